@@ -93,17 +93,30 @@ def asked(bazel: str, place: Path) -> tuple[str, Names]:
         "--max_idle_secs=60",
     ]
     names: dict[str, set[str]] = defaultdict(set)
-    names["option"] = set(options(said([*command, "help", "flags-as-proto"], tree)))
-    for rule, attributes in rules(said([*command, "info", "build-language"], tree)):
+    names["option"] = set(
+        options(said([*command, "help", "flags-as-proto"], tree))
+    )
+    for rule, attributes in rules(
+        said([*command, "info", "build-language"], tree)
+    ):
         names["rule"].add(rule)
         names["attribute"] |= {f"{rule}.{attribute}" for attribute in attributes}
-    build = [*command, "build", "--nobuild", "--keep_going", "//...", "@probed//..."]
+    build = [
+        *command,
+        "build",
+        "--nobuild",
+        "--keep_going",
+        "//...",
+        "@probed//...",
+    ]
     for found in _TABLE.finditer(said(build, tree).decode("utf-8", "replace")):
         if found["name"] in SYMBOLS:
             names["symbol"].add(found["name"])
         members = filter(None, found["members"].split(","))
         names["member"] |= {f"{found['name']}.{member}" for member in members}
-    version = re.search(rb"release ([\d.]+)", said([*command, "info", "release"], tree))
+    version = re.search(
+        rb"release ([\d.]+)", said([*command, "info", "release"], tree)
+    )
     said([*command, "shutdown"], tree)
     # Bazel writes its installation without the right to write, and cleaning up needs it.
     for folder, _, _ in os.walk(place):
@@ -114,7 +127,8 @@ def asked(bazel: str, place: Path) -> tuple[str, Names]:
 def write_probes(tree: Path) -> None:
     """Write a package for every symbol, so that one that is not defined stops only its own."""
     probes = {
-        name: f'print("TABLE {name} " + ",".join(dir({name})))' for name in SYMBOLS
+        name: f'print("TABLE {name} " + ",".join(dir({name})))'
+        for name in SYMBOLS
     } | {
         f"of_{name}": f'print("TABLE {name} " + ",".join(dir({of})))'
         for name, of in VALUES.items()
@@ -151,7 +165,9 @@ def said(command: Sequence[str], tree: Path) -> bytes:
 def options(text: bytes) -> Iterator[str]:
     """Yield the options in a FlagCollection, which is written in base64 between other lines."""
     longest = max(text.split(b"\n"), key=len).strip()
-    for number, flag in fields(base64.b64decode(longest + b"=" * (-len(longest) % 4))):
+    for number, flag in fields(
+        base64.b64decode(longest + b"=" * (-len(longest) % 4))
+    ):
         if number == FIRST:
             yield next(
                 value for field, value in fields(flag) if field == FIRST
@@ -164,16 +180,18 @@ def rules(text: bytes) -> Iterator[tuple[str, list[str]]]:
     Java's warnings may stand before the message; what does not parse as a rule is left out.
     """
     start = (
-        text.find(b"\n", text.rfind(b"WARNING: ")) + 1 if b"WARNING: " in text else 0
+        text.find(b"\n", text.rfind(b"WARNING: ")) + 1
+        if b"WARNING: " in text
+        else 0
     )
     # The message itself begins with a line feed: that is how its first field is written.
     for number, rule in fields(text[start:]):
         if number != FIRST:
             continue
         parts = list(fields(rule))
-        name = next((value for field, value in parts if field == FIRST), b"").decode(
-            "ascii", "replace"
-        )
+        name = next(
+            (value for field, value in parts if field == FIRST), b""
+        ).decode("ascii", "replace")
         attributes = []
         for field, value in parts:
             if field == SECOND:
@@ -182,7 +200,10 @@ def rules(text: bytes) -> Iterator[tuple[str, list[str]]]:
                 )
                 attributes.append(named.decode("ascii", "replace"))
         if re.fullmatch(r"\w+", name):
-            yield name, [each for each in attributes if re.fullmatch(r"\w+", each)]
+            yield (
+                name,
+                [each for each in attributes if re.fullmatch(r"\w+", each)],
+            )
 
 
 def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
@@ -225,8 +246,12 @@ def table(known: Mapping[str, Names]) -> Iterator[str]:
     yield '"""'
     for kind in ("option", "rule", "attribute", "symbol", "member"):
         spans: dict[str, list[str]] = defaultdict(list)
-        for name in sorted({name for names in known.values() for name in names[kind]}):
-            having = [version for version in versions if name in known[version][kind]]
+        for name in sorted(
+            {name for names in known.values() for name in names[kind]}
+        ):
+            having = [
+                version for version in versions if name in known[version][kind]
+            ]
             spans[f"{having[0]} {having[-1]}"].append(name)
         yield f"\n[{kind}]"
         for span in sorted(

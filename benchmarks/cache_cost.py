@@ -51,7 +51,9 @@ def workspace(room: Path, actions: int) -> Path:
 @contextmanager
 def served(room: Path) -> Iterator[str]:
     """Run the proxy as a build does."""
-    cache = BuildCache(CacheDirectory(room / "ours", LIMIT), Trust("0" * 64, b"s" * 32))
+    cache = BuildCache(
+        CacheDirectory(room / "ours", LIMIT), Trust("0" * 64, b"s" * 32)
+    )
     with proxy.serving(cache) as server:
         yield server.url
 
@@ -60,7 +62,9 @@ def used_by(server: Path) -> float:
     """Return the seconds of processor time that a Bazel server and its children used."""
     pid = int((server / "server.pid.txt").read_text("ascii"))
     # The name of the program is in parentheses and may hold blanks; utime is the 12th field after.
-    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    fields = (
+        Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    )
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -79,7 +83,9 @@ def build(binary: Path, room: Path, folder: Path, flag: str) -> float:
         command, cwd=folder, capture_output=True, text=True, check=False
     )
     seconds = time.process_time() - begun + used_by(base / "server")
-    subprocess.run((*startup, "shutdown"), cwd=folder, capture_output=True, check=False)
+    subprocess.run(
+        (*startup, "shutdown"), cwd=folder, capture_output=True, check=False
+    )
     files.remove(base)
     if done.returncode != 0:
         sys.exit(done.stderr[-2000:])
@@ -93,7 +99,9 @@ def main() -> None:
     parser.add_argument("--actions", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
-        "--flag", default="remote_cache", help="how this Bazel calls an HTTP cache"
+        "--flag",
+        default="remote_cache",
+        help="how this Bazel calls an HTTP cache",
     )
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tfwright-cache-") as place:
@@ -101,7 +109,9 @@ def main() -> None:
         folder = workspace(room, asked.actions)
 
         def own() -> float:
-            return build(asked.bazel, room, folder, f"--disk_cache={room / 'theirs'}")
+            return build(
+                asked.bazel, room, folder, f"--disk_cache={room / 'theirs'}"
+            )
 
         def ours() -> float:
             with served(room) as url:
@@ -109,9 +119,13 @@ def main() -> None:
 
         own(), ours()
         pairs = [(own(), ours()) for _ in range(asked.rounds)]
-    theirs, mine = (statistics.median(column) for column in zip(*pairs, strict=True))
+    theirs, mine = (
+        statistics.median(column) for column in zip(*pairs, strict=True)
+    )
     ratio = statistics.median(second / first for first, second in pairs)
-    print(f"{asked.actions} actions: disk cache {theirs:.2f} s, proxy {mine:.2f} s")
+    print(
+        f"{asked.actions} actions: disk cache {theirs:.2f} s, proxy {mine:.2f} s"
+    )
     print(f"ratio of the pairs, in the middle: {ratio:.3f}")
 
 

@@ -136,7 +136,9 @@ def nginx(root: Path) -> Iterator[str]:
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin") or sys.exit(
         "nginx is missing"
     )
-    with subprocess.Popen((program, "-p", root, "-c", root / "nginx.conf")) as process:
+    with subprocess.Popen(
+        (program, "-p", root, "-c", root / "nginx.conf")
+    ) as process:
         url = f"http://127.0.0.1:{port}"
         try:
             _await(url)
@@ -180,7 +182,9 @@ class Faulty(http.server.BaseHTTPRequestHandler):
         if self.fault == "full":
             self._answer(507, b"")
             return
-        request = urllib.request.Request(self.behind + self.path, body, method="PUT")  # noqa: S310
+        request = urllib.request.Request(  # noqa: S310 our own server
+            self.behind + self.path, body, method="PUT"
+        )
         urllib.request.urlopen(request)  # noqa: S310 our own server
         self._answer(201, b"")
 
@@ -232,7 +236,9 @@ def job_with(version: str, cache: CacheTable, room: Path) -> BuildRequest:
     recipe = recipes.read(RECIPE[0])
     bazel = recipe.bazel.model_copy(update={"version": version, "sha256": {}})
     named = recipe.model_copy(update={"bazel": bazel, "name": f"demo-{version}"})
-    settings = host_file.read().model_copy(update={"build_out": room, "cache": cache})
+    settings = host_file.read().model_copy(
+        update={"build_out": room, "cache": cache}
+    )
     return BuildRequest(recipe=named, host_file=settings, until="seal")
 
 
@@ -294,7 +300,9 @@ def _prepared(version: str, room: Path) -> str:
     return digest
 
 
-def _round(version: str, room: Path, url: str, *, served: bool) -> tuple[str, str]:
+def _round(
+    version: str, room: Path, url: str, *, served: bool
+) -> tuple[str, str]:
     """Damage the cache, build, and let the next build find what this one left."""
     fault = CHANCE.choice(SERVER_FAULTS if served else DIRECTORY_FAULTS)
     size = 1e-6 if fault == "full" and not served else 20.0

@@ -57,7 +57,16 @@ def machines(room: Path, count: int) -> Iterator[list[str]]:
     """Start machines; yield their names. Their addresses are NET.11 and so on."""
     names = [f"tfwbench{number}" for number in range(1, count + 1)]
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(room / "key"))
-    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(room / "host_key"))
+    run(
+        "ssh-keygen",
+        "-q",
+        "-t",
+        "ed25519",
+        "-N",
+        "",
+        "-f",
+        str(room / "host_key"),
+    )
     key = " ".join((room / "host_key.pub").read_text().split()[:2])
     known = [f"{NET}.{10 + number} {key}\n" for number in range(1, count + 1)]
     (room / "known_hosts").write_text("".join(known))
@@ -118,7 +127,9 @@ def end_machine(room: Path, name: str) -> None:
             continue
 
 
-def kill_after(seconds: float, room: Path, name: str, number: int) -> threading.Thread:
+def kill_after(
+    seconds: float, room: Path, name: str, number: int
+) -> threading.Thread:
     """Cut a machine's link and kill what runs in it, later."""
 
     def kill() -> None:
@@ -197,7 +208,9 @@ def invoked(room: Path, *arguments: str) -> tuple[float, str]:
     return time.monotonic() - begun, done.stdout
 
 
-def build(room: Path, paths: Sequence[Path]) -> tuple[float, list[dict[str, Any]]]:
+def build(
+    room: Path, paths: Sequence[Path]
+) -> tuple[float, list[dict[str, Any]]]:
     """Build recipes on the workers; return the seconds and what `--json` says."""
     named = [word for path in paths for word in ("--recipe", str(path))]
     seconds, said = invoked(room, "build", "--on", "workers", "--json", *named)
@@ -224,10 +237,13 @@ def shown(label: str, seconds: float, rows: Sequence[Mapping[str, Any]]) -> None
     states = [str(row["state"]) for row in rows]
     shares = {row["worker"] for row in rows}
     counts = [
-        sum(row["worker"] == name for row in rows) for name in sorted(map(str, shares))
+        sum(row["worker"] == name for row in rows)
+        for name in sorted(map(str, shares))
     ]
     lost = [
-        f"{row['recipe']} lost {', '.join(row['lost'])}" for row in rows if row["lost"]
+        f"{row['recipe']} lost {', '.join(row['lost'])}"
+        for row in rows
+        if row["lost"]
     ]
     built = f"{states.count('built')} of {len(rows)} built"
     print(
@@ -251,7 +267,9 @@ def main() -> None:
     parser.add_argument(
         "--night", action="store_true", help="with --real: by 'invoke nightly'"
     )
-    parser.add_argument("--kill", type=float, default=15.0, help="0: no machine dies")
+    parser.add_argument(
+        "--kill", type=float, default=15.0, help="0: no machine dies"
+    )
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 3])
     given = parser.parse_args()
     room = Path(tempfile.mkdtemp(prefix="tfwright-cluster-"))

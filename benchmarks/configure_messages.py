@@ -83,7 +83,9 @@ def messages(repository: Path) -> Iterator[str]:
             blob = about.split()[2]
             if FILES.match(path) and blob not in seen:
                 seen.add(blob)
-                yield from of_file(path, git(repository, "cat-file", "blob", blob))
+                yield from of_file(
+                    path, git(repository, "cat-file", "blob", blob)
+                )
 
 
 def git(repository: Path, *arguments: str) -> str:
@@ -147,7 +149,11 @@ def filled(node: ast.expr) -> str:
 def parts_of(node: ast.expr) -> list[ast.expr]:
     """Return the parts that a text is put together from; none where it is a plain value."""
     if isinstance(node, ast.BinOp):
-        return [node.left] if isinstance(node.op, ast.Mod) else [node.left, node.right]
+        return (
+            [node.left]
+            if isinstance(node.op, ast.Mod)
+            else [node.left, node.right]
+        )
     if isinstance(node, ast.JoinedStr):
         return node.values
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

@@ -62,7 +62,8 @@ def main(megabytes: int) -> None:
         make(log, megabytes << 20)
         make(part, megabytes * 100_000)
         patterns.write_text(
-            "".join(extended(entry.pattern) + "\n" for entry in everything()), "utf-8"
+            "".join(extended(entry.pattern) + "\n" for entry in everything()),
+            "utf-8",
         )
         check(patterns)
         ours = speed(log, lambda: logs.diagnose(str(log)))
@@ -97,7 +98,9 @@ def extended(pattern: str) -> str:
     # grep copies what is repeated up to 300 times as often, and then needs minutes to begin.
     pattern = BOUNDED.sub("*", pattern)
     pattern = LAZY.sub(r"\1", pattern)
-    return SET.sub(_plain_set, pattern).replace(r"\d", "[0-9]").replace(r"\'", "'")
+    return (
+        SET.sub(_plain_set, pattern).replace(r"\d", "[0-9]").replace(r"\'", "'")
+    )
 
 
 def _plain_set(found: re.Match[str]) -> str:
@@ -122,7 +125,9 @@ def _plain_set(found: re.Match[str]) -> str:
 
 def check(patterns: Path) -> None:
     """Make sure that grep finds what the reader finds."""
-    samples = "".join(entry.sample + "\n" for entry in everything() if entry.sample)
+    samples = "".join(
+        entry.sample + "\n" for entry in everything() if entry.sample
+    )
     missed = subprocess.run(
         [tool(), "-v", "-E", "-f", str(patterns)],
         input=samples,

@@ -38,7 +38,9 @@ def main() -> None:
         found = reader.read(io.BytesIO(failure["sample"].encode()))
         row = [1, *_judged(failure, found)]
         for name in (failure["class"], "all"):
-            table[name] = [sum(pair) for pair in zip(table[name], row, strict=True)]
+            table[name] = [
+                sum(pair) for pair in zip(table[name], row, strict=True)
+            ]
         if options.show:
             print("\n".join(_shown(failure, found)))
     _print(table)
@@ -98,7 +100,9 @@ def _shown(failure: Failure, found: Diagnosis) -> Iterator[str]:
         yield f"   root:  {failure['root']}"
         yield f"   found: {found.first.what if found.first else None}"
     yield f"   cause: {failure['cause']}\n   help:  {failure['remedy']}"
-    for match in [match for match in found.matches if match.explains] or found.harmless:
+    for match in [
+        match for match in found.matches if match.explains
+    ] or found.harmless:
         mark = "certain" if match.certain else "possible"
         yield f"   - {match.entry.id} ({mark})\n     why: {match.cause}\n     do:  {match.remedy}"
 

@@ -163,7 +163,9 @@ class Bench:
 
     def tfwright(self) -> None:
         """Fetch with tfwright."""
-        self.run(sys.executable, "-c", FETCH, str(self.out), self.url, str(self.list))
+        self.run(
+            sys.executable, "-c", FETCH, str(self.out), self.url, str(self.list)
+        )
 
     def unhashed(self) -> None:
         """Fetch the large file with tfwright, believing its digest."""
@@ -200,8 +202,12 @@ class Bench:
     def one_by_one(self) -> None:
         """Fetch with curl, then verify with sha256sum, as a shell script would for each archive."""
         for name, digest in self.digests.items():
-            self.run("curl", "--silent", "--fail", "--remote-name", self.url + name)
-            self.run("sha256sum", "--check", "--quiet", stdin=f"{digest}  {name}\n")
+            self.run(
+                "curl", "--silent", "--fail", "--remote-name", self.url + name
+            )
+            self.run(
+                "sha256sum", "--check", "--quiet", stdin=f"{digest}  {name}\n"
+            )
 
     def curl_and_sync(self) -> None:
         """Fetch with curl, and wait until the files are on the disk."""
@@ -236,7 +242,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         time.sleep(DELAY)
         with (self.site / self.path.strip("/")).open("rb") as stream:
             self.send_response(200)
-            self.send_header("Content-Length", str(os.fstat(stream.fileno()).st_size))
+            self.send_header(
+                "Content-Length", str(os.fstat(stream.fileno()).st_size)
+            )
             self.end_headers()
             self.connection.sendfile(stream)
 

@@ -46,7 +46,9 @@ def make_wheels(folder: Path, count: int) -> None:
     """Write small wheels of some projects, so that the files themselves cost nothing."""
     for number in range(count):
         write_wheel(
-            folder, f"project{number % PROJECTS}", f"1.{number // PROJECTS}.{number}"
+            folder,
+            f"project{number % PROJECTS}",
+            f"1.{number // PROJECTS}.{number}",
         )
 
 
@@ -60,7 +62,12 @@ def measure_peers(programs: Path, folder: Path) -> None:
             entry = {"filename": wheel.name, "hash": f"sha256={digest}"}
             stream.write(json.dumps(entry) + "\n")
     dumb = [str(programs / "dumb-pypi"), "--package-list-json", str(lines)]
-    dumb += ["--packages-url", "../../packages/", "--output-dir", str(folder / "dumb")]
+    dumb += [
+        "--packages-url",
+        "../../packages/",
+        "--output-dir",
+        str(folder / "dumb"),
+    ]
     show("dumb-pypi, reads no wheel", lambda: run(dumb))
     peer = folder / "simple503"
     peer.mkdir()

@@ -83,12 +83,15 @@ def run(command: list[str]) -> Cost:
     """Run a program, whatever it prints and however it ends: a wheel may have faults."""
     begun = time.monotonic()
     quiet = [
-        (os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)
+        (os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0)
+        for stream in (1, 2)
     ]
     child = os.posix_spawn(command[0], command, os.environ, file_actions=quiet)
     _, _, used = os.wait4(child, 0)
     return Cost(
-        time.monotonic() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+        time.monotonic() - begun,
+        used.ru_utime + used.ru_stime,
+        used.ru_maxrss / 1024,
     )
 
 

@@ -82,7 +82,9 @@ def idle_night(folder: Path, count: int) -> None:
 def pages(folder: Path, count: int, nights: int) -> None:
     """Time the pages after many nights, whose verdicts are written into the state."""
     host = host_with(
-        folder, *[f"linux-r2.{number}-gpu" for number in range(count)], hours=168.0
+        folder,
+        *[f"linux-r2.{number}-gpu" for number in range(count)],
+        hours=168.0,
     )
     night.run(host)
     names = [target.name for target in targets(host.nightly)]

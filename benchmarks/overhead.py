@@ -29,7 +29,9 @@ from tfwright.host import pythons
 from tfwright.tools import files
 
 INVOKE = (sys.executable, "-m", "invoke")
-ONE_TASK = 'from invoke import task\n\n\n@task\ndef hello(_):\n    """Say hello."""\n'
+ONE_TASK = (
+    'from invoke import task\n\n\n@task\ndef hello(_):\n    """Say hello."""\n'
+)
 
 
 def main(rounds: int) -> None:
@@ -38,7 +40,10 @@ def main(rounds: int) -> None:
         bench = Bench(Path(place))
         bench.prepare()
         cold = [
-            (measure(bench.tfwright, bench.forget), measure(bench.script, bench.forget))
+            (
+                measure(bench.tfwright, bench.forget),
+                measure(bench.script, bench.forget),
+            )
             for _ in range(rounds)
         ]
         warm = [
@@ -62,12 +67,16 @@ def main(rounds: int) -> None:
 
 def report(what: str, pairs: list[tuple[float, float]]) -> None:
     """Print the medians of both, and the median of the ratio pair by pair."""
-    ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ours, theirs = (
+        statistics.median(column) for column in zip(*pairs, strict=True)
+    )
     ratio = statistics.median(a / b for a, b in pairs)
     print(f"{what:<36} {ours:8.2f}s {theirs:8.2f}s {ratio:6.2f}")
 
 
-def measure(run: Callable[[], None], before: Callable[[], None] | None = None) -> float:
+def measure(
+    run: Callable[[], None], before: Callable[[], None] | None = None
+) -> float:
     """Return the seconds that `run` takes."""
     if before:
         before()
@@ -88,7 +97,9 @@ class Bench:
 
     def prepare(self) -> None:
         """Fill the vault, write the script, and make the one-task collection."""
-        (self.place / "host.toml").write_text(f'build_out = "{self.out}"\n', "utf-8")
+        (self.place / "host.toml").write_text(
+            f'build_out = "{self.out}"\n', "utf-8"
+        )
         (self.place / "one").mkdir()
         (self.place / "kept").mkdir()
         (self.place / "one/tasks.py").write_text(ONE_TASK, "utf-8")
@@ -106,7 +117,9 @@ class Bench:
             text=True,
         ).stdout
         commands = {
-            stage["stage"]: [line(step) for step in stage["steps"] if "argv" in step]
+            stage["stage"]: [
+                line(step) for step in stage["steps"] if "argv" in step
+            ]
             for stage in json.loads(plan)
         }
         own, kept = self.out / "demo", self.place / "kept"
@@ -177,13 +190,18 @@ class Bench:
         """Compile again with the script."""
         lines = self.plain.read_text("utf-8").splitlines()
         self.run(
-            "sh", "-c", "\n".join(text for text in lines if "--output_base=" in text)
+            "sh",
+            "-c",
+            "\n".join(text for text in lines if "--output_base=" in text),
         )
 
     def one_task(self) -> None:
         """List a collection of one task."""
         subprocess.run(
-            [*INVOKE, "--list"], cwd=self.place / "one", check=True, capture_output=True
+            [*INVOKE, "--list"],
+            cwd=self.place / "one",
+            check=True,
+            capture_output=True,
         )
 
     def list_commands(self) -> None:
@@ -193,7 +211,12 @@ class Bench:
     def run(self, *argv: str) -> None:
         """Run a program in the checkout."""
         done = subprocess.run(
-            argv, cwd=ROOT, env=self.host, check=False, capture_output=True, text=True
+            argv,
+            cwd=ROOT,
+            env=self.host,
+            check=False,
+            capture_output=True,
+            text=True,
         )
         if done.returncode:
             sys.exit(f"{shlex.join(argv)} failed:\n{done.stdout}{done.stderr}")

@@ -46,7 +46,9 @@ class Bench:
         self.recipe = folder / f"refetch-{name}.toml"
         shutil.copy(original, self.recipe)
         if original.with_suffix(".lock").is_file():
-            shutil.copy(original.with_suffix(".lock"), self.recipe.with_suffix(".lock"))
+            shutil.copy(
+                original.with_suffix(".lock"), self.recipe.with_suffix(".lock")
+            )
         self.patches = folder / "patches"
         shutil.copytree(recipes.PATCHES, self.patches)
         self.own = host_file.read().build_out / self.recipe.stem
@@ -88,7 +90,9 @@ class Bench:
 
     def took(self, stage: str) -> tuple[float, float]:
         """Return the seconds of the clock and of the processor that a stage took."""
-        stamp = json.loads((self.own / "stamps" / f"{stage}.json").read_text("utf-8"))
+        stamp = json.loads(
+            (self.own / "stamps" / f"{stage}.json").read_text("utf-8")
+        )
         return stamp["seconds"], stamp["cpu"]
 
 
@@ -101,12 +105,16 @@ def main(name: str, rounds: int) -> None:
             print(f"{'after':<24} {'stage':<8} {'seconds':>9} {'processor':>10}")
             measure(bench, "a changed patch", bench.change_patch, rounds)
             if "[fetch.substitutes" in bench.recipe.read_text("utf-8"):
-                measure(bench, "a changed substitute", bench.change_substitute, rounds)
+                measure(
+                    bench, "a changed substitute", bench.change_substitute, rounds
+                )
         finally:
             shutil.rmtree(bench.own, ignore_errors=True)
 
 
-def measure(bench: Bench, what: str, change: Callable[[], None], rounds: int) -> None:
+def measure(
+    bench: Bench, what: str, change: Callable[[], None], rounds: int
+) -> None:
     """Change and build in rounds, and print the medians."""
     times: dict[str, list[tuple[float, float]]] = {stage: [] for stage in STAGES}
     for _ in range(rounds):
@@ -118,7 +126,9 @@ def measure(bench: Bench, what: str, change: Callable[[], None], rounds: int) ->
         clock, processor = (
             statistics.median(column) for column in zip(*taken, strict=True)
         )
-        print(f"{what:<24} {stage:<8} {clock:8.2f}s {processor:9.2f}s", flush=True)
+        print(
+            f"{what:<24} {stage:<8} {clock:8.2f}s {processor:9.2f}s", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,9 @@ EPOCH = 1_540_000_000
 def main(wheel: Path, rounds: int) -> None:
     """Time both alternately, and print the medians, the sizes and the ratio."""
     ours, theirs, digests = [], [], set()
-    with tempfile.TemporaryDirectory(prefix="tfwright-seal-", dir=Path.cwd()) as place:
+    with tempfile.TemporaryDirectory(
+        prefix="tfwright-seal-", dir=Path.cwd()
+    ) as place:
         sealed, unpacked, packed = (
             Path(place) / name for name in ("sealed.whl", "unpacked", "packed")
         )
@@ -38,7 +40,8 @@ def main(wheel: Path, rounds: int) -> None:
             digests.add(digest(sealed))
             theirs.append(timed(lambda: repack(wheel, unpacked, packed)))
         sizes = [
-            path.stat().st_size for path in (wheel, sealed, next(packed.iterdir()))
+            path.stat().st_size
+            for path in (wheel, sealed, next(packed.iterdir()))
         ]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(
@@ -46,7 +49,9 @@ def main(wheel: Path, rounds: int) -> None:
         f"at most {memory:,} MiB of memory"
     )
     print(f"seal           {statistics.median(ours):8.1f} s  {sizes[1]:,} bytes")
-    print(f"unpack + pack  {statistics.median(theirs):8.1f} s  {sizes[2]:,} bytes")
+    print(
+        f"unpack + pack  {statistics.median(theirs):8.1f} s  {sizes[2]:,} bytes"
+    )
     print(
         f"ratio          {statistics.median(a / b for a, b in zip(ours, theirs, strict=True)):8.2f}"
     )

@@ -68,7 +68,9 @@ def replaced(page: str, name: str, content: str) -> str:
     """Return the page with what stands between a pair of marks replaced."""
     before, rest = page.split(f"<!-- {name} -->")
     _, after = rest.split(f"<!-- end of {name} -->")
-    return f"{before}<!-- {name} -->\n\n{content}\n\n<!-- end of {name} -->{after}"
+    return (
+        f"{before}<!-- {name} -->\n\n{content}\n\n<!-- end of {name} -->{after}"
+    )
 
 
 def rows(cells: Iterable[Iterable[str]]) -> str:
@@ -85,7 +87,8 @@ def facts(report: Inspection) -> tuple[str, ...]:
         if name in needs
     ]
     return (
-        f"{report.project} {report.version}" + (" (macOS)" if "macOS" in needs else ""),
+        f"{report.project} {report.version}"
+        + (" (macOS)" if "macOS" in needs else ""),
         f"{report.size / 1e6:.0f}",
         f"{report.unpacked / 1e6:.0f}",
         ", ".join(sorted({tag.partition("-")[0] for tag in report.tags})),
@@ -137,7 +140,9 @@ def architectures(report: Inspection) -> str:
         f"{kind} {', '.join(found)}"
         for kind in ("sm", "compute")
         if (
-            found := [name.partition("_")[2] for name in names if name.startswith(kind)]
+            found := [
+                name.partition("_")[2] for name in names if name.startswith(kind)
+            ]
         )
     )
 
@@ -145,7 +150,10 @@ def architectures(report: Inspection) -> str:
 def remarks(report: Inspection) -> Iterator[str]:
     """Return a wheel's faults and notes as a list."""
     name = report.file.removesuffix(".whl")
-    said = [*(f"**{cut(fault)}**" for fault in report.faults), *map(cut, report.notes)]
+    said = [
+        *(f"**{cut(fault)}**" for fault in report.faults),
+        *map(cut, report.notes),
+    ]
     yield f"- `{name}`: " + (
         "; ".join(said[:SHOWN])
         + (f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else "")

@@ -200,7 +200,9 @@ def make_wheel(tmp_path: Path) -> WheelMaker:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
             for member, text in {
                 **files,
-                f"{metadata}/RECORD": "\n".join([*lines, f"{metadata}/RECORD,,", ""]),
+                f"{metadata}/RECORD": "\n".join(
+                    [*lines, f"{metadata}/RECORD,,", ""]
+                ),
             }.items():
                 wheel.writestr(member, text)
         return path
@@ -234,7 +236,13 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
         files = {file.path: file.sha256 for file in a_record.files}
         bill = sbom.write(
             sbom.Materials(
-                "small", "1.0", source.url, source.commit, source.epoch, files, archives
+                "small",
+                "1.0",
+                source.url,
+                source.commit,
+                source.epoch,
+                files,
+                archives,
             )
         )
         target = path.with_name("sealed") / name
@@ -244,7 +252,10 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
                 wheel,
                 stream,
                 source.epoch,
-                {build_record.NAME: build_record.write(a_record), sbom.NAME: bill},
+                {
+                    build_record.NAME: build_record.write(a_record),
+                    sbom.NAME: bill,
+                },
             )
         return target
 
@@ -261,7 +272,9 @@ def keys(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
         passphrase: bytes = b"",
     ) -> tuple[Path, Path]:
         made = private or Ed25519PrivateKey.generate()
-        secrecy = BestAvailableEncryption(passphrase) if passphrase else NoEncryption()
+        secrecy = (
+            BestAvailableEncryption(passphrase) if passphrase else NoEncryption()
+        )
         files = tmp_path / f"{name}.pem", tmp_path / f"{name}.public.pem"
         files[0].write_bytes(
             made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secrecy)

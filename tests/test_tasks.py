@@ -13,14 +13,23 @@ from tfwright.tasks import common
 
 
 def invoke(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "invoke", "--search-root", str(ROOT), *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "invoke",
+        "--search-root",
+        str(ROOT),
+        *arguments,
+    ]
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False
     )
 
 
 @pytest.mark.parametrize("command", ["build", "inspect", "diagnose", "compare"])
-def test_help_is_shown_wherever_it_is_asked_for(command: str, tmp_path: Path) -> None:
+def test_help_is_shown_wherever_it_is_asked_for(
+    command: str, tmp_path: Path
+) -> None:
     (tmp_path / "--help").write_text("", "utf-8")
     done = invoke(tmp_path, command, "--help")
     assert done.returncode == 0
@@ -81,7 +90,9 @@ def test_an_old_python_is_answered_with_the_line_to_type(
     assert done.stderr.endswith("    python3.12 tasks.py build\n")
 
 
-def test_a_bundle_is_written_nowhere_unless_its_file_is_named(tmp_path: Path) -> None:
+def test_a_bundle_is_written_nowhere_unless_its_file_is_named(
+    tmp_path: Path,
+) -> None:
     done = invoke(tmp_path, "bundle")
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
     assert "Usage: " in invoke(tmp_path, "bundle", "--help").stdout
@@ -97,7 +108,8 @@ def test_the_words_of_a_patch_stand_behind_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"), [(0o777, 0o077), (0o000, 0o022), (0o027, 0o027), (0o700, 0o022)]
+    ("given", "kept"),
+    [(0o777, 0o077), (0o000, 0o022), (0o027, 0o027), (0o700, 0o022)],
 )
 def test_what_is_written_can_be_read_by_its_owner_and_written_by_nobody_else(
     given: int, kept: int

@@ -44,5 +44,7 @@ def commit(
     if not (folder / ".git").exists():
         run_git("init", "--quiet", "--initial-branch=main", cwd=folder)
     run_git("add", "--all", cwd=folder)
-    run_git("commit", "--quiet", "--allow-empty", f"--message={message}", cwd=folder)
+    run_git(
+        "commit", "--quiet", "--allow-empty", f"--message={message}", cwd=folder
+    )
     return run_git("rev-parse", "HEAD", cwd=folder)

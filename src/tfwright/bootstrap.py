@@ -85,7 +85,9 @@ def _bundles(arguments: list[str]) -> list[str]:
     """Return the files behind ``bundle --unpack FILE`` and ``bundle --unpack=FILE``."""
     if arguments[:1] != ["bundle"]:
         return []
-    words = [word for argument in arguments[1:] for word in argument.split("=", 1)]
+    words = [
+        word for argument in arguments[1:] for word in argument.split("=", 1)
+    ]
     if UNPACKING not in words:
         return []
     return [word for word in words if Path(word).is_file()]
@@ -133,14 +135,18 @@ def _make(
         quiet=1,
     )
     # The developers' file includes all of the users' file.
-    done = "\n".join(_sha256(root / name) for name in {wanted, "requirements.txt"})
+    done = "\n".join(
+        _sha256(root / name) for name in {wanted, "requirements.txt"}
+    )
     (place / "tfwright-requirements").write_text(done + "\n", "utf-8")
 
 
 def _make_venv(place: Path) -> None:
     """Make an empty venv, unless there is a finished one."""
     # Only its requirements changed; pip then installs the difference.
-    if (place / "bin/python").exists() and (place / "tfwright-requirements").exists():
+    if (place / "bin/python").exists() and (
+        place / "tfwright-requirements"
+    ).exists():
         return
     shutil.rmtree(place, ignore_errors=True)
     try:

@@ -35,7 +35,9 @@ class Evidence:
         object.__setattr__(self, "where", printable(self.where))
         lines = [printable_lines(line) for line in self.lines]
         object.__setattr__(
-            self, "lines", tuple(lines) if isinstance(self.lines, tuple) else lines
+            self,
+            "lines",
+            tuple(lines) if isinstance(self.lines, tuple) else lines,
         )
 
 

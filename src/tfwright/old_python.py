@@ -53,7 +53,10 @@ def _line(words):
     if _on_path("uv"):
         return runner
     # pipx and pip of these systems are too old to run a tool that was never installed.
-    return "curl -LsSf https://astral.sh/uv/install.sh | sh && ~/.local/bin/" + runner
+    return (
+        "curl -LsSf https://astral.sh/uv/install.sh | sh && ~/.local/bin/"
+        + runner
+    )
 
 
 def _system():
@@ -67,7 +70,10 @@ def _system():
                 name, _, value = row.strip().partition("=")
                 fields[name] = value.strip('"')
     name, version = fields.get("ID", ""), fields.get("VERSION_ID", "")
-    return "%s %s" % (name, version if name == "ubuntu" else version.partition(".")[0])
+    return "%s %s" % (
+        name,
+        version if name == "ubuntu" else version.partition(".")[0],
+    )
 
 
 def _on_path(program):

@@ -60,7 +60,8 @@ class Slow(http.server.BaseHTTPRequestHandler):
         self.send_response(206 if begin else 200)
         if begin:
             self.send_header(
-                "Content-Range", f"bytes {begin}-{len(content) - 1}/{len(content)}"
+                "Content-Range",
+                f"bytes {begin}-{len(content) - 1}/{len(content)}",
             )
         self.send_header("ETag", f'"{len(content)}"')
         self.send_header("Content-Length", str(len(content) - begin))
@@ -79,9 +80,12 @@ class ManyArchives:
     def __init__(self, folder: Path) -> None:
         luck = random.Random("archives")
         sizes = {
-            f"a{number}": luck.randint(SMALLEST, LARGEST) for number in range(ARCHIVES)
+            f"a{number}": luck.randint(SMALLEST, LARGEST)
+            for number in range(ARCHIVES)
         }
-        self.contents = {name: luck.randbytes(size) for name, size in sizes.items()}
+        self.contents = {
+            name: luck.randbytes(size) for name, size in sizes.items()
+        }
         handler = type("Bound", (Slow,), {"files": self.contents})
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
@@ -117,7 +121,11 @@ class ManyArchives:
         text = 'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
         (folder / "WORKSPACE").write_text(text + "".join(rules), "utf-8")
         author = ("-c", "user.name=x", "-c", "user.email=x@example.org")
-        for words in (("init", "-q"), ("add", "."), (*author, "commit", "-qm", "all")):
+        for words in (
+            ("init", "-q"),
+            ("add", "."),
+            (*author, "commit", "-qm", "all"),
+        ):
             subprocess.run(["git", "-C", folder, *words], check=True)
         head = subprocess.run(
             ["git", "-C", folder, "rev-parse", "HEAD"],
@@ -131,7 +139,8 @@ class ManyArchives:
     def store(self) -> Path:
         """Where the archives are kept."""
         return (
-            self.program.build_out / "vault/repository_cache/content_addressable/sha256"
+            self.program.build_out
+            / "vault/repository_cache/content_addressable/sha256"
         )
 
     def seconds(self) -> float:
@@ -153,7 +162,9 @@ class ManyArchives:
         if luck.random() < 0.3:
             shutil.rmtree(self.program.build_out / "git", ignore_errors=True)
         if luck.random() < 0.2:
-            shutil.rmtree(self.program.build_out / "vault/pythons", ignore_errors=True)
+            shutil.rmtree(
+                self.program.build_out / "vault/pythons", ignore_errors=True
+            )
 
     def wrong(self, ended: Ended) -> str:
         """Say in what the fetch after the kills ended otherwise than it should."""
@@ -164,6 +175,8 @@ class ManyArchives:
             if not path.is_file() or files.sha256(path) != sha256:
                 return f"{name} is not in the vault, or not as it was pinned"
         left = [
-            path for path in self.program.build_out.rglob("*partial*") if path.is_file()
+            path
+            for path in self.program.build_out.rglob("*partial*")
+            if path.is_file()
         ]
         return f"{left[0]} was left behind" if left else ""

@@ -41,9 +41,14 @@ WORDS = (
 def numbers(content: bytearray, luck: random.Random) -> None:
     """Overwrite fields with numbers at the edge."""
     for _ in range(luck.randint(1, 8)):
-        place, width = luck.randrange(len(content) or 1), luck.choice((1, 2, 4, 8))
+        place, width = (
+            luck.randrange(len(content) or 1),
+            luck.choice((1, 2, 4, 8)),
+        )
         number = (
-            luck.choice(INTERESTING) if luck.random() < 0.7 else luck.getrandbits(64)
+            luck.choice(INTERESTING)
+            if luck.random() < 0.7
+            else luck.getrandbits(64)
         )
         field = number & (1 << 8 * width) - 1
         content[place : place + width] = field.to_bytes(

@@ -78,7 +78,9 @@ class Program:
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
-            return Ended(124, out, f"it did not end within {LONGEST:.0f} s\n{err}")
+            return Ended(
+                124, out, f"it did not end within {LONGEST:.0f} s\n{err}"
+            )
         return Ended(process.returncode, out, err)
 
     def killed(self, number: int, after: float, *words: str) -> int | None:

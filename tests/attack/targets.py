@@ -55,7 +55,9 @@ def written(content: bytes, name: str) -> Iterator[Path]:
         yield path
 
 
-def by_path(read: Callable[[Path], object], name: str) -> Callable[[bytes], object]:
+def by_path(
+    read: Callable[[Path], object], name: str
+) -> Callable[[bytes], object]:
     """Return a reader of content that a reader of files reads."""
 
     def reader(content: bytes) -> object:
@@ -176,14 +178,14 @@ def a_wheel() -> list[bytes]:
 
 
 TREE = recipe.ROOT / "src/tfwright/demo/tree"
-HOST_FILE = (
-    b'build_out = "/x"\noffline = true\n\n[pythons]\n"3.6" = "/usr/bin/python3.6"\n'
-)
+HOST_FILE = b'build_out = "/x"\noffline = true\n\n[pythons]\n"3.6" = "/usr/bin/python3.6"\n'
 TARGETS = {
     "elf": Target(elf.examine, corpus("elf-*"), (ValueError,)),
     "mach-o": Target(macho_content.read, corpus("macho-*"), (ValueError,)),
     "fat binary": Target(fatbin.architectures, corpus("fatbin-*"), (ValueError,)),
-    "registered operations": Target(libraries.read, corpus("elf-*"), (ValueError,)),
+    "registered operations": Target(
+        libraries.read, corpus("elf-*"), (ValueError,)
+    ),
     "texts": Target(
         text.search, lambda: [b"\0/home/me/a.cc\0NCCL version 2.4.7+cuda10.0\0"]
     ),
@@ -219,7 +221,9 @@ TARGETS = {
         files(recipe.RECIPES, "*.toml"),
     ),
     "host file": Target(by_path(as_host_file, "host.toml"), lambda: [HOST_FILE]),
-    "patch": Target(by_path(as_patch, "a.patch"), files(recipe.PATCHES, "*/*.patch")),
+    "patch": Target(
+        by_path(as_patch, "a.patch"), files(recipe.PATCHES, "*/*.patch")
+    ),
     "lock": Target(by_path(as_lock, "a.lock"), files(recipe.RECIPES, "*.lock*")),
     "bundle": Target(by_path(as_bundle, "a.bundle"), a_bundle),
     "log": Target(

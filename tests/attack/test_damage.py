@@ -44,7 +44,9 @@ def kept(demo: Demo) -> list[Path]:
     for path in sorted(demo.build_out.rglob("*")):
         inside = path.relative_to(demo.build_out).parts
         bazels = (
-            "bazel" in inside[:2] or "bazel_install" in inside or "disk_cache" in inside
+            "bazel" in inside[:2]
+            or "bazel_install" in inside
+            or "disk_cache" in inside
         )
         if (
             path.is_file()
@@ -84,7 +86,9 @@ def test_each_kept_file_damaged_in_four_ways(demo: Demo, attack: Attack) -> None
         # What refuses a damaged file, and says so, is right; what builds must build the same.
         wrong = demo.wrong(ended, may_fail=True)
         name = f"{path.relative_to(demo.build_out)} {way}, {' '.join(words)}"
-        attack.tried(f"{kind(path, demo)} {way}", f"{name}: {wrong}" if wrong else "")
+        attack.tried(
+            f"{kind(path, demo)} {way}", f"{name}: {wrong}" if wrong else ""
+        )
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_file():
             path.chmod(0o644)

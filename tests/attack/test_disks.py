@@ -32,7 +32,15 @@ def mounted(kind: str, folder: Path) -> Iterator[Path]:
         subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
         command = ["mount", "-o", "loop", str(image), str(place)]
     else:
-        command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}m", "none", str(place)]
+        command = [
+            "mount",
+            "-t",
+            "tmpfs",
+            "-o",
+            f"size={SIZE}m",
+            "none",
+            str(place),
+        ]
     if subprocess.run(command, check=False).returncode:
         pytest.skip(f"this system does not mount a disk of the kind {kind}")
     try:
@@ -45,7 +53,11 @@ class Ballast:
     """What takes the room of a disk away."""
 
     def __init__(self, disk: Path) -> None:
-        self.disk, self.file, self.folder = disk, disk / "ballast", disk / "ballasts"
+        self.disk, self.file, self.folder = (
+            disk,
+            disk / "ballast",
+            disk / "ballasts",
+        )
 
     def fill(self, left: int) -> None:
         """Leave so many bytes."""
@@ -83,7 +95,9 @@ def verdict(demo: Demo, stage: str, what: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["ext4", "tmpfs"])
-def test_disks_full_in_each_stage(kind: str, tmp_path: Path, attack: Attack) -> None:
+def test_disks_full_in_each_stage(
+    kind: str, tmp_path: Path, attack: Attack
+) -> None:
     with mounted(kind, tmp_path) as disk:
         demo, ballast = Demo(disk), Ballast(disk)
         for number in attack.numbers(MOST_CASES // 2):
@@ -95,11 +109,14 @@ def test_disks_full_in_each_stage(kind: str, tmp_path: Path, attack: Attack) -> 
             ballast.remove()
             after = demo.wrong(demo.run("build"))
             attack.tried(
-                what, wrong or (f"{what}, with room again: {after}" if after else "")
+                what,
+                wrong or (f"{what}, with room again: {after}" if after else ""),
             )
 
 
-def test_disks_without_inodes_in_each_stage(tmp_path: Path, attack: Attack) -> None:
+def test_disks_without_inodes_in_each_stage(
+    tmp_path: Path, attack: Attack
+) -> None:
     with mounted("ext4", tmp_path) as disk:
         demo, ballast = Demo(disk), Ballast(disk)
         for number in attack.numbers(MOST_CASES // 4):
@@ -111,11 +128,14 @@ def test_disks_without_inodes_in_each_stage(tmp_path: Path, attack: Attack) -> N
             ballast.remove()
             after = demo.wrong(demo.run("build"))
             attack.tried(
-                what, wrong or (f"{what}, with room again: {after}" if after else "")
+                what,
+                wrong or (f"{what}, with room again: {after}" if after else ""),
             )
 
 
-def test_disks_that_are_read_only_in_each_stage(tmp_path: Path, attack: Attack) -> None:
+def test_disks_that_are_read_only_in_each_stage(
+    tmp_path: Path, attack: Attack
+) -> None:
     with mounted("ext4", tmp_path) as disk:
         demo = Demo(disk)
         for number in attack.numbers(MOST_CASES // 4):
@@ -126,5 +146,6 @@ def test_disks_that_are_read_only_in_each_stage(tmp_path: Path, attack: Attack) 
             subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
             after = demo.wrong(demo.run("build"))
             attack.tried(
-                stage, wrong or (f"{stage}, writable again: {after}" if after else "")
+                stage,
+                wrong or (f"{stage}, writable again: {after}" if after else ""),
             )

@@ -35,7 +35,8 @@ def invoke(folder: Path, *words: str) -> Ended:
         check=False,
     )
     out, err = (
-        text.decode("utf-8", "surrogateescape") for text in (done.stdout, done.stderr)
+        text.decode("utf-8", "surrogateescape")
+        for text in (done.stdout, done.stderr)
     )
     return Ended(done.returncode, out, err)
 
@@ -93,7 +94,10 @@ def hostile_wheel(word: bytes) -> bytes:
     """Return a wheel all of whose texts hold a hostile one."""
     info = targets.INFO
     members = {
-        f"{info}/METADATA": b"Name: small" + word + b"\nVersion: 1.0\nSummary: " + word,
+        f"{info}/METADATA": b"Name: small"
+        + word
+        + b"\nVersion: 1.0\nSummary: "
+        + word,
         f"{info}/WHEEL": b"Tag: cp36-cp36m-" + word,
         f"{info}/RECORD": word + b",sha256=x,1\n",
         "small/platform/build_info.py": b"cuda_version = "

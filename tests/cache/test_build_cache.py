@@ -31,7 +31,9 @@ def digest(content: bytes) -> bytes:
 
 def output(path: str, content: bytes) -> bytes:
     """Return an OutputFile in an ActionResult."""
-    return wire.field(2, wire.field(1, path.encode()) + wire.field(2, digest(content)))
+    return wire.field(
+        2, wire.field(1, path.encode()) + wire.field(2, digest(content))
+    )
 
 
 def put(cache: BuildCache, action: str, *contents: bytes) -> bytes:
@@ -47,7 +49,9 @@ def put(cache: BuildCache, action: str, *contents: bytes) -> bytes:
 def give(cache: BuildCache, content: bytes, name: str = "") -> None:
     """Upload a blob."""
     stream = iter([content, b""])
-    cache.offer_blob(name or sha256(content), len(content), lambda _: next(stream))
+    cache.offer_blob(
+        name or sha256(content), len(content), lambda _: next(stream)
+    )
 
 
 @dataclass
@@ -72,7 +76,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         time.sleep(backend.delay)
         found = backend.content.get(self.path)
         status = backend.status or (404 if found is None else 200)
-        body = backend.change(found) if status == 200 and found is not None else b""
+        body = (
+            backend.change(found) if status == 200 and found is not None else b""
+        )
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -101,7 +107,9 @@ def backend() -> Iterator[Backend]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
         backend.url = f"http://127.0.0.1:{server.server_port}"
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        threading.Thread(
+            target=server.serve_forever, args=(0.01,), daemon=True
+        ).start()
         yield backend
         server.shutdown()
 
@@ -132,7 +140,9 @@ def entry_of(directory: CacheDirectory, action: str) -> Path:
     return directory.root / "ac" / TOOLCHAIN / action[:2] / action
 
 
-def reopened(cache: BuildCache, directory: CacheDirectory, trust: Trust) -> BuildCache:
+def reopened(
+    cache: BuildCache, directory: CacheDirectory, trust: Trust
+) -> BuildCache:
     """Return the cache as the next build opens it."""
     cache.close()
     return BuildCache(CacheDirectory(directory.root, 1 << 30), trust)
@@ -206,7 +216,9 @@ def test_an_entry_copied_to_another_toolchain_is_a_miss(
     cache: BuildCache, directory: CacheDirectory, trust: Trust
 ) -> None:
     put(cache, ACTION, b"object")
-    directory.keep_entry("b" * 64, ACTION, entry_of(directory, ACTION).read_bytes())
+    directory.keep_entry(
+        "b" * 64, ACTION, entry_of(directory, ACTION).read_bytes()
+    )
     another = BuildCache(directory, replace(trust, toolchain="b" * 64))
     assert another.lookup(ACTION) is None
     faults = another.tally.use(TOOLCHAIN).faults
@@ -253,14 +265,19 @@ def test_an_empty_file_need_not_be_sent(cache: BuildCache) -> None:
     assert cache.lookup(ACTION) is not None
 
 
-def test_the_least_recently_used_files_go_first(tmp_path: Path, trust: Trust) -> None:
+def test_the_least_recently_used_files_go_first(
+    tmp_path: Path, trust: Trust
+) -> None:
     directory = CacheDirectory(tmp_path / "cache", 5000)
     cache = BuildCache(directory, trust)
     long_ago = time.time() - 2 * store.YOUNG_SECONDS
     contents = [bytes([index]) * 1000 for index in range(4)]
     for age, content in enumerate(contents):
         put(cache, sha256(content), content)
-        for path in (file_of(directory, content), entry_of(directory, sha256(content))):
+        for path in (
+            file_of(directory, content),
+            entry_of(directory, sha256(content)),
+        ):
             os.utime(path, (long_ago + age, long_ago + age))
     put(cache, ACTION, b"x" * 1000)
     assert cache.lookup(sha256(contents[0])) is None
@@ -268,13 +285,17 @@ def test_the_least_recently_used_files_go_first(tmp_path: Path, trust: Trust) ->
     assert cache.lookup(ACTION) is not None
 
 
-def test_what_a_build_just_used_is_not_removed(tmp_path: Path, trust: Trust) -> None:
+def test_what_a_build_just_used_is_not_removed(
+    tmp_path: Path, trust: Trust
+) -> None:
     cache = BuildCache(CacheDirectory(tmp_path / "cache", 2500), trust)
     contents = [bytes([index]) * 1000 for index in range(4)]
     for content in contents:
         put(cache, sha256(content), content)
     kept = [
-        content for content in contents if cache.lookup(sha256(content)) is not None
+        content
+        for content in contents
+        if cache.lookup(sha256(content)) is not None
     ]
     assert kept == contents[:2]
     faults = cache.tally.use(TOOLCHAIN).faults
@@ -358,14 +379,19 @@ def test_entries_of_a_server_without_our_seal_are_misses(
 
 
 def test_an_entry_that_a_trusted_manifest_lists_is_a_hit(
-    tmp_path: Path, backend: Backend, behind: Callable[[str], BuildCache], trust: Trust
+    tmp_path: Path,
+    backend: Backend,
+    behind: Callable[[str], BuildCache],
+    trust: Trust,
 ) -> None:
     writer = behind("writer")
     put(writer, ACTION, b"object")
     put(writer, OTHER, b"another")
     writer.close()
     listed = {ACTION: writer.written[ACTION]}
-    stranger = replace(trust, secret=b"a stranger's secret, 32 bytes ..", listed=listed)
+    stranger = replace(
+        trust, secret=b"a stranger's secret, 32 bytes ..", listed=listed
+    )
     directory = CacheDirectory(tmp_path / "stranger", 1 << 30)
     reader = BuildCache(directory, stranger, CacheServer(backend.url))
     assert reader.lookup(ACTION) is not None
@@ -398,7 +424,9 @@ def test_a_server_that_does_not_answer_is_given_up(
     assert len(backend.asked) <= 3
 
 
-def test_a_server_that_is_not_there_costs_a_miss(tmp_path: Path, trust: Trust) -> None:
+def test_a_server_that_is_not_there_costs_a_miss(
+    tmp_path: Path, trust: Trust
+) -> None:
     directory = CacheDirectory(tmp_path / "cache", 1 << 30)
     cache = BuildCache(directory, trust, CacheServer("http://127.0.0.1:9"))
     assert cache.lookup(ACTION) is None

@@ -29,7 +29,9 @@ def test_a_reader_gets_what_the_builder_signed(
     assert manifest.read(tmp_path, None, TOOLCHAIN, public) == ENTRIES
 
 
-def test_later_builds_add_to_the_list(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+def test_later_builds_add_to_the_list(
+    tmp_path: Path, pair: tuple[Path, Path]
+) -> None:
     private, public = pair
     manifest.write(tmp_path, TOOLCHAIN, ENTRIES, private)
     manifest.write(tmp_path, TOOLCHAIN, {"3" * 64: "4" * 64}, private)
@@ -56,7 +58,9 @@ def test_a_list_of_another_toolchain_counts_for_nothing(
     assert manifest.read(tmp_path, None, OTHER, public) == {}
 
 
-def test_the_list_of_another_builder_is_not_read(tmp_path: Path, keys: Keys) -> None:
+def test_the_list_of_another_builder_is_not_read(
+    tmp_path: Path, keys: Keys
+) -> None:
     (private, _), (_, stranger) = keys("builder"), keys("stranger")
     manifest.write(tmp_path, TOOLCHAIN, ENTRIES, private)
     assert manifest.read(tmp_path, None, TOOLCHAIN, stranger) == {}

@@ -25,7 +25,9 @@ def sha256(content: bytes) -> str:
 
 def output(path: str, content: bytes) -> bytes:
     """Return an ActionResult with one file."""
-    digest = wire.field(1, sha256(content).encode()) + wire.integer(2, len(content))
+    digest = wire.field(1, sha256(content).encode()) + wire.integer(
+        2, len(content)
+    )
     return wire.field(2, wire.field(1, path.encode()) + wire.field(2, digest))
 
 
@@ -35,7 +37,9 @@ def served(cache: BuildCache) -> Iterator[CacheProxy]:
         yield served
 
 
-def test_bazel_puts_files_and_a_result_and_gets_them_back(served: CacheProxy) -> None:
+def test_bazel_puts_files_and_a_result_and_gets_them_back(
+    served: CacheProxy,
+) -> None:
     entry = output("a.o", b"object")
     with requests.Session() as bazel:
         blob, result = (
@@ -77,7 +81,9 @@ def test_a_connection_that_breaks_off_leaves_nothing(
     with socket.create_connection(("127.0.0.1", served.port)) as connection:
         connection.sendall(head)
     assert (
-        requests.get(f"{served.url}/cas/{sha256(b'object')}", timeout=5).status_code
+        requests.get(
+            f"{served.url}/cas/{sha256(b'object')}", timeout=5
+        ).status_code
         == 404
     )
     assert cache.blob(sha256(b"object")) is None
@@ -124,11 +130,20 @@ def test_only_the_own_user_is_served(
         requests.get(f"{served.url}/cas/{sha256(b'')}", timeout=5)
 
 
-def test_a_program_without_a_network_reaches_the_cache(served: CacheProxy) -> None:
+def test_a_program_without_a_network_reaches_the_cache(
+    served: CacheProxy,
+) -> None:
     enclosure = Path(proxy.__file__).parents[1] / "process/enclosure.py"
     python = (sys.executable, "-I", "-S")
-    question = f"import urllib.request as u; u.urlopen('{served.url}/ac/{ACTION}')"
-    listening = (*python, netlisten.__file__, str(served.adopt()), str(served.port))
+    question = (
+        f"import urllib.request as u; u.urlopen('{served.url}/ac/{ACTION}')"
+    )
+    listening = (
+        *python,
+        netlisten.__file__,
+        str(served.adopt()),
+        str(served.port),
+    )
     inside = (*python, str(enclosure), *listening, *python, "-c", question)
     done = subprocess.run(inside, capture_output=True, text=True, check=False)
     if "Operation not permitted" in done.stderr:
@@ -136,7 +151,9 @@ def test_a_program_without_a_network_reaches_the_cache(served: CacheProxy) -> No
     assert "HTTP Error 404" in done.stderr
 
 
-def test_a_program_starts_where_the_cache_cannot_be_reached(tmp_path: Path) -> None:
+def test_a_program_starts_where_the_cache_cannot_be_reached(
+    tmp_path: Path,
+) -> None:
     command = (
         sys.executable,
         "-I",
@@ -146,6 +163,9 @@ def test_a_program_starts_where_the_cache_cannot_be_reached(tmp_path: Path) -> N
         "0",
     )
     done = subprocess.run(
-        (*command, "/bin/echo", "runs"), capture_output=True, text=True, check=False
+        (*command, "/bin/echo", "runs"),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout == "runs\n"

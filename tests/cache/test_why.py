@@ -43,7 +43,9 @@ def settings(tmp_path: Path) -> HostFile:
     return HostFile(build_out=tmp_path)
 
 
-def compared(settings: HostFile, first: bytes, second: bytes) -> cache.CacheComparison:
+def compared(
+    settings: HostFile, first: bytes, second: bytes
+) -> cache.CacheComparison:
     for name, content in (("one", first), ("two", second)):
         (settings.cache_directory / "logs" / f"{name}.log").write_bytes(content)
     return cache.why(settings, ["one", "two"])
@@ -61,7 +63,9 @@ def test_a_changed_input_is_named_with_its_digests(settings: HostFile) -> None:
 
 def test_a_changed_argument_is_named(settings: HostFile) -> None:
     found = compared(
-        settings, action("a.o", arguments=("-O1",)), action("a.o", arguments=("-O2",))
+        settings,
+        action("a.o", arguments=("-O1",)),
+        action("a.o", arguments=("-O2",)),
     )
     assert found.changes[0].what == "argument '-O1' became '-O2'"
 
@@ -89,7 +93,9 @@ def test_a_log_that_is_cut_off_is_refused(settings: HostFile) -> None:
         compared(settings, action("a.o", a="1")[:-3], action("a.o", a="1"))
 
 
-def test_a_log_that_does_not_exist_names_how_to_get_one(settings: HostFile) -> None:
+def test_a_log_that_does_not_exist_names_how_to_get_one(
+    settings: HostFile,
+) -> None:
     with pytest.raises(RecipeError) as caught:
         cache.why(settings, ["none", "none"])
     assert "logs = true" in caught.value.remedy

@@ -58,7 +58,9 @@ def said(steps: list[BisectStep]) -> list[str]:
 def test_each_table_patch_and_commit_is_a_step_of_its_own(
     tmp_path: Path, changed: Changed
 ) -> None:
-    good = changed("good", texts=("a", "b"), patches=("a.patch", "b.patch", PATCH))
+    good = changed(
+        "good", texts=("a", "b"), patches=("a.patch", "b.patch", PATCH)
+    )
     bad = changed("bad", texts=("a", "c"), patches=("a.patch", "c.patch", PATCH))
     nccl = bad.recipe.nccl.model_copy(update={"rebuild": False})
     bad = KeptInputs(bad.recipe.model_copy(update={"nccl": nccl}))
@@ -244,7 +246,9 @@ def test_a_good_build_that_fails_now_points_at_the_host(
 ) -> None:
     def broken(request: BuildRequest) -> None:
         del request
-        fault = ToolError("the compiler does not know -std=c++11", remedy="Correct it.")
+        fault = ToolError(
+            "the compiler does not know -std=c++11", remedy="Correct it."
+        )
         fault.stage = "compile"
         raise fault
 
@@ -283,7 +287,8 @@ def test_a_lock_file_that_broke_is_shown_with_how_to_read_it(
         trial, "engine", type("Locked", (), {"build": staticmethod(build)})
     )
     monkeypatch.setattr(
-        "tfwright.commands.nightly.targets.fingerprint", lambda job: str(job.locked)
+        "tfwright.commands.nightly.targets.fingerprint",
+        lambda job: str(job.locked),
     )
     page.show_start(locked)
     outcome = run(locked)
@@ -301,7 +306,9 @@ def test_a_host_that_changed_alone_takes_one_trial(
     change = HostChange("the compiler", "gcc 12", "gcc 4")
     page.show_start(replace(wanted, steps=(), host_changes=(change,)))
     printed, said = capsys.readouterr()
-    assert "The recipe did not change: one trial, up to compile." in said + printed
+    assert (
+        "The recipe did not change: one trial, up to compile." in said + printed
+    )
 
 
 def test_the_good_build_is_the_one_before_whatever_the_clock_said(

@@ -69,9 +69,12 @@ def made(folder: Path, *more: tuple[Kind, str, bytes]) -> Path:
 def test_everything_is_put_where_a_build_looks_for_it(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
-    carrying.unpack(made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE)
+    carrying.unpack(
+        made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE
+    )
     assert (
-        build_out / f"vault/repository_cache/content_addressable/sha256/{SHA256}/file"
+        build_out
+        / f"vault/repository_cache/content_addressable/sha256/{SHA256}/file"
     ).read_bytes() == ARCHIVE
     assert [
         path.read_bytes() for path in (build_out / "vault/bazel").glob("*/bazel")
@@ -118,7 +121,9 @@ def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
 ) -> None:
     (checkout / "recipes").mkdir(parents=True)
     (checkout / "recipes/demo.toml").write_text("another", "utf-8")
-    with pytest.raises(RecipeError, match=r"another .*demo\.toml than this checkout"):
+    with pytest.raises(
+        RecipeError, match=r"another .*demo\.toml than this checkout"
+    ):
         carrying.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "vault").exists()
 
@@ -128,16 +133,21 @@ def test_a_bundle_that_lacks_a_commit_which_it_promises_is_refused(
 ) -> None:
     manifest = bundle.read(made(tmp_path)).model_copy(
         update={
-            "clones": (Carried(remote="https://example.org/r.git", commit="1" * 40),)
+            "clones": (
+                Carried(remote="https://example.org/r.git", commit="1" * 40),
+            )
         }
     )
     with pytest.raises(
-        SupplyError, match=f"no member clone/{'1' * 40}, of https://example.org/r.git"
+        SupplyError,
+        match=f"no member clone/{'1' * 40}, of https://example.org/r.git",
     ):
         carrying._place_clones(manifest, {}, Places(build_out, "demo"))
 
 
-def test_a_bundle_with_two_recipes_is_refused(tmp_path: Path, build_out: Path) -> None:
+def test_a_bundle_with_two_recipes_is_refused(
+    tmp_path: Path, build_out: Path
+) -> None:
     with pytest.raises(SupplyError, match="has 2 recipes"):
         carrying.unpack(
             made(tmp_path, ("recipe", "second.toml", b"")), build_out, SILENCE
@@ -149,7 +159,9 @@ def test_a_faulty_lock_is_refused_before_anything_is_put_anywhere(
 ) -> None:
     with pytest.raises(RecipeError):
         carrying.unpack(
-            made(tmp_path, ("lock", "demo.lock", b"[[archives]]\n")), build_out, SILENCE
+            made(tmp_path, ("lock", "demo.lock", b"[[archives]]\n")),
+            build_out,
+            SILENCE,
         )
     assert not (build_out / "vault").exists()
 
@@ -180,7 +192,9 @@ def test_a_directory_in_the_place_of_a_document_is_not_replaced(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
     (checkout / "patches/demo/nccl.h").mkdir(parents=True)
-    with pytest.raises(RecipeError, match=r"another .*demo/nccl\.h than this checkout"):
+    with pytest.raises(
+        RecipeError, match=r"another .*demo/nccl\.h than this checkout"
+    ):
         carrying.unpack(made(tmp_path), build_out, SILENCE)
 
 

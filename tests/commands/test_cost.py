@@ -30,7 +30,12 @@ def built(job: BuildRequest, **seconds: float) -> None:
     """Leave behind what a run of Bazel leaves."""
     lines = []
     for name, dur in seconds.items():
-        event = {"cat": "action processing", "name": name, "ts": 0, "dur": dur * 1e6}
+        event = {
+            "cat": "action processing",
+            "name": name,
+            "ts": 0,
+            "dur": dur * 1e6,
+        }
         lines.append(json.dumps(event))
     cost.profile(job).write_text("[\n" + ",\n".join(lines) + "\n]")
     cost.note(job, SPENT)
@@ -42,7 +47,9 @@ def test_a_page_shows_what_changed_against_the_build_before(
     built(job, kernel=1.0, link=2.0)
     built(job, kernel=9.0, link=2.0)
     page = pages.write(job, str(tmp_path / "page.html"), "previous")
-    assert [(row.name, row.value) for row in page.changed] == [("kernel", "+8.0 s")]
+    assert [(row.name, row.value) for row in page.changed] == [
+        ("kernel", "+8.0 s")
+    ]
     text = page.path.read_text()
     assert "kernel, 9.0 s, before 1.0 s" in text
     assert "<script" not in text
@@ -60,7 +67,9 @@ def test_a_profile_of_another_machine_can_be_compared_with(
     assert page.path.parent == job.places.logs
 
 
-def test_a_run_without_actions_does_not_push_out_a_profile(job: BuildRequest) -> None:
+def test_a_run_without_actions_does_not_push_out_a_profile(
+    job: BuildRequest,
+) -> None:
     built(job, kernel=1.0)
     built(job)
     assert len(cost.profiles(job)) == 1

@@ -36,7 +36,9 @@ class Upstream:
         return ended.stdout.strip()
 
     def commit(self, subject: str, *options: str) -> str:
-        self.git("commit", "--quiet", "--allow-empty", "--message", subject, *options)
+        self.git(
+            "commit", "--quiet", "--allow-empty", "--message", subject, *options
+        )
         return self.git("rev-parse", "HEAD")
 
 
@@ -126,7 +128,11 @@ def test_each_choice_of_the_axes_has_its_own_lock_fingerprint_version_and_row(
     wanted = {"name": "demo-cuda", "local": "cu118", **axes}
     host = host_with(tmp_path, url="https://wheels.example/")
     nightly = host.nightly.model_validate(
-        {"directory": str(tmp_path), "recipe": [wanted], "url": "https://w.example/"}
+        {
+            "directory": str(tmp_path),
+            "recipe": [wanted],
+            "url": "https://w.example/",
+        }
     )
     found = targets_of(nightly)
     assert [target.name for target in found] == [
@@ -136,7 +142,9 @@ def test_each_choice_of_the_axes_has_its_own_lock_fingerprint_version_and_row(
         "demo-cuda-py3.12-sm86_sm90",
     ]
     locks = {targets.lock_of(target) for target in found}
-    assert locks == {tmp_path / "locks" / f"{target.name}.lock" for target in found}
+    assert locks == {
+        tmp_path / "locks" / f"{target.name}.lock" for target in found
+    }
     settings = HostFile(build_out=tmp_path / "out")
     fingerprints = [
         targets.fingerprint(targets.job_of(target, settings)) for target in found

@@ -37,7 +37,9 @@ def test_every_patch_and_asset_belongs_to_a_recipe() -> None:
     assert linting.among(recipes.names()) == []
 
 
-def test_a_recipe_outside_the_checkout_is_checked_like_any_other(outside: Path) -> None:
+def test_a_recipe_outside_the_checkout_is_checked_like_any_other(
+    outside: Path,
+) -> None:
     assert linting.lint(str(outside)) == []
 
 
@@ -48,7 +50,9 @@ def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(
     assert found.rule == "schema"
     assert "unknown key host.machin" in found.what
     assert (
-        outside.read_text("utf-8").splitlines()[found.line - 1].startswith("machin = ")
+        outside.read_text("utf-8")
+        .splitlines()[found.line - 1]
+        .startswith("machin = ")
     )
 
 
@@ -63,7 +67,12 @@ def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(
             "native",
             "ties the wheel",
         ),
-        ("TF_NEED_CUDA = false", "TF_NEED_CUDA = true", "cuda", "[host] names no cuda"),
+        (
+            "TF_NEED_CUDA = false",
+            "TF_NEED_CUDA = true",
+            "cuda",
+            "[host] names no cuda",
+        ),
         ("TF_NEED_GCP = false\n", "", "unanswered", "TF_NEED_GCP"),
         (
             "TF_NEED_GCP = false\n",
@@ -77,7 +86,9 @@ def test_a_mistake_is_found_with_its_rule(
     outside: Path, before: str, after: str, rule: str, says: str
 ) -> None:
     found = [
-        finding for finding in changed(outside, before, after) if finding.rule == rule
+        finding
+        for finding in changed(outside, before, after)
+        if finding.rule == rule
     ]
     assert says in found[0].what
     assert found[0].remedy
@@ -99,7 +110,9 @@ def test_a_name_that_hides_what_is_in_it_is_found(outside: Path) -> None:
     assert [finding.rule for finding in linting.lint(str(renamed))] == ["name"]
 
 
-def test_a_patch_without_its_header_is_found_beside_the_recipe(outside: Path) -> None:
+def test_a_patch_without_its_header_is_found_beside_the_recipe(
+    outside: Path,
+) -> None:
     name = recipes.read(CPU).source.patches[0]
     own = outside.parent / "patches" / name
     own.parent.mkdir(parents=True)
@@ -121,14 +134,18 @@ def own_patch(outside: Path, drop_when: str) -> None:
     own.write_text(text.replace(condition[0], f"Drop when: {drop_when}"), "utf-8")
 
 
-def test_a_patch_whose_own_header_says_that_it_is_due_is_found(outside: Path) -> None:
+def test_a_patch_whose_own_header_says_that_it_is_due_is_found(
+    outside: Path,
+) -> None:
     own_patch(outside, "release >= 1.8")
     (found,) = linting.lint(str(outside))
     assert (found.rule, found.file) == ("patch-due", outside)
     assert "Drop when: release >= 1.8" in found.what
 
 
-def test_a_condition_that_cannot_be_read_is_found_in_the_patch(outside: Path) -> None:
+def test_a_condition_that_cannot_be_read_is_found_in_the_patch(
+    outside: Path,
+) -> None:
     own_patch(outside, "release => 1.9")
     (found,) = linting.lint(str(outside))
     assert (found.rule, found.file.suffix) == ("drop-when", ".patch")
@@ -152,7 +169,9 @@ def test_a_change_names_keys_files_and_what_to_run(
         identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
         subprocess.run(["git", *identity, *command], cwd=checkout, check=True)
     recipe = checkout / "recipes/demo.toml"
-    recipe.write_text(recipe.read_text("utf-8").replace("peak = ", "peak = 1"), "utf-8")
+    recipe.write_text(
+        recipe.read_text("utf-8").replace("peak = ", "peak = 1"), "utf-8"
+    )
     text = recipe.read_text("utf-8")
     recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
     monkeypatch.setattr(linting, "ROOT", checkout)
@@ -173,7 +192,9 @@ def test_each_fault_of_the_schema_is_a_finding_of_its_own(outside: Path) -> None
     assert len({finding.line for finding in found}) == 2
 
 
-def test_the_commands_of_a_remedy_take_a_recipe_by_its_path(outside: Path) -> None:
+def test_the_commands_of_a_remedy_take_a_recipe_by_its_path(
+    outside: Path,
+) -> None:
     found = changed(outside, "numpy==1.14.5", "numpy==1.14.6")
     (remedy, *_) = [finding.remedy for finding in found if finding.rule == "lock"]
     assert f"--recipe {outside}'" in remedy
@@ -193,7 +214,9 @@ def test_a_substitute_that_says_nothing_of_what_it_replaces_is_found(
         for finding in changed(outside, line[1], "")
         if finding.rule == "replaces"
     ]
-    assert "substitute nasm does not state which archive it replaces" in found.what
+    assert (
+        "substitute nasm does not state which archive it replaces" in found.what
+    )
     assert (
         "[fetch.substitutes.nasm]"
         in outside.read_text("utf-8").splitlines()[found.line - 1]
@@ -204,13 +227,18 @@ def test_a_substitute_that_says_nothing_of_what_it_replaces_is_found(
     ("target", "says"),
     [
         ("//tensorflow:libtensorflow.so", "makes no wheel"),
-        ("//tensorflow/tools/pip_package:wheel", "makes no wheel of TensorFlow 1.8"),
+        (
+            "//tensorflow/tools/pip_package:wheel",
+            "makes no wheel of TensorFlow 1.8",
+        ),
     ],
 )
 def test_a_target_that_makes_no_wheel_is_found(
     outside: Path, target: str, says: str
 ) -> None:
-    found = changed(outside, "[compile]", f'[compile]\n# Why.\ntarget = "{target}"')
+    found = changed(
+        outside, "[compile]", f'[compile]\n# Why.\ntarget = "{target}"'
+    )
     (wheel,) = [finding for finding in found if finding.rule == "wheel"]
     assert says in wheel.what
     assert "compile" in wheel.remedy
@@ -231,7 +259,9 @@ def history(folder: Path) -> tuple[str, str]:
         if name:
             shown = ["git", "-C", str(folder), "rev-parse", "HEAD"]
             commits.append(
-                subprocess.run(shown, check=True, capture_output=True, text=True).stdout
+                subprocess.run(
+                    shown, check=True, capture_output=True, text=True
+                ).stdout
             )
     first, second = commits
     return first.strip(), second.strip()
@@ -245,10 +275,16 @@ def with_history(outside: Path, folder: Path) -> tuple[HostFile, str, str]:
     text = outside.read_text("utf-8").replace(recipe.source.commit, on_branch)
     outside.write_text(text, "utf-8")
     outside.with_suffix(".lock").unlink()
-    return HostFile(mirrors={recipe.source.url: str(folder)}), on_branch, elsewhere
+    return (
+        HostFile(mirrors={recipe.source.url: str(folder)}),
+        on_branch,
+        elsewhere,
+    )
 
 
-def test_a_patch_that_upstream_has_by_now_is_due(outside: Path, tmp_path: Path) -> None:
+def test_a_patch_that_upstream_has_by_now_is_due(
+    outside: Path, tmp_path: Path
+) -> None:
     settings, on_branch, elsewhere = with_history(outside, tmp_path / "mirror")
     own_patch(outside, f"upstream {on_branch[:10]}")
     (found,) = linting.lint(str(outside), settings)
@@ -268,7 +304,9 @@ def test_a_condition_that_nothing_here_decides_is_said_and_is_no_fault(
     own_patch(outside, f"upstream {'a' * 40}, or the release is 1.9 or later")
     (found,) = linting.lint(str(outside), settings if mirror else None)
     assert (found.rule, found.harmless) == ("patch-unchecked", True)
-    assert f"'Drop when: upstream {'a' * 40}' cannot be checked here" in found.what
+    assert (
+        f"'Drop when: upstream {'a' * 40}' cannot be checked here" in found.what
+    )
     assert why in found.what
 
 
@@ -284,4 +322,6 @@ def test_a_verification_in_the_future_is_found(outside: Path) -> None:
     found = changed(outside, on[0], "on = 2999-01-01")
     (early,) = [finding for finding in found if finding.rule == "verified"]
     assert "2999-01-01 has not come yet" in early.what
-    assert outside.read_text("utf-8").splitlines()[early.line - 1].startswith("on =")
+    assert (
+        outside.read_text("utf-8").splitlines()[early.line - 1].startswith("on =")
+    )

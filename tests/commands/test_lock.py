@@ -33,7 +33,9 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a server that is not there up at once."""
     defaults = downloads.fetch.__kwdefaults__
     assert defaults is not None
-    monkeypatch.setitem(defaults, "limits", replace(downloads.DEFAULTS, pauses=()))
+    monkeypatch.setitem(
+        defaults, "limits", replace(downloads.DEFAULTS, pauses=())
+    )
 
 
 @pytest.fixture

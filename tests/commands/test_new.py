@@ -63,7 +63,9 @@ def test_a_gpu_decides_cuda_capabilities_and_answers(
     assert [str(finding) for finding in lint.lint(str(made.path))] == []
 
 
-def test_a_person_is_asked_and_believed(host_file: HostFile, tmp_path: Path) -> None:
+def test_a_person_is_asked_and_believed(
+    host_file: HostFile, tmp_path: Path
+) -> None:
     asked = []
 
     def ask(prompt: Prompt, default: str) -> str:
@@ -156,7 +158,9 @@ def test_the_tree_decides_about_bazel_before_the_tables_do() -> None:
 
 
 def test_without_any_knowledge_a_person_has_to_name_bazel() -> None:
-    with pytest.raises(RecipeError, match="Neither the tree nor a table") as caught:
+    with pytest.raises(
+        RecipeError, match="Neither the tree nor a table"
+    ) as caught:
         bazel.chosen(Release(2, 99), {})
     assert "--bazel VERSION" in caught.value.remedy
     assert bazel.chosen(Release(2, 99), {}, "8.0.0").version == "8.0.0"
@@ -167,11 +171,15 @@ def test_an_unknown_release_leaves_no_half_recipe_behind(
 ) -> None:
     folder = tmp_path / "recipes"
     with pytest.raises(RecipeError, match="No table says which Python"):
-        new.new(Wish(system="Linux"), ExactRelease(2, 99), host_file, folder, alone)
+        new.new(
+            Wish(system="Linux"), ExactRelease(2, 99), host_file, folder, alone
+        )
     assert not list(folder.glob("*"))
 
 
-def test_a_release_candidate_is_its_tag(host_file: HostFile, tmp_path: Path) -> None:
+def test_a_release_candidate_is_its_tag(
+    host_file: HostFile, tmp_path: Path
+) -> None:
     version = new.version_of("1.12-rc0")
     made = new.new(Wish(system="Linux"), version, host_file, tmp_path, alone)
     assert made.path.name == "linux-r1.12-rc0-cpu.toml"
@@ -193,7 +201,9 @@ def test_cudnn_and_cuda_are_what_the_release_was_tested_with(
     wish = Wish(system="Linux", cuda="8.0")
     made = new.new(wish, ExactRelease(1, 4), host_file, tmp_path, alone)
     recipe = recipes.read(str(made.path))
-    assert recipe.host.cudnn == recipe.configure.answers["TF_CUDNN_VERSION"] == "6"
+    assert (
+        recipe.host.cudnn == recipe.configure.answers["TF_CUDNN_VERSION"] == "6"
+    )
     # TensorFlow does not take the 2.0 that this CUDA compiles for.
     assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "3.0,6.2"
     other = Wish(system="Linux", cuda="9.2")
@@ -214,7 +224,9 @@ def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
         new.new(wish, ExactRelease(1, 8), host_file, tmp_path, alone)
 
 
-def test_a_mac_gets_no_driver_and_no_gcc(host_file: HostFile, tmp_path: Path) -> None:
+def test_a_mac_gets_no_driver_and_no_gcc(
+    host_file: HostFile, tmp_path: Path
+) -> None:
     wish = Wish(system="Darwin", cuda="9.2")
     made = new.new(wish, ExactRelease(1, 8), host_file, tmp_path, alone)
     host = recipes.read(str(made.path)).host
@@ -246,7 +258,9 @@ def test_an_interrupted_interview_keeps_what_was_answered(
 
 
 @pytest.mark.parametrize("name", ["../mine", "with space", "", "vault", "-x"])
-def test_a_copy_needs_a_name_that_a_recipe_can_have(tmp_path: Path, name: str) -> None:
+def test_a_copy_needs_a_name_that_a_recipe_can_have(
+    tmp_path: Path, name: str
+) -> None:
     original = tmp_path / "demo.toml"
     original.write_text(recipes.find("demo").read_text("utf-8"), "utf-8")
     with pytest.raises(RecipeError, match=r"must be a file|is a directory of"):

@@ -59,7 +59,9 @@ def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
     assert made.files == ("new.txt", EDITED)
     assert patching.header(made.path) == HEADER
     again = job_of(path, tmp_path)
-    assert again.recipe.source.patches[-1] == "demo/0002-say-that-it-is-edited.patch"
+    assert (
+        again.recipe.source.patches[-1] == "demo/0002-say-that-it-is-edited.patch"
+    )
     engine.build(again)
     assert "// Edited." in (again.places.tree / EDITED).read_text("utf-8")
 
@@ -67,16 +69,22 @@ def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
 def test_the_comments_of_the_recipe_stay(job: BuildRequest, path: Path) -> None:
     edit(job.places.tree, "#include", "// Edited.\n#include")
     before = [
-        line for line in path.read_text("utf-8").splitlines() if line.startswith("#")
+        line
+        for line in path.read_text("utf-8").splitlines()
+        if line.startswith("#")
     ]
     patches.make(job, path, "edited", HEADER)
     after = [
-        line for line in path.read_text("utf-8").splitlines() if line.startswith("#")
+        line
+        for line in path.read_text("utf-8").splitlines()
+        if line.startswith("#")
     ]
     assert after == before
 
 
-def test_a_tree_without_edits_gives_no_patch(job: BuildRequest, path: Path) -> None:
+def test_a_tree_without_edits_gives_no_patch(
+    job: BuildRequest, path: Path
+) -> None:
     with pytest.raises(RecipeError, match="Nothing differs"):
         patches.make(job, path, "nothing", HEADER)
 

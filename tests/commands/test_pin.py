@@ -117,7 +117,9 @@ def test_every_open_checksum_is_learned_from_mirrors_and_written(
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{running.server_port}/"
-        settings = host_file(tmp_path, downloads={"https://example.invalid/": address})
+        settings = host_file(
+            tmp_path, downloads={"https://example.invalid/": address}
+        )
         found = checksums.pin(recipe_path, settings, SILENCE)
         running.shutdown()
     assert [checksum.key[2] for checksum in found] == ["zlib", "nasm", 0]
@@ -137,7 +139,9 @@ def test_every_open_checksum_is_learned_from_mirrors_and_written(
     assert recipe_path.read_text("utf-8") == after
 
 
-def test_the_drop_folder_is_searched_by_name(recipe_path: Path, tmp_path: Path) -> None:
+def test_the_drop_folder_is_searched_by_name(
+    recipe_path: Path, tmp_path: Path
+) -> None:
     dropped = tmp_path / "dropped/deeper"
     dropped.mkdir(parents=True)
     (dropped / "zlib-1.tar.gz").write_bytes(b"dropped")
@@ -174,21 +178,29 @@ def test_other_faults_of_the_recipe_are_told_first(
     assert recipe_path.read_text("utf-8") == text
 
 
-def test_a_repository_alone_says_no_file(recipe_path: Path, tmp_path: Path) -> None:
+def test_a_repository_alone_says_no_file(
+    recipe_path: Path, tmp_path: Path
+) -> None:
     text = recipe_path.read_text("utf-8")
     start = text.index("[[fetch.sources]]")
     blob = text.index("blob", start)
     line_end = text.index("\n", blob)
     bound = text.replace('sha256 = ""', f'sha256 = "{"c" * 64}"')
     bound = text[:blob] + text[line_end + 1 :]
-    zlib = f'urls = ["https://example.invalid/zlib-1.tar.gz"]\nsha256 = "{"c" * 64}"'
-    bound = bound.replace('urls = ["https://example.invalid/zlib-1.tar.gz"]', zlib)
+    zlib = (
+        f'urls = ["https://example.invalid/zlib-1.tar.gz"]\nsha256 = "{"c" * 64}"'
+    )
+    bound = bound.replace(
+        'urls = ["https://example.invalid/zlib-1.tar.gz"]', zlib
+    )
     recipe_path.write_text(bound, "utf-8")
     with pytest.raises(SupplyError, match="does not say which file is meant"):
         checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
 
 
-def test_an_empty_checksum_of_a_toolkit_is_open_and_a_written_one_is_not() -> None:
+def test_an_empty_checksum_of_a_toolkit_is_open_and_a_written_one_is_not() -> (
+    None
+):
     values = tomllib.loads(
         '[toolkit.cuda.wheels]\n"a-1-py3-none-any.whl" = ""\n"b-1-py3-none-any.whl" = "x"\n'
         '[toolkit.cudnn.debian]\nsuite = "bookworm"\nfiles = { "c_1_amd64.deb" = "" }\n'
@@ -205,7 +217,11 @@ def test_an_empty_checksum_of_a_toolkit_is_open_and_a_written_one_is_not() -> No
     [
         ('summary = "x"', "summary = x", "not valid TOML"),
         ('sha256 = ""', "sha256 = 5", "must be a text in quotes, not 5"),
-        ("[fetch.substitutes.zlib]", "[fetch.substitutes]\nzlib = 3\n[x]", "table"),
+        (
+            "[fetch.substitutes.zlib]",
+            "[fetch.substitutes]\nzlib = 3\n[x]",
+            "table",
+        ),
         ("[[fetch.sources]]", "[fetch]\nsources = [1]\n[y]", "must be a table"),
     ],
 )

@@ -46,7 +46,9 @@ def test_both_reasons_for_compiling_twice_are_given(job: BuildRequest) -> None:
     assert programs.endswith("tensorflow/tools/pip_package/BUILD:2")
 
 
-def test_a_wheel_for_python_2_wants_its_programs_in_python_2(job: BuildRequest) -> None:
+def test_a_wheel_for_python_2_wants_its_programs_in_python_2(
+    job: BuildRequest,
+) -> None:
     assert not list(plan.doubled(of_tensorflow(job, *JOINED, python="2.7")))
 
 

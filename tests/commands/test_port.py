@@ -13,8 +13,14 @@ from tfwright.pipeline.job import BuildRequest
 
 
 def test_what_must_change_comes_first() -> None:
-    pins = [PortedPin("patch", name, name, "") for name in ("fits", "change", "look")]
-    assert [pin.state for pin in port.worst_first(pins)] == ["change", "look", "fits"]
+    pins = [
+        PortedPin("patch", name, name, "") for name in ("fits", "change", "look")
+    ]
+    assert [pin.state for pin in port.worst_first(pins)] == [
+        "change",
+        "look",
+        "fits",
+    ]
 
 
 RECIPE = """\
@@ -104,7 +110,8 @@ def commit(repository: Path, version: str, code: str, **archives: str) -> str:
         (repository / folder).mkdir(parents=True)
         (repository / folder / "page").write_text("x", "utf-8")
     rules = [
-        ARCHIVE.format(name=name, sha256=sha256) for name, sha256 in archives.items()
+        ARCHIVE.format(name=name, sha256=sha256)
+        for name, sha256 in archives.items()
     ]
     (repository / "WORKSPACE").write_text("".join(rules), "utf-8")
     (repository / "core").mkdir(exist_ok=True)
@@ -151,8 +158,13 @@ def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(
     assert made.path == tmp_path / "linux-r1.12-cpu.toml"
     written = made.path.read_text("utf-8")
     recipe = recipes.read(str(made.path))
-    assert written.startswith("#:schema ./schema/recipe.json\n\n# Ported to v1.12.0")
-    assert recipe.source.patches == ("r1.8/0001-moved.patch", "r1.12/0003-misfit.patch")
+    assert written.startswith(
+        "#:schema ./schema/recipe.json\n\n# Ported to v1.12.0"
+    )
+    assert recipe.source.patches == (
+        "r1.8/0001-moved.patch",
+        "r1.12/0003-misfit.patch",
+    )
     assert list(recipe.fetch.substitutes) == ["changed"]
     assert "# More about the next one." in written
     assert "TF_NEED_JEMALLOC" not in written
@@ -172,7 +184,9 @@ def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(
     line = int(redo.split()[1])
     assert written.splitlines()[line - 1].startswith("requirements = [")
     follow_the_remedy(replace(job, recipe=recipe), tmp_path)
-    assert (patches / "0003-misfit.patch").read_text("utf-8").count("by upstream") == 0
+    assert (patches / "0003-misfit.patch").read_text("utf-8").count(
+        "by upstream"
+    ) == 0
 
 
 def follow_the_remedy(ported: BuildRequest, tmp_path: Path) -> None:
@@ -182,7 +196,9 @@ def follow_the_remedy(ported: BuildRequest, tmp_path: Path) -> None:
     merged = (tree / "core/op.cc").read_text("utf-8")
     before, _, rest = merged.partition("<<<<<<< ")
     after = rest.partition(">>>>>>> the patch\n")[2]
-    (tree / "core/op.cc").write_text(f"{before}line 31 is patched\n{after}", "utf-8")
+    (tree / "core/op.cc").write_text(
+        f"{before}line 31 is patched\n{after}", "utf-8"
+    )
     redone = patching.refresh(ported, 3)
     assert redone.path == tmp_path / "patches/r1.12/0003-misfit.patch"
     assert "line 31 by upstream" in redone.path.read_text("utf-8")

@@ -123,7 +123,9 @@ def test_a_recipe_says_the_release_that_it_was_ported_to(  # noqa: PLR0913, PLR0
     assert recipe.verified is None
 
 
-def test_only_the_keys_of_the_source_change(job: BuildRequest, tmp_path: Path) -> None:
+def test_only_the_keys_of_the_source_change(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     path, _ = ported(job, f"v1.12.0@{'3' * 40}", tmp_path)
     text = path.read_text("utf-8")
     recipe = recipes.read(str(path))
@@ -151,7 +153,9 @@ def test_what_the_new_release_would_refuse_is_removed(
         ("", "is not the name of a tag or a branch"),
     ],
 )
-def test_what_is_no_name_is_refused(job: BuildRequest, to: str, says: str) -> None:
+def test_what_is_no_name_is_refused(
+    job: BuildRequest, to: str, says: str
+) -> None:
     with pytest.raises(RecipeError, match=says):
         aims.of(job, to)
 

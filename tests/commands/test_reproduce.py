@@ -58,7 +58,11 @@ def built(
 
 
 def reproduce(
-    job: BuildRequest, original: Path, *, cached: bool = False, control: bool = True
+    job: BuildRequest,
+    original: Path,
+    *,
+    cached: bool = False,
+    control: bool = True,
 ) -> reproduction.Reproduction:
     return reproduction.reproduce(job, original, cached=cached, control=control)
 
@@ -69,7 +73,9 @@ def original(make_wheel: Maker) -> Path:
 
 
 def test_the_rebuild_is_elsewhere_offline_and_from_nothing_but_the_same_inputs(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: BuildRequest,
+    original: Path,
+    built: Callable[[Baked], list[BuildRequest]],
 ) -> None:
     jobs = built(lambda _: "always")
     assert reproduce(job, original).comparison.same
@@ -87,7 +93,9 @@ def test_the_rebuild_is_elsewhere_offline_and_from_nothing_but_the_same_inputs(
 
 
 def test_another_umask_holds_while_it_is_built_and_no_longer(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: BuildRequest,
+    original: Path,
+    built: Callable[[Baked], list[BuildRequest]],
 ) -> None:
     before = os.umask(0o022)
     seen = list[int]()
@@ -106,7 +114,9 @@ def test_another_umask_holds_while_it_is_built_and_no_longer(
 
 
 def test_the_build_cache_takes_part_only_when_asked_to(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: BuildRequest,
+    original: Path,
+    built: Callable[[Baked], list[BuildRequest]],
 ) -> None:
     jobs = built(lambda _: "always")
     reproduce(job, original, cached=True)
@@ -116,7 +126,9 @@ def test_the_build_cache_takes_part_only_when_asked_to(
 
 @needs_personality
 def test_a_directory_that_was_baked_in_is_told_from_chance(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: BuildRequest,
+    original: Path,
+    built: Callable[[Baked], list[BuildRequest]],
 ) -> None:
     jobs = built(lambda job: str(job.places.tree))
     causes = reproduce(job, original).causes
@@ -127,7 +139,9 @@ def test_a_directory_that_was_baked_in_is_told_from_chance(
 
 @needs_personality
 def test_what_is_another_each_time_is_named(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: BuildRequest,
+    original: Path,
+    built: Callable[[Baked], list[BuildRequest]],
 ) -> None:
     numbers: Iterator[int] = iter(range(10))
     built(lambda _: f"number {next(numbers)}")
@@ -141,7 +155,9 @@ def test_what_is_another_each_time_is_named(
 
 @needs_personality
 def test_what_varies_with_addresses_is_the_same_with_randomisation_off(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: BuildRequest,
+    original: Path,
+    built: Callable[[Baked], list[BuildRequest]],
 ) -> None:
     # Where the stack ends depends on the randomisation alone. An address on the heap moves also
     # when a package is installed meanwhile: the loader maps /etc/ld.so.cache, whose size then
@@ -169,7 +185,9 @@ def test_what_varies_with_addresses_is_the_same_with_randomisation_off(
 
 
 def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: BuildRequest,
+    original: Path,
+    built: Callable[[Baked], list[BuildRequest]],
 ) -> None:
     jobs = built(lambda _: "made 2026-11-21 06:31:02")
     causes = reproduce(job, original, control=False).causes
@@ -268,11 +286,15 @@ def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_bu
     )
     found = reproduce(heard, wheel, control=False)
     compiler, compressor = (
-        next(number for number, note in enumerate(notes) if f"made: {what}" in note)
+        next(
+            number for number, note in enumerate(notes) if f"made: {what}" in note
+        )
         for what in ("compiler: cc 12.2.0 then, ", "deflate: 0.0.1 then, ")
     )
     assert max(compiler, compressor) < next(
-        number for number, note in enumerate(notes) if note.startswith("building in")
+        number
+        for number, note in enumerate(notes)
+        if note.startswith("building in")
     )
     assert any(
         cause.startswith("Perhaps because of this host: deflate: 0.0.1 then")
@@ -300,12 +322,17 @@ def test_a_checkout_that_is_as_the_record_says_is_accepted(
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"compile": {"flags": ["--config=opt"]}}, "the recipe's compile (flags)"),
+        (
+            {"compile": {"flags": ["--config=opt"]}},
+            "the recipe's compile (flags)",
+        ),
         ({"summary": "Another one"}, "the recipe's summary"),
         (
             {
                 "source": {
-                    "patches": ["demo/0001-matrix-power-zero-is-the-identity.patch"]
+                    "patches": [
+                        "demo/0001-matrix-power-zero-is-the-identity.patch"
+                    ]
                 }
             },
             "the recipe's source (patches)",
@@ -323,7 +350,9 @@ def test_a_recipe_that_changed_since_is_refused_and_what_changed_is_named(
     merged = {
         **content,
         **{
-            key: {**content.get(key, {}), **value} if isinstance(value, dict) else value
+            key: {**content.get(key, {}), **value}
+            if isinstance(value, dict)
+            else value
             for key, value in change.items()
         },
     }
@@ -340,7 +369,9 @@ def test_a_patch_and_a_lock_that_changed_since_are_named(
         update={"files": (RecordedFile(path="demo/nccl.h", sha256="0" * 64),)}
     )
     with pytest.raises(RecipeError) as caught:
-        reproduction.insist(replace(job, locked=recipe_file), holding(original, made))
+        reproduction.insist(
+            replace(job, locked=recipe_file), holding(original, made)
+        )
     assert list(caught.value.evidence.lines) == [
         "patches/demo/nccl.h",
         "the recipe's lock",

@@ -67,6 +67,8 @@ def test_the_schemas_and_tables_in_the_checkout_are_those_of_the_models() -> Non
 def test_a_table_is_made_again_between_its_marks() -> None:
     page = "before\n<!-- keys:bazel -->\nold\n<!-- /keys -->\nafter\n"
     made = schemas.with_tables(page, Recipe)
-    assert made.startswith("before\n<!-- keys:bazel -->\n| key | default | meaning |\n")
+    assert made.startswith(
+        "before\n<!-- keys:bazel -->\n| key | default | meaning |\n"
+    )
     assert "| `version` | required |" in made
     assert made.endswith("<!-- /keys -->\nafter\n")

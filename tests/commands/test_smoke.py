@@ -62,7 +62,8 @@ def test_a_python_that_is_not_here_is_named_with_the_ways_to_name_one(
     request_for: Callable[..., Request],
 ) -> None:
     with pytest.raises(
-        HostError, match=r"This host has no Python 3\.6 for tensorflow-1\.8\.0-cp36"
+        HostError,
+        match=r"This host has no Python 3\.6 for tensorflow-1\.8\.0-cp36",
     ) as caught:
         smoke.target(request_for("tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl"))
     assert "--python" in caught.value.remedy
@@ -76,7 +77,8 @@ def test_what_is_no_wheel_is_refused(
     with pytest.raises(WheelError, match="does not exist"):
         smoke.target(
             Request(
-                tmp_path / "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl", HostFile()
+                tmp_path / "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl",
+                HostFile(),
             )
         )
     with pytest.raises(WheelError, match="not a whole zip archive"):
@@ -160,7 +162,8 @@ def test_a_wheel_for_another_machine_is_refused_by_pip_and_said_so(
     request_for: Callable[..., Request], make_wheel: Callable[..., Path]
 ) -> None:
     wheel = shutil.copy(
-        make_wheel(), make_wheel().with_name("small-1.0-py3-none-macosx_10_9_arm64.whl")
+        make_wheel(),
+        make_wheel().with_name("small-1.0-py3-none-macosx_10_9_arm64.whl"),
     )
     with pytest.raises(WheelError, match="is not a supported wheel"):
         smoke.smoke(request_for(Path(wheel)), lambda _: None)

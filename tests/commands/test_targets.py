@@ -23,7 +23,9 @@ def target(name: str, **axes: object) -> Target:
     return first
 
 
-def test_capabilities_reach_the_answer_that_the_release_reads_and_its_flag() -> None:
+def test_capabilities_reach_the_answer_that_the_release_reads_and_its_flag() -> (
+    None
+):
     found = targets.recipe_of(
         target(
             "linux-r2.20-cuda12.8-sm120",
@@ -41,7 +43,9 @@ def test_capabilities_reach_the_answer_that_the_release_reads_and_its_flag() -> 
 def test_a_recipe_that_insists_on_ptx_goes_on_to_insist_on_it() -> None:
     found = targets.recipe_of(target("demo-cuda", capabilities=["7.0,7.5"]))
     assert found.verify.architectures == ("sm_70", "sm_75", "compute_75")
-    without = targets.recipe_of(target("linux-r2.1-cuda10.1", capabilities=["6.1"]))
+    without = targets.recipe_of(
+        target("linux-r2.1-cuda10.1", capabilities=["6.1"])
+    )
     assert without.verify.architectures == ("sm_61",)
 
 
@@ -64,7 +68,9 @@ def test_a_target_without_axes_is_its_recipe() -> None:
     [
         (
             SupplyError(
-                "x", remedy="y", evidence=Evidence(lines=["Could not resolve host"])
+                "x",
+                remedy="y",
+                evidence=Evidence(lines=["Could not resolve host"]),
             ),
             "blocked",
         ),
@@ -82,9 +88,13 @@ def test_a_server_that_does_not_answer_is_no_failure_of_the_recipe(
 
 def test_the_cause_names_what_the_log_names(tmp_path: Path) -> None:
     log = tmp_path / "compile.log"
-    line = "matrix.cc:1:10: fatal error: no/such/header.h: No such file or directory"
+    line = (
+        "matrix.cc:1:10: fatal error: no/such/header.h: No such file or directory"
+    )
     log.write_text(f"INFO: building\n{line}\n")
-    fault = ToolError("Bazel failed", remedy="Read it.", evidence=Evidence(log=log))
+    fault = ToolError(
+        "Bazel failed", remedy="Read it.", evidence=Evidence(log=log)
+    )
     broken = builder._failure(fault, tmp_path)["broken"]
     assert isinstance(broken, Breakage)
     assert "no/such/header.h" in broken.cause
@@ -97,14 +107,21 @@ def test_a_failed_build_shows_nothing_of_the_stages_that_it_did_not_reach(
 ) -> None:
     settings = HostFile(build_out=tmp_path / "out")
     job = targets.job_of(target("demo"), settings)
-    names = ("fetch.log", "compile.log", "compile.profile.json", "verify-install.log")
+    names = (
+        "fetch.log",
+        "compile.log",
+        "compile.profile.json",
+        "verify-install.log",
+    )
     job.places.logs.mkdir(parents=True)
     for name in names:
         (job.places.logs / name).write_text("of an earlier build, or of this one")
     stamp = Stamp(parts={}, result={}, seconds=7.0)
     # A stage that fails has no stamp; those after it have the stamps of earlier builds.
     monkeypatch.setattr(
-        stamps, "read", lambda _, stage: None if stage.name == "compile" else stamp
+        stamps,
+        "read",
+        lambda _, stage: None if stage.name == "compile" else stamp,
     )
     failed = builder._kept_logs(job, made(tmp_path / "failed"), "compile")
     assert failed["logs"] == ("logs/compile.log", "logs/fetch.log")

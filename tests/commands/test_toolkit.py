@@ -30,7 +30,9 @@ from tfwright.vault.toolkit import soundness, tree
 from tfwright.vault.toolkit.tree import InstalledPart
 
 CUDA_H = "#define CUDA_VERSION 10010\n"
-CUDNN_H = "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 6\n#define CUDNN_PATCHLEVEL 5\n"
+CUDNN_H = (
+    "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 6\n#define CUDNN_PATCHLEVEL 5\n"
+)
 Tree = Mapping[str, str | bytes]
 """Path = content; a content that begins with ``->`` makes a link."""
 
@@ -56,7 +58,8 @@ def tar(tree: Tree, mode: str = "w:gz") -> bytes:
 def runfile(tree: Tree) -> bytes:
     payload = tar(tree)
     return (
-        f'#!/bin/sh\nfilesizes="{len(payload)}"\nskip="4"\nexit 1\n'.encode() + payload
+        f'#!/bin/sh\nfilesizes="{len(payload)}"\nskip="4"\nexit 1\n'.encode()
+        + payload
     )
 
 
@@ -136,7 +139,9 @@ CUDNNS = {
             "nvidia_cudnn_cu10-7.6.5.dist-info/License.txt": "x",
         }
     ),
-    "macOS": tar({"cuda/include/cudnn.h": CUDNN_H, "cuda/lib/libcudnn.7.dylib": ""}),
+    "macOS": tar(
+        {"cuda/include/cudnn.h": CUDNN_H, "cuda/lib/libcudnn.7.dylib": ""}
+    ),
 }
 
 
@@ -165,7 +170,9 @@ def install(
     archive = folder / f"downloaded-{name}"
     archive.write_bytes(content)
     digest = hashlib.sha256(content).hexdigest() if sha256 is None else sha256
-    return toolkit.install(job, KINDS[name], archive, digest, licence_accepted=True)
+    return toolkit.install(
+        job, KINDS[name], archive, digest, licence_accepted=True
+    )
 
 
 @pytest.mark.parametrize("content", CUDAS.values(), ids=CUDAS)
@@ -180,7 +187,9 @@ def test_every_layout_of_cuda_ends_in_one_prefix(
     assert (prefix / "lib64/libcudart.so.10.1").is_file() or (
         prefix / "lib/libcudart.dylib"
     ).is_file()
-    assert not [path for path in prefix.rglob("*") if path.name in {"sample", "ncu"}]
+    assert not [
+        path for path in prefix.rglob("*") if path.name in {"sample", "ncu"}
+    ]
     sources = tree.read(prefix).parts["cuda"].sources
     assert sources == {"downloaded-cuda": hashlib.sha256(content).hexdigest()}
 
@@ -204,7 +213,10 @@ def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
         install(job, tmp_path, "cudnn", CUDNNS["wheel"])[0],
     ]
     found = job.host_file.of(job.recipe)
-    assert [cuda.toolkit(job.recipe, found), cuda.cudnn(job.recipe, found)] == places
+    assert [
+        cuda.toolkit(job.recipe, found),
+        cuda.cudnn(job.recipe, found),
+    ] == places
     given = answers.complete(job.recipe, found, {})
     assert [given["CUDA_TOOLKIT_PATH"], given["CUDNN_INSTALL_PATH"]] == list(
         map(str, places)
@@ -226,7 +238,10 @@ def test_from_1_14_on_the_hosts_places_come_before_the_recipes(
         },
     }
     recipe = Recipe.model_validate(
-        {**values, "source": {**job.recipe.source.model_dump(), "release": "1.14"}}
+        {
+            **values,
+            "source": {**job.recipe.source.model_dump(), "release": "1.14"},
+        }
     )
     named = job.host_file.model_copy(update={"cuda": Path("/opt/cuda")})
     assert (
@@ -250,7 +265,11 @@ def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_sh
         HostError, match="a licence that you have to accept yourself"
     ) as caught:
         toolkit.install(
-            job, KINDS["cuda"], archive, files.sha256(archive), licence_accepted=False
+            job,
+            KINDS["cuda"],
+            archive,
+            files.sha256(archive),
+            licence_accepted=False,
         )
     shown = (
         job.host_file.build_out
@@ -279,7 +298,8 @@ def test_without_a_digest_it_is_refused_and_told_what_to_compare(
     job: BuildRequest, tmp_path: Path
 ) -> None:
     with pytest.raises(
-        SupplyError, match=f"its sha256 is {hashlib.sha256(CUDAS['macOS']).hexdigest()}"
+        SupplyError,
+        match=f"its sha256 is {hashlib.sha256(CUDAS['macOS']).hexdigest()}",
     ) as caught:
         install(job, tmp_path, "cuda", CUDAS["macOS"], sha256="")
     assert "--cuda-sha256" in caught.value.remedy
@@ -298,7 +318,8 @@ def test_the_recipes_digest_is_enough_and_another_is_refused(
     }
     with_pin = replace(job, recipe=Recipe.model_validate(pinned))
     assert (
-        install(with_pin, tmp_path, "cudnn", content, sha256="")[1].version == "7.6.5"
+        install(with_pin, tmp_path, "cudnn", content, sha256="")[1].version
+        == "7.6.5"
     )
     with pytest.raises(SupplyError, match="wanted: "):
         install(with_pin, tmp_path, "cudnn", CUDNNS["wheel"], sha256="")
@@ -313,12 +334,22 @@ def test_the_recipes_digest_is_enough_and_another_is_refused(
         ),
         (tar({"readme": "x"}), "does not contain CUDA"),
         (
-            tar({"a/include/cuda.h": CUDA_H, "b/bin/nvcc": "->../../a/include/cuda.h"}),
+            tar(
+                {
+                    "a/include/cuda.h": CUDA_H,
+                    "b/bin/nvcc": "->../../a/include/cuda.h",
+                }
+            ),
             "a link that leads out of it",
         ),
         (b"no archive", "cannot be unpacked"),
     ],
-    ids=["another version", "something else", "a link out of a part", "no archive"],
+    ids=[
+        "another version",
+        "something else",
+        "a link out of a part",
+        "no archive",
+    ],
 )
 def test_what_is_not_the_wanted_toolkit_is_refused_and_leaves_nothing(
     job: BuildRequest, tmp_path: Path, content: bytes, what: str
@@ -351,10 +382,16 @@ def test_a_recipe_without_cuda_needs_no_toolkit(
         toolkit.insist(bare.recipe, [])
 
 
-def test_a_file_that_is_not_there_is_said_so(job: BuildRequest, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_said_so(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     with pytest.raises(SupplyError, match="is not there"):
         toolkit.install(
-            job, KINDS["cuda"], tmp_path / "none.run", "0" * 64, licence_accepted=True
+            job,
+            KINDS["cuda"],
+            tmp_path / "none.run",
+            "0" * 64,
+            licence_accepted=True,
         )
 
 
@@ -415,7 +452,9 @@ def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
     (first.root / path).write_bytes(b"changed")
     with pytest.raises(SupplyError) as caught:
         soundness.insist(first.root, recipe)
-    assert caught.value.remedy.startswith(f"Run 'invoke toolkit --recipe {recipe}'")
+    assert caught.value.remedy.startswith(
+        f"Run 'invoke toolkit --recipe {recipe}'"
+    )
     list(toolkit.provide(job, [], licence_accepted=False))
     soundness.insist(first.root, recipe)
 
@@ -425,7 +464,9 @@ def test_the_licence_in_a_pinned_package_is_shown_before_it_is_used(
 ) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"licence": "https://example.com/sla", "wheels": pin})
-    with pytest.raises(HostError, match=r"accept yourself: .*/License.txt") as refused:
+    with pytest.raises(
+        HostError, match=r"accept yourself: .*/License.txt"
+    ) as refused:
         list(toolkit.provide(job, [], licence_accepted=False))
     assert "https://example.com/sla" in refused.value.remedy
     assert job.host_file.of(job.recipe).cudnn is None
@@ -442,7 +483,9 @@ def test_every_way_that_failed_is_listed(job: BuildRequest) -> None:
             },
         },
     )
-    with pytest.raises(SupplyError, match=r"cuDNN 7\.6 cannot be obtained") as refused:
+    with pytest.raises(
+        SupplyError, match=r"cuDNN 7\.6 cannot be obtained"
+    ) as refused:
         list(toolkit.provide(job, [], licence_accepted=True))
     ways = [line.partition(":")[0] for line in refused.value.evidence.lines]
     assert ways == ["wheels", "debian"]
@@ -450,7 +493,9 @@ def test_every_way_that_failed_is_listed(job: BuildRequest) -> None:
 
 def test_a_part_without_a_version_in_host_is_refused(job: BuildRequest) -> None:
     values = {**job.recipe.model_dump(), "toolkit": {"nccl": {"wheels": {}}}}
-    with pytest.raises(ValueError, match=r"name its version as well: \[host\] nccl"):
+    with pytest.raises(
+        ValueError, match=r"name its version as well: \[host\] nccl"
+    ):
         Recipe.model_validate(values)
 
 
@@ -470,7 +515,9 @@ def test_a_lock_refuses_other_packages_than_it_was_written_for(
     with pytest.raises(
         SupplyError, match="pins other packages for its toolkit than its lock"
     ):
-        list(toolkit.provide(replace(job, locked=path), [], licence_accepted=True))
+        list(
+            toolkit.provide(replace(job, locked=path), [], licence_accepted=True)
+        )
 
 
 def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
@@ -479,7 +526,9 @@ def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
     install(job, tmp_path, "cuda", CUDAS["10.1, whole"])
     root, _ = install(job, tmp_path, "cudnn", CUDNNS["wheel"])
     found = job.host_file.of(job.recipe)
-    facts = host_facts.facts(job.recipe, found, probes.here(), Path(sys.executable))
+    facts = host_facts.facts(
+        job.recipe, found, probes.here(), Path(sys.executable)
+    )
     assert facts.cuda == root
     assert len(facts.toolkit) == len(tree.read(root).tree)
 
@@ -501,22 +550,36 @@ def test_cuda_in_one_archive_for_each_part_ends_in_one_prefix(
     pins: dict[str, str] = {}
     for name, files_inside in REDISTRIBUTED.items():
         content = tar(
-            {f"{name}/{path}": text for path, text in files_inside.items()}, "w:xz"
+            {f"{name}/{path}": text for path, text in files_inside.items()},
+            "w:xz",
         )
         job, pin = dropped(job, tmp_path / "drop", f"{name}.tar.xz", content)
-        pins |= {f"https://example.com/{file}": digest for file, digest in pin.items()}
+        pins |= {
+            f"https://example.com/{file}": digest for file, digest in pin.items()
+        }
     job = pinned(job, cuda={"archives": pins})
     (provided,) = toolkit.provide(job, [], licence_accepted=True)
-    found = sorted(path for path in provided.part.files if "nvcc.profile" not in path)
-    assert found == ["LICENSE", "bin/nvcc", "include/cuda.h", "lib64/libcudart.so.10.1"]
+    found = sorted(
+        path for path in provided.part.files if "nvcc.profile" not in path
+    )
+    assert found == [
+        "LICENSE",
+        "bin/nvcc",
+        "include/cuda.h",
+        "lib64/libcudart.so.10.1",
+    ]
 
 
 def test_ways_are_tried_in_the_order_that_the_recipe_states(
     job: BuildRequest, tmp_path: Path
 ) -> None:
-    job, archive = dropped(job, tmp_path / "drop", "cudnn.tgz", CUDNNS["7, Linux"])
+    job, archive = dropped(
+        job, tmp_path / "drop", "cudnn.tgz", CUDNNS["7, Linux"]
+    )
     job, wheel_pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
-    archives = {f"https://example.com/{name}": pin for name, pin in archive.items()}
+    archives = {
+        f"https://example.com/{name}": pin for name, pin in archive.items()
+    }
     ways = {"wheels": wheel_pin, "archives": archives}
     (first,) = toolkit.provide(pinned(job, cudnn=ways), [], licence_accepted=True)
     turned = pinned(job, cudnn={**ways, "order": ["archives", "wheels"]})
@@ -598,7 +661,11 @@ def test_an_archive_whose_checksum_the_recipe_pins_needs_none_on_the_command_lin
     content = CUDNNS["8, Linux"]
     archive = tmp_path / "cudnn-8.tar.xz"
     archive.write_bytes(content)
-    pin = {f"https://example.com/{archive.name}": hashlib.sha256(content).hexdigest()}
+    pin = {
+        f"https://example.com/{archive.name}": hashlib.sha256(content).hexdigest()
+    }
     job = pinned(job, cudnn={"archives": pin})
-    _, part = toolkit.install(job, KINDS["cudnn"], archive, "", licence_accepted=True)
+    _, part = toolkit.install(
+        job, KINDS["cudnn"], archive, "", licence_accepted=True
+    )
     assert part.version == "7.6.5"

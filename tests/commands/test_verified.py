@@ -24,7 +24,9 @@ def changed(path: Path, before: str, after: str) -> Recipe:
     return recipes.read(str(path))
 
 
-def test_what_is_written_names_stage_host_and_person_and_holds(copied: Path) -> None:
+def test_what_is_written_names_stage_host_and_person_and_holds(
+    copied: Path,
+) -> None:
     recipe = recipes.read(str(copied))
     assert recipe.verified
     assert (recipe.verified.until, recipe.verified.by) == ("publish", "Ada")
@@ -39,7 +41,8 @@ def test_the_rest_of_the_recipe_stays_as_it_was_written(copied: Path) -> None:
 def test_another_summary_or_comment_changes_nothing(copied: Path) -> None:
     changed(copied, "[bazel]", "# Why.\n[bazel]")
     assert (
-        verified.stale(changed(copied, 'summary = "', 'summary = "New: '), None) == ""
+        verified.stale(changed(copied, 'summary = "', 'summary = "New: '), None)
+        == ""
     )
 
 

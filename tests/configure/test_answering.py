@@ -14,8 +14,12 @@ from tfwright.errors import RecipeError
 GDR = "Do you wish to build TensorFlow with GDR support? [y/N]: "
 
 
-def interview(given: Answers, by: By = "dialogue", *own: PromptTable) -> Interview:
-    return Interview(dialect.of_tensorflow(ExactRelease(1, 8), "Linux", own), given, by)
+def interview(
+    given: Answers, by: By = "dialogue", *own: PromptTable
+) -> Interview:
+    return Interview(
+        dialect.of_tensorflow(ExactRelease(1, 8), "Linux", own), given, by
+    )
 
 
 def typist(given: Answers, *own: PromptTable) -> answering.Typist:
@@ -31,7 +35,11 @@ def test_yes_and_no_are_typed_as_letters_and_text_as_it_is() -> None:
         "Do you wish to build TensorFlow with CUDA support? [y/N]: ",
         "Please specify the location of python. [Default is x]: ",
     ]
-    assert [someone.answer(question) for question in questions] == ["n", "y", "/p"]
+    assert [someone.answer(question) for question in questions] == [
+        "n",
+        "y",
+        "/p",
+    ]
     assert someone.asked == ["TF_NEED_GDR", "TF_NEED_CUDA", "PYTHON_BIN_PATH"]
 
 
@@ -44,12 +52,16 @@ def test_a_recipe_says_what_yes_and_no_are_typed_as() -> None:
         no="Y",
     )
     assert (
-        typist({"TF_NEED_CUDA": False}, table).answer("Y for CPU, N for GPU. [Y/n] ")
+        typist({"TF_NEED_CUDA": False}, table).answer(
+            "Y for CPU, N for GPU. [Y/n] "
+        )
         == "Y"
     )
 
 
-def test_a_question_without_an_answer_names_the_variable_and_the_line_to_add() -> None:
+def test_a_question_without_an_answer_names_the_variable_and_the_line_to_add() -> (
+    None
+):
     with pytest.raises(RecipeError, match="TF_NEED_GDR") as caught:
         typist({}).answer(GDR)
     assert "TF_NEED_GDR = false" in caught.value.remedy
@@ -74,15 +86,21 @@ def test_a_second_asking_stops_and_shows_what_was_said_in_between() -> None:
 
 def stanza(question: str) -> PromptTable:
     """Return the prompt that the error for an unknown question tells to add."""
-    with pytest.raises(RecipeError, match=r"not known for TensorFlow 1\.8") as caught:
+    with pytest.raises(
+        RecipeError, match=r"not known for TensorFlow 1\.8"
+    ) as caught:
         typist({}).answer("Some reply.\n\n" + question)
     lines = caught.value.remedy.split("add to the recipe:\n")[1]
-    document = tomllib.loads(lines.replace("[[configure.prompts]]", "[[prompts]]"))
+    document = tomllib.loads(
+        lines.replace("[[configure.prompts]]", "[[prompts]]")
+    )
     return PromptTable.model_validate(document["prompts"][0])
 
 
 def test_the_lines_for_an_unknown_question_make_it_known_once_added() -> None:
-    question = "Do you wish to build TensorFlow with Quantum (beta) support? [y/N]: "
+    question = (
+        "Do you wish to build TensorFlow with Quantum (beta) support? [y/N]: "
+    )
     table = stanza(question)
     assert table.variable == "TF_NEED_QUANTUM_BETA"
     assert table.kind == "yes-no"

@@ -25,7 +25,11 @@ QUESTIONS = [
         "Please specify the location of python. [Default is /usr/bin/python]: ",
         "PYTHON_BIN_PATH",
     ),
-    ("0.8", "Do you wish to build TensorFlow with GPU support? [y/N] ", "TF_NEED_CUDA"),
+    (
+        "0.8",
+        "Do you wish to build TensorFlow with GPU support? [y/N] ",
+        "TF_NEED_CUDA",
+    ),
     (
         "0.8",
         (
@@ -102,7 +106,11 @@ QUESTIONS = [
         ),
         "TF_CUDA_PATHS",
     ),
-    ("2.13", "Do you want to use Clang to build TensorFlow? [Y/n]: ", "TF_NEED_CLANG"),
+    (
+        "2.13",
+        "Do you want to use Clang to build TensorFlow? [Y/n]: ",
+        "TF_NEED_CLANG",
+    ),
     (
         "2.13",
         "Please specify the path to clang executable. [Default is /usr/lib/llvm-16/bin/clang]: ",
@@ -177,9 +185,7 @@ def test_no_two_entries_of_a_release_claim_the_same_question(
 def test_a_warning_about_capabilities_does_not_answer_the_question_about_clang() -> (
     None
 ):
-    warning = (
-        "WARNING: XLA does not support CUDA compute capabilities lower than 3.5.\n"
-    )
+    warning = "WARNING: XLA does not support CUDA compute capabilities lower than 3.5.\n"
     question = "Do you want to use clang as CUDA compiler? [y/N]: "
     assert asked(warning + question, "2.1") == "TF_CUDA_CLANG"
 
@@ -213,7 +219,9 @@ def test_a_condition_decides_from_the_other_answers(
     catalogue.everything(),
     ids=lambda prompt: f"{prompt.variable}-{prompt.since}",
 )
-def test_every_entry_says_what_is_asked_or_that_nothing_is(prompt: Prompt) -> None:
+def test_every_entry_says_what_is_asked_or_that_nothing_is(
+    prompt: Prompt,
+) -> None:
     kinds = (prompt.question, prompt.support, prompt.environment, prompt.stated)
     assert sum(map(bool, kinds)) == 1
     assert prompt.pattern
@@ -230,7 +238,9 @@ def test_a_recipes_question_is_plain_text_with_a_star_for_what_varies() -> None:
         variable="TF_FLUX", question="Where (exactly)? [Default is *]: "
     )
     pattern = from_recipe(table).pattern
-    assert pattern.search("Some reply.\nWhere (exactly)? [Default is /dev/flux]: ")
+    assert pattern.search(
+        "Some reply.\nWhere (exactly)? [Default is /dev/flux]: "
+    )
     assert not pattern.search("Where exactly? [Default is /dev/flux]: ")
 
 

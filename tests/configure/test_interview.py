@@ -21,7 +21,9 @@ def test_all_missing_answers_are_known_before_configure_starts() -> None:
         "TF_NEED_MPI": False,
         "CC_OPT_FLAGS": "-O2",
     }
-    assert [prompt.variable for prompt in interview("2.0", given).unanswered()] == [
+    assert [
+        prompt.variable for prompt in interview("2.0", given).unanswered()
+    ] == [
         "TF_ENABLE_XLA",
         "TF_NEED_OPENCL_SYCL",
         "TF_NEED_ROCM",
@@ -54,7 +56,9 @@ def test_1_5_gets_no_for_android_in_the_only_way_it_understands() -> None:
     assert exported == {"TF_SET_ANDROID_WORKSPACE": ""}
 
 
-def test_what_is_read_from_the_environment_alone_goes_there_in_a_dialogue_too() -> None:
+def test_what_is_read_from_the_environment_alone_goes_there_in_a_dialogue_too() -> (
+    None
+):
     given: Answers = {"TF_ENABLE_XLA": True, "TF_NEED_ROCM": False}
     assert interview("2.4", given).exports() == {"TF_ENABLE_XLA": "1"}
 
@@ -67,7 +71,9 @@ def test_a_release_that_looks_for_cuda_before_it_asks_finds_the_pinned_version()
     assert interview("1.13", given).exports() == {}
 
 
-def test_an_interface_of_its_own_gets_every_answer_that_no_question_asks_for() -> None:
+def test_an_interface_of_its_own_gets_every_answer_that_no_question_asks_for() -> (
+    None
+):
     table = PromptTable(variable="TF_NEED_CUDA", question="CUDA? ", kind="yes-no")
     given: Answers = {"TF_NEED_CUDA": False, "PIP_MANYLINUX2010": True}
     own = dialect.of_recipe("Linux", [table])

@@ -16,7 +16,9 @@ SCRIPT = """\
 set_build_var(environ_cp, 'TF_NEED_IPU_HOROVOD', 'Horovod for IPU (requires MPI)', False)
 get_var(environ_cp, 'TF_NEED_FOO', 'FOO')
 """
-KNOWN = PromptTable(variable="TF_NEED_FOO", question="Foo? [y/N]: ", kind="yes-no")
+KNOWN = PromptTable(
+    variable="TF_NEED_FOO", question="Foo? [y/N]: ", kind="yes-no"
+)
 
 
 def recorded(
@@ -69,7 +71,9 @@ def test_the_recorded_table_matches_the_question_on_another_host(
     assert 'question = "Where is it? [Default is *]: "' in lines
 
 
-def test_an_answer_that_is_not_accepted_is_asked_for_again(tmp_path: Path) -> None:
+def test_an_answer_that_is_not_accepted_is_asked_for_again(
+    tmp_path: Path,
+) -> None:
     script = "printf 'Foo? [y/N]: '; read a; printf 'Foo? [y/N]: '; read b; echo $a $b > answered"
     recorder, heard = recorded(tmp_path, script, "n")
     assert [question.known for question in heard] == [True]
@@ -86,9 +90,7 @@ def test_a_program_that_asks_without_end_is_stopped(tmp_path: Path) -> None:
 def test_a_wrong_answer_to_an_unknown_question_is_asked_for_again_once_recorded(
     tmp_path: Path,
 ) -> None:
-    question = (
-        "printf 'Do you wish to build TensorFlow with Warp support? [y/N]: '; read a"
-    )
+    question = "printf 'Do you wish to build TensorFlow with Warp support? [y/N]: '; read a"
     script = f"{question}; {question}; echo $a > answered"
     recorder, heard = recorded(tmp_path, script, "maybe", "Y")
     assert len(heard) == 2
@@ -96,7 +98,9 @@ def test_a_wrong_answer_to_an_unknown_question_is_asked_for_again_once_recorded(
     assert recorder.answers == {"TF_NEED_WARP": True}
 
 
-def test_the_version_that_an_empty_line_would_mean_is_typed(tmp_path: Path) -> None:
+def test_the_version_that_an_empty_line_would_mean_is_typed(
+    tmp_path: Path,
+) -> None:
     question = "Which warp? [Leave empty to  default to Warp 9.0]: "
     script = f"printf '{question}'; read a; echo $a > answered"
     recorder, _ = recorded(tmp_path, script, "")
@@ -162,8 +166,12 @@ def test_a_guessed_variable_is_one_that_a_recipe_takes(
     assert stanzas.variable_of(question) == variable
 
 
-def test_a_variable_is_found_beside_words_in_colour_and_never_a_reserved_one() -> None:
-    script = "support('TF_NEED_WARP', 'Warp drive \\x1b[1mfast')\nget('PATH', 'Where')"
+def test_a_variable_is_found_beside_words_in_colour_and_never_a_reserved_one() -> (
+    None
+):
+    script = (
+        "support('TF_NEED_WARP', 'Warp drive \\x1b[1mfast')\nget('PATH', 'Where')"
+    )
     question = "build TensorFlow with Warp drive \x1b[1mfast\x1b[0m support? "
     assert stanzas.variable_in(script, question) == "TF_NEED_WARP"
     assert stanzas.variable_in("get('PATH', 'Where')", "Where [x]: ") == ""

@@ -31,8 +31,12 @@ def render(
     scripts: Scripts | None = None,
 ) -> str:
     """Render with no for every question that is not answered."""
-    spoken = dialect.of_tensorflow(ExactRelease.parse(version), system, (), scripts)
-    prompts = [prompt for prompt in spoken.prompts if prompt.yes_no and prompt.asked]
+    spoken = dialect.of_tensorflow(
+        ExactRelease.parse(version), system, (), scripts
+    )
+    prompts = [
+        prompt for prompt in spoken.prompts if prompt.yes_no and prompt.asked
+    ]
     given: dict[str, Answer] = {prompt.variable: False for prompt in prompts}
     given |= {
         "PYTHON_BIN_PATH": "/p",
@@ -63,7 +67,8 @@ def test_every_release_renders_without_a_line_that_bazel_cannot_read(
         text = render(release, answers, system=system)
         assert "/p" in text
         assert all(
-            setting.command in {"build", "test", "run"} and setting.flag.startswith("-")
+            setting.command in {"build", "test", "run"}
+            and setting.flag.startswith("-")
             for setting in bazelrc.parse(text)
         ), text
 
@@ -127,7 +132,9 @@ def test_hermetic_cuda_is_named_by_version_and_not_by_place() -> None:
     assert "/opt/cuda" not in text
 
 
-def test_a_patch_release_may_write_other_lines_than_the_first_of_its_line() -> None:
+def test_a_patch_release_may_write_other_lines_than_the_first_of_its_line() -> (
+    None
+):
     assert "build:opt --host_copt=-march=native" in render("2.4.0")
     assert "build:opt --host_copt=-march=native" not in render("2.4.1")
     assert "build:opt --host_copt=-O2" in render("2.4.4")
@@ -187,19 +194,26 @@ def test_system_libraries_are_sorted_as_configure_sorts_them() -> None:
     )
 
 
-ASKS_GCP = OWN + "set_build_var(environ_cp, 'TF_NEED_GCP', 'Google Cloud Platform')\n"
+ASKS_GCP = (
+    OWN + "set_build_var(environ_cp, 'TF_NEED_GCP', 'Google Cloud Platform')\n"
+)
 OFFERS = "  elif bazel_config_name is not None:\n"
 
 
-def test_a_feature_that_a_release_candidate_does_not_have_yet_is_not_rendered() -> None:
+def test_a_feature_that_a_release_candidate_does_not_have_yet_is_not_rendered() -> (
+    None
+):
     text = render("1.4", scripts={"configure.py": ASKS_GCP + OFFERS})
     assert "with_gcp_support" in text
     assert "with_s3_support" not in text
 
 
-def test_a_feature_of_the_next_release_is_known_once_the_script_asks_for_it() -> None:
+def test_a_feature_of_the_next_release_is_known_once_the_script_asks_for_it() -> (
+    None
+):
     asks_aws = (
-        OWN + "set_build_var(\n    environ_cp, 'TF_NEED_AWS', 'Amazon AWS Platform')\n"
+        OWN
+        + "set_build_var(\n    environ_cp, 'TF_NEED_AWS', 'Amazon AWS Platform')\n"
     )
     text = render(
         "1.9", {"TF_NEED_AWS": False}, scripts={"configure.py": asks_aws + OFFERS}

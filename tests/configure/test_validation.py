@@ -20,7 +20,12 @@ def faults(
 @pytest.mark.parametrize(
     ("version", "variable", "answer", "what"),
     [
-        ("1.12", "TF_NEED_BANANA", True, "no ./configure of TensorFlow 1.12 reads it"),
+        (
+            "1.12",
+            "TF_NEED_BANANA",
+            True,
+            "no ./configure of TensorFlow 1.12 reads it",
+        ),
         ("1.12", "TF_NEED_CUDAA", False, "did you mean TF_NEED_CUDA?"),
         ("1.8", "TF_NEED_MPI", "perhaps", "'perhaps' is neither true nor false"),
         ("1.8", "CC_OPT_FLAGS", True, "takes a text"),
@@ -33,10 +38,25 @@ def faults(
         ("1.8", "TF_CUDA_VERSION", "", "is empty"),
         ("1.8", "TF_CUDA_VERSION", "nine", "'nine' is not a version"),
         ("1.8", "TF_NCCL_VERSION", "", "is empty"),
-        ("1.8", "TF_CUDA_COMPUTE_CAPABILITIES", "turing", "not a compute capability"),
-        ("1.8", "TF_CUDA_COMPUTE_CAPABILITIES", "3.5, 6.1", "' 6.1' is not a compute"),
+        (
+            "1.8",
+            "TF_CUDA_COMPUTE_CAPABILITIES",
+            "turing",
+            "not a compute capability",
+        ),
+        (
+            "1.8",
+            "TF_CUDA_COMPUTE_CAPABILITIES",
+            "3.5, 6.1",
+            "' 6.1' is not a compute",
+        ),
         ("2.6", "TF_CUDA_COMPUTE_CAPABILITIES", "2.1", "only 3.0 and higher"),
-        ("2.1", "TF_CUDA_COMPUTE_CAPABILITIES", "sm_70", "does not know the spelling"),
+        (
+            "2.1",
+            "TF_CUDA_COMPUTE_CAPABILITIES",
+            "sm_70",
+            "does not know the spelling",
+        ),
     ],
 )
 def test_an_answer_that_cannot_be_meant_is_refused(
@@ -102,7 +122,12 @@ def test_a_terminal_would_cut_a_long_answer() -> None:
     ("version", "variable", "says", "harmless"),
     [
         ("1.13", "TF_NEED_IGNITE", "Apache Ignite is built in", False),
-        ("1.13", "TF_NEED_KAFKA", "--config=nokafka in compile.flags leaves", False),
+        (
+            "1.13",
+            "TF_NEED_KAFKA",
+            "--config=nokafka in compile.flags leaves",
+            False,
+        ),
         ("2.6", "TF_NEED_KAFKA", "dropped contrib, and Kafka with it", True),
         ("2.6", "TF_NEED_S3", "moved to the package tensorflow-io", True),
         ("2.5", "TF_NEED_HDFS", "HDFS is built in", False),

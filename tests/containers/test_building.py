@@ -36,7 +36,10 @@ def test_a_base_with_a_digest_is_accepted(
     ("lines", "named"),
     [
         (("FROM debian:11",), "x.Containerfile:1: the base image debian:11"),
-        (("ARG BASE=debian", "from $BASE"), "x.Containerfile:2: the base image debian"),
+        (
+            ("ARG BASE=debian", "from $BASE"),
+            "x.Containerfile:2: the base image debian",
+        ),
         (
             (f"FROM {PINNED} AS made", "FROM other"),
             "x.Containerfile:2: the base image other",

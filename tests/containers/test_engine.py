@@ -26,7 +26,8 @@ IMAGE = KeptImage(MANIFEST.digest, MANIFEST, Path("/vault/images/a"), 1)
 
 def argv(*, network: bool = False) -> tuple[str, ...]:
     plan = replace(
-        ContainerPlan(IMAGE, "demo", (Path("/out"),), (Path("/src"),)), network=network
+        ContainerPlan(IMAGE, "demo", (Path("/out"),), (Path("/src"),)),
+        network=network,
     )
     return engine.start_command(plan, Path("/room")).argv
 
@@ -122,7 +123,9 @@ def container(
 @pytest.mark.slow
 @pytest.mark.usefixtures("container")
 def test_programs_run_inside_without_a_network(tmp_path: Path) -> None:
-    script = "echo ok > made; while read -r line; do echo $line; done < /proc/net/dev"
+    script = (
+        "echo ok > made; while read -r line; do echo $line; done < /proc/net/dev"
+    )
     said = runner.answer(
         Command(("/bin/sh", "-c", script), tmp_path, {"PATH": "/usr/bin:/bin"})
     )

@@ -45,13 +45,17 @@ def test_an_image_that_is_not_there_is_named_with_what_brings_it(
     assert "skopeo copy" in caught.value.remedy
 
 
-def test_a_bundle_carries_an_image_by_its_blobs(root: Path, tmp_path: Path) -> None:
+def test_a_bundle_carries_an_image_by_its_blobs(
+    root: Path, tmp_path: Path
+) -> None:
     added = image.add(root, tmp_path / "one")
     carried = {}
     for blob in added.blobs():
         carried[blob.name] = tmp_path / blob.name
         carried[blob.name].write_bytes(blob.read_bytes())
-    assert image.put(carried, added.digest, tmp_path / "two").digest == added.digest
+    assert (
+        image.put(carried, added.digest, tmp_path / "two").digest == added.digest
+    )
 
 
 def test_a_bundle_without_the_manifest_is_refused(tmp_path: Path) -> None:
@@ -74,13 +78,16 @@ def test_a_damaged_copy_does_not_replace_an_image_that_is_whole(
         image.put(carried, added.digest, vault)
     assert image.kept(vault, added.digest) == added
     # Nothing of the damaged copy is left either.
-    assert [path.name for path in (vault / "images").iterdir()] == [added.layout.name]
+    assert [path.name for path in (vault / "images").iterdir()] == [
+        added.layout.name
+    ]
 
 
 def test_a_damaged_layer_is_refused(root: Path, tmp_path: Path) -> None:
     added = image.add(root, tmp_path)
     layer = max(
-        (added.layout / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size
+        (added.layout / "blobs/sha256").iterdir(),
+        key=lambda path: path.stat().st_size,
     )
     layer.write_bytes(layer.read_bytes()[:-1] + b"x")
     with pytest.raises(SupplyError, match="has other content"):
@@ -88,7 +95,9 @@ def test_a_damaged_layer_is_refused(root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("document", [b"", b"{}", b"[]", b"not JSON"])
-def test_a_manifest_that_is_none_is_refused(tmp_path: Path, document: bytes) -> None:
+def test_a_manifest_that_is_none_is_refused(
+    tmp_path: Path, document: bytes
+) -> None:
     digest = hashlib.sha256(document).hexdigest()
     blobs = image.place(tmp_path, f"sha256:{digest}") / "blobs/sha256"
     blobs.mkdir(parents=True)

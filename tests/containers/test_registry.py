@@ -91,7 +91,9 @@ def offer(content: dict[str, bytes], given: KeptImage) -> None:
     """Put an image into a registry."""
     for blob in given.blobs():
         for kind in ("manifests", "blobs"):
-            content[f"/v2/library/small/{kind}/sha256:{blob.name}"] = blob.read_bytes()
+            content[f"/v2/library/small/{kind}/sha256:{blob.name}"] = (
+                blob.read_bytes()
+            )
 
 
 def digest_of(content: bytes) -> str:
@@ -124,7 +126,9 @@ def test_of_a_list_the_manifest_for_this_machine_is_taken(
         },
         {"digest": made.digest, "platform": own},
     ]
-    listed = json.dumps({"mediaType": image.INDEX_TYPE, "manifests": entries}).encode()
+    listed = json.dumps(
+        {"mediaType": image.INDEX_TYPE, "manifests": entries}
+    ).encode()
     content[f"/v2/library/small/manifests/{digest_of(listed)}"] = listed
     pulled = registry.pull(name, digest_of(listed), tmp_path / "vault")
     assert pulled.digest == digest_of(listed)
@@ -143,7 +147,10 @@ def test_an_answer_without_an_end_is_left(tmp_path: Path, status: str) -> None:
 
 @pytest.mark.parametrize("damage", ["other bytes", "missing", "too large"])
 def test_a_registry_that_lies_gives_nothing_to_the_vault(
-    made: KeptImage, served: tuple[str, dict[str, bytes]], tmp_path: Path, damage: str
+    made: KeptImage,
+    served: tuple[str, dict[str, bytes]],
+    tmp_path: Path,
+    damage: str,
 ) -> None:
     name, content = served
     offer(content, made)
@@ -176,13 +183,17 @@ def test_the_hub_is_asked_by_its_real_name() -> None:
 
 def recipe_with(name: str, digest: str) -> Recipe:
     demo = recipes.read("demo")
-    host = demo.host.model_copy(update={"image": ImageTable(name=name, digest=digest)})
+    host = demo.host.model_copy(
+        update={"image": ImageTable(name=name, digest=digest)}
+    )
     return demo.model_copy(update={"host": host})
 
 
 def reported(name: str, digest: str, build_out: Path) -> Mapping[str, str]:
     """Return what doctor says of an image: the words, and the stage that is blocked."""
-    found = images.findings(recipe_with(name, digest), HostFile(build_out=build_out))
+    found = images.findings(
+        recipe_with(name, digest), HostFile(build_out=build_out)
+    )
     return {
         finding.found: finding.blocks
         for finding in found
@@ -270,7 +281,9 @@ def test_a_real_registry_gives_what_podman_pushed(
     room = tmp_path / "room"
     room.mkdir()
     subprocess.run(
-        ("podman", "rmi", "--force", made.config[7:]), check=True, capture_output=True
+        ("podman", "rmi", "--force", made.config[7:]),
+        check=True,
+        capture_output=True,
     )
     engine.load(pulled, room)
     loaded = subprocess.run(
@@ -280,5 +293,7 @@ def test_a_real_registry_gives_what_podman_pushed(
     )
     assert loaded.returncode == 0
     subprocess.run(
-        ("podman", "rmi", "--force", pulled.config[7:]), check=True, capture_output=True
+        ("podman", "rmi", "--force", pulled.config[7:]),
+        check=True,
+        capture_output=True,
     )

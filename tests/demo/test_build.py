@@ -54,10 +54,17 @@ def built(tree: Path, version: str, *flags: str) -> Path:
     programs = tree.parent / f"{tree.name}.bin"
     programs.mkdir()
     (programs / "bazel").symlink_to(binary)
-    python = {"PYTHON_BIN_PATH": sys.executable, "USE_DEFAULT_PYTHON_LIB_PATH": "1"}
+    python = {
+        "PYTHON_BIN_PATH": sys.executable,
+        "USE_DEFAULT_PYTHON_LIB_PATH": "1",
+    }
     env = environment.clean(tree.parent, (programs,), extra={**ANSWERS, **python})
     subprocess.run(
-        [tree / "configure"], cwd=tree, env=env, check=True, stdin=subprocess.DEVNULL
+        [tree / "configure"],
+        cwd=tree,
+        env=env,
+        check=True,
+        stdin=subprocess.DEVNULL,
     )
     start = [
         "bazel",
@@ -97,9 +104,14 @@ def test_the_bytes_depend_on_neither_bazel_nor_directory_nor_umask(
     assert digests(outputs) == digests(others)
 
 
-def test_no_path_of_the_machine_that_built_is_in_the_libraries(outputs: Path) -> None:
+def test_no_path_of_the_machine_that_built_is_in_the_libraries(
+    outputs: Path,
+) -> None:
     for name in LIBRARIES:
-        assert str(outputs.parent.parent).encode() not in (outputs / name).read_bytes()
+        assert (
+            str(outputs.parent.parent).encode()
+            not in (outputs / name).read_bytes()
+        )
 
 
 def test_the_patched_operations_compute_what_they_should(

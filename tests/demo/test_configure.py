@@ -82,7 +82,12 @@ class Site:
             "PYTHON_BIN_PATH": sys.executable,
             "PYTHON_LIB_PATH": "/usr/lib/python3/dist-packages",
         }
-        return {**recipes.read("demo").configure.answers, **python, **places, **changed}
+        return {
+            **recipes.read("demo").configure.answers,
+            **python,
+            **places,
+            **changed,
+        }
 
     def configure(self, answers: dict[str, bool | str]) -> list[str]:
         """Run ./configure, answered as the stage answers it; return what it asked for."""
@@ -106,7 +111,9 @@ class Site:
         return rendering.render(self.interview(answers))
 
     def interview(self, answers: dict[str, bool | str]) -> Interview:
-        return Interview(of_tensorflow(VERSION, self.system), answers, python="3.11")
+        return Interview(
+            of_tensorflow(VERSION, self.system), answers, python="3.11"
+        )
 
 
 @pytest.fixture
@@ -138,7 +145,9 @@ def test_a_cuda_dialogue_is_that_of_1_12(site: Site, system: str) -> None:
     assert not bazelrc.compare(site.rendered(site.answers(**CUDA)), site.written)
 
 
-def test_every_feature_that_is_chosen_is_written_as_1_12_writes_it(site: Site) -> None:
+def test_every_feature_that_is_chosen_is_written_as_1_12_writes_it(
+    site: Site,
+) -> None:
     answers = site.answers(
         TF_NEED_IGNITE=True, TF_ENABLE_XLA=True, CC_OPT_FLAGS="-O3 -g"
     )
@@ -146,7 +155,9 @@ def test_every_feature_that_is_chosen_is_written_as_1_12_writes_it(site: Site) -
     assert not bazelrc.compare(site.rendered(answers), site.written)
 
 
-def by_environment(site: Site, **variables: str) -> "subprocess.CompletedProcess[str]":
+def by_environment(
+    site: Site, **variables: str
+) -> "subprocess.CompletedProcess[str]":
     """Run ./configure with nobody to type."""
     answers = {
         name: value if isinstance(value, str) else str(int(value))
@@ -191,7 +202,9 @@ def test_what_the_tree_does_not_have_cannot_be_chosen(
     assert "UserInputError: This tree has no" in done.stderr
 
 
-def test_a_yes_or_no_that_is_neither_crashes_and_leaves_half_a_file(site: Site) -> None:
+def test_a_yes_or_no_that_is_neither_crashes_and_leaves_half_a_file(
+    site: Site,
+) -> None:
     done = by_environment(site, TF_NEED_ROCM="maybe")
     assert done.returncode == 1
     assert (
@@ -240,7 +253,10 @@ def test_configuring_again_imports_the_file_once_and_keeps_what_else_bazelrc_say
     for _ in range(2):
         by_environment(site)
     lines = (site.tree / ".bazelrc").read_text("utf-8").splitlines()
-    assert lines == ["build --jobs=1", f"import {site.tree}/.tf_configure.bazelrc"]
+    assert lines == [
+        "build --jobs=1",
+        f"import {site.tree}/.tf_configure.bazelrc",
+    ]
     assert (site.tree / "tools" / "python_bin_path.sh").read_text(
         "utf-8"
     ) == f'export PYTHON_BIN_PATH="{sys.executable}"'

@@ -36,7 +36,9 @@ def test_the_recipe_pins_the_tree_as_it_is_bundled() -> None:
     assert RECIPE.source.commit == demo.commit_id(demo.CUDA_URL)
 
 
-def test_the_places_of_the_host_answer_the_questions_of_a_program_of_its_own() -> None:
+def test_the_places_of_the_host_answer_the_questions_of_a_program_of_its_own() -> (
+    None
+):
     host = HostFile(cuda=Path("/opt/cuda"), compiler=Path("/opt/gcc-11"))
     answers = complete(RECIPE, host, UNKNOWN_PYTHON)
     assert answers["CUDA_TOOLKIT_PATH"] == "/opt/cuda"
@@ -94,7 +96,12 @@ def built(folder: Path, architectures: str) -> subprocess.CompletedProcess[str]:
     ]
     environment = {**os.environ, "TFWRIGHT_HOST_FILE": str(folder / "host.toml")}
     return subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        command,
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 

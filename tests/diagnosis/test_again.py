@@ -64,14 +64,17 @@ def test_a_log_without_a_record_is_read_as_a_whole(
 
 
 @pytest.mark.parametrize(
-    ("seen", "name"), [("killed", again.OUT_OF_MEMORY), ("died", again.SERVER_DIED)]
+    ("seen", "name"),
+    [("killed", again.OUT_OF_MEMORY), ("died", again.SERVER_DIED)],
 )
 def test_what_leaves_no_line_is_known_from_the_outside(
     tmp_path: Path, seen: str, name: str
 ) -> None:
     log = tmp_path / "a.log"
     log.write_text("[1 / 2] Compiling a.cc\n", "utf-8")
-    match = again.record(log, 0, killed=seen == "killed", died=seen == "died").match
+    match = again.record(
+        log, 0, killed=seen == "killed", died=seen == "died"
+    ).match
 
     assert match is not None
     assert match.entry.id == name
@@ -86,13 +89,17 @@ def test_a_run_that_says_nothing_has_no_match(tmp_path: Path) -> None:
     )
 
 
-def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(tmp_path: Path) -> None:
+def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(
+    tmp_path: Path,
+) -> None:
     log = tmp_path / "a.log"
     log.write_text(
         "ERROR: WORKSPACE:3:1: name 'http_archive' is not defined\n", "utf-8"
     )
     old, new = (
-        again.record(log, 0, killed=False, died=False, known=Facts(bazel=version)).match
+        again.record(
+            log, 0, killed=False, died=False, known=Facts(bazel=version)
+        ).match
         for version in ("0.15.0", "0.26.1")
     )
 

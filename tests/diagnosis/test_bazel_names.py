@@ -14,7 +14,10 @@ def cause_of(line: str) -> str:
 @pytest.mark.parametrize(
     ("option", "part"),
     [
-        ("--experimental_repo_remote_exec", "came with Bazel 2.0.0: this one is older"),
+        (
+            "--experimental_repo_remote_exec",
+            "came with Bazel 2.0.0: this one is older",
+        ),
         ("--experimental_cc_shared_library=true", "came with Bazel 1.2.0"),
         (
             "--local_resources=2048,.5,1.0",
@@ -24,7 +27,10 @@ def cause_of(line: str) -> str:
             "--noincompatible_prohibit_aapt1",
             "came with Bazel 1.2.0, and is gone by Bazel 4.2.3",
         ),
-        ("--noincompatible_do_not_split_linking_cmdline", "came with Bazel 0.25.1"),
+        (
+            "--noincompatible_do_not_split_linking_cmdline",
+            "came with Bazel 0.25.1",
+        ),
         ("--action_env=PATH", "Bazel 0.17.2 to 4.2.3 have --action_env"),
         ("--data_dir", "none takes --data_dir"),
     ],
@@ -53,7 +59,10 @@ def test_an_attribute_is_looked_up_with_its_rule() -> None:
         "'cc_toolchain' rule"
     )
 
-    assert "`toolchain_config` of cc_toolchain came with Bazel 0.20.0" in cause_of(line)
+    assert (
+        "`toolchain_config` of cc_toolchain came with Bazel 0.20.0"
+        in cause_of(line)
+    )
 
 
 def test_what_no_version_has_is_said_to_be_unknown() -> None:

@@ -46,7 +46,10 @@ def test_the_middle_of_a_long_log_is_kept_only_around_errors() -> None:
 
     assert sum(len(piece.data) for piece in made.pieces) < 9_000_000
     assert found.first is not None
-    assert (found.first.what, found.first.line) == ("ld: cannot find -lfoo", 100_002)
+    assert (found.first.what, found.first.line) == (
+        "ld: cannot find -lfoo",
+        100_002,
+    )
     assert found.lines == 200_002
 
 
@@ -70,7 +73,9 @@ def test_lines_are_counted_behind_a_line_of_any_length(length: int) -> None:
 
 
 def test_only_the_beginning_of_a_line_without_end_is_read() -> None:
-    line = b"error: begins here " + b"ERROR: undefined reference to `x' " * 100_000
+    line = (
+        b"error: begins here " + b"ERROR: undefined reference to `x' " * 100_000
+    )
     found = reader.read(io.BytesIO(line))
 
     assert found.first is not None

@@ -83,7 +83,9 @@ def test_no_refinement_fires_on_the_log_of_a_good_build(log: Path) -> None:
 @pytest.mark.parametrize(
     "pattern", ["(?:ab)*c", "(?:ab+)+c", "(?:a{2,})*bc", "abc(", "[ab][cd]", ".*"]
 )
-def test_a_pattern_that_could_be_slow_or_needs_no_text_is_refused(pattern: str) -> None:
+def test_a_pattern_that_could_be_slow_or_needs_no_text_is_refused(
+    pattern: str,
+) -> None:
     with pytest.raises(ValueError, match=re.escape("pattern")):
         Family.model_validate({**FAMILY, "pattern": pattern})
 

@@ -56,4 +56,7 @@ def test_a_failure_that_make_ignores_is_harmless() -> None:
     )
 
     assert reader.read(io.BytesIO(log)).first is None
-    assert reader.read(io.BytesIO(log.splitlines(keepends=True)[0])).first is not None
+    assert (
+        reader.read(io.BytesIO(log.splitlines(keepends=True)[0])).first
+        is not None
+    )

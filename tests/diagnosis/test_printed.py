@@ -114,8 +114,14 @@ SAID = {
     "2022/04/29 09:33:34 could not run Bazel: could not start Bazel: fork/exec /x/bazel: exec "
     "format error": ("bazel-launcher", "is for another processor"),
     # HotSpot, arguments.cpp and java.c
-    "Unrecognized VM option 'UseConcMarkSweepGC'": ("bazel-java-start", "UseConcMark"),
-    "Error occurred during initialization of VM": ("bazel-java-start", "did not start"),
+    "Unrecognized VM option 'UseConcMarkSweepGC'": (
+        "bazel-java-start",
+        "UseConcMark",
+    ),
+    "Error occurred during initialization of VM": (
+        "bazel-java-start",
+        "did not start",
+    ),
     # Java, sun.security.validator
     "ERROR: /w/BUILD:1:1: no such package '@a//': java.io.IOException: Error downloading [http://x] "
     "to /o/a: sun.security.validator.ValidatorException: End user tried to act as a CA": (
@@ -241,7 +247,10 @@ SAID = {
         "tensorflow==1.8.0 has no wheels",
     ),
     "error: Distribution `a==1 @ registry+https://x` can't be installed because it doesn't have a "
-    "source distribution or wheel for the current platform": ("uv-no-solution", "a==1"),
+    "source distribution or wheel for the current platform": (
+        "uv-no-solution",
+        "a==1",
+    ),
     "  \u00d7 Failed to build `h5py==3.1.0`\n  \u251c\u2500\u25b6 The build backend returned an "
     "error": ("uv-failed", "The build backend returned an error"),
     # distutils, setuptools, CMake
@@ -258,7 +267,10 @@ SAID = {
     # runtime_version.py of protobuf
     "google.protobuf.runtime_version.VersionError: Detected mismatched Protobuf Gencode/Runtime "
     "major versions when loading a.proto: gencode 6.31.1 runtime 5.29.5. Same major version is "
-    "required.": ("python-protobuf", "generated for 6.31.1, and 5.29.5 is installed"),
+    "required.": (
+        "python-protobuf",
+        "generated for 6.31.1, and 5.29.5 is installed",
+    ),
     # clang and gcc: how a warning that counts as an error is named
     "a.c:19:10: error: defining a type within '__builtin_offsetof' is a Clang extension "
     "[-Werror,-Wgnu-offsetof-extensions]": (
@@ -324,7 +336,10 @@ SAID = {
         "pip-package-withdrawn",
         "from 2.1 on `tensorflow` has the GPU parts",
     ),
-    "error: metadata-generation-failed": ("pip-metadata", "an empty one that refuses"),
+    "error: metadata-generation-failed": (
+        "pip-metadata",
+        "an empty one that refuses",
+    ),
     # xcrun
     'xcrun: error: SDK "macosx10.11" cannot be located': (
         "bazel-xcode",
@@ -374,7 +389,10 @@ SAID = {
         "to itself",
     ),
     "ld.lld: error: undefined hidden symbol: f": ("link-other", "to itself"),
-    "/usr/bin/ld: a.o: plugin needed to handle lto object": ("link-other", "-flto"),
+    "/usr/bin/ld: a.o: plugin needed to handle lto object": (
+        "link-other",
+        "-flto",
+    ),
     "lto1: fatal error: bytecode stream in file 'a.o' generated with LTO version 9.2 instead of the "
     "expected 8.1": ("link-other", "-flto"),
     "/usr/bin/ld: fatal error: libbfd ABI mismatch": (
@@ -410,7 +428,10 @@ SAID = {
         "fetch-unknown-cause",
         "disk is full",
     ),
-    "curl: (47) Maximum (50) redirects followed": ("fetch-unknown-cause", "login page"),
+    "curl: (47) Maximum (50) redirects followed": (
+        "fetch-unknown-cause",
+        "login page",
+    ),
     "curl: (77) error setting certificate verify locations:  CAfile: /etc/ssl/ca.crt": (
         "fetch-certificate",
         "/etc/ssl/ca.crt",
@@ -433,7 +454,10 @@ SAID = {
         "git-failed",
         "left its lock",
     ),
-    "fatal: unable to find remote helper for 'https'": ("git-failed", "without curl"),
+    "fatal: unable to find remote helper for 'https'": (
+        "git-failed",
+        "without curl",
+    ),
     "fatal: no submodule mapping found in .gitmodules for path 'a'": (
         "git-failed",
         ".gitmodules does not name",
@@ -554,8 +578,14 @@ RULE = (
             "Error in fail: x failed: (\n  ERROR: Could not find an activated virtualenv (r)",
             6,
         ),
-        ('Error in fail: \nROCm Configuration Error: ERROR: #define "V" is either', 6),
-        ("Error in fail: nothing was found\nERROR: no such package '@y//': BUILD", 5),
+        (
+            'Error in fail: \nROCm Configuration Error: ERROR: #define "V" is either',
+            6,
+        ),
+        (
+            "Error in fail: nothing was found\nERROR: no such package '@y//': BUILD",
+            5,
+        ),
         ("Error in fail: nothing was found", 5),
     ],
 )
@@ -595,7 +625,9 @@ def test_what_proves_nothing_is_not_called_known(line: str) -> None:
     assert not any(match.certain for match in diagnose(line + "\n").matches)
 
 
-def test_what_a_server_prints_as_it_crashes_is_nearer_than_that_it_crashed() -> None:
+def test_what_a_server_prints_as_it_crashes_is_nearer_than_that_it_crashed() -> (
+    None
+):
     log = (
         "FATAL: Server crashed during startup. Now printing /o/server/jvm.out:\n"
         "Unrecognized VM option 'MaxPermSize=1g'\n"
@@ -649,9 +681,7 @@ def test_what_python_ignores_while_it_ends_is_no_error() -> None:
 
 
 def test_times_that_bazel_writes_before_a_line_are_no_part_of_it() -> None:
-    log = (
-        "(10:00:01) WARNING: error: none\n(10:00:02) ERROR: Unrecognized option: --x\n"
-    )
+    log = "(10:00:01) WARNING: error: none\n(10:00:02) ERROR: Unrecognized option: --x\n"
     found = diagnose(log)
 
     assert found.first is not None
@@ -674,13 +704,17 @@ def test_times_that_bazel_writes_before_a_line_are_no_part_of_it() -> None:
         "##[error]",
     ],
 )
-def test_what_a_service_writes_before_a_line_is_no_part_of_it(prefix: str) -> None:
+def test_what_a_service_writes_before_a_line_is_no_part_of_it(
+    prefix: str,
+) -> None:
     said = "ERROR: Unrecognized option: --x"
 
     assert first(f"{prefix}{said}\n")[0] == "bazel-option"
 
 
-@pytest.mark.parametrize("mark", ["##[debug]", "##[warning]", "::warning file=a::"])
+@pytest.mark.parametrize(
+    "mark", ["##[debug]", "##[warning]", "::warning file=a::"]
+)
 def test_what_a_service_marks_as_a_remark_is_no_error(mark: str) -> None:
     assert diagnose(f"{mark}error: nothing was found\n").first is None
 

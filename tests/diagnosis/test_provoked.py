@@ -19,7 +19,9 @@ HEAD = "# family: "
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
 def test_the_line_that_the_tool_means_is_the_root(path: Path) -> None:
     head, _, text = path.read_text("utf-8").partition("\n")
-    marked = next(line for line in text.splitlines() if line.startswith(learn.MARK))
+    marked = next(
+        line for line in text.splitlines() if line.startswith(learn.MARK)
+    )
     found = reader.read(io.BytesIO(text.replace(learn.MARK, "").encode()))
 
     assert found.first is not None

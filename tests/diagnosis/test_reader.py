@@ -53,14 +53,18 @@ ImportError: Failed to load the native TensorFlow runtime.
 
 
 def diagnose(log: str | bytes, known: Facts | None = None) -> Diagnosis:
-    return reader.read(io.BytesIO(log.encode() if isinstance(log, str) else log), known)
+    return reader.read(
+        io.BytesIO(log.encode() if isinstance(log, str) else log), known
+    )
 
 
 def names(found: Diagnosis) -> list[str]:
     return [match.entry.id for match in found.matches]
 
 
-def test_the_root_is_what_the_compiler_says_inside_the_first_failed_action() -> None:
+def test_the_root_is_what_the_compiler_says_inside_the_first_failed_action() -> (
+    None
+):
     found = diagnose(BAZEL)
 
     assert found.first is not None
@@ -80,7 +84,9 @@ def test_the_root_is_what_the_compiler_says_inside_the_first_failed_action() -> 
 
 
 def test_the_refinement_of_the_root_comes_first_then_its_family() -> None:
-    explaining = [match.entry.id for match in diagnose(BAZEL).matches if match.explains]
+    explaining = [
+        match.entry.id for match in diagnose(BAZEL).matches if match.explains
+    ]
 
     assert explaining == ["compile-gettid", "host-source-error"]
 
@@ -181,7 +187,9 @@ def test_a_summary_is_the_root_only_where_nothing_else_is() -> None:
         "[31m[1m",
     ],
 )
-def test_what_a_build_service_puts_before_a_line_does_not_hide_it(prefix: str) -> None:
+def test_what_a_build_service_puts_before_a_line_does_not_hide_it(
+    prefix: str,
+) -> None:
     found = diagnose(
         f"{prefix}ERROR: Config value 'cuda' is not defined in any .rc file\n"
     )
@@ -206,7 +214,9 @@ def test_a_wheel_for_gpus_shows_no_error_on_a_machine_without_one() -> None:
     found = diagnose("\n".join(lines))
 
     assert found.first is None
-    assert [match.entry.id for match in found.harmless] == ["tf-library-not-opened"]
+    assert [match.entry.id for match in found.harmless] == [
+        "tf-library-not-opened"
+    ]
 
 
 def test_a_built_tool_that_finds_no_cuda_library_is_an_error() -> None:
@@ -226,7 +236,10 @@ def test_harmless_lines_are_named_and_are_no_error() -> None:
     found = diagnose(log)
 
     assert found.first is None
-    assert [match.entry.id for match in found.harmless] == ["bazel-remark", "tf-no-gpu"]
+    assert [match.entry.id for match in found.harmless] == [
+        "bazel-remark",
+        "tf-no-gpu",
+    ]
 
 
 @pytest.mark.parametrize("log", CLEAN, ids=lambda path: path.name)
@@ -245,15 +258,15 @@ def test_what_went_well_has_no_error_however_it_looks(log: Path) -> None:
 def test_every_sample_is_found_in_a_log(family: Family) -> None:
     found = diagnose(f"[1 / 2] Compiling a.cc\n{family.sample}\n")
 
-    assert family.id in [match.entry.id for match in (*found.matches, *found.harmless)]
+    assert family.id in [
+        match.entry.id for match in (*found.matches, *found.harmless)
+    ]
 
 
 def test_colours_bars_binary_junk_and_a_missing_last_newline_do_no_harm() -> None:
     junk = bytes(range(256)) * 50
     bar = b"[1 / 2] Compiling\r\x1b[1A\x1b[K"
-    error = (
-        b"\x1b[31m\x1b[1mERROR: \x1b[0mConfig value cuda is not defined in any .rc file"
-    )
+    error = b"\x1b[31m\x1b[1mERROR: \x1b[0mConfig value cuda is not defined in any .rc file"
     found = diagnose(junk + b"\n" + bar + error)
 
     assert names(found)[0] == "bazel-config-undefined"
@@ -269,7 +282,8 @@ def test_a_packed_log_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [None, gzip.compress(BAZEL.encode() * 100)[:-20], b"\x1f\x8bno gzip"]
+    "content",
+    [None, gzip.compress(BAZEL.encode() * 100)[:-20], b"\x1f\x8bno gzip"],
 )
 def test_a_log_that_cannot_be_read_is_explained(
     tmp_path: Path, content: bytes | None
@@ -327,7 +341,9 @@ def test_a_long_log_reports_how_far_it_was_read(
     assert listening.last == Progress(10_000, 10_000, "B")
 
 
-def test_an_unknown_error_makes_a_report_without_the_users_name(tmp_path: Path) -> None:
+def test_an_unknown_error_makes_a_report_without_the_users_name(
+    tmp_path: Path,
+) -> None:
     log = f"ERROR: {Path.home()}/tree/BUILD:12:1: C++ compilation of rule '//b' failed (Exit 1)\n"
     path = report.write(diagnose(log), "/somewhere/compile.log", tmp_path)
 

@@ -17,7 +17,11 @@ from tfwright.diagnosis import tables
         ("symbol_owner", "clock_gettime", "librt"),
         ("header_owner", "cudnn.h", "cuDNN"),
         ("header_owner", "nccl.h", "NCCL"),
-        ("header_owner", "third_party/gpus/cuda/include/cuda_fp16.h", "build tree"),
+        (
+            "header_owner",
+            "third_party/gpus/cuda/include/cuda_fp16.h",
+            "build tree",
+        ),
         ("module_remedy", "enum", "enum34"),
         ("module_remedy", "mock", "install mock"),
         ("gpu_architecture", "sm_30", "11.0"),

@@ -15,7 +15,14 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object) -> None:
         raise KeyError("uid not found")
 
-    for name in ("HOME", "LOGNAME", "USER", "LNAME", "USERNAME", "XDG_CONFIG_HOME"):
+    for name in (
+        "HOME",
+        "LOGNAME",
+        "USER",
+        "LNAME",
+        "USERNAME",
+        "XDG_CONFIG_HOME",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("TFWRIGHT_HOST_FILE", raising=False)
     monkeypatch.setattr("pwd.getpwuid", unknown)
@@ -30,7 +37,9 @@ def test_an_account_without_home_and_name_has_defaults() -> None:
 
 
 @pytest.mark.usefixtures("nobody")
-def test_a_home_that_nobody_has_is_refused_in_the_host_file(tmp_path: Path) -> None:
+def test_a_home_that_nobody_has_is_refused_in_the_host_file(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "host.toml"
     for value in ("~nosuch/out", "~/out"):
         file.write_text(f'build_out = "{value}"\n')

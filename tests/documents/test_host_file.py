@@ -33,7 +33,8 @@ def test_a_relative_path_is_refused_with_its_line(
     file.write_text('jobs = 2\nbuild_out = "here"\n', "utf-8")
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(file))
     with pytest.raises(
-        RecipeError, match=r"host.toml:2: build_out: here must be an absolute path"
+        RecipeError,
+        match=r"host.toml:2: build_out: here must be an absolute path",
     ):
         host_file.read()
 
@@ -74,5 +75,7 @@ def test_a_text_is_not_taken_for_yes(
     path = tmp_path / "host.toml"
     path.write_text('[cache]\nenabled = "no"\n', "utf-8")
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(path))
-    with pytest.raises(RecipeError, match="must be true or false, without quotes"):
+    with pytest.raises(
+        RecipeError, match="must be true or false, without quotes"
+    ):
         host_file.read()

@@ -11,7 +11,9 @@ PAGE = ROOT / "docs/host.md"
 
 def examples() -> list[str]:
     """Return the indented blocks of the page."""
-    blocks = re.findall(r"(?:^    .*\n|^\n)+", PAGE.read_text("utf-8"), re.MULTILINE)
+    blocks = re.findall(
+        r"(?:^    .*\n|^\n)+", PAGE.read_text("utf-8"), re.MULTILINE
+    )
     return [
         re.sub(r"^    ", "", block, flags=re.MULTILINE)
         for block in blocks

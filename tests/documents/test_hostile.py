@@ -33,7 +33,10 @@ def refused(path: Path, text: str) -> RecipeError:
         ("x = " + "{a=" * 100_000, "more than 32 brackets within brackets"),
         (".".join("a" * 100_000) + " = 1", "a key of more than 32 parts"),
         ("[" + ".".join("a" * 100_000) + "]", "a key of more than 32 parts"),
-        ("x = {" + ".".join("a" * 100_000) + " = 1}", "a key of more than 32 parts"),
+        (
+            "x = {" + ".".join("a" * 100_000) + " = 1}",
+            "a key of more than 32 parts",
+        ),
         (".".join(['"a"'] * 100_000) + " = 1", "a key of more than 32 parts"),
         (
             "\n".join(f"k{number} = 1" for number in range(200_000)),
@@ -72,7 +75,9 @@ def test_a_document_without_end_is_read_no_further_than_it_may_be(
 
 def test_a_byte_order_mark_is_named(recipe_file: Path) -> None:
     recipe_file.write_text(recipe_file.read_text("utf-8"), "utf-8-sig")
-    with pytest.raises(RecipeError, match=":1: not valid TOML: a byte order mark"):
+    with pytest.raises(
+        RecipeError, match=":1: not valid TOML: a byte order mark"
+    ):
         recipe.read(str(recipe_file))
 
 
@@ -84,7 +89,9 @@ def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_many_unknown_keys_are_described_once(recipe_file: Path) -> None:
-    told = refused(recipe_file, "".join(f"k{number} = 1\n" for number in range(9_000)))
+    told = refused(
+        recipe_file, "".join(f"k{number} = 1\n" for number in range(9_000))
+    )
     assert "and 8,980 more" in told.what
 
 
@@ -100,7 +107,15 @@ def test_brackets_and_dots_in_strings_and_comments_count_for_nothing(
 
 @pytest.mark.parametrize(
     "name",
-    ["vault", "git", "wheelhouse", "disk_cache", "bazel_install", "Vault", "toolkits"],
+    [
+        "vault",
+        "git",
+        "wheelhouse",
+        "disk_cache",
+        "bazel_install",
+        "Vault",
+        "toolkits",
+    ],
 )
 def test_a_recipe_cannot_be_named_like_a_directory_that_all_recipes_share(
     recipe_file: Path, name: str
@@ -148,7 +163,11 @@ def test_nothing_but_an_exact_pin_reaches_pip(
 
 @pytest.mark.parametrize(
     "line",
-    ["numpy==1.14.5", "a-b.c[d,e]==1!2.0.post1+cpu", f"x==1 --hash=sha256:{'0' * 64}"],
+    [
+        "numpy==1.14.5",
+        "a-b.c[d,e]==1!2.0.post1+cpu",
+        f"x==1 --hash=sha256:{'0' * 64}",
+    ],
 )
 def test_an_exact_pin_passes(line: str) -> None:
     assert EXACT_PIN.fullmatch(line)

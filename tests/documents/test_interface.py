@@ -3,7 +3,12 @@
 import pytest
 from pydantic import ValidationError
 
-from tfwright.documents.recipe import BazelrcTable, PromptTable, Recipe, SourceTable
+from tfwright.documents.recipe import (
+    BazelrcTable,
+    PromptTable,
+    Recipe,
+    SourceTable,
+)
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 
 COMMIT = "0123456789" * 4
@@ -80,11 +85,15 @@ def test_an_interface_of_its_own_states_its_target() -> None:
 
 
 def test_a_program_of_its_own_takes_no_name_in_tensorflows_way() -> None:
-    with pytest.raises(ValidationError, match=r"state the name in package\.arguments"):
+    with pytest.raises(
+        ValidationError, match=r"state the name in package\.arguments"
+    ):
         recipe(package={"program": "pack.sh", "project_name": "mine"})
 
 
-@pytest.mark.parametrize("question", ["*", " * ", "*?*", "a\x1bb", "* * * * * asks"])
+@pytest.mark.parametrize(
+    "question", ["*", " * ", "*?*", "a\x1bb", "* * * * * asks"]
+)
 def test_a_question_that_would_match_any_text_or_take_long_is_refused(
     question: str,
 ) -> None:

@@ -51,7 +51,9 @@ def test_an_unknown_table_is_refused(recipe_file: Path) -> None:
     assert "unknown key bazle; did you mean 'bazel'?" in told.what
 
 
-def test_a_missing_pin_is_named_with_its_table_and_a_remedy(recipe_file: Path) -> None:
+def test_a_missing_pin_is_named_with_its_table_and_a_remedy(
+    recipe_file: Path,
+) -> None:
     told = fault(recipe_file, 'version = "0.26.1"', "")
     assert f"{recipe_file}:13: bazel.version is missing" in told.what
     assert "Add 'version'" in told.remedy
@@ -98,12 +100,16 @@ def test_a_url_through_which_git_could_run_commands_is_refused(
 @pytest.mark.parametrize(
     "path", ["../secret.patch", "/etc/passwd", "a/../../b", "~/x", "-x", "a\\b"]
 )
-def test_a_path_that_leaves_its_root_is_refused(recipe_file: Path, path: str) -> None:
+def test_a_path_that_leaves_its_root_is_refused(
+    recipe_file: Path, path: str
+) -> None:
     told = fault(recipe_file, "\n[host]", f"patches = ['{path}']\n[host]")
     assert f"{recipe_file}:7: source.patches" in told.what
 
 
-def test_a_patch_that_is_not_there_is_refused_with_its_line(recipe_file: Path) -> None:
+def test_a_patch_that_is_not_there_is_refused_with_its_line(
+    recipe_file: Path,
+) -> None:
     told = fault(
         recipe_file, "\n[host]", 'patches = [\n  "r1.8/none.patch",\n]\n[host]'
     )
@@ -129,7 +135,9 @@ def test_what_is_no_toml_is_refused_with_its_line(recipe_file: Path) -> None:
 
 def test_all_faults_are_told_at_once(recipe_file: Path) -> None:
     told = fault(
-        recipe_file, 'system = "any"\nmachine = "any"', 'system = "BeOS"\nmachine = 3'
+        recipe_file,
+        'system = "any"\nmachine = "any"',
+        'system = "BeOS"\nmachine = 3',
     )
     assert "2 faults" in told.what
     assert f"{recipe_file}:9: host.system" in told.what
@@ -152,16 +160,15 @@ def test_a_project_name_is_refused_where_packaging_cannot_take_one(
     recipe_file: Path,
 ) -> None:
     recipe_file.write_text(
-        recipe_file.read_text("utf-8") + '[package]\nproject_name = "mine"\n', "utf-8"
+        recipe_file.read_text("utf-8") + '[package]\nproject_name = "mine"\n',
+        "utf-8",
     )
     with pytest.raises(RecipeError, match="does not have --project_name"):
         recipe.read(str(recipe_file))
 
 
 def test_a_substitute_needs_exactly_one_source(recipe_file: Path) -> None:
-    table = (
-        f'[fetch.substitutes.zlib_archive]\nreason = "gone"\nsha256 = "{"0" * 64}"\n'
-    )
+    table = f'[fetch.substitutes.zlib_archive]\nreason = "gone"\nsha256 = "{"0" * 64}"\n'
     recipe_file.write_text(recipe_file.read_text("utf-8") + table, "utf-8")
     with pytest.raises(RecipeError, match="give either urls, or git with commit"):
         recipe.read(str(recipe_file))
@@ -190,7 +197,9 @@ def test_names_of_macos_libraries_in_a_linux_recipe_are_refused(
     recipe_file: Path, table: str
 ) -> None:
     recipe_file.write_text(
-        recipe_file.read_text("utf-8").replace('system = "any"', 'system = "Linux"')
+        recipe_file.read_text("utf-8").replace(
+            'system = "any"', 'system = "Linux"'
+        )
         + f"\n[package]\n{table}\n",
         "utf-8",
     )
@@ -205,7 +214,12 @@ SHA = "0" * 64
     ("old", "new", "what", "remedy"),
     [
         ('python = "any"', "python = 3.10", "not 3.1", 'Write python = "3.10".'),
-        ('branch = "r1.8"', "branch = 1.8", "must be a text in quotes", "branch ="),
+        (
+            'branch = "r1.8"',
+            "branch = 1.8",
+            "must be a text in quotes",
+            "branch =",
+        ),
         (
             'branch = "r1.8"',
             'branch = "r1.8"\npatches = "a.patch"',
@@ -262,8 +276,16 @@ def test_a_fault_says_what_the_value_must_be_and_what_to_write(
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ('[host]\nsystem = "any"\n', 15, "host is set a second time; the first one is"),
-        ('version = "1"\n', 15, "bazel.version is set a second time; the first one"),
+        (
+            '[host]\nsystem = "any"\n',
+            15,
+            "host is set a second time; the first one is",
+        ),
+        (
+            'version = "1"\n',
+            15,
+            "bazel.version is set a second time; the first one",
+        ),
         ('x = "open\n', 15, "a text has no closing quote"),
         ('x = [\n"a"\n"b"\n]\n', 17, "a comma is missing"),
         ("x = 0.26.1\n", 15, "neither a text in quotes nor a number"),
@@ -291,7 +313,9 @@ def test_a_byte_order_mark_is_named(recipe_file: Path) -> None:
 
 
 def test_a_flag_in_a_list_is_not_taken_for_a_key(recipe_file: Path) -> None:
-    text = '[compile]\nflags = [\n  "--copt=-O2",\n  "--copt=-g",\n]\nflags = []\n'
+    text = (
+        '[compile]\nflags = [\n  "--copt=-O2",\n  "--copt=-g",\n]\nflags = []\n'
+    )
     recipe_file.write_text(recipe_file.read_text("utf-8") + text, "utf-8")
     with pytest.raises(RecipeError, match=r"compile\.flags is set a second time"):
         recipe.read(str(recipe_file))
@@ -310,10 +334,16 @@ def test_the_name_of_a_file_that_is_none_for_a_recipe_is_no_fault_of_a_line(
 def test_a_rule_about_several_keys_names_the_line_of_the_one_to_change(
     recipe_file: Path,
 ) -> None:
-    told = fault(recipe_file, 'branch = "r1.8"', 'branch = "r1.8"\nversion = "1.9.0"')
-    assert f"{recipe_file}:6: source.version: 1.9.0 is not of release" in told.what
+    told = fault(
+        recipe_file, 'branch = "r1.8"', 'branch = "r1.8"\nversion = "1.9.0"'
+    )
+    assert (
+        f"{recipe_file}:6: source.version: 1.9.0 is not of release" in told.what
+    )
 
 
 def test_tensorflows_interface_needs_a_release(recipe_file: Path) -> None:
-    told = fault(recipe_file, 'branch = "r1.8"', 'branch = "master"\nrelease = "none"')
+    told = fault(
+        recipe_file, 'branch = "r1.8"', 'branch = "master"\nrelease = "none"'
+    )
     assert f"{recipe_file}:6: source.release: none belongs to" in told.what

@@ -13,7 +13,9 @@ TABLE = tomllib.loads(compatibility.TABLE.read_text("utf-8"))
 def test_every_row_names_its_source() -> None:
     rows = [row for name, kind in TABLE.items() if name != "cuda" for row in kind]
     assert all(
-        row["source"].startswith(("https://", "host_config.h of ", "what ptxas of "))
+        row["source"].startswith(
+            ("https://", "host_config.h of ", "what ptxas of ")
+        )
         for row in rows
     )
 
@@ -44,7 +46,8 @@ def test_no_release_has_two_rows(kind: str) -> None:
     rows = [row for row in TABLE[kind] if "fork" not in row]
     spans = [tuple(map(Release.parse, row["releases"])) for row in rows]
     assert all(
-        sum(first <= release <= last for first, last in spans) <= 1 for release in KNOWN
+        sum(first <= release <= last for first, last in spans) <= 1
+        for release in KNOWN
     )
 
 
@@ -54,7 +57,8 @@ def test_every_release_has_a_row(kind: str) -> None:
     rows = [row for row in TABLE[kind] if "fork" not in row]
     spans = [tuple(map(Release.parse, row["releases"])) for row in rows]
     assert all(
-        any(first <= release <= last for first, last in spans) for release in KNOWN
+        any(first <= release <= last for first, last in spans)
+        for release in KNOWN
     )
 
 

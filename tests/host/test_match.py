@@ -28,7 +28,9 @@ def bundled() -> list[Recipe]:
 
 
 def fitting(bundled: list[Recipe], wanted: Wish, host: Host) -> list[str]:
-    return [one.recipe for one in match.rank(bundled, wanted, host) if not one.differs]
+    return [
+        one.recipe for one in match.rank(bundled, wanted, host) if not one.differs
+    ]
 
 
 def values(wanted: Wish) -> dict[str, str]:
@@ -39,7 +41,9 @@ def test_without_a_question_it_is_about_this_host(ubuntu: Host) -> None:
     assert match.wish(ubuntu) == Wish(system="Linux", machine="x86_64", gpu="6.1")
 
 
-def test_another_system_is_not_completed_with_what_this_host_has(ubuntu: Host) -> None:
+def test_another_system_is_not_completed_with_what_this_host_has(
+    ubuntu: Host,
+) -> None:
     assert match.wish(ubuntu, system="Darwin", gpu="sm_30") == Wish(
         system="Darwin", gpu="3.0"
     )
@@ -68,7 +72,9 @@ def test_a_gpu_is_served_by_code_for_its_own_major_version_only(
     blackwell = fitting(
         bundled, Wish(system="Linux", machine="x86_64", gpu="12.0"), ubuntu
     )
-    assert all(name.startswith("linux-r2.20-cuda12.8-sm120") for name in blackwell)
+    assert all(
+        name.startswith("linux-r2.20-cuda12.8-sm120") for name in blackwell
+    )
     # One for each Python from 3.10 to 3.13.
     assert len(blackwell) == 4
     assert "linux-r0.11-cuda8.0" in fitting(
@@ -83,7 +89,9 @@ def test_code_for_12_0_serves_a_gpu_of_12_1_on_its_own_processor(
     assert fitting(bundled, spark, ubuntu) == ["linux-r2.20-cuda12.8-sm121"]
 
 
-def test_cuda_and_python_name_one_recipe(bundled: list[Recipe], ubuntu: Host) -> None:
+def test_cuda_and_python_name_one_recipe(
+    bundled: list[Recipe], ubuntu: Host
+) -> None:
     assert fitting(
         bundled, Wish(system="Linux", cuda="10.1", python="3.7"), ubuntu
     ) == ["linux-r2.1-cuda10.1"]
@@ -93,7 +101,9 @@ def test_the_nearest_say_all_that_differs_and_another_system_is_far(
     bundled: list[Recipe], ubuntu: Host
 ) -> None:
     ranked = match.rank(
-        bundled, Wish(system="Darwin", gpu="6.1", python="3.7", cuda="10.1"), ubuntu
+        bundled,
+        Wish(system="Darwin", gpu="6.1", python="3.7", cuda="10.1"),
+        ubuntu,
     )
     assert ranked[0].recipe == "macos-r1.8-cuda9.2"
     assert ranked[0].differs == ("Python 3.6", "CUDA 9.2")
@@ -118,7 +128,9 @@ def test_a_wheel_without_a_promise_may_need_the_glibc_of_the_host_that_builds_it
 def test_the_demo_is_no_tensorflow_to_be_found(
     bundled: list[Recipe], ubuntu: Host
 ) -> None:
-    assert "demo" not in [one.recipe for one in match.rank(bundled, Wish(), ubuntu)]
+    assert "demo" not in [
+        one.recipe for one in match.rank(bundled, Wish(), ubuntu)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +178,9 @@ def test_the_demo_is_no_tensorflow_to_be_found(
         ),
     ],
 )
-def test_a_new_recipe_is_told_what_to_pin(wanted: Wish, pins: dict[str, str]) -> None:
+def test_a_new_recipe_is_told_what_to_pin(
+    wanted: Wish, pins: dict[str, str]
+) -> None:
     assert pins.items() <= values(wanted).items()
 
 

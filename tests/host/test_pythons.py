@@ -60,7 +60,9 @@ def test_the_host_file_naming_another_version_is_not_replaced_by_a_guess(
     assert pythons.find("3.6", HostFile(pythons={"3.6": named})) is None
 
 
-def test_the_newest_patch_release_in_pyenv_is_taken_by_number(nowhere: Path) -> None:
+def test_the_newest_patch_release_in_pyenv_is_taken_by_number(
+    nowhere: Path,
+) -> None:
     for version in ("3.6.9", "3.6.15", "3.60.1"):
         interpreter(
             nowhere / "pyenv" / "versions" / version / "bin" / "python", version
@@ -102,5 +104,7 @@ def test_the_parts_that_a_distribution_packs_apart_are_looked_for() -> None:
     assert pip.removeprefix("no ") == "pip"
 
 
-def test_an_interpreter_that_does_not_run_has_no_parts_to_tell(tmp_path: Path) -> None:
+def test_an_interpreter_that_does_not_run_has_no_parts_to_tell(
+    tmp_path: Path,
+) -> None:
     assert not pythons.parts(tmp_path / "python3.6")

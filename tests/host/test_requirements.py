@@ -49,7 +49,8 @@ def good(play: Player) -> Callable[..., Host]:
     """Return a function that plays a host with everything; programs given as None are not there."""
 
     def made(
-        files: Mapping[str, str] | None = None, **programs: Mapping[str, str] | None
+        files: Mapping[str, str] | None = None,
+        **programs: Mapping[str, str] | None,
     ) -> Host:
         changed = {
             f"/usr/bin/{name.replace('_', '-')}": answers
@@ -76,7 +77,10 @@ def varied(recipe: Recipe, **tables: Mapping[str, object]) -> Recipe:
     """Return a recipe with some keys of some tables changed."""
     values = recipe.model_dump(mode="json")
     return Recipe.model_validate(
-        {**values, **{name: {**values[name], **keys} for name, keys in tables.items()}}
+        {
+            **values,
+            **{name: {**values[name], **keys} for name, keys in tables.items()},
+        }
     )
 
 
@@ -101,14 +105,19 @@ def test_a_host_that_has_everything_gives_no_findings(
     assert requirements.compare(recipe, UNSET, good()) == []
 
 
-@pytest.mark.parametrize(("name", "odd"), [("my disk", " "), ("b\u00fcro", "\u00fc")])
+@pytest.mark.parametrize(
+    ("name", "odd"), [("my disk", " "), ("b\u00fcro", "\u00fc")]
+)
 def test_a_place_that_tensorflow_or_bazel_would_trip_over_is_refused(
     recipe: Recipe, tmp_path: Path, name: str, odd: str, good: Good
 ) -> None:
     finding = only(
         requirements.compare(recipe, HostFile(build_out=tmp_path / name), good())
     )
-    assert (finding.found, finding.blocks) == (f"{odd!r} in {tmp_path / name}", "fetch")
+    assert (finding.found, finding.blocks) == (
+        f"{odd!r} in {tmp_path / name}",
+        "fetch",
+    )
 
 
 def test_a_recipe_for_another_system_is_blocked_from_configure_on_only(
@@ -142,7 +151,9 @@ def test_a_missing_python_says_how_to_get_and_how_to_name_one(
     recipe: Recipe, good: Good
 ) -> None:
     finding = only(
-        requirements.compare(varied(recipe, host={"python": "3.2"}), UNSET, good())
+        requirements.compare(
+            varied(recipe, host={"python": "3.2"}), UNSET, good()
+        )
     )
     assert finding.found == "no Python 3.2"
     assert "pyenv install 3.2" in finding.remedy
@@ -152,9 +163,13 @@ def test_a_missing_python_says_how_to_get_and_how_to_name_one(
 def test_a_wrong_python_in_the_host_file_is_named(
     recipe: Recipe, tmp_path: Path, good: Good
 ) -> None:
-    host_file = HostFile(build_out=BUILD_OUT, pythons={"3.2": tmp_path / "python"})
+    host_file = HostFile(
+        build_out=BUILD_OUT, pythons={"3.2": tmp_path / "python"}
+    )
     finding = only(
-        requirements.compare(varied(recipe, host={"python": "3.2"}), host_file, good())
+        requirements.compare(
+            varied(recipe, host={"python": "3.2"}), host_file, good()
+        )
     )
     assert finding.found == f"{tmp_path / 'python'} does not run"
 
@@ -173,7 +188,9 @@ def test_a_missing_compiler_names_the_command_of_this_system(
 ) -> None:
     finding = only(
         requirements.compare(
-            recipe, UNSET, good(**{"apt_get": None, "c++": None, installer: {"*": ""}})
+            recipe,
+            UNSET,
+            good(**{"apt_get": None, "c++": None, installer: {"*": ""}}),
         )
     )
     assert (finding.remedy, finding.blocks) == (command, "compile")
@@ -200,9 +217,14 @@ def test_a_program_that_the_recipes_patches_run_is_looked_for(
     )
 
 
-def test_a_missing_git_blocks_the_first_download(recipe: Recipe, good: Good) -> None:
+def test_a_missing_git_blocks_the_first_download(
+    recipe: Recipe, good: Good
+) -> None:
     finding = only(requirements.compare(recipe, UNSET, good(git=None)))
-    assert (finding.remedy, finding.blocks) == ("sudo apt-get install git", "fetch")
+    assert (finding.remedy, finding.blocks) == (
+        "sudo apt-get install git",
+        "fetch",
+    )
 
 
 def test_missing_cuda_and_cudnn_are_two_findings_at_the_recipes_places(
@@ -213,7 +235,9 @@ def test_missing_cuda_and_cudnn_are_two_findings_at_the_recipes_places(
         CUDA_TOOLKIT_PATH=str(tmp_path / "cuda"),
         CUDNN_INSTALL_PATH=str(tmp_path / "cudnn"),
     )
-    found = [str(finding) for finding in requirements.compare(wanted, UNSET, good())]
+    found = [
+        str(finding) for finding in requirements.compare(wanted, UNSET, good())
+    ]
     assert found == [
         f"no CUDA at {tmp_path / 'cuda'}; wanted: CUDA 9.2",
         f"no cuDNN at {tmp_path / 'cudnn'}; wanted: cuDNN 7.2",
@@ -241,9 +265,12 @@ def test_cudnn_is_looked_for_with_the_toolkit_by_default(
     assert cuda.cudnn(with_cuda(recipe), HostFile(cuda=tmp_path)) == tmp_path
 
 
-def test_the_first_of_the_later_releases_paths_is_the_toolkit(recipe: Recipe) -> None:
+def test_the_first_of_the_later_releases_paths_is_the_toolkit(
+    recipe: Recipe,
+) -> None:
     assert cuda.toolkit(
-        with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-10.0,/usr"), UNSET
+        with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-10.0,/usr"),
+        UNSET,
     ) == Path("/usr/local/cuda-10.0")
 
 
@@ -267,7 +294,9 @@ def test_a_bazel_named_in_the_host_file_needs_no_second_source(
     assert (
         requirements.compare(
             recipe,
-            HostFile(build_out=BUILD_OUT, bazels={recipe.bazel.version: tmp_path}),
+            HostFile(
+                build_out=BUILD_OUT, bazels={recipe.bazel.version: tmp_path}
+            ),
             good(npm=None),
         )
         == []
@@ -278,13 +307,17 @@ def test_little_room_is_a_note_that_names_the_place(
     recipe: Recipe, tmp_path: Path, good: Good
 ) -> None:
     finding = only(
-        requirements.compare(recipe, HostFile(build_out=tmp_path), good(df=LITTLE_ROOM))
+        requirements.compare(
+            recipe, HostFile(build_out=tmp_path), good(df=LITTLE_ROOM)
+        )
     )
     assert finding.found == f"3.0 GiB free at {tmp_path}"
     assert finding.blocks == ""
 
 
-def test_a_bundled_tree_is_content_with_less_room(recipe: Recipe, good: Good) -> None:
+def test_a_bundled_tree_is_content_with_less_room(
+    recipe: Recipe, good: Good
+) -> None:
     bundled = varied(recipe, source={"url": "bundled:demo"})
     assert requirements.compare(bundled, UNSET, good(df=LITTLE_ROOM)) == []
 
@@ -308,7 +341,9 @@ def test_a_network_disk_stops_bazel_and_one_in_memory_is_a_note(
         requirements.compare(
             recipe,
             UNSET,
-            good({"/proc/mounts": f"rootfs / rootfs rw\nserver:/x / {kind} rw\n"}),
+            good(
+                {"/proc/mounts": f"rootfs / rootfs rw\nserver:/x / {kind} rw\n"}
+            ),
         )
     )
     assert finding.found.partition(",")[0].endswith(f"is on {kind}")
@@ -319,10 +354,13 @@ def test_a_bazel_that_configure_refuses_is_found_before_configure_runs(
     recipe: Recipe, good: Good
 ) -> None:
     finding = only(
-        requirements.compare(varied(recipe, bazel={"version": "0.9.0"}), UNSET, good())
+        requirements.compare(
+            varied(recipe, bazel={"version": "0.9.0"}), UNSET, good()
+        )
     )
     assert (
-        str(finding) == "Bazel 0.9.0 for TensorFlow 1.8; wanted: Bazel 0.10.0 or later"
+        str(finding)
+        == "Bazel 0.9.0 for TensorFlow 1.8; wanted: Bazel 0.10.0 or later"
     )
     assert finding.blocks == "configure"
     assert finding.why.startswith("https://")
@@ -332,7 +370,10 @@ def test_cuda_of_a_later_release_is_looked_for_at_each_of_its_paths(
     recipe: Recipe,
 ) -> None:
     wanted = with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-9.2,/usr")
-    assert cuda.prefixes(wanted, UNSET) == [Path("/usr/local/cuda-9.2"), Path("/usr")]
+    assert cuda.prefixes(wanted, UNSET) == [
+        Path("/usr/local/cuda-9.2"),
+        Path("/usr"),
+    ]
 
 
 def test_an_instruction_set_that_this_processor_lacks_stops_only_the_trial_of_the_wheel(
@@ -344,13 +385,18 @@ def test_an_instruction_set_that_this_processor_lacks_stops_only_the_trial_of_th
             wanted, UNSET, good({"/proc/cpuinfo": "flags : sse4_1 avx"})
         )
     )
-    assert (finding.found, finding.blocks) == ("a processor without avx2", "verify")
+    assert (finding.found, finding.blocks) == (
+        "a processor without avx2",
+        "verify",
+    )
 
 
 def test_code_for_this_very_processor_is_told_to_be_no_pin(
     recipe: Recipe, good: Good
 ) -> None:
-    wanted = varied(recipe, configure={"answers": {"CC_OPT_FLAGS": "-march=native"}})
+    wanted = varied(
+        recipe, configure={"answers": {"CC_OPT_FLAGS": "-march=native"}}
+    )
     assert (
         only(requirements.compare(wanted, UNSET, good())).wanted
         == "the same bytes on every host"
@@ -369,7 +415,8 @@ def test_a_capability_that_a_cuda_does_not_compile_for_is_found(
 
 
 @pytest.mark.parametrize(
-    ("release", "blocks"), [("1.6", "configure"), ("1.8", ""), ("1.14", "configure")]
+    ("release", "blocks"),
+    [("1.6", "configure"), ("1.8", ""), ("1.14", "configure")],
 )
 def test_another_minor_version_of_cudnn_stops_only_releases_that_ask_for_it(
     recipe: Recipe, release: str, blocks: str, good: Good

@@ -55,7 +55,10 @@ def test_doctors_whole_output_is_the_reviewed_one(
     )
     facts = inventory.take(recipe, host_file, host)
     page.show_examination(
-        recipe.name, facts, examination.examine(recipe, host_file, host), as_json=False
+        recipe.name,
+        facts,
+        examination.examine(recipe, host_file, host),
+        as_json=False,
     )
     said = f"On a simulated host, {name}.toml:\n\n{capsys.readouterr().out}"
     if os.environ.get("TFWRIGHT_KEEP"):
@@ -63,10 +66,14 @@ def test_doctors_whole_output_is_the_reviewed_one(
     assert said == (EXPECTED / f"{name}.txt").read_text("utf-8")
 
 
-def changed(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def changed(
+    values: Mapping[str, Any], changes: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return a description, or a recipe, with some values replaced, those of a table one by one."""
     merged = {
-        key: {**values.get(key, {}), **value} if isinstance(value, Mapping) else value
+        key: {**values.get(key, {}), **value}
+        if isinstance(value, Mapping)
+        else value
         for key, value in changes.items()
     }
     return {**values, **merged}
@@ -76,7 +83,9 @@ def examined(description: Description, play: Player) -> list[Finding]:
     """Hold a host against its recipe; ``asks`` is what is changed in that."""
     asked = recipes.read(description["recipe"]).model_dump(mode="json")
     recipe = Recipe.model_validate(changed(asked, description.get("asks", {})))
-    return examination.examine(recipe, settings_of(description), play(description))
+    return examination.examine(
+        recipe, settings_of(description), play(description)
+    )
 
 
 MAC, UBUNTU, CONTAINER, LAPTOP, SERVER = (
@@ -146,7 +155,9 @@ VIOLATIONS: list[Violation] = [
         MAC,
         {
             "programs": {
-                "/usr/bin/xcodebuild": {"-version": "Xcode 9.4.1\nBuild version 9F2000"}
+                "/usr/bin/xcodebuild": {
+                    "-version": "Xcode 9.4.1\nBuild version 9F2000"
+                }
             }
         },
         "Xcode 9.4.1",
@@ -210,7 +221,9 @@ VIOLATIONS: list[Violation] = [
         MAC,
         {
             "programs": {
-                "/usr/local/bin/git": {"--version": "git version 2.10.1 (Apple Git-78)"}
+                "/usr/local/bin/git": {
+                    "--version": "git version 2.10.1 (Apple Git-78)"
+                }
             }
         },
         "git 2.10.1",
@@ -226,7 +239,9 @@ VIOLATIONS: list[Violation] = [
         UBUNTU,
         {
             "programs": {
-                "/usr/bin/gcc": {"--version": "gcc (Ubuntu 9.4.0-1ubuntu1~18.04) 9.4.0"}
+                "/usr/bin/gcc": {
+                    "--version": "gcc (Ubuntu 9.4.0-1ubuntu1~18.04) 9.4.0"
+                }
             }
         },
         "gcc 9.4.0 as the host compiler of nvcc",
@@ -307,7 +322,9 @@ VIOLATIONS: list[Violation] = [
         CONTAINER,
         {
             "programs": {
-                "/usr/bin/gcc": {"--version": "gcc (Ubuntu 8.4.0-1ubuntu1~18.04) 8.4.0"}
+                "/usr/bin/gcc": {
+                    "--version": "gcc (Ubuntu 8.4.0-1ubuntu1~18.04) 8.4.0"
+                }
             }
         },
         "gcc 8.4.0 as the host compiler of nvcc",
@@ -364,13 +381,21 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         CONTAINER,
-        {"files": {"/sys/fs/cgroup/memory/memory.limit_in_bytes": "1073741824\n"}},
+        {
+            "files": {
+                "/sys/fs/cgroup/memory/memory.limit_in_bytes": "1073741824\n"
+            }
+        },
         "1.0 GiB of memory",
         "raise the container's limit",
     ),
     (
         LAPTOP,
-        {"files": {"/proc/mounts": f"{EXT4}server:/home/dev /home/dev nfs4 rw 0 0\n"}},
+        {
+            "files": {
+                "/proc/mounts": f"{EXT4}server:/home/dev /home/dev nfs4 rw 0 0\n"
+            }
+        },
         "/home/dev/build_out is on nfs4",
         "a local disk",
     ),
@@ -428,13 +453,21 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         SERVER,
-        {"programs": {"/usr/bin/gcc": {"--version": "gcc (Debian 16.1.0-1) 16.1.0"}}},
+        {
+            "programs": {
+                "/usr/bin/gcc": {"--version": "gcc (Debian 16.1.0-1) 16.1.0"}
+            }
+        },
         "gcc 16.1.0 as the host compiler of nvcc",
         "apt-get install gcc-15",
     ),
     (
         SERVER,
-        {"programs": {"/usr/bin/gcc": {"--version": "Debian clang version 21.1.0"}}},
+        {
+            "programs": {
+                "/usr/bin/gcc": {"--version": "Debian clang version 21.1.0"}
+            }
+        },
         "clang 21.1.0",
         "GCC_HOST_COMPILER_PATH",
     ),
@@ -584,7 +617,9 @@ VIOLATIONS: list[Violation] = [
 
 
 @pytest.mark.parametrize(
-    "violation", VIOLATIONS, ids=lambda violation: f"{violation[0]}: {violation[2]}"
+    "violation",
+    VIOLATIONS,
+    ids=lambda violation: f"{violation[0]}: {violation[2]}",
 )
 def test_one_thing_wrong_on_a_fitting_host_is_found_with_its_remedy(
     violation: Violation, described: Reader, play: Player

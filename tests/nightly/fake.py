@@ -56,7 +56,9 @@ class FakeBuilder:
         """Return the scripted fingerprint."""
         if target.name in self.unreachable:
             raise SupplyError("the server does not answer", remedy="Try again.")
-        return self.parts.setdefault(target.name, {"recipe": "1", "commit": "a" * 40})
+        return self.parts.setdefault(
+            target.name, {"recipe": "1", "commit": "a" * 40}
+        )
 
     def build(self, order: BuildOrder) -> NightlyBuild:
         """Write a wheel whose bytes follow from the fingerprint."""
@@ -80,7 +82,9 @@ class FakeBuilder:
             "against": order.last_good.id if order.last_good else "",
             "stages": {"fetch": 12.0, "compile": self.seconds - 12},
             "commits": (
-                CommitLine(commit="a" * 40, subject="A commit <b>with</b> markup"),
+                CommitLine(
+                    commit="a" * 40, subject="A commit <b>with</b> markup"
+                ),
             ),
         }
         if fault:

@@ -103,7 +103,8 @@ def test_a_mail_server_that_is_away_is_a_supply_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "sender"), [("a..b", "b@example.org"), ("127.0.0.1", "b\n@example.org")]
+    ("host", "sender"),
+    [("a..b", "b@example.org"), ("127.0.0.1", "b\n@example.org")],
 )
 def test_what_smtp_cannot_write_is_a_supply_error(host: str, sender: str) -> None:
     letter = Letter(sender, ("t@example.org",), "subject", "text", "thread")
@@ -135,7 +136,10 @@ def hook(status: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         )
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/secret-path", heard
+            yield (
+                f"http://127.0.0.1:{server.server_address[1]}/secret-path",
+                heard,
+            )
         finally:
             server.shutdown()
 
@@ -177,7 +181,10 @@ def test_a_webhook_that_answers_without_an_end_has_taken_the_notice() -> None:
 
 
 def test_a_webhook_that_leads_elsewhere_has_not_taken_the_notice() -> None:
-    with hook(302) as (url, heard), pytest.raises(SupplyError, match="status 302"):
+    with (
+        hook(302) as (url, heard),
+        pytest.raises(SupplyError, match="status 302"),
+    ):
         WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
     assert len(heard) == 1
 

@@ -45,7 +45,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=["invoke", "nginx"])
 def url(
-    request: pytest.FixtureRequest, site: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    site: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
     scratch = tmp_path_factory.mktemp("served")
     with server.listening(site) as probe:
@@ -75,7 +77,9 @@ def nginx_command(site: Path, port: int, scratch: Path) -> list[str]:
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin")
     if program is None:
         pytest.skip("nginx is not installed")
-    (scratch / "site.conf").write_text(nginx.configuration(site, port, "localhost"))
+    (scratch / "site.conf").write_text(
+        nginx.configuration(site, port, "localhost")
+    )
     # pytest's folders belong to this user only.
     user = "user root; " if os.getuid() == 0 else ""
     (scratch / "nginx.conf").write_text(
@@ -134,7 +138,14 @@ class Client:
         self, url: str, *what: str, index: str = "simple/"
     ) -> subprocess.CompletedProcess[str]:
         if self.kind == "uv":
-            argv = [UV, "pip", "install", "--python", str(self.python), "--no-cache"]
+            argv = [
+                UV,
+                "pip",
+                "install",
+                "--python",
+                str(self.python),
+                "--no-cache",
+            ]
             argv += ["--index-url", url + index, *what]
         else:
             argv = [
@@ -146,12 +157,18 @@ class Client:
             ]
             argv += ["--no-cache-dir", "--index-url", url + index, *what]
         return subprocess.run(
-            argv, env=self.environment, capture_output=True, text=True, check=False
+            argv,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     def version(self) -> str:
         found = list(
-            (self.folder / "venv").glob("lib/python*/site-packages/demo-*.dist-info")
+            (self.folder / "venv").glob(
+                "lib/python*/site-packages/demo-*.dist-info"
+            )
         )
         return (
             found[0].name.removesuffix(".dist-info").removeprefix("demo-")
@@ -182,12 +199,16 @@ def test_an_exact_pin_with_a_local_version_is_installed(
     assert client.version() == "1.1+cpu"
 
 
-def test_a_hash_is_required_and_compared(client: Client, url: str, site: Path) -> None:
+def test_a_hash_is_required_and_compared(
+    client: Client, url: str, site: Path
+) -> None:
     wheel = site / "packages/demo-1.0-py2.py3-none-any.whl"
     right = hashlib.sha256(wheel.read_bytes()).hexdigest()
     wanted = client.folder / "requirements.txt"
     wanted.write_text(f"demo==1.0 --hash=sha256:{'0' * 64}\n")
-    assert client.install(url, "--require-hashes", "-r", str(wanted)).returncode != 0
+    assert (
+        client.install(url, "--require-hashes", "-r", str(wanted)).returncode != 0
+    )
     wanted.write_text(f"demo==1.0 --hash=sha256:{right}\n")
     ended = client.install(url, "--require-hashes", "-r", str(wanted))
     assert ended.returncode == 0, ended.stderr
@@ -217,7 +238,15 @@ def test_a_recipe_has_an_index_of_its_own(client: Client, url: str) -> None:
 
 def test_metadata_comes_without_the_wheel(tmp_path: Path, url: str) -> None:
     client = Client("pip 3.11", tmp_path)
-    upgrade = [str(client.python), "-m", "pip", "install", "-q", "--upgrade", "pip"]
+    upgrade = [
+        str(client.python),
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--upgrade",
+        "pip",
+    ]
     if subprocess.run(upgrade, capture_output=True, check=False).returncode:
         pytest.skip("no newer pip can be had")
     report = tmp_path / "report.json"
@@ -245,7 +274,12 @@ def test_uv_locks_to_this_index_and_to_these_bytes(
     environment.pop("UV_NO_CONFIG")
     argv = [UV, "lock", "--python", str(client.python)]
     ended = subprocess.run(
-        argv, cwd=project, env=environment, capture_output=True, text=True, check=False
+        argv,
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     locked = tomllib.loads((project / "uv.lock").read_text())

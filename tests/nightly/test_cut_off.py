@@ -134,7 +134,9 @@ def assert_kills_leave_a_whole_site(folder: Path, every: int, first: int) -> int
     return kills
 
 
-def test_a_night_that_is_killed_at_every_sixtieth_step_goes_on(tmp_path: Path) -> None:
+def test_a_night_that_is_killed_at_every_sixtieth_step_goes_on(
+    tmp_path: Path,
+) -> None:
     assert assert_kills_leave_a_whole_site(tmp_path, 60, 25) > 2
 
 
@@ -151,7 +153,9 @@ def on_a_small_disk(folder: Path, script: str, *argv: str) -> list[str]:
     """
     mounted = f"mount -t tmpfs -o size=2m tmpfs {shlex.quote(str(folder))}"
     own = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-    if subprocess.run([*own, mounted], check=False, capture_output=True).returncode:
+    if subprocess.run(
+        [*own, mounted], check=False, capture_output=True
+    ).returncode:
         pytest.skip("this host lets no user mount a disk in a namespace")
     command = shlex.join([sys.executable, "-c", script, str(folder), *argv])
     ended = subprocess.run(
@@ -225,7 +229,9 @@ def test_what_was_hidden_years_ahead_is_deleted_in_time(tmp_path: Path) -> None:
     assert len(list(host.builds.iterdir())) == len(listed(host, "tf-a")) == 1
 
 
-def test_a_night_killed_before_the_clock_was_set_back_is_over(tmp_path: Path) -> None:
+def test_a_night_killed_before_the_clock_was_set_back_is_over(
+    tmp_path: Path,
+) -> None:
     host = host_with(tmp_path, "a")
     clock = builder(host).clock
     ahead(clock, 3650)
@@ -237,7 +243,9 @@ def test_a_night_killed_before_the_clock_was_set_back_is_over(tmp_path: Path) ->
     assert builder(host).built == ["a"]
 
 
-def test_silence_is_noticed_although_the_last_night_lies_ahead(tmp_path: Path) -> None:
+def test_silence_is_noticed_although_the_last_night_lies_ahead(
+    tmp_path: Path,
+) -> None:
     host = host_with(tmp_path, "a")
     now = builder(host).clock()
     nights = [Nightfall(1, now + dt.timedelta(days=3650), "good", "", "")]
@@ -299,7 +307,9 @@ def test_hosts_that_start_at_once_in_one_directory_build_everything_once(
     for line in said:
         # A host that came when the others were done had nothing to wait for.
         waited = line in {first, after}
-        assert waited or (mode == "say so" and line.startswith("Another night runs"))
+        assert waited or (
+            mode == "say so" and line.startswith("Another night runs")
+        )
 
 
 def test_a_wheel_is_yanked_while_a_night_runs(tmp_path: Path) -> None:

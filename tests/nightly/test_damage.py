@@ -37,7 +37,9 @@ def test_a_row_of_the_state_that_cannot_be_read_says_what_to_do(
 @pytest.mark.parametrize(
     "text", ["[[[1]]]", "5", "[", "[" * 200_000, "\\xff", "null", '"x"']
 )
-def test_a_damaged_list_of_yanked_wheels_is_named(text: str, tmp_path: Path) -> None:
+def test_a_damaged_list_of_yanked_wheels_is_named(
+    text: str, tmp_path: Path
+) -> None:
     (tmp_path / site.YANKED).write_text(text)
     with pytest.raises(RecipeError, match="cannot be used") as caught:
         site.yanked(tmp_path)

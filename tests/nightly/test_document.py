@@ -64,7 +64,10 @@ def test_a_missing_file_says_where_to_begin(tmp_path: Path) -> None:
 
 def test_an_axis_changes_the_recipe_and_nothing_else() -> None:
     target = Target(
-        name="x-sm70", recipe="linux-r2.1-cuda10.1", capabilities="7.0", python="3.7"
+        name="x-sm70",
+        recipe="linux-r2.1-cuda10.1",
+        capabilities="7.0",
+        python="3.7",
     )
     found = nightly_targets.recipe_of(target)
     assert found.host.python == "3.7"
@@ -79,7 +82,10 @@ def test_a_fingerprint_changes_with_the_recipe_and_not_with_its_name(
     from tfwright.documents.host_file import HostFile  # noqa: PLC0415 only here
 
     host = HostFile(build_out=tmp_path)
-    names = [Target(name="demo", recipe="demo"), Target(name="other", recipe="demo")]
+    names = [
+        Target(name="demo", recipe="demo"),
+        Target(name="other", recipe="demo"),
+    ]
     jobs = [nightly_targets.job_of(target, host) for target in names]
     first, second = (nightly_targets.fingerprint(job) for job in jobs)
     assert first == second

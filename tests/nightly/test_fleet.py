@@ -31,15 +31,22 @@ class FakeFleet:
     asked: list[str] = field(default_factory=list)
 
     def build(
-        self, given: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+        self,
+        given: Sequence[BuildOrder],
+        seconds: Mapping[str, float],
+        settle: Settle,
     ) -> None:
         """Build each order, the last one first."""
-        assert set(seconds) <= {order.target.name for order in given} | set(seconds)
+        assert set(seconds) <= {order.target.name for order in given} | set(
+            seconds
+        )
         for order in reversed(given):
             self.asked.append(order.target.name)
 
             def made(order: BuildOrder = order) -> NightlyBuild:
-                return self.builder.build(order).model_copy(update={"worker": "one"})
+                return self.builder.build(order).model_copy(
+                    update={"worker": "one"}
+                )
 
             settle(order, made)
 
@@ -50,7 +57,9 @@ def fleet_host(tmp_path: Path, *names: str, **keys: object) -> BuildHost:
     return replace(host, fleet=FakeFleet(host.builder))
 
 
-def test_what_workers_build_is_published_with_the_worker_named(tmp_path: Path) -> None:
+def test_what_workers_build_is_published_with_the_worker_named(
+    tmp_path: Path,
+) -> None:
     host = fleet_host(tmp_path, "a", "b")
     outcome = night.run(host)
     assert outcome.verdicts == {"a": "good", "b": "good"}
@@ -79,7 +88,9 @@ def builder_of(tmp_path: Path) -> PipelineBuilder:
 def order_of(tmp_path: Path, fingerprint: Mapping[str, str]) -> BuildOrder:
     target = Target(name="demo", recipe="demo")
     moment = host_with(tmp_path).clock()
-    return BuildOrder("id", target, fingerprint, tmp_path / "work", moment, None, None)
+    return BuildOrder(
+        "id", target, fingerprint, tmp_path / "work", moment, None, None
+    )
 
 
 def test_a_worker_with_another_recipe_refuses_the_order(
@@ -135,7 +146,9 @@ def test_the_result_of_an_order_becomes_the_directory_of_the_night(
     assert (tmp_path / "work/a-1-py3-none-any.whl").is_file()
 
 
-def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -> None:
+def test_an_order_that_no_worker_carried_out_blocks_its_target(
+    tmp_path: Path,
+) -> None:
     builder = builder_of(tmp_path)
     heard: list[str] = []
     fleet = fleets.SshFleet(tmp_path, HostFile(), builder, heard.append, {})
@@ -154,7 +167,9 @@ def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -
 def test_a_night_on_workers_needs_workers(tmp_path: Path) -> None:
     builder = builder_of(tmp_path)
     for place, table in (("workers", "[[workers]]"), ("slurm", "[slurm]")):
-        nightly = NightlyFile.model_validate({"directory": str(tmp_path), "on": place})
+        nightly = NightlyFile.model_validate(
+            {"directory": str(tmp_path), "on": place}
+        )
         with pytest.raises(HostError) as caught:
             fleets.of(nightly, HostFile(), builder, lambda _: None)
         assert table in caught.value.remedy or table in caught.value.what
@@ -168,7 +183,9 @@ def test_an_order_is_plain_json_that_a_person_can_read(tmp_path: Path) -> None:
     assert document["fingerprint"] == {"the commit": "a" * 40}
 
 
-def test_without_reproduction_nothing_is_taken_from_the_cache(tmp_path: Path) -> None:
+def test_without_reproduction_nothing_is_taken_from_the_cache(
+    tmp_path: Path,
+) -> None:
     target = Target(name="demo", recipe="demo")
     for reproduce in (True, False):
         nightly = NightlyFile(directory=tmp_path, reproduce=reproduce)

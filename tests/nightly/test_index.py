@@ -19,7 +19,9 @@ from tfwright.nightly.index.wheels import parse_name, read_wheel
 from tfwright.tools.http import server
 
 
-def page(folder: Path, project: str = "demo", place: str = "simple") -> dict[str, Any]:
+def page(
+    folder: Path, project: str = "demo", place: str = "simple"
+) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(
         (folder / place / project / "index.json").read_text()
     )
@@ -34,7 +36,9 @@ class Anchors(HTMLParser):
         self.found: list[dict[str, str | None]] = []
         self.feed(text)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(
+        self, tag: str, attrs: list[tuple[str, str | None]]
+    ) -> None:
         if tag == "a":
             self.found.append(dict(attrs))
 
@@ -56,7 +60,9 @@ def test_the_metadata_file_is_cut_out_byte_for_byte(tmp_path: Path) -> None:
     write.refresh(tmp_path)
     with zipfile.ZipFile(wheel) as content:
         inside = content.read("demo-1.0.dist-info/METADATA")
-    assert (tmp_path / "packages" / f"{wheel.name}.metadata").read_bytes() == inside
+    assert (
+        tmp_path / "packages" / f"{wheel.name}.metadata"
+    ).read_bytes() == inside
 
 
 def test_links_in_html_lead_to_the_wheel_with_its_hash(tmp_path: Path) -> None:
@@ -97,7 +103,9 @@ def test_one_new_wheel_is_read_and_no_other(tmp_path: Path) -> None:
     assert page(tmp_path)["versions"][-1] == "1.10"
 
 
-def test_a_hidden_wheel_leaves_the_pages_and_stays_on_the_disk(tmp_path: Path) -> None:
+def test_a_hidden_wheel_leaves_the_pages_and_stays_on_the_disk(
+    tmp_path: Path,
+) -> None:
     wheel = write_wheel(tmp_path / "packages", version="1.0")
     write_wheel(tmp_path / "packages", version="2.0")
     write.refresh(tmp_path)
@@ -114,9 +122,9 @@ def test_pages_go_with_the_last_wheel_of_a_project(tmp_path: Path) -> None:
     write.refresh(tmp_path)
     assert not (tmp_path / "simple/old").exists()
     assert not (tmp_path / "r/r1").exists()
-    assert json.loads((tmp_path / "simple/index.json").read_text())["projects"] == [
-        {"name": "demo"}
-    ]
+    assert json.loads((tmp_path / "simple/index.json").read_text())[
+        "projects"
+    ] == [{"name": "demo"}]
 
 
 def test_a_name_never_stands_for_other_bytes(tmp_path: Path) -> None:
@@ -140,13 +148,17 @@ def test_a_name_stays_taken_after_its_wheel_was_deleted(tmp_path: Path) -> None:
     assert write.refresh(tmp_path).refused
 
 
-def test_a_wheelhouse_of_builds_by_hand_may_replace_a_wheel(tmp_path: Path) -> None:
+def test_a_wheelhouse_of_builds_by_hand_may_replace_a_wheel(
+    tmp_path: Path,
+) -> None:
     write_wheel(tmp_path / "packages")
     write.refresh(tmp_path, replace=True)
     write_wheel(tmp_path / "packages", body="answer = 43\n")
     update = write.refresh(tmp_path, replace=True)
     assert not update.refused
-    assert page(tmp_path)["files"][0]["hashes"]["sha256"] == update.wheels[0].sha256
+    assert (
+        page(tmp_path)["files"][0]["hashes"]["sha256"] == update.wheels[0].sha256
+    )
 
 
 def test_a_damaged_wheel_keeps_no_other_out_of_the_index(tmp_path: Path) -> None:
@@ -195,7 +207,9 @@ def test_hostile_text_cannot_leave_its_attribute(tmp_path: Path) -> None:
 
 def test_a_project_can_be_archived_with_a_reason(tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path, statuses={"demo": ("archived", "no CUDA 9 host any more")})
+    write.refresh(
+        tmp_path, statuses={"demo": ("archived", "no CUDA 9 host any more")}
+    )
     assert page(tmp_path)["project-status"] == {
         "status": "archived",
         "reason": "no CUDA 9 host any more",
@@ -209,7 +223,9 @@ def test_a_lost_catalog_costs_time_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "packages" / catalog.FILE).unlink()
     assert write.refresh(tmp_path).read == 1
     after = (tmp_path / "simple/demo/index.html").read_text()
-    assert before.split("data-upload-time")[0] == after.split("data-upload-time")[0]
+    assert (
+        before.split("data-upload-time")[0] == after.split("data-upload-time")[0]
+    )
 
 
 def test_a_damaged_catalog_says_what_to_delete(tmp_path: Path) -> None:
@@ -223,14 +239,18 @@ def test_a_damaged_catalog_says_what_to_delete(tmp_path: Path) -> None:
     assert catalog.FILE in caught.value.remedy
 
 
-@pytest.mark.parametrize("described", ["{", "[]", '{"extras": 5}', "{}", "[" * 200_000])
+@pytest.mark.parametrize(
+    "described", ["{", "[]", '{"extras": 5}', "{}", "[" * 200_000]
+)
 def test_a_wheel_whose_row_is_damaged_is_read_again(
     described: str, tmp_path: Path
 ) -> None:
     write_wheel(tmp_path / "packages")
     assert write.refresh(tmp_path).read == 1
     assert write.refresh(tmp_path).read == 0
-    with closing(sqlite3.connect(tmp_path / "packages" / catalog.FILE)) as database:
+    with closing(
+        sqlite3.connect(tmp_path / "packages" / catalog.FILE)
+    ) as database:
         database.execute("update wheel set described = ?", (described,))
         database.commit()
     assert write.refresh(tmp_path).read == 1
@@ -270,7 +290,9 @@ def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
         b"[" * 100_000,
     ],
 )
-def test_a_match_document_from_a_server_is_read_with_suspicion(text: bytes) -> None:
+def test_a_match_document_from_a_server_is_read_with_suspicion(
+    text: bytes,
+) -> None:
     with pytest.raises(SupplyError, match=r"match\.json cannot be read"):
         matching.ranked(text, Wish())
 

@@ -33,7 +33,8 @@ def test_a_version_says_what_a_wheel_is_for(
     version: str, local: str, commit: str, expected: str
 ) -> None:
     assert (
-        labels.labelled_version(version, local, commit=commit, epoch=EPOCH) == expected
+        labels.labelled_version(version, local, commit=commit, epoch=EPOCH)
+        == expected
     )
 
 
@@ -72,7 +73,9 @@ def test_pip_installs_a_relabelled_wheel(tmp_path: Path) -> None:
     assert (place / "demo-1.0+cpu.dist-info/METADATA").is_file()
 
 
-def test_a_wheel_without_a_version_in_its_metadata_is_refused(tmp_path: Path) -> None:
+def test_a_wheel_without_a_version_in_its_metadata_is_refused(
+    tmp_path: Path,
+) -> None:
     source = write_wheel(tmp_path)
     with zipfile.ZipFile(source) as wheel:
         members = {name: wheel.read(name) for name in wheel.namelist()}

@@ -54,7 +54,9 @@ def listed(host: BuildHost, project: str) -> list[str]:
     return [str(file["filename"]) for file in page["files"]]
 
 
-def test_the_first_night_builds_and_the_second_does_nothing(tmp_path: Path) -> None:
+def test_the_first_night_builds_and_the_second_does_nothing(
+    tmp_path: Path,
+) -> None:
     host = host_with(tmp_path, "a", "b")
     assert set(pass_night(host).verdicts.values()) == {"good"}
     assert set(pass_night(host).verdicts.values()) == {"unchanged"}
@@ -76,7 +78,9 @@ def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
     before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     (due,) = night.plan(host)
     assert (due.why, due.changed) == ("changed", ("recipe",))
-    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
+    assert (
+        sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
+    )
 
 
 def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(
@@ -107,10 +111,17 @@ def test_failing_is_new_once_then_still_and_then_fixed(tmp_path: Path) -> None:
     for _ in range(2):
         pass_night(host)
         seen.append(latest(host)["a"]["state"])
-    assert seen == ["newly failing", "still failing", "newly fixed", "good-unchanged"]
+    assert seen == [
+        "newly failing",
+        "still failing",
+        "newly fixed",
+        "good-unchanged",
+    ]
 
 
-def test_a_wheel_that_fails_its_smoke_is_published_and_marked(tmp_path: Path) -> None:
+def test_a_wheel_that_fails_its_smoke_is_published_and_marked(
+    tmp_path: Path,
+) -> None:
     host = host_with(tmp_path, "a")
     builder(host).smoke_fails.add("a")
     assert pass_night(host).verdicts == {"a": "smoke failed"}
@@ -163,7 +174,9 @@ def test_the_budget_leaves_the_rest_for_the_next_night(tmp_path: Path) -> None:
     assert set(pass_night(host).verdicts.values()) == {"good", "unchanged"}
 
 
-def test_a_full_disk_blocks_builds_and_still_makes_the_page(tmp_path: Path) -> None:
+def test_a_full_disk_blocks_builds_and_still_makes_the_page(
+    tmp_path: Path,
+) -> None:
     host = host_with(tmp_path, "a")
     builder(host).free = 10**9
     assert pass_night(host).verdicts == {"a": "blocked"}
@@ -179,7 +192,9 @@ def test_a_disk_that_fills_up_during_a_build_leaves_nothing_half_written(
     assert list((tmp_path / builds.WORK).glob("*")) == []
 
 
-def test_a_flaw_of_tfwright_in_one_recipe_reaches_no_other(tmp_path: Path) -> None:
+def test_a_flaw_of_tfwright_in_one_recipe_reaches_no_other(
+    tmp_path: Path,
+) -> None:
     host = host_with(tmp_path, "a", "b")
     builder(host).raises["a"] = AttributeError("no such thing")
     assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
@@ -217,7 +232,9 @@ def test_retention_hides_first_and_deletes_later(tmp_path: Path) -> None:
 
 
 def test_retention_never_takes_the_last_good_wheel(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0, "size": 1})
+    host = host_with(
+        tmp_path, "a", retention={"count": 1, "hidden_days": 0, "size": 1}
+    )
     pass_night(host)
     good = listed(host, "tf-a")
     builder(host).broken["a"] = BROKEN
@@ -315,11 +332,15 @@ class Heard:
 
 def with_channel(host: BuildHost) -> tuple[BuildHost, Heard]:
     heard = Heard()
-    return BuildHost(host.nightly, host.builder, host.clock, channels=(heard,)), heard
+    return BuildHost(
+        host.nightly, host.builder, host.clock, channels=(heard,)
+    ), heard
 
 
 def test_one_notice_opens_a_failure_and_one_closes_it(tmp_path: Path) -> None:
-    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 9}))
+    host, heard = with_channel(
+        host_with(tmp_path, "a", notices={"stale_nights": 9})
+    )
     pass_night(host)
     builder(host).parts["a"] = {"recipe": "2", "commit": "b" * 40}
     builder(host).broken["a"] = BROKEN
@@ -332,7 +353,9 @@ def test_one_notice_opens_a_failure_and_one_closes_it(tmp_path: Path) -> None:
     assert heard.notices[0].thread == heard.notices[1].thread
 
 
-def test_a_dead_channel_delays_a_notice_and_fails_no_night(tmp_path: Path) -> None:
+def test_a_dead_channel_delays_a_notice_and_fails_no_night(
+    tmp_path: Path,
+) -> None:
     host, heard = with_channel(host_with(tmp_path, "a"))
     builder(host).broken["a"] = BROKEN
     heard.broken = True
@@ -343,8 +366,12 @@ def test_a_dead_channel_delays_a_notice_and_fails_no_night(tmp_path: Path) -> No
     assert heard.kinds == ["failing"]
 
 
-def test_a_recipe_without_a_wheel_for_some_nights_is_stale(tmp_path: Path) -> None:
-    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 2}))
+def test_a_recipe_without_a_wheel_for_some_nights_is_stale(
+    tmp_path: Path,
+) -> None:
+    host, heard = with_channel(
+        host_with(tmp_path, "a", notices={"stale_nights": 2})
+    )
     builder(host).unreachable.add("a")
     for _ in range(3):
         pass_night(host)
@@ -360,7 +387,9 @@ def watched(host: BuildHost) -> int:
 
 
 def test_nights_that_do_not_come_are_noticed_once(tmp_path: Path) -> None:
-    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 3}))
+    host, heard = with_channel(
+        host_with(tmp_path, "a", notices={"stale_nights": 3})
+    )
     pass_night(host)
     for _ in range(5):
         watched(host)
@@ -371,7 +400,9 @@ def test_nights_that_do_not_come_are_noticed_once(tmp_path: Path) -> None:
 
 
 def test_a_host_whose_first_night_never_comes_is_noticed(tmp_path: Path) -> None:
-    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 3}))
+    host, heard = with_channel(
+        host_with(tmp_path, "a", notices={"stale_nights": 3})
+    )
     for _ in range(6):
         watched(host)
         builder(host).clock.next_night()
@@ -382,7 +413,9 @@ def test_a_host_whose_first_night_never_comes_is_noticed(tmp_path: Path) -> None
 def test_another_cause_opens_a_thread_of_its_own_and_a_success_closes_both(
     tmp_path: Path,
 ) -> None:
-    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 9}))
+    host, heard = with_channel(
+        host_with(tmp_path, "a", notices={"stale_nights": 9})
+    )
     for line in ("error: one", "error: one", "ld: cannot find -lcudart"):
         builder(host).broken["a"] = BROKEN.model_copy(update={"line": line})
         pass_night(host)
@@ -400,7 +433,9 @@ def test_a_dead_channel_delays_no_other(tmp_path: Path) -> None:
     alive = Heard()
     alive.name = "alive"
     dead.broken = True
-    both = BuildHost(host.nightly, host.builder, host.clock, channels=(dead, alive))
+    both = BuildHost(
+        host.nightly, host.builder, host.clock, channels=(dead, alive)
+    )
     builder(host).broken["a"] = BROKEN
     pass_night(both)
     assert alive.kinds == ["failing"]
@@ -410,7 +445,9 @@ def test_a_dead_channel_delays_no_other(tmp_path: Path) -> None:
     assert (dead.kinds, alive.kinds) == (["failing"], ["failing"])
 
 
-def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(tmp_path: Path) -> None:
+def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(
+    tmp_path: Path,
+) -> None:
     limits = {"size": 30_000, "hidden_days": 2}
     host = host_with(tmp_path, "a", "b", retention=limits)
     pass_night(host)
@@ -426,7 +463,9 @@ def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(tmp_path: Path) 
         assert sum(build.size for build in state.builds()) < 30_000
         shown = [build.id for build in kept if not build.hidden]
     pointers = host.site / "pointers/a"
-    named = {json.loads(path.read_text())["build"] for path in pointers.glob("*.json")}
+    named = {
+        json.loads(path.read_text())["build"] for path in pointers.glob("*.json")
+    }
     assert named == set(shown)
     assert len(named) == 2
     # Hidden two nights before it is deleted.
@@ -445,7 +484,9 @@ def test_a_taken_name_is_tried_again_after_longer_and_longer_waits(
     host = host_with(tmp_path, "a")
 
     def taken(_: Path, build: NightlyBuild) -> NightlyBuild:
-        return build.model_copy(update={"unpublished": "The index already has a.whl"})
+        return build.model_copy(
+            update={"unpublished": "The index already has a.whl"}
+        )
 
     monkeypatch.setattr("tfwright.nightly.site.unless_taken", taken)
     attempts = []

@@ -20,7 +20,9 @@ from tfwright.nightly.pages.drawing import Curves
 from tfwright.nightly.pages.redaction import redacted
 from tfwright.nightly.pages.timeline import TimedAction, Timeline
 
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b]0;title\x07\u202e"
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b]0;title\x07\u202e"
+)
 VOID = {"meta", "link", "br", "img", "path", "rect"}
 
 
@@ -35,7 +37,9 @@ class Checked(HTMLParser):
         self.feed(text)
         assert self.open == []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(
+        self, tag: str, attrs: list[tuple[str, str | None]]
+    ) -> None:
         assert tag not in {"script", "iframe", "object", "img", "form"}
         for name, value in attrs:
             assert not name.startswith("on")
@@ -59,7 +63,12 @@ def failing_host(tmp_path: Path, line: str) -> BuildHost:
     host.builder.clock.next_night()
     host.builder.parts["a"] = {"recipe": "2", "commit": "b" * 40}
     host.builder.broken["a"] = Breakage(
-        stage="compile", line=line, cause=line, remedy=line, log="compile.log", number=2
+        stage="compile",
+        line=line,
+        cause=line,
+        remedy=line,
+        log="compile.log",
+        number=2,
     )
     night.run(host)
     return host
@@ -145,11 +154,15 @@ def test_the_broken_line_is_marked_in_the_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 9])
-def test_pages_are_made_for_any_number_of_recipes(tmp_path: Path, count: int) -> None:
+def test_pages_are_made_for_any_number_of_recipes(
+    tmp_path: Path, count: int
+) -> None:
     host = host_with(tmp_path, *[f"recipe{number}" for number in range(count)])
     night.run(host)
     checked = Checked((host.site / "index.html").read_text())
-    assert len([name for name in checked.ids if name.startswith("recipe")]) == count
+    assert (
+        len([name for name in checked.ids if name.startswith("recipe")]) == count
+    )
 
 
 @pytest.mark.slow
@@ -169,7 +182,9 @@ def test_two_hundred_recipes_after_four_hundred_nights_stay_light(
 def test_the_feed_is_sound_xml_whatever_a_build_said(tmp_path: Path) -> None:
     host = failing_host(tmp_path, "bad \x00\x08\ufffe &<>")
     feed = ET.fromstring((host.site / "feed.xml").read_bytes())  # noqa: S314 our own file
-    titles = [entry.text for entry in feed.iter("{http://www.w3.org/2005/Atom}title")]
+    titles = [
+        entry.text for entry in feed.iter("{http://www.w3.org/2005/Atom}title")
+    ]
     assert titles == ["Nightly wheels", "a: failing"]
 
 
@@ -221,10 +236,14 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 def test_markdown_quotes_what_a_build_said(tmp_path: Path) -> None:
     host = failing_host(tmp_path, "``` @everyone <details> [x](http://evil)")
-    build = max(host.builds.glob("*/report.md"), key=lambda path: path.stat().st_mtime)
+    build = max(
+        host.builds.glob("*/report.md"), key=lambda path: path.stat().st_mtime
+    )
     text = build.read_text()
     assert "````" in text
-    outside = re.sub(r"^(`{4,})$.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
+    outside = re.sub(
+        r"^(`{4,})$.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL
+    )
     assert "@everyone" not in outside
     assert "[x](http" not in outside
 
@@ -258,7 +277,10 @@ def test_a_packed_log_is_shown_and_linked_as_it_lies_there(
         logs=("compile.log.gz",),
     )
     shown = pages.shown_logs(build, tmp_path)[0]
-    assert (shown.name, shown.lines[0].text) == ("compile.log.gz", "INFO: building")
+    assert (shown.name, shown.lines[0].text) == (
+        "compile.log.gz",
+        "INFO: building",
+    )
     assert "error: &lt;broken&gt;" in pages.page(build, tmp_path, None, tmp_path)
     assert "error: <broken>" in pages.markdown(build, tmp_path)
 
@@ -295,7 +317,9 @@ def test_two_timelines_are_compared_by_action(tmp_path: Path) -> None:
         profile(tmp_path / "a.gz", {"Compiling a.cc": 10.0, "Linking": 5.0})
     )
     now = timeline.read(
-        profile(tmp_path / "b.gz", {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0})
+        profile(
+            tmp_path / "b.gz", {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0}
+        )
     )
     changes = timeline.difference(before, now)
     assert [(change.name, change.seconds) for change in changes] == [
@@ -306,12 +330,18 @@ def test_two_timelines_are_compared_by_action(tmp_path: Path) -> None:
 
 
 def test_each_action_is_a_box_in_a_lane_of_its_own_while_it_runs() -> None:
-    actions = [("a", 0.0, 10.0), ("b", 1.0, 2.0), ("c", 4.0, 2.0), ("d", 5.0, 1.0)]
+    actions = [
+        ("a", 0.0, 10.0),
+        ("b", 1.0, 2.0),
+        ("c", 4.0, 2.0),
+        ("d", 5.0, 1.0),
+    ]
     now = Timeline(tuple(TimedAction(*action) for action in actions))
     drawn = ET.fromstring(timeline.lanes(now))  # noqa: S314 our own text
     boxes = {box[0].text: box.attrib for box in drawn.iter("rect")}
     lanes = {
-        str(name)[0]: int(box["y"]) // timeline.LANE for name, box in boxes.items()
+        str(name)[0]: int(box["y"]) // timeline.LANE
+        for name, box in boxes.items()
     }
     # "c" takes the lane that "b" has left, and "d" needs a third one.
     assert lanes == {"a": 0, "b": 1, "c": 1, "d": 2}
@@ -320,7 +350,11 @@ def test_each_action_is_a_box_in_a_lane_of_its_own_while_it_runs() -> None:
 
 def test_the_boxes_say_which_actions_are_new_slower_or_faster() -> None:
     before = Timeline(
-        (TimedAction("slow", 0, 2), TimedAction("fast", 0, 9), TimedAction("x", 0, 5))
+        (
+            TimedAction("slow", 0, 2),
+            TimedAction("fast", 0, 9),
+            TimedAction("x", 0, 5),
+        )
     )
     now = Timeline(
         (
@@ -341,7 +375,8 @@ def test_the_boxes_say_which_actions_are_new_slower_or_faster() -> None:
 
 
 @pytest.mark.parametrize(
-    "curves", [{}, {"CPU": []}, {"CPU": [(0.0, 5.0)]}, {"CPU": [(64.0, float("nan"))]}]
+    "curves",
+    [{}, {"CPU": []}, {"CPU": [(0.0, 5.0)]}, {"CPU": [(64.0, float("nan"))]}],
 )
 def test_a_sweep_without_a_point_draws_nothing(curves: Curves) -> None:
     assert drawing.sweep(curves) == ""
@@ -359,12 +394,17 @@ def test_a_sweep_has_a_line_for_each_device() -> None:
     assert drawing.sweep({"CPU": [(64.0, 5.0)]})
 
 
-def test_a_profile_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_a_profile_that_was_cut_off_is_read_as_far_as_it_goes(
+    tmp_path: Path,
+) -> None:
     path = profile(
         tmp_path / "a.gz", {f"Compiling {number}": 1.0 for number in range(5000)}
     )
     path.write_bytes(path.read_bytes()[:-200])
-    assert timeline.read(path).actions == () or len(timeline.read(path).actions) <= 5000
+    assert (
+        timeline.read(path).actions == ()
+        or len(timeline.read(path).actions) <= 5000
+    )
     (tmp_path / "plain.json").write_text(
         '{"cat": "action processing", "name": 1}\nnot json\n[1,'
     )
@@ -374,7 +414,12 @@ def test_a_profile_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) ->
 def test_a_hostile_profile_cannot_break_the_page(tmp_path: Path) -> None:
     profile(tmp_path / "p.gz", {HOSTILE: 3.0, "y": 1e12})
     build = NightlyBuild.model_validate(
-        {"id": "x", "target": "a", "recipe": "a", "started": "2026-01-01T00:00:00Z"}
+        {
+            "id": "x",
+            "target": "a",
+            "recipe": "a",
+            "started": "2026-01-01T00:00:00Z",
+        }
         | {"seconds": 1.0, "result": "built", "profile": "p.gz"}
     )
     Checked(pages.page(build, tmp_path, None, tmp_path))
@@ -390,7 +435,9 @@ def test_a_hostile_profile_cannot_break_the_page(tmp_path: Path) -> None:
         (7500, "2 h 05 min"),
     ],
 )
-def test_times_are_said_in_the_units_that_matter(seconds: float, said: str) -> None:
+def test_times_are_said_in_the_units_that_matter(
+    seconds: float, said: str
+) -> None:
     assert words.duration(seconds) == said
 
 

@@ -46,7 +46,10 @@ def test_systemd_finds_no_fault_in_the_units(
     paths = written(own, tmp_path)
     argv = [str(ANALYZE), "verify", "--man=no", *(["--user"] if not user else [])]
     ended = subprocess.run(
-        [*argv, *map(str, paths.values())], capture_output=True, text=True, check=False
+        [*argv, *map(str, paths.values())],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     ours = [line for line in ended.stderr.splitlines() if "tfwright" in line]
     assert ours == []
@@ -58,7 +61,13 @@ def test_a_system_unit_gives_up_what_it_does_not_need(
     schedule: Schedule, tmp_path: Path, name: str
 ) -> None:
     paths = written(Schedule(**{**vars(schedule), "user": "builder"}), tmp_path)
-    argv = [str(ANALYZE), "security", "--offline=yes", "--no-pager", str(paths[name])]
+    argv = [
+        str(ANALYZE),
+        "security",
+        "--offline=yes",
+        "--no-pager",
+        str(paths[name]),
+    ]
     ended = subprocess.run(argv, capture_output=True, text=True, check=False)
     level = re.search(r"Overall exposure level for \S+: ([\d.]+)", ended.stdout)
     assert level, ended.stderr
@@ -90,7 +99,9 @@ def test_the_property_list_runs_a_night_at_its_time(
     assert content["ProgramArguments"][-1] == "nightly"
 
 
-def test_our_line_in_a_crontab_is_replaced_and_taken_away(schedule: Schedule) -> None:
+def test_our_line_in_a_crontab_is_replaced_and_taken_away(
+    schedule: Schedule,
+) -> None:
     others = "# mine\n0 4 * * * backup\n"
     first = units.crontab_with(others, units.cron_line(schedule))
     later = Schedule(**{**vars(schedule), "at": "03:00"})

@@ -51,7 +51,9 @@ class Year:
 
     host: BuildHost
     dice: random.Random
-    revisions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(NAMES, 0))
+    revisions: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(NAMES, 0)
+    )
     expected: dict[str, Expected] = field(default_factory=dict)
     fates: dict[str, str] = field(default_factory=dict)
 

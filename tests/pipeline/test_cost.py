@@ -35,7 +35,9 @@ def profiled(job: BuildRequest, **actions: float) -> None:
     other = {"cat": "general information", "name": "x", "ph": "X", "dur": 9e9}
     costs.profile(job).parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n  ".join(json.dumps(event) for event in [other, *events])
-    costs.profile(job).write_text(f'[\n  {lines},\n  {{"cat":"action pro', "utf-8")
+    costs.profile(job).write_text(
+        f'[\n  {lines},\n  {{"cat":"action pro', "utf-8"
+    )
 
 
 @pytest.fixture
@@ -46,7 +48,11 @@ def built(job: BuildRequest) -> BuildRequest:
     profiled(job, large=50.0, last=70.0)
     costs.note(job, Spent(49.0, 90.0, 2**29, 2**30))
     stamps.write(
-        job, COMPILE, {}, Built(target="//a", outputs=(), actions=3), Took(50.0, 2.0)
+        job,
+        COMPILE,
+        {},
+        Built(target="//a", outputs=(), actions=3),
+        Took(50.0, 2.0),
     )
     return job
 
@@ -82,7 +88,9 @@ def test_a_stamp_that_is_a_named_pipe_counts_as_none(built: BuildRequest) -> Non
     assert costs.of(built, PIPELINE).stages == ()
 
 
-def test_events_of_other_types_than_bazels_are_left_out(built: BuildRequest) -> None:
+def test_events_of_other_types_than_bazels_are_left_out(
+    built: BuildRequest,
+) -> None:
     events = [
         {"cat": "action processing", "name": 5, "dur": 1},
         {"cat": "action processing", "name": "a", "dur": "1"},
@@ -99,7 +107,10 @@ def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins
 ) -> None:
     profiled(
         job,
-        **{f"action{number}": 100.0 - number for number in range(costs.SLOWEST + 5)},
+        **{
+            f"action{number}": 100.0 - number
+            for number in range(costs.SLOWEST + 5)
+        },
     )
     path = costs.profile(job)
     twins = [
@@ -154,7 +165,9 @@ def test_a_file_with_two_names_takes_its_room_once_and_a_link_none_of_its_target
     assert 1 << 20 <= alone <= costs.size(tmp_path / "tree") < 3 << 19
 
 
-def test_stamps_of_earlier_versions_have_no_processor_time(built: BuildRequest) -> None:
+def test_stamps_of_earlier_versions_have_no_processor_time(
+    built: BuildRequest,
+) -> None:
     path = built.places.stamps / "compile.json"
     path.write_text(
         json.dumps(

@@ -63,7 +63,9 @@ def test_every_key_wakes_the_stages_that_are_handed_its_table_and_no_other(
         recipe=changed(job.recipe, table, key), host_file=job.host_file
     )
     woken = {
-        stage.name for stage in PIPELINE if depends(stage, job) != depends(stage, other)
+        stage.name
+        for stage in PIPELINE
+        if depends(stage, job) != depends(stage, other)
     }
     handed = {
         stage.name
@@ -83,7 +85,9 @@ def test_a_hook_is_handed_nothing_that_its_stage_does_not_declare(
     function = getattr(stage.module, hook, None)
     asked = set(get_type_hints(function).values()) if function else set()
     tables = {
-        kind for kind in asked if isinstance(kind, type) and issubclass(kind, Table)
+        kind
+        for kind in asked
+        if isinstance(kind, type) and issubclass(kind, Table)
     }
     assert tables <= set(stage.tables) or Recipe in stage.tables
 

@@ -81,7 +81,9 @@ def nest(job: BuildRequest) -> BuildRequest:
 def with_target(job: BuildRequest, target: str) -> BuildRequest:
     return replace(
         job,
-        recipe=job.recipe.model_copy(update={"compile": CompileTable(target=target)}),
+        recipe=job.recipe.model_copy(
+            update={"compile": CompileTable(target=target)}
+        ),
     )
 
 
@@ -94,19 +96,25 @@ def test_a_first_build_runs_every_stage_in_order(nest: BuildRequest) -> None:
     assert RUNS == ["lay", "hatch"]
 
 
-def test_a_second_build_runs_nothing_and_returns_the_same(nest: BuildRequest) -> None:
+def test_a_second_build_runs_nothing_and_returns_the_same(
+    nest: BuildRequest,
+) -> None:
     first = engine.build(nest)
     RUNS.clear()
     assert engine.build(nest) == first
     assert RUNS == []
 
 
-def test_the_plan_of_a_finished_build_keeps_everything(nest: BuildRequest) -> None:
+def test_the_plan_of_a_finished_build_keeps_everything(
+    nest: BuildRequest,
+) -> None:
     engine.build(nest)
     assert reasons(nest) == ["", ""]
 
 
-def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: BuildRequest) -> None:
+def test_the_plan_of_a_fresh_build_says_what_follows_what(
+    nest: BuildRequest,
+) -> None:
     assert reasons(nest) == ["not done yet", "follows lay"]
     assert RUNS == []
 
@@ -119,7 +127,9 @@ def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(
     assert reasons(changed)[0] == "the recipe's [compile] changed"
 
 
-def test_a_changed_outside_file_runs_its_stage_and_is_named(nest: BuildRequest) -> None:
+def test_a_changed_outside_file_runs_its_stage_and_is_named(
+    nest: BuildRequest,
+) -> None:
     engine.build(nest)
     SURROUNDINGS["the nest"] = "feathers"
     assert reasons(nest)[0] == "the nest changed"
@@ -155,7 +165,9 @@ def test_a_stage_asked_for_again_runs(nest: BuildRequest) -> None:
     assert RUNS == ["hatch"]
 
 
-def test_an_artefact_that_changed_on_disk_is_made_again(nest: BuildRequest) -> None:
+def test_an_artefact_that_changed_on_disk_is_made_again(
+    nest: BuildRequest,
+) -> None:
     engine.build(nest)
     (nest.places.own / "bird").write_text("cat", "utf-8")
     assert reasons(nest) == ["", "bird changed on disk"]
@@ -248,7 +260,9 @@ def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(
     engine.build(nest)
 
 
-@pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))
+@pytest.mark.skipif(
+    isolation.obstacle() is not None, reason=str(isolation.obstacle())
+)
 def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
     nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,7 +289,10 @@ def test_a_stage_that_keeps_its_network_offline_says_so(
 ) -> None:
     monkeypatch.setattr(isolation, "obstacle", lambda: "this system has none")
     engine.build(replace(nest, offline=True, listener=listener))
-    assert notes == ["Programs of this stage have a network: this system has none"] * 2
+    assert (
+        notes
+        == ["Programs of this stage have a network: this system has none"] * 2
+    )
 
 
 def test_what_is_being_built_cannot_be_cleaned(nest: BuildRequest) -> None:
@@ -288,7 +305,9 @@ def test_what_is_being_built_cannot_be_cleaned(nest: BuildRequest) -> None:
     ) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        with pytest.raises(HostError, match=f"has to wait for process {other.pid}"):
+        with pytest.raises(
+            HostError, match=f"has to wait for process {other.pid}"
+        ):
             engine.clean(nest)
         other.kill()
     assert reasons(nest) == ["", ""]
@@ -296,7 +315,9 @@ def test_what_is_being_built_cannot_be_cleaned(nest: BuildRequest) -> None:
     assert reasons(nest)[0] == "not done yet"
 
 
-def test_caches_that_another_recipe_uses_are_not_removed(nest: BuildRequest) -> None:
+def test_caches_that_another_recipe_uses_are_not_removed(
+    nest: BuildRequest,
+) -> None:
     nest.places.vault.mkdir(parents=True)
     with (
         file_lock.held(nest.places.build_out / "other/lock", "another build"),
@@ -323,7 +344,8 @@ def test_a_stamp_that_cannot_be_written_is_the_hosts_fault(
 
 def test_a_stage_behind_the_last_one_cannot_be_asked_for_again() -> None:
     with pytest.raises(
-        RecipeError, match="'hatch' is not run again by a build that ends with 'lay'"
+        RecipeError,
+        match="'hatch' is not run again by a build that ends with 'lay'",
     ):
         engine.insist("lay", again="hatch")
     engine.insist("hatch", again="lay")

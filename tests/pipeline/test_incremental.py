@@ -48,7 +48,10 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     },
     "source.assets": {
         "source": {
-            "assets": {**DEMO["source"]["assets"], "tensorflow/new.txt": "new.txt"}
+            "assets": {
+                **DEMO["source"]["assets"],
+                "tensorflow/new.txt": "new.txt",
+            }
         }
     },
     "source.exclude": {"source": {"exclude": ["README.md"]}},
@@ -84,7 +87,9 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
             ]
         }
     },
-    "compile.flags": {"compile": {"flags": ["--config=opt", "--copt=-fno-inline"]}},
+    "compile.flags": {
+        "compile": {"flags": ["--config=opt", "--copt=-fno-inline"]}
+    },
     "compile.env": {"compile": {"env": {"A_VARIABLE": "1"}}},
     "compile.peak": {"compile": {"peak": 0.6}},
     "nccl.rebuild": {"nccl": {"rebuild": False}},
@@ -170,7 +175,9 @@ class Builder:
         )
         # Without the build cache every action of the second build really runs.
         other = replace(request, host_file=self.fresh).without_cache()
-        return sealed(engine.build(request)), sealed(engine.build(other, fresh=True))
+        return sealed(engine.build(request)), sealed(
+            engine.build(other, fresh=True)
+        )
 
 
 def sealed(result: Result) -> str:
@@ -219,7 +226,9 @@ def test_a_recipe_that_is_as_it_was_gives_the_bytes_that_it_gave(
 
 
 @pytest.mark.slow
-def test_a_refused_change_leaves_the_last_build_as_it_was(builder: Builder) -> None:
+def test_a_refused_change_leaves_the_last_build_as_it_was(
+    builder: Builder,
+) -> None:
     before, _ = builder.wheels({})
     with pytest.raises(errors.TfwrightError):
         builder.wheels({"configure": {"answers": {"TF_NEED_GCP": True}}})

@@ -16,7 +16,9 @@ FLAG = "--remote_executor=grpcs://build.example"
 
 
 def job(tmp_path: Path, *flags: str) -> Job:
-    return Job(name="a", host_file=HostFile(build_out=tmp_path, remote_execution=flags))
+    return Job(
+        name="a", host_file=HostFile(build_out=tmp_path, remote_execution=flags)
+    )
 
 
 def test_the_flags_reach_bazel_6(tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ def tasks(
     caller: Mapping[str, str] | None = None,
 ) -> str:
     """Run a command of a checkout, and return what it prints on stdout."""
-    base = Path(sys.base_prefix) / "bin/python3" if alone else Path(sys.executable)
+    base = (
+        Path(sys.base_prefix) / "bin/python3" if alone else Path(sys.executable)
+    )
     home = checkout.parent / "home"
     home.mkdir(exist_ok=True)
     env = {
@@ -76,7 +78,9 @@ def test_the_demo_built_from_its_bundle_without_a_network_has_the_same_bytes(
             "**/bazel-0.26.1-linux-x86_64"
         )
     ]
-    host.write_text(f'build_out = "{tmp_path / "there"}"\n' + "".join(bazels), "utf-8")
+    host.write_text(
+        f'build_out = "{tmp_path / "there"}"\n' + "".join(bazels), "utf-8"
+    )
     here = {**os.environ, "TFWRIGHT_HOST_FILE": str(host)}
     before = Path(tasks(ROOT, "build", caller=here).strip())
     tasks(ROOT, "bundle", "--output", str(bundle), caller=here)

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.real
 
 VERSIONS = {**RELEASES, **OTHERS}
 OF_LINE = {pinned.version: pinned for pinned in RELEASES.values()}
-QUESTIONS = "2 3 3 5 6 9 9 11 12 13 14 15 15 16 16 16 17 11 10 10 10 10 9 8 8 7 7 7"
+QUESTIONS = (
+    "2 3 3 5 6 9 9 11 12 13 14 15 15 16 16 16 17 11 10 10 10 10 9 8 8 7 7 7"
+)
 """Of a CPU configure on Linux, release by release."""
 ASKED_BY_DEFAULT = dict(zip(OF_LINE, map(int, QUESTIONS.split()), strict=True))
 FEATURES = (
@@ -73,7 +75,9 @@ def clang(site: Site) -> tuple[dict[str, Answer], Path] | None:
     if site.release < Release(1, 2):
         return None
     yes = ("TF_NEED_CUDA", "TF_CUDA_CLANG")
-    return site.answers(*yes, CLANG_CUDA_COMPILER_PATH="/usr/bin/gcc"), site.toolkit()
+    return site.answers(
+        *yes, CLANG_CUDA_COMPILER_PATH="/usr/bin/gcc"
+    ), site.toolkit()
 
 
 def downloaded_clang(site: Site) -> tuple[dict[str, Answer], Path] | None:
@@ -96,7 +100,9 @@ def tensorrt(site: Site) -> tuple[dict[str, Answer], Path] | None:
     texts = {"TENSORRT_INSTALL_PATH": str(root), "TF_TENSORRT_VERSION": "5.1.5"}
     if site.release >= Release(1, 14):
         texts = {"TF_CUDA_PATHS": str(root), "TF_TENSORRT_VERSION": "5.1.5"}
-    return site.answers("TF_NEED_CUDA", "TF_NEED_TENSORRT", **texts), site.toolkit()
+    return site.answers(
+        "TF_NEED_CUDA", "TF_NEED_TENSORRT", **texts
+    ), site.toolkit()
 
 
 def opencl(site: Site) -> tuple[dict[str, Answer], None] | None:
@@ -120,7 +126,12 @@ def mpi(site: Site) -> tuple[dict[str, Answer], None] | None:
     """Build with MPI."""
     if not Release(1, 3) <= site.release <= Release(2, 0):
         return None
-    names = ("include/mpi.h", "include/mpio.h", "include/mpicxx.h", "lib/libmpi.so")
+    names = (
+        "include/mpi.h",
+        "include/mpio.h",
+        "include/mpicxx.h",
+        "lib/libmpi.so",
+    )
     root = simulated.write(site.folder / "mpi", dict.fromkeys(names, ""))
     return site.answers("TF_NEED_MPI", MPI_HOME=str(root)), None
 
@@ -148,7 +159,9 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 
 @pytest.mark.parametrize("by", ["dialogue", "environment"])
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize(
+    "scenario", SCENARIOS, ids=lambda scenario: scenario.__name__
+)
 @pytest.mark.parametrize("name", VERSIONS)
 def test_what_is_rendered_is_what_the_real_configure_writes(
     name: str, scenario: Scenario, by: str, tmp_path: Path
@@ -179,14 +192,20 @@ def test_the_environment_cannot_answer_0_11_which_the_recipe_alone_tells(
         site.run(site.answers(), by="environment")
 
 
-@pytest.mark.parametrize("name", ["1.3", "1.8", "1.13", "1.15", "2.1", "2.4", "2.6"])
-def test_a_simulated_mac_agrees_with_the_template(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", ["1.3", "1.8", "1.13", "1.15", "2.1", "2.4", "2.6"]
+)
+def test_a_simulated_mac_agrees_with_the_template(
+    name: str, tmp_path: Path
+) -> None:
     site = Site(OF_LINE[name], tmp_path)
     site.pretend_darwin()
     assert "TF_NEED_JEMALLOC" not in site.run(site.answers()).asked
 
 
-def test_cuda_on_a_simulated_mac_asks_the_21_questions_of_1_8(tmp_path: Path) -> None:
+def test_cuda_on_a_simulated_mac_asks_the_21_questions_of_1_8(
+    tmp_path: Path,
+) -> None:
     site = Site(OF_LINE["1.8"], tmp_path)
     site.pretend_darwin()
     configured = site.run(site.answers("TF_NEED_CUDA"), cuda=site.toolkit())
@@ -205,7 +224,9 @@ def test_both_ways_of_answering_give_the_same_build(tmp_path: Path) -> None:
     assert {setting.command for setting in difference.only_rendered} == {"test"}
 
 
-def test_a_tree_that_was_configured_before_is_configured_again(tmp_path: Path) -> None:
+def test_a_tree_that_was_configured_before_is_configured_again(
+    tmp_path: Path,
+) -> None:
     site = Site(OF_LINE["1.0"], tmp_path)
     first = site.run(site.answers("TF_NEED_HDFS"))
     assert site.run(site.answers()).bazelrc == first.bazelrc
@@ -231,7 +252,9 @@ def test_a_bazel_that_does_not_suit_is_a_fault_of_the_recipe_whatever_the_exit_s
 
 
 @pytest.mark.parametrize("name", ["1.3", "1.4", "1.8", "1.15", "2.6"])
-def test_a_toolkit_that_does_not_exist_is_named(name: str, tmp_path: Path) -> None:
+def test_a_toolkit_that_does_not_exist_is_named(
+    name: str, tmp_path: Path
+) -> None:
     site = Site(OF_LINE[name], tmp_path)
     with pytest.raises(RecipeError, match=r"asks again|did not find") as caught:
         site.run(site.answers("TF_NEED_CUDA"), cuda=tmp_path / "nowhere")

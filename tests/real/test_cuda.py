@@ -30,7 +30,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cuda")
     (folder / "twice.cu").write_text(KERNEL)
     made = folder / "_twice.so"
-    command = [NVCC, "--shared", "-Xcompiler=-fPIC", *CODE, "-o", str(made), "twice.cu"]
+    command = [
+        NVCC,
+        "--shared",
+        "-Xcompiler=-fPIC",
+        *CODE,
+        "-o",
+        str(made),
+        "twice.cu",
+    ]
     subprocess.run(command, cwd=folder, check=True)
     return made
 
@@ -57,7 +65,9 @@ def architectures(library: Path) -> tuple[str, ...]:
     return summary.architectures
 
 
-def test_inspect_lists_the_architectures_that_nvcc_compiled_for(library: Path) -> None:
+def test_inspect_lists_the_architectures_that_nvcc_compiled_for(
+    library: Path,
+) -> None:
     assert architectures(library) == ("sm_75", "sm_86", "compute_86")
 
 

@@ -25,7 +25,9 @@ def recipe(version: str, folder: Path) -> Path:
     text = (RECIPES / "demo.toml").read_text("utf-8")
     path = folder / "demo.toml"
     path.write_text(
-        text.replace("0.26.1", version).replace(BAZELS["0.26.1"], BAZELS[version]),
+        text.replace("0.26.1", version).replace(
+            BAZELS["0.26.1"], BAZELS[version]
+        ),
         "utf-8",
     )
     return path
@@ -43,7 +45,11 @@ def build(folder: Path, version: str, umask: int, **env: str) -> Path:
         "--recipe",
         str(recipe(version, folder)),
     ]
-    environment = {**os.environ, "TFWRIGHT_HOST_FILE": str(folder / "host.toml"), **env}
+    environment = {
+        **os.environ,
+        "TFWRIGHT_HOST_FILE": str(folder / "host.toml"),
+        **env,
+    }
     done = subprocess.run(
         command,
         cwd=ROOT,

@@ -25,7 +25,13 @@ STATUS = re.compile(
     re.MULTILINE,
 )
 HEADERS = (
-    *("cuda.h", "driver_types.h", "cublas_api.h", "cudnn_ops_infer.h", "curand.h"),
+    *(
+        "cuda.h",
+        "driver_types.h",
+        "cublas_api.h",
+        "cudnn_ops_infer.h",
+        "curand.h",
+    ),
     *("cusolver_common.h", "cusparse.h", "nvrtc.h", "nvml.h", "nccl.h"),
 )
 LOGGED = (
@@ -54,11 +60,17 @@ def maker() -> ModuleType:
     "TFWRIGHT_TENSORFLOW_MIRRORS" not in os.environ,
     reason="needs TFWRIGHT_TENSORFLOW_MIRRORS",
 )
-def test_nearly_every_message_of_the_configuration_at_every_tag_is_explained() -> None:
+def test_nearly_every_message_of_the_configuration_at_every_tag_is_explained() -> (
+    None
+):
     mirrors = os.environ["TFWRIGHT_TENSORFLOW_MIRRORS"].split(":")
     made = maker()
-    messages = {line for mirror in mirrors for line in made.messages(Path(mirror))}
-    unexplained = [line for line in messages if made.explained(line).startswith("- ")]
+    messages = {
+        line for mirror in mirrors for line in made.messages(Path(mirror))
+    }
+    unexplained = [
+        line for line in messages if made.explained(line).startswith("- ")
+    ]
 
     assert len(messages) > 150
     # What remains are comments, usages and halves of messages.
@@ -66,11 +78,14 @@ def test_nearly_every_message_of_the_configuration_at_every_tag_is_explained() -
 
 
 @pytest.mark.skipif(
-    "TFWRIGHT_CUDA_INCLUDE" not in os.environ, reason="needs TFWRIGHT_CUDA_INCLUDE"
+    "TFWRIGHT_CUDA_INCLUDE" not in os.environ,
+    reason="needs TFWRIGHT_CUDA_INCLUDE",
 )
 @pytest.mark.parametrize("header", HEADERS)
 def test_every_status_of_a_cuda_header_is_explained(header: str) -> None:
-    text = (Path(os.environ["TFWRIGHT_CUDA_INCLUDE"]) / header).read_text("latin-1")
+    text = (Path(os.environ["TFWRIGHT_CUDA_INCLUDE"]) / header).read_text(
+        "latin-1"
+    )
     names = [found["name"] for found in STATUS.finditer(text)]
 
     assert names

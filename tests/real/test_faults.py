@@ -94,7 +94,9 @@ def test_two_builds_at_once_give_the_same_wheel_one_after_the_other(
     assert wheels[0] == wheels[1]
 
 
-def test_ctrl_c_ends_the_build_and_everything_that_it_started(build_out: Path) -> None:
+def test_ctrl_c_ends_the_build_and_everything_that_it_started(
+    build_out: Path,
+) -> None:
     forget_the_build(build_out)
     process = start(build_out)
     time.sleep(6)
@@ -131,7 +133,8 @@ def small_disk(path: Path, size: str) -> Iterator[None]:
         pytest.skip("only root can mount a small disk")
     path.mkdir(parents=True, exist_ok=True)
     subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], check=True
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)],
+        check=True,
     )
     try:
         yield
@@ -141,7 +144,12 @@ def small_disk(path: Path, size: str) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("full", "size"),
-    [("vault", "1m"), ("demo", "64k"), ("demo/bazel", "128k"), ("wheelhouse", "4k")],
+    [
+        ("vault", "1m"),
+        ("demo", "64k"),
+        ("demo/bazel", "128k"),
+        ("wheelhouse", "4k"),
+    ],
 )
 def test_a_full_disk_is_told_and_nothing_half_is_published(
     build_out: Path, full: str, size: str

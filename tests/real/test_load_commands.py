@@ -40,7 +40,10 @@ def wanted(wheel: zipfile.ZipFile) -> WantedCommands:
         if name.startswith("@rpath/lib")
     }
     return WantedCommands(
-        {name: f"/opt/tensorflow/{name.removeprefix('@rpath/')}" for name in names},
+        {
+            name: f"/opt/tensorflow/{name.removeprefix('@rpath/')}"
+            for name in names
+        },
         (FOLDER,),
     )
 
@@ -151,5 +154,6 @@ def check(before: Path, after: Path, names: WantedCommands) -> None:
             new_part.size,
         )
         assert (
-            before.read_bytes()[start:signature] == after.read_bytes()[start:signature]
+            before.read_bytes()[start:signature]
+            == after.read_bytes()[start:signature]
         )

@@ -108,7 +108,10 @@ def upstream(tmp_path: Path) -> Path:
     """Return a repository with one commit behind the one that is cloned, and one after it."""
     path = tmp_path / "upstream"
     path.mkdir()
-    for name, text in {"WORKSPACE": "", "BUILD": 'exports_files(["word.txt"])'}.items():
+    for name, text in {
+        "WORKSPACE": "",
+        "BUILD": 'exports_files(["word.txt"])',
+    }.items():
         (path / name).write_text(text, "utf-8")
     git(path, "init", "--quiet", "--initial-branch=main")
     for word in ("before", "four", "after"):
@@ -129,12 +132,18 @@ def upstream(tmp_path: Path) -> Path:
 
 def git(repository: Path, *arguments: str) -> str:
     return subprocess.run(
-        ["git", *arguments], cwd=repository, check=True, capture_output=True, text=True
+        ["git", *arguments],
+        cwd=repository,
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout.strip()
 
 
 @pytest.fixture(params=VERSIONS)
-def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) -> Path:
+def binary(
+    request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]
+) -> Path:
     version: str = request.param
     return obtain_bazel(version)
 
@@ -144,7 +153,9 @@ def project(job: BuildRequest, tmp_path: Path, upstream: Path) -> BuildRequest:
     """Return an offline job whose tree wants the archives and the clone; none of them is here."""
     release = job.recipe.model_copy(
         update={
-            "source": job.recipe.source.model_copy(update={"release": Release(1, 0)})
+            "source": job.recipe.source.model_copy(
+                update={"release": Release(1, 0)}
+            )
         }
     )
     made = replace(
@@ -154,13 +165,17 @@ def project(job: BuildRequest, tmp_path: Path, upstream: Path) -> BuildRequest:
         offline=True,
     )
     rules = [
-        RULE.format(name=name.partition(".")[0], file=name, sha256=digest(content))
+        RULE.format(
+            name=name.partition(".")[0], file=name, sha256=digest(content)
+        )
         for name, content in archives().items()
     ]
     for name, content in {
         "WORKSPACE": WORKSPACE
         + "".join(rules)
-        + CLONING.format(remote=REMOTE, commit=git(upstream, "rev-parse", "main~")),
+        + CLONING.format(
+            remote=REMOTE, commit=git(upstream, "rev-parse", "main~")
+        ),
         "BUILD": BUILD,
         "tools/bazel.rc": "",
     }.items():
@@ -182,7 +197,9 @@ def copied(project: BuildRequest, upstream: Path) -> Copied:
     repository = clones.bring(
         wanted, project.places.git, Origin.of(str(upstream)), offline=False
     )
-    return Copied(remote=wanted.remote, commit=wanted.commit, repository=repository)
+    return Copied(
+        remote=wanted.remote, commit=wanted.commit, repository=repository
+    )
 
 
 def fill(job: BuildRequest) -> None:
@@ -204,10 +221,16 @@ def build(job: BuildRequest, binary: Path, *copied: Copied) -> Built:
     )
     commit = job.recipe.source.commit
     programs = Programs(
-        bazel=Artefact.of(binary), bazel_origin="a test", python=Path(sys.executable)
+        bazel=Artefact.of(binary),
+        bazel_origin="a test",
+        python=Path(sys.executable),
     )
     inputs = Inputs(
-        mirror=job.places.git, commit=commit, epoch=0, programs=programs, clones=copied
+        mirror=job.places.git,
+        commit=commit,
+        epoch=0,
+        programs=programs,
+        clones=copied,
     )
     tree = Tree(
         path=job.places.tree,
@@ -243,7 +266,9 @@ def test_a_build_without_a_network_finds_everything_here(
 ) -> None:
     fill(project)
     built = build(project, binary, copied)
-    assert built.outputs[0].path.read_text("utf-8") == "one\ntwo\nthree\nfour\nlo\n"
+    assert (
+        built.outputs[0].path.read_text("utf-8") == "one\ntwo\nthree\nfour\nlo\n"
+    )
 
 
 def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(

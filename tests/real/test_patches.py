@@ -45,7 +45,9 @@ def mirror_of(commit: str) -> Path:
 
 def touched(patch: Path) -> set[str]:
     """Return the files that a patch expects to be there."""
-    return set(re.findall(r"^--- a/(\S+)", patch.read_text("utf-8"), re.MULTILINE))
+    return set(
+        re.findall(r"^--- a/(\S+)", patch.read_text("utf-8"), re.MULTILINE)
+    )
 
 
 @pytest.mark.parametrize("name", PATCHED)
@@ -61,9 +63,13 @@ def test_a_recipes_patches_apply_in_order_to_the_pinned_commit(
     for file in sorted(set().union(*map(touched, patches))):
         path = tmp_path / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(git("show", f"{source.commit}:{file}", cwd=mirror), "utf-8")
+        path.write_text(
+            git("show", f"{source.commit}:{file}", cwd=mirror), "utf-8"
+        )
     for patch in patches:
-        git("apply", "--check", "--whitespace=error-all", str(patch), cwd=tmp_path)
+        git(
+            "apply", "--check", "--whitespace=error-all", str(patch), cwd=tmp_path
+        )
         git("apply", str(patch), cwd=tmp_path)
 
 

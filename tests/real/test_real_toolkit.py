@@ -24,7 +24,9 @@ RECIPE = recipes.read("linux-r2.6-cuda11.2")
 def test_configure_of_2_6_accepts_the_real_cuda_11_2(tmp_path: Path) -> None:
     host = host_file.read().of(RECIPE)
     if not host.cuda or not host.compiler:
-        pytest.skip(f"no toolkit: run 'invoke toolkit --recipe {RECIPE.name}' first")
+        pytest.skip(
+            f"no toolkit: run 'invoke toolkit --recipe {RECIPE.name}' first"
+        )
     found = host.model_copy(update={"build_out": tmp_path / "out"})
     job = BuildRequest(recipe=RECIPE, host_file=found)
     job.places.home.mkdir(parents=True)
@@ -45,7 +47,9 @@ def test_configure_of_2_6_accepts_the_real_cuda_11_2(tmp_path: Path) -> None:
     programs = Programs(bazel=bazel, bazel_origin="here", python=python)
     inputs = Inputs(mirror=checkout, commit=commit, epoch=1, programs=programs)
     release = RECIPE.source.release
-    tree = Tree(path=checkout, commit=commit, epoch=1, release=release, content="")
+    tree = Tree(
+        path=checkout, commit=commit, epoch=1, release=release, content=""
+    )
     configured = configure.run(job, RECIPE, facts, inputs, tree)
     written = configured.bazelrc.path.read_text("utf-8")
     assert f'CUDA_TOOLKIT_PATH="{host.cuda}"' in written

@@ -33,7 +33,9 @@ def checkout(folder: Path, command: str) -> Path:
     """Copy this checkout; its demo bakes what a command prints into the library."""
     for part in PARTS:
         shutil.copytree(
-            ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__")
+            ROOT / part,
+            folder / part,
+            ignore=shutil.ignore_patterns("__pycache__"),
         )
     shutil.copy(ROOT / "tasks.py", folder)
     core = folder / "src/tfwright/demo/tree/tensorflow/core"
@@ -135,7 +137,9 @@ def test_the_demo_becomes_the_same_bytes_elsewhere(tmp_path: Path) -> None:
             id="random numbers",
         ),
         pytest.param(
-            "date +%Y-%m-%d.%H:%M:%S.%N", "Every build is another one", id="a clock"
+            "date +%Y-%m-%d.%H:%M:%S.%N",
+            "Every build is another one",
+            id="a clock",
         ),
         pytest.param(
             "cd $(GENDIR) && pwd -P",
@@ -155,7 +159,9 @@ def test_what_is_baked_in_is_found_where_it_is_and_its_cause_is_told(
     found = reproduced(checkout(tmp_path / "checkout", command), tmp_path)
     assert found["reproduced"] is False
     library = next(
-        one for one in found["comparison"]["differences"] if one["member"] == LIBRARY
+        one
+        for one in found["comparison"]["differences"]
+        if one["member"] == LIBRARY
     )
     assert ".rodata" in library["what"]
     assert any(

@@ -71,7 +71,9 @@ def digests(files: dict[str, str]) -> set[str]:
         if path == "WORKSPACE" or path.startswith(repositories.PLACES)
         for line in text.splitlines()
     ]
-    return set(re.findall(r"(?<![0-9a-f:])[0-9a-f]{64}(?![0-9a-f])", "\n".join(lines)))
+    return set(
+        re.findall(r"(?<![0-9a-f:])[0-9a-f]{64}(?![0-9a-f])", "\n".join(lines))
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,9 @@ def test_as_many_rules_are_found_as_were_counted_by_hand(
     [V1_0, V1_2, V1_8, V1_15, V2_1, V2_4],
     ids=["1.0.0", "1.2.0", "1.8.0", "1.15.0", "2.1.0", "2.4.0"],
 )
-def test_every_digest_of_a_tree_is_found_and_nothing_is_unreadable(commit: str) -> None:
+def test_every_digest_of_a_tree_is_found_and_nothing_is_unreadable(
+    commit: str,
+) -> None:
     files = texts(commit)
     found = repositories.read(files)
     assert {one.sha256 for one in found.repositories} - {""} == digests(files)

@@ -15,10 +15,10 @@ from tfwright.trial import PROGRAMS, run
 pytestmark = pytest.mark.real
 
 FOLDER = os.environ.get("TFWRIGHT_WHEELS", "")
-WHEELS = sorted(Path(FOLDER).glob("tensorflow-*linux*x86_64.whl")) if FOLDER else []
-COMPILE = (
-    "import sys; [compile(open(path).read(), path, 'exec') for path in sys.argv[1:]]"
+WHEELS = (
+    sorted(Path(FOLDER).glob("tensorflow-*linux*x86_64.whl")) if FOLDER else []
 )
+COMPILE = "import sys; [compile(open(path).read(), path, 'exec') for path in sys.argv[1:]]"
 
 
 def host_file(build_out: Path) -> HostFile:
@@ -29,7 +29,9 @@ def host_file(build_out: Path) -> HostFile:
     not WHEELS, reason="TFWRIGHT_WHEELS names no folder with wheels of tensorflow"
 )
 @pytest.mark.parametrize("wheel", WHEELS, ids=lambda path: path.stem)
-def test_an_official_wheel_stands_every_program(wheel: Path, tmp_path: Path) -> None:
+def test_an_official_wheel_stands_every_program(
+    wheel: Path, tmp_path: Path
+) -> None:
     request = smoke.Request(wheel, host_file(tmp_path))
     version = smoke.tagged(wheel)[0]
     if pythons.find(version, request.host_file) is None:
@@ -37,12 +39,16 @@ def test_an_official_wheel_stands_every_program(wheel: Path, tmp_path: Path) -> 
     report = smoke.smoke(request, lambda _: None)
     assert report.failures == []
     assert {
-        outcome.program for outcome in report.outcomes if outcome.status == "passed"
+        outcome.program
+        for outcome in report.outcomes
+        if outcome.status == "passed"
     } >= set(run.ORDER) - {"two_gpus", "memory"}
     assert report.curves["CPU"][0].size == 32
 
 
-@pytest.mark.parametrize("version", ["2.7", *(f"3.{minor}" for minor in range(5, 15))])
+@pytest.mark.parametrize(
+    "version", ["2.7", *(f"3.{minor}" for minor in range(5, 15))]
+)
 def test_every_target_python_understands_the_programs(
     version: str, tmp_path: Path
 ) -> None:

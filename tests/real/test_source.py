@@ -38,7 +38,9 @@ class Printer(Silence):
 
 def mirror_of(commit: str) -> Path:
     """Return a repository that holds a commit; skip the test where there is none."""
-    found = next((path for path in MIRRORS if git.kind(path, commit) == "commit"), None)
+    found = next(
+        (path for path in MIRRORS if git.kind(path, commit) == "commit"), None
+    )
     return found or pytest.skip(
         f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}"
     )
@@ -48,7 +50,9 @@ def absent_in(repository: Path, commit: str) -> tuple[str, ...]:
     """Return the paths of a commit whose content a repository lacks."""
     missing = git.missing(repository, commit)
     return tuple(
-        entry.path for entry in git.entries(repository, commit) if entry.blob in missing
+        entry.path
+        for entry in git.entries(repository, commit)
+        if entry.blob in missing
     )
 
 
@@ -61,9 +65,14 @@ def test_a_release_is_fetched_for_a_fraction_of_the_whole_and_then_needs_nobody(
     whole = mirror_of(commit)
     pin = Pin(URL, branch, commit, absent_in(whole, commit))
     begun = time.monotonic()
-    found = mirror.bring(pin, tmp_path, Origin.of(str(whole)), Printer(), offline=False)
+    found = mirror.bring(
+        pin, tmp_path, Origin.of(str(whole)), Printer(), offline=False
+    )
     print(f"{branch}: {time.monotonic() - begun:.1f} s; left out: {pin.exclude}")  # noqa: T201 as above
-    assert mirror.bring(pin, tmp_path, Origin.of(URL), Printer(), offline=True) == found
+    assert (
+        mirror.bring(pin, tmp_path, Origin.of(URL), Printer(), offline=True)
+        == found
+    )
     assert mirror.size(found) < mirror.size(whole) / 3
 
 
@@ -98,5 +107,7 @@ def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_t
     assert source.damage(first) is None
     assert set(table.assets) <= set(changed)
     assert all(
-        (first.path / path).is_file() for path, change in changed.items() if change.mode
+        (first.path / path).is_file()
+        for path, change in changed.items()
+        if change.mode
     )

@@ -66,7 +66,8 @@ def brought(commit: str, store: Store) -> Reached:
         None,
         store,
         Suppliers(
-            lambda wanted: origins.obtain(wanted, store, ways, SILENCE.progress), clone
+            lambda wanted: origins.obtain(wanted, store, ways, SILENCE.progress),
+            clone,
         ),
     )
 
@@ -85,7 +86,9 @@ def test_githubs_archives_come_out_of_mirrors_with_the_pinned_bytes(
     assert list(store.damaged()) == []
 
 
-def test_the_archive_of_another_repositorys_rules_is_followed(tmp_path: Path) -> None:
+def test_the_archive_of_another_repositorys_rules_is_followed(
+    tmp_path: Path,
+) -> None:
     reached = brought(V1_8, Store(tmp_path / "store"))
     assert reached.rules.nested == ()
     assert any(
@@ -100,7 +103,9 @@ def test_every_substitute_of_the_recipe_is_made_with_its_digest_and_fits_the_tre
     tables = recipes.read("linux-r1.8-cpu").fetch.substitutes
     found = repositories.read(texts(V1_8))
     wanted = [
-        substitutes.wanted(name, table, substitutes.replaced(name, found.repositories))
+        substitutes.wanted(
+            name, table, substitutes.replaced(name, found.repositories)
+        )
         for name, table in tables.items()
     ]
     supply = origins.obtain(

@@ -86,5 +86,6 @@ def _said(text: ast.expr) -> str:
         return str(text.value)
     parts = text.values if isinstance(text, ast.JoinedStr) else []
     return "".join(
-        str(part.value) if isinstance(part, ast.Constant) else BLANK for part in parts
+        str(part.value) if isinstance(part, ast.Constant) else BLANK
+        for part in parts
     )

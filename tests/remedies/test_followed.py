@@ -70,10 +70,14 @@ def corrected(text: str, fault: RecipeError) -> str:
 def test_the_commit_that_is_named_is_the_one_to_pin(tmp_path: Path) -> None:
     def bring(pinned: str) -> Path:
         pin = Pin(demo.URL, "main", pinned)
-        return mirror.bring(pin, tmp_path, Origin.of(demo.URL), SILENCE, offline=True)
+        return mirror.bring(
+            pin, tmp_path, Origin.of(demo.URL), SILENCE, offline=True
+        )
 
     fault = failing(lambda: bring("0123456789" * 4), RecipeError)
-    written = tomllib.loads(fault.remedy.removeprefix("Write ").partition(" into")[0])
+    written = tomllib.loads(
+        fault.remedy.removeprefix("Write ").partition(" into")[0]
+    )
     assert bring(written["commit"]).is_dir()
 
 
@@ -191,7 +195,9 @@ def test_a_host_file_with_a_wrong_key_takes_one_of_those_that_are_listed(
     path = tmp_path / "host.toml"
     path.write_text('drop_folder = "/x"\n', "utf-8")
     fault = failing(lambda: load(path, HostFile), RecipeError)
-    names = fault.remedy.removeprefix("Use one of: ").removesuffix(".").split(", ")
+    names = (
+        fault.remedy.removeprefix("Use one of: ").removesuffix(".").split(", ")
+    )
     assert "drop" in names
     path.write_text('drop = "/x"\n', "utf-8")
     assert load(path, HostFile).drop == Path("/x")
@@ -251,7 +257,9 @@ def test_a_file_in_the_drop_folder_takes_the_place_of_its_servers(
     drop = tmp_path / "drop"
     drop.mkdir()
     if already:
-        job = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
+        job = replace(
+            job, host_file=job.host_file.model_copy(update={"drop": drop})
+        )
     fault = failing(lambda: fetched(job), SupplyError)
     named = re.search(r"into (/\S+?);", fault.remedy)
     if named:
@@ -259,7 +267,9 @@ def test_a_file_in_the_drop_folder_takes_the_place_of_its_servers(
     else:
         line = re.search(r'drop = "/path/to/folder"', fault.remedy)
         assert line
-        job = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
+        job = replace(
+            job, host_file=job.host_file.model_copy(update={"drop": drop})
+        )
     dep(tmp_path).rename(drop / "any name")
     assert [archive.size for archive in fetched(job).archives] == [22]
 

@@ -33,7 +33,9 @@ def test_every_command_that_a_remedy_names_exists_with_its_options() -> None:
             if command in FOREIGN:
                 continue
             if command not in known:
-                wrong.append(f"{remedy.file}:{remedy.line}: no command {command!r}")
+                wrong.append(
+                    f"{remedy.file}:{remedy.line}: no command {command!r}"
+                )
                 continue
             unknown = set(given) - options(command)
             wrong += [
@@ -44,7 +46,11 @@ def test_every_command_that_a_remedy_names_exists_with_its_options() -> None:
 
 
 def test_every_table_that_a_remedy_names_is_one_of_a_document() -> None:
-    tables = {*Recipe.model_fields, *HostFile.model_fields, *NightlyFile.model_fields}
+    tables = {
+        *Recipe.model_fields,
+        *HostFile.model_fields,
+        *NightlyFile.model_fields,
+    }
     wrong = [
         f"{remedy.file}:{remedy.line}: [{name}]"
         for remedy in REMEDIES

@@ -53,7 +53,10 @@ def test_one_condition_that_holds_is_enough_and_is_named() -> None:
         "the release is 2.1 or later, or the wheel is for Python 2.",
         DropFacts.of(of("1.15", python="2.7")),
     )
-    assert (verdict.answer, verdict.condition) == ("due", "the wheel is for Python 2")
+    assert (verdict.answer, verdict.condition) == (
+        "due",
+        "the wheel is for Python 2",
+    )
 
 
 def test_a_patch_level_counts_where_it_is_named() -> None:
@@ -97,7 +100,9 @@ def test_the_version_of_a_pinned_archive_makes_a_patch_due() -> None:
         assert answer(drop_when, of(), rules=rules("grpc-1.13.0")) == "not due"
         assert answer(drop_when, of(), rules=rules("grpc-1.22.0")) == "due"
         # A commit says nothing about versions.
-        assert answer(drop_when, of(), rules=rules("grpc-" + "b" * 40)) == "unknown"
+        assert (
+            answer(drop_when, of(), rules=rules("grpc-" + "b" * 40)) == "unknown"
+        )
         assert answer(drop_when, of()) == "unknown"
 
 
@@ -109,7 +114,9 @@ def git(folder: Path, *arguments: str) -> str:
     ).stdout.strip()
 
 
-def test_an_upstream_commit_in_the_history_makes_a_patch_due(tmp_path: Path) -> None:
+def test_an_upstream_commit_in_the_history_makes_a_patch_due(
+    tmp_path: Path,
+) -> None:
     git(tmp_path, "init", "--quiet")
     commits = []
     for number in range(3):
@@ -119,9 +126,17 @@ def test_an_upstream_commit_in_the_history_makes_a_patch_due(tmp_path: Path) -> 
     source = recipe.source.model_copy(update={"commit": commits[1]})
     recipe = recipe.model_copy(update={"source": source})
     repository = tmp_path / ".git"
-    assert answer(f"upstream {commits[0][:10]}", recipe, repository=repository) == "due"
-    assert answer(f"upstream {commits[2]}", recipe, repository=repository) == "not due"
-    assert answer(f"upstream {'a' * 12}", recipe, repository=repository) == "unknown"
+    assert (
+        answer(f"upstream {commits[0][:10]}", recipe, repository=repository)
+        == "due"
+    )
+    assert (
+        answer(f"upstream {commits[2]}", recipe, repository=repository)
+        == "not due"
+    )
+    assert (
+        answer(f"upstream {'a' * 12}", recipe, repository=repository) == "unknown"
+    )
     assert answer(f"upstream {commits[0]}", recipe) == "unknown"
 
 
@@ -131,9 +146,18 @@ def test_where_history_is_cut_off_nothing_is_claimed(tmp_path: Path) -> None:
     git(whole, "init", "--quiet")
     for number in range(3):
         git(whole, "commit", "--quiet", "--allow-empty", "-m", str(number))
-    first, newest = git(whole, "rev-parse", "HEAD~2"), git(whole, "rev-parse", "HEAD")
+    first, newest = (
+        git(whole, "rev-parse", "HEAD~2"),
+        git(whole, "rev-parse", "HEAD"),
+    )
     git(
-        tmp_path, "clone", "--quiet", "--bare", "--depth=1", f"file://{whole}", str(cut)
+        tmp_path,
+        "clone",
+        "--quiet",
+        "--bare",
+        "--depth=1",
+        f"file://{whole}",
+        str(cut),
     )
     recipe = of()
     source = recipe.source.model_copy(update={"commit": newest})

@@ -142,7 +142,9 @@ def test_patches_that_fit_after_a_misfit_was_mended_give_the_same_as_from_nothin
 ) -> None:
     good = (patches / "0002.patch").read_text("utf-8")
     expected = make().patched()
-    (patches / "0002.patch").write_text(good.replace("-line 10", "-line z"), "utf-8")
+    (patches / "0002.patch").write_text(
+        good.replace("-line 10", "-line z"), "utf-8"
+    )
     with pytest.raises(RecipeError):
         make().patched()
     (patches / "0002.patch").write_text(good, "utf-8")

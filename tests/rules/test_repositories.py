@@ -75,9 +75,12 @@ def test_a_macro_that_forwards_its_arguments_is_the_rule_and_no_second_declarati
         f'"z", sha256 = "{ONE}", urls = mirrored("https://example.org/z"))',
         repo=REPO,
     )
-    reached = [repository for repository in found.repositories if repository.reached]
+    reached = [
+        repository for repository in found.repositories if repository.reached
+    ]
     assert [
-        (repository.rule, repository.file, repository.line) for repository in reached
+        (repository.rule, repository.file, repository.line)
+        for repository in reached
     ] == [("tf_http_archive", "WORKSPACE", 2)]
     assert reached[0].urls == (
         "https://mirror.example.org/example.org/z",
@@ -132,7 +135,8 @@ def _impl(ctx):
 clang = repository_rule(implementation = _impl)
 """
     found = read(
-        'load("//third_party:clang.bzl", "clang")\nclang(name = "clang")', clang=clang
+        'load("//third_party:clang.bzl", "clang")\nclang(name = "clang")',
+        clang=clang,
     )
     assert [
         (repository.name, repository.urls, repository.sha256)
@@ -144,13 +148,16 @@ clang = repository_rule(implementation = _impl)
     assert found.unreadable == ()
 
 
-def test_a_download_that_only_running_would_reveal_is_reported_where_it_is() -> None:
+def test_a_download_that_only_running_would_reveal_is_reported_where_it_is() -> (
+    None
+):
     hidden = (
         'def _impl(ctx):\n    ctx.download(ctx.os.environ["URL"], "x")\nhidden = '
         "repository_rule(implementation = _impl)"
     )
     found = read(
-        'load("//third_party:hidden.bzl", "hidden")\nhidden(name = "x")', hidden=hidden
+        'load("//third_party:hidden.bzl", "hidden")\nhidden(name = "x")',
+        hidden=hidden,
     )
     assert [(place.file, place.line) for place in found.unreadable] == [
         ("third_party/hidden.bzl", 2)
@@ -158,7 +165,9 @@ def test_a_download_that_only_running_would_reveal_is_reported_where_it_is() -> 
     assert "download" in found.unreadable[0].why
 
 
-def test_a_macro_of_a_file_that_is_not_there_is_reported_where_it_is_called() -> None:
+def test_a_macro_of_a_file_that_is_not_there_is_reported_where_it_is_called() -> (
+    None
+):
     found = read('load("//third_party:gone.bzl", "repositories")\nrepositories()')
     assert found.unreadable == (
         Unreadable(
@@ -228,7 +237,10 @@ def test_both_branches_of_a_condition_count() -> None:
         'if x:\n    u = "https://example.org/1"\nelse:\n    u = '
         f'"https://example.org/2"\n{archive("u")}'
     )
-    assert [repository.urls[0][-1] for repository in found.repositories] == ["1", "2"]
+    assert [repository.urls[0][-1] for repository in found.repositories] == [
+        "1",
+        "2",
+    ]
 
 
 def test_each_turn_of_a_loop_counts() -> None:
@@ -263,7 +275,12 @@ def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached(
         }
     )
     assert [
-        (repository.name, repository.sha256, repository.reached, repository.of_bazel)
+        (
+            repository.name,
+            repository.sha256,
+            repository.reached,
+            repository.of_bazel,
+        )
         for repository in found.repositories
     ] == [
         ("remotejdk11_win", ONE, False, True),
@@ -322,7 +339,9 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
     found = read(
         'load("@closure//closure:defs.bzl", "closure_repositories")\nclosure_repositories()'
     )
-    call = Nested("closure", "closure/defs.bzl", "closure_repositories", "WORKSPACE", 2)
+    call = Nested(
+        "closure", "closure/defs.bzl", "closure_repositories", "WORKSPACE", 2
+    )
     assert found == Rules((), (), (call,))
     repositories = 'load("@closure//closure:versions.bzl", "V")\nload("@other//:deps.bzl", "deps")\n'
     repositories += (
@@ -369,7 +388,9 @@ HOSTILE = {
     "a wide percent": archive('"https://example.org/%999999999d" % 1'),
     "a width from outside": archive('"https://example.org/%*d" % (999999999, 1)'),
     "a wide format": archive('"https://example.org/{:>999999999}".format("a")'),
-    "a nested format": archive('"https://example.org/{:{}}".format("a", 999999999)'),
+    "a nested format": archive(
+        '"https://example.org/{:{}}".format("a", 999999999)'
+    ),
     "an attribute in a format": archive(
         '"https://example.org/{0.__class__}".format("a")'
     ),
@@ -410,10 +431,15 @@ def test_a_hostile_text_is_reported_and_neither_hangs_nor_fills_memory(
 @pytest.mark.parametrize(
     "body",
     [
-        "".join(f"{'  ' * i}for a in [1, 2, 3, 4, 5, 6, 7, 8]:\n" for i in range(1, 13))
+        "".join(
+            f"{'  ' * i}for a in [1, 2, 3, 4, 5, 6, 7, 8]:\n"
+            for i in range(1, 13)
+        )
         + f"{'  ' * 13}f()",
         "  f1()\n"
-        + "".join(f"def f{i}():\n  f{i + 1}()\n  f{i + 1}()\n" for i in range(1, 60))
+        + "".join(
+            f"def f{i}():\n  f{i + 1}()\n  f{i + 1}()\n" for i in range(1, 60)
+        )
         + "def f60():\n  f()",
     ],
     ids=["loops in loops", "macros that call the next one twice"],
@@ -424,7 +450,9 @@ def test_work_without_end_is_given_up_with_a_reason(
     monkeypatch.setattr(
         evaluator, "MOST_STEPS", 20_000
     )  # a tenth of what a real tree takes, to be quick
-    found = read('load("//third_party:a.bzl", "f0")\nf0()', a=f"def f0():\n{body}")
+    found = read(
+        'load("//third_party:a.bzl", "f0")\nf0()', a=f"def f0():\n{body}"
+    )
     assert (
         found.unreadable[-1].why
         == "takes more than 20,000 steps to read; what was found is not all"

@@ -63,9 +63,21 @@ def test_a_tree_of_the_stated_version_passes(
             {"branch": "r2.4", "version": "2.4.4"},
             "2.4.0, the recipe says 2.4.4",
         ),
-        ("1.12.0-rc0", {"branch": "v1.12.0"}, "1.12.0-rc0, the recipe says 1.12.0"),
-        ("1.12.0", {"branch": "v1.12.0-rc0"}, "1.12.0, the recipe says 1.12.0-rc0"),
-        ("1.15.4", {"branch": "r1.15.5+nv22.12"}, "1.15.4, the recipe says 1.15.5"),
+        (
+            "1.12.0-rc0",
+            {"branch": "v1.12.0"},
+            "1.12.0-rc0, the recipe says 1.12.0",
+        ),
+        (
+            "1.12.0",
+            {"branch": "v1.12.0-rc0"},
+            "1.12.0, the recipe says 1.12.0-rc0",
+        ),
+        (
+            "1.15.4",
+            {"branch": "r1.15.5+nv22.12"},
+            "1.15.4, the recipe says 1.15.5",
+        ),
     ],
 )
 def test_a_tree_of_another_version_is_refused(

@@ -14,7 +14,10 @@ def test_files_that_differ_alike_are_told_once(
 ) -> None:
     alike = tuple(
         Difference(
-            "code", f"{number}.so", "differs in .text", (".text: 1 of 2 bytes differ",)
+            "code",
+            f"{number}.so",
+            "differs in .text",
+            (".text: 1 of 2 bytes differ",),
         )
         for number in range(30)
     )

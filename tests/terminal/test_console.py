@@ -54,7 +54,9 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(
         == "  compile    1,790 of 4,024 actions (44%), 2 failed: Compiling core.cc\n"
     )
     terminal.progress(
-        Progress(1790, 4024, doing="Compiling core.cc", held=5 << 29, room=24 << 30)
+        Progress(
+            1790, 4024, doing="Compiling core.cc", held=5 << 29, room=24 << 30
+        )
     )
     assert (
         capsys.readouterr().err
@@ -70,7 +72,10 @@ def test_a_plan_shows_commands_environment_and_files_of_the_stages_that_run(
         Writes(Path("/tree/rc"), "build --x\n"),
     )
     page.show_plan(
-        [Planned(PIPELINE[0], "", ()), Planned(PIPELINE[4], "not done yet", steps)],
+        [
+            Planned(PIPELINE[0], "", ()),
+            Planned(PIPELINE[4], "not done yet", steps),
+        ],
         as_json=False,
     )
     assert capsys.readouterr().out == (

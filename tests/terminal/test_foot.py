@@ -3,12 +3,19 @@ from tfwright.terminal import foot
 
 ACTIONS = tuple(
     RunningAction(
-        f"Compiling tensorflow/core/kernels/cwise_op_number_{number}.cc", 100.0 - number
+        f"Compiling tensorflow/core/kernels/cwise_op_number_{number}.cc",
+        100.0 - number,
     )
     for number in range(9)
 )
 BUSY = Progress(
-    1234, 4174, failures=1, held=3 << 30, room=24 << 30, running=ACTIONS, remaining=1500
+    1234,
+    4174,
+    failures=1,
+    held=3 << 30,
+    room=24 << 30,
+    running=ACTIONS,
+    remaining=1500,
 )
 
 
@@ -37,4 +44,6 @@ def test_no_line_of_the_foot_is_wider_than_the_terminal() -> None:
 
 
 def test_without_known_actions_the_foot_shows_what_bazel_does() -> None:
-    assert plain(Progress(1, None, doing="Analyzing"), 80)[1].strip() == "Analyzing"
+    assert (
+        plain(Progress(1, None, doing="Analyzing"), 80)[1].strip() == "Analyzing"
+    )

@@ -18,14 +18,19 @@ def report(
     reason: str = "went well",
 ) -> SmokeReport:
     points: JsonValue = [
-        {"size": size, "seconds": size / 1e6, "gflops": size / 10} for size in (32, 64)
+        {"size": size, "seconds": size / 1e6, "gflops": size / 10}
+        for size in (32, 64)
     ]
     outcomes = (
         TrialOutcome("imports", "passed", reason),
         TrialOutcome("memory", "skipped", "needs a GPU"),
         TrialOutcome("cnn", "failed", reason, numbers={"cpu_seconds": 0.5}),
         TrialOutcome(
-            "sweep", "passed", "fast", 1.0, {"curves": {"cpu": points, "gpu": points}}
+            "sweep",
+            "passed",
+            "fast",
+            1.0,
+            {"curves": {"cpu": points, "gpu": points}},
         ),
     )
     return SmokeReport(
@@ -65,13 +70,17 @@ def test_the_page_holds_every_outcome_the_plot_and_the_numbers(
     assert Tags(text).seen.count("svg") == 1
     assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
     assert (
-        json.loads((tmp_path / "smoke.json").read_bytes())["outcomes"][1]["reason"]
+        json.loads((tmp_path / "smoke.json").read_bytes())["outcomes"][1][
+            "reason"
+        ]
         == "needs a GPU"
     )
     assert "smoke.html" in capsys.readouterr().err
 
 
-def test_nothing_that_a_wheel_says_becomes_part_of_the_page(tmp_path: Path) -> None:
+def test_nothing_that_a_wheel_says_becomes_part_of_the_page(
+    tmp_path: Path,
+) -> None:
     page.write_report(report(wheel=HOSTILE, reason=HOSTILE), tmp_path)
     assert "script" not in Tags((tmp_path / "smoke.html").read_text("utf-8")).seen
 

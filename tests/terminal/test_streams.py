@@ -31,7 +31,8 @@ def shell(
 
 # A pipe holds 64 KiB whether or not it is read: `true` and `exec` close it before that.
 @pytest.mark.parametrize(
-    "command", ["--list", "build --help", "recipes", "plan", "schema --document recipe"]
+    "command",
+    ["--list", "build --help", "recipes", "plan", "schema --document recipe"],
 )
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(
     command: str, tmp_path: Path
@@ -61,10 +62,14 @@ def test_a_closed_stream_ends_no_command(closed: str, tmp_path: Path) -> None:
 def test_an_error_keeps_its_status_where_its_message_cannot_be_shown(
     reader: str, tmp_path: Path
 ) -> None:
-    assert shell(f"{INVOKE} plan --recipe nosuch {reader}", tmp_path).returncode == 2
+    assert (
+        shell(f"{INVOKE} plan --recipe nosuch {reader}", tmp_path).returncode == 2
+    )
 
 
-@pytest.mark.parametrize("command", ["recipes", "inspect x.whl", "plan --recipe x"])
+@pytest.mark.parametrize(
+    "command", ["recipes", "inspect x.whl", "plan --recipe x"]
+)
 def test_a_working_directory_that_was_deleted_is_reported(
     command: str, tmp_path: Path
 ) -> None:
@@ -77,7 +82,9 @@ def test_a_working_directory_that_was_deleted_is_reported(
 
 
 def test_letters_that_an_encoding_lacks_are_escaped(tmp_path: Path) -> None:
-    done = shell(f"{INVOKE} recipes", tmp_path, PYTHONIOENCODING="ascii", COLUMNS="40")
+    done = shell(
+        f"{INVOKE} recipes", tmp_path, PYTHONIOENCODING="ascii", COLUMNS="40"
+    )
     assert done.returncode == 0
     assert "\\u2026" in done.stdout
 

@@ -40,7 +40,9 @@ def test_a_table_is_never_wider_than_the_terminal(
     assert max(map(len, shown(columns, monkeypatch))) <= columns
 
 
-def test_the_least_important_column_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_important_column_goes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert shown(20, monkeypatch)[0].split() == ["name", "path"]
     assert shown(100, monkeypatch)[0].split() == ["name", "path", "detail"]
 
@@ -70,7 +72,9 @@ def test_one_long_text_does_not_push_a_column_of_a_piped_table_aside(
     ]
 
 
-def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colour_is_for_terminals_that_want_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     screen = Screen()

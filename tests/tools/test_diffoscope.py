@@ -16,7 +16,10 @@ def test_it_is_given_both_files_by_full_path_and_its_status_is_returned(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.chdir(tmp_path)
-    assert diffoscope.show(Path("--help.whl"), tmp_path / "b.whl", as_json=False) == 1
+    assert (
+        diffoscope.show(Path("--help.whl"), tmp_path / "b.whl", as_json=False)
+        == 1
+    )
     assert (tmp_path / "asked").read_text("utf-8").split() == [
         f"{tmp_path}/--help.whl",
         f"{tmp_path}/b.whl",

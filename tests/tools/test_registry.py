@@ -97,7 +97,9 @@ def test_a_damaged_package_is_called_so(
     program(clients / "npm", f"cp {tmp_path}/damaged x.tgz")
     with pytest.raises(SupplyError, match="npm package a 1"):
         registry.extract(
-            RegistryPackage("npm", "a", "1"), "package/deps/a.tar.gz", tmp_path / "t"
+            RegistryPackage("npm", "a", "1"),
+            "package/deps/a.tar.gz",
+            tmp_path / "t",
         )
 
 
@@ -106,7 +108,9 @@ def test_a_client_that_fails_is_quoted(clients: Path, tmp_path: Path) -> None:
     with pytest.raises(
         SupplyError, match="could not be downloaded: npm error code E404"
     ):
-        registry.extract(RegistryPackage("npm", "a", "1"), "b", tmp_path / "target")
+        registry.extract(
+            RegistryPackage("npm", "a", "1"), "b", tmp_path / "target"
+        )
 
 
 @pytest.mark.parametrize("form", ["sources", "list"])

@@ -40,9 +40,13 @@ def test_the_comment_of_the_next_table_stays_when_a_table_is_replaced(
     assert path.read_text("utf-8") == changed
 
 
-def test_a_table_can_be_removed_without_the_comment_of_the_next(path: Path) -> None:
+def test_a_table_can_be_removed_without_the_comment_of_the_next(
+    path: Path,
+) -> None:
     toml_editing.put_section(path, ("a", "b"), "")
-    assert path.read_text("utf-8") == TEXT.replace('[a.b]\ny = [\n    "p",\n]\n\n', "")
+    assert path.read_text("utf-8") == TEXT.replace(
+        '[a.b]\ny = [\n    "p",\n]\n\n', ""
+    )
 
 
 def test_a_table_that_is_not_there_is_an_error(path: Path) -> None:

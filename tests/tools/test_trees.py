@@ -56,10 +56,15 @@ def test_every_change_shows_at_a_glance_and_in_the_content(
     assert before[1] != after[1]
 
 
-def test_touching_a_file_changes_the_glance_and_not_the_content(root: Path) -> None:
+def test_touching_a_file_changes_the_glance_and_not_the_content(
+    root: Path,
+) -> None:
     before = trees.glance(root), trees.content(root)
     os.utime(root / "program")
-    assert (trees.glance(root) != before[0], trees.content(root) == before[1]) == (
+    assert (
+        trees.glance(root) != before[0],
+        trees.content(root) == before[1],
+    ) == (
         True,
         True,
     )
@@ -71,7 +76,9 @@ def test_the_content_does_not_depend_on_the_place(root: Path) -> None:
     assert (before.files, before.size) == (2, 6)
 
 
-def test_what_a_link_leads_to_counts_only_where_links_are_followed(root: Path) -> None:
+def test_what_a_link_leads_to_counts_only_where_links_are_followed(
+    root: Path,
+) -> None:
     kept, followed = trees.content(root), trees.content(root, follow=True)
     seen = trees.glance(root, follow=True)
     (root.parent / "outside").write_text("four", "utf-8")
@@ -106,7 +113,9 @@ def test_only_files_that_can_be_looked_at_are_listed(root: Path) -> None:
     assert followed == {"program", "file", "link"}
 
 
-def test_a_directory_that_goes_while_it_is_listed_ends_the_list(root: Path) -> None:
+def test_a_directory_that_goes_while_it_is_listed_ends_the_list(
+    root: Path,
+) -> None:
     listed = trees.files_below(root)
     next(listed)
     shutil.rmtree(root)

@@ -45,7 +45,9 @@ def tarred(
     return path
 
 
-def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
+def link(
+    name: str, target: str, kind: bytes = tarfile.SYMTYPE
+) -> tarfile.TarInfo:
     header = tarfile.TarInfo(name)
     header.type, header.linkname = kind, target
     return header
@@ -66,7 +68,9 @@ def test_a_tar_is_unpacked_in_any_compression(
     tmp_path: Path, into: Path, mode: str
 ) -> None:
     unpacking.unpack(
-        tarred(tmp_path / "a", mode, ("cuda/bin/nvcc", b"x"), link("cuda/lib", "bin")),
+        tarred(
+            tmp_path / "a", mode, ("cuda/bin/nvcc", b"x"), link("cuda/lib", "bin")
+        ),
         into,
     )
     assert (into / "cuda/lib/nvcc").read_bytes() == b"x"
@@ -157,7 +161,13 @@ def device(name: str) -> tarfile.TarInfo:
         link("l", "../out", tarfile.LNKTYPE),
         device("null"),
     ],
-    ids=["upwards", "absolute link", "link upwards", "hard link upwards", "device"],
+    ids=[
+        "upwards",
+        "absolute link",
+        "link upwards",
+        "hard link upwards",
+        "device",
+    ],
 )
 def test_what_reaches_outside_is_refused(
     tmp_path: Path, into: Path, member: tarfile.TarInfo | tuple[str, bytes]
@@ -221,7 +231,9 @@ def test_an_endless_number_of_members_is_refused(
     with pytest.raises(HostError, match="does not fit"):
         unpacking.unpack(
             tarred(
-                tmp_path / "a", "w:gz", *((str(number), b"") for number in range(4))
+                tmp_path / "a",
+                "w:gz",
+                *((str(number), b"") for number in range(4)),
             ),
             into,
         )
@@ -231,14 +243,14 @@ def ar(members: dict[str, bytes]) -> bytes:
     """Return an ar archive, as Debian packages are."""
     made = b"!<arch>\n"
     for name, content in members.items():
-        made += (
-            f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode()
-        )
+        made += f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode()
         made += content + b"\n" * (len(content) % 2)
     return made
 
 
-def packaged(files: dict[str, bytes], link: tuple[str, str] | None = None) -> bytes:
+def packaged(
+    files: dict[str, bytes], link: tuple[str, str] | None = None
+) -> bytes:
     """Return the data.tar.xz of a Debian package."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:xz") as tar:
@@ -259,7 +271,11 @@ def test_a_debian_package_is_unpacked_without_its_scripts_and_links_into_the_hos
     data = packaged(
         {"./usr/bin/nvcc": b"x"}, ("./usr/bin/nvcc.profile", "/etc/nvcc.profile")
     )
-    members = {"debian-binary": b"2.0\n", "control.tar.xz": b"odd", "data.tar.xz": data}
+    members = {
+        "debian-binary": b"2.0\n",
+        "control.tar.xz": b"odd",
+        "data.tar.xz": data,
+    }
     archive = tmp_path / "cuda.deb"
     archive.write_bytes(ar(members))
     unpacking.unpack(archive, into)

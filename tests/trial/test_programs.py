@@ -109,6 +109,7 @@ def test_a_directory_that_is_not_there_is_found_in_the_library_path(
     library_path = program("library_path")
     monkeypatch.setenv(library_path.VARIABLE, "/usr/lib:/nowhere/cuda/lib64")
     with pytest.raises(
-        library_path.Failed, match="names /nowhere/cuda/lib64, which is not a directory"
+        library_path.Failed,
+        match="names /nowhere/cuda/lib64, which is not a directory",
     ):
         library_path.check("any")

@@ -12,7 +12,9 @@ from tfwright.trial import PROGRAMS
 from tfwright.trial import run as trying
 from tfwright.trial.run import TrialOutcome
 
-RESULT = '{"status": "passed", "reason": "it went well", "numbers": {"seconds": 1.5}}'
+RESULT = (
+    '{"status": "passed", "reason": "it went well", "numbers": {"seconds": 1.5}}'
+)
 
 
 @pytest.fixture
@@ -46,7 +48,9 @@ def test_a_result_is_found_though_something_else_has_the_last_word(
     assert "warning" in Path(outcome.log).read_text("utf-8")
 
 
-def test_a_program_says_itself_why_it_failed(run: Callable[..., TrialOutcome]) -> None:
+def test_a_program_says_itself_why_it_failed(
+    run: Callable[..., TrialOutcome],
+) -> None:
     outcome = run(
         """print('{"status": "failed", "reason": "no GPU", "numbers": {}}'); sys.exit(1)"""
     )
@@ -91,7 +95,10 @@ def test_no_result_is_a_failure_with_the_last_line(
     assert run("import nothing_of_this_name").reason.endswith(
         "(exit status 1): ModuleNotFoundError: No module named 'nothing_of_this_name'"
     )
-    assert run("").reason == "it came to no result (exit status 0): nothing was printed"
+    assert (
+        run("").reason
+        == "it came to no result (exit status 0): nothing was printed"
+    )
 
 
 def test_a_program_that_claims_to_have_passed_and_exits_otherwise_is_not_believed(
@@ -121,7 +128,9 @@ def test_what_would_move_the_cursor_is_not_passed_on(
 )
 def test_curves_that_cannot_be_drawn_are_none(curves: JsonValue) -> None:
     assert (
-        trying.curves([TrialOutcome("sweep", "passed", "", numbers={"curves": curves})])
+        trying.curves(
+            [TrialOutcome("sweep", "passed", "", numbers={"curves": curves})]
+        )
         == {}
     )
 
@@ -142,5 +151,7 @@ def test_a_signal_without_a_name_is_a_crash_too(
 def test_the_result_is_found_behind_whatever_was_printed_before(
     run: Callable[..., TrialOutcome],
 ) -> None:
-    outcome = run(f"print('{{' * 9_000_000); print({RESULT!r}); print('x' * 9000)")
+    outcome = run(
+        f"print('{{' * 9_000_000); print({RESULT!r}); print('x' * 9000)"
+    )
     assert outcome.status == "passed"

@@ -57,7 +57,9 @@ def unpack(path: Path, folder: Path) -> dict[str, bytes]:
 
 
 def forged(
-    folder: Path, described: dict[str, Any], pack: Callable[[tarfile.TarFile], None]
+    folder: Path,
+    described: dict[str, Any],
+    pack: Callable[[tarfile.TarFile], None],
 ) -> Path:
     """Write a tar with a manifest that says one thing, and members that may be another."""
     path = folder / "forged.tar"
@@ -165,7 +167,8 @@ def test_a_bundle_cut_anywhere_is_refused_with_the_member_where_it_ends(
     for length in range(0, len(whole), 256):
         cut.write_bytes(whole[:length])
         with pytest.raises(
-            SupplyError, match=r"at (manifest\.json|tool/(one|two|three)\.whl|its end)"
+            SupplyError,
+            match=r"at (manifest\.json|tool/(one|two|three)\.whl|its end)",
         ):
             bundle.read(cut)
 
@@ -235,7 +238,9 @@ def test_a_manifest_that_names_a_place_outside_is_refused(
 
 
 @pytest.mark.parametrize("recipe", ["../small", "/etc/passwd", ".", "", "a/b"])
-def test_a_recipe_named_like_a_path_is_refused(tmp_path: Path, recipe: str) -> None:
+def test_a_recipe_named_like_a_path_is_refused(
+    tmp_path: Path, recipe: str
+) -> None:
     with pytest.raises(SupplyError, match=r"at manifest\.json: recipe"):
         bundle.read(forged(tmp_path, {"recipe": recipe}, lambda _: None))
 
@@ -270,7 +275,9 @@ def test_a_member_with_another_name_than_the_manifest_says_is_refused(
     tmp_path: Path, name: str
 ) -> None:
     path = forged(
-        tmp_path, {"members": [described()]}, lambda archive: add(archive, name, b"x")
+        tmp_path,
+        {"members": [described()]},
+        lambda archive: add(archive, name, b"x"),
     )
     with pytest.raises(SupplyError, match=r"at tool/one\.whl: its header"):
         unpack(path, tmp_path)
@@ -282,7 +289,9 @@ def twice_over(archive: tarfile.TarFile) -> None:
 
 
 def test_a_member_twice_is_refused(tmp_path: Path) -> None:
-    twice = forged(tmp_path, {"members": [described(), described()]}, lambda _: None)
+    twice = forged(
+        tmp_path, {"members": [described(), described()]}, lambda _: None
+    )
     with pytest.raises(SupplyError, match="two members have the same name"):
         bundle.read(twice)
     hidden = forged(tmp_path, {"members": [described()]}, twice_over)
@@ -298,7 +307,9 @@ def test_ten_gigabytes_of_zeros_are_not_unpacked(tmp_path: Path) -> None:
         stream.seek(-len(bundle.END), 2)
         stream.write(info.tobuf(tarfile.GNU_FORMAT))
         stream.truncate(10 * 2**30)
-    with pytest.raises(SupplyError, match="at its end: it has 10,737,418,240 bytes"):
+    with pytest.raises(
+        SupplyError, match="at its end: it has 10,737,418,240 bytes"
+    ):
         bundle.read(bomb)
 
 
@@ -308,8 +319,12 @@ def test_a_member_that_is_larger_than_the_disk_is_refused_before_anything_is_wri
     (tmp_path / "into").mkdir()
     large = manifest(
         (
-            BundleMember(kind="tool", name="one.whl", sha256="0" * 64, size=2**36),
-            BundleMember(kind="tool", name="two.whl", sha256="0" * 64, size=2**36),
+            BundleMember(
+                kind="tool", name="one.whl", sha256="0" * 64, size=2**36
+            ),
+            BundleMember(
+                kind="tool", name="two.whl", sha256="0" * 64, size=2**36
+            ),
         )
     )
     many = large.model_copy(update={"members": large.members * 1000})
@@ -330,7 +345,9 @@ def test_a_sparse_file_is_refused(tmp_path: Path) -> None:
     path = forged(
         tmp_path,
         {"members": [described()]},
-        lambda archive: add(archive, "tool/one.whl", b"x", tarfile.GNUTYPE_SPARSE),
+        lambda archive: add(
+            archive, "tool/one.whl", b"x", tarfile.GNUTYPE_SPARSE
+        ),
     )
     with pytest.raises(SupplyError, match="its header"):
         unpack(path, tmp_path)

@@ -97,7 +97,10 @@ def test_only_the_bytes_tell_another_file_of_the_same_size(
     address: str, store: Store
 ) -> None:
     assert states(address, store, "same-size", deep=False) == [ANSWERS]
-    assert states(address, store, "same-size", "good", deep=True) == [OTHER, SERVES]
+    assert states(address, store, "same-size", "good", deep=True) == [
+        OTHER,
+        SERVES,
+    ]
 
 
 def test_a_server_that_refuses_head_is_asked_for_the_file(
@@ -140,6 +143,10 @@ def test_a_row_counts_the_sources_that_are_left_and_says_whether_the_vault_has_i
     with store.admitting(wanted.sha256, "a test") as path:
         path.write_bytes(CONTENT)
     (row,) = links.report(
-        [wanted], store, Origins(HostFile(), store.root), SILENCE.progress, deep=False
+        [wanted],
+        store,
+        Origins(HostFile(), store.root),
+        SILENCE.progress,
+        deep=False,
     )
     assert (row.left, row.kept, len(row.links)) == (1, True, 2)

@@ -57,10 +57,14 @@ RULES = Rules(
             ("https://example.org/d.git",),
             commit="d" * 40,
         ),
-        Repository("runner", "http_file", "WORKSPACE", 30, ("https://example.org/r",)),
+        Repository(
+            "runner", "http_file", "WORKSPACE", 30, ("https://example.org/r",)
+        ),
     ),
     unreadable=(Unreadable("third_party/x.bzl", 5, "is not made of constants"),),
-    nested=(Nested("closure", "defs.bzl", "closure_repositories", "WORKSPACE", 15),),
+    nested=(
+        Nested("closure", "defs.bzl", "closure_repositories", "WORKSPACE", 15),
+    ),
 )
 GATHERED = Gathered(
     tree="a" * 40,
@@ -115,9 +119,9 @@ def test_an_archive_has_all_names_and_urls_that_rules_give_it(made: Lock) -> Non
 def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_asked_about_is_open(
     recipe: Recipe, made: Lock
 ) -> None:
-    assert [archive.needed for archive in made.archives if archive.sha256 == ONE] == [
-        False
-    ]
+    assert [
+        archive.needed for archive in made.archives if archive.sha256 == ONE
+    ] == [False]
     unasked = lock.of(
         recipe.source,
         recipe.bazel,
@@ -140,7 +144,9 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute
     taken = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"zlib": TWO})
     assert {
         archive.sha256: archive.needed
-        for archive in lock.of(recipe.source, recipe.bazel, several, taken).archives
+        for archive in lock.of(
+            recipe.source, recipe.bazel, several, taken
+        ).archives
     } == {
         ONE: False,
         TWO: True,
@@ -157,7 +163,9 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute
     )
     assert {
         archive.sha256: archive.needed
-        for archive in lock.of(recipe.source, recipe.bazel, several, replaced).archives
+        for archive in lock.of(
+            recipe.source, recipe.bazel, several, replaced
+        ).archives
     } == {
         ONE: True,
         TWO: False,
@@ -174,7 +182,9 @@ def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
         ),
     )
     moved = made.model_copy(
-        update={"clones": (made.clones[0].model_copy(update={"commit": "e" * 40}),)}
+        update={
+            "clones": (made.clones[0].model_copy(update={"commit": "e" * 40}),)
+        }
     )
     assert lock.differences(made, moved) == [
         "commit dddddddddddd of https://example.org/d.git is in the lock, and not wanted any more",
@@ -202,12 +212,16 @@ def test_what_bazel_itself_declares_is_no_difference_where_no_bazel_runs(
     assert lock.differences(own, made) == [
         f"archive rules_cc ({THREE[:16]}…) is in the lock, and not wanted any more"
     ]
-    foreign = made.model_copy(update={"bazel": LockedBazel(version=made.bazel.version)})
+    foreign = made.model_copy(
+        update={"bazel": LockedBazel(version=made.bazel.version)}
+    )
     assert lock.differences(own, foreign) == []
 
 
 def test_what_no_digest_holds_is_listed_with_place_and_reason(made: Lock) -> None:
-    assert {(entry.name, entry.file, entry.line) for entry in made.unlockable} == {
+    assert {
+        (entry.name, entry.file, entry.line) for entry in made.unlockable
+    } == {
         ("horovod", "WORKSPACE", 28),
         ("runner", "WORKSPACE", 30),
         ("unreadable", "third_party/x.bzl", 5),
@@ -288,10 +302,18 @@ def test_every_item_of_a_list_has_a_line_of_its_own(made: Lock) -> None:
         ('"r1.8/a.patch"', '"/etc/passwd"', "files.0.path"),
         ('"r1.8/a.patch"', '"r1.8/../../x"', "files.0.path"),
         ('"the server is gone"', '"a\\nb"', "substitutes.0.reason"),
-        ('version = "1.14.5"', 'version = "--index-url=x"', "requirements.0.version"),
+        (
+            'version = "1.14.5"',
+            'version = "--index-url=x"',
+            "requirements.0.version",
+        ),
         ('name = "numpy"', 'name = "-r x"', "requirements.0.name"),
         ("line = 28", "line = 0", "unlockable.1.line"),
-        ("[bazel.binaries.linux-x86_64]", '[bazel.binaries."../x"]', "bazel.binaries"),
+        (
+            "[bazel.binaries.linux-x86_64]",
+            '[bazel.binaries."../x"]',
+            "bazel.binaries",
+        ),
         ("size = 12", "size = 12\nexecute = true", "archives.0.execute"),
         ("format = 1", "format = 2", "format"),
     ],
@@ -310,10 +332,14 @@ def test_a_fault_is_told_with_the_line_of_its_own_entry(
     digest = f'sha256 = "{ONE}"'
     told = fault(tmp_path, made, digest, 'sha256 = "1"')
     line = lock.write(made).split(digest)[0].count("\n") + 1
-    assert told.what.startswith(f"{tmp_path / 'x.lock'}:{line}: archives.1.sha256: ")
+    assert told.what.startswith(
+        f"{tmp_path / 'x.lock'}:{line}: archives.1.sha256: "
+    )
 
 
-def test_an_archive_that_is_there_twice_is_refused(tmp_path: Path, made: Lock) -> None:
+def test_an_archive_that_is_there_twice_is_refused(
+    tmp_path: Path, made: Lock
+) -> None:
     entry = f'names = []\nurls = []\nsha256 = "{ONE}"\n'
     told = fault(
         tmp_path,
@@ -328,12 +354,16 @@ def test_locks_that_agree_have_no_differences(made: Lock) -> None:
     assert lock.differences(made, made) == []
 
 
-def test_what_is_not_known_yet_is_no_difference(recipe: Recipe, made: Lock) -> None:
+def test_what_is_not_known_yet_is_no_difference(
+    recipe: Recipe, made: Lock
+) -> None:
     now = lock.of(
         recipe.source,
         recipe.bazel,
         RULES,
-        Gathered(**{**vars(GATHERED), "sizes": {}, "wanted": None, "binaries": {}}),
+        Gathered(
+            **{**vars(GATHERED), "sizes": {}, "wanted": None, "binaries": {}}
+        ),
     )
     assert lock.differences(made, now) == []
 
@@ -352,7 +382,9 @@ def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
         Gathered(
             tree="b" * 40,
             binaries={
-                "linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)
+                "linux-x86_64": LockedBinary(
+                    url=URL, sha256=ONE, size=150_000_000
+                )
             },
             files={"r1.8/a.patch": THREE},
             requirements=GATHERED.requirements[:1],
@@ -363,7 +395,9 @@ def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
             "bazel": LockedBazel(
                 version="0.24.1",
                 binaries={
-                    "linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)
+                    "linux-x86_64": LockedBinary(
+                        url=URL, sha256=ONE, size=150_000_000
+                    )
                 },
             )
         }

@@ -92,7 +92,11 @@ def mirror(tmp_path: Path) -> Path:
 
 
 def obtain(
-    wanted: WantedArchive, store: Store, host_file: HostFile, *, offline: bool = False
+    wanted: WantedArchive,
+    store: Store,
+    host_file: HostFile,
+    *,
+    offline: bool = False,
 ) -> Supply:
     return origins.obtain(
         [wanted],
@@ -147,7 +151,9 @@ def test_an_archive_of_github_is_made_again_from_a_mirror_and_no_network_is_need
             "https://github.com/{owner}/{name}.git": f"{tmp_path}/mirrors/{{owner}}/{{name}}/.git"
         }
     )
-    assert obtain(wanted, store, host_file, offline=True).ways == {wanted.sha256: GIT}
+    assert obtain(wanted, store, host_file, offline=True).ways == {
+        wanted.sha256: GIT
+    }
 
 
 def test_a_packed_commit_has_the_same_bytes_again_without_the_files_that_were_left_out(
@@ -163,7 +169,10 @@ def test_a_packed_commit_has_the_same_bytes_again_without_the_files_that_were_le
     pack(wanted, mirror, tmp_path / "made")
     file = WantedArchive("r", files.sha256(tmp_path / "made"), (), pack=wanted)
     assert obtain(
-        file, store, HostFile(mirrors={wanted.repository: str(mirror)}), offline=True
+        file,
+        store,
+        HostFile(mirrors={wanted.repository: str(mirror)}),
+        offline=True,
     ).ways == {file.sha256: PACKED}
     listed = subprocess.run(
         ["tar", "--list", "--gzip", "--file", store.path(file.sha256)],
@@ -178,7 +187,13 @@ def test_a_packed_commit_in_the_place_of_a_zip_file_is_one_and_not_compressed(
     mirror: Path, tmp_path: Path
 ) -> None:
     pack(
-        Pack("https://example.org/r.git", "v1.0", "r-1.0/", ("test.txt",), zipped=True),
+        Pack(
+            "https://example.org/r.git",
+            "v1.0",
+            "r-1.0/",
+            ("test.txt",),
+            zipped=True,
+        ),
         mirror,
         tmp_path / "made",
     )
@@ -225,9 +240,13 @@ def test_wrong_bytes_never_enter_whatever_the_way(
 ) -> None:
     address, folder = served
     (folder / "v1.0.tar.gz").write_bytes(b"a page that says no")
-    urls = (f"{address}/v1.0.tar.gz", "https://github.com/o/r/archive/v1.0.tar.gz")
+    urls = (
+        f"{address}/v1.0.tar.gz",
+        "https://github.com/o/r/archive/v1.0.tar.gz",
+    )
     host_file = HostFile(
-        mirrors={"https://github.com/o/r.git": str(mirror)}, drop=tmp_path / "served"
+        mirrors={"https://github.com/o/r.git": str(mirror)},
+        drop=tmp_path / "served",
     )
     (lacking,) = obtain(
         WantedArchive("r", "1" * 64, urls[:1]), store, host_file
@@ -243,7 +262,9 @@ def test_wrong_bytes_never_enter_whatever_the_way(
     assert store.digests() == []
 
 
-def test_offline_no_server_is_asked(store: Store, served: tuple[str, Path]) -> None:
+def test_offline_no_server_is_asked(
+    store: Store, served: tuple[str, Path]
+) -> None:
     address, folder = served
     (folder / "a.tar.gz").write_bytes(b"archive")
     (lacking,) = obtain(
@@ -270,9 +291,14 @@ def test_all_that_is_missing_is_named_at_once_with_each_source_in_the_log(
     (tmp_path / "drop").mkdir()
     host_file = HostFile(drop=tmp_path / "drop")
     supply = origins.obtain(
-        wanted, store, Origins(host_file, store.root, offline=True), SILENCE.progress
+        wanted,
+        store,
+        Origins(host_file, store.root, offline=True),
+        SILENCE.progress,
     )
-    fault = Shortage("small", supply.missing, {}).error(host_file, tmp_path / "log")
+    fault = Shortage("small", supply.missing, {}).error(
+        host_file, tmp_path / "log"
+    )
     assert fault.what == "2 inputs that small needs could not be found: a, b"
     assert fault.evidence.lines == [
         f"a: the drop folder, {tmp_path}/drop: no file there has this checksum",
@@ -298,7 +324,9 @@ def test_the_remedy_says_how_to_name_a_drop_folder_where_there_is_none(
 
 def test_the_count_of_a_note_agrees_with_its_names() -> None:
     names = ["clang", "clang", "clang", "closure"]
-    missing = tuple(Missing(WantedArchive(name, "1" * 64, ()), ()) for name in names)
+    missing = tuple(
+        Missing(WantedArchive(name, "1" * 64, ()), ()) for name in names
+    )
     (note,) = Supply({}, missing).notes()
     assert note.startswith("4 archives were not found")
     assert note.endswith("clang (3 files), closure")
@@ -306,7 +334,9 @@ def test_the_count_of_a_note_agrees_with_its_names() -> None:
 
 def from_recipe(store: Store, wanted: WantedArchive, **place: object) -> Supply:
     """Obtain a file that only a source of the recipe has."""
-    table = FetchTable.model_validate({"sources": [{"sha256": wanted.sha256, **place}]})
+    table = FetchTable.model_validate(
+        {"sources": [{"sha256": wanted.sha256, **place}]}
+    )
     sources = Origins(HostFile(), store.root.parent / "git", fetch=table)
     return origins.obtain([wanted], store, sources, SILENCE.progress)
 
@@ -397,6 +427,8 @@ def test_a_mirror_that_is_not_there_is_one_more_source_that_failed(
     wanted = WantedArchive(
         "a", "1" * 64, ("https://github.com/o/r/archive/v1.0.tar.gz",)
     )
-    gone = HostFile(mirrors={"https://github.com/o/r.git": str(tmp_path / "gone")})
+    gone = HostFile(
+        mirrors={"https://github.com/o/r.git": str(tmp_path / "gone")}
+    )
     (lacking,) = obtain(wanted, store, gone, offline=True).missing
     assert lacking.attempts[0].why == f"{tmp_path}/gone is not a repository"

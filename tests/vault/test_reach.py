@@ -57,7 +57,10 @@ def tree(outer: str = ONE) -> Rules:
 
 def tarred(path: Path, member: str = "outer-1/rules/defs.bzl") -> Path:
     with tarfile.open(path, "w:gz") as packed:
-        for name, text in {member: DEFINITIONS, "outer-1/README": "no rules"}.items():
+        for name, text in {
+            member: DEFINITIONS,
+            "outer-1/README": "no rules",
+        }.items():
             info = tarfile.TarInfo(name)
             info.size = len(text)
             packed.addfile(info, io.BytesIO(text.encode()))
@@ -77,7 +80,10 @@ class Giver:
     """Gives the files of a folder, and keeps what it was asked for."""
 
     def __init__(self, store: Store, *given: Path) -> None:
-        self.store, self.given = store, {files.sha256(path): path for path in given}
+        self.store, self.given = (
+            store,
+            {files.sha256(path): path for path in given},
+        )
         self.asked: list[list[str]] = []
 
     def __call__(self, wanted: Sequence[WantedArchive]) -> Supply:
@@ -127,8 +133,12 @@ def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
     ]
 
 
-def test_an_archive_that_is_not_there_leaves_its_call_nested(store: Store) -> None:
-    reached = reach.bring(tree(), {}, None, store, Suppliers(Giver(store), no_clone))
+def test_an_archive_that_is_not_there_leaves_its_call_nested(
+    store: Store,
+) -> None:
+    reached = reach.bring(
+        tree(), {}, None, store, Suppliers(Giver(store), no_clone)
+    )
     assert [nested.archive for nested in reached.rules.nested] == ["outer"]
 
 
@@ -143,10 +153,16 @@ def test_a_substitute_is_wanted_in_place_of_what_it_stands_for_and_read_by_its_o
         strip_prefix="other-2",
     )
     reached = reach.bring(
-        tree(), {"outer": table}, None, store, Suppliers(Giver(store, other), no_clone)
+        tree(),
+        {"outer": table},
+        None,
+        store,
+        Suppliers(Giver(store, other), no_clone),
     )
     assert table.sha256 in reached.supply.ways
-    assert "inner" in {repository.name for repository in reached.rules.repositories}
+    assert "inner" in {
+        repository.name for repository in reached.rules.repositories
+    }
 
 
 def test_what_the_lock_knows_to_be_of_no_use_is_not_brought_unless_it_declares_more(
@@ -154,7 +170,11 @@ def test_what_the_lock_knows_to_be_of_no_use_is_not_brought_unless_it_declares_m
 ) -> None:
     giver = Giver(store)
     reach.bring(
-        tree(), {}, locked(outer=False, two=False), store, Suppliers(giver, no_clone)
+        tree(),
+        {},
+        locked(outer=False, two=False),
+        store,
+        Suppliers(giver, no_clone),
     )
     assert giver.asked == [["outer"]]
 
@@ -246,7 +266,9 @@ def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(
     assert reach.clones(cloning(definitions), idle) == []
 
 
-def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() -> None:
+def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() -> (
+    None
+):
     own = repositories.of_bazel(
         {
             "jdk.WORKSPACE": (
@@ -256,16 +278,18 @@ def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() ->
         }
     )
     assert reach.wanted(own, {}, None) == []
-    assert [archive.name for archive in reach.wanted(own, {}, locked(outer=True))] == [
-        "outer"
-    ]
+    assert [
+        archive.name for archive in reach.wanted(own, {}, locked(outer=True))
+    ] == ["outer"]
 
 
 def names(missing: Sequence[Missing]) -> list[str]:
     return [each.wanted.name for each in missing]
 
 
-def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> None:
+def test_only_what_the_lock_knows_to_be_needed_must_be_there(
+    store: Store,
+) -> None:
     plain = repositories.read(
         {
             "WORKSPACE": f'http_archive(name = "two", url = "https://a.example/b.zip", '
@@ -273,7 +297,9 @@ def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> No
         }
     )
     known = locked(two=True)
-    reached = reach.bring(plain, {}, known, store, Suppliers(Giver(store), no_clone))
+    reached = reach.bring(
+        plain, {}, known, store, Suppliers(Giver(store), no_clone)
+    )
     assert names(reached.needed_and_missing(known)) == ["two"]
     assert names(reached.needed_and_missing(None)) == []
 
@@ -284,7 +310,9 @@ def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> No
 def test_an_archive_that_workspace_loads_a_file_of_must_be_there_whatever_the_lock_says(
     store: Store, lock: Lock | None
 ) -> None:
-    reached = reach.bring(tree(), {}, lock, store, Suppliers(Giver(store), no_clone))
+    reached = reach.bring(
+        tree(), {}, lock, store, Suppliers(Giver(store), no_clone)
+    )
     assert names(reached.needed_and_missing(lock)) == ["outer"]
 
 
@@ -312,13 +340,15 @@ def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_th
     known = locked(outer=True).model_copy(
         update={
             "substitutes": (
-                LockedSubstitute(sha256=ONE, source="x", reason="gone", used=INNER),
+                LockedSubstitute(
+                    sha256=ONE, source="x", reason="gone", used=INNER
+                ),
             )
         }
     )
-    assert [missing.wanted.name for missing in reached.needed_and_missing(known)] == [
-        "outer"
-    ]
+    assert [
+        missing.wanted.name for missing in reached.needed_and_missing(known)
+    ] == ["outer"]
 
 
 def test_two_rules_with_one_digest_are_one_file_with_the_urls_of_both() -> None:
@@ -343,7 +373,9 @@ def test_zip_files_are_read_as_well_and_other_files_have_no_rules(
 ) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("a-1/defs.bzl", DEFINITIONS)
-        packed.writestr("b-1/defs.bzl", "outside of the directory that is stripped")
+        packed.writestr(
+            "b-1/defs.bzl", "outside of the directory that is stripped"
+        )
     assert reach.texts(tmp_path / "a.zip", "a-1") == {"defs.bzl": DEFINITIONS}
     damaged = (tmp_path / "a.zip").read_bytes().replace(b"outside", b"damaged")
     (tmp_path / "b.zip").write_bytes(

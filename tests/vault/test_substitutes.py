@@ -49,7 +49,9 @@ def found(texts: dict[str, str], name: str) -> Repository:
 
 
 def test_digest_urls_and_directory_are_replaced_and_nothing_else() -> None:
-    made = substitutes.rewritten(TEXTS, {"eigen_archive": table(strip_prefix="r-1")})
+    made = substitutes.rewritten(
+        TEXTS, {"eigen_archive": table(strip_prefix="r-1")}
+    )
     text = made["tensorflow/workspace.bzl"]
     one = found(made, "eigen_archive")
     assert (one.sha256, one.strip_prefix) == (NEW, "r-1")
@@ -61,7 +63,9 @@ def test_digest_urls_and_directory_are_replaced_and_nothing_else() -> None:
     )
 
 
-def test_the_first_url_is_on_the_trees_own_mirror_which_its_rules_insist_on() -> None:
+def test_the_first_url_is_on_the_trees_own_mirror_which_its_rules_insist_on() -> (
+    None
+):
     made = substitutes.rewritten(TEXTS, {"fft2d": table(strip_prefix="r-1")})
     assert found(made, "fft2d").urls == (
         "https://mirror.example/github.com/o/r/archive/v1.tar.gz",
@@ -72,7 +76,10 @@ def test_the_first_url_is_on_the_trees_own_mirror_which_its_rules_insist_on() ->
 
 def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
     packed = table(
-        urls=(), git="https://example.org/eigen.git", commit="a" * 40, exclude=("test",)
+        urls=(),
+        git="https://example.org/eigen.git",
+        commit="a" * 40,
+        exclude=("test",),
     )
     made = substitutes.rewritten(TEXTS, {"eigen_archive": packed})
     before, after = found({}, "eigen_archive"), found(made, "eigen_archive")
@@ -83,7 +90,10 @@ def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
     )
     wanted = substitutes.wanted("eigen_archive", packed, before)
     assert wanted.pack == Pack(
-        "https://example.org/eigen.git", "a" * 40, "eigen-6913f0cf7d06/", ("test",)
+        "https://example.org/eigen.git",
+        "a" * 40,
+        "eigen-6913f0cf7d06/",
+        ("test",),
     )
     assert wanted.pack.zipped is False
 
@@ -110,7 +120,12 @@ def test_what_another_repository_declares_by_the_same_name_is_not_what_is_replac
     None
 ):
     own = Repository(
-        "r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64
+        "r",
+        "http_archive",
+        "WORKSPACE",
+        1,
+        ("https://example.org/r.zip",),
+        "2" * 64,
     )
     other = Repository(
         "r",
@@ -140,12 +155,16 @@ def test_a_packed_commit_goes_into_its_own_directory_where_the_rule_strips_none(
 
 
 def test_a_text_of_the_recipe_cannot_become_code() -> None:
-    made = substitutes.rewritten(TEXTS, {"fft2d": table(strip_prefix='x", evil = "')})
+    made = substitutes.rewritten(
+        TEXTS, {"fft2d": table(strip_prefix='x", evil = "')}
+    )
     assert found(made, "fft2d").strip_prefix == 'x", evil = "'
 
 
 def test_two_rules_of_one_name_are_both_rewritten() -> None:
-    twice = TEXTS | {"tensorflow/workspace.bzl": RULES + RULES.splitlines()[-1] + "\n"}
+    twice = TEXTS | {
+        "tensorflow/workspace.bzl": RULES + RULES.splitlines()[-1] + "\n"
+    }
     made = substitutes.rewritten(twice, {"fft2d": table()})
     assert {
         repository.sha256
@@ -174,7 +193,9 @@ def test_two_rules_of_one_name_are_both_rewritten() -> None:
 def test_a_name_that_stands_for_no_one_archive_is_refused(
     texts: dict[str, str], why: str
 ) -> None:
-    with pytest.raises(RecipeError, match=f"fetch.substitutes.fft2d: the tree {why}"):
+    with pytest.raises(
+        RecipeError, match=f"fetch.substitutes.fft2d: the tree {why}"
+    ):
         substitutes.rewritten({**TEXTS, **texts}, {"fft2d": table()})
 
 

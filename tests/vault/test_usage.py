@@ -56,7 +56,9 @@ def locked(recipe: Recipe, recipe_file: Path) -> tuple[Recipe, Path]:
 def taken(build_out: Path, *recipes: tuple[Recipe, Path]) -> list[str]:
     heard: list[str] = []
     usage.collect(
-        build_out, recipes, lambda things: heard.extend(thing.name for thing in things)
+        build_out,
+        recipes,
+        lambda things: heard.extend(thing.name for thing in things),
     )
     return heard
 
@@ -70,7 +72,9 @@ def test_what_a_lock_needs_stays_and_what_nobody_needs_goes(
     assert not idle.parent.exists()
 
 
-def test_looking_takes_nothing(build_out: Path, locked: tuple[Recipe, Path]) -> None:
+def test_looking_takes_nothing(
+    build_out: Path, locked: tuple[Recipe, Path]
+) -> None:
     idle = archive(build_out, "idle")
     assert [thing.name for thing in usage.look(build_out, [locked]).garbage] == [
         sha256("idle")
@@ -157,7 +161,11 @@ def test_a_bazel_that_a_recipe_pins_stays_and_another_goes(
     for version in ("0.26.1", "0.14.0"):
         (tmp_path / version).write_text(version, "utf-8")
         binary = bazel.put(
-            tmp_path / version, version, "linux-x86_64", build_out / "vault", "a test"
+            tmp_path / version,
+            version,
+            "linux-x86_64",
+            build_out / "vault",
+            "a test",
         ).path
         aged(binary.with_name("about.json"))
         aged(binary)
@@ -171,7 +179,9 @@ def test_a_package_that_a_recipe_pins_stays_and_pip_is_shown_no_other(
     pinned = recipe.model_copy(
         update={
             "host": recipe.host.model_copy(
-                update={"requirements": ("Keras_Preprocessing==1.0.5", "six==1.11.0")}
+                update={
+                    "requirements": ("Keras_Preprocessing==1.0.5", "six==1.11.0")
+                }
             )
         }
     )
@@ -181,7 +191,9 @@ def test_a_package_that_a_recipe_pins_stays_and_pip_is_shown_no_other(
         "six-1.16.0-py3-none-any.whl",
     ):
         (tmp_path / name).write_text(name, "utf-8")
-        packages.keep({tmp_path / name: (name, sha256(name))}, build_out / "vault")
+        packages.keep(
+            {tmp_path / name: (name, sha256(name))}, build_out / "vault"
+        )
         aged(packages.shelf(build_out / "vault") / sha256(name) / name)
     assert taken(build_out, (pinned, path)) == ["six-1.16.0-py3-none-any.whl"]
     assert "six-1.16.0" not in (

@@ -30,7 +30,9 @@ def build_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def recorded(content: bytes) -> str:
     digest = (
-        base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+        base64.urlsafe_b64encode(hashlib.sha256(content).digest())
+        .decode()
+        .rstrip("=")
     )
     return f"sha256={digest}"
 
@@ -57,7 +59,9 @@ def damaged(build_out: Path, *, repair: bool = False) -> SupplyError:
 
 
 def test_a_venv_as_it_was_installed_is_sound(build_out: Path, venv: Path) -> None:
-    assert [entry.path for entry in vault.verify(build_out, repair=False)] == [venv]
+    assert [entry.path for entry in vault.verify(build_out, repair=False)] == [
+        venv
+    ]
 
 
 @pytest.mark.parametrize("harm", ["edit", "remove", "add a module", "add a .pth"])
@@ -75,7 +79,10 @@ def test_a_change_in_a_venv_is_noticed_and_repaired(
     if harm == "remove":
         changed.unlink()
     told = damaged(build_out)
-    assert f"{changed.relative_to(venv)} is not as installed" in told.evidence.lines[0]
+    assert (
+        f"{changed.relative_to(venv)} is not as installed"
+        in told.evidence.lines[0]
+    )
     assert "invoke vault --verify --repair" in told.remedy
     assert "invoke fetch" in damaged(build_out, repair=True).remedy
     assert not venv.exists()
@@ -101,7 +108,8 @@ def mirror(build_out: Path, tmp_path: Path) -> Path:
         subprocess.run([*git, *command], check=True)
     bare = build_out / "git/work-01234567.git"
     subprocess.run(
-        ["git", "clone", "-q", "--bare", "--no-local", str(work), str(bare)], check=True
+        ["git", "clone", "-q", "--bare", "--no-local", str(work), str(bare)],
+        check=True,
     )
     return bare
 
@@ -115,7 +123,11 @@ def test_a_sound_mirror_is_sound(build_out: Path, mirror: Path) -> None:
 def test_damage_in_a_mirror_is_noticed(
     build_out: Path, mirror: Path, harm: str
 ) -> None:
-    path = next(mirror.glob("objects/pack/*.pack")) if harm == "pack" else mirror / harm
+    path = (
+        next(mirror.glob("objects/pack/*.pack"))
+        if harm == "pack"
+        else mirror / harm
+    )
     path.chmod(0o644)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0xFF
@@ -153,7 +165,9 @@ def test_a_damaged_record_of_a_bazel_stops_nothing(
 ) -> None:
     found = tmp_path / "found"
     found.write_text("a Bazel", "utf-8")
-    kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
+    kept = bazels.put(
+        found, "0.26.1", bazels.here(), build_out / "vault", "a test"
+    )
     kept.path.with_name("about.json").write_text(content, "utf-8")
     assert bazels.stored("0.26.1", {}, build_out / "vault") is None
     vault.look(build_out)
@@ -166,7 +180,9 @@ def test_damaged_options_of_a_bazel_are_noticed(
 ) -> None:
     found = tmp_path / "found"
     found.write_text("a Bazel", "utf-8")
-    kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
+    kept = bazels.put(
+        found, "0.26.1", bazels.here(), build_out / "vault", "a test"
+    )
     kept.path.with_name("options.json").write_text("{", "utf-8")
     assert "options.json cannot be read" in damaged(build_out).evidence.lines[0]
 

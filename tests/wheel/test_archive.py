@@ -25,7 +25,13 @@ def zipped(path: Path, *members: zipfile.ZipInfo) -> Path:
 
 @pytest.mark.parametrize(
     "name",
-    ["../evil.py", "a/../../evil.py", "/etc/passwd", "..\\evil.py", "line\nbreak.py"],
+    [
+        "../evil.py",
+        "a/../../evil.py",
+        "/etc/passwd",
+        "..\\evil.py",
+        "line\nbreak.py",
+    ],
 )
 def test_a_member_that_would_leave_the_directory_is_refused(
     tmp_path: Path, name: str
@@ -75,7 +81,9 @@ def test_a_directory_of_members_that_starts_before_the_file_is_the_wheels_fault(
         pass
 
 
-def test_a_file_that_is_not_there_is_not_called_a_broken_one(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_not_called_a_broken_one(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(FileNotFoundError), archive.opened(tmp_path / "none.whl"):
         pass
 
@@ -140,7 +148,9 @@ def test_a_good_wheel_is_opened(make_wheel: Callable[..., Path]) -> None:
         assert len(archive.files(wheel)) == 4
 
 
-def test_two_metadata_directories_are_refused(make_wheel: Callable[..., Path]) -> None:
+def test_two_metadata_directories_are_refused(
+    make_wheel: Callable[..., Path],
+) -> None:
     path = make_wheel({"other-1.0.dist-info/METADATA": ""})
     with (
         archive.opened(path) as wheel,

@@ -33,7 +33,9 @@ def test_every_difference_is_named(make_wheel: Callable[..., Path]) -> None:
         ]
 
 
-def test_a_wheel_without_record_lists_nothing(make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_without_record_lists_nothing(
+    make_wheel: Callable[..., Path],
+) -> None:
     with rewritten(make_wheel(), {"small-1.0.dist-info/RECORD": None}) as wheel:
         assert "small.py is not listed" in record.faults(wheel)
 
@@ -44,6 +46,7 @@ def test_what_is_rendered_reads_back(make_wheel: Callable[..., Path]) -> None:
         record.RecordEntry("small-1.0.dist-info/RECORD", "", ""),
     ]
     with rewritten(
-        make_wheel(), {"small-1.0.dist-info/RECORD": record.render(entries).encode()}
+        make_wheel(),
+        {"small-1.0.dist-info/RECORD": record.render(entries).encode()},
     ) as wheel:
         assert record.read(wheel) == entries

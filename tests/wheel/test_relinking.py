@@ -17,9 +17,9 @@ WANTED = WantedCommands(
 LIBRARY = (
     b"\xcf\xfa\xed\xfe"
     + struct.pack("<6I4x", 0x01000007, 0, 6, 1, 56, 0)
-    + (struct.pack("<6I", 0xC, 56, 24, 0, 0, 0) + b"@rpath/libcudart.9.2.dylib").ljust(
-        56, b"\0"
-    )
+    + (
+        struct.pack("<6I", 0xC, 56, 24, 0, 0, 0) + b"@rpath/libcudart.9.2.dylib"
+    ).ljust(56, b"\0")
 ).ljust(512, b"\0")
 
 
@@ -62,8 +62,13 @@ def test_the_libraries_of_a_wheel_are_rewritten_and_its_record_is_true(
 
 
 def test_what_is_no_macos_library_stays(tmp_path: Path) -> None:
-    made, changes = relinked(wheel(tmp_path, b"\x7fELF @rpath/libcudart.9.2.dylib"))
-    assert (made.read(NAME), changes) == (b"\x7fELF @rpath/libcudart.9.2.dylib", {})
+    made, changes = relinked(
+        wheel(tmp_path, b"\x7fELF @rpath/libcudart.9.2.dylib")
+    )
+    assert (made.read(NAME), changes) == (
+        b"\x7fELF @rpath/libcudart.9.2.dylib",
+        {},
+    )
 
 
 def test_a_record_that_was_false_before_is_not_made_true(tmp_path: Path) -> None:

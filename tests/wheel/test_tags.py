@@ -23,14 +23,18 @@ def test_a_wheel_for_this_python_and_machine_fits(
     assert faults(path, "3.6.15") == []
 
 
-def test_a_wheel_for_another_python_does_not(make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_for_another_python_does_not(
+    make_wheel: Callable[..., Path],
+) -> None:
     path = make_wheel(name=f"small-1.0-cp36-cp36m-{HERE}.whl")
     assert faults(path, "3.7.16") == [
         f"cp36-cp36m-{HERE} is not for CPython 3.7.16 on this machine"
     ]
 
 
-def test_a_wheel_for_another_machine_does_not(make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_for_another_machine_does_not(
+    make_wheel: Callable[..., Path],
+) -> None:
     path = make_wheel(name="small-1.0-cp36-cp36m-win_amd64.whl")
     assert len(faults(path, "3.6.15")) == 1
 
@@ -54,7 +58,9 @@ def test_a_name_that_differs_from_the_file_wheel_is_a_fault(
     ]
 
 
-def test_a_name_that_is_no_wheels_is_a_fault(make_wheel: Callable[..., Path]) -> None:
+def test_a_name_that_is_no_wheels_is_a_fault(
+    make_wheel: Callable[..., Path],
+) -> None:
     path = make_wheel()
     assert len(faults(path.rename(path.with_name("small.whl")), "3.11.7")) == 1
 

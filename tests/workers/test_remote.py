@@ -47,14 +47,18 @@ def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(
     (tmp_path / "tasks.py").write_text("import sys; print(sys.argv)\n", "utf-8")
     host = replace(HOST, directory=str(tmp_path), python=sys.executable)
     script = ssh.command(host, OPTIONS.program(name)).argv[-1]
-    said = subprocess.run(("/bin/sh", "-c", script), capture_output=True, check=True)
+    said = subprocess.run(
+        ("/bin/sh", "-c", script), capture_output=True, check=True
+    )
     words = ["tasks.py", "build", "--recipe", name, "--wait", "--until=source"]
     assert said.stdout.decode().strip() == f"{ssh.PRINTED}{words}"
 
 
 def test_a_machine_without_a_checkout_is_to_blame_itself(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
-        script = ssh.command(replace(HOST, directory=str(folder)), ("build",)).argv[-1]
+        script = ssh.command(
+            replace(HOST, directory=str(folder)), ("build",)
+        ).argv[-1]
         ran = subprocess.run(
             ("/bin/sh", "-c", script), capture_output=True, check=False
         )
@@ -69,7 +73,9 @@ def test_an_address_is_never_an_option() -> None:
 def test_a_lost_worker_is_replaced_and_the_rest_is_built() -> None:
     def build(given: Assignment) -> RemoteBuild:
         lost = given.worker == "dying"
-        return RemoteBuild(1.0, ssh.LOST if lost else 0, "no answer" if lost else "")
+        return RemoteBuild(
+            1.0, ssh.LOST if lost else 0, "no answer" if lost else ""
+        )
 
     begun = schedule.planned(["a", "b", "c"], ["dying", "steady"], {})
     done = hand_out.run(begun, build, lambda _: None)
@@ -81,7 +87,9 @@ def test_a_lost_worker_is_replaced_and_the_rest_is_built() -> None:
 def test_what_one_worker_cannot_build_another_one_does() -> None:
     def build(given: Assignment) -> RemoteBuild:
         cannot = given.worker == "old" and given.recipe == "modern"
-        return RemoteBuild(1.0, 3 if cannot else 0, "no CUDA 11.8" if cannot else "")
+        return RemoteBuild(
+            1.0, 3 if cannot else 0, "no CUDA 11.8" if cannot else ""
+        )
 
     begun = schedule.planned(
         ["modern", "plain"], ["old", "new"], {"modern": 9, "plain": 1}
@@ -123,11 +131,17 @@ def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(
 ) -> None:
     given = site(tmp_path)
     second = OPTIONS.program("second $x")
-    lines = [shlex.join(program) for program in (OPTIONS.program("first"), second)]
+    lines = [
+        shlex.join(program) for program in (OPTIONS.program("first"), second)
+    ]
     (given.room / "programs").write_text("\n".join(lines) + "\n", "utf-8")
     script = given.room / "job.sh"
     script.write_text(slurm.script_of(given), "utf-8")
-    env = {"SLURM_ARRAY_TASK_ID": "1", "SLURMD_NODENAME": "n1", "PATH": "/usr/bin:/bin"}
+    env = {
+        "SLURM_ARRAY_TASK_ID": "1",
+        "SLURMD_NODENAME": "n1",
+        "PATH": "/usr/bin:/bin",
+    }
     subprocess.run(("/bin/sh", script), env=env, check=True)
     result = json.loads((given.room / "1.json").read_text("utf-8"))
     assert result["status"] == 4
@@ -167,7 +181,11 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = replace(site(tmp_path), most=0, options=())
-    programs = {"sbatch": SBATCH, "squeue": "#!/bin/sh\n", "scancel": "#!/bin/sh\n"}
+    programs = {
+        "sbatch": SBATCH,
+        "squeue": "#!/bin/sh\n",
+        "scancel": "#!/bin/sh\n",
+    }
     for name, content in programs.items():
         (tmp_path / name).write_text(content, "utf-8")
         (tmp_path / name).chmod(0o755)
@@ -176,7 +194,9 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     monkeypatch.setattr(slurm, "ARRIVAL_SECONDS", 0.05)
     results: dict[int, SlurmResult] = {}
     tasks = [OPTIONS.program(name) for name in ("a", "b", "c")]
-    slurm.run(given, tasks, lambda result: results.update({result.number: result}))
+    slurm.run(
+        given, tasks, lambda result: results.update({result.number: result})
+    )
     assert {result.status for result in results.values()} == {4}
     assert results[1].nodes == ("dead", "n1")
 

@@ -20,7 +20,9 @@ def test_the_longest_recipe_starts_first_and_an_unknown_one_before_it() -> None:
 
 
 def test_each_idle_worker_gets_one_recipe() -> None:
-    current, begun = schedule.planned(["a", "b", "c"], ["one", "two"], {}).started()
+    current, begun = schedule.planned(
+        ["a", "b", "c"], ["one", "two"], {}
+    ).started()
     assert [(each.recipe, each.worker) for each in begun] == [
         ("a", "one"),
         ("b", "two"),
@@ -55,7 +57,9 @@ def test_without_workers_the_rest_is_named_as_lost() -> None:
     current, _ = schedule.planned(["a", "b"], ["one"], {}).started()
     current = current.lost("a", 1, "gone")
     assert current.over
-    assert {each.state for each in current.closed().assignments.values()} == {"lost"}
+    assert {each.state for each in current.closed().assignments.values()} == {
+        "lost"
+    }
 
 
 def simulated(
@@ -86,7 +90,9 @@ def test_a_thousand_recipes_on_a_hundred_workers_end_near_the_optimum(
     losses: int,
 ) -> None:
     chance = random.Random(2)
-    recipes = {f"r{number}": chance.lognormvariate(7, 1) for number in range(1000)}
+    recipes = {
+        f"r{number}": chance.lognormvariate(7, 1) for number in range(1000)
+    }
     begun = time.monotonic()
     done, took = simulated(recipes, 100, losses)
     assert {each.state for each in done.assignments.values()} == {"built"}

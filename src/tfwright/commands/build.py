@@ -46,8 +46,12 @@ class RemoteOptions:
                 remedy="Leave it out, or build with --on here.",
             )
         named = ("until", "again", "jobs")
-        arguments = [f"--{name}={options[name]}" for name in named if options[name]]
-        arguments += [f"--{name}" for name in ("fresh", "offline") if options[name]]
+        arguments = [
+            f"--{name}={options[name]}" for name in named if options[name]
+        ]
+        arguments += [
+            f"--{name}" for name in ("fresh", "offline") if options[name]
+        ]
         return cls((*arguments, *(() if options["cache"] else ("--no-cache",))))
 
     def program(self, recipe: str) -> tuple[str, ...]:
@@ -137,7 +141,9 @@ def on_workers(
         host = hosts[given.worker]
         try:
             if host.name not in supplied:
-                send_inputs(host, settings.build_out, log.with_suffix(".inputs.log"))
+                send_inputs(
+                    host, settings.build_out, log.with_suffix(".inputs.log")
+                )
                 supplied.add(host.name)
             done = ssh.run(host, options.program(given.recipe), log)
             if not done.failure:
@@ -208,7 +214,11 @@ def _collect(
     incoming = _room(settings) / "incoming" / host.name
     files.remove(incoming)
     incoming.mkdir(parents=True)
-    names = [wheel.name, wheel.name + statement.SUFFIX, wheel.name + envelope.SUFFIX]
+    names = [
+        wheel.name,
+        wheel.name + statement.SUFFIX,
+        wheel.name + envelope.SUFFIX,
+    ]
     log = _room(settings) / "logs" / f"{wheel.name}-{host.name}.rsync.log"
     ssh.fetch_files(host, str(wheel.parent), names, incoming, log)
     verify(incoming / wheel.name)
@@ -231,9 +241,7 @@ def verify(wheel: Path) -> None:
             remedy=remedy,
         ) from fault
     if digest != found:
-        what = (
-            f"{wheel.name} came as {found[:12]}…, and was built as {str(digest)[:12]}…"
-        )
+        what = f"{wheel.name} came as {found[:12]}…, and was built as {str(digest)[:12]}…"
         raise WheelError(what, remedy=remedy)
 
 
@@ -263,9 +271,13 @@ def _room(settings: HostFile) -> Path:
 def _took(settings: HostFile) -> Mapping[str, float]:
     """Return the seconds of the last builds, by recipe."""
     try:
-        rows = json_text.parsed((_room(settings) / "last.json").read_text("utf-8"))
+        rows = json_text.parsed(
+            (_room(settings) / "last.json").read_text("utf-8")
+        )
         return {
-            str(row["recipe"]): float(row["seconds"]) for row in rows if row["seconds"]
+            str(row["recipe"]): float(row["seconds"])
+            for row in rows
+            if row["seconds"]
         }
     except (OSError, ValueError, LookupError, TypeError):
         # Times only choose the order of the recipes: without the file, any order will do.
@@ -277,5 +289,7 @@ def _keep(settings: HostFile, done: WorkSchedule) -> None:
     took = dict(_took(settings))
     built = [each for each in done.assignments.values() if each.state == "built"]
     took |= {each.recipe: each.seconds for each in built}
-    rows = [{"recipe": recipe, "seconds": seconds} for recipe, seconds in took.items()]
+    rows = [
+        {"recipe": recipe, "seconds": seconds} for recipe, seconds in took.items()
+    ]
     files.write(_room(settings) / "last.json", json.dumps(rows, indent=1))

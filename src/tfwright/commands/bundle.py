@@ -145,7 +145,9 @@ def _inputs(
     for path in _packages(job, inputs.python, room):
         yield Content.of("package", path)
     if job.recipe.host.image:
-        for blob in image.kept(job.places.vault, job.recipe.host.image.digest).blobs():
+        for blob in image.kept(
+            job.places.vault, job.recipe.host.image.digest
+        ).blobs():
             yield Content.of("image", blob, blob.name, blob.name)
     for path in _own(job, room / "tool"):
         yield Content.of("tool", path)
@@ -155,7 +157,9 @@ def _clones(inputs: Inputs, room: Path) -> Iterator[Content]:
     """Yield the commits that rules clone, each packed into a file of git's own form."""
     for copied in inputs.clones:
         packed = room / copied.commit
-        clones.pack(Clone(copied.remote, copied.commit), copied.repository, packed)
+        clones.pack(
+            Clone(copied.remote, copied.commit), copied.repository, packed
+        )
         yield Content.of("clone", packed)
 
 
@@ -227,7 +231,11 @@ def _toolkit(job: BuildRequest) -> Iterator[Content]:
     for part, table in job.recipe.toolkit.parts():
         # One complete way is enough.
         pins = next(
-            (pins for _, pins in table.ways() if all(map(store.holds, pins.values()))),
+            (
+                pins
+                for _, pins in table.ways()
+                if all(map(store.holds, pins.values()))
+            ),
             None,
         )
         if pins is None:
@@ -317,7 +325,9 @@ def _refuse_strangers(recipe: Recipe, manifest: Manifest) -> None:
     """Refuse a bundle whose patches and assets are not exactly those that its recipe names."""
     source = recipe.source
     named = {*source.patches, *source.assets.values()}
-    carried = {member.name for member in manifest.members if member.kind == "patch"}
+    carried = {
+        member.name for member in manifest.members if member.kind == "patch"
+    }
     # An unknown file would lie under patches/ until some other recipe applies it.
     unknown, lacking = sorted(carried - named), sorted(named - carried)
     if unknown:
@@ -358,8 +368,12 @@ def _verify_commits(
             ) from fault
 
 
-def _of(kind: str, unpacked: Mapping[BundleMember, Path]) -> dict[BundleMember, Path]:
-    return {member: path for member, path in unpacked.items() if member.kind == kind}
+def _of(
+    kind: str, unpacked: Mapping[BundleMember, Path]
+) -> dict[BundleMember, Path]:
+    return {
+        member: path for member, path in unpacked.items() if member.kind == kind
+    }
 
 
 def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe:
@@ -392,7 +406,9 @@ def _places_of_documents(
 
 def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
     others = [
-        str(target) for source, target in documents.items() if _differs(target, source)
+        str(target)
+        for source, target in documents.items()
+        if _differs(target, source)
     ]
     if others:
         # A checkout may hold edits that no commit has, so nothing of it is overwritten.
@@ -427,7 +443,9 @@ def _place_shared(
             files.move(path, store.path(member.sha256))
     # The vault keeps each kind where the stage that needs it looks without the network.
     for path in _of("bazel", unpacked).values():
-        binary.put(path, manifest.bazel, manifest.platform, places.vault, "a bundle")
+        binary.put(
+            path, manifest.bazel, manifest.platform, places.vault, "a bundle"
+        )
     _place_packages(unpacked, places)
     _place_image(recipe, unpacked, places)
     for member, path in _of("added", unpacked).items():
@@ -435,10 +453,14 @@ def _place_shared(
         files.move(path, places.build_out / "added" / member.name, 0o644)
 
 
-def _place_packages(unpacked: Mapping[BundleMember, Path], places: Places) -> None:
+def _place_packages(
+    unpacked: Mapping[BundleMember, Path], places: Places
+) -> None:
     """Put the Python packages where an offline build's pip, and tfwright's own, look for them."""
     carried = {**_of("package", unpacked), **_of("tool", unpacked)}
-    named = {path: (member.name, member.sha256) for member, path in carried.items()}
+    named = {
+        path: (member.name, member.sha256) for member, path in carried.items()
+    }
     packages.keep(named, places.vault)
 
 
@@ -449,7 +471,9 @@ def _place_image(
 ) -> None:
     """Put the recipe's container image into the vault; layers of another one are left out."""
     if recipe.host.image:
-        blobs = {member.sha256: path for member, path in _of("image", unpacked).items()}
+        blobs = {
+            member.sha256: path for member, path in _of("image", unpacked).items()
+        }
         image.put(blobs, recipe.host.image.digest, places.vault)
 
 
@@ -459,7 +483,9 @@ def _place_clones(
     places: Places,
 ) -> None:
     """Put the commits that rules clone where a build makes Bazel's git look for them."""
-    packed = {member.name: path for member, path in _of("clone", unpacked).items()}
+    packed = {
+        member.name: path for member, path in _of("clone", unpacked).items()
+    }
     for carried in manifest.clones:
         if carried.commit not in packed:
             raise SupplyError(
@@ -467,7 +493,9 @@ def _place_clones(
                 remedy="Make the bundle again with 'invoke bundle'.",
             )
         clones.unpack(
-            Clone(carried.remote, carried.commit), packed[carried.commit], places.git
+            Clone(carried.remote, carried.commit),
+            packed[carried.commit],
+            places.git,
         )
 
 

@@ -153,14 +153,19 @@ def _change(
     return ActionChange(after.mnemonic, after.name, what, path in made)
 
 
-def _difference(before: LoggedAction, after: LoggedAction) -> tuple[str, str] | None:
+def _difference(
+    before: LoggedAction, after: LoggedAction
+) -> tuple[str, str] | None:
     """Return the first difference of two actions, and the input that it is about."""
     # Arguments before inputs: a flag that changed explains the outputs that differ.
     for old, new in zip(before.arguments, after.arguments, strict=False):
         if old != new:
             return f"argument {old!r} became {new!r}", ""
     if len(before.arguments) != len(after.arguments):
-        return f"{len(before.arguments)} arguments became {len(after.arguments)}", ""
+        return (
+            f"{len(before.arguments)} arguments became {len(after.arguments)}",
+            "",
+        )
     for name, old, new in _unequal(before.variables, after.variables):
         return f"variable {name}: {old or 'unset'} became {new or 'unset'}", ""
     # An input that no action made explains the most, and comes first. Bazel writes outputs to
@@ -192,6 +197,8 @@ def _toolchain_changes(settings: HostFile) -> Iterator[str]:
     last = history.read(root)[-2:]
     if len(last) < 2:  # noqa: PLR2004 two builds are compared
         return
-    before, after = (toolchain.kept(root, build.use.toolchain).parts for build in last)
+    before, after = (
+        toolchain.kept(root, build.use.toolchain).parts for build in last
+    )
     for name, _, _ in _unequal(before, after):
         yield name

@@ -11,9 +11,7 @@ from tfwright.tools.process import capacity
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import show
 
-REMEDY = (
-    "Run 'python3 tasks.py test' once: it installs the developers' tools into .venv."
-)
+REMEDY = "Run 'python3 tasks.py test' once: it installs the developers' tools into .venv."
 
 
 def run(tool: str, *arguments: str) -> None:

@@ -55,7 +55,9 @@ def refresh(found: IndexPlace) -> IndexUpdate:
         # Two refreshes at once would write the same pages.
         lock = found.folder / ".lock"
         with file_lock.held(lock, "invoke index", wait=True):
-            return write.refresh(found.folder, replace=True, packages=found.packages)
+            return write.refresh(
+                found.folder, replace=True, packages=found.packages
+            )
     with states.opened(found.nightly.directory) as state:
         return site.publish(found.nightly, state, dt.datetime.now(dt.UTC))
 
@@ -73,7 +75,9 @@ def yank(found: IndexPlace, filename: str, reason: str | None) -> None:
 
 
 @contextmanager
-def serving(found: IndexPlace, port: int) -> Iterator[tuple[str, Callable[[], None]]]:
+def serving(
+    found: IndexPlace, port: int
+) -> Iterator[tuple[str, Callable[[], None]]]:
     """Listen on loopback; give the address and the function that serves until Ctrl-C."""
     with server.listening(found.folder, port) as listener:
         yield (

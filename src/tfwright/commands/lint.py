@@ -76,7 +76,9 @@ class Subject:
         """Return the line of a key."""
         return line_of(self.text, key)
 
-    def finding(self, rule: str, line: int, what: str, remedy: str) -> LintFinding:
+    def finding(
+        self, rule: str, line: int, what: str, remedy: str
+    ) -> LintFinding:
         """Return a finding in the recipe's own file."""
         return LintFinding(self.path, line, what, remedy, rule)
 
@@ -104,11 +106,15 @@ def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
     """Take the message about several faults apart: each has a line of its own in it."""
     if isinstance(fault, DocumentError):
         for found in fault.faults:
-            yield LintFinding(path, found.line, found.what, found.remedy, "schema")
+            yield LintFinding(
+                path, found.line, found.what, found.remedy, "schema"
+            )
         return
     place = re.match(rf"{re.escape(str(path))}:(\d+): ", fault.what)
     what = _without_place(path, fault.what)
-    yield LintFinding(path, int(place[1]) if place else 1, what, fault.remedy, "schema")
+    yield LintFinding(
+        path, int(place[1]) if place else 1, what, fault.remedy, "schema"
+    )
 
 
 def _without_place(path: Path, what: str) -> str:
@@ -122,9 +128,13 @@ def _without_place(path: Path, what: str) -> str:
 def names_itself(subject: Subject) -> Iterator[LintFinding]:
     """Find a file name without system, branch and CUDA, by which `invoke recipes` sorts."""
     recipe = subject.recipe
-    if recipe.source.interface == "own" or recipe.source.url.startswith("bundled:"):
+    if recipe.source.interface == "own" or recipe.source.url.startswith(
+        "bundled:"
+    ):
         return
-    system = {"Linux": "linux", "Darwin": "macos", "any": "any"}[recipe.host.system]
+    system = {"Linux": "linux", "Darwin": "macos", "any": "any"}[
+        recipe.host.system
+    ]
     # NVIDIA names its branches by month; a recipe's name has the release that people look for.
     fork = "nv" if "/NVIDIA/" in recipe.source.url else ""
     # A tag says its patch level, which the names of branches leave out.
@@ -134,7 +144,9 @@ def names_itself(subject: Subject) -> Iterator[LintFinding]:
     start = f"{system}-{line}-"
     cuda = f"cuda{recipe.host.cuda}" if recipe.host.cuda else ""
     # A recipe without CUDA must not say CUDA, and whatever follows is the author's choice.
-    named = recipe.name.startswith(start) and (cuda in recipe.name if cuda else True)
+    named = recipe.name.startswith(start) and (
+        cuda in recipe.name if cuda else True
+    )
     if named and (cuda or "cuda" not in recipe.name):
         return
     wanted = f"{start}{cuda or 'cpu'}"
@@ -231,7 +243,9 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
             what = "TF_NEED_CUDA is not true, but [host] names a cuda"
         yield subject.finding("cuda", line, what, "Make the two agree.")
     version = str(
-        answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION") or ""
+        answers.get("TF_CUDA_VERSION")
+        or answers.get("HERMETIC_CUDA_VERSION")
+        or ""
     )
     if version and recipe.host.cuda and not version.startswith(recipe.host.cuda):
         yield subject.finding(
@@ -319,7 +333,9 @@ def has_sound_patches(subject: Subject) -> Iterator[LintFinding]:
             except RecipeError as fault:
                 where = fault.evidence.where.rpartition(":")[2]
                 line = int(where) if where.isdigit() else 1
-                what = _without_place(patch, fault.what).removeprefix(f"{patch}: ")
+                what = _without_place(patch, fault.what).removeprefix(
+                    f"{patch}: "
+                )
                 yield LintFinding(patch, line, what, fault.remedy, "patch")
 
 
@@ -354,7 +370,9 @@ def _unchecked(subject: Subject, patch: str, condition: str) -> LintFinding:
     """Say that nothing here shows whether upstream has a patch."""
     url = subject.recipe.source.url
     why = f"[mirrors] of the host file names no repository on this host for {url}"
-    remedy = "Name one with its history there, or let a host check it that has one."
+    remedy = (
+        "Name one with its history there, or let a host check it that has one."
+    )
     if subject.history:
         why = f"{subject.history} lacks one of the two commits, or the history between them"
         remedy = "Fetch the missing history into that repository."
@@ -366,7 +384,12 @@ def _unchecked(subject: Subject, patch: str, condition: str) -> LintFinding:
 def _line_of_field(patch: Path, field: str) -> int:
     lines = patch.read_text("utf-8", "surrogateescape").splitlines()
     return next(
-        (number for number, line in enumerate(lines, 1) if line.startswith(field)), 1
+        (
+            number
+            for number, line in enumerate(lines, 1)
+            if line.startswith(field)
+        ),
+        1,
     )
 
 
@@ -486,20 +509,25 @@ def change_since(revision: str) -> RecipeChange:
     for name in recipes.names():
         source = recipes.read(name).source
         inputs = {
-            f"patches/{file}" for file in (*source.patches, *source.assets.values())
+            f"patches/{file}"
+            for file in (*source.patches, *source.assets.values())
         }
         if inputs & set(files):
             changed.add(name)
     # A deleted recipe is among the changes, but cannot be planned or built.
     present = tuple(sorted(changed & set(recipes.names())))
-    keys = tuple(change for name in present for change in _key_changes(tree, name))
+    keys = tuple(
+        change for name in present for change in _key_changes(tree, name)
+    )
     tests = tuple(_tests(present))
     return RecipeChange(present, keys, files, tests)
 
 
 def _repository() -> Path:
     """Return git's own directory of this checkout, which may be one of several worktrees."""
-    asked = git.command(ROOT / ".git", "rev-parse", "--absolute-git-dir", tree=ROOT)
+    asked = git.command(
+        ROOT / ".git", "rev-parse", "--absolute-git-dir", tree=ROOT
+    )
     return Path(git.run(asked).strip())
 
 

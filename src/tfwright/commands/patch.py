@@ -34,7 +34,9 @@ class WrittenPatch:
     """Whether the recipe's list got a new entry."""
 
 
-def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> WrittenPatch:
+def make(
+    job: BuildRequest, path: Path, name: str, header: PatchHeader
+) -> WrittenPatch:
     """Write a patch from the edits in the recipe's tree, and enter it into the recipe.
 
     `path` is the recipe's file, `name` the words of the patch's file name. Raises RecipeError if
@@ -86,7 +88,9 @@ def waiting(tree: Path) -> list[str]:
     rejected = [file for file in tree.rglob("*.rej") if file.is_file()]
     touched = [tree / name for name in (*git.changed(tree), *git.strangers(tree))]
     conflicting = [file for file in touched if merging.unresolved(file)]
-    return sorted({str(file.relative_to(tree)) for file in (*rejected, *conflicting)})
+    return sorted(
+        {str(file.relative_to(tree)) for file in (*rejected, *conflicting)}
+    )
 
 
 def refresh(job: BuildRequest, number: int) -> WrittenPatch:

@@ -58,7 +58,9 @@ def doubled(job: BuildRequest) -> Iterator[str]:
             "share most of their C++ code with the wheel. Add to [compile] flags: "
             "--distinct_host_configuration=false"
         )
-    if versions.older(bazel, PYTHON_3_FIRST) or recipe.host.python.startswith("2"):
+    if versions.older(bazel, PYTHON_3_FIRST) or recipe.host.python.startswith(
+        "2"
+    ):
         return
     programs = configurations.for_python_2(
         recipe.compile.target, lambda path: _text(tree / path)

@@ -59,7 +59,9 @@ def _verified(recipe: Recipe) -> str:
     """Say how far a recipe was verified; if that no longer holds, why."""
     if recipe.verified is None:
         return UNVERIFIED
-    reason = verified.stale(recipe, recipes.find(recipe.name).with_suffix(".lock"))
+    reason = verified.stale(
+        recipe, recipes.find(recipe.name).with_suffix(".lock")
+    )
     if reason:
         # The reason comes first: a narrow terminal cuts the end.
         return f"stale: {reason}; {recipe.verified.until} ({recipe.verified.on})"

@@ -37,13 +37,17 @@ def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
 
     Raises what the stages up to source raise, and ToolError if ./configure fails or hangs.
     """
-    host, inputs, tree = (_made(job, until) for until in ("check", "fetch", "source"))
+    host, inputs, tree = (
+        _made(job, until) for until in ("check", "fetch", "source")
+    )
     if not (
         isinstance(host, HostFacts)
         and isinstance(inputs, Inputs)
         and isinstance(tree, Tree)
     ):
-        raise TypeError("check makes HostFacts, fetch makes Inputs, source makes Tree")
+        raise TypeError(
+            "check makes HostFacts, fetch makes Inputs, source makes Tree"
+        )
     # In the environment every question would be an error; here each one is to be heard.
     spoken = job.recipe.configure.model_copy(update={"by": "dialogue"})
     asked = job.recipe.model_copy(update={"configure": spoken})
@@ -51,12 +55,16 @@ def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
     program = asked.configure.program
 
     def respond(interview: Interview) -> Recorder:
-        heard.append(Recorder(interview, ask=ask, script=_script(tree.path, program)))
+        heard.append(
+            Recorder(interview, ask=ask, script=_script(tree.path, program))
+        )
         return heard[-1]
 
     try:
         with engine.occupied(job):
-            written = configure.rehearse(job.job, asked, (host, inputs, tree), respond)
+            written = configure.rehearse(
+                job.job, asked, (host, inputs, tree), respond
+            )
     except (KeyboardInterrupt, TfwrightError):
         # A person typed these answers: the next run begins where this one stopped.
         if heard:
@@ -105,9 +113,13 @@ def _enter(path: Path, recorder: Recorder) -> None:
         toml_editing.put_value(path, ("configure", "answers", variable), answer)
     tables = []
     for question in recorder.questions:
-        lines = stanzas.table(question.text, question.variable, yes_no=question.yes_no)
+        lines = stanzas.table(
+            question.text, question.variable, yes_no=question.yes_no
+        )
         tables.append(
-            "\n".join(["", "# Asked by this tree's ./configure; recorded.", *lines, ""])
+            "\n".join(
+                ["", "# Asked by this tree's ./configure; recorded.", *lines, ""]
+            )
         )
     # TOML lets an array of tables stand anywhere, so the file's order is left alone.
     files.write(path, path.read_text("utf-8") + "".join(tables))
@@ -128,7 +140,9 @@ def _insist_on_recipe(path: Path, before: str) -> None:
         ) from fault
 
 
-def _enter_difference(path: Path, recorder: Recorder, written: str) -> tuple[str, ...]:
+def _enter_difference(
+    path: Path, recorder: Recorder, written: str
+) -> tuple[str, ...]:
     """Write down how the file differs from what is rendered from the same answers."""
     recipe = recipes.read(str(path))
     before = recorder.interview
@@ -155,7 +169,9 @@ def _enter_difference(path: Path, recorder: Recorder, written: str) -> tuple[str
     for key, (known, settings) in sides.items():
         new = [stanzas.portable(setting, places) for setting in settings]
         if new:
-            toml_editing.put_list(path, ("configure", "bazelrc", key), [*known, *new])
+            toml_editing.put_list(
+                path, ("configure", "bazelrc", key), [*known, *new]
+            )
         entered += new
     _insist_on_recipe(path, before_lines)
     return tuple(entered)

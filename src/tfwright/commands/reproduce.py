@@ -160,7 +160,9 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
     interpreter = pythons.find(job.recipe.host.python, job.host_file)
     if record is None or interpreter is None:
         return []
-    facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
+    facts = host_facts.facts(
+        job.recipe, job.host_file, probes.here(), interpreter
+    )
     here = host_facts.found(job.recipe, job.host_file, facts)
     changes = []
     for name, (then, now) in _then_and_now(job, record, here).items():
@@ -198,7 +200,10 @@ def _record(wheel: Path) -> BuildRecord | None:
 
 def _disagreements(job: BuildRequest, record: BuildRecord) -> Iterator[str]:
     """Say in which parts of the recipe, which patches and assets, and whether in the lock."""
-    before, now = record.recipe.content, build_record.recipe_content(job.recipe).content
+    before, now = (
+        record.recipe.content,
+        build_record.recipe_content(job.recipe).content,
+    )
     for table in sorted(before.keys() | now.keys()):
         keys = _keys(before.get(table), now.get(table))
         if before.get(table) != now.get(table):

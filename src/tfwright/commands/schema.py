@@ -88,7 +88,10 @@ def _text(schema: Mapping[str, object]) -> str:
 def schema_of(model: type[Table]) -> dict[str, Any]:
     """Return the JSON Schema of a document, with the docstrings of its fields as descriptions."""
     schema = model.model_json_schema()
-    for name, part in [(model.__name__, schema), *schema.get("$defs", {}).items()]:
+    for name, part in [
+        (model.__name__, schema),
+        *schema.get("$defs", {}).items(),
+    ]:
         table = _tables(model).get(name)
         if table is not None:
             _describe(part, table)
@@ -103,7 +106,9 @@ def _describe(part: dict[str, Any], table: type[Table]) -> None:
     hidden = NEVER_WRITTEN.get(table.__name__, set())
     optional = hidden | DERIVED.get(table.__name__, set())
     # pydantic requires what has no default; a file may still leave out what is derived.
-    part["required"] = [key for key in part.get("required", ()) if key not in optional]
+    part["required"] = [
+        key for key in part.get("required", ()) if key not in optional
+    ]
     for name in hidden:
         properties.pop(name, None)
     for name, value in properties.items():
@@ -144,7 +149,9 @@ def docstrings(table: type[Table]) -> dict[str, str]:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             last = node.target.id
         elif (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and last
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and last
         ):
             found[last] = " ".join(str(node.value.value).split())
             last = ""
@@ -175,13 +182,16 @@ def with_tables(page: str, model: type[Table]) -> str:
 
     ``<!-- keys:source -->`` begins the table of ``[source]``, ``<!-- keys: -->`` that of the top.
     """
-    return _MARKED.sub(lambda mark: f"{mark[1]}{_table(model, mark[2])}{mark[3]}", page)
+    return _MARKED.sub(
+        lambda mark: f"{mark[1]}{_table(model, mark[2])}{mark[3]}", page
+    )
 
 
 def _table(model: type[Table], name: str) -> str:
     table = next(_inner(model.model_fields[name].annotation)) if name else model
     rows = "".join(
-        f"| `{row.key}` | {row.default} | {row.meaning} |\n" for row in rows_of(table)
+        f"| `{row.key}` | {row.default} | {row.meaning} |\n"
+        for row in rows_of(table)
     )
     return f"| key | default | meaning |\n|---|---|---|\n{rows}"
 

@@ -104,7 +104,9 @@ class SmokeReport:
     @property
     def failures(self) -> list[TrialOutcome]:
         """What failed, in order."""
-        return [outcome for outcome in self.outcomes if outcome.status == "failed"]
+        return [
+            outcome for outcome in self.outcomes if outcome.status == "failed"
+        ]
 
     @property
     def curves(self) -> dict[str, list[run.Point]]:
@@ -153,14 +155,20 @@ def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport
         seconds = _install(request, interpreter, version, bounds)
         installed = _installed(request)
         outcomes = [
-            TrialOutcome("install", "passed", f"{len(installed)} packages", seconds)
+            TrialOutcome(
+                "install", "passed", f"{len(installed)} packages", seconds
+            )
         ]
         hear(outcomes[0])
         for outcome in _outcomes(request):
             hear(outcome)
             outcomes.append(outcome)
         report = _report(
-            request, version, (*request.requirements, *bounds), installed, outcomes
+            request,
+            version,
+            (*request.requirements, *bounds),
+            installed,
+            outcomes,
         )
         files.write(request.place / KEPT, report.dump())
         # A venv with TensorFlow takes gigabytes; only a failure makes it worth keeping.
@@ -290,7 +298,11 @@ def _install(
     bounds: Sequence[str],
 ) -> float:
     """Make the venv and let its pip install the wheel, within the bounds; return the seconds."""
-    start, place, logs = time.monotonic(), request.venv.place, request.place / "logs"
+    start, place, logs = (
+        time.monotonic(),
+        request.venv.place,
+        request.place / "logs",
+    )
     # What an earlier trial installed could hide what this wheel fails to require.
     files.remove(place)
     python.create(interpreter, version, place, logs / "venv.log")
@@ -356,7 +368,9 @@ def _installed(request: Request) -> tuple[str, ...]:
 
 def _outcomes(request: Request) -> Iterator[TrialOutcome]:
     """Run the programs; those that need the module are skipped once it did not import."""
-    given = {name: value for name, value in os.environ.items() if name in LET_THROUGH}
+    given = {
+        name: value for name, value in os.environ.items() if name in LET_THROUGH
+    }
     # A home of its own: programs compile GPU kernels into ~/.nv and read ~/.keras.
     user = request.place / "home"
     user.mkdir(parents=True, exist_ok=True)
@@ -367,8 +381,12 @@ def _outcomes(request: Request) -> Iterator[TrialOutcome]:
             command = request.venv.program(name, request.module, user, given)
             outcome = run.run(name, command, request.place / f"logs/{name}.log")
         else:
-            outcome = TrialOutcome(name, "skipped", f"{request.module} does not import")
-        imports = imports and not (name == "imports" and outcome.status == "failed")
+            outcome = TrialOutcome(
+                name, "skipped", f"{request.module} does not import"
+            )
+        imports = imports and not (
+            name == "imports" and outcome.status == "failed"
+        )
         yield outcome
 
 

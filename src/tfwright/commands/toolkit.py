@@ -121,7 +121,9 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
     if downloads or any(recipe.toolkit.parts()):
         return
     named = [(kind, _pinned(recipe, kind)) for kind in KINDS.values()]
-    wanted = ", ".join(f"{kind.title} {version}" for kind, version in named if version)
+    wanted = ", ".join(
+        f"{kind.title} {version}" for kind, version in named if version
+    )
     remedy = "Name a recipe that does: --recipe; 'invoke recipes' lists them."
     if wanted:
         remedy = (
@@ -143,7 +145,11 @@ def provide(
     """Put what was downloaded into place, or else what the recipe pins; yield each part."""
     for file in downloads:
         root, part = install(
-            job, file.kind, file.path, file.sha256, licence_accepted=licence_accepted
+            job,
+            file.kind,
+            file.path,
+            file.sha256,
+            licence_accepted=licence_accepted,
         )
         yield Provided(file.kind.title, root, part)
     if not downloads:
@@ -248,14 +254,19 @@ def _provided(
         made = _arranged(kind, obtained, room)
         accepted = bool(table.licence)
         return _put(
-            job, kind, _Origin(obtained.way, _digests(table, obtained), accepted), made
+            job,
+            kind,
+            _Origin(obtained.way, _digests(table, obtained), accepted),
+            made,
         )
 
 
 def _supplier(job: BuildRequest) -> Supplier:
     store = sources.store(job.places.vault)
     store.root.mkdir(parents=True, exist_ok=True)
-    return Supplier(store, job.host_file, job.listener, job.log("toolkit"), job.offline)
+    return Supplier(
+        store, job.host_file, job.listener, job.log("toolkit"), job.offline
+    )
 
 
 def _digests(table: PartTable, obtained: Obtained) -> dict[str, str]:
@@ -422,7 +433,9 @@ def _adopt(
         directory.copy(installed, kind.name, made)
         nvidia_archive.settle(made)
         sources = {str(installed): tree.digest(tree.content(made))}
-        return _put(job, kind, _Origin("directory", sources, accepted=False), made)
+        return _put(
+            job, kind, _Origin("directory", sources, accepted=False), made
+        )
 
 
 def _unpacked(

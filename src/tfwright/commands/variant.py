@@ -39,5 +39,7 @@ def variant_of(
     if write is None or claims is not None:
         return WheelVariant(code, claims, chosen)
     inspection.insist(report)
-    written = labels.with_variant(wheel, write, chosen, variant.document(code, chosen))
+    written = labels.with_variant(
+        wheel, write, chosen, variant.document(code, chosen)
+    )
     return WheelVariant(code, claims, chosen, written)

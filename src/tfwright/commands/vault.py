@@ -18,7 +18,9 @@ def look(build_out: Path) -> Inventory:
     return usage.look(build_out, _recipes())
 
 
-def collect(build_out: Path, report: Callable[[Sequence[VaultEntry]], None]) -> None:
+def collect(
+    build_out: Path, report: Callable[[Sequence[VaultEntry]], None]
+) -> None:
     """Remove what no recipe and no lock needs; it is reported first."""
     # What an interrupted unpacking left behind is in no inventory.
     bundle.discard_leftovers(build_out)
@@ -32,7 +34,9 @@ def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
     """
     # Leftovers have nothing to verify; `invoke vault --gc` removes them.
     things = look(build_out).things
-    entries = [entry for entry in things if entry.file or entry.kind == usage.VENV]
+    entries = [
+        entry for entry in things if entry.file or entry.kind == usage.VENV
+    ]
     damages = list(verification.damages(build_out, entries))
     if not damages:
         return entries
@@ -50,7 +54,9 @@ def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
     raise SupplyError(
         what,
         remedy=_remedy(removed, left),
-        evidence=Evidence(lines=[f"{damage.path}: {damage.why}" for damage in damages]),
+        evidence=Evidence(
+            lines=[f"{damage.path}: {damage.why}" for damage in damages]
+        ),
     )
 
 

@@ -24,10 +24,13 @@ def parts(recipe: Recipe, lock: Path | None) -> dict[str, str]:
     """Return a short checksum of each part that decides the wheel, comments left out."""
     source = recipe.source
     named = {
-        name: source.file(name) for name in (*source.patches, *source.assets.values())
+        name: source.file(name)
+        for name in (*source.patches, *source.assets.values())
     }
     # Defaults are left out: a new key with a default must not make every recipe unverified.
-    content = recipe.model_dump(mode="json", exclude_defaults=True, exclude=DESCRIBING)
+    content = recipe.model_dump(
+        mode="json", exclude_defaults=True, exclude=DESCRIBING
+    )
     found = {
         "recipe": _short(json.dumps(content, sort_keys=True)),
         "patches": _short(
@@ -44,7 +47,9 @@ def _short(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def write(path: Path, recipe: Recipe, *, until: str, by: str, note: str = "") -> None:
+def write(
+    path: Path, recipe: Recipe, *, until: str, by: str, note: str = ""
+) -> None:
     """Write the [verified] table of a recipe that was just built up to a stage."""
     lock = path.with_suffix(".lock")
     values: dict[str, object] = {
@@ -79,11 +84,15 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
     """Say what changed since a recipe was verified; empty if nothing did, or it never was."""
     if recipe.verified is None:
         return ""
-    before = {str(part): digest for part, digest in recipe.verified.digests.items()}
+    before = {
+        str(part): digest for part, digest in recipe.verified.digests.items()
+    }
     # Tables from before there were checksums say what was built, but not from what.
     if not before:
         return "no digests"
     # Parts that are on one side only count too: a lock file that was added or deleted.
     now = parts(recipe, lock)
-    differing = [part for part in (*before, *now) if before.get(part) != now.get(part)]
+    differing = [
+        part for part in (*before, *now) if before.get(part) != now.get(part)
+    ]
     return f"{', '.join(dict.fromkeys(differing))} changed" if differing else ""

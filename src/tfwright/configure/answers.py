@@ -41,7 +41,9 @@ def complete(
         answers.setdefault("TF_TENSORRT_VERSION", recipe.host.tensorrt)
     toolkit = host_file.cuda or answers.get("CUDA_TOOLKIT_PATH") or cuda
     # cuDNN is unpacked into the toolkit in most cases, so that is the last resort.
-    library = host_file.cudnn or answers.get("CUDNN_INSTALL_PATH") or cudnn or toolkit
+    library = (
+        host_file.cudnn or answers.get("CUDNN_INSTALL_PATH") or cudnn or toolkit
+    )
     # Clang compiles CUDA code by itself; gcc is only asked for as the host compiler of
     # nvcc.
     if host_file.compiler and answers.get("TF_CUDA_CLANG") is not True:
@@ -54,12 +56,17 @@ def complete(
             "CUDNN_INSTALL_PATH": str(library),
         }
         if recipe.source.release >= BASE_PATHS_SINCE:
-            paths = [*_first(recipe, host_file, toolkit, library), *_paths(recipe)]
+            paths = [
+                *_first(recipe, host_file, toolkit, library),
+                *_paths(recipe),
+            ]
             answers["TF_CUDA_PATHS"] = ",".join(dict.fromkeys(paths))
     return answers
 
 
-def _asked_by_itself(recipe: Recipe, host_file: HostFile, cuda: Path | None) -> Answers:
+def _asked_by_itself(
+    recipe: Recipe, host_file: HostFile, cuda: Path | None
+) -> Answers:
     """Return the places of CUDA and of nvcc's compiler, where a repository's own program asks."""
     asked = {prompt.variable for prompt in recipe.configure.prompts}
     places = {
@@ -67,7 +74,9 @@ def _asked_by_itself(recipe: Recipe, host_file: HostFile, cuda: Path | None) -> 
         "GCC_HOST_COMPILER_PATH": host_file.compiler,
     }
     return {
-        name: str(place) for name, place in places.items() if place and name in asked
+        name: str(place)
+        for name, place in places.items()
+        if place and name in asked
     }
 
 

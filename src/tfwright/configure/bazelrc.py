@@ -13,14 +13,18 @@ FIRST_OWN_FILE = Release(1, 2)
 
 def name(release: Release) -> str:
     """Return the path, in the tree, of the file that ./configure writes."""
-    return ".tf_configure.bazelrc" if release >= FIRST_OWN_FILE else "tools/bazel.rc"
+    return (
+        ".tf_configure.bazelrc" if release >= FIRST_OWN_FILE else "tools/bazel.rc"
+    )
 
 
 def written_in(release: Release) -> tuple[str, ...]:
     """Return the paths of all files that ./configure spreads the settings over."""
     # 1.1 alone wrote both: tools/bazel.rc was on its way out, and 1.2 dropped it.
     return (
-        ("tools/bazel.rc", ".bazelrc") if release == Release(1, 1) else (name(release),)
+        ("tools/bazel.rc", ".bazelrc")
+        if release == Release(1, 1)
+        else (name(release),)
     )
 
 
@@ -112,7 +116,10 @@ def _sorted(settings: Iterable[Setting]) -> tuple[Setting, ...]:
 # Lines are compared as settings and not as text: Bazel does not care how a flag is
 # spelled.
 def amended(
-    text: str, adds: Iterable[str], omits: Iterable[str], values: Mapping[str, str]
+    text: str,
+    adds: Iterable[str],
+    omits: Iterable[str],
+    values: Mapping[str, str],
 ) -> str:
     """Return a bazelrc without some settings and with others added at its end.
 

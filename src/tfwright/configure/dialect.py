@@ -29,7 +29,11 @@ class Dialect:
         return self.version.line
 
     def __str__(self) -> str:
-        return "this repository" if self.own else f"TensorFlow {_short(self.version)}"
+        return (
+            "this repository"
+            if self.own
+            else f"TensorFlow {_short(self.version)}"
+        )
 
 
 def _short(version: ExactRelease) -> str:
@@ -58,7 +62,9 @@ def of_tensorflow(
     return Dialect(version, system, (*added, *known), traits.of(version, shown))
 
 
-def _known(version: ExactRelease, system: str, script: str | None) -> list[Prompt]:
+def _known(
+    version: ExactRelease, system: str, script: str | None
+) -> list[Prompt]:
     """Return the catalogue's prompts of a version, corrected by what its script shows.
 
     A release candidate may lack a feature that the release has; a commit of a development branch
@@ -71,7 +77,9 @@ def _known(version: ExactRelease, system: str, script: str | None) -> list[Promp
     asked = set(_YES_NO.findall(script))
     own = {prompt.variable for prompt in prompts}
     prompts = [
-        prompt for prompt in prompts if not prompt.feature or prompt.variable in asked
+        prompt
+        for prompt in prompts
+        if not prompt.feature or prompt.variable in asked
     ]
     others = [
         prompt.model_copy(update={"optional": True})

@@ -25,7 +25,9 @@ def interview(
     Paths that are not known yet are written ``@NAME@``. `scripts` are the files of the tree that
     show what it writes, if there is one.
     """
-    answers = complete(recipe, host_file, UNKNOWN_PYTHON, UNKNOWN_CUDA, UNKNOWN_CUDNN)
+    answers = complete(
+        recipe, host_file, UNKNOWN_PYTHON, UNKNOWN_CUDA, UNKNOWN_CUDNN
+    )
     target = recipe.host.python
     # "any": only the first digit gets into the file.
     version = target if target != "any" else str(sys.version_info.major)
@@ -43,13 +45,17 @@ def dialect(recipe: Recipe, system: str, scripts: Scripts) -> Dialect:
 
 def system(recipe: Recipe) -> str:
     """Return the system that the recipe is for; ours, where it fits any."""
-    return platform.system() if recipe.host.system == "any" else recipe.host.system
+    return (
+        platform.system() if recipe.host.system == "any" else recipe.host.system
+    )
 
 
 def insist_on_answers(interview: Interview) -> None:
     """Raise RecipeError for answers that cannot be meant, or for questions without an answer."""
     # A harmless fault changes nothing in the wheel; `remarks` reports it.
-    serious = [fault for fault in validation.faults(interview) if not fault.harmless]
+    serious = [
+        fault for fault in validation.faults(interview) if not fault.harmless
+    ]
     if serious:
         raise _refusal(serious)
     lacking = interview.unanswered()
@@ -59,7 +65,9 @@ def insist_on_answers(interview: Interview) -> None:
 
 def _refusal(faults: list[validation.AnswerFault]) -> RecipeError:
     if len(faults) == 1:
-        return RecipeError(f"[configure.answers] {faults[0]}", remedy=faults[0].remedy)
+        return RecipeError(
+            f"[configure.answers] {faults[0]}", remedy=faults[0].remedy
+        )
     lines = [f"  {fault}" for fault in faults]
     return RecipeError(
         "\n".join([f"[configure.answers] has {len(faults)} faults:", *lines]),

@@ -23,7 +23,9 @@ SEARCHED_FILES = 20
 """Lines of a report that some file was not found: the first is the reason, then folders follow."""
 
 
-def explained(spoken: Spoken, command: Command, log: Path, bazel: str) -> TfwrightError:
+def explained(
+    spoken: Spoken, command: Command, log: Path, bazel: str
+) -> TfwrightError:
     """Return the error that says why ./configure failed."""
     # The status proves nothing: several releases exit with 0 after an error.
     crash = _CRASH.search(spoken.text)
@@ -53,7 +55,9 @@ def explained(spoken: Spoken, command: Command, log: Path, bazel: str) -> Tfwrig
             evidence=evidence,
         )
     ending = (
-        f"status {spoken.status}" if spoken.status else "status 0 and wrote no bazelrc"
+        f"status {spoken.status}"
+        if spoken.status
+        else "status 0 and wrote no bazelrc"
     )
     remedy = "Its last lines say what it needs."
     return ToolError(
@@ -80,7 +84,9 @@ def _toolkit_lacks(
             status=spoken.status,
             log=log,
             lines=tuple(
-                line.rstrip()[: dialogue.LONGEST_LINE] for line in rest if line.strip()
+                line.rstrip()[: dialogue.LONGEST_LINE]
+                for line in rest
+                if line.strip()
             ),
         ),
     )

@@ -26,7 +26,9 @@ NEAR = 200
 
 def answers(prompts: Iterable[Prompt]) -> str:
     """Return the table of answers with a line for each prompt."""
-    return _indented(["[configure.answers]", *(_answer(prompt) for prompt in prompts)])
+    return _indented(
+        ["[configure.answers]", *(_answer(prompt) for prompt in prompts)]
+    )
 
 
 def _answer(prompt: Prompt) -> str:
@@ -82,7 +84,9 @@ def matched(question: str) -> str:
     text = re.sub(r"(\[Default is:? )[^\n]*(\])", r"\1*\2", question)
     # Colours and other escape sequences, and asterisks of its own.
     text = _ESCAPE.sub("*", text)
-    text = "".join(part if part == "\n" or part.isprintable() else "*" for part in text)
+    text = "".join(
+        part if part == "\n" or part.isprintable() else "*" for part in text
+    )
     parts = re.split(r"\*+", text)
     # A question is looked for at the end of what was printed, so that its beginning may be left
     # out.
@@ -103,7 +107,9 @@ def variable_in(script: str, question: str) -> str:
     # Colours stand in a script as \x1b and the like; the words between them are plain.
     plain = max(_ESCAPE.sub("*", words).split("*"), key=len).strip()
     searched = [words, plain] if len(plain) >= FEWEST_LETTERS else [words]
-    return next(filter(None, (_named_before(script, text) for text in searched)), "")
+    return next(
+        filter(None, (_named_before(script, text) for text in searched)), ""
+    )
 
 
 def _named_before(script: str, words: str) -> str:
@@ -140,7 +146,10 @@ def difference(found: BazelrcDifference, places: Mapping[str, str]) -> str:
     A place of this host, given with its variable, is spelled ``@VARIABLE@``.
     """
     lines = ["[configure.bazelrc]"]
-    for key, settings in (("adds", found.only_written), ("omits", found.only_rendered)):
+    for key, settings in (
+        ("adds", found.only_written),
+        ("omits", found.only_rendered),
+    ):
         if settings:
             lines += [
                 f"{key} = [",

@@ -51,7 +51,9 @@ def _of_answer(
     interview: Interview, variable: str, answer: Answer
 ) -> Iterator[AnswerFault]:
     prompts = [
-        prompt for prompt in interview.dialect.prompts if prompt.variable == variable
+        prompt
+        for prompt in interview.dialect.prompts
+        if prompt.variable == variable
     ]
     if variable in stanzas.RESERVED:
         what = "is a variable that tfwright sets for every program it starts"
@@ -68,17 +70,23 @@ def _without_effect(
     interview: Interview, prompt: Prompt, answer: Answer
 ) -> AnswerFault:
     what = f"{interview.dialect} asks for it only with {prompt.when}"
-    remedy = f"Remove {prompt.variable} from the recipe, or answer what it depends on."
+    remedy = (
+        f"Remove {prompt.variable} from the recipe, or answer what it depends on."
+    )
     return AnswerFault(prompt.variable, what, remedy, harmless=answer is not True)
 
 
-def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFault:
+def _not_asked(
+    interview: Interview, variable: str, answer: Answer
+) -> AnswerFault:
     """Say of a variable that this version does not read what is known of it elsewhere."""
     dialect = interview.dialect
     known = catalogue.of_variable(variable)
     if not known:
         return _unheard_of(interview, variable)
-    if any(prompt.belongs_to(dialect.version, dialect.system) for prompt in known):
+    if any(
+        prompt.belongs_to(dialect.version, dialect.system) for prompt in known
+    ):
         what = f"the ./configure of this commit, unlike others of {dialect}, does not ask for it"
     else:
         what = f"{dialect} on {dialect.system} does not ask for it ({_asked_by(known)})"
@@ -111,7 +119,11 @@ def _asked_by(prompts: list[Prompt]) -> str:
     spans = [f"{prompt.since} to {prompt.until}" for prompt in prompts]
     spans = [span.removesuffix(" to 99.0") for span in spans]
     systems = {prompt.system for prompt in prompts}
-    where = f" on {systems.pop()}" if len(systems) == 1 and "any" not in systems else ""
+    where = (
+        f" on {systems.pop()}"
+        if len(systems) == 1 and "any" not in systems
+        else ""
+    )
     return f"{', '.join(spans)} did{where}" if spans else ""
 
 
@@ -130,7 +142,9 @@ def _of_value(
         return
     if isinstance(answer, bool):
         remedy = f'Write a text in quotes: {prompt.variable} = "...".'
-        yield AnswerFault(prompt.variable, "takes a text, not true or false", remedy)
+        yield AnswerFault(
+            prompt.variable, "takes a text, not true or false", remedy
+        )
         return
     if not answer.strip() and not (prompt.empty or prompt.environment):
         yield AnswerFault(
@@ -142,7 +156,9 @@ def _of_value(
         yield from _of_text(interview, prompt, answer)
 
 
-def _of_text(interview: Interview, prompt: Prompt, text: str) -> Iterator[AnswerFault]:
+def _of_text(
+    interview: Interview, prompt: Prompt, text: str
+) -> Iterator[AnswerFault]:
     what = {
         "version": _version,
         "capabilities": _capabilities,
@@ -195,7 +211,9 @@ def _capabilities(interview: Interview, text: str) -> tuple[str, str] | None:
         prefixed = re.fullmatch(r"(sm|compute)_([0-9]{1,3})([0-9])", capability)
         plain = re.fullmatch(r"([0-9]{1,3})\.[0-9]{1,3}", capability)
         if prefixed and not traits["capabilities_with_prefix"]:
-            what = f"{interview.dialect} does not know the spelling {capability!r}"
+            what = (
+                f"{interview.dialect} does not know the spelling {capability!r}"
+            )
             return what, f"Write {prefixed[2]}.{prefixed[3]}."
         if not prefixed and not plain:
             return f"{capability!r} is not a compute capability", remedy
@@ -245,7 +263,9 @@ def _of_platforms(interview: Interview) -> Iterator[AnswerFault]:
 
 def _of_the_way(interview: Interview) -> Iterator[AnswerFault]:
     """Refuse the environment where configure asks all the same."""
-    always_asked = interview.dialect.traits.get("python_library_always_asked", False)
+    always_asked = interview.dialect.traits.get(
+        "python_library_always_asked", False
+    )
     if interview.by == "environment" and always_asked:
         what = f"{interview.dialect} asks for it whatever the environment says"
         remedy = 'Set by = "dialogue" in [configure].'

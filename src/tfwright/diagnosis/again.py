@@ -47,7 +47,9 @@ def record(
     # A line that says why counts for more than what the kernel counted, a general one for less.
     name = OUT_OF_MEMORY if killed else SERVER_DIED if died else ""
     if name and (match is None or match.entry.rank != "root"):
-        match = Match(_named(name), line=0, text="", explains=True, certain=killed)
+        match = Match(
+            _named(name), line=0, text="", explains=True, certain=killed
+        )
     return FailureRecord(found.first, match)
 
 

@@ -91,11 +91,15 @@ def _sentence(kind: str, name: str, shown: str) -> str:
     came, went = first != versions[0], last != versions[-1]
     what = shown[:1].upper() + shown[1:]
     # Versions between two that were asked are unknown: what is gone by one may have gone before.
-    gone = "" if not went else f"gone by Bazel {versions[versions.index(last) + 1]}"
+    gone = (
+        "" if not went else f"gone by Bazel {versions[versions.index(last) + 1]}"
+    )
     # An option that a Bazel has is one that it takes. Other names can be switched off by a flag.
     sure = kind == "option"
     if came:
-        then = f", and is {gone}" if went else ": this one is older" if sure else ""
+        then = (
+            f", and is {gone}" if went else ": this one is older" if sure else ""
+        )
         return f"{what} came with Bazel {first}{then}."
     older = f"older than {versions[0]}"
     if went:

@@ -70,7 +70,9 @@ _LOGGED = re.compile(
     re.VERBOSE,
 )
 """A line that TensorFlow logs: severity, file, line."""
-_EXCEPTION = re.compile(r"(?!java|com\.google)[A-Za-z_][\w.]*(?:Error|Exception): ")
+_EXCEPTION = re.compile(
+    r"(?!java|com\.google)[A-Za-z_][\w.]*(?:Error|Exception): "
+)
 _COMPILED = ("bazel-", "link-", "host-", "nvcc-")
 """Families of a build's tools: an exception of Python may use the same words about a library."""
 _SOURCE = re.compile(
@@ -185,7 +187,9 @@ def find(kept_lines: Sequence[Line], shown: Facts) -> list[Complaint]:
             if shown.allow(reading.family)
         )
         if known:
-            found.append(_ranked(Complaint(at, known, known[0].family.rank), shown))
+            found.append(
+                _ranked(Complaint(at, known, known[0].family.rank), shown)
+            )
     return found
 
 
@@ -203,7 +207,9 @@ def _index() -> Mapping[str, tuple[int, ...]]:
         for literal in family.literals:
             stem = next((stem for stem in _STEMS if stem in literal), literal)
             index.setdefault(stem, []).append(number)
-    return {stem: tuple(dict.fromkeys(numbers)) for stem, numbers in index.items()}
+    return {
+        stem: tuple(dict.fromkeys(numbers)) for stem, numbers in index.items()
+    }
 
 
 def _hits(texts: Sequence[str]) -> dict[int, list[str]]:

@@ -29,7 +29,9 @@ def of(
     """
     seen = [_LOOK[fact](place) for fact in family.evidence]
     seen += [
-        _path(value) for value in (parameters or {}).values() if value.startswith("/")
+        _path(value)
+        for value in (parameters or {}).values()
+        if value.startswith("/")
     ]
     return tuple(text for text in dict.fromkeys(seen) if text)
 
@@ -54,7 +56,9 @@ def _disk(place: Path) -> str:
 def _memory(_: Path) -> str:
     kills = capacity.kills()
     killed = (
-        f"; the kernel has killed {kills} programs for lack of memory" if kills else ""
+        f"; the kernel has killed {kills} programs for lack of memory"
+        if kills
+        else ""
     )
     free = capacity.memory() / capacity.GIB
     return f"{free:.1f} GiB of memory are free, {capacity.cores()} processors{killed}"
@@ -65,7 +69,11 @@ def _glibc(_: Path) -> str:
 
 
 def _xcode(_: Path) -> str:
-    return f"the selected Xcode is {_XCODE.readlink()}" if _XCODE.is_symlink() else ""
+    return (
+        f"the selected Xcode is {_XCODE.readlink()}"
+        if _XCODE.is_symlink()
+        else ""
+    )
 
 
 def _driver(_: Path) -> str:
@@ -87,7 +95,9 @@ def _compiler(_: Path) -> str:
     """Name the compilers on PATH; their versions are in the names that links resolve to."""
     found = {name: shutil.which(name) for name in _COMPILERS}
     named = [
-        f"{name} is {Path(path).resolve()}" for name, path in found.items() if path
+        f"{name} is {Path(path).resolve()}"
+        for name, path in found.items()
+        if path
     ]
     return ", ".join(named)
 
@@ -103,7 +113,9 @@ def _cuda(_: Path) -> str:
     if named:
         return "CUDA lies in " + ", ".join(named)
     return (
-        "no CUDA toolkit lies in the usual places" if sys.platform != "darwin" else ""
+        "no CUDA toolkit lies in the usual places"
+        if sys.platform != "darwin"
+        else ""
     )
 
 

@@ -21,7 +21,9 @@ _ACTION = re.compile(
     r"| failed: \((?:Exit|Aborted|Killed)[^)]*\)| failed(?=: | to )|was not created))"
 )
 _COMMAND = re.compile(r"^ +\(cd .*?\)$", re.MULTILINE | re.DOTALL)
-_BUILD_FILE = re.compile(r"ERROR: (?P<where>(?:/|[A-Za-z]:)[^\s:]+:\d+)(?::\d+)?: ")
+_BUILD_FILE = re.compile(
+    r"ERROR: (?P<where>(?:/|[A-Za-z]:)[^\s:]+:\d+)(?::\d+)?: "
+)
 _NEXT = re.compile(r"ERROR: |Target //|INFO: |FAILED: |\[[\d,]+ ?/ ?[\d,]+\]")
 
 
@@ -62,7 +64,9 @@ def around(kept: Sequence[Line], found: Complaint) -> Excerpt:
     following = _following(kept, found.at)
     return Excerpt(
         line=line.number,
-        what=lines.shown(_from_message(line.text.strip(), found), lines.SHOWN_OF_ROOT),
+        what=lines.shown(
+            _from_message(line.text.strip(), found), lines.SHOWN_OF_ROOT
+        ),
         action=lines.shown(action),
         where=lines.shown(own["where"] if own else where),
         command=command,
@@ -91,7 +95,9 @@ def _report(kept: Sequence[Line], at: int) -> int | None:
     for before in range(at, max(-1, at - _REACH), -1):
         if _ACTION.match(lines.said(kept[before].text)):
             return before
-        if before < at and lines.said(kept[before].text).startswith("INFO: From "):
+        if before < at and lines.said(kept[before].text).startswith(
+            "INFO: From "
+        ):
             break
     for after in range(at + 1, min(len(kept), at + _REACH)):
         if _ACTION.match(lines.said(kept[after].text)):

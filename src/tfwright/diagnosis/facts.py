@@ -21,7 +21,9 @@ _SHOWN: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "release",
-        re.compile(r"tensorflow(?:_gpu|_cpu|-gpu|-cpu)?-(?P<value>\d+\.\d+(?:\.\d+)?)"),
+        re.compile(
+            r"tensorflow(?:_gpu|_cpu|-gpu|-cpu)?-(?P<value>\d+\.\d+(?:\.\d+)?)"
+        ),
     ),
     (
         "python",
@@ -56,7 +58,9 @@ _NO_GPU = re.compile(
     r"|failed call to cuInit: UNKNOWN ERROR \(303\)"
 )
 """What TensorFlow logs without a driver."""
-_CUDA = re.compile(r"--config=cuda|nvcc|local_config_cuda|libcu\w+\.so|CUDA_|cuda")
+_CUDA = re.compile(
+    r"--config=cuda|nvcc|local_config_cuda|libcu\w+\.so|CUDA_|cuda"
+)
 _NEED = re.compile(r"(?P<fact>\w+)(?:(?P<how>>=|<=|<|>|==)(?P<value>[\d.]+))?")
 _MOST = 1500
 """Lines that are looked at for facts, at each end."""
@@ -129,7 +133,9 @@ def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
         if value:
             found = _stated(found, name, value["value"])
     if not found.system:
-        system = next((name for name, pattern in _SYSTEM if pattern.search(text)), "")
+        system = next(
+            (name for name, pattern in _SYSTEM if pattern.search(text)), ""
+        )
         found = replace(found, system=system)
     if found.cuda is None and _CUDA.search(text):
         found = replace(found, cuda=True)

@@ -77,9 +77,7 @@ def _bounded(pattern: str) -> str:
         message = f"not a regular expression: {fault}"
         raise ValueError(message) from fault
     if not literals.required(pattern):
-        message = (
-            "a pattern needs a literal of two characters that every match contains"
-        )
+        message = "a pattern needs a literal of two characters that every match contains"
         raise ValueError(message)
     return pattern
 

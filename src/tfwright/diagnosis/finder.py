@@ -23,8 +23,12 @@ BACK = 60
 """Lines before such a report in which an older Bazel, or nvcc's wrapper, shows what was printed."""
 
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]{1,500})", line \d+')
-_EXCEPTION = re.compile(r"(?P<exception>[A-Za-z_][\w.]{0,200})(?:: (?P<message>.*))?$")
-_FROM = re.compile(r"INFO: From |\[[\d,]+ ?/ ?[\d,]+\]|ERROR: |INFO: Found |Target //")
+_EXCEPTION = re.compile(
+    r"(?P<exception>[A-Za-z_][\w.]{0,200})(?:: (?P<message>.*))?$"
+)
+_FROM = re.compile(
+    r"INFO: From |\[[\d,]+ ?/ ?[\d,]+\]|ERROR: |INFO: Found |Target //"
+)
 _ACTION_ENDS = re.compile(
     r"ERROR: (?:/|[A-Za-z]:|Skipping|Analysis|Couldn't|Process)|Target //|INFO: Elapsed|FAILED: |"
     r"ERROR: Build (?:did NOT|failed)|INFO: From |Use --verbose_failures"
@@ -52,7 +56,9 @@ _CMAKE_WARNING = re.compile(r"CMake (?:\w+ )?Warning(?: \(dev\))?(?: at |:|$)")
 _IGNORED_EXCEPTION = "Exception ignored in"
 """What Python prints before a traceback of something that it cleans up: the program goes on."""
 _CAUSED_BY = "Caused by: "
-_WHILE_HANDLING = "During handling of the above exception, another exception occurred"
+_WHILE_HANDLING = (
+    "During handling of the above exception, another exception occurred"
+)
 """What Python prints between an exception and one that was raised while it was handled."""
 _RULE_STOPPED = "bazel-starlark-error"
 _BAZEL_SAYS = re.compile(
@@ -75,7 +81,9 @@ class Traceback:
     """The file of the innermost frame."""
 
 
-def survived(kept: Sequence[Line], complaints: Sequence[Complaint]) -> list[Complaint]:
+def survived(
+    kept: Sequence[Line], complaints: Sequence[Complaint]
+) -> list[Complaint]:
     """Return the complaints without those that a tool went on after, and then succeeded.
 
     ./configure looks for CUDA, fails and asks; pip fails to build a wheel and installs another way.
@@ -130,7 +138,9 @@ def _traceback_below(kept: Sequence[Line], at: int) -> range:
     return range(at, traceback.last + 1 if traceback else at + 1)
 
 
-def _probes(kept: Sequence[Line], complaints: Sequence[Complaint]) -> frozenset[int]:
+def _probes(
+    kept: Sequence[Line], complaints: Sequence[Complaint]
+) -> frozenset[int]:
     """Return where a module was only looked for: the loader refused its library afterwards.
 
     SWIG's module asks for the library by name first, and loads it by path where that fails.
@@ -147,32 +157,44 @@ def _probes(kept: Sequence[Line], complaints: Sequence[Complaint]) -> frozenset[
     return frozenset(probes)
 
 
-def root(kept: Sequence[Line], complaints: Sequence[Complaint]) -> Complaint | None:
+def root(
+    kept: Sequence[Line], complaints: Sequence[Complaint]
+) -> Complaint | None:
     """Return the complaint that the others follow from; None if nothing complains."""
     real = [complaint for complaint in complaints if complaint.rank != "harmless"]
     action = next((each for each in real if each.rank == "wrapper"), None)
-    found = _before_any_action(kept, real, action) or _of_action(kept, real, action)
+    found = _before_any_action(kept, real, action) or _of_action(
+        kept, real, action
+    )
     for rank in ("root", "weak", "wrapper", "summary"):
         found = found or next((each for each in real if each.rank == rank), None)
-    return _innermost(kept, real, _quoted_by_rule(kept, real, found)) if found else None
+    return (
+        _innermost(kept, real, _quoted_by_rule(kept, real, found))
+        if found
+        else None
+    )
 
 
 def _before_any_action(
-    kept: Sequence[Line], complaints: Sequence[Complaint], action: Complaint | None
+    kept: Sequence[Line],
+    complaints: Sequence[Complaint],
+    action: Complaint | None,
 ) -> Complaint | None:
     """Return the error by which Bazel itself stopped, where it stands before a failed action."""
     for complaint in complaints:
         if action is None or complaint.at >= action.at:
             break
-        if complaint.rank == "root" and lines.said(kept[complaint.at].text).startswith(
-            "ERROR: "
-        ):
+        if complaint.rank == "root" and lines.said(
+            kept[complaint.at].text
+        ).startswith("ERROR: "):
             return complaint
     return None
 
 
 def _of_action(
-    kept: Sequence[Line], complaints: Sequence[Complaint], action: Complaint | None
+    kept: Sequence[Line],
+    complaints: Sequence[Complaint],
+    action: Complaint | None,
 ) -> Complaint | None:
     """Return the first complaint of the action that `action` reports as failed."""
     if action is None:
@@ -267,7 +289,10 @@ def _tracebacks(kept: Sequence[Line]) -> list[Traceback]:
     """Return every traceback that has an end."""
     found = []
     heads = [at for at, line in enumerate(kept) if "Traceback (most" in line.text]
-    for at in [*heads[:MOST_TRACEBACKS], *heads[MOST_TRACEBACKS:][-MOST_TRACEBACKS:]]:
+    for at in [
+        *heads[:MOST_TRACEBACKS],
+        *heads[MOST_TRACEBACKS:][-MOST_TRACEBACKS:],
+    ]:
         traceback = _traceback(kept, at)
         if traceback:
             found.append(traceback)
@@ -288,7 +313,9 @@ def _traceback(kept: Sequence[Line], at: int) -> Traceback | None:
             return None
         elif file and text.strip() and lines.indent(text) < max(1, frames):
             # Copied text may have lost its indentation: below a frame stands its source.
-            source = not frames and bool(_FRAME.match(lines.said(kept[after - 1].text)))
+            source = not frames and bool(
+                _FRAME.match(lines.said(kept[after - 1].text))
+            )
             if not source or _EXCEPTION.match(text.strip()):
                 return Traceback(at, after, file)
     return None

@@ -137,7 +137,9 @@ def _name(match: Match | None, message: str) -> str:
     # Paths hold the names of people.
     for gap, _ in _GAPS:
         message = gap.sub(" ", message)
-    words = [word[:_LONGEST_WORD] for word in re.findall(r"[a-z]{3,}", message.lower())]
+    words = [
+        word[:_LONGEST_WORD] for word in re.findall(r"[a-z]{3,}", message.lower())
+    ]
     own = [word for word in dict.fromkeys(words) if word not in family.split("-")]
     return "-".join((family, *(own[-4:] or ["line"])))
 

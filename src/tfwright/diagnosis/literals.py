@@ -33,7 +33,9 @@ def required(pattern: str) -> tuple[str, ...]:
     """
     choices = _choices(_parse(pattern))
     good = [texts for texts in choices if min(map(len, texts)) >= SHORTEST]
-    return max(good, key=lambda texts: (min(map(len, texts)), -len(texts)), default=())
+    return max(
+        good, key=lambda texts: (min(map(len, texts)), -len(texts)), default=()
+    )
 
 
 Node = str | list["Node"] | tuple["Node", ...] | None
@@ -48,7 +50,9 @@ def _parse(pattern: str) -> list[Node]:
         sequence = stack[-1][-1]
         if token["open"]:
             # A look-around consumes nothing, and (?i: leaves the case of the letters open.
-            silent += bool(silent or re.match(r"\(\?(?:[=!i]|<[=!])", token["open"]))
+            silent += bool(
+                silent or re.match(r"\(\?(?:[=!i]|<[=!])", token["open"])
+            )
             if not re.fullmatch(r"\(\?\w+\)", token["open"]):
                 stack.append([[]])
         elif token["close"]:

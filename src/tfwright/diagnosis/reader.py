@@ -67,7 +67,8 @@ class Diagnosis:
     def understood(self) -> bool:
         """Whether the root error is of a kind that is known, and not only of a known form."""
         return any(
-            match.explains and match.entry.rank == "root" for match in self.matches
+            match.explains and match.entry.rank == "root"
+            for match in self.matches
         )
 
 
@@ -91,7 +92,9 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
     )
 
 
-def _explaining(kept: Sequence[Line], root: Complaint, shown: Facts) -> list[Match]:
+def _explaining(
+    kept: Sequence[Line], root: Complaint, shown: Facts
+) -> list[Match]:
     """Return what is known of the root, the most particular first."""
     line = kept[root.at]
     following = kept[root.at + 1 : root.at + 1 + DETAIL_LINES]
@@ -116,7 +119,10 @@ def _detailed(reading: Recognition, following: Sequence[Line]) -> Recognition:
 
 
 def _others(
-    kept: Sequence[Line], complaint: Complaint, matches: Sequence[Match], shown: Facts
+    kept: Sequence[Line],
+    complaint: Complaint,
+    matches: Sequence[Match],
+    shown: Facts,
 ) -> list[Match]:
     """Return what is known of another complaint, unless the same is known already."""
     reading = complaint.readings[0]
@@ -126,7 +132,9 @@ def _others(
     return [_match(kept[complaint.at], reading, shown, explains=False)]
 
 
-def _match(line: Line, reading: Recognition, shown: Facts, *, explains: bool) -> Match:
+def _match(
+    line: Line, reading: Recognition, shown: Facts, *, explains: bool
+) -> Match:
     family = reading.family
     return Match(
         entry=family,

@@ -94,7 +94,9 @@ def explained(
         # An answer may be of two types, and then has a finding for each; a text that is refused for
         # what it says has the second one only to go by.
         if place in faults and finding["type"] == "string_type":
-            what = f"{_dotted_name(place)}: must be true, false or a text in quotes"
+            what = (
+                f"{_dotted_name(place)}: must be true, false or a text in quotes"
+            )
             given = _spelled(finding["input"])
             fault = DocumentFault(fault.line, f"{what}, not {given}", GENERAL)
         faults[place] = fault
@@ -124,7 +126,9 @@ def _described(
     if finding["type"] == "extra_forbidden":
         # Cut, since difflib takes quadratic time for a long key.
         known = list(table.model_fields) if table else []
-        near = difflib.get_close_matches(str(place[-1])[:LONGEST_VALUE], known, n=1)
+        near = difflib.get_close_matches(
+            str(place[-1])[:LONGEST_VALUE], known, n=1
+        )
         guess = f"; did you mean {near[0]!r}?" if near else ""
         what = f"unknown key {key}{guess}"
         return DocumentFault(line, what, f"Use one of: {', '.join(known)}.")
@@ -153,12 +157,16 @@ def _source_line(text: str, line: int) -> str:
     return lines[line - 1][: 2 * LONGEST_VALUE] if line <= len(lines) else ""
 
 
-def _of_value(finding: "ErrorDetails", source: str, place: Location) -> tuple[str, str]:
+def _of_value(
+    finding: "ErrorDetails", source: str, place: Location
+) -> tuple[str, str]:
     """Say what a value must be, and what to write."""
     kind, given = finding["type"], _spelled(finding["input"])
     context = finding.get("ctx", {})
     if kind in _WANTED:
-        return f"must be {_WANTED[kind]}, not {given}", _rewritten(kind, source, place)
+        return f"must be {_WANTED[kind]}, not {given}", _rewritten(
+            kind, source, place
+        )
     if kind in _COMPARED:
         words, bound = _COMPARED[kind]
         return f"must be {words} {context.get(bound)}, not {given}", GENERAL
@@ -168,7 +176,9 @@ def _of_value(finding: "ErrorDetails", source: str, place: Location) -> tuple[st
         pattern = str(context.get("pattern"))
         form = _FORMS.get(pattern, f"of the form {pattern}")
         return f"must be {form}, not {given}", GENERAL
-    message = printable(finding["msg"].removeprefix("Value error, "), 2 * LONGEST_VALUE)
+    message = printable(
+        finding["msg"].removeprefix("Value error, "), 2 * LONGEST_VALUE
+    )
     # A list is at fault in one of its items, which the author has to find.
     quoted = isinstance(finding["input"], str) and message.startswith("must")
     remedy = GENERAL
@@ -189,7 +199,9 @@ def _of_choice(expected: str, given: object) -> str:
 
 def _rewritten(kind: str, source: str, place: Location) -> str:
     """Return the line to write, where the value only lacks its quotes or brackets."""
-    assigned = re.match(r"\s*([\w.\"'/-]+)\s*=\s*([^#\[\]{}]*[^#\[\]{}\s])", source)
+    assigned = re.match(
+        r"\s*([\w.\"'/-]+)\s*=\s*([^#\[\]{}]*[^#\[\]{}\s])", source
+    )
     if not assigned or not place or not isinstance(place[-1], str):
         return GENERAL
     key, value = assigned[1], printable(assigned[2], LONGEST_VALUE)
@@ -247,7 +259,9 @@ def of_syntax(text: str, message: str) -> DocumentFault:
         )
     if re.match(r"(<{7}|={7}|>{7}|\|{7})( |$)", source):
         what = "a line of an unfinished merge"
-        return DocumentFault(line, what, "Finish the merge, and delete git's marks.")
+        return DocumentFault(
+            line, what, "Finish the merge, and delete git's marks."
+        )
     for pattern, explain in _SYNTAX:
         if re.search(pattern, message):
             return explain(text, line, message)
@@ -265,11 +279,19 @@ def _repeated(text: str, line: int, _message: str) -> DocumentFault:
         last = max(number for number, entry in entries if number <= line)
         name = _dotted_name(here[-1])
         if first < last:
-            what = f"{name} is set a second time; the first one is in line {first}"
-            return DocumentFault(last, what, "Delete one of the two, or merge them.")
-        what = f"{name} is a value above, and a table here, or the other way round"
+            what = (
+                f"{name} is set a second time; the first one is in line {first}"
+            )
+            return DocumentFault(
+                last, what, "Delete one of the two, or merge them."
+            )
+        what = (
+            f"{name} is a value above, and a table here, or the other way round"
+        )
         return DocumentFault(last, what, "Write the table in one way only.")
-    return DocumentFault(line, "a key is set a second time", "Delete one of the two.")
+    return DocumentFault(
+        line, "a key is set a second time", "Delete one of the two."
+    )
 
 
 def _open_text(_text: str, line: int, _message: str) -> DocumentFault:
@@ -292,9 +314,7 @@ def _no_equals(_text: str, line: int, _message: str) -> DocumentFault:
 def _no_value(text: str, line: int, _message: str) -> DocumentFault:
     source = _source_line(text, line)
     assigned = re.match(r"\s*([\w.-]+)\s*=\s*([^#\"'\[{]*[^#\"'\[{\s])", source)
-    what = (
-        "a value that is neither a text in quotes nor a number, a date or true or false"
-    )
+    what = "a value that is neither a text in quotes nor a number, a date or true or false"
     if not assigned:
         return DocumentFault(line, what, 'Write key = "value".')
     value = printable(assigned[2], LONGEST_VALUE)
@@ -303,7 +323,9 @@ def _no_value(text: str, line: int, _message: str) -> DocumentFault:
 
 def _backslash(_text: str, line: int, _message: str) -> DocumentFault:
     what = "a backslash that TOML does not know"
-    return DocumentFault(line, what, "Double it, or put the text in single quotes.")
+    return DocumentFault(
+        line, what, "Double it, or put the text in single quotes."
+    )
 
 
 _SYNTAX = (

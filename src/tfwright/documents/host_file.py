@@ -41,7 +41,9 @@ def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
         twice = len(set(fields)) < len(fields)
         # The value can repeat only what the key has matched.
         if twice or not set(fields).issuperset(_FIELD.findall(mirror)):
-            message = f"{pattern} must hold each field once, and all those of {mirror}"
+            message = (
+                f"{pattern} must hold each field once, and all those of {mirror}"
+            )
             raise ValueError(message)
     return mirrors
 

@@ -73,7 +73,11 @@ def no_option(text: str) -> str:
     Raises ValueError.
     """
     # git reads a..b as a range of commits.
-    if text.startswith("-") or ".." in text or not re.fullmatch(r"[\w./+-]+", text):
+    if (
+        text.startswith("-")
+        or ".." in text
+        or not re.fullmatch(r"[\w./+-]+", text)
+    ):
         raise ValueError(
             "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'"
         )
@@ -88,7 +92,9 @@ def inner_path(text: str) -> str:
     path = PurePosixPath(text)
     # A leading "-" would be an option of git, a
     # leading "~" a home directory of a shell.
-    leaves = path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
+    leaves = (
+        path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
+    )
     # Windows, and archives made there, take a backslash for a slash.
     if leaves or "\\" in text or not path.parts:
         raise ValueError(
@@ -97,14 +103,10 @@ def inner_path(text: str) -> str:
         )
     for component in path.parts:
         if is_git_directory(component):
-            message = (
-                f"must not contain {component}, which some file systems take for .git"
-            )
+            message = f"must not contain {component}, which some file systems take for .git"
             raise ValueError(message)
         if len(component.encode("utf-8", "replace")) > LONGEST_COMPONENT:
-            message = (
-                f"must not have a component of more than {LONGEST_COMPONENT} bytes"
-            )
+            message = f"must not have a component of more than {LONGEST_COMPONENT} bytes"
             raise ValueError(message)
     if len(text.encode("utf-8", "replace")) > LONGEST_PATH:
         message = f"must not be longer than {LONGEST_PATH:,} bytes"
@@ -156,7 +158,9 @@ def git_url(text: str) -> str:
 def download_url(text: str) -> str:
     """Accept a url that a file can be downloaded from. Raises ValueError."""
     if not re.fullmatch(URL, text):
-        raise ValueError("must be one http, https, ftp or file url without blanks")
+        raise ValueError(
+            "must be one http, https, ftp or file url without blanks"
+        )
     return one_line(text)
 
 
@@ -215,10 +219,15 @@ DebFile = Annotated[
 ]
 """A Debian package as apt names its file: ``libcudart11.0_11.8.89~11.8.0-5_amd64.deb``."""
 WheelFile = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.]*-[\w.!+]+(-[\w.]+){3,4}\.whl$")
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][\w.]*-[\w.!+]+(-[\w.]+){3,4}\.whl$"),
 ]
 """A wheel as the package index names it."""
 # Without query and fragment: the last part of the path is the file's name.
-HttpsUrl = Annotated[str, StringConstraints(pattern=r"^https://[\w.-]+/[^\s?#]+$")]
-HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[\w.:-]+(/[^\s?#]*)?$")]
+HttpsUrl = Annotated[
+    str, StringConstraints(pattern=r"^https://[\w.-]+/[^\s?#]+$")
+]
+HttpUrl = Annotated[
+    str, StringConstraints(pattern=r"^https?://[\w.:-]+(/[^\s?#]*)?$")
+]
 """The address of a package archive, which apt gets on a line of its own."""

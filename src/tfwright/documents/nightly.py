@@ -41,7 +41,9 @@ def _bytes(value: object) -> object:
         re.IGNORECASE,
     )
     if not found:
-        raise ValueError('must be a size: a number of bytes, or text such as "200 GiB"')
+        raise ValueError(
+            'must be a size: a number of bytes, or text such as "200 GiB"'
+        )
     # A bare "B" means bytes, as no unit does.
     unit = found[2].upper().removesuffix("B") and found[2].upper()
     return int(float(found[1]) * UNITS[unit])
@@ -80,7 +82,9 @@ class FollowTable(Table):
 
     branch: Name | None = None
     """The newest commit of this branch is built."""
-    tags: Annotated[str, StringConstraints(pattern=r"^[\w.*?\[\]/-]+$")] | None = None
+    tags: (
+        Annotated[str, StringConstraints(pattern=r"^[\w.*?\[\]/-]+$")] | None
+    ) = None
     """The newest version among the tags that match this pattern is built: ``v2.*``."""
 
     @model_validator(mode="after")
@@ -268,7 +272,9 @@ def _target(
     capabilities: str,
 ) -> Target:
     """Return a recipe's target for one choice on each axis."""
-    architectures = [_architecture(text) for text in capabilities.split(",") if text]
+    architectures = [
+        _architecture(text) for text in capabilities.split(",") if text
+    ]
     parts = [recipe.name]
     if recipe.name.endswith(".toml"):
         parts = [Path(recipe.name).stem]

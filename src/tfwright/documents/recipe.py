@@ -78,9 +78,7 @@ def _question(text: str) -> str:
             "must be printable text; only line breaks may stand in a question"
         )
     if text.count("*") > MOST_WILDCARDS:
-        message = (
-            f"has more than {MOST_WILDCARDS} asterisks; one matches a whole default"
-        )
+        message = f"has more than {MOST_WILDCARDS} asterisks; one matches a whole default"
         raise ValueError(message)
     if len(text.replace("*", "").strip()) < SHORTEST_QUESTION:
         raise ValueError(
@@ -97,11 +95,15 @@ Capabilities = Annotated[
     ),
 ]
 # sm_90a and sm_100f: code for one GPU, or for one family of GPUs.
-Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d{1,4}[af]?$")]
+Architecture = Annotated[
+    str, StringConstraints(pattern=r"^(sm|compute)_\d{1,4}[af]?$")
+]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
 # Both limits come from macOS, whose PATH_MAX is 1,024 bytes with the final zero.
 LibraryName = Annotated[
-    str, StringConstraints(min_length=1, max_length=1023), AfterValidator(one_line)
+    str,
+    StringConstraints(min_length=1, max_length=1023),
+    AfterValidator(one_line),
 ]
 """The name of a shared library of a Mac, as the linker writes it."""
 LibraryFolder = Annotated[
@@ -190,7 +192,9 @@ class SourceTable(Table):
         stated = values.get("release") or named or values.get("version")
         found = {"release": stated} if stated else {}
         # A name such as r1.15.5+nv22.12 says more than the release line, which ./configure needs.
-        if isinstance(stated, str) and re.match(r"[rv]?\d+\.\d+(\.\d|\+)", stated):
+        if isinstance(stated, str) and re.match(
+            r"[rv]?\d+\.\d+(\.\d|\+)", stated
+        ):
             found["version"] = stated
         # What follows a version in a branch's name is not part of it: r2.4-with-fixes.
         if named and stated == named:
@@ -202,7 +206,9 @@ class SourceTable(Table):
     @model_validator(mode="after")
     def _version_is_of_its_release(self) -> Self:
         if self.version and self.version.line != self.release:
-            message = f"source.version: {self.version} is not of release {self.release}"
+            message = (
+                f"source.version: {self.version} is not of release {self.release}"
+            )
             raise ValueError(message)
         return self
 
@@ -329,10 +335,13 @@ class ImageTable(Table):
     """A container image; the digest decides, name and tag are for people."""
 
     name: Annotated[
-        str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._/:-]{0,200}[a-z0-9])?$")
+        str,
+        StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._/:-]{0,200}[a-z0-9])?$"),
     ]
     """Registry and repository: ``docker.io/library/debian``."""
-    tag: Annotated[str, StringConstraints(pattern=r"^\w[\w.-]{0,127}$")] = "latest"
+    tag: Annotated[str, StringConstraints(pattern=r"^\w[\w.-]{0,127}$")] = (
+        "latest"
+    )
     """The tag that had this digest; it is shown, and never resolved."""
     digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
     """The digest of the image's manifest. Required, since a tag can move to another image."""
@@ -385,7 +394,9 @@ class BazelTable(Table):
     version: Version
     """The exact version of Bazel."""
     sha256: dict[
-        Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")],
+        Annotated[
+            str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")
+        ],
         Sha256,
     ] = {}
     """Checksum of the binary per platform. Without one tfwright trusts the first download, and
@@ -424,7 +435,8 @@ _BAZELRC_LINE = re.compile(
 def _bazelrc_line(text: str) -> str:
     # import and try-import would let a recipe make Bazel read any file of the host.
     if not re.fullmatch(
-        r"(build|test|run|common|fetch|query|coverage)(:[\w.+-]+)? ['\"]?-\S.*", text
+        r"(build|test|run|common|fetch|query|coverage)(:[\w.+-]+)? ['\"]?-\S.*",
+        text,
     ):
         raise ValueError(
             "must be a line of flags such as 'build --copt=-O2' or 'build:opt -c opt'"
@@ -512,7 +524,9 @@ class PackageTable(Table):
     flags: tuple[Line, ...] = ()
     """Further arguments of build_pip_package, such as ``--gpu``."""
     platform: (
-        Annotated[str, StringConstraints(pattern=r"^manylinux_\d{1,4}_\d{1,4}_\w+$")]
+        Annotated[
+            str, StringConstraints(pattern=r"^manylinux_\d{1,4}_\d{1,4}_\w+$")
+        ]
         | None
     ) = None
     """The platform in the wheel's tag: ``manylinux_2_31_x86_64``. The build fails if auditwheel
@@ -747,7 +761,9 @@ def names() -> list[str]:
     return sorted(path.stem for path in RECIPES.glob("*.toml"))
 
 
-def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) -> Recipe:
+def read(
+    name: str, complete: Callable[[dict[str, Any]], None] | None = None
+) -> Recipe:
     """Load and check a recipe, by name or by path.
 
     `complete` may put values in the place of what the file does not say yet. Raises RecipeError
@@ -779,7 +795,9 @@ def _require(
         return
     # The model keeps no line numbers, so the line is found by the name that it holds.
     lines = path.read_text("utf-8").splitlines()
-    line = next((number for number, text in enumerate(lines, 1) if name in text), 1)
+    line = next(
+        (number for number, text in enumerate(lines, 1) if name in text), 1
+    )
     raise RecipeError(
         f"{path}:{line}: {name} is not a file under {folder}",
         remedy="Add the file there or in patches/ of the recipe's directory, or correct its name.",

@@ -102,7 +102,9 @@ def load(
         found = fault.errors(include_url=False)
         # What was added is not in the file, so no line of it can be at fault.
         outside = [
-            error for error in found if error["loc"][:1] in {(key,) for key in added}
+            error
+            for error in found
+            if error["loc"][:1] in {(key,) for key in added}
         ]
         if outside:
             raise RecipeError(
@@ -172,7 +174,9 @@ def _invalid(
     remedy: str,
 ) -> RecipeError:
     return RecipeError(
-        f"{where}: not valid TOML: {why}", remedy=remedy, evidence=Evidence(where=where)
+        f"{where}: not valid TOML: {why}",
+        remedy=remedy,
+        evidence=Evidence(where=where),
     )
 
 

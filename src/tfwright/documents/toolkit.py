@@ -81,7 +81,13 @@ class ToolkitTable(Table):
 
     def parts(self) -> Iterator[tuple[PartName, PartTable]]:
         """Yield the parts that the recipe names."""
-        named: tuple[PartName, ...] = ("cuda", "cudnn", "nccl", "tensorrt", "compiler")
+        named: tuple[PartName, ...] = (
+            "cuda",
+            "cudnn",
+            "nccl",
+            "tensorrt",
+            "compiler",
+        )
         for name in named:
             part = getattr(self, name)
             if part is not None:
@@ -90,7 +96,9 @@ class ToolkitTable(Table):
     def gcc(self) -> tuple[str, str] | None:
         """Return program and version of the packaged compiler: ``("gcc-11", "11.3.0")``."""
         files = (
-            self.compiler.debian.files if self.compiler and self.compiler.debian else {}
+            self.compiler.debian.files
+            if self.compiler and self.compiler.debian
+            else {}
         )
         # Debian names the compiler's package after the
         # program, and libraries otherwise.

@@ -21,7 +21,9 @@ def version(recipe: Recipe) -> str:
     """Return the CUDA that a recipe is for: as it says of the host, or else answers ./configure."""
     answers = recipe.configure.answers
     # From 2.18 on the variable has another name.
-    answered = answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION")
+    answered = answers.get("TF_CUDA_VERSION") or answers.get(
+        "HERMETIC_CUDA_VERSION"
+    )
     return recipe.host.cuda or str(answered or "")
 
 
@@ -56,7 +58,9 @@ def prefixes(recipe: Recipe, host_file: HostFile) -> list[Path]:
     return list(dict.fromkeys([cudnn(recipe, host_file), *named]))
 
 
-def present(recipe: Recipe, host_file: HostFile) -> tuple[Path | None, Path | None]:
+def present(
+    recipe: Recipe, host_file: HostFile
+) -> tuple[Path | None, Path | None]:
     """Return the toolkit and the cuDNN that a recipe needs and this host has."""
     if not needed(recipe):
         return None, None
@@ -77,7 +81,9 @@ def capabilities(recipe: Recipe) -> list[str]:
     )
     # compute_120 makes PTX, which the driver compiles, and no machine code.
     names = [
-        name for name in text.split(",") if name and not name.startswith("compute_")
+        name
+        for name in text.split(",")
+        if name and not name.startswith("compute_")
     ]
     return [capability(name) for name in names]
 
@@ -93,7 +99,9 @@ def runs_on(built: list[str], gpu: str) -> bool:
     """Say whether machine code for some compute capabilities runs on a GPU."""
     # It runs on GPUs of the same major version whose minor version is the same or higher.
     major = versions.numbers(gpu)[0]
-    alike = [made_for for made_for in built if versions.numbers(made_for)[0] == major]
+    alike = [
+        made_for for made_for in built if versions.numbers(made_for)[0] == major
+    ]
     return any(not versions.older(gpu, made_for) for made_for in alike)
 
 

@@ -37,4 +37,6 @@ def worst_first(findings: Sequence[Finding]) -> list[Finding]:
 
 def blocks(finding: Finding, until: str) -> bool:
     """Say whether a build up to the stage `until` would run into a finding."""
-    return bool(finding.blocks) and NAMES.index(finding.blocks) <= NAMES.index(until)
+    return bool(finding.blocks) and NAMES.index(finding.blocks) <= NAMES.index(
+        until
+    )

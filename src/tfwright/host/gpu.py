@@ -46,7 +46,9 @@ def _toolkit(
         return
     place, wanted = cuda.toolkit(recipe, host_file), recipe.host.cuda or ""
     seen = nvidia.cuda(host.place, place)
-    remedy = _get_cuda(recipe, host, place, _line(seen[0].value) if seen else wanted)
+    remedy = _get_cuda(
+        recipe, host, place, _line(seen[0].value) if seen else wanted
+    )
     if not seen:
         yield Finding(
             f"no CUDA at {place}",
@@ -93,7 +95,9 @@ def _get_cuda(
 
 def _named(witnesses: Iterable[Seen]) -> str:
     """Say which file or program names which version."""
-    return ", ".join(f"{seen} by {Path(seen.by.split()[0]).name}" for seen in witnesses)
+    return ", ".join(
+        f"{seen} by {Path(seen.by.split()[0]).name}" for seen in witnesses
+    )
 
 
 def _line(version: str) -> str:
@@ -115,7 +119,9 @@ def _cudnn(
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(cuda.version(recipe))
     found = nvidia.cudnn(host.place, prefixes)
-    remedy = toolkit_ways.remedy(recipe, "cudnn", host) or _get_cudnn(recipe, host)
+    remedy = toolkit_ways.remedy(recipe, "cudnn", host) or _get_cudnn(
+        recipe, host
+    )
     if not found:
         yield Finding(
             f"no cuDNN at {' or '.join(map(str, prefixes))}",
@@ -249,7 +255,9 @@ def _get_cudnn(recipe: Recipe, host: Host) -> str:
     else:
         major = toolkit.partition(".")[0]
         archive = f"cudnn-linux-x86_64-{wanted}*_cuda{major}*-archive.tar.xz"
-    folder = "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
+    folder = (
+        "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
+    )
     page = f"https://developer.nvidia.com/{folder}"
     return remedies.of(
         "cudnn",
@@ -268,7 +276,10 @@ def _host_compiler(
 ) -> Iterator[Finding]:
     # With TF_CUDA_CLANG, clang compiles the device code
     # itself, and nvcc has no host compiler.
-    if not cuda.needed(recipe) or recipe.configure.answers.get("TF_CUDA_CLANG") is True:
+    if (
+        not cuda.needed(recipe)
+        or recipe.configure.answers.get("TF_CUDA_CLANG") is True
+    ):
         return
     answered = recipe.configure.answers.get("GCC_HOST_COMPILER_PATH")
     # The host file wins over the recipe; without either, nvcc takes gcc from PATH.
@@ -286,7 +297,9 @@ def _host_compiler(
     elif compiler.family == "Apple clang":
         yield from _apple(recipe, compiler, host)
     else:
-        yield from _too_new(recipe, compiler, _ceiling(recipe, host_file, host), host)
+        yield from _too_new(
+            recipe, compiler, _ceiling(recipe, host_file, host), host
+        )
 
 
 def _ceiling(
@@ -385,7 +398,9 @@ def _capabilities(
     _settings: HostFile,
     _host: Host,
 ) -> Iterator[Finding]:
-    row = compatibility.cuda(cuda.version(recipe)) if cuda.wanted(recipe) else None
+    row = (
+        compatibility.cuda(cuda.version(recipe)) if cuda.wanted(recipe) else None
+    )
     if row is None:
         return
     built, (oldest, newest) = cuda.capabilities(recipe), row.capabilities

@@ -45,7 +45,9 @@ def _findings(
     elif not here:
         wanted = f"{pinned.name}@{pinned.digest[:19]}…"
         remedy = f"invoke image --recipe {recipe.argument} --pull  # or build, which pulls it"
-        yield Finding("the container image is not here yet", wanted, remedy, why=why)
+        yield Finding(
+            "the container image is not here yet", wanted, remedy, why=why
+        )
 
 
 def _absent(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
@@ -56,4 +58,6 @@ def _absent(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
     else:
         ways.insert(0, "invoke image --add ROOTFS.tar")
     wanted = f"{pinned.name}@{pinned.digest[:19]}…"
-    return Finding(f"no container image; {reason}", wanted, "\n".join(ways), "check")
+    return Finding(
+        f"no container image; {reason}", wanted, "\n".join(ways), "check"
+    )

@@ -72,7 +72,8 @@ def memory(place: Place) -> Seen:
     """Return the bytes of memory that a build can be given."""
     if place.read("/proc/meminfo"):
         return Seen(
-            str(capacity.memory(place.root)), "/proc/meminfo and the cgroup's limit"
+            str(capacity.memory(place.root)),
+            "/proc/meminfo and the cgroup's limit",
         )
     return place.ask("sysctl", "-n", "hw.memsize")
 
@@ -90,7 +91,9 @@ def disk(place: Place, path: Path) -> Disk:
     # -P keeps a long device name from breaking the line in two.
     said = place.ask("df", "-Pk", there)
     fields = said.value.splitlines()[-1].split() if said else []
-    if len(fields) < len(("device", "blocks", "used", "free", "capacity", "mount")):
+    if len(fields) < len(
+        ("device", "blocks", "used", "free", "capacity", "mount")
+    ):
         return Disk(0, there, "", said.by)
     # A mount point may hold blanks; it is the last column.
     mount = " ".join(fields[5:])
@@ -102,7 +105,11 @@ def _kind(place: Place, mount: str) -> str:
     # macOS has no /proc; its mount prints the kind in brackets.
     mounts = place.read("/proc/mounts").value
     if mounts:
-        found = re.findall(rf"^\S+ {re.escape(mount)} (\S+)", mounts, re.MULTILINE)
+        found = re.findall(
+            rf"^\S+ {re.escape(mount)} (\S+)", mounts, re.MULTILINE
+        )
     else:
-        found = re.findall(rf" on {re.escape(mount)} \((\w+)", place.ask("mount").value)
+        found = re.findall(
+            rf" on {re.escape(mount)} \((\w+)", place.ask("mount").value
+        )
     return found[-1] if found else ""

@@ -52,9 +52,13 @@ class Wish:
             "cuda": "CUDA ",
             "release": "TensorFlow ",
         }
-        shown = {name: value for name, value in vars(self).items() if name != "named"}
+        shown = {
+            name: value for name, value in vars(self).items() if name != "named"
+        }
         parts = [
-            f"{names.get(name, '')}{value}" for name, value in shown.items() if value
+            f"{names.get(name, '')}{value}"
+            for name, value in shown.items()
+            if value
         ]
         return ", ".join(parts)
 
@@ -151,7 +155,10 @@ def _distance(candidate: Candidate) -> tuple[bool, int, str]:
 
 
 def _elsewhere(recipe: Recipe, wanted: Wish) -> bool:
-    return bool(wanted.system) and recipe.host.system not in {"any", wanted.system}
+    return bool(wanted.system) and recipe.host.system not in {
+        "any",
+        wanted.system,
+    }
 
 
 def _differences(
@@ -269,12 +276,19 @@ def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
     asked = not wanted.cuda or versions.is_of(row.version, wanted.cuda)
     compiles = not wanted.gpu or versions.within(wanted.gpu, *row.capabilities)
     # NVIDIA's last CUDA for macOS was 10.2.
-    exists = wanted.system != "Darwin" or compatibility.mac(row.version) is not None
+    exists = (
+        wanted.system != "Darwin" or compatibility.mac(row.version) is not None
+    )
     return asked and compiles and exists
 
 
-def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterator[Need]:
-    bazel, tested = compatibility.bazel(release), compatibility.tested_bazel(release)
+def _tensorflow(
+    release: Release, python: compatibility.Range | None
+) -> Iterator[Need]:
+    bazel, tested = (
+        compatibility.bazel(release),
+        compatibility.tested_bazel(release),
+    )
     yield Need("TensorFlow", str(release), python.source if python else "")
     # What `invoke new` pins, unless the tree's own .bazelversion says another one.
     if tested and (bazel is None or bazel.holds(tested.version)):

@@ -71,18 +71,22 @@ def _text(place: Place, toolkit: Path) -> Seen:
 
 def _nvcc(place: Place, toolkit: Path) -> Seen:
     return _first(
-        r"release [\d.]+, V([\d.]+)", place.ask(str(toolkit / "bin/nvcc"), "--version")
+        r"release [\d.]+, V([\d.]+)",
+        place.ask(str(toolkit / "bin/nvcc"), "--version"),
     )
 
 
 def _header(place: Place, toolkit: Path) -> Seen:
     found = _first(
-        r"#define CUDA_VERSION ([0-9]{1,9})\b", place.read(toolkit / "include/cuda.h")
+        r"#define CUDA_VERSION ([0-9]{1,9})\b",
+        place.read(toolkit / "include/cuda.h"),
     )
     # 9020 stands for 9.2, 12080 for 12.8.
     number = int(found.value or 0)
     return (
-        Seen(f"{number // 1000}.{number % 1000 // 10}", found.by) if number else NOTHING
+        Seen(f"{number // 1000}.{number % 1000 // 10}", found.by)
+        if number
+        else NOTHING
     )
 
 
@@ -102,7 +106,9 @@ def ceiling(place: Place, toolkit: Path) -> Ceiling:
         include / "host_config.h"
     )
     # The conditions decide before the words, which in 12.2 and 12.3 name a clang that may pass.
-    gcc = re.search(r"gcc versions later than ([\d.]+) are not supported", text.value)
+    gcc = re.search(
+        r"gcc versions later than ([\d.]+) are not supported", text.value
+    )
     condition = re.search(
         r"^#if \(__clang_major__ >= (\d+)\)", text.value, re.MULTILINE
     )
@@ -145,7 +151,9 @@ def _library(
         text = place.read(header)
         # The old cudnn.h of a newer cuDNN only includes
         # another header, and has no numbers.
-        parts = [_first(rf"#define {macro}\s+(\d+)", text).value for macro in macros]
+        parts = [
+            _first(rf"#define {macro}\s+(\d+)", text).value for macro in macros
+        ]
         if all(parts):
             return Seen(".".join(parts), text.by)
     return NOTHING
@@ -188,9 +196,18 @@ def _mac_driver(place: Place) -> Seen:
 
     try:
         properties = plistlib.loads(place.at(FRAMEWORK).read_bytes())
-        return Seen(str(properties["CFBundleVersion"]), f"{loaded.by}, {FRAMEWORK}")
+        return Seen(
+            str(properties["CFBundleVersion"]), f"{loaded.by}, {FRAMEWORK}"
+        )
     # plistlib checks neither types nor depth.
-    except (OSError, LookupError, ValueError, TypeError, RecursionError, ExpatError):
+    except (
+        OSError,
+        LookupError,
+        ValueError,
+        TypeError,
+        RecursionError,
+        ExpatError,
+    ):
         return NOTHING
 
 
@@ -200,14 +217,18 @@ def gpus(place: Place) -> list[Gpu]:
         "nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader"
     )
     if listed:
-        return [Gpu(*_split(line), listed.by) for line in listed.value.splitlines()]
+        return [
+            Gpu(*_split(line), listed.by) for line in listed.value.splitlines()
+        ]
     # Drivers before 510 do not report the compute capability, nor does macOS; the name gives it.
     named = place.ask("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
     names = named.value.splitlines()
     if not named:
         named = place.ask("system_profiler", "SPDisplaysDataType")
         names = re.findall(r"Chipset Model: (NVIDIA .*)", named.value)
-    return [Gpu(name, compatibility.capability_of(name), named.by) for name in names]
+    return [
+        Gpu(name, compatibility.capability_of(name), named.by) for name in names
+    ]
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -77,11 +77,15 @@ class Place:
 
         `program` is a name on the system's PATH, or an absolute path.
         """
-        path = self.at(program) if program.startswith("/") else self.which(program)
+        path = (
+            self.at(program) if program.startswith("/") else self.which(program)
+        )
         # A host without a program is a finding, so a probe never raises.
         if path is None:
             return NOTHING
-        search = ":".join(str(self.at(folder)) for folder in environment.SYSTEM_PATH)
+        search = ":".join(
+            str(self.at(folder)) for folder in environment.SYSTEM_PATH
+        )
         # The user's LANG would translate what compilers and df print.
         env = environment.clean(self.root, extra={"PATH": search})
         argv = (str(path), *arguments)
@@ -98,7 +102,9 @@ def _in_container(program: str) -> Path | None:
     """Return where a program is in the image that is open."""
     # An argument, not part of the script: the name may come from a recipe.
     script = ("/bin/sh", "-c", 'command -v "$0"', program)
-    found = runner.answer(Command(script, Path("/"), environment.clean(Path("/"))))
+    found = runner.answer(
+        Command(script, Path("/"), environment.clean(Path("/")))
+    )
     return Path(found) if found.startswith("/") else None
 
 

@@ -61,7 +61,9 @@ def _in_container(version: str) -> Path | None:
     """Return the image's interpreter of a version; ``any`` is its python3."""
     name = "python3" if version == "any" else f"python{version}"
     script = ("/bin/sh", "-c", 'command -v "$0"', name)
-    found = runner.answer(Command(script, Path("/"), environment.clean(Path("/"))))
+    found = runner.answer(
+        Command(script, Path("/"), environment.clean(Path("/")))
+    )
     return Path(found) if found else None
 
 

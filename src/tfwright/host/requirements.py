@@ -176,7 +176,9 @@ def _clang(
     host: Host,
 ) -> Iterator[Finding]:
     """Look for a clang where the recipe says that it is."""
-    answers = [f"{name}={value}" for name, value in recipe.configure.answers.items()]
+    answers = [
+        f"{name}={value}" for name, value in recipe.configure.answers.items()
+    ]
     # Newer trees overrule the answer in .bazelrc, so that recipes name the clang in a flag.
     stated = " ".join((*answers, *recipe.compile.flags))
     named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", stated)
@@ -313,8 +315,13 @@ def _release(
     if recipe.source.interface == "own":
         return
     release = recipe.source.release
-    fork = "nv" if recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
-    bazel, python = compatibility.bazel(release), compatibility.python(release, fork)
+    fork = (
+        "nv" if recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
+    )
+    bazel, python = (
+        compatibility.bazel(release),
+        compatibility.python(release, fork),
+    )
     # ./configure compares the version itself, and stops.
     if bazel and not bazel.holds(recipe.bazel.version):
         remedy = "Correct bazel.version in the recipe."
@@ -326,10 +333,12 @@ def _release(
             why=bazel.source,
         )
     # It stops nothing: patches can make a release work with a Python that came later.
-    if python and recipe.host.python != "any" and not python.holds(recipe.host.python):
-        remedy = (
-            "Correct host.python in the recipe, or add the patches that make it work."
-        )
+    if (
+        python
+        and recipe.host.python != "any"
+        and not python.holds(recipe.host.python)
+    ):
+        remedy = "Correct host.python in the recipe, or add the patches that make it work."
         yield Finding(
             f"Python {recipe.host.python} for TensorFlow {release}",
             f"Python {python}",
@@ -367,9 +376,7 @@ def _processor(
     lacking = [name for name in wanted if host.processor.by and name not in has]
     if lacking:
         why = f"CC_OPT_FLAGS, against {host.processor.by}"
-        remedy = (
-            "Verify the wheel on another machine, or take the flag out of the recipe."
-        )
+        remedy = "Verify the wheel on another machine, or take the flag out of the recipe."
         yield Finding(
             f"a processor without {', '.join(lacking)}",
             "one that runs what it compiles",

@@ -52,7 +52,9 @@ def parse(line: str) -> Compiler | None:
     """Read the first line of a compiler's ``--version``; None for one of another family."""
     # Apple's before LLVM's: both say "clang version",
     # with numbers that mean other things.
-    apple = re.match(r"Apple (?:LLVM|clang) version ([\d.]+).*\(clang-([\d.]+)\)", line)
+    apple = re.match(
+        r"Apple (?:LLVM|clang) version ([\d.]+).*\(clang-([\d.]+)\)", line
+    )
     if apple:
         return Compiler("Apple clang", apple[1], apple[2])
     clang = re.search(r"\bclang version ([\d.]+)", line)
@@ -68,7 +70,9 @@ def xcode(place: Place) -> Seen:
     """Return the version of the selected Xcode, or else the directory of the command line tools."""
     version = place.ask("xcodebuild", "-version")
     found = re.match(r"Xcode ([\d.]+)", version.value)
-    return Seen(found[1], version.by) if found else place.ask("xcode-select", "-p")
+    return (
+        Seen(found[1], version.by) if found else place.ask("xcode-select", "-p")
+    )
 
 
 def bazel(place: Place) -> Seen:

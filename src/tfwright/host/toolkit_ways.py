@@ -14,7 +14,12 @@ _PREFIXES: Mapping[PartName, tuple[str, ...]] = {
     "cuda": ("/usr/local/cuda-{version}", "/usr/local/cuda", "/opt/cuda"),
     "cudnn": ("/usr/local/cuda-{cuda}", "/usr/local/cuda", "/opt/cuda", "/usr"),
     "nccl": ("/usr/local/cuda-{cuda}", "/usr/local/cuda", "/opt/cuda", "/usr"),
-    "tensorrt": ("/usr/local/cuda-{cuda}", "/usr/local/cuda", "/opt/tensorrt", "/usr"),
+    "tensorrt": (
+        "/usr/local/cuda-{cuda}",
+        "/usr/local/cuda",
+        "/opt/tensorrt",
+        "/usr",
+    ),
 }
 """Where NVIDIA's installers and the distributions put each part."""
 
@@ -80,7 +85,9 @@ def _installed_here(
         # it.
         version = _VERSIONS[part](host.place, prefix)
         if version and versions.is_of(version, wanted):
-            command = f"invoke toolkit --recipe {recipe.argument} --{part} {prefix}"
+            command = (
+                f"invoke toolkit --recipe {recipe.argument} --{part} {prefix}"
+            )
             yield f"{command}   # copies {version}, which is installed there"
             return
 

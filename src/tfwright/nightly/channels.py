@@ -48,7 +48,9 @@ class MailChannel:
         )
         text = f"{notice.text}\n{notice.url}\n" if notice.url else notice.text
         subject = f"[tfwright] {notice.subject}"
-        mail.send(server, Letter(table.sender, table.to, subject, text, notice.thread))
+        mail.send(
+            server, Letter(table.sender, table.to, subject, text, notice.thread)
+        )
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,12 @@ def of(notices: NoticesTable) -> tuple[Channel, ...]:
     # The queue stores notices by a channel's name, so each name has to be unique and lasting.
     mails = [MailChannel(table) for table in notices.mail]
     hooks = [
-        WebhookChannel(table, number) for number, table in enumerate(notices.webhook, 1)
+        WebhookChannel(table, number)
+        for number, table in enumerate(notices.webhook, 1)
     ]
     programs = [
-        ProgramChannel(table, number) for number, table in enumerate(notices.program, 1)
+        ProgramChannel(table, number)
+        for number, table in enumerate(notices.program, 1)
     ]
     return (*mails, *hooks, *programs)
 
@@ -119,7 +123,10 @@ def secret(path: Path) -> str:
         with place.open("rb") as stream:
             # The mode is that of the open file: a path could be replaced between check and read.
             # systemd hands credentials over in a directory that only the service can enter.
-            if not folder and stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077:
+            if (
+                not folder
+                and stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077
+            ):
                 raise HostError(
                     f"{place} can be read by others than its owner",
                     remedy=f"Run 'chmod 600 {place}', and change the secret.",

@@ -84,11 +84,17 @@ def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
 
 
 def judge(
-    target: Target, fingerprint: Mapping[str, str], past: Past, *, asked: bool = False
+    target: Target,
+    fingerprint: Mapping[str, str],
+    past: Past,
+    *,
+    asked: bool = False,
 ) -> DueTarget:
     """Say whether a target has to be built, given what decides its wheel now."""
     good = past.last_good
-    changed = differing(good.fingerprint if good else {}, fingerprint) if good else ()
+    changed = (
+        differing(good.fingerprint if good else {}, fingerprint) if good else ()
+    )
     seconds = past.last.seconds if past.last else UNKNOWN_SECONDS
     why: Why = "unchanged"
     if asked:
@@ -133,14 +139,18 @@ def _waits(nights: Sequence[Nightfall]) -> bool:
     return since + 1 < wait
 
 
-def differing(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+def differing(
+    before: Mapping[str, str], now: Mapping[str, str]
+) -> tuple[str, ...]:
     """Name the parts of two fingerprints that differ."""
     # A dictionary keeps the order of the recipe's tables, which a set would lose.
     names = dict.fromkeys((*now, *before))
     return tuple(name for name in names if before.get(name) != now.get(name))
 
 
-def ordered(found: Sequence[DueTarget], past: Mapping[str, Past]) -> list[DueTarget]:
+def ordered(
+    found: Sequence[DueTarget], past: Mapping[str, Past]
+) -> list[DueTarget]:
     """Sort by worth: what changed, then the newest failure, then what waited longest.
 
     Among equals the shorter build comes first, so that a budget serves the most targets.

@@ -33,7 +33,9 @@ def first_bad(
     trials = 0
     while True:
         # `high` itself is left out: its answer is known.
-        candidates = [index for index in range(low + 1, high) if index not in skipped]
+        candidates = [
+            index for index in range(low + 1, high) if index not in skipped
+        ]
         if not candidates:
             return Culprits(steps[high], tuple(steps[low + 1 : high + 1]), trials)
         middle = (low + high) // 2

@@ -138,7 +138,9 @@ def _changed(
     head, blank, body = wheel.read(metadata).partition(b"\n\n")
     lines = head.split(b"\n")
     stated = [
-        number for number, line in enumerate(lines) if line.startswith(b"Version:")
+        number
+        for number, line in enumerate(lines)
+        if line.startswith(b"Version:")
     ]
     if len(stated) != 1:
         raise WheelError(
@@ -167,7 +169,9 @@ def _bill(content: bytes, old: str, version: str) -> bytes:
     return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
 
 
-def _add(writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo) -> None:
+def _add(
+    writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo
+) -> None:
     """Write a member that has new content, uncompressed: it is small."""
     # The upper half holds the Unix mode; 0 where another system made the archive.
     mode = like.external_attr >> 16 or stat.S_IFREG | 0o644

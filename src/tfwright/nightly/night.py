@@ -84,7 +84,10 @@ class Fleet(Protocol):
         """How many targets are built at once."""
 
     def build(
-        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+        self,
+        orders: Sequence[BuildOrder],
+        seconds: Mapping[str, float],
+        settle: Settle,
     ) -> None:
         """Build all orders; `seconds` are what their targets took last time."""
 
@@ -133,7 +136,9 @@ class NightOutcome:
     deleted: int = 0
 
 
-def plan(host: BuildHost, *, only: str = "", now: bool = False) -> list[DueTarget]:
+def plan(
+    host: BuildHost, *, only: str = "", now: bool = False
+) -> list[DueTarget]:
     """Say what a night would build, without changing anything."""
     with states.opened(host.directory) as state:
         # No lock: a plan only reads, and may be asked for while a night runs.
@@ -161,7 +166,9 @@ def run(
         waiting = [item for item in found if item.target.name not in done]
         _judge_idle(state, night, [item for item in waiting if not item.due])
         _attempt_all(host, state, night, [item for item in waiting if item.due])
-        reproduced = _reproduce(host, state, found) if host.nightly.reproduce else ""
+        reproduced = (
+            _reproduce(host, state, found) if host.nightly.reproduce else ""
+        )
         linked = _links(host, state, found) if host.nightly.links else ""
         return _close(
             host, state, night, NightOutcome(reproduced=reproduced, linked=linked)
@@ -229,7 +236,9 @@ def _chosen(host: BuildHost, only: str) -> list[Target]:
     """Return the targets of a recipe, or all; raise HostError if none has that name."""
     everything = targets(host.nightly)
     chosen = [
-        target for target in everything if only in {"", target.name, target.recipe}
+        target
+        for target in everything
+        if only in {"", target.name, target.recipe}
     ]
     if only and not chosen:
         names = ", ".join(target.name for target in everything) or "none"
@@ -263,7 +272,9 @@ def _recover(host: BuildHost, state: State) -> int:
         cut_off = state.build(kept.id)
         if cut_off:
             detail = _detail(cut_off)
-            state.judge(cut_off.target, resumed, _verdict(cut_off), cut_off.id, detail)
+            state.judge(
+                cut_off.target, resumed, _verdict(cut_off), cut_off.id, detail
+            )
     return resumed
 
 
@@ -284,7 +295,9 @@ def _judged(
                 f"a flaw in tfwright: {type(fault).__name__}: {fault}"
             )
             continue
-        found.append(due.judge(target, fingerprint, past[target.name], asked=asked))
+        found.append(
+            due.judge(target, fingerprint, past[target.name], asked=asked)
+        )
     ordered = due.ordered(found, past)
     # Machines that build side by side fit more into a night.
     width = host.fleet.width if host.fleet else 1
@@ -379,7 +392,10 @@ def _order(host: BuildHost, state: State, item: DueTarget) -> BuildOrder:
 
 
 def _build(
-    host: BuildHost, state: State, order: BuildOrder, made: Callable[[], NightlyBuild]
+    host: BuildHost,
+    state: State,
+    order: BuildOrder,
+    made: Callable[[], NightlyBuild],
 ) -> NightlyBuild:
     """Build a target, and put the result into its immutable directory."""
     work = order.work
@@ -463,8 +479,12 @@ def _detail(build: NightlyBuild) -> str:
 def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     """Build one unchanged, pinned target again from nothing; return its name."""
     # A target that is due would be built from other inputs than its last wheel.
-    unchanged = [item for item in found if item.why == "unchanged" and item.last_good]
-    pinned = {item.target.name: item for item in unchanged if not item.target.follow}
+    unchanged = [
+        item for item in found if item.why == "unchanged" and item.last_good
+    ]
+    pinned = {
+        item.target.name: item for item in unchanged if not item.target.follow
+    }
     turns = {name: check.at for name, check in state.checks("reproduced").items()}
     candidates = [item.target for item in pinned.values()]
     target = due.in_turn(candidates, turns, host.clock())
@@ -472,12 +492,16 @@ def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     if target is None or build is None:
         return ""
     why = _asked(
-        lambda: host.builder.reproduce(target, host.builds / build.id / build.wheel)
+        lambda: host.builder.reproduce(
+            target, host.builds / build.id / build.wheel
+        )
     )
     # By target for the turn, by build for the index: a later build is not reproduced yet.
     for kind in ("reproduced", f"reproduced:{build.id}"):
         state.check(target.name, kind, host.clock(), passed=not why, detail=why)
-    host.hear(f"{target.name}: reproduced" if not why else f"{target.name}: {why}")
+    host.hear(
+        f"{target.name}: reproduced" if not why else f"{target.name}: {why}"
+    )
     return target.name
 
 

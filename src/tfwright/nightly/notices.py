@@ -51,7 +51,10 @@ class Channel(Protocol):
 
 
 def raise_all(
-    nightly: NightlyFile, state: State, now: dt.datetime, channels: Sequence[Channel]
+    nightly: NightlyFile,
+    state: State,
+    now: dt.datetime,
+    channels: Sequence[Channel],
 ) -> list[Notice]:
     """Write a notice for every transition since the last call; return them."""
     history = state.history()
@@ -91,10 +94,13 @@ def _changes(
     if standing.fine:
         text = "The last night was good.\n"
         return [
-            Notice(name, target, "fixed", f"{target}: fixed", text) for name in known
+            Notice(name, target, "fixed", f"{target}: fixed", text)
+            for name in known
         ]
     cause = (
-        Breakage(stage=kind, line=standing.detail).thread if kind == "failing" else ""
+        Breakage(stage=kind, line=standing.detail).thread
+        if kind == "failing"
+        else ""
     )
     thread = f"{target} {kind} {cause}".rstrip()
     # An open thread was announced already: one notice for each cause, not one each night.
@@ -104,7 +110,9 @@ def _changes(
     good = f"{standing.last_good:%Y-%m-%d}" if standing.last_good else "never"
     text = f"{standing.detail or standing.word}\nLast good: {good}.\n"
     return [
-        Notice(thread, target, kind, f"{target}: {standing.word}{since}", text, url)
+        Notice(
+            thread, target, kind, f"{target}: {standing.word}{since}", text, url
+        )
     ]
 
 

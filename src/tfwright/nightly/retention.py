@@ -36,7 +36,9 @@ def hide(nightly: NightlyFile, state: State, folder: Path, today: dt.date) -> in
     return count
 
 
-def delete(nightly: NightlyFile, state: State, folder: Path, today: dt.date) -> int:
+def delete(
+    nightly: NightlyFile, state: State, folder: Path, today: dt.date
+) -> int:
     """Delete what has been hidden long enough; return how many builds went."""
     days = dt.timedelta(days=nightly.retention.hidden_days)
     kept = state.builds()
@@ -60,7 +62,9 @@ def _delete(
     """Delete one build: the note first, so that a kill in between leaves only waste."""
     state.mark_build(item.id, hidden=item.hidden, deleted=today)
     builds.discard(folder / "builds" / item.id, folder.parent / builds.WORK)
-    same = [other for other in kept if other.wheel == item.wheel and other is not item]
+    same = [
+        other for other in kept if other.wheel == item.wheel and other is not item
+    ]
     # Builds with equal bytes share a name in the index.
     if item.listed and not same:
         for suffix in ("", ".metadata", *EXTRAS):
@@ -75,7 +79,9 @@ def sweep(state: State, folder: Path) -> int:
     count = 0
     for item in state.gone():
         if (folder / "builds" / item.id).exists():
-            builds.discard(folder / "builds" / item.id, folder.parent / builds.WORK)
+            builds.discard(
+                folder / "builds" / item.id, folder.parent / builds.WORK
+            )
             count += 1
     return count
 

@@ -60,7 +60,8 @@ def _publish(
             _place_wheel(site, item)
     notes = _notes(kept, yanked(nightly.directory), state)
     statuses = {
-        name: (table.status, table.reason) for name, table in nightly.projects.items()
+        name: (table.status, table.reason)
+        for name, table in nightly.projects.items()
     }
     update = write.refresh(site, notes, now, statuses=statuses)
     if nightly.variants:
@@ -89,7 +90,9 @@ def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
     try:
         catalog.refuse_other_bytes(taken, build.wheel, build.sha256)
     except WheelError as fault:
-        return build.model_copy(update={"unpublished": f"{fault.what}. {fault.remedy}"})
+        return build.model_copy(
+            update={"unpublished": f"{fault.what}. {fault.remedy}"}
+        )
     return build
 
 

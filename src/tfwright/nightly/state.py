@@ -56,7 +56,13 @@ COLUMNS = (
 """Of a build, in the order of the fields of KeptBuild."""
 
 Verdict = Literal[
-    "good", "unchanged", "untested", "smoke failed", "failed", "blocked", "skipped"
+    "good",
+    "unchanged",
+    "untested",
+    "smoke failed",
+    "failed",
+    "blocked",
+    "skipped",
 ]
 """What one night gave for one target."""
 
@@ -203,7 +209,9 @@ class State:
         )
         marks = ", ".join("?" * len(values))
         # Only our own column names enter the statement; the values are bound.
-        insert = f"insert or ignore into build ({COLUMNS}, document) values ({marks})"  # noqa: S608
+        insert = (
+            f"insert or ignore into build ({COLUMNS}, document) values ({marks})"  # noqa: S608
+        )
         with self.database as transaction:
             transaction.execute(insert, values)
 
@@ -211,14 +219,18 @@ class State:
         self, build: str, *, hidden: dt.date | None, deleted: dt.date | None
     ) -> None:
         """Keep what retention did with a build."""
-        values = [None if day is None else day.isoformat() for day in (hidden, deleted)]
+        values = [
+            None if day is None else day.isoformat() for day in (hidden, deleted)
+        ]
         with self.database as transaction:
             transaction.execute(
                 "update build set hidden = ?, deleted = ? where id = ?",
                 (*values, build),
             )
 
-    def builds(self, target: str = "", *, deleted: bool = False) -> list[KeptBuild]:
+    def builds(
+        self, target: str = "", *, deleted: bool = False
+    ) -> list[KeptBuild]:
         """Return the builds of a target, or all of them, oldest first.
 
         In the order in which they were added: a host's clock may have been wrong for a night.
@@ -297,7 +309,9 @@ class State:
         # The limit has to count from the newest night, but callers read oldest first.
         for night, started, verdict, build, detail in reversed(rows):
             found.append(
-                Nightfall(night, _moment(started), verdict, build or "", detail or "")
+                Nightfall(
+                    night, _moment(started), verdict, build or "", detail or ""
+                )
             )
         return found
 
@@ -307,7 +321,13 @@ class State:
         return int(row[0] or 0)
 
     def check(
-        self, target: str, kind: str, now: dt.datetime, *, passed: bool, detail: str
+        self,
+        target: str,
+        kind: str,
+        now: dt.datetime,
+        *,
+        passed: bool,
+        detail: str,
     ) -> None:
         """Keep that something was checked without a build."""
         values = (target, kind, _text(now), passed, detail)
@@ -319,7 +339,8 @@ class State:
     def checks(self, kind: str) -> Mapping[str, CheckedOn]:
         """Return when each target was last checked in one way."""
         rows = self.database.execute(
-            "select target, at, passed, detail from checked where kind = ?", (kind,)
+            "select target, at, passed, detail from checked where kind = ?",
+            (kind,),
         )
         found = {}
         for target, at, passed, detail in rows:
@@ -373,7 +394,9 @@ def _require_version(database: sqlite3.Connection, file: Path) -> None:
 @sound_rows()
 def _kept_build(*row: Any) -> KeptBuild:  # noqa: ANN401 the columns of SQLite
     """Return a row of the table as the short form of a build."""
-    values = dict(zip((*COLUMNS.split(", "), "hidden", "deleted"), row, strict=True))
+    values = dict(
+        zip((*COLUMNS.split(", "), "hidden", "deleted"), row, strict=True)
+    )
     values["started"] = _moment(values["started"])
     values["needs"] = tuple(
         (name, value) for name, value in json_text.parsed(values["needs"])

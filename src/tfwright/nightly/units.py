@@ -83,7 +83,9 @@ def systemd(schedule: Schedule, folder: Path) -> list[UnitFile]:
         f"{NAME}-watch.service",
         f"{NAME}-watch.timer",
     )
-    return [UnitFile(folder / name, render(f"{name}.j2", values)) for name in names]
+    return [
+        UnitFile(folder / name, render(f"{name}.j2", values)) for name in names
+    ]
 
 
 def _plain(path: Path) -> str:
@@ -137,10 +139,14 @@ def launchd(schedule: Schedule, folder: Path) -> list[UnitFile]:
 def cron_line(schedule: Schedule) -> str:
     """Return the line for a crontab; ``%`` ends a command there."""
     hour, minute = moment(schedule.at)
-    settings = [f"{name}={shlex.quote(value)}" for name, value in schedule.environment]
+    settings = [
+        f"{name}={shlex.quote(value)}" for name, value in schedule.environment
+    ]
     words = " ".join([*settings, *map(shlex.quote, schedule.program), "nightly"])
     # cron starts in the home directory, and takes % for the end of the line.
-    command = f"cd {shlex.quote(str(schedule.checkout))} && {words}".replace("%", r"\%")
+    command = f"cd {shlex.quote(str(schedule.checkout))} && {words}".replace(
+        "%", r"\%"
+    )
     if not command.isprintable():
         raise RecipeError(
             "A path of this host cannot be written into a crontab",
@@ -151,6 +157,8 @@ def cron_line(schedule: Schedule) -> str:
 
 def crontab_with(existing: str, line: str) -> str:
     """Return a crontab with our line in place of an earlier one; without a line, it only goes."""
-    kept = [other for other in existing.splitlines() if not other.endswith(CRON_MARK)]
+    kept = [
+        other for other in existing.splitlines() if not other.endswith(CRON_MARK)
+    ]
     kept += [line] if line else []
     return "".join(f"{other}\n" for other in kept)

@@ -59,7 +59,9 @@ class CompilerChoice:
         written = self.configured.bazelrc.path.read_text("utf-8", "replace")
         # With -march=native the same flags compile other code on another processor, so
         # the cache must keep such hosts apart.
-        native = any("=native" in text for text in (*self.compiling.flags, written))
+        native = any(
+            "=native" in text for text in (*self.compiling.flags, written)
+        )
         image = inside.name()
         if image:
             return toolchain.of_image(image, self.python, native=native)
@@ -106,7 +108,9 @@ def opened(job: Job, compilers: CompilerChoice) -> Iterator[OpenCache | None]:
     # Other machines have a cache of their own, whose entries nothing here can verify.
     wanted = table.enabled and not job.host_file.remote_execution
     try:
-        directory = CacheDirectory(root, int(table.size * GIB)) if wanted else None
+        directory = (
+            CacheDirectory(root, int(table.size * GIB)) if wanted else None
+        )
     # A cache saves time only: a full or read-only disk must not fail the build.
     except OSError as fault:
         job.listener.note(
@@ -120,7 +124,9 @@ def opened(job: Job, compilers: CompilerChoice) -> Iterator[OpenCache | None]:
     # the old one. So each toolchain has entries of its own.
     tools = compilers.toolchain(root)
     toolchain.keep(tools, root)
-    server = CacheServer(table.server) if table.server and not job.offline else None
+    server = (
+        CacheServer(table.server) if table.server and not job.offline else None
+    )
     cache = BuildCache(
         directory,
         _trust(job, tools, server),

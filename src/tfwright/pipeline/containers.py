@@ -40,7 +40,10 @@ def around(job: BuildRequest, stage: str) -> Iterator[None]:
 
     bring(job)
     # The container sees build_out, and has a /tmp of its own.
-    with engine.opened(plan(job, stage)), _temporary_files(job.places.own / "tmp"):
+    with (
+        engine.opened(plan(job, stage)),
+        _temporary_files(job.places.own / "tmp"),
+    ):
         yield
 
 
@@ -52,7 +55,11 @@ def bring(job: BuildRequest) -> None:
     from tfwright.tools.container import image, registry
 
     pinned, vault = job.recipe.host.image, job.places.vault
-    if pinned is None or job.offline or image.place(vault, pinned.digest).is_dir():
+    if (
+        pinned is None
+        or job.offline
+        or image.place(vault, pinned.digest).is_dir()
+    ):
         return
     job.listener.note(
         f"Pulling the container image {pinned.name}@{pinned.digest[:19]}…"

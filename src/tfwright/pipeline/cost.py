@@ -162,7 +162,9 @@ def _actions(path: Path) -> Iterator[Action]:
 
     A killed Bazel leaves a profile without its end, which is read as far as it goes.
     """
-    lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+    lines = (
+        path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+    )
     for line in lines:
         event = _event(line)
         name, microseconds = event.get("name"), event.get("dur")

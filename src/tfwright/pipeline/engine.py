@@ -191,7 +191,10 @@ def _run(
         with disk.explained():
             stamps.forget(request, stage)
             request.places.home.mkdir(parents=True, exist_ok=True)
-            with _closed_off(request, stage), containers.around(request, stage.name):
+            with (
+                _closed_off(request, stage),
+                containers.around(request, stage.name),
+            ):
                 result = stage.run(request, results)
             seconds = time.monotonic() - begun
             # The stamp is written last, so it never speaks
@@ -222,7 +225,9 @@ def _closed_off(request: BuildRequest, stage: Stage) -> Iterator[None]:
     ):
         yield
     elif obstacle := isolation.obstacle():
-        request.listener.note(f"Programs of this stage have a network: {obstacle}")
+        request.listener.note(
+            f"Programs of this stage have a network: {obstacle}"
+        )
         yield
     else:
         with isolation.closed():
@@ -248,7 +253,9 @@ def clean(job: Job, *, caches: bool = False) -> None:
             # Builds of every other recipe read the mirrors and the vault, too.
             for lock in places.build_out.glob("*/lock"):
                 if lock != places.lock:
-                    held.enter_context(file_lock.held(lock, "removing the caches"))
+                    held.enter_context(
+                        file_lock.held(lock, "removing the caches")
+                    )
         _clear(job)
         shared = (places.git, places.vault, job.host_file.cache_directory)
         for path in shared if caches else ():

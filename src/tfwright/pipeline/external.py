@@ -117,7 +117,9 @@ def bring(
     # Before any download: a substitute for an archive that
     # the tree does not pin is a mistake.
     substitutes.insist(tables, found.repositories)
-    reached = reach.bring(found, tables, locked, store(job), _suppliers(job, pins))
+    reached = reach.bring(
+        found, tables, locked, store(job), _suppliers(job, pins)
+    )
     missing = reached.needed_and_missing(locked)
     refused = reached.needed_and_refused(locked)
     # All at once: a build that stops for one archive after the other costs a minute each.
@@ -191,7 +193,8 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
         stored = programs.bazel
         binaries = locking.binaries(bazel.version, stored.path, stored.sha256)
     pinned = {
-        archive.name: archive.sha256 for archive in substituted(pins, reached.rules)
+        archive.name: archive.sha256
+        for archive in substituted(pins, reached.rules)
     }
     gathered = lock.Gathered(
         tree=git.tree_of(repository, source.commit),
@@ -223,7 +226,8 @@ def substituted(pins: RecipePins, found: Rules) -> list[Substituted]:
     """Return what the recipe puts in the place of pinned archives."""
     tables = pins.fetch.substitutes
     pinned = {
-        name: substitutes.replaced(name, found.repositories).sha256 for name in tables
+        name: substitutes.replaced(name, found.repositories).sha256
+        for name in tables
     }
     return [
         Substituted(

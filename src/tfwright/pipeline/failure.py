@@ -93,7 +93,9 @@ def _no_download(
         evidence = replace(evidence, lines=lines)
     if job.offline:
         what = f"This build is offline, and Bazel wanted to download {many}"
-        remedy = f"Run 'invoke fetch --recipe {job.argument}' first, with a network."
+        remedy = (
+            f"Run 'invoke fetch --recipe {job.argument}' first, with a network."
+        )
     else:
         what = f"Bazel could not download {many}" + (
             "" if count > 1 else f": {first.why}"

@@ -53,7 +53,9 @@ def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     # A toolkit that NVIDIA's installer put there has no
     # record, and costs gigabytes to hash.
     digests = [record.tree for record in records if record.parts]
-    return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
+    return (
+        hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
+    )
 
 
 def found(

@@ -16,7 +16,13 @@ from tfwright.tools import files
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import Client, Options
 from tfwright.tools.git import clones
-from tfwright.tools.process import capacity, environment, inside, isolation, runner
+from tfwright.tools.process import (
+    capacity,
+    environment,
+    inside,
+    isolation,
+    runner,
+)
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
 
@@ -128,7 +134,9 @@ class Invocation:
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
         extra = {**network, **self.table.env}
-        return environment.clean(self.job.places.home, programs, self.epoch, extra)
+        return environment.clean(
+            self.job.places.home, programs, self.epoch, extra
+        )
 
     @property
     def settings(self) -> Iterator[Writes]:
@@ -190,7 +198,9 @@ class Invocation:
             names = ("tools/bazel.rc", ".tf_configure.bazelrc")
         else:
             names = (".bazelrc",)
-        return "".join(f"import {self.job.places.tree / name}\n" for name in names)
+        return "".join(
+            f"import {self.job.places.tree / name}\n" for name in names
+        )
 
     def _profile(self) -> Iterator[str]:
         """Yield what makes Bazel write down how long each action takes."""
@@ -233,7 +243,10 @@ class Invocation:
         path = (self.python.parent, *environment.SYSTEM_PATH)
         yield f"--action_env=PATH={':'.join(map(str, path))}"
         # One flag under two names: 0.17 has the experimental one, 0.24 the other.
-        names = ["incompatible_strict_action_env", "experimental_strict_action_env"]
+        names = [
+            "incompatible_strict_action_env",
+            "experimental_strict_action_env",
+        ]
         # Only new Bazels can be forbidden to download; the
         # proxy above serves the old ones.
         if self.job.offline:

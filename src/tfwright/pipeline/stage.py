@@ -192,11 +192,15 @@ class Stage:
         made = self._call(self.module.run, request, results)
         if not isinstance(made, self.makes):
             promised, returned = self.makes.__name__, type(made).__name__
-            raise TypeError(f"stage {self.name} promised {promised}, not {returned}")
+            raise TypeError(
+                f"stage {self.name} promised {promised}, not {returned}"
+            )
         return made
 
     def _handed(self, base: type[Kind]) -> tuple[type[Kind], ...]:
-        parameters = (kind for name, kind in self.types.items() if name != "return")
+        parameters = (
+            kind for name, kind in self.types.items() if name != "return"
+        )
         return tuple(kind for kind in parameters if issubclass(kind, base))
 
     def _ask(
@@ -219,7 +223,8 @@ class Stage:
         # The function gets nothing else, so it cannot depend
         # on what its stamp does not cover.
         arguments = {
-            name: _argument(kind, request, results) for name, kind in kinds.items()
+            name: _argument(kind, request, results)
+            for name, kind in kinds.items()
         }
         return function(**arguments)
 

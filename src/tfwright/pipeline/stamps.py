@@ -74,7 +74,10 @@ def _of_recipe(recipe: Recipe, kind: type[Table]) -> dict[str, str]:
     # In the order of the recipe, in which a plan names what changed.
     keys = tuple(vars(recipe)) if kind is Recipe else (_key(kind),)
     content = recipe.model_dump(mode="json", include=set(keys))
-    return {f"the recipe's {_title(key, recipe)}": digest(content[key]) for key in keys}
+    return {
+        f"the recipe's {_title(key, recipe)}": digest(content[key])
+        for key in keys
+    }
 
 
 def _key(kind: type[Table]) -> str:
@@ -125,7 +128,9 @@ def write(
     took: Took,
 ) -> None:
     """Keep what a stage made, and from what."""
-    seen = {str(artefact.path): _state(artefact) for artefact in artefacts(result)}
+    seen = {
+        str(artefact.path): _state(artefact) for artefact in artefacts(result)
+    }
     # The state is taken now: a file that changes later is hashed again, once.
     stamp = Stamp(
         parts=dict(depends),

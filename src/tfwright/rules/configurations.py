@@ -44,7 +44,9 @@ def tools_apart(bazelrc: str, flags: Sequence[str]) -> bool:
     lines = [line.split() for line in bazelrc.splitlines()]
     # Lines such as build:rbe hold for a configuration that the user has to ask for. Those of the
     # platform hold by themselves in a tree that says so.
-    always = [word for words in lines if words[:1] == ["build"] for word in words[1:]]
+    always = [
+        word for words in lines if words[:1] == ["build"] for word in words[1:]
+    ]
     if "--enable_platform_specific_config" in always:
         always += [
             word
@@ -115,7 +117,9 @@ def _rules(package: str, text: str) -> Mapping[str, _Rule]:
     return rules
 
 
-def _rule(path: str, kind: str, call: ast.Call, lists: Mapping[str, ast.expr]) -> _Rule:
+def _rule(
+    path: str, kind: str, call: ast.Call, lists: Mapping[str, ast.expr]
+) -> _Rule:
     given = {word.arg: word.value for word in call.keywords if word.arg}
     labels = [
         text
@@ -127,7 +131,9 @@ def _rule(path: str, kind: str, call: ast.Call, lists: Mapping[str, ast.expr]) -
         next(_texts(given[key], {}), "") if key in given else ""
         for key in ("name", "python_version")
     )
-    return _Rule(Declaration(path, call.lineno, name), kind, python, tuple(labels))
+    return _Rule(
+        Declaration(path, call.lineno, name), kind, python, tuple(labels)
+    )
 
 
 def _texts(node: ast.expr, lists: Mapping[str, ast.expr]) -> Iterator[str]:

@@ -59,7 +59,10 @@ class DropFacts:
 
     @classmethod
     def of(
-        cls, recipe: Recipe, rules: Rules | None = None, repository: Path | None = None
+        cls,
+        recipe: Recipe,
+        rules: Rules | None = None,
+        repository: Path | None = None,
     ) -> "DropFacts":
         """Return the facts of a whole recipe."""
         return cls(recipe.source, recipe, rules, repository)
@@ -114,7 +117,9 @@ def misspelt(drop_when: str) -> str:
 
 def _conditions(drop_when: str) -> Iterator[str]:
     """Yield the alternatives; the comma tells them from "or later" inside of one."""
-    for condition in re.split(r",? or (?!later|newer|older|earlier)|; ", drop_when):
+    for condition in re.split(
+        r",? or (?!later|newer|older|earlier)|; ", drop_when
+    ):
         yield condition.strip().rstrip(".")
 
 
@@ -162,7 +167,9 @@ def _no_substitute(found: re.Match[str], facts: DropFacts) -> bool | None:
         return None
     # Rules are named zlib_archive or org_sqlite, where people say zlib and SQLite.
     wanted = found["name"].lower()
-    return not any(wanted in name.split("_") for name in facts.recipe.fetch.substitutes)
+    return not any(
+        wanted in name.split("_") for name in facts.recipe.fetch.substitutes
+    )
 
 
 def _answered(found: re.Match[str], facts: DropFacts) -> bool | None:
@@ -183,7 +190,11 @@ def _python(found: re.Match[str], facts: DropFacts) -> bool | None:
 
 
 def _python_2(_: re.Match[str], facts: DropFacts) -> bool | None:
-    return None if facts.recipe is None else facts.recipe.host.python.startswith("2.")
+    return (
+        None
+        if facts.recipe is None
+        else facts.recipe.host.python.startswith("2.")
+    )
 
 
 def _system(found: re.Match[str], facts: DropFacts) -> bool | None:

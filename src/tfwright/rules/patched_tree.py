@@ -76,7 +76,9 @@ class PatchedTree:
                 note(moved)
         return self._taken[-1].content
 
-    def replaced(self, key: str, texts: Callable[[str], Mapping[str, str]]) -> str:
+    def replaced(
+        self, key: str, texts: Callable[[str], Mapping[str, str]]
+    ) -> str:
         """Return git's id of the content after whole files were replaced.
 
         `texts` is handed the content before, and returns the new files by path; `key` is a digest
@@ -134,7 +136,9 @@ class PatchedTree:
 
             def apply(path: Path = path) -> tuple[str, ...]:
                 before = self._taken[-1].content
-                applied = patching.apply_to(self._tree, before, path, self._outlived)
+                applied = patching.apply_to(
+                    self._tree, before, path, self._outlived
+                )
                 return tuple(applied.notes)
 
             try:
@@ -160,7 +164,8 @@ class PatchedTree:
             return
         repository = git.repository_of(self._tree)
         kept = KeptSteps(
-            steps=tuple(self._taken), objects=tuple(sorted(git.own_objects(repository)))
+            steps=tuple(self._taken),
+            objects=tuple(sorted(git.own_objects(repository))),
         )
         files.write(repository / STEPS, kept.model_dump_json(indent=1))
         self._new = False
@@ -198,13 +203,16 @@ def _holding_rules(table: SourceTable) -> Callable[[str], bool]:
 
 def _first_key(table: SourceTable, mirror: Path, commit: str) -> str:
     assets = {
-        path: files.sha256(table.file(asset)) for path, asset in table.assets.items()
+        path: files.sha256(table.file(asset))
+        for path, asset in table.assets.items()
     }
     return _digest([str(mirror), commit, list(table.exclude), assets])
 
 
 def _digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(content, sort_keys=True).encode()
+    ).hexdigest()
 
 
 def _kept(tree: Path) -> Sequence[TreeStep]:

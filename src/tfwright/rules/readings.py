@@ -57,7 +57,8 @@ class Readings:
     def _reader(self) -> list[str]:
         """Digests of the code that reads: another version may find more in the same files."""
         return [
-            files.sha256(path) for path in sorted(Path(__file__).parent.rglob("*.py"))
+            files.sha256(path)
+            for path in sorted(Path(__file__).parent.rglob("*.py"))
         ]
 
 
@@ -77,4 +78,6 @@ def _kept(path: Path) -> Rules | None:
 
 
 def _digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(content, sort_keys=True).encode()
+    ).hexdigest()

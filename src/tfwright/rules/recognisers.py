@@ -38,7 +38,9 @@ def tells_origin(argument: str) -> bool:
     )
 
 
-def files_of(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
+def files_of(
+    known: Mapping[str, object],
+) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield addresses and digest of each file: ``jar_urls`` belong to ``jar_sha256``."""
     # maven_jar and jvm_maven_import_external name no address: servers and path make it
     # up.
@@ -49,7 +51,9 @@ def files_of(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str
         )
     elif "registry" in known:
         yield (
-            (f"{line_of(known['registry'])}/{line_of(known.get('repository') or '')}",),
+            (
+                f"{line_of(known['registry'])}/{line_of(known.get('repository') or '')}",
+            ),
             "",
         )
     elif "remote" in known:
@@ -65,12 +69,15 @@ def _files_with_urls(
     for name, value in known.items():
         if name.startswith(BY_DIGEST) and isinstance(value, dict):
             yield from (
-                (urls_of(urls), digest_of(sha256)) for sha256, urls in value.items()
+                (urls_of(urls), digest_of(sha256))
+                for sha256, urls in value.items()
             )
     # A rule may name several files, such as jar_urls with jar_sha256 next to
     # srcjar_urls.
     plain = {
-        name: value for name, value in known.items() if not name.startswith(BY_DIGEST)
+        name: value
+        for name, value in known.items()
+        if not name.startswith(BY_DIGEST)
     }
     matches = (re.fullmatch(r"(|\w+_)(urls?|sha256)", name) for name in plain)
     for prefix in dict.fromkeys(found[1] for found in matches if found):
@@ -87,7 +94,9 @@ def _jars(artifact: str, servers: object) -> Iterator[str]:
     group, _, rest = artifact.partition(":")
     name, _, version = rest.partition(":")
     for server in urls_of(servers):
-        folder = f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}"
+        folder = (
+            f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}"
+        )
         # The layout of every Maven repository: dots of the group are directories.
         yield f"{folder}/{name}-{version}.jar"
 
@@ -99,7 +108,9 @@ def urls_of(value: object) -> tuple[str, ...]:
     urls = tuple(dict.fromkeys(line_of(address) for address in given if address))
     for url in urls:
         if not re.fullmatch(URL, url):
-            message = f"{url[:80]!r} is not an address that Bazel could download from"
+            message = (
+                f"{url[:80]!r} is not an address that Bazel could download from"
+            )
             raise UnknownError(message)
     return urls
 

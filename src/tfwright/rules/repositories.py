@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tfwright.rules.model import BAZELS_PLACE, Nested, Repository, Rules, Unreadable
+from tfwright.rules.model import (
+    BAZELS_PLACE,
+    Nested,
+    Repository,
+    Rules,
+    Unreadable,
+)
 from tfwright.rules.recognisers import (
     DOWNLOADS,
     TELLING,
@@ -136,12 +142,18 @@ class _Reading:
         """Return what was found, in the order in which Bazel would come to it."""
         return Rules(
             tuple(
-                finding for finding in self._found if isinstance(finding, Repository)
+                finding
+                for finding in self._found
+                if isinstance(finding, Repository)
             ),
             tuple(
-                finding for finding in self._found if isinstance(finding, Unreadable)
+                finding
+                for finding in self._found
+                if isinstance(finding, Unreadable)
             ),
-            tuple(finding for finding in self._found if isinstance(finding, Nested)),
+            tuple(
+                finding for finding in self._found if isinstance(finding, Nested)
+            ),
         )
 
     @contextmanager
@@ -163,9 +175,14 @@ class _Reading:
         with self._reporting(path, 1):
             module = self._program.module(path)
             for function in module.body:
-                if isinstance(function, ast.FunctionDef) and function not in self._seen:
+                if (
+                    isinstance(function, ast.FunctionDef)
+                    and function not in self._seen
+                ):
                     missing = GivenError("is up to callers, and there are none")
-                    self._enter(Function(function, module), Arguments((), {}), missing)
+                    self._enter(
+                        Function(function, module), Arguments((), {}), missing
+                    )
 
     def follow(self, path: str, symbol: str) -> None:
         """Read what a symbol of a file does when it is called."""
@@ -178,7 +195,9 @@ class _Reading:
         """Read all calls of a function, or of a file."""
         for _, expression, there in self._program.walk(body, scope):
             for call, inner in self._program.calls(expression, there):
-                with self._reporting(inner.module.path, call.lineno, called(call.func)):
+                with self._reporting(
+                    inner.module.path, call.lineno, called(call.func)
+                ):
                     self._call(call, inner)
 
     def _call(self, call: ast.Call, scope: Scope) -> None:
@@ -203,21 +222,31 @@ class _Reading:
             # Another repository's rule, like Bazel's own, downloads what its arguments say.
             return
         outer = self._declared
-        declarations = ((repository.name, repository.sha256) for repository in made)
+        declarations = (
+            (repository.name, repository.sha256) for repository in made
+        )
         self._declared = (*outer, *declarations)
         try:
             self._behind(callee, arguments, path, line)
         finally:
             self._declared = outer
 
-    def _resolve(self, call: ast.Call, scope: Scope) -> tuple[str, object, Arguments]:
+    def _resolve(
+        self, call: ast.Call, scope: Scope
+    ) -> tuple[str, object, Arguments]:
         """Return the name of what is called, what it is (None if unknown), and with what."""
         arguments = self._program.arguments(call, scope)
         callee, name = self._meant(call.func, scope), called(call.func)
-        if isinstance(callee, External) and callee.symbol == "maybe" and call.args:
+        if (
+            isinstance(callee, External)
+            and callee.symbol == "maybe"
+            and call.args
+        ):
             # Bazel's own macro `maybe(rule, name = …)` calls the rule unless the name is taken.
             callee, name = self._meant(call.args[0], scope), called(call.args[0])
-            positional = dict(zip(("name",), arguments.positional[1:], strict=False))
+            positional = dict(
+                zip(("name",), arguments.positional[1:], strict=False)
+            )
             named = positional | dict(arguments.named)
             arguments = Arguments(arguments.positional[2:], named)
         return (
@@ -244,9 +273,14 @@ class _Reading:
         match callee:
             case Function():
                 self._enter(callee, arguments, UnknownError("is not passed"))
-            case Rule(implementation=Function() as code) if code.node not in self._seen:
+            case Rule(implementation=Function() as code) if (
+                code.node not in self._seen
+            ):
                 outer = self._rule, self._name
-                self._rule, self._name = callee, self._text(arguments.named.get("name"))
+                self._rule, self._name = (
+                    callee,
+                    self._text(arguments.named.get("name")),
+                )
                 try:
                     missing = UnknownError("is known only when the rule runs")
                     self._enter(code, Arguments((), {}), missing)
@@ -255,7 +289,9 @@ class _Reading:
             case External() if self.reached and callee.repository != BAZELS_OWN:
                 place = self._place + path
                 self._record(
-                    Nested(callee.repository, callee.file, callee.symbol, place, line)
+                    Nested(
+                        callee.repository, callee.file, callee.symbol, place, line
+                    )
                 )
 
     def _enter(
@@ -272,7 +308,8 @@ class _Reading:
         self._active.append(function.node)
         try:
             self._body(
-                function.node.body, self._program.enter(function, arguments, missing)
+                function.node.body,
+                self._program.enter(function, arguments, missing),
             )
         finally:
             self._active.pop()
@@ -292,7 +329,9 @@ class _Reading:
             *self._texts(named.get("patch_file")),
             *self._texts(named.get("patches")),
         )
-        commit = known.get("commit") or known.get("tag") or known.get("digest") or ""
+        commit = (
+            known.get("commit") or known.get("tag") or known.get("digest") or ""
+        )
         for urls, sha256 in files_of(known):
             yield Repository(
                 name=name_of(known["name"]),
@@ -333,7 +372,11 @@ class _Reading:
         )
 
     def _try_forms(
-        self, path: str, line: int, what: str, work: Callable[[], list[Repository]]
+        self,
+        path: str,
+        line: int,
+        what: str,
+        work: Callable[[], list[Repository]],
     ) -> list[Repository]:
         """Record what `work` makes in each form that it can take.
 
@@ -383,7 +426,9 @@ class _Reading:
         except UnknownError as fault:
             # The declarations of such a rule name what its code downloads, and they are read.
             if not (self._rule and any(map(tells_origin, self._rule.attributes))):
-                self._report(path, line, f"{what}: {fault}" if what else str(fault))
+                self._report(
+                    path, line, f"{what}: {fault}" if what else str(fault)
+                )
         except RecursionError:
             # An expression of thousands of terms: Python's own stack is the limit here.
             self._report(path, line, "is nested too deeply")

@@ -25,5 +25,7 @@ def pins(text: str) -> dict[str, str]:
         attributes = program.force(entry["original_attributes"])
         if isinstance(attributes, dict):
             pin = attributes.get("sha256") or attributes.get("commit") or ""
-            pinned[str(program.force(attributes["name"]))] = str(program.force(pin))
+            pinned[str(program.force(attributes["name"]))] = str(
+                program.force(pin)
+            )
     return pinned

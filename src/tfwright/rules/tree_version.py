@@ -59,4 +59,6 @@ def _agree(tree: ExactRelease, table: SourceTable) -> bool:
     # What a fork adds behind the plus sign is not in the files of all of them.
     stated = table.version
     candidates = {tree.candidate, stated.candidate if stated else tree.candidate}
-    return stated is None or (tree.numbers == stated.numbers and len(candidates) == 1)
+    return stated is None or (
+        tree.numbers == stated.numbers and len(candidates) == 1
+    )

@@ -25,7 +25,14 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         look.diagnose,
         look.reproduce,
     ),
-    "keep": (keep.fetch, keep.lock, keep.bundle, keep.vault, keep.cache, keep.image),
+    "keep": (
+        keep.fetch,
+        keep.lock,
+        keep.bundle,
+        keep.vault,
+        keep.cache,
+        keep.image,
+    ),
     "build host": (
         build_host.nightly,
         build_host.index,
@@ -65,5 +72,6 @@ def collection() -> Collection:
 def names() -> dict[str, tuple[str, ...]]:
     """Return the names of the commands by group."""
     return {
-        group: tuple(task.name for task in tasks) for group, tasks in GROUPS.items()
+        group: tuple(task.name for task in tasks)
+        for group, tasks in GROUPS.items()
     }

@@ -105,7 +105,9 @@ def doctor(
         from tfwright.terminal import doctor as page
 
         facts, findings = doctor.look(job_of(recipe))
-        page.show_examination(recipe, facts, findings, as_json=json, everything=all)
+        page.show_examination(
+            recipe, facts, findings, as_json=json, everything=all
+        )
         # The status of the build that would be refused, so that a script can ask first.
         if any(finding.blocks for finding in findings):
             sys.exit(errors.HostError.exit_status)
@@ -146,7 +148,9 @@ def new(
 
         if like:
             if not name:
-                raise RecipeError("The copy needs a name", remedy="Add --name NAME.")
+                raise RecipeError(
+                    "The copy needs a name", remedy="Add --name NAME."
+                )
             # A copy keeps every pin; what was verified holds only for the original.
             page.show_new(making.copy(recipes.find(like), name, folder))
             return
@@ -245,5 +249,7 @@ def record(
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import record as page
 
-        recorded = recording.record(job_of(recipe), recipes.find(recipe), page.ask)
+        recorded = recording.record(
+            job_of(recipe), recipes.find(recipe), page.ask
+        )
         page.show(recorded, recipe)

@@ -5,13 +5,22 @@ from typing import TYPE_CHECKING
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, OFFLINE, RECIPE, explained, file_of, job_of
+from tfwright.tasks.common import (
+    JSON,
+    OFFLINE,
+    RECIPE,
+    explained,
+    file_of,
+    job_of,
+)
 
 if TYPE_CHECKING:
     from tfwright.tools.container.image import KeptImage
 
 
-@task(help=RECIPE | OFFLINE | {"everything": "download for all recipes in recipes/"})
+@task(
+    help=RECIPE | OFFLINE | {"everything": "download for all recipes in recipes/"}
+)
 def fetch(
     _: Context,
     recipe: str = "demo",
@@ -74,7 +83,9 @@ def bundle(
     A host without a network unpacks it and builds with --offline.
     """
     # What to type again after an interruption differs for the two directions.
-    command = f"--unpack {unpack}" if unpack else f"--recipe {recipe} --output {output}"
+    command = (
+        f"--unpack {unpack}" if unpack else f"--recipe {recipe} --output {output}"
+    )
     with explained(resume=f"invoke bundle {command}"):
         from tfwright.commands import bundle as bundles
         from tfwright.documents import host_file
@@ -85,9 +96,13 @@ def bundle(
 
         if unpack:
             # Absolute, since Bazel and ./configure write the place down.
-            build_out = Path(into).resolve() if into else host_file.read().build_out
+            build_out = (
+                Path(into).resolve() if into else host_file.read().build_out
+            )
             bundle = file_of(unpack, "bundle --unpack")
-            page.show_bundle(bundles.unpack(bundle, build_out, console.Terminal()))
+            page.show_bundle(
+                bundles.unpack(bundle, build_out, console.Terminal())
+            )
             return
         if not output:
             raise RecipeError(

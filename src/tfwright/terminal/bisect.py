@@ -33,7 +33,9 @@ def show_start(wanted: "Bisection") -> None:
 
 def show_trial(step: "BisectStep", result: "TrialResult") -> None:
     """Say what one trial gave."""
-    failed = f" ({result.stage}: {result.line})" if result.answer != "good" else ""
+    failed = (
+        f" ({result.stage}: {result.line})" if result.answer != "good" else ""
+    )
     text.tell(f"{result.answer}: {step.said}{failed}")
 
 
@@ -57,7 +59,9 @@ def show_outcome(
         text.line("Run 'invoke nightly --now' to build it again.")
     else:
         _show_host(wanted, outcome)
-    remembered = f", {outcome.remembered} remembered" if outcome.remembered else ""
+    remembered = (
+        f", {outcome.remembered} remembered" if outcome.remembered else ""
+    )
     text.line(f"{text.counted(outcome.ran, 'trial')} built{remembered}.")
 
 
@@ -85,7 +89,9 @@ def _show_culprits(wanted: "Bisection", outcome: "BisectOutcome") -> None:
             f'Until it is corrected, pin the commit before it: commit = "{before}"'
         )
     else:
-        both = [wanted.home / build.id / FOLDER for build in (wanted.good, wanted.bad)]
+        both = [
+            wanted.home / build.id / FOLDER for build in (wanted.good, wanted.bad)
+        ]
         command = shlex.join(["diff", "-r", *map(str, both)])
         text.line(f"Read what changed with '{command}'.")
 
@@ -124,13 +130,16 @@ def _plain(wanted: "Bisection", outcome: "BisectOutcome") -> dict[str, object]:
     if outcome.start.answer != "good":
         verdict = "host"
     host = {
-        change.name: [change.before, change.after] for change in wanted.host_changes
+        change.name: [change.before, change.after]
+        for change in wanted.host_changes
     }
     return {
         "good": wanted.good.id,
         "bad": wanted.bad.id,
         "verdict": verdict,
-        "broken by": [step.said for step in culprits.suspects] if culprits else [],
+        "broken by": [step.said for step in culprits.suspects]
+        if culprits
+        else [],
         "commit": culprits.first_bad.commit if culprits else "",
         "stage": outcome.result.stage,
         "line": outcome.result.line,

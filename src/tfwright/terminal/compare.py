@@ -43,7 +43,9 @@ def show_group(group: str, differences: "Sequence[Difference]") -> None:
     """Print the differences of one group; files that differ alike share a line."""
     files = sum(bool(difference.member) for difference in differences)
     text.line()
-    text.line(Styled(group, text.HEADING), f": {files:,} files" if files > 1 else "")
+    text.line(
+        Styled(group, text.HEADING), f": {files:,} files" if files > 1 else ""
+    )
     # A changed version shows in every file of a wheel; one line says it for all.
     alike = dict[tuple[str, tuple[str, ...]], list[str]]()
     for difference in differences:
@@ -53,7 +55,9 @@ def show_group(group: str, differences: "Sequence[Difference]") -> None:
     for (what, lines), members in islice(alike.items(), MOST):
         _show_difference(what, lines, members)
     if len(alike) > MOST:
-        text.line(f"  and {len(alike) - MOST:,} more differences; --json lists all")
+        text.line(
+            f"  and {len(alike) - MOST:,} more differences; --json lists all"
+        )
 
 
 def _show_difference(

@@ -97,7 +97,10 @@ class Terminal:
             )
         self._bar.total = progress.total
         self._bar.n = progress.done
-        known = (*measures(progress)[1:], text.shortened(progress.doing, 60, "middle"))
+        known = (
+            *measures(progress)[1:],
+            text.shortened(progress.doing, 60, "middle"),
+        )
         self._bar.set_postfix_str(
             ", ".join(filter(None, known)),
             refresh=True,
@@ -164,7 +167,9 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
     if evidence.where:
         text.part("  where:", evidence.where)
     if evidence.command:
-        status = f"  (status {evidence.status})" if evidence.status is not None else ""
+        status = (
+            f"  (status {evidence.status})" if evidence.status is not None else ""
+        )
         tell(f"  ran:    {shlex.join(evidence.command)}{status}")
     if evidence.log:
         tell(f"  log:    {evidence.log}")

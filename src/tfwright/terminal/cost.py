@@ -39,7 +39,9 @@ def show_cost(cost: "Cost", *, as_json: bool) -> None:
         text.line(f"  {row}")
     _show_slowest(cost)
     _heading("On disk")
-    places = [(_indented(text.as_size(size)), name) for name, size in cost.disk.items()]
+    places = [
+        (_indented(text.as_size(size)), name) for name, size in cost.disk.items()
+    ]
     text.table(DISK, places)
 
 
@@ -48,7 +50,9 @@ def _show_slowest(cost: "Cost") -> None:
     if not cost.slowest:
         return
     _heading("Slowest actions")
-    rows = [(text.as_duration(action.seconds), action.name) for action in cost.slowest]
+    rows = [
+        (text.as_duration(action.seconds), action.name) for action in cost.slowest
+    ]
     text.table(ACTIONS, [(_indented(duration), name) for duration, name in rows])
 
 
@@ -93,7 +97,9 @@ def _bazel(cost: "Cost") -> Iterator[str]:
     largest = max(run.action for run in spent) / GIB
     together = max(run.together for run in spent) / GIB
     yield f"memory: {largest:.2f} GiB for the largest action, {together:.2f} GiB for all at once"
-    compiling = next((stage for stage in cost.stages if stage.name == "compile"), None)
+    compiling = next(
+        (stage for stage in cost.stages if stage.name == "compile"), None
+    )
     if compiling:
         # The stage's time is of its last run, so only
         # Bazel's last run compares with it.
@@ -102,7 +108,9 @@ def _bazel(cost: "Cost") -> Iterator[str]:
         share = added / max(compiling.seconds, 1e-9)
         processor_time = ""
         if compiling.cpu is not None:
-            processor_time = f", {text.as_duration(compiling.cpu)} of processor time"
+            processor_time = (
+                f", {text.as_duration(compiling.cpu)} of processor time"
+            )
         yield (
             f"tfwright's own part of the last run: "
             f"{text.as_duration(added)} ({share:.1%}){processor_time}"

@@ -52,7 +52,9 @@ def show_diagnosis(
         print(report)
 
 
-def show_lesson(lesson: "Lesson", fixture: Path, *, as_json: bool = False) -> None:
+def show_lesson(
+    lesson: "Lesson", fixture: Path, *, as_json: bool = False
+) -> None:
     """Show a new entry for the catalogue: the TOML on stdout, where it belongs on stderr."""
     if as_json:
         text.as_json({**asdict(lesson), "path": str(fixture)})
@@ -64,7 +66,9 @@ def show_lesson(lesson: "Lesson", fixture: Path, *, as_json: bool = False) -> No
             "  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml."
         )
     else:
-        text.tell(f"  The catalogue describes this failure already: {lesson.name}.")
+        text.tell(
+            f"  The catalogue describes this failure already: {lesson.name}."
+        )
     text.tell(f"  The fixture, with its root line marked: {fixture}")
     text.tell("  Put it into tests/diagnosis/learned: a test then reads it.")
 
@@ -123,7 +127,8 @@ def _tell_others(others: Sequence["Match"]) -> None:
     for match in others[:MOST_OTHERS]:
         # A compiler's line can be thousands of characters.
         text.part(
-            "  also:", f"{match.entry.id}, line {match.line}: {match.text.strip()[:80]}"
+            "  also:",
+            f"{match.entry.id}, line {match.line}: {match.text.strip()[:80]}",
         )
     if len(others) > MOST_OTHERS:
         text.part(

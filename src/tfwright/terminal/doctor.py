@@ -60,12 +60,15 @@ def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:
     text.table(FACT_COLUMNS, [_fact(fact) for fact in shown])
     if any(fact.decides for fact in shown):
         text.line()
-        text.line(Styled("* can change the bytes of this recipe's wheel", text.DETAIL))
+        text.line(
+            Styled("* can change the bytes of this recipe's wheel", text.DETAIL)
+        )
     if left_out:
         absent = text.counted(left_out, "thing")
         text.line(
             Styled(
-                f"{absent} not found here and not listed: --all lists them", text.DETAIL
+                f"{absent} not found here and not listed: --all lists them",
+                text.DETAIL,
             )
         )
 
@@ -79,17 +82,28 @@ def _show_examination_as_json(
     seen = [_fact_as_json(fact) for fact in facts]
     # One entry for a command, so that a script need not split the text.
     amiss = [
-        {**vars(finding), "remedy": finding.remedy.splitlines()} for finding in findings
+        {**vars(finding), "remedy": finding.remedy.splitlines()}
+        for finding in findings
     ]
     may_start = not any(finding.blocks for finding in findings)
     text.as_json(
-        {"recipe": recipe, "may_start": may_start, "facts": seen, "findings": amiss}
+        {
+            "recipe": recipe,
+            "may_start": may_start,
+            "facts": seen,
+            "findings": amiss,
+        }
     )
 
 
 def _fact_as_json(fact: "Fact") -> dict[str, object]:
     name, seen = fact.name.strip(), fact.seen
-    return {"name": name, "value": seen.value, "by": seen.by, "decides": fact.decides}
+    return {
+        "name": name,
+        "value": seen.value,
+        "by": seen.by,
+        "decides": fact.decides,
+    }
 
 
 def _fact(fact: "Fact") -> tuple[Part, ...]:
@@ -101,9 +115,13 @@ def _fact(fact: "Fact") -> tuple[Part, ...]:
 def _show_finding(number: int, finding: "Finding") -> None:
     """Print a finding: what it stops, what is wanted and why, and the commands, one a line."""
     # A note is marked as such: otherwise readers mend what need not be mended.
-    stops = f"  (stops '{finding.blocks}')" if finding.blocks else "  (stops nothing)"
+    stops = (
+        f"  (stops '{finding.blocks}')" if finding.blocks else "  (stops nothing)"
+    )
     style = text.BAD if finding.blocks else text.WARNING
-    text.line(f"{number}. ", Styled(finding.found, style), Styled(stops, text.DETAIL))
+    text.line(
+        f"{number}. ", Styled(finding.found, style), Styled(stops, text.DETAIL)
+    )
     text.paragraph("   wanted", finding.wanted, indent=LABEL)
     if finding.why:
         text.paragraph("   why", finding.why, indent=LABEL)
@@ -120,7 +138,9 @@ def _verdict(findings: "Sequence[Finding]") -> Styled:
     worst = blocking[0].blocks
     if worst == "check":
         return Styled(f"the build cannot start; {count} {stop}", text.BAD)
-    return Styled(f"the build would stop before '{worst}'; {count} {stop}", text.BAD)
+    return Styled(
+        f"the build would stop before '{worst}'; {count} {stop}", text.BAD
+    )
 
 
 def show_matches(

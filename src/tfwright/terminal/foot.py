@@ -36,7 +36,10 @@ class Foot:
         from rich.text import Text  # noqa: PLC0415 only a build on a terminal draws
 
         room = text.width(sys.stderr) or 80
-        rows = [Text.assemble(*parts) for parts in rows_of(self._stage, progress, room)]
+        rows = [
+            Text.assemble(*parts)
+            for parts in rows_of(self._stage, progress, room)
+        ]
         self._started().update(Text("\n").join(rows), refresh=True)
 
     def close(self) -> None:
@@ -101,7 +104,9 @@ def measures(progress: Progress) -> list[str]:
     if progress.remaining is not None:
         known.append(f"about {text.as_duration(progress.remaining)} left")
     if progress.held:
-        known.append(f"{progress.held / GIB:.1f} of {progress.room / GIB:.0f} GiB")
+        known.append(
+            f"{progress.held / GIB:.1f} of {progress.room / GIB:.0f} GiB"
+        )
     return known
 
 

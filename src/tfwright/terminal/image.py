@@ -25,7 +25,9 @@ def show_images(images: "Sequence[KeptImage]", *, as_json: bool) -> None:
         text.line("The vault holds no container image.")
         return
     # The digest whole: recipes name images by it.
-    text.table(COLUMNS, [(image.digest, str(image.size >> 20)) for image in images])
+    text.table(
+        COLUMNS, [(image.digest, str(image.size >> 20)) for image in images]
+    )
 
 
 def show_built(built: "BuiltImage", recipe: str) -> None:

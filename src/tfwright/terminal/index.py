@@ -61,7 +61,10 @@ def show_matches(
     """Print the wheels of an index for a machine: those that fit first."""
     if as_json:
         text.as_json(
-            [{**wheel.entry.model_dump(), "differs": wheel.differs} for wheel in found]
+            [
+                {**wheel.entry.model_dump(), "differs": wheel.differs}
+                for wheel in found
+            ]
         )
         return
     rows = []

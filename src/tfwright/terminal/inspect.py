@@ -63,7 +63,10 @@ def _stated(report: "Inspection") -> Iterator[tuple[str, str]]:
     yield "project", f"{report.project} {report.version}".strip()
     yield "tags", ", ".join(report.tags)
     yield "python", report.requires_python
-    yield "built with", ", ".join(f"{name} {value}" for name, value in report.stated)
+    yield (
+        "built with",
+        ", ".join(f"{name} {value}" for name, value in report.stated),
+    )
     yield "linked with", ", ".join(report.nvidia) or "none of NVIDIA's libraries"
     if report.signed_by:
         yield "signed by", f"the key with the id {report.signed_by}"
@@ -91,7 +94,10 @@ def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
         yield f"needs {name}" if name == "CPU" else name, _need(need)
     if summary.tensorflow:
         strings = "".join(f", std::string {abi}" for abi in summary.strings)
-        yield "exports", f"{summary.tensorflow:,} in TensorFlow's namespace{strings}"
+        yield (
+            "exports",
+            f"{summary.tensorflow:,} in TensorFlow's namespace{strings}",
+        )
     yield "GPU code", " ".join(summary.architectures) or "none"
     if summary.nccl:
         yield "NCCL", ", ".join(summary.nccl)
@@ -123,7 +129,9 @@ def _facts(library: "Library") -> tuple[str, ...]:
     # A Mach-O file may hold several machines, an ELF file one.
     elf, parts = library.elf, library.parts
     if elf:
-        needs = [f"{family} {need.version}" for family, need in elf.requires.items()]
+        needs = [
+            f"{family} {need.version}" for family, need in elf.requires.items()
+        ]
     else:
         needs = [f"macOS {part.minimum}" for part in library.macho]
     gpu = [name for part in parts for name in part.architectures]

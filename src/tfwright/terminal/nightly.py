@@ -59,7 +59,9 @@ def _row(planned: "DueTarget") -> tuple[str, str, str, str]:
     if planned.changed:
         why += f": {', '.join(planned.changed)}"
     # Of a target that was never built, the seconds are a guess.
-    last = f"{planned.seconds / 60:.0f} min" if planned.why != "never built" else "-"
+    last = (
+        f"{planned.seconds / 60:.0f} min" if planned.why != "never built" else "-"
+    )
     return planned.target.name, tonight, why, last
 
 

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from tfwright.tools.git.patching import PatchHeader
 
 QUESTIONS = {
-    "why": ("--why", "What fails without it, with the message that people search for"),
+    "why": (
+        "--why",
+        "What fails without it, with the message that people search for",
+    ),
     "upstream": (
         "--upstream",
         "Where it was reported or solved, or 'none' and the reason",
@@ -45,7 +48,9 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
                     "No answer was given",
                     remedy="Run the command again.",
                 )
-    return type(given)(**{field: value.strip() for field, value in answers.items()})
+    return type(given)(
+        **{field: value.strip() for field, value in answers.items()}
+    )
 
 
 def show_tree(
@@ -62,7 +67,9 @@ def show_tree(
         kind = "did not fit" if file.endswith(".rej") else "in conflict"
         text.tell(f"  {kind}: {file}", text.WARNING)
     if left:
-        text.tell("Make these changes by hand; delete git's marks, and each FILE.rej.")
+        text.tell(
+            "Make these changes by hand; delete git's marks, and each FILE.rej."
+        )
     text.tell(f"Then: invoke patch --recipe {recipe} --refresh {number} --write")
     print(tree)
 

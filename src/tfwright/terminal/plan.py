@@ -42,10 +42,14 @@ def show_plan(
     shown: dict[str, str] = {}
     for planned in plan:
         mark = (
-            Styled("run ", text.WARNING) if planned.why else Styled("keep", text.GOOD)
+            Styled("run ", text.WARNING)
+            if planned.why
+            else Styled("keep", text.GOOD)
         )
         name = Styled(f" {planned.stage.name:<10} ", text.HEADING)
-        text.line(mark, name, planned.why or Styled(planned.stage.summary, text.DETAIL))
+        text.line(
+            mark, name, planned.why or Styled(planned.stage.summary, text.DETAIL)
+        )
         for step in planned.steps if planned.why else ():
             for row in _lines(step, shown):
                 text.line(Styled(" " * STEP + row, text.DETAIL))

@@ -28,11 +28,15 @@ def show_port(port: "Port") -> None:
     for pin in worst_first(port.pins):
         state = Styled(f"  {pin.state:<7}", COLOURS[pin.state])
         text.line(
-            state, Styled(f" {pin.kind} {pin.name}", text.HEADING), f": {pin.says}"
+            state,
+            Styled(f" {pin.kind} {pin.name}", text.HEADING),
+            f": {pin.says}",
         )
     changes = sum(pin.state == "change" for pin in port.pins)
     if changes:
-        text.tell(f"{text.counted(changes, 'pin')} must change before it can be built")
+        text.tell(
+            f"{text.counted(changes, 'pin')} must change before it can be built"
+        )
     else:
         text.tell("Nothing has to change before it can be built")
     text.tell(f"Then: invoke build --recipe {port.path} --until configure")

@@ -24,7 +24,9 @@ NAME = 14
 OTHERS = "other"
 
 
-def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) -> None:
+def install(
+    groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]
+) -> None:
     """Make invoke list commands in `groups`, and answer the words in `replaced` with new ones."""
     from invoke.exceptions import ParseError  # noqa: PLC0415 a typed command has loaded it already
     from invoke.program import Program  # noqa: PLC0415 the same
@@ -44,7 +46,9 @@ def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) ->
         except ParseError as fault:
             # invoke would print what was typed as it is, escape sequences included.
             text.tell(str(fault), text.BAD)
-            text.tell("  do:     'invoke COMMAND --help' lists a command's options.")
+            text.tell(
+                "  do:     'invoke COMMAND --help' lists a command's options."
+            )
             sys.exit(2)
 
     # Kept, since the replacement ends by calling it.
@@ -58,7 +62,9 @@ def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) ->
         setattr(Program, name, function)
 
 
-def _show_commands(program: "Program", groups: Mapping[str, Sequence[str]]) -> None:
+def _show_commands(
+    program: "Program", groups: Mapping[str, Sequence[str]]
+) -> None:
     """Print each group with its commands; what no group names comes last."""
     tasks = program.collection.tasks
     named = {name for names in groups.values() for name in names}
@@ -72,7 +78,9 @@ def _show_commands(program: "Program", groups: Mapping[str, Sequence[str]]) -> N
         for name in known:
             text.paragraph(f"  {name}", _sentence(tasks[name]), indent=NAME)
         text.line()
-    text.line(Styled("'invoke COMMAND --help' shows a command's options", text.DETAIL))
+    text.line(
+        Styled("'invoke COMMAND --help' shows a command's options", text.DETAIL)
+    )
 
 
 def _sentence(task: Any) -> str:  # noqa: ANN401 invoke's tasks have no types
@@ -134,7 +142,9 @@ def _refuse_unknown(program: "Program", replaced: Mapping[str, str]) -> None:
 
 def _aliases(program: "Program") -> list[str]:
     return [
-        alias for names in program.collection.task_names.values() for alias in names
+        alias
+        for names in program.collection.task_names.values()
+        for alias in names
     ]
 
 
@@ -152,12 +162,15 @@ def _show_help(program: "Program", name: str) -> None:
     positional = "".join(
         f" {argument.name.upper()}" for argument in context.positional_args
     )
-    text.line(Styled("Usage: ", text.HEADING), f"invoke {name}{positional} [options]")
+    text.line(
+        Styled("Usage: ", text.HEADING), f"invoke {name}{positional} [options]"
+    )
     text.line()
     for paragraph in (inspect.getdoc(task) or "").split("\n\n"):
         text.paragraph("", " ".join(paragraph.split()), indent=2)
     options = [
-        (_flags(flags, context), meaning) for flags, meaning in context.help_tuples()
+        (_flags(flags, context), meaning)
+        for flags, meaning in context.help_tuples()
     ]
     if options:
         _show_options(options)

@@ -53,7 +53,9 @@ def tally(report: "SmokeReport") -> str:
 
 def show_runs(reports: list["SmokeReport"]) -> None:
     """Print a Markdown table of the wheels that were tried on this machine, one row each."""
-    print("| wheel | Python | result | within | CNN | A^10 + B^10 | matmul at best |")
+    print(
+        "| wheel | Python | result | within | CNN | A^10 + B^10 | matmul at best |"
+    )
     print("|---|---|---|---|---|---|---|")
     for report in sorted(reports, key=_by_project_and_version):
         by_name = {outcome.program: outcome for outcome in report.outcomes}
@@ -130,10 +132,13 @@ def write_report(report: "SmokeReport", folder: Path) -> None:
         "report": report,
         "tally": tally(report),
         "summaries": {
-            outcome.program: summary(outcome.program) for outcome in report.outcomes
+            outcome.program: summary(outcome.program)
+            for outcome in report.outcomes
         },
         "table": sizes(report.curves),
-        "plot": plotting.growth(curves, *AXES, form="svg").decode() if curves else "",
+        "plot": plotting.growth(curves, *AXES, form="svg").decode()
+        if curves
+        else "",
         "data": DATA,
     }
     files.write(folder / DATA, report.dump())
@@ -161,7 +166,9 @@ def summary(program: str) -> str:
     return (docstring or "").partition("\n")[0]
 
 
-def sizes(curves: "dict[str, list[Point]]") -> list[tuple[int, dict[str, "Point"]]]:
+def sizes(
+    curves: "dict[str, list[Point]]",
+) -> list[tuple[int, dict[str, "Point"]]]:
     """Return the points of all curves by size, for the table next to the plot."""
     by_size: dict[int, dict[str, Point]] = {}
     for name, points in curves.items():

@@ -133,7 +133,11 @@ def _from_here(text: str) -> str:
         # It was deleted, or lies behind a directory that this user may not enter.
         return text
     # "/" would take the slashes out of every URL, and "/build" a part out of /mnt/build/x.
-    return text if here == "/" else re.sub(rf"(?<![\w./-]){re.escape(here)}/", "", text)
+    return (
+        text
+        if here == "/"
+        else re.sub(rf"(?<![\w./-]){re.escape(here)}/", "", text)
+    )
 
 
 def _wrapped(row: str, room: int) -> list[str]:
@@ -347,4 +351,6 @@ def as_duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+    return (
+        f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+    )

@@ -84,7 +84,11 @@ def show_links(rows: "Sequence[LinkRow]", *, as_json: bool) -> None:
 
 
 def _link_row(row: "LinkRow") -> dict[str, object]:
-    return {**vars(row), "left": row.left, "links": [vars(link) for link in row.links]}
+    return {
+        **vars(row),
+        "left": row.left,
+        "links": [vars(link) for link in row.links],
+    }
 
 
 def _link_cells(row: "LinkRow") -> list[tuple[Part, ...]]:
@@ -110,7 +114,9 @@ def show_bundle(manifest: "Manifest") -> None:
     counts = Counter(member.kind for member in manifest.members)
     rows = []
     for kind, count in counts.items():
-        size = sum(member.size for member in manifest.members if member.kind == kind)
+        size = sum(
+            member.size for member in manifest.members if member.kind == kind
+        )
         rows.append((f"  {kind}", f"{count:,}", text.as_size(size)))
     text.table(MEMBERS, rows)
     # What licences keep out of a bundle, with the
@@ -165,7 +171,9 @@ def _needs(
     users = {thing: set(inventory.users(thing)) for thing in inventory.things}
     rows: list[tuple[str, ...]] = []
     for need in inventory.needs:
-        own = {thing: sizes[thing] for thing in sizes if need.recipe in users[thing]}
+        own = {
+            thing: sizes[thing] for thing in sizes if need.recipe in users[thing]
+        }
         if own:
             rows.append(_need_row(need.recipe, own, users))
     return rows
@@ -195,7 +203,8 @@ def show_garbage(things: "Sequence[VaultEntry]") -> None:
         text.line("Everything in the vault is needed by a recipe or a lock.")
         return
     rows = [
-        (f"  {text.as_size(thing.size)}", thing.kind, thing.name) for thing in things
+        (f"  {text.as_size(thing.size)}", thing.kind, thing.name)
+        for thing in things
     ]
     text.table(UNUSED, rows)
     total = text.as_size(sum(thing.size for thing in things))
@@ -209,4 +218,6 @@ def show_sound(things: "Sequence[VaultEntry]") -> None:
     """Say that every file matches its checksum."""
     total = text.as_size(sum(thing.size for thing in things))
     files = text.counted(len(things), "file")
-    text.line(Styled("ok", text.GOOD), f": {files}, {total}; each matches its checksum")
+    text.line(
+        Styled("ok", text.GOOD), f": {files}, {total}; each matches its checksum"
+    )

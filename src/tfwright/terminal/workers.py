@@ -33,9 +33,13 @@ def show_assignment(given: "Assignment") -> None:
         text.tell(f"  {given.recipe}: started on {given.worker}", text.DETAIL)
     elif given.state == "waiting":
         what = "was lost" if given.worker in given.lost else "cannot build it"
-        text.tell(f"  {given.recipe}: {given.worker} {what}; another worker takes it")
+        text.tell(
+            f"  {given.recipe}: {given.worker} {what}; another worker takes it"
+        )
     else:
-        where = f"{given.state} on {given.worker}" if given.worker else given.state
+        where = (
+            f"{given.state} on {given.worker}" if given.worker else given.state
+        )
         text.tell(f"  {given.recipe}: {where} in {given.seconds:.0f} s")
 
 

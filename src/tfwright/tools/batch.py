@@ -72,7 +72,9 @@ def below(folder: Path) -> Iterator[FileBatch]:
 def _holds(path: Path, content: bytes) -> bool:
     """Say whether a file has exactly these bytes; the sizes of most differ."""
     try:
-        return path.stat().st_size == len(content) and path.read_bytes() == content
+        return (
+            path.stat().st_size == len(content) and path.read_bytes() == content
+        )
     except OSError:
         return False
 

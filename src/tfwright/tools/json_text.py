@@ -16,7 +16,9 @@ def parsed(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
         return json.loads(content)
     except RecursionError as fault:
         # A hundred kilobytes of "[" are enough, and no handler of ValueError would see it.
-        raise ValueError("brackets within brackets, too deep to be read") from fault
+        raise ValueError(
+            "brackets within brackets, too deep to be read"
+        ) from fault
 
 
 def record(path: Path) -> dict[str, Any]:

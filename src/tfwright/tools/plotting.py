@@ -68,7 +68,9 @@ def _svg(figure: "Figure") -> bytes:
     """Return a figure as an element for an HTML page, which may be dark."""
     output = io.BytesIO()
     # Without a date the same plot has the same bytes.
-    figure.savefig(output, format="svg", transparent=True, metadata={"Date": None})
+    figure.savefig(
+        output, format="svg", transparent=True, metadata={"Date": None}
+    )
     drawn = output.getvalue()
     # The XML declaration and the document type must not stand inside of a page.
     element = drawn[drawn.index(b"<svg") :]
@@ -83,7 +85,9 @@ def _png(figure: "Figure") -> bytes:
 
 def _draw(axes: "Axes", name: str, points: Sequence[Point], colour: str) -> None:
     sizes, values = zip(*points, strict=True)
-    axes.plot(sizes, values, marker="o", markersize=4, color=colour, linewidth=1.8)
+    axes.plot(
+        sizes, values, marker="o", markersize=4, color=colour, linewidth=1.8
+    )
     # Without the line's own size the name would stand on its last point.
     axes.annotate(
         name,

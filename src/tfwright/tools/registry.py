@@ -48,7 +48,9 @@ class RegistryPackage:
         if not found:
             message = f"{url} is not a package URL"
             raise ValueError(message)
-        scope = f"{found['space']}/" if (found["space"] or "").startswith("@") else ""
+        scope = (
+            f"{found['space']}/" if (found["space"] or "").startswith("@") else ""
+        )
         return cls(found["kind"], scope + found["name"], found["version"] or "")
 
     def __str__(self) -> str:
@@ -146,7 +148,9 @@ def _npm(package: RegistryPackage, folder: Path) -> Path:
 
 
 def _pypi(package: RegistryPackage, folder: Path) -> Path:
-    sdist.download(Sdist(package.name, package.version), "", folder / "sdist.tar.gz")
+    sdist.download(
+        Sdist(package.name, package.version), "", folder / "sdist.tar.gz"
+    )
     return folder
 
 
@@ -169,7 +173,9 @@ def _deb(package: RegistryPackage, folder: Path) -> Path:
     )
     env = environment.clean(folder, extra=package_clients.proxies())
     _run((apt, *options, "update"), state, env)
-    wanted = f"{package.name}={package.version}" if package.version else package.name
+    wanted = (
+        f"{package.name}={package.version}" if package.version else package.name
+    )
     # --only-source: apt takes the name of a program for that of its source package
     # otherwise.
     _run(

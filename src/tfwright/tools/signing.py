@@ -62,7 +62,8 @@ def signer(key: Path) -> "CryptoSigner":
             "ed25519 -out key.pem)."
         )
         raise HostError(
-            f"{key} is not a private key that can sign: {_line(fault)}", remedy=remedy
+            f"{key} is not a private key that can sign: {_line(fault)}",
+            remedy=remedy,
         ) from fault
 
 
@@ -120,7 +121,8 @@ def _public(key: Path) -> "SSlibKey":
             f"{key} -pubout -out public.pem."
         )
         raise HostError(
-            f"{key} is not a public key that can verify: {_line(fault)}", remedy=remedy
+            f"{key} is not a public key that can verify: {_line(fault)}",
+            remedy=remedy,
         ) from fault
 
 
@@ -130,9 +132,7 @@ def _envelope(file: Path) -> "Envelope":
     try:
         content = _read(file)
     except OSError as fault:
-        remedy = (
-            "Bring it from where the wheel is from; without a signing key none is made."
-        )
+        remedy = "Bring it from where the wheel is from; without a signing key none is made."
         raise WheelError(
             f"The wheel's signature {file} cannot be read: {fault.strerror}",
             remedy=remedy,
@@ -188,4 +188,6 @@ def _read(path: Path) -> bytes:
 
 def _line(fault: Exception) -> str:
     """Return the first sentence of what a library says."""
-    return str(fault).partition(". ")[0].partition("\n")[0] or type(fault).__name__
+    return (
+        str(fault).partition(". ")[0].partition("\n")[0] or type(fault).__name__
+    )

@@ -73,7 +73,9 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
         else:
             with archive.open("rb") as stream:
                 packaged = stream.peek(len(_DEB))[: len(_DEB)] == _DEB
-                content = _data_of_package(stream) if packaged else _payload(stream)
+                content = (
+                    _data_of_package(stream) if packaged else _payload(stream)
+                )
                 _untar(content, into, _Choice(wanted, packaged), room)
     except _BROKEN as fault:
         raise SupplyError(
@@ -247,7 +249,11 @@ def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
             path = PurePosixPath(member.filename)
             # zipfile would silently write such a member to another place inside of
             # `into`.
-            if path.is_absolute() or ".." in path.parts or "\\" in member.filename:
+            if (
+                path.is_absolute()
+                or ".." in path.parts
+                or "\\" in member.filename
+            ):
                 _reject(member.filename)
             if wanted(path):
                 room.take(member.file_size)

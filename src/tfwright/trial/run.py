@@ -123,7 +123,11 @@ def run(
             timeout=seconds,
         )
     except TimeoutError:
-        verdict: Verdict = "failed", f"it hung, and was ended after {seconds:g} s", {}
+        verdict: Verdict = (
+            "failed",
+            f"it hung, and was ended after {seconds:g} s",
+            {},
+        )
     else:
         verdict = _verdict(status, log)
     took = time.monotonic() - start

@@ -112,4 +112,6 @@ class WheelVenv:
             log=log,
             lines=runner.last_lines(log),
         )
-        return self.refusal(wheel, name or outcome.program, outcome.reason, evidence)
+        return self.refusal(
+            wheel, name or outcome.program, outcome.reason, evidence
+        )

@@ -174,7 +174,9 @@ class Manifest(Table):
 
     def encoded(self) -> bytes:
         """Return the manifest as it stands in the bundle."""
-        return (json.dumps(self.model_dump(mode="json"), indent=1) + "\n").encode()
+        return (
+            json.dumps(self.model_dump(mode="json"), indent=1) + "\n"
+        ).encode()
 
     @property
     def sha256(self) -> str:
@@ -195,7 +197,9 @@ class Content:
     source: Path
 
     @classmethod
-    def of(cls, kind: Kind, source: Path, name: str = "", sha256: str = "") -> Self:
+    def of(
+        cls, kind: Kind, source: Path, name: str = "", sha256: str = ""
+    ) -> Self:
         """Describe a file that is to become a member; it is hashed unless its digest is known."""
         return cls(
             BundleMember(
@@ -287,7 +291,9 @@ def _move(source: _Whole, member: BundleMember, output: BinaryIO) -> None:
         output.write(piece)
         left -= len(piece)
     if digest.hexdigest() != member.sha256:
-        raise source.refused(f"sha256 is {digest.hexdigest()}, not {member.sha256}")
+        raise source.refused(
+            f"sha256 is {digest.hexdigest()}, not {member.sha256}"
+        )
 
 
 def read(path: Path) -> Manifest:
@@ -361,7 +367,9 @@ def _insist_on_length(path: Path, manifest: Manifest, begun: int) -> None:
         )
         if reached > length:
             raise _refused(
-                path, member.path, f"the bundle ends within it, after {length:,} bytes"
+                path,
+                member.path,
+                f"the bundle ends within it, after {length:,} bytes",
             )
     # Bytes after the end would be carried along unseen and unverified.
     if reached + len(END) != length:
@@ -391,7 +399,9 @@ def unpack(
         # The file was opened a second time, so it may be another one than was read
         # before.
         packed = _packed_manifest(manifest)
-        _whole(path, stream, MANIFEST).expect(packed, "it changed while it was read")
+        _whole(path, stream, MANIFEST).expect(
+            packed, "it changed while it was read"
+        )
         for number, member in enumerate(manifest.members):
             source = _whole(path, stream, member.path)
             header = _header(member.path, member.size)
@@ -403,9 +413,13 @@ def unpack(
             placed[member] = into / str(number)
             with placed[member].open("xb") as output:
                 _move(source, member, output)
-            source.expect(_padding(member.size), "it is not padded as it has to be")
+            source.expect(
+                _padding(member.size), "it is not padded as it has to be"
+            )
             report(Progress(stream.tell(), manifest.size, "B", member.path))
-        _whole(path, stream, "its end").expect(END, "it does not end as it has to")
+        _whole(path, stream, "its end").expect(
+            END, "it does not end as it has to"
+        )
     return placed
 
 

@@ -78,7 +78,9 @@ def report(
         for number, link in enumerate(answering, 1):
             answers.append(link)
             hear(Progress(number, len(asked), "sources", link.where))
-    links = [(archive, link) for (archive, _), link in zip(asked, answers, strict=True)]
+    links = [
+        (archive, link) for (archive, _), link in zip(asked, answers, strict=True)
+    ]
     rows = []
     for archive in wanted:
         # By identity: two archives of one name and digest are still two rows.
@@ -90,7 +92,9 @@ def report(
 
 def _sources(wanted: WantedArchive, origins: Origins) -> list[Source]:
     urls = origins.urls(wanted)
-    servers = [Source(URL, url, remote=True, fill=_downloading(url)) for url in urls]
+    servers = [
+        Source(URL, url, remote=True, fill=_downloading(url)) for url in urls
+    ]
     return [*servers, *origins.sources(wanted)]
 
 
@@ -102,7 +106,9 @@ def _downloading(url: str) -> Callable[[Path], None]:
     return fill
 
 
-def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -> Link:
+def _asked(
+    wanted: WantedArchive, source: Source, store: Store, *, deep: bool
+) -> Link:
     """Ask one source."""
     if source.way == URL and not deep:
         return _head(wanted, source, store)
@@ -131,7 +137,10 @@ def _head(wanted: WantedArchive, source: Source, store: Store) -> Link:
     # A server need not state a size, and a lock knows none before the first download.
     if answer.there and None not in {answer.size, size} and answer.size != size:
         return Link(
-            source.way, source.where, OTHER, f"{answer.size:,} bytes, not {size:,}"
+            source.way,
+            source.where,
+            OTHER,
+            f"{answer.size:,} bytes, not {size:,}",
         )
     # None: a time-out or a refused connection, which may be this host's own network.
     state = {True: ANSWERS, False: GONE, None: SILENT}[answer.there]

@@ -31,7 +31,10 @@ Pin = TypeVar("Pin", str, Clone)
 def _url(text: str) -> str:
     # Locks come with bundles and repositories of strangers, and an address reaches
     # Bazel and git.
-    if not re.fullmatch(f"{URL}|{registries.PATTERN}", text) or not text.isprintable():
+    if (
+        not re.fullmatch(f"{URL}|{registries.PATTERN}", text)
+        or not text.isprintable()
+    ):
         raise ValueError(
             "must be one http, https, ftp or file url, or a package url, "
             "without blanks and control characters"
@@ -59,7 +62,9 @@ RepositoryName = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
 Size = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
 """In bytes."""
 ImageDigest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-Platform = Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")]
+Platform = Annotated[
+    str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")
+]
 
 
 class LockedBinary(Table):
@@ -180,9 +185,7 @@ class LockedSubstitute(Table):
 
 
 def _archive(entry: LockedArchive) -> str:
-    return (
-        f"archive {', '.join(entry.names) or 'without a name'} ({entry.sha256[:16]}…)"
-    )
+    return f"archive {', '.join(entry.names) or 'without a name'} ({entry.sha256[:16]}…)"
 
 
 def _clone(entry: Cloned) -> str:
@@ -217,10 +220,14 @@ class Lock(Table):
     bazel: LockedBazel
     archives: Annotated[tuple[LockedArchive, ...], _sorted(_archive)] = ()
     clones: Annotated[tuple[Cloned, ...], _sorted(_clone)] = ()
-    requirements: Annotated[tuple[LockedRequirement, ...], _sorted(_requirement)] = ()
+    requirements: Annotated[
+        tuple[LockedRequirement, ...], _sorted(_requirement)
+    ] = ()
     files: Annotated[tuple[LockedFile, ...], _sorted(_file)] = ()
     unlockable: Annotated[tuple[Unlockable, ...], _sorted(_unlockable)] = ()
-    substitutes: Annotated[tuple[LockedSubstitute, ...], _sorted(_substitute)] = ()
+    substitutes: Annotated[
+        tuple[LockedSubstitute, ...], _sorted(_substitute)
+    ] = ()
     toolkit: Annotated[tuple[LockedPackage, ...], _sorted(_package)] = ()
     image: LockedImage | None = None
 
@@ -256,7 +263,8 @@ def of(
         # content need not.
         tensorflow=Tensorflow(commit=source.commit, tree=gathered.tree),
         bazel=LockedBazel(
-            version=bazel.version, binaries=dict(sorted(gathered.binaries.items()))
+            version=bazel.version,
+            binaries=dict(sorted(gathered.binaries.items())),
         ),
         archives=tuple(_archives(rules, gathered)),
         clones=tuple(_clones(rules, gathered)),
@@ -297,7 +305,9 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     # Only a Bazel that runs on this host can be asked which archives it declares by
     # itself.
     archives = [
-        entry for entry in lock.archives if now.bazel.binaries or not entry.of_bazel
+        entry
+        for entry in lock.archives
+        if now.bazel.binaries or not entry.of_bazel
     ]
     return [
         *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
@@ -305,7 +315,9 @@ def differences(lock: Lock, now: Lock) -> list[str]:
         *_changed_binaries(lock.bazel.binaries, now.bazel.binaries),
         *_compared(archives, now.archives, lambda entry: entry.sha256, _archive),
         *_compared(lock.clones, now.clones, _clone, _clone),
-        *_compared(lock.requirements, now.requirements, _requirement, _requirement),
+        *_compared(
+            lock.requirements, now.requirements, _requirement, _requirement
+        ),
         *_compared(lock.files, now.files, _file, _file),
         *_compared(lock.unlockable, now.unlockable, _unlockable, _unlockable),
         *_compared(lock.substitutes, now.substitutes, _substitute, _substitute),
@@ -313,7 +325,8 @@ def differences(lock: Lock, now: Lock) -> list[str]:
 
 
 def _changed_binaries(
-    locked: Mapping[Platform, LockedBinary], found: Mapping[Platform, LockedBinary]
+    locked: Mapping[Platform, LockedBinary],
+    found: Mapping[Platform, LockedBinary],
 ) -> Iterator[str]:
     """Yield what differs between the binaries for the platforms that both sides know."""
     for platform in sorted(locked.keys() & found.keys()):
@@ -384,7 +397,9 @@ def _needed(users: Sequence[Repository], gathered: Gathered) -> bool | None:
     # A download in a rule's own code may depend on the host, so an unused one proves
     # nothing.
     return (
-        None if made and all(entry.rule in DOWNLOADS for entry in made) else bool(made)
+        None
+        if made and all(entry.rule in DOWNLOADS for entry in made)
+        else bool(made)
     )
 
 
@@ -404,10 +419,10 @@ def _without_digest(rules: Rules) -> Iterator[Unlockable]:
             name="unreadable", file=fault.file, line=fault.line, why=fault.why
         )
     for call in rules.nested:
-        why = (
-            f"@{call.archive}//{call.path}, which defines it, was not there to be read"
+        why = f"@{call.archive}//{call.path}, which defines it, was not there to be read"
+        yield Unlockable(
+            name=call.symbol, file=call.file, line=call.line, why=why
         )
-        yield Unlockable(name=call.symbol, file=call.file, line=call.line, why=why)
 
 
 def _no_digest(entry: Repository) -> str:

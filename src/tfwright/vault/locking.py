@@ -51,7 +51,9 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
     patches = {*recipe.source.patches, *recipe.source.assets.values()}
     changed = []
     if lock.tensorflow.commit != commit:
-        changed.append(f"the commit is {commit}, the lock has {lock.tensorflow.commit}")
+        changed.append(
+            f"the commit is {commit}, the lock has {lock.tensorflow.commit}"
+        )
     if lock.bazel.version != bazel:
         changed.append(f"Bazel is {bazel}, the lock has {lock.bazel.version}")
     image = recipe.host.image
@@ -62,7 +64,10 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
     different = sorted(patches ^ {file.path for file in lock.files})
     return [
         *changed,
-        *(f"{path} is in the recipe or in the lock, not in both" for path in different),
+        *(
+            f"{path} is in the recipe or in the lock, not in both"
+            for path in different
+        ),
         *unlocked(recipe.host.requirements, lock),
     ]
 
@@ -74,11 +79,16 @@ def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
     missing, idle = sorted(wanted - locked), sorted(locked - wanted)
     return [
         *(f"requirement {pin} is wanted, and not in the lock" for pin in missing),
-        *(f"requirement {pin} is in the lock, and not wanted any more" for pin in idle),
+        *(
+            f"requirement {pin} is in the lock, and not wanted any more"
+            for pin in idle
+        ),
     ]
 
 
-def requirements(wanted: Sequence[str], folder: Path) -> tuple[LockedRequirement, ...]:
+def requirements(
+    wanted: Sequence[str], folder: Path
+) -> tuple[LockedRequirement, ...]:
     """Return the locked form of requirements, given the folder that pip downloaded them into."""
     # A requirement may be spelled otherwise than its file: numpy_x, NumPy-X. The
     # project's canonical name joins them.

@@ -134,7 +134,9 @@ class Origins:
                 if url.startswith(beginning):
                     mirrored.append(instead + url.removeprefix(beginning))
         # The original addresses first: a mirror may lag behind, or be down.
-        return [] if self.offline else list(dict.fromkeys([*wanted.urls, *mirrored]))
+        return (
+            [] if self.offline else list(dict.fromkeys([*wanted.urls, *mirrored]))
+        )
 
     def sources(self, wanted: WantedArchive) -> list[Source]:
         """Return the other places that may have a file, in order.
@@ -294,7 +296,9 @@ def obtain(
         if way := _first(file, origins.sources(file), store, failed):
             ways[file.sha256] = way
     lacking = (file for file in rest if file.sha256 not in ways)
-    missing = tuple(Missing(file, tuple(attempts[file.sha256])) for file in lacking)
+    missing = tuple(
+        Missing(file, tuple(attempts[file.sha256])) for file in lacking
+    )
     return Supply(ways, missing)
 
 

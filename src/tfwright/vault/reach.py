@@ -50,7 +50,9 @@ class Reached:
     def clones(self) -> dict[Clone, Path]:
         """The commits that are here, and their repositories."""
         answers = self.asked.items()
-        return {clone: answer for clone, answer in answers if isinstance(answer, Path)}
+        return {
+            clone: answer for clone, answer in answers if isinstance(answer, Path)
+        }
 
     @property
     def refused(self) -> dict[Clone, TfwrightError]:
@@ -67,7 +69,9 @@ class Reached:
         Those are the ones that Bazel was seen to want when the lock was written; the ones that hold
         a file which WORKSPACE loads, without which Bazel reads no other rule; and every substitute.
         """
-        archives, replaced = (lock.archives, lock.substitutes) if lock else ((), ())
+        archives, replaced = (
+            (lock.archives, lock.substitutes) if lock else ((), ())
+        )
         # The lock speaks of the archives that the tree pins, the supply of what replaces them.
         used = {substitute.sha256: substitute.used for substitute in replaced}
         pinned = [archive.sha256 for archive in archives if archive.needed]
@@ -135,7 +139,9 @@ def bring(
         reached = _more(reached, archives, commits, suppliers)
         more = {}
         for nested in reached.rules.nested:
-            if behind := _followed(nested, reached, tables, store, suppliers.readings):
+            if behind := _followed(
+                nested, reached, tables, store, suppliers.readings
+            ):
                 more[nested] = behind
         # A call that was followed leaves the nested ones, so each round has fewer of them to read.
         if not more:
@@ -201,7 +207,9 @@ def wanted(
         before = files.get(file.sha256, file)
         names = dict.fromkeys([*before.name.split(", "), file.name])
         urls = dict.fromkeys((*before.urls, *file.urls))
-        files[file.sha256] = replace(before, name=", ".join(names), urls=tuple(urls))
+        files[file.sha256] = replace(
+            before, name=", ".join(names), urls=tuple(urls)
+        )
     return list(files.values())
 
 
@@ -214,9 +222,13 @@ def clones(found: Rules, lock: Lock | None) -> list[Clone]:
         if cloned.needed is False and leading.isdisjoint(cloned.names)
     }
     pinned = [
-        repository.clone for repository in found.repositories if repository.reached
+        repository.clone
+        for repository in found.repositories
+        if repository.reached
     ]
-    return list(dict.fromkeys(clone for clone in pinned if clone and clone not in idle))
+    return list(
+        dict.fromkeys(clone for clone in pinned if clone and clone not in idle)
+    )
 
 
 def _file(
@@ -255,7 +267,9 @@ def _followed(
             # expects.
             own = table.strip_prefix if table else None
             prefix = repository.strip_prefix if own is None else own
-            return _read(nested, [sha256, prefix], partial(texts, path, prefix), before)
+            return _read(
+                nested, [sha256, prefix], partial(texts, path, prefix), before
+            )
         if clone and clone in reached.clones:
             place = reached.clones[clone]
             files = partial(git.texts, place, clone.commit, repositories.relevant)
@@ -296,9 +310,9 @@ def _texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for path, content in _members(archive):
         inner = path.removeprefix("./").removeprefix(beginning)
-        if path.removeprefix("./").startswith(beginning) and repositories.relevant(
-            inner
-        ):
+        if path.removeprefix("./").startswith(
+            beginning
+        ) and repositories.relevant(inner):
             found[inner] = content().decode("utf-8", "replace")
     return found
 

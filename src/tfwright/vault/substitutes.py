@@ -15,7 +15,9 @@ Edit = tuple[tuple[int, int], tuple[int, int], str]
 """From and to, each a line (from 1) and a byte in it, and the text that belongs there."""
 
 
-def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArchive:
+def wanted(
+    name: str, table: SubstituteTable, replaced: Repository
+) -> WantedArchive:
     """Return the file that replaces an archive, to be obtained like any other."""
     if table.git is None or table.commit is None:
         return WantedArchive(name, table.sha256, table.urls, substitute=True)
@@ -37,7 +39,9 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArc
     )
 
 
-def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -> None:
+def insist(
+    tables: Mapping[str, SubstituteTable], found: Sequence[Repository]
+) -> None:
     """Raise RecipeError unless each substitute names the archive that the tree pins.
 
     All faults at once.
@@ -45,7 +49,9 @@ def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -
     A recipe that was copied for another release would replace other versions without a word.
     """
     pinned = {name: replaced(name, found) for name in tables}
-    wrong = [name for name in tables if tables[name].replaces != pinned[name].sha256]
+    wrong = [
+        name for name in tables if tables[name].replaces != pinned[name].sha256
+    ]
     if not wrong:
         return
     unstated = [name for name in wrong if tables[name].replaces is None]
@@ -86,7 +92,9 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
         for repository in found
         if repository.name == name and repository.lockable
     ]
-    own = [repository for repository in named if not repository.file.startswith("@")]
+    own = [
+        repository for repository in named if not repository.file.startswith("@")
+    ]
     if named and not own:
         raise RecipeError(
             f"fetch.substitutes.{name}: {named[0].file}:{named[0].line} declares it, "
@@ -99,7 +107,9 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
     # One rule may stand in two branches of an `if`, with the same archive in both.
     if len({repository.sha256 for repository in own}) != 1:
         why = (
-            "names no archive with a sha256 so" if not own else "names several files so"
+            "names no archive with a sha256 so"
+            if not own
+            else "names several files so"
         )
         raise RecipeError(
             f"fetch.substitutes.{name}: the tree {why}",
@@ -139,7 +149,9 @@ def rewritten(
     return changed
 
 
-def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) -> str:
+def _edited(
+    text: str, path: str, line: int, name: str, table: SubstituteTable
+) -> str:
     """Return a file in which one rule asks for the substitute."""
     # Edited as text and not written from the tree: comments and lines of the file must
     # stay.
@@ -165,7 +177,9 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
         )
     # ast counts columns in bytes of UTF-8, not in characters.
     lines = text.encode().splitlines(keepends=True)
-    for start, end, new in sorted(_edits(call, table, _mirrors(tree)), reverse=True):
+    for start, end, new in sorted(
+        _edits(call, table, _mirrors(tree)), reverse=True
+    ):
         _put(lines, start, end, new)
     return b"".join(lines).decode()
 
@@ -204,9 +218,13 @@ def _edits(
             yield end, end, f", strip_prefix = {text}"
 
 
-def _listed(urls: Sequence[str], before: str, mirrors: Sequence[str]) -> list[str]:
+def _listed(
+    urls: Sequence[str], before: str, mirrors: Sequence[str]
+) -> list[str]:
     """Return urls as a rule takes them: TensorFlow's own insist on their mirror as the first."""
-    mirror = next((prefix for prefix in mirrors if before.startswith(prefix)), None)
+    mirror = next(
+        (prefix for prefix in mirrors if before.startswith(prefix)), None
+    )
     return [*([mirror + urls[0].partition("://")[2]] if mirror else []), *urls]
 
 
@@ -219,7 +237,9 @@ def _mirrors(tree: ast.Module) -> list[str]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.List):
             continue
-        values = [item.value for item in node.elts if isinstance(item, ast.Constant)]
+        values = [
+            item.value for item in node.elts if isinstance(item, ast.Constant)
+        ]
         urls = [value for value in values if isinstance(value, str)]
         # A mirror comes first, and its path repeats the url that it mirrors, without a
         # scheme.
@@ -248,7 +268,9 @@ def _put(
     ]
 
 
-def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) -> None:
+def _verify(
+    found: Sequence[Repository], tables: Mapping[str, SubstituteTable]
+) -> None:
     """Insist that the rewritten rules say what was meant."""
     for name, table in tables.items():
         for repository in found:
@@ -262,5 +284,7 @@ def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) 
                 raise RecipeError(
                     f"fetch.substitutes.{name}: the rule cannot be made to ask for it",
                     remedy="Replace this archive by a patch of the tree instead.",
-                    evidence=Evidence(where=f"{repository.file}:{repository.line}"),
+                    evidence=Evidence(
+                        where=f"{repository.file}:{repository.line}"
+                    ),
                 )

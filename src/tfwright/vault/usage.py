@@ -32,7 +32,9 @@ RECENT = 86400.0
 have recorded that yet."""
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _VENV = re.compile(r"/pythons/([\w.-]+)/")
-_PACKAGE = re.compile(r"(?P<name>.+?)-(?P<version>\d[^-]*?)(-.*\.whl|\.tar\.\w+|\.zip)")
+_PACKAGE = re.compile(
+    r"(?P<name>.+?)-(?P<version>\d[^-]*?)(-.*\.whl|\.tar\.\w+|\.zip)"
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,9 @@ class Inventory:
     def users(self, thing: VaultEntry) -> list[str]:
         """Return the recipes that need a thing."""
         return [
-            need.recipe for need in self.needs if not need.keys.isdisjoint(thing.keys)
+            need.recipe
+            for need in self.needs
+            if not need.keys.isdisjoint(thing.keys)
         ]
 
     @property
@@ -96,13 +100,19 @@ class Inventory:
     @property
     def undecided(self) -> list[VaultEntry]:
         """The archives that stay because one of those recipes may need them."""
-        return [thing for thing in self._idle if thing.kind == ARCHIVE and self.unknown]
+        return [
+            thing
+            for thing in self._idle
+            if thing.kind == ARCHIVE and self.unknown
+        ]
 
     @property
     def garbage(self) -> list[VaultEntry]:
         """What no recipe needs."""
         return [
-            thing for thing in self._idle if thing.kind != ARCHIVE or not self.unknown
+            thing
+            for thing in self._idle
+            if thing.kind != ARCHIVE or not self.unknown
         ]
 
     @property
@@ -110,7 +120,9 @@ class Inventory:
         return [
             thing
             for thing in self.things
-            if thing.kind != BY_BAZEL and not self.users(thing) and not thing.recent
+            if thing.kind != BY_BAZEL
+            and not self.users(thing)
+            and not thing.recent
         ]
 
 
@@ -119,7 +131,9 @@ def look(build_out: Path, recipes: Iterable[tuple[Recipe, Path]]) -> Inventory:
 
     What else was built there counts too.
     """
-    known = {recipe.name: _needs(build_out, recipe, path) for recipe, path in recipes}
+    known = {
+        recipe.name: _needs(build_out, recipe, path) for recipe, path in recipes
+    }
     traces = [*build_out.glob("*/stamps"), *build_out.glob("*/bundle.json")]
     built = {path.parent.name for path in traces}
     # A recipe of another checkout, or one that was renamed, may share this directory.
@@ -127,7 +141,9 @@ def look(build_out: Path, recipes: Iterable[tuple[Recipe, Path]]) -> Inventory:
         Needs(name, _named(_records(build_out, name)), complete=True)
         for name in sorted(built - known.keys())
     ]
-    return Inventory(tuple(_things(build_out / "vault")), (*known.values(), *strangers))
+    return Inventory(
+        tuple(_things(build_out / "vault")), (*known.values(), *strangers)
+    )
 
 
 def collect(
@@ -221,7 +237,11 @@ def _things(vault: Path) -> Iterator[VaultEntry]:
         found = _PACKAGE.fullmatch(file.name)
         pin = _pin(f"{found['name']}=={found['version']}") if found else file.name
         yield VaultEntry(
-            PACKAGE, file.name, file.parent, frozenset({file.parent.name, pin}), file
+            PACKAGE,
+            file.name,
+            file.parent,
+            frozenset({file.parent.name, pin}),
+            file,
         )
     for path in sorted((vault / "pythons").glob("*/")):
         marker = path / DONE
@@ -240,7 +260,9 @@ def _archive(path: Path) -> VaultEntry:
     # What tfwright admits is read-only; Bazel writes what it downloads by itself as any
     # other file.
     writable = file.stat().st_mode & 0o222
-    return VaultEntry(BY_BAZEL if writable else ARCHIVE, path.name, path, keys, file)
+    return VaultEntry(
+        BY_BAZEL if writable else ARCHIVE, path.name, path, keys, file
+    )
 
 
 def _bazel(path: Path) -> VaultEntry:

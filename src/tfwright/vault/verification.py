@@ -88,10 +88,14 @@ def _of_toolkit(root: Path) -> str:
     # Files that no package brought are left alone: users may add theirs to a toolkit.
     # Every byte is read: that is what the user asked for.
     now = tree.content(root)
-    changed = [path for path, checksum in recorded.items() if now.get(path) != checksum]
+    changed = [
+        path for path, checksum in recorded.items() if now.get(path) != checksum
+    ]
     return f"{_counted(changed)} not as unpacked" if changed else ""
 
 
 def _counted(changed: Sequence[str]) -> str:
-    more = f" and {len(changed) - 1} more files are" if len(changed) > 1 else " is"
+    more = (
+        f" and {len(changed) - 1} more files are" if len(changed) > 1 else " is"
+    )
     return f"{changed[0]}{more}"

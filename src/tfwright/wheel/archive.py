@@ -124,7 +124,11 @@ def _fault_of(member: zipfile.ZipInfo) -> str | None:
     if outside or "\\" in member.filename or not member.filename.isprintable():
         return f"{member.filename!r} would leave the directory"
     # 0: made by a program that stores no kind of file, as zip programs on Windows do.
-    if stat.S_IFMT(member.external_attr >> 16) not in {0, stat.S_IFREG, stat.S_IFDIR}:
+    if stat.S_IFMT(member.external_attr >> 16) not in {
+        0,
+        stat.S_IFREG,
+        stat.S_IFDIR,
+    }:
         return f"{member.filename} is a link or a device"
     return f"{member.filename} is encrypted" if member.flag_bits & 1 else None
 
@@ -174,7 +178,9 @@ def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
 
 
 @contextmanager
-def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Content]:
+def unpacked(
+    wheel: zipfile.ZipFile, member: zipfile.ZipInfo
+) -> Iterator[Content]:
     """Give the bytes of a member: in memory where they fit there, else mapped from a copy on disk.
 
     Raises what `opened` turns into WheelError where the member is damaged.
@@ -207,7 +213,9 @@ def _fits(member: zipfile.ZipInfo) -> bool:
     return known and (needed < ALWAYS // 8 or needed < capacity.memory())
 
 
-def _inflated(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes | bytearray:
+def _inflated(
+    wheel: zipfile.ZipFile, member: zipfile.ZipInfo
+) -> bytes | bytearray:
     """Unpack a member with libdeflate, in a fifth of the time that zlib takes."""
     import deflate  # noqa: PLC0415 start-up is part of the product
 

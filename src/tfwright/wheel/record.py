@@ -42,7 +42,9 @@ def read(wheel: zipfile.ZipFile) -> list[RecordEntry]:
         # csv, since the name of a file may hold a comma or a quotation mark.
         rows = list(csv.reader(io.StringIO(content.decode())))
     except (UnicodeDecodeError, csv.Error) as fault:
-        raise WheelError(f"{place} cannot be read: {fault}", remedy=UNUSABLE) from fault
+        raise WheelError(
+            f"{place} cannot be read: {fault}", remedy=UNUSABLE
+        ) from fault
     # A short line is kept, so that `faults` can name its file.
     return [RecordEntry(*[*row, "", ""][:3]) for row in rows if row]
 
@@ -85,7 +87,9 @@ def faults(
     return [*missing, *unlisted, *different]
 
 
-def _right(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, own: str) -> RecordEntry:
+def _right(
+    wheel: zipfile.ZipFile, member: zipfile.ZipInfo, own: str
+) -> RecordEntry:
     """Return the line that a file should have; RECORD cannot list its own digest."""
     if member.filename == own:
         return RecordEntry(own, "", "")

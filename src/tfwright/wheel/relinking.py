@@ -39,7 +39,9 @@ def relink(
                 made = _copy(wheel, member, relinked, wanted)
                 changes.update(made)
                 if made and listed.get(name) == record.describe(wheel, member):
-                    listed[name] = record.describe(relinked, relinked.getinfo(name))
+                    listed[name] = record.describe(
+                        relinked, relinked.getinfo(name)
+                    )
         # Last, since it lists the digests of all the others.
         if place in wheel.namelist():
             relinked.writestr(

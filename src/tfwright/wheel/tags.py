@@ -5,7 +5,13 @@ from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 
-from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag, platform_tags
+from packaging.tags import (
+    Tag,
+    compatible_tags,
+    cpython_tags,
+    parse_tag,
+    platform_tags,
+)
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from tfwright.wheel import archive, headers

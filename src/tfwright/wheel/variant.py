@@ -40,7 +40,8 @@ class _Document(BaseModel):
     """As much of ``variant.json`` as makes a claim; a wheel states exactly one variant."""
 
     variants: Annotated[
-        dict[str, dict[str, dict[str, list[str]]]], Field(min_length=1, max_length=1)
+        dict[str, dict[str, dict[str, list[str]]]],
+        Field(min_length=1, max_length=1),
     ]
 
 
@@ -123,7 +124,9 @@ def documents(variants: Mapping[str, Properties]) -> bytes:
     content = {
         "$schema": SCHEMA,
         "default-priorities": {"namespace": namespaces},
-        "providers": {name: {"requires": [PROVIDERS[name]]} for name in namespaces},
+        "providers": {
+            name: {"requires": [PROVIDERS[name]]} for name in namespaces
+        },
         "variants": variants,
     }
     return (json.dumps(content, indent=2) + "\n").encode()
@@ -162,7 +165,9 @@ def lies(claims: Properties, code: Properties) -> list[str]:
         for feature, values in features.items():
             known = code.get(namespace, {}).get(feature, ())
             unproved = [value for value in values if value not in known]
-            found += [f"{namespace} :: {feature} :: {value}" for value in unproved]
+            found += [
+                f"{namespace} :: {feature} :: {value}" for value in unproved
+            ]
     return found
 
 

@@ -30,7 +30,8 @@ def hosts(settings: HostFile) -> Mapping[str, RemoteHost]:
     found = {table.name: _host(table) for table in settings.workers}
     if not found:
         raise HostError(
-            "The host file names no worker", remedy="Add [[workers]]: docs/cluster.md."
+            "The host file names no worker",
+            remedy="Add [[workers]]: docs/cluster.md.",
         )
     return found
 
@@ -40,7 +41,9 @@ def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
 
     `build` runs in threads; `hear` is called in the caller's own thread.
     """
-    ended: queue.Queue[tuple[Assignment, RemoteBuild | BaseException]] = queue.Queue()
+    ended: queue.Queue[tuple[Assignment, RemoteBuild | BaseException]] = (
+        queue.Queue()
+    )
 
     def work(given: Assignment) -> None:
         try:
@@ -63,7 +66,9 @@ def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
     return current.closed()
 
 
-def _after(current: WorkSchedule, recipe: str, result: RemoteBuild) -> WorkSchedule:
+def _after(
+    current: WorkSchedule, recipe: str, result: RemoteBuild
+) -> WorkSchedule:
     """Return the schedule after a worker gave its result."""
     if result.lost:
         return current.lost(recipe, result.seconds, result.failure)
@@ -107,7 +112,9 @@ def _ended(given: Assignment, result: SlurmResult) -> Assignment:
     """Return an assignment after its task ended."""
     state: schedule.State = "built" if result.status == 0 else "failed"
     state = "lost" if result.status == slurm.LOST else state
-    failure = f"exit status {result.status}, see {result.log}" if result.status else ""
+    failure = (
+        f"exit status {result.status}, see {result.log}" if result.status else ""
+    )
     if state == "lost":
         failure = "Slurm ended the task each time before it left a result"
     nodes = result.nodes or ("",)

@@ -47,14 +47,18 @@ class WorkSchedule:
     @property
     def over(self) -> bool:
         """Whether nothing runs, and no worker is left for what waits."""
-        running = any(each.state == "running" for each in self.assignments.values())
+        running = any(
+            each.state == "running" for each in self.assignments.values()
+        )
         return not running and not self._pairs()
 
     @property
     def waiting(self) -> tuple[str, ...]:
         """Recipes that no worker builds yet."""
         found = (
-            each.recipe for each in self.assignments.values() if each.state == "waiting"
+            each.recipe
+            for each in self.assignments.values()
+            if each.state == "waiting"
         )
         return tuple(found)
 
@@ -62,9 +66,13 @@ class WorkSchedule:
     def idle(self) -> tuple[str, ...]:
         """Workers that build nothing."""
         busy = {
-            each.worker for each in self.assignments.values() if each.state == "running"
+            each.worker
+            for each in self.assignments.values()
+            if each.state == "running"
         }
-        return tuple(name for name in self.workers if name not in busy | self.gone)
+        return tuple(
+            name for name in self.workers if name not in busy | self.gone
+        )
 
     def started(self) -> tuple["WorkSchedule", tuple[Assignment, ...]]:
         """Return the schedule with every idle worker busy, and what is to be started."""
@@ -73,7 +81,9 @@ class WorkSchedule:
             begun.append(self.assignments[recipe].given_to(worker))
         return self._with(*begun), tuple(begun)
 
-    def ended(self, recipe: str, seconds: float, failure: str = "") -> "WorkSchedule":
+    def ended(
+        self, recipe: str, seconds: float, failure: str = ""
+    ) -> "WorkSchedule":
         """Return the schedule after a build came to its end; `failure` says why it failed."""
         state: State = "failed" if failure else "built"
         done = replace(
@@ -91,7 +101,9 @@ class WorkSchedule:
         left = set(self.workers) - self.gone - set(refused)
         state: State = "waiting" if left else "refused"
         return self._with(
-            replace(before, state=state, refused=refused, seconds=seconds, detail=why)
+            replace(
+                before, state=state, refused=refused, seconds=seconds, detail=why
+            )
         )
 
     def lost(self, recipe: str, seconds: float, why: str) -> "WorkSchedule":
@@ -106,7 +118,9 @@ class WorkSchedule:
 
     def closed(self) -> "WorkSchedule":
         """Return the schedule at its end: what still waits had no worker left."""
-        left = (replace(self.assignments[name], state="lost") for name in self.waiting)
+        left = (
+            replace(self.assignments[name], state="lost") for name in self.waiting
+        )
         return self._with(*left)
 
     def _pairs(self) -> list[tuple[str, str]]:

@@ -65,7 +65,9 @@ def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(
     assert facts.cuda is None
 
 
-def test_a_recipe_for_a_mac_is_refused_on_another_system(job: BuildRequest) -> None:
+def test_a_recipe_for_a_mac_is_refused_on_another_system(
+    job: BuildRequest,
+) -> None:
     with pytest.raises(
         HostError, match=r"up to 'publish': this host is .*; wanted: Darwin-sparc"
     ) as caught:
@@ -115,7 +117,9 @@ def test_all_findings_come_at_once_the_earliest_obstacle_first(
     assert "pyenv install 3.2" in caught.value.what
 
 
-def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> None:
+def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> (
+    None
+):
     findings = [
         Finding(stage, "", "", blocks=stage)
         for stage in ("", "compile", "check", "fetch")
@@ -129,12 +133,16 @@ def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> No
 
 
 @pytest.mark.parametrize(
-    ("until", "blocked"), [("source", False), ("configure", True), ("publish", True)]
+    ("until", "blocked"),
+    [("source", False), ("configure", True), ("publish", True)],
 )
 def test_a_finding_blocks_only_builds_that_reach_its_stage(
     until: str, *, blocked: bool
 ) -> None:
-    assert examination.blocks(Finding("", "", "", blocks="configure"), until) is blocked
+    assert (
+        examination.blocks(Finding("", "", "", blocks="configure"), until)
+        is blocked
+    )
 
 
 def test_a_note_blocks_nothing() -> None:
@@ -158,7 +166,9 @@ def test_what_stops_nothing_is_not_listed_under_what_stops_the_build(
     job: BuildRequest, listener: Listener, notes: list[str]
 ) -> None:
     old = job.recipe.bazel.model_copy(update={"version": "0.10.0"})
-    python = job.recipe.host.model_copy(update={"python": "3.11", "machine": "sparc"})
+    python = job.recipe.host.model_copy(
+        update={"python": "3.11", "machine": "sparc"}
+    )
     recipe = job.recipe.model_copy(update={"bazel": old, "host": python})
     with pytest.raises(HostError) as caught:
         run(replace(job, recipe=recipe, listener=listener))

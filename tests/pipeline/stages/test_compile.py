@@ -76,7 +76,9 @@ class Ears(Silence):
 
 
 @pytest.fixture(params=VERSIONS)
-def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) -> Path:
+def binary(
+    request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]
+) -> Path:
     version: str = request.param
     return obtain_bazel(version)
 
@@ -141,7 +143,9 @@ def run(
         commit="0" * 40,
         epoch=1_500_000_000,
         programs=Programs(
-            bazel=Artefact.of(binary), bazel_origin="npm", python=Path(sys.executable)
+            bazel=Artefact.of(binary),
+            bazel_origin="npm",
+            python=Path(sys.executable),
         ),
     )
     source = Tree(
@@ -152,7 +156,9 @@ def run(
         content="",
     )
     configured = Configured(
-        bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"), asked=(), never_asked=()
+        bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"),
+        asked=(),
+        never_asked=(),
     )
     return stage.run(
         job,
@@ -172,7 +178,9 @@ def processes(job: BuildRequest) -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            line = (
+                path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            )
         except OSError:
             continue
         if f"{job.places.own}/" in line and "compile_job.py" not in line:
@@ -232,7 +240,9 @@ def test_the_proxy_is_named_as_this_bazel_names_it(
     assert not [name for name in given if "disk_cache" in name]
 
 
-def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: BuildRequest) -> None:
+def test_a_flag_that_this_bazel_does_not_have_is_not_given(
+    job: BuildRequest,
+) -> None:
     assert not [
         flag
         for flag in arguments(job)
@@ -255,7 +265,8 @@ def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory
     assert "--jobs=7" in arguments(replace(with_settings(job, jobs=3), jobs=7))
     assert "--jobs=3" in arguments(with_settings(job, jobs=3))
     starved = replace(
-        job, recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e6)})
+        job,
+        recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e6)}),
     )
     assert "--jobs=1" in arguments(starved)
 
@@ -264,7 +275,9 @@ def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(
     job: BuildRequest,
 ) -> None:
     table = CompileTable(flags=("--config=opt", "--jobs=1"))
-    flagged = replace(job, recipe=job.recipe.model_copy(update={"compile": table}))
+    flagged = replace(
+        job, recipe=job.recipe.model_copy(update={"compile": table})
+    )
     assert arguments(flagged)[-4:] == (
         "--config=opt",
         "--jobs=1",
@@ -352,7 +365,9 @@ class Stubbed:
 
     def says(self, *runs: str, status: int = 1) -> None:
         for number, said in enumerate(runs, 1):
-            (self.place / f"{number}.said").write_text(f"{status}\n{said}\n", "utf-8")
+            (self.place / f"{number}.said").write_text(
+                f"{status}\n{said}\n", "utf-8"
+            )
 
     def build(self, **changes: Any) -> Built:  # noqa: ANN401 as `replace` takes them
         return run(replace(self.job, **changes), self.binary, "//:x")
@@ -401,9 +416,13 @@ def test_a_download_that_the_network_stopped_is_tried_again_twice(
     stubbed: Stubbed, ears: Ears, why: str
 ) -> None:
     stubbed.says(*[DOWNLOAD.format(why)] * 3)
-    with pytest.raises(SupplyError, match=r"Bazel could not download http://h/a\.zip"):
+    with pytest.raises(
+        SupplyError, match=r"Bazel could not download http://h/a\.zip"
+    ):
         stubbed.build()
-    again = f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"
+    again = (
+        f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"
+    )
     assert ears.notes == [
         again,
         again,
@@ -422,8 +441,16 @@ def test_what_passes_is_forgotten(stubbed: Stubbed) -> None:
 @pytest.mark.parametrize(
     ("said", "kind", "what"),
     [
-        (COMPLAINT, ToolError, r"C\+\+ compilation of rule '//:x' failed \(Exit 1\)"),
-        (f"{COMPLAINT}\n{KILLED.replace('//:x', '//:y')}", ToolError, "'//:x' failed"),
+        (
+            COMPLAINT,
+            ToolError,
+            r"C\+\+ compilation of rule '//:x' failed \(Exit 1\)",
+        ),
+        (
+            f"{COMPLAINT}\n{KILLED.replace('//:x', '//:y')}",
+            ToolError,
+            "'//:x' failed",
+        ),
         (FULL, HostError, "The disk is full"),
         (
             DOWNLOAD.format("GET returned 404 Not Found"),
@@ -458,8 +485,12 @@ def test_all_archives_that_bazel_cannot_get_are_named_at_once(
     others = [first.replace("a.zip", f"{name}.zip") for name in "abc"]
     stubbed.says(first)
     # Each is said twice: when the download fails, and for the rule that needs it.
-    (stubbed.place / "missing.said").write_text("\n".join([*others, *others]), "utf-8")
-    with pytest.raises(SupplyError, match=r"http://h/a\.zip and 2 more") as caught:
+    (stubbed.place / "missing.said").write_text(
+        "\n".join([*others, *others]), "utf-8"
+    )
+    with pytest.raises(
+        SupplyError, match=r"http://h/a\.zip and 2 more"
+    ) as caught:
         stubbed.build(offline=offline)
     named = [line.partition(": ")[0] for line in caught.value.evidence.lines]
     assert named == [f"http://h/{name}.zip" for name in "abc"]
@@ -476,7 +507,9 @@ def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(
 
 def test_an_offline_build_tries_no_download_again(stubbed: Stubbed) -> None:
     stubbed.says(DOWNLOAD.format("Connection refused"))
-    with pytest.raises(SupplyError, match="offline, and Bazel wanted to download"):
+    with pytest.raises(
+        SupplyError, match="offline, and Bazel wanted to download"
+    ):
         stubbed.build(offline=True)
     assert len(stubbed.jobs) == 1
 
@@ -496,7 +529,10 @@ def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> Non
     ("said", "status"),
     [
         (KILLED, 1),
-        (f"{ACTION}\ncollect2: fatal error: ld terminated with signal 9 [Killed]", 1),
+        (
+            f"{ACTION}\ncollect2: fatal error: ld terminated with signal 9 [Killed]",
+            1,
+        ),
         (f"{ACTION}\nvirtual memory exhausted: Cannot allocate memory", 1),
         (
             "Server terminated abruptly (error code: 14, error message: '', log file: '/x/jvm.out')",
@@ -528,7 +564,9 @@ def test_the_jobs_are_those_that_ran_also_if_the_memory_is_gone_in_the_end(
     monkeypatch.setattr(capacity, "cores", lambda: 4)
     monkeypatch.setattr(capacity, "memory", lambda: next(free, 0))
     stubbed.says(KILLED)
-    stubbed.build(host_file=stubbed.job.host_file.model_copy(update={"jobs": None}))
+    stubbed.build(
+        host_file=stubbed.job.host_file.model_copy(update={"jobs": None})
+    )
     assert stubbed.jobs == ["4", "2"]
 
 
@@ -551,7 +589,9 @@ def test_the_memory_of_a_single_action_that_is_not_there_ends_the_build(
     assert stubbed.jobs == ["1"]
 
 
-def test_what_the_user_asks_for_wins_over_what_was_remembered(stubbed: Stubbed) -> None:
+def test_what_the_user_asks_for_wins_over_what_was_remembered(
+    stubbed: Stubbed,
+) -> None:
     attempts.learn_jobs(stubbed.job, 1)
     stubbed.build(jobs=3)
     assert stubbed.jobs == ["3"]
@@ -579,7 +619,9 @@ def test_a_build_that_only_waited_for_memory_runs_one_action_less_the_next_time(
     assert attempts.read(stubbed.job).jobs == 3
 
 
-@pytest.mark.parametrize("damage", ["", "{", '{"jobs": 0}', '{"peak": "much"}', "\xff"])
+@pytest.mark.parametrize(
+    "damage", ["", "{", '{"jobs": 0}', '{"peak": "much"}', "\xff"]
+)
 def test_a_damaged_memory_of_earlier_builds_is_none(
     stubbed: Stubbed, damage: str
 ) -> None:
@@ -630,7 +672,8 @@ def test_a_changed_toolkit_makes_every_action_run_again_and_the_same_one_does_no
 ) -> None:
     job = workspace.without_cache()
     actions = [
-        run(job, binary, "//:made", toolkit=digest * 64).actions for digest in "aab"
+        run(job, binary, "//:made", toolkit=digest * 64).actions
+        for digest in "aab"
     ]
     assert actions[1] <= 1 < actions[0] == actions[2]
 
@@ -688,7 +731,9 @@ def test_a_fresh_output_base_takes_all_from_the_build_cache(
     run(workspace, binary, "//:step1")
     other = replace(
         workspace,
-        recipe=workspace.recipe.model_copy(update={"name": f"twin-{tmp_path.name}"}),
+        recipe=workspace.recipe.model_copy(
+            update={"name": f"twin-{tmp_path.name}"}
+        ),
     )
     workspace.places.tree.rename(other.places.own.parent / "moved")
     other.places.home.mkdir(parents=True)
@@ -716,7 +761,8 @@ def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
     workspace: BuildRequest, binary: Path, ears: Ears
 ) -> None:
     with pytest.raises(
-        ToolError, match=r"C\+\+ compilation of rule '//:broken' failed \(Exit 1\)"
+        ToolError,
+        match=r"C\+\+ compilation of rule '//:broken' failed \(Exit 1\)",
     ) as caught:
         run(workspace, binary, "//:broken")
     evidence = caught.value.evidence
@@ -767,7 +813,9 @@ def archives(workspace: BuildRequest) -> Iterator[type[Archives]]:
     )
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(
-            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+            target=server.serve_forever,
+            kwargs={"poll_interval": 0.01},
+            daemon=True,
         ).start()
         workspace.places.tree.joinpath("WORKSPACE").write_text(
             'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
@@ -798,7 +846,8 @@ def test_a_download_that_fails_for_the_network_is_tried_again(
         429,
     ]  # which Bazel, unlike a 503, does not try again by itself
     assert [
-        output.path.name for output in run(workspace, binary, "//:foreign").outputs
+        output.path.name
+        for output in run(workspace, binary, "//:foreign").outputs
     ] == ["foreign.txt"]
     assert (len(archives.asked), len(ears.notes)) == (3, 2)
 
@@ -818,7 +867,9 @@ def test_a_build_does_not_wait_for_an_archive_that_is_not_there(
 def test_an_offline_build_downloads_nothing(
     workspace: BuildRequest, binary: Path, archives: type[Archives]
 ) -> None:
-    with pytest.raises(SupplyError, match="offline, and Bazel wanted to download"):
+    with pytest.raises(
+        SupplyError, match="offline, and Bazel wanted to download"
+    ):
         run(replace(workspace, offline=True), binary, "//:foreign")
     assert archives.asked == []
 
@@ -843,7 +894,9 @@ with console.ending_gently():
 """
 
 
-def apart(job: BuildRequest, binary: Path, target: str, folder: Path) -> list[str]:
+def apart(
+    job: BuildRequest, binary: Path, target: str, folder: Path
+) -> list[str]:
     """Return the command that builds a target in a process of its own."""
     results: dict[str, object] = {}
 
@@ -879,7 +932,9 @@ def stoppable(
     workspace: BuildRequest, binary: Path, tmp_path: Path
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Build four steps in a process of its own, and return it in the middle of the second one."""
-    with subprocess.Popen(apart(workspace, binary, "//:step3", tmp_path)) as process:
+    with subprocess.Popen(
+        apart(workspace, binary, "//:step3", tmp_path)
+    ) as process:
         wait_for(tmp_path / "1", process)
         yield process
 
@@ -928,9 +983,9 @@ def test_a_build_that_is_killed_resumes_on_the_server_that_was_left_and_repeats_
     stoppable.wait(30)
     run(workspace, binary, "//:step3")
     assert begun(tmp_path) == [1, 2, 1, 1]
-    assert "Starting local Bazel server" not in workspace.log("compile").read_text(
-        "utf-8"
-    )
+    assert "Starting local Bazel server" not in workspace.log(
+        "compile"
+    ).read_text("utf-8")
     assert processes(workspace) == []
 
 
@@ -982,7 +1037,13 @@ def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
         )
     command = apart(job, binary, "//:greedy", tmp_path)
     done = subprocess.run(
-        ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', confined, *command],
+        [
+            "sh",
+            "-c",
+            'echo $$ > "$0/cgroup.procs"; exec "$@"',
+            confined,
+            *command,
+        ],
         check=False,
     )
     log = job.log("compile").read_text("utf-8")

@@ -15,7 +15,13 @@ from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import RecipeError, TfwrightError, ToolError
 from tfwright.host import pythons
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
+from tfwright.pipeline.results import (
+    Configured,
+    HostFacts,
+    Inputs,
+    Programs,
+    Tree,
+)
 from tfwright.pipeline.stage import Artefact, Stage, Writes
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
@@ -86,7 +92,9 @@ class Bench:
         self.tree.mkdir()
         self.bazelrc = self.tree / ".tf_configure.bazelrc"
 
-    def job(self, answers: Mapping[str, object], by: str = "dialogue") -> BuildRequest:
+    def job(
+        self, answers: Mapping[str, object], by: str = "dialogue"
+    ) -> BuildRequest:
         recipe = {
             "name": "small",
             "summary": "A recipe for tests",
@@ -94,7 +102,12 @@ class Bench:
             "host": {"system": "Linux", "python": "any"},
             "bazel": {"version": "0.21.0"},
             "compile": {"target": "//:wheel"},
-            "configure": {"by": by, "answers": answers, "timeout": 10, **self.changes},
+            "configure": {
+                "by": by,
+                "answers": answers,
+                "timeout": 10,
+                **self.changes,
+            },
         }
         return BuildRequest(
             recipe=Recipe.model_validate(recipe),
@@ -139,7 +152,11 @@ class Bench:
             ),
         )
         tree = Tree(
-            path=self.tree, commit=COMMIT, epoch=1, release=Release(1, 13), content=""
+            path=self.tree,
+            commit=COMMIT,
+            epoch=1,
+            release=Release(1, 13),
+            content="",
         )
         return configure.run(job, job.recipe, facts, inputs, tree)
 
@@ -164,7 +181,11 @@ class Bench:
             subprocess.run([*git, *arguments], check=True)
 
     def fails(
-        self, script: str, kind: type[TfwrightError], match: str, **changed: object
+        self,
+        script: str,
+        kind: type[TfwrightError],
+        match: str,
+        **changed: object,
     ) -> TfwrightError:
         """Run a script that must fail, and leave nothing behind."""
         with pytest.raises(kind, match=match) as caught:
@@ -178,7 +199,9 @@ def bench(tmp_path: Path, listener: Listener) -> Bench:
     return Bench(tmp_path, listener)
 
 
-def test_the_rendered_file_takes_the_place_of_the_written_one(bench: Bench) -> None:
+def test_the_rendered_file_takes_the_place_of_the_written_one(
+    bench: Bench,
+) -> None:
     configured = bench.run(WHOLE)
     assert configured.bazelrc == Artefact.of(bench.bazelrc)
     spoken = dialect.of_tensorflow(ExactRelease(1, 13), "Linux")
@@ -210,11 +233,15 @@ def test_both_ways_of_answering_give_the_same_file(bench: Bench) -> None:
     assert watched.asked == ()
 
 
-def test_with_answers_in_the_environment_any_prompt_is_an_error(bench: Bench) -> None:
+def test_with_answers_in_the_environment_any_prompt_is_an_error(
+    bench: Bench,
+) -> None:
     with pytest.raises(
         RecipeError, match="does not accept TF_NEED_MPI='0' from the environment"
     ):
-        bench.run(START + "unset TF_NEED_MPI\n" + QUESTIONS + END, by="environment")
+        bench.run(
+            START + "unset TF_NEED_MPI\n" + QUESTIONS + END, by="environment"
+        )
     assert not bench.bazelrc.exists()
 
 
@@ -299,7 +326,9 @@ def test_a_bazel_that_is_too_old_is_a_fault_of_the_recipe_even_with_status_0(
 
 def test_a_difference_shows_both_sides_and_is_an_error(bench: Bench) -> None:
     fault = bench.fails(
-        WHOLE.replace("tf_api_version=2", "tf_api_version=3"), ToolError, "is not what"
+        WHOLE.replace("tf_api_version=2", "tf_api_version=3"),
+        ToolError,
+        "is not what",
     )
     assert fault.evidence.lines == (
         "- rendered only: build:v2 --define=tf_api_version=2",
@@ -307,7 +336,9 @@ def test_a_difference_shows_both_sides_and_is_an_error(bench: Bench) -> None:
     )
 
 
-def test_a_no_that_is_never_asked_for_is_noted(bench: Bench, notes: list[str]) -> None:
+def test_a_no_that_is_never_asked_for_is_noted(
+    bench: Bench, notes: list[str]
+) -> None:
     answers = {**ANSWERS, "TF_NEED_GDR": False}
     assert bench.run(WHOLE, answers).never_asked == ("TF_NEED_GDR",)
     assert notes == ["never asked for: TF_NEED_GDR"]
@@ -328,11 +359,17 @@ def test_a_yes_that_configure_skips_is_an_error(bench: Bench) -> None:
         "ask 'Do you wish to build TensorFlow with MPI", ": 'Do you"
     )
     bench.fails(
-        skipping, RecipeError, "wants TF_NEED_MPI", TF_NEED_MPI=True, MPI_HOME="/usr"
+        skipping,
+        RecipeError,
+        "wants TF_NEED_MPI",
+        TF_NEED_MPI=True,
+        MPI_HOME="/usr",
     )
 
 
-def test_the_lines_of_a_patched_configure_are_data_of_the_recipe(bench: Bench) -> None:
+def test_the_lines_of_a_patched_configure_are_data_of_the_recipe(
+    bench: Bench,
+) -> None:
     script = WHOLE.replace("tf_api_version=2", "tf_api_version=3")
     fault = bench.fails(script, ToolError, "is not what tfwright renders")
     bench.changes = tomllib.loads(fault.remedy.split("to the recipe:\n")[1])[
@@ -343,11 +380,15 @@ def test_the_lines_of_a_patched_configure_are_data_of_the_recipe(bench: Bench) -
     assert "tf_api_version=2" not in bench.bazelrc.read_text()
 
 
-def test_a_question_of_a_patched_configure_is_data_of_the_recipe(bench: Bench) -> None:
+def test_a_question_of_a_patched_configure_is_data_of_the_recipe(
+    bench: Bench,
+) -> None:
     warp = "ask 'Do you wish to build TensorFlow with Warp support? [y/N]: ' TF_NEED_WARP\n"
     script = WHOLE.replace("cat >> $rc", warp + "cat >> $rc", 1)
     fault = bench.fails(script, RecipeError, "with Warp support")
-    document = tomllib.loads(fault.remedy.split("to the recipe:\n")[1])["configure"]
+    document = tomllib.loads(fault.remedy.split("to the recipe:\n")[1])[
+        "configure"
+    ]
     bench.changes = {"prompts": document["prompts"]}
     configured = bench.again({**ANSWERS, **document["answers"]})
     assert "TF_NEED_WARP" in configured.asked
@@ -363,10 +404,17 @@ echo "build --action_env FLAVOUR=$FLAVOUR" >> .bazelrc
 
 def own_interface(bench: Bench, **bazelrc: object) -> None:
     """Make the bench's recipe one for a repository with an interface of its own."""
-    prompt = {"variable": "TF_NEED_CUDA", "question": "Y for CPU, N for GPU. [Y/n] "}
+    prompt = {
+        "variable": "TF_NEED_CUDA",
+        "question": "Y for CPU, N for GPU. [Y/n] ",
+    }
     prompt |= {"kind": "yes-no", "yes": "N", "no": "Y"}
     bench.source = {"interface": "own", "branch": "master"}
-    bench.changes = {"program": "configure", "prompts": [prompt], "bazelrc": bazelrc}
+    bench.changes = {
+        "program": "configure",
+        "prompts": [prompt],
+        "bazelrc": bazelrc,
+    }
 
 
 def test_an_interface_of_its_own_needs_no_release(
@@ -378,7 +426,9 @@ def test_an_interface_of_its_own_needs_no_release(
     text = (bench.tree / ".bazelrc").read_text()
     assert "--define=cpu=Y" in text
     assert "FLAVOUR=vanilla" in text
-    assert notes == [".bazelrc was not checked: the recipe records none of its lines"]
+    assert notes == [
+        ".bazelrc was not checked: the recipe records none of its lines"
+    ]
 
 
 def test_recorded_lines_are_held_against_what_is_written(bench: Bench) -> None:
@@ -399,7 +449,9 @@ def test_a_program_that_the_tree_does_not_have_is_named_with_those_that_it_has(
     bench: Bench,
 ) -> None:
     bench.changes = {"program": "configure.sh"}
-    fault = bench.fails(WHOLE, RecipeError, r"no configure\.sh; it has configure$")
+    fault = bench.fails(
+        WHOLE, RecipeError, r"no configure\.sh; it has configure$"
+    )
     assert "'program' in [configure]" in fault.remedy
 
 
@@ -420,16 +472,22 @@ def test_a_toolkit_that_lacks_a_version_is_blamed_and_not_the_question_before(
 
 
 def test_what_an_earlier_configure_edited_is_put_back_first(bench: Bench) -> None:
-    script = WHOLE + "\ngrep -q 'as upstream' tracked.cc && echo edited > tracked.cc\n"
+    script = (
+        WHOLE + "\ngrep -q 'as upstream' tracked.cc && echo edited > tracked.cc\n"
+    )
     first = bench.run(script)
     assert (bench.tree / "tracked.cc").read_text() == "edited\n"
     assert bench.again() == first
 
 
-def test_the_plan_shows_the_command_and_the_file_without_a_tree(bench: Bench) -> None:
+def test_the_plan_shows_the_command_and_the_file_without_a_tree(
+    bench: Bench,
+) -> None:
     command, file = Stage(configure).steps(bench.job(ANSWERS), {})
     assert isinstance(command, Command)
-    assert command.env["PATH"].startswith(str(bench.folder / "build_out/small/bin:"))
+    assert command.env["PATH"].startswith(
+        str(bench.folder / "build_out/small/bin:")
+    )
     assert isinstance(file, Writes)
     assert 'PYTHON_BIN_PATH="@PYTHON_BIN_PATH@"' in file.content
 

@@ -45,7 +45,9 @@ def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> BuildRequest:
     source = recipe.source.model_copy(
         update={"url": demo.URL, "branch": "main", "commit": demo.commit_id()}
     )
-    host_file = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": bazel})
+    host_file = HostFile(
+        build_out=tmp_path / "build_out", bazels={"0.26.1": bazel}
+    )
     return BuildRequest(
         recipe=recipe.model_copy(update={"source": source}),
         host_file=host_file,
@@ -75,7 +77,9 @@ def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(
     job: BuildRequest,
 ) -> None:
     foreign = job.recipe.host.model_copy(update={"system": "Darwin"})
-    made = run(replace(job, recipe=job.recipe.model_copy(update={"host": foreign})))
+    made = run(
+        replace(job, recipe=job.recipe.model_copy(update={"host": foreign}))
+    )
     assert made.mirror.is_dir()
     with pytest.raises(HostError, match="do not run on this host"):
         _ = made.python
@@ -91,15 +95,19 @@ def test_a_mirror_of_the_host_file_stands_in_for_the_url(
         update={"mirrors": {source.url: str(tmp_path / "no mirror")}}
     )
     mine = BuildRequest(
-        recipe=job.recipe.model_copy(update={"source": source}), host_file=host_file
+        recipe=job.recipe.model_copy(update={"source": source}),
+        host_file=host_file,
     )
     with pytest.raises(
-        SupplyError, match=f"could not be fetched from file://{tmp_path}/no mirror"
+        SupplyError,
+        match=f"could not be fetched from file://{tmp_path}/no mirror",
     ):
         run(mine)
 
 
-def test_the_plan_shows_the_transfer_of_the_pinned_commit(job: BuildRequest) -> None:
+def test_the_plan_shows_the_transfer_of_the_pinned_commit(
+    job: BuildRequest,
+) -> None:
     (step,) = Stage(fetch).steps(job, {})
     assert str(step).endswith(
         f"--depth=1 --no-filter origin {job.recipe.source.commit}"

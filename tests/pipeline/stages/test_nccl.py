@@ -26,7 +26,9 @@ pytestmark = pytest.mark.skipif(
 def built(job: BuildRequest, listener: Listener) -> BuildRequest:
     """Return a job whose tree is the demo's, with the read-only library that Bazel would have put there."""
     shutil.copytree(DEMO, job.places.tree)
-    shutil.copy(PATCHES / "demo" / "nccl.h", job.places.tree / "third_party" / "nccl")
+    shutil.copy(
+        PATCHES / "demo" / "nccl.h", job.places.tree / "third_party" / "nccl"
+    )
     output = job.places.bazel / "execroot" / "bin"
     library = output / nccl.LIBRARY
     library.parent.mkdir(parents=True)
@@ -70,7 +72,9 @@ def run(
     )
 
 
-def test_a_recipe_that_does_not_ask_keeps_what_bazel_built(job: BuildRequest) -> None:
+def test_a_recipe_that_does_not_ask_keeps_what_bazel_built(
+    job: BuildRequest,
+) -> None:
     assert run(job, NcclTable()) == NcclOps(library=None, stub=False)
     assert nccl.steps(job, NcclTable(), CompileTable(), None) == ()
 
@@ -184,18 +188,24 @@ def test_releases_without_such_a_library_are_refused(
         run(built, NcclTable(rebuild=True), release)
 
 
-def test_a_build_that_made_no_such_library_is_refused(built: BuildRequest) -> None:
+def test_a_build_that_made_no_such_library_is_refused(
+    built: BuildRequest,
+) -> None:
     (built.places.tree / "bazel-bin" / nccl.LIBRARY).unlink()
     with pytest.raises(RecipeError, match=r"built no _nccl_ops\.so"):
         run(built, NcclTable(rebuild=True))
 
 
-def test_a_compile_error_is_shown_and_bazels_library_stays(built: BuildRequest) -> None:
+def test_a_compile_error_is_shown_and_bazels_library_stays(
+    built: BuildRequest,
+) -> None:
     (built.places.tree / "third_party" / "nccl" / "nccl.h").unlink()
     with pytest.raises(ToolError) as caught:
         run(built, NcclTable(rebuild=True, flags=(CUDA,)))
     assert any("nccl.h" in line for line in caught.value.evidence.lines)
-    assert (built.places.tree / "bazel-bin" / nccl.LIBRARY).read_bytes() == b"Bazel's"
+    assert (
+        built.places.tree / "bazel-bin" / nccl.LIBRARY
+    ).read_bytes() == b"Bazel's"
 
 
 def test_the_compiler_that_the_recipe_gives_bazel_is_the_one(

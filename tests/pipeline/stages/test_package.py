@@ -64,7 +64,10 @@ def job_of(
 
 
 def script(job: BuildRequest, made: str) -> None:
-    path = job.places.tree / "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
+    path = (
+        job.places.tree
+        / "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
+    )
     path.parent.mkdir(parents=True)
     path.write_text(SCRIPT.replace("{made}", made), "utf-8")
     path.chmod(0o755)
@@ -89,7 +92,11 @@ def packaged(
             ),
         ),
         Tree(
-            path=job.places.tree, commit="0" * 40, epoch=5, release=release, content=""
+            path=job.places.tree,
+            commit="0" * 40,
+            epoch=5,
+            release=release,
+            content="",
         ),
         Configured(bazelrc=Artefact.of(file), asked=(), never_asked=()),
         Built(
@@ -119,7 +126,9 @@ def test_up_to_1_8_a_project_name_is_refused_with_what_there_is_instead(
     tmp_path: Path,
 ) -> None:
     job = job_of(tmp_path, "1.8")
-    with pytest.raises(RecipeError, match="does not know --project_name") as caught:
+    with pytest.raises(
+        RecipeError, match="does not know --project_name"
+    ) as caught:
         packaged_with_name(job)
     assert "--nightly_flag" in caught.value.remedy
 
@@ -130,7 +139,9 @@ def packaged_with_name(job: BuildRequest) -> RawWheel:
 
 
 @pytest.mark.parametrize("release", ["1.9", "1.15", "2.6", "2.16"])
-def test_from_1_9_on_the_project_name_is_passed(tmp_path: Path, release: str) -> None:
+def test_from_1_9_on_the_project_name_is_passed(
+    tmp_path: Path, release: str
+) -> None:
     job = job_of(tmp_path, release)
     packaged_with_name(job)
     assert asked(job) == [str(job.places.dist / "raw"), "--project_name", "mine"]
@@ -141,7 +152,9 @@ def test_the_wheel_is_found_whatever_it_is_called_and_its_date_is_the_commits(
 ) -> None:
     job = job_of(tmp_path, "1.12")
     script(job, "'who would_guess-7.whl'")
-    assert packaged(job, PackageTable()).wheel.path.name == "who would_guess-7.whl"
+    assert (
+        packaged(job, PackageTable()).wheel.path.name == "who would_guess-7.whl"
+    )
     assert (job.places.tree / "epoch").read_text("utf-8") == "5\n"
 
 
@@ -160,7 +173,9 @@ def test_a_wheel_of_an_earlier_run_is_not_mistaken_for_the_new_one(
 def test_anything_but_one_wheel_is_a_failure(tmp_path: Path, made: str) -> None:
     job = job_of(tmp_path, "1.12")
     script(job, made)
-    with pytest.raises(ToolError, match=f"made {len(made.split())} files") as caught:
+    with pytest.raises(
+        ToolError, match=f"made {len(made.split())} files"
+    ) as caught:
         packaged(job, PackageTable())
     assert list(caught.value.evidence.lines) == made.split()
 

@@ -77,10 +77,13 @@ def test_a_disk_that_is_full_leaves_the_old_wheel(
     monkeypatch.setattr("shutil.copyfile", full)
     with pytest.raises(OSError, match="No space left"):
         put_out(
-            heard, verdict(make_sealed({"small.py": "ANSWER = 43\n"}, folder="other"))
+            heard,
+            verdict(make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")),
         )
     assert files.sha256(old.path) == old.sha256
-    assert sorted(path.name for path in heard.places.wheelhouse.glob("*.whl*")) == [
+    assert sorted(
+        path.name for path in heard.places.wheelhouse.glob("*.whl*")
+    ) == [
         old.path.name,
         f"{old.path.name}.intoto.json",
         f"{old.path.name}.metadata",

@@ -73,7 +73,9 @@ def sealed(locked: BuildRequest, tmp_path: Path) -> Callable[..., SealedWheel]:
     """Return a function that seals a wheel, with results of the other stages that differ as they do from host to host."""
 
     def run(raw: Path, folder: str = "one", *, stub: bool = False) -> SealedWheel:
-        bazel = Artefact(path=tmp_path / folder / "bazel", sha256="e" * 64, size=1)
+        bazel = Artefact(
+            path=tmp_path / folder / "bazel", sha256="e" * 64, size=1
+        )
         place = tmp_path / folder
         library = Artefact(path=place / "_nccl_ops.so", sha256="f" * 64, size=1)
         return seal.run(
@@ -144,7 +146,8 @@ def test_the_sealed_wheel_keeps_its_name_and_its_files(
             name: after.read(name) for name in kept
         }
         assert {
-            Path(name).name for name in set(after.namelist()) - set(before.namelist())
+            Path(name).name
+            for name in set(after.namelist()) - set(before.namelist())
         } == {
             "tfwright.json",
             "tfwright.cdx.json",
@@ -156,7 +159,9 @@ def test_the_sealed_wheel_keeps_its_name_and_its_files(
 
 
 def test_nothing_of_the_place_shows_in_the_bytes(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], tmp_path: Path
+    sealed: Callable[..., SealedWheel],
+    make_wheel: Callable[..., Path],
+    tmp_path: Path,
 ) -> None:
     one = sealed(make_wheel()).wheel
     content = one.path.read_bytes()
@@ -166,7 +171,9 @@ def test_nothing_of_the_place_shows_in_the_bytes(
             for name in wheel.namelist()
             if str(tmp_path).encode() in wheel.read(name)
         ]
-    assert sealed(make_wheel(), "another-place").wheel.path.read_bytes() == content
+    assert (
+        sealed(make_wheel(), "another-place").wheel.path.read_bytes() == content
+    )
 
 
 def test_the_record_says_what_the_wheel_was_made_from(
@@ -245,6 +252,8 @@ def test_a_wheel_whose_record_is_wrong_is_not_sealed(
     raw = make_wheel()
     with zipfile.ZipFile(raw, "a") as wheel:
         wheel.writestr("smuggled.py", "")
-    with pytest.raises(WheelError, match=r"RECORD says: smuggled\.py is not listed"):
+    with pytest.raises(
+        WheelError, match=r"RECORD says: smuggled\.py is not listed"
+    ):
         sealed(raw)
     assert list((locked.places.dist / "sealed").iterdir()) == []

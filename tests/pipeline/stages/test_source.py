@@ -66,13 +66,17 @@ def table(job: BuildRequest, inputs: Inputs) -> SourceTable:
         "assets": {"third_party/nccl/nccl.h": "nccl.h"},
         "exclude": ("testdata",),
     }
-    return job.recipe.source.model_copy(update={"commit": inputs.commit, **wanted})
+    return job.recipe.source.model_copy(
+        update={"commit": inputs.commit, **wanted}
+    )
 
 
 def contents(tree: Tree) -> dict[str, tuple[int, bytes]]:
     """Return mode and content of every file."""
     found = [
-        path for path in tree.path.rglob("*") if path.is_file() and path.name != ".git"
+        path
+        for path in tree.path.rglob("*")
+        if path.is_file() and path.name != ".git"
     ]
     return {
         str(path.relative_to(tree.path)): (
@@ -166,8 +170,12 @@ def test_another_commit_or_excluded_path_makes_the_tree_from_nothing(
 ) -> None:
     source.run(job, table, FetchTable(), inputs)
     whole = table.model_copy(update={"exclude": ()})
-    assert "testdata/big" in contents(source.run(job, whole, FetchTable(), inputs))
-    assert "testdata/big" not in contents(source.run(job, table, FetchTable(), inputs))
+    assert "testdata/big" in contents(
+        source.run(job, whole, FetchTable(), inputs)
+    )
+    assert "testdata/big" not in contents(
+        source.run(job, table, FetchTable(), inputs)
+    )
 
 
 def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(
@@ -182,7 +190,10 @@ def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(
 @pytest.mark.usefixtures("patches")
 @pytest.mark.parametrize(
     ("exclude", "what"),
-    [("core", r"The patch 0001-up\.patch"), ("third_party/nccl", r"The asset nccl\.h")],
+    [
+        ("core", r"The patch 0001-up\.patch"),
+        ("third_party/nccl", r"The asset nccl\.h"),
+    ],
 )
 def test_what_is_left_out_cannot_be_changed(
     job: BuildRequest, table: SourceTable, inputs: Inputs, exclude: str, what: str
@@ -191,7 +202,10 @@ def test_what_is_left_out_cannot_be_changed(
         RecipeError, match=f"{what} changes .*, which source.exclude leaves out"
     ):
         source.run(
-            job, table.model_copy(update={"exclude": (exclude,)}), FetchTable(), inputs
+            job,
+            table.model_copy(update={"exclude": (exclude,)}),
+            FetchTable(),
+            inputs,
         )
 
 
@@ -240,7 +254,9 @@ def test_patches_and_assets_are_inputs_by_digest(
     }
     (patches / "nccl.h").write_text("", "utf-8")
     assert {
-        name for name, digest in source.inputs(table).items() if digest != before[name]
+        name
+        for name, digest in source.inputs(table).items()
+        if digest != before[name]
     } == {"patches/nccl.h"}
 
 

@@ -57,7 +57,9 @@ def run(job: BuildRequest, table: VerifyTable, wheel: Path) -> Verdict:
         release=Release(1, 8),
         content="",
     )
-    return verify.run(job, table, host, tree, SealedWheel(wheel=Artefact.of(wheel)))
+    return verify.run(
+        job, table, host, tree, SealedWheel(wheel=Artefact.of(wheel))
+    )
 
 
 @pytest.mark.slow
@@ -158,7 +160,8 @@ def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
         "OK",
     )
     with pytest.raises(
-        WheelError, match=r"fails 'test tests/small_test\.py': AssertionError: not 1"
+        WheelError,
+        match=r"fails 'test tests/small_test\.py': AssertionError: not 1",
     ):
         run(job, table, make_wheel({"small.py": "NUMBER = 2\n"}))
 
@@ -166,14 +169,22 @@ def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
 def test_a_test_that_the_tree_has_not_is_named(
     job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
-    with pytest.raises(RecipeError, match=r"absent_test\.py is not a file of the tree"):
-        run(job, ALONE.model_copy(update={"tests": ("absent_test.py",)}), make_wheel())
+    with pytest.raises(
+        RecipeError, match=r"absent_test\.py is not a file of the tree"
+    ):
+        run(
+            job,
+            ALONE.model_copy(update={"tests": ("absent_test.py",)}),
+            make_wheel(),
+        )
 
 
 def test_tags_that_do_not_fit_are_found_before_anything_is_installed(
     job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
-    with pytest.raises(WheelError, match="tags: cp27-cp27mu-any is not for CPython"):
+    with pytest.raises(
+        WheelError, match="tags: cp27-cp27mu-any is not for CPython"
+    ):
         run(job, ALONE, make_wheel(name="small-1.0-cp27-cp27mu-any.whl"))
     assert not (job.places.dist / "verify").exists()
 
@@ -197,13 +208,20 @@ def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
     ):
         run(job, ALONE.model_copy(update={"glibc": "2.17"}), wheel)
     with pytest.raises(
-        WheelError, match="architectures: no library holds GPU code, wanted is sm_70"
+        WheelError,
+        match="architectures: no library holds GPU code, wanted is sm_70",
     ):
-        run(job, ALONE.model_copy(update={"architectures": ("sm_70",)}), make_wheel())
+        run(
+            job,
+            ALONE.model_copy(update={"architectures": ("sm_70",)}),
+            make_wheel(),
+        )
     assert not (job.places.dist / "verify").exists()
 
 
-def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> None:
+def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> (
+    None
+):
     corpus = Path(__file__).parents[2] / "wheel/corpus"
     linux, mac = (
         (corpus / "elf-code").read_bytes(),
@@ -230,7 +248,9 @@ def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> No
 def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(
     job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
-    with pytest.raises(RecipeError, match="'matmull' is not a smoke program") as caught:
+    with pytest.raises(
+        RecipeError, match="'matmull' is not a smoke program"
+    ) as caught:
         run(job, ALONE.model_copy(update={"smoke": ("matmull",)}), make_wheel())
     assert "matmul" in caught.value.remedy
 

@@ -34,7 +34,11 @@ def toolkit(root: Path, cuda: str, cudnn: str) -> Path:
 def _headers(cuda: str, cudnn: str) -> dict[str, str]:
     major, minor = cuda.split(".")[:2]
     numbers = dict(
-        zip(("MAJOR", "MINOR", "PATCHLEVEL"), [*cudnn.split("."), "0"], strict=False)
+        zip(
+            ("MAJOR", "MINOR", "PATCHLEVEL"),
+            [*cudnn.split("."), "0"],
+            strict=False,
+        )
     )
     empty = (
         "cublas_api.h",
@@ -47,7 +51,9 @@ def _headers(cuda: str, cudnn: str) -> dict[str, str]:
     return {
         "include/cuda.h": f"#define CUDA_VERSION {int(major) * 1000 + int(minor) * 10}\n",
         "include/cudnn.h": _defines("CUDNN", numbers),
-        "include/nccl.h": _defines("NCCL", {"MAJOR": "2", "MINOR": "2", "PATCH": "13"}),
+        "include/nccl.h": _defines(
+            "NCCL", {"MAJOR": "2", "MINOR": "2", "PATCH": "13"}
+        ),
         **{f"include/{name}": "" for name in empty},
     }
 
@@ -64,10 +70,14 @@ def tensorrt(root: Path, version: str, cudart: str, cudnn: str) -> Path:
     library(needs[0], f"libcudart.so.{cudart}")
     library(needs[1], f"libcudnn.so.{cudnn}")
     major, minor, patch = version.split(".")
-    library(root / f"lib/libnvinfer.so.{version}", f"libnvinfer.so.{major}", needs)
+    library(
+        root / f"lib/libnvinfer.so.{version}", f"libnvinfer.so.{major}", needs
+    )
     for link in ("libnvinfer.so", f"libnvinfer.so.{major}"):
         (root / "lib" / link).symlink_to(f"libnvinfer.so.{version}")
-    header = _defines("NV_TENSORRT", {"MAJOR": major, "MINOR": minor, "PATCH": patch})
+    header = _defines(
+        "NV_TENSORRT", {"MAJOR": major, "MINOR": minor, "PATCH": patch}
+    )
     write(root, {"include/NvInfer.h": header, "include/NvInferVersion.h": header})
     return root
 

@@ -17,7 +17,13 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.host import pythons
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
+from tfwright.pipeline.results import (
+    Configured,
+    HostFacts,
+    Inputs,
+    Programs,
+    Tree,
+)
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import configure
 
@@ -39,7 +45,9 @@ class Site:
         self.pinned, self.folder = pinned, folder
         self.release = pinned.exact.line
         self.tree = check_out(pinned.commit, folder / "tree")
-        self.python = python_for(pinned.python, numpy=self.release <= Release(1, 1))
+        self.python = python_for(
+            pinned.python, numpy=self.release <= Release(1, 1)
+        )
         self.system: Literal["Linux", "Darwin"] = "Linux"
         self.cuda, self.cudnn = self._versions()
 
@@ -48,7 +56,9 @@ class Site:
         if self.release >= Release(1, 14):
             return "10.0", "7.6"
         return (
-            ("9.2.148", "7.2.1") if self.release >= Release(1, 7) else ("8.0", "5.1.10")
+            ("9.2.148", "7.2.1")
+            if self.release >= Release(1, 7)
+            else ("8.0", "5.1.10")
         )
 
     @property
@@ -59,7 +69,11 @@ class Site:
     def toolkit(self) -> Path:
         """Simulate the CUDA that suits the release."""
         root = self.folder / "cuda"
-        return root if root.exists() else simulated.toolkit(root, self.cuda, self.cudnn)
+        return (
+            root
+            if root.exists()
+            else simulated.toolkit(root, self.cuda, self.cudnn)
+        )
 
     def pretend_darwin(self) -> None:
         """Simulate macOS: the target Python and `uname` say Darwin."""
@@ -108,7 +122,9 @@ class Site:
                 chosen[prompt.variable] = given[prompt.variable]
         asked = {prompt.variable for prompt in prompts if prompt.applies(chosen)}
         return {
-            variable: answer for variable, answer in chosen.items() if variable in asked
+            variable: answer
+            for variable, answer in chosen.items()
+            if variable in asked
         }
 
     def run(
@@ -122,7 +138,9 @@ class Site:
         """Run the stage, as a build does after the check."""
         recipe = self.recipe(answers, by, bazel)
         settings = {"build_out": self.folder / "build_out", "cuda": cuda}
-        job = BuildRequest(recipe=recipe, host_file=HostFile.model_validate(settings))
+        job = BuildRequest(
+            recipe=recipe, host_file=HostFile.model_validate(settings)
+        )
         expected.insist_on_answers(expected.interview(recipe, job.host_file))
         job.places.home.mkdir(parents=True, exist_ok=True)
         return configure.run(
@@ -148,7 +166,11 @@ class Site:
     def _tree(self) -> Tree:
         commit = self.pinned.commit
         return Tree(
-            path=self.tree, commit=commit, epoch=1, release=self.release, content=""
+            path=self.tree,
+            commit=commit,
+            epoch=1,
+            release=self.release,
+            content="",
         )
 
 

@@ -142,7 +142,17 @@ def _mirror_of(commit: str) -> Path:
     if not named:
         pytest.skip("TFWRIGHT_TENSORFLOW_MIRRORS names no mirror of TensorFlow")
     for path in map(Path, named.split(":")):
-        question = ["git", "-C", str(path), "cat-file", "-e", f"{commit}^{{commit}}"]
-        if subprocess.run(question, check=False, capture_output=True).returncode == 0:
+        question = [
+            "git",
+            "-C",
+            str(path),
+            "cat-file",
+            "-e",
+            f"{commit}^{{commit}}",
+        ]
+        if (
+            subprocess.run(question, check=False, capture_output=True).returncode
+            == 0
+        ):
             return path
     pytest.skip(f"no mirror holds {commit}")

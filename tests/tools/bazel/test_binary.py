@@ -70,9 +70,13 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
     ) as server:
         threading.Thread(
-            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+            target=server.serve_forever,
+            kwargs={"poll_interval": 0.01},
+            daemon=True,
         ).start()
-        monkeypatch.setattr(bazel, "RELEASES", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr(
+            bazel, "RELEASES", f"http://127.0.0.1:{server.server_port}"
+        )
         yield folder
         server.shutdown()
 
@@ -108,7 +112,9 @@ class Obtain:
 def publish(releases: Path, content: bytes, sha256: str) -> None:
     name = f"bazel-{VERSION}-{PLATFORM}"
     program(releases / VERSION / name, content)
-    (releases / VERSION / f"{name}.sha256").write_text(f"{sha256}  {name}\n", "utf-8")
+    (releases / VERSION / f"{name}.sha256").write_text(
+        f"{sha256}  {name}\n", "utf-8"
+    )
 
 
 def test_the_release_is_taken_first_and_checked_by_the_digest_beside_it(
@@ -133,7 +139,8 @@ def test_a_binary_in_the_store_is_used_without_asking_anyone(
     (releases / VERSION).rename(releases / "gone")
     assert obtain(offline=True) == first
     assert (
-        notes[-1] == "Bazel 0.26.1 is in the store; it came from the official release"
+        notes[-1]
+        == "Bazel 0.26.1 is in the store; it came from the official release"
     )
 
 
@@ -215,10 +222,14 @@ def test_what_npm_brings_may_be_damaged_or_nothing(
         package.write_bytes(package.read_bytes()[:60])
     with pytest.raises(SupplyError) as caught:
         obtain()
-    assert [line for line in caught.value.evidence.lines if line.startswith("npm: ")]
+    assert [
+        line for line in caught.value.evidence.lines if line.startswith("npm: ")
+    ]
 
 
-def test_npm_is_asked_when_there_is_no_release(obtain: Obtain, elsewhere: Path) -> None:
+def test_npm_is_asked_when_there_is_no_release(
+    obtain: Obtain, elsewhere: Path
+) -> None:
     npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", fake())
     assert obtain().origin == "npm"
     assert (
@@ -253,7 +264,9 @@ def test_what_npm_brings_must_have_the_pinned_bytes(
         obtain({PLATFORM: "0" * 64})
 
 
-def test_npms_own_words_are_told_when_it_fails(obtain: Obtain, elsewhere: Path) -> None:
+def test_npms_own_words_are_told_when_it_fails(
+    obtain: Obtain, elsewhere: Path
+) -> None:
     program(
         elsewhere / "npm",
         "#!/bin/sh\necho 'npm error code E404'\necho 'npm error 404 no such package'\necho 'npm "
@@ -294,7 +307,9 @@ def test_the_host_files_own_binary_comes_before_the_network(
     publish(releases, fake(), digest(fake()))
     mine = fake() + b"\0"
     assert obtain(given=program(tmp_path / "my/bazel", mine)) == Binary(
-        obtain.store / f"bazel/{digest(mine)}/bazel", digest(mine), "the host file"
+        obtain.store / f"bazel/{digest(mine)}/bazel",
+        digest(mine),
+        "the host file",
     )
 
 

@@ -67,7 +67,9 @@ exit 36
 """
 
 
-@pytest.mark.parametrize(("free", "error"), [(1_000, HostError), (10**12, ToolError)])
+@pytest.mark.parametrize(
+    ("free", "error"), [(1_000, HostError), (10**12, ToolError)]
+)
 def test_a_bazel_that_has_no_room_to_unpack_itself_is_said_to_lack_room(
     free: int,
     error: type[TfwrightError],
@@ -85,7 +87,9 @@ def test_a_bazel_that_has_no_room_to_unpack_itself_is_said_to_lack_room(
     assert ("disk is full" in caught.value.what) == (error is HostError)
     # The log of the help was in a temporary directory.
     assert caught.value.evidence.log is None
-    assert any("Failed to extract" in line for line in caught.value.evidence.lines)
+    assert any(
+        "Failed to extract" in line for line in caught.value.evidence.lines
+    )
     assert not list((install / "install").iterdir())
 
 
@@ -159,13 +163,17 @@ def test_a_run_tells_what_the_server_and_its_actions_hold_of_the_memory(
     assert 0 < most.held < most.room == capacity.total()
 
 
-def test_a_bazel_that_names_no_error_is_told_by_its_last_lines(tmp_path: Path) -> None:
+def test_a_bazel_that_names_no_error_is_told_by_its_last_lines(
+    tmp_path: Path,
+) -> None:
     bazel = client(tmp_path, "echo 'FATAL: no java'; kill -9 $$")
     outcome = bazel.run(bazel.command("build"), tmp_path / "log", lambda _: None)
     assert (outcome.status, outcome.errors) == (-9, ("FATAL: no java",))
 
 
-def test_an_interrupted_run_hears_bazel_out_before_it_ends(tmp_path: Path) -> None:
+def test_an_interrupted_run_hears_bazel_out_before_it_ends(
+    tmp_path: Path,
+) -> None:
     bazel = client(
         tmp_path,
         "trap 'sleep 0.2; echo gone > gone; exit 8' INT; echo up; while :; do sleep 0.05; done",
@@ -186,7 +194,9 @@ def test_a_bazel_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
         bazel.run(bazel.command("build"), tmp_path / "log", lambda _: None)
 
 
-def test_no_bazel_is_started_to_stop_one_that_does_not_run(tmp_path: Path) -> None:
+def test_no_bazel_is_started_to_stop_one_that_does_not_run(
+    tmp_path: Path,
+) -> None:
     bazel = client(tmp_path, 'echo asked > "$(dirname "$0")/asked"')
     bazel.stop()
     (tmp_path / "base/server").mkdir(parents=True)
@@ -197,7 +207,9 @@ def test_no_bazel_is_started_to_stop_one_that_does_not_run(tmp_path: Path) -> No
     assert not (tmp_path / "asked").exists()
 
 
-def test_the_outputs_of_a_target_are_read_through_nested_sets(tmp_path: Path) -> None:
+def test_the_outputs_of_a_target_are_read_through_nested_sets(
+    tmp_path: Path,
+) -> None:
     events = [
         {
             "id": {"namedSet": {"id": "0"}},

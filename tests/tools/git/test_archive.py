@@ -35,14 +35,19 @@ def mirror(tmp_path: Path) -> Path:
             env={**os.environ, "GIT_COMMITTER_DATE": "2018-01-01T12:00:00Z"},
             check=True,
         )
-    subprocess.run(["git", "clone", "-q", "--bare", str(work), str(bare)], check=True)
+    subprocess.run(
+        ["git", "clone", "-q", "--bare", str(work), str(bare)], check=True
+    )
     return bare
 
 
 @pytest.mark.parametrize(
     ("url", "prefix"),
     [
-        ("https://github.com/glennrp/libpng/archive/v1.6.34.tar.gz", "libpng-1.6.34/"),
+        (
+            "https://github.com/glennrp/libpng/archive/v1.6.34.tar.gz",
+            "libpng-1.6.34/",
+        ),
         (
             "https://mirror.bazel.build/github.com/NVlabs/cub/archive/1.8.0.zip",
             "cub-1.8.0/",
@@ -79,7 +84,9 @@ def test_another_address_is_no_source_archive(url: str) -> None:
 def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
     mirror: Path, tmp_path: Path
 ) -> None:
-    regenerate(SourceArchive("o", "r", "v1.0", "tar.gz"), mirror, tmp_path / "made")
+    regenerate(
+        SourceArchive("o", "r", "v1.0", "tar.gz"), mirror, tmp_path / "made"
+    )
     made = (tmp_path / "made").read_bytes()
     assert made[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(made))) as tar:
@@ -95,6 +102,10 @@ def test_a_zip_archive_is_written_in_californian_time(
         assert made.read("r-1.0/file.txt") == b"content"
 
 
-def test_a_ref_that_the_mirror_lacks_is_told(mirror: Path, tmp_path: Path) -> None:
+def test_a_ref_that_the_mirror_lacks_is_told(
+    mirror: Path, tmp_path: Path
+) -> None:
     with pytest.raises(SupplyError, match=r"cannot give v9\.9"):
-        regenerate(SourceArchive("o", "r", "v9.9", "tar.gz"), mirror, tmp_path / "made")
+        regenerate(
+            SourceArchive("o", "r", "v9.9", "tar.gz"), mirror, tmp_path / "made"
+        )

@@ -38,7 +38,11 @@ def upstream(tmp_path: Path) -> Path:
     path = tmp_path / "upstream"
     path.mkdir()
     run(path, "init", "--quiet", "--initial-branch=main")
-    for branch, text in (("main", "first"), ("main", "second"), ("other", "third")):
+    for branch, text in (
+        ("main", "first"),
+        ("main", "second"),
+        ("other", "third"),
+    ):
         run(path, "checkout", "--quiet", "-B", branch)
         (path / "BUILD").write_text(text, "utf-8")
         run(path, "add", ".")
@@ -88,7 +92,9 @@ def test_what_is_here_is_asked_of_nobody(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:
     with pytest.raises(SupplyError, match="is not here"):
-        clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=True)
+        clones.bring(
+            wanted, tmp_path / "git", Origin.of(str(upstream)), offline=True
+        )
     kept = clones.bring(
         wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False
     )
@@ -133,7 +139,10 @@ def test_a_carried_commit_serves_as_one_that_was_fetched(
     clones.pack(wanted, there, tmp_path / "file")
     clones.unpack(wanted, tmp_path / "file", tmp_path / "here")
     here = clones.bring(
-        wanted, tmp_path / "here", Origin.of(REMOTE.replace(" ", "")), offline=True
+        wanted,
+        tmp_path / "here",
+        Origin.of(REMOTE.replace(" ", "")),
+        offline=True,
     )
     assert cloned(wanted, here, tmp_path / "bazel") == "second"
 
@@ -146,7 +155,9 @@ def test_a_carried_file_without_the_commit_or_its_history_is_refused(
     )
     clones.pack(wanted, there, tmp_path / "file")
     with pytest.raises(ToolError):
-        clones.unpack(Clone(REMOTE, "1" * 40), tmp_path / "file", tmp_path / "here")
+        clones.unpack(
+            Clone(REMOTE, "1" * 40), tmp_path / "file", tmp_path / "here"
+        )
     git_bundle.pack(there, wanted.commit, tmp_path / "shallow")
     with pytest.raises(ToolError):
         clones.unpack(wanted, tmp_path / "shallow", tmp_path / "elsewhere")

@@ -73,5 +73,7 @@ def test_what_upstream_did_in_other_words_is_found_where_it_is() -> None:
 
 
 def test_nothing_like_it_is_missing() -> None:
-    fit = fitting.judge(TREE, Hunk(1, lines("int main() {\n  return 0;\n}\n"), ()))
+    fit = fitting.judge(
+        TREE, Hunk(1, lines("int main() {\n  return 0;\n}\n"), ())
+    )
     assert fit.verdict == "missing"

@@ -30,7 +30,10 @@ def upstream(tmp_path: Path) -> Path:
 
 def make_tree(upstream: Path, tree: Path, exclude: tuple[str, ...] = ()) -> Path:
     git.prepare(
-        tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), exclude
+        tree,
+        upstream / ".git",
+        run_git("rev-parse", "HEAD", cwd=upstream),
+        exclude,
     )
     git.check_out(tree, git.content(tree))
     return tree
@@ -57,7 +60,9 @@ def test_none_of_the_callers_git_variables_or_configuration_reach_git(
     upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "config"
-    config.write_text("[core]\n\tautocrlf = true\n[user]\n\tname = somebody\n", "utf-8")
+    config.write_text(
+        "[core]\n\tautocrlf = true\n[user]\n\tname = somebody\n", "utf-8"
+    )
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -91,7 +96,9 @@ def test_a_command_that_is_no_network_command_cannot_reach_even_a_file_url(
 def test_a_transport_that_runs_a_command_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="transport 'ext' not allowed"):
         git.run(
-            git.command(tmp_path, "ls-remote", "ext::touch made", env=git.network())
+            git.command(
+                tmp_path, "ls-remote", "ext::touch made", env=git.network()
+            )
         )
 
 
@@ -178,7 +185,9 @@ def test_a_content_whose_left_out_file_is_nowhere_can_be_checked_out(
 ) -> None:
     name = run_git("rev-parse", "HEAD:core/testdata/big.bin", cwd=upstream)
     (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
-    tree = make_tree(upstream, tmp_path / "tree", exclude=("core/testdata/big.bin",))
+    tree = make_tree(
+        upstream, tmp_path / "tree", exclude=("core/testdata/big.bin",)
+    )
     git.restore(tree)
     assert (tree / "core/op.cc").read_text("utf-8") == "int op;\n"
 
@@ -189,7 +198,9 @@ def test_hooks_and_filters_of_a_repository_never_run(
     (upstream / ".gitattributes").write_text("*.cc filter=evil\n", "utf-8")
     run_git("add", "--all", cwd=upstream)
     run_git("commit", "--quiet", "--message=two", cwd=upstream)
-    run_git("config", "filter.evil.smudge", f"touch {tmp_path}/made", cwd=upstream)
+    run_git(
+        "config", "filter.evil.smudge", f"touch {tmp_path}/made", cwd=upstream
+    )
     hook = upstream / ".git/hooks/post-checkout"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/made\n", "utf-8")
@@ -243,7 +254,9 @@ def test_a_file_is_added_under_a_new_path_though_git_ignores_it(
 ) -> None:
     source, tree = tmp_path / "asset", tmp_path / "tree"
     source.write_bytes(b"line\r\n")
-    git.prepare(tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ())
+    git.prepare(
+        tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ()
+    )
     git.add(tree, "third_party/nccl/nccl.rc", source)
     git.check_out(tree, git.content(tree))
     assert (tree / "third_party/nccl/nccl.rc").read_bytes() == b"line\r\n"
@@ -268,13 +281,17 @@ def test_a_file_is_not_added_over_another_or_through_a_link_or_into_git(
 ) -> None:
     source, tree = tmp_path / "asset", tmp_path / "tree"
     source.touch()
-    git.prepare(tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ())
+    git.prepare(
+        tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ()
+    )
     with pytest.raises(RecipeError):
         git.add(tree, path, source)
 
 
 def test_entries_are_the_files_of_a_commit(upstream: Path) -> None:
-    entries = git.entries(upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream))
+    entries = git.entries(
+        upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream)
+    )
     assert [
         (entry.path, entry.mode)
         for entry in sorted(entries, key=lambda entry: entry.path)

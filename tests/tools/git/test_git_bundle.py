@@ -66,7 +66,9 @@ def test_a_commit_arrives_with_its_files_and_without_its_history(
     pin = pin_of(upstream)
     here = carried(upstream, tmp_path, pin)
     assert (
-        mirror.bring(pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True)
+        mirror.bring(
+            pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True
+        )
         == here
     )
     assert git.text(here, f"{pin.commit}:kept") == "second"
@@ -74,10 +76,14 @@ def test_a_commit_arrives_with_its_files_and_without_its_history(
     assert run(here, "fsck") == ""
 
 
-def test_what_a_recipe_leaves_out_is_left_out(upstream: Path, tmp_path: Path) -> None:
+def test_what_a_recipe_leaves_out_is_left_out(
+    upstream: Path, tmp_path: Path
+) -> None:
     pin = pin_of(upstream, "large")
     here = carried(upstream, tmp_path, pin)
-    mirror.bring(pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True)
+    mirror.bring(
+        pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True
+    )
     assert git.text(here, f"{pin.commit}:large/data") == ""
     with pytest.raises(SupplyError, match="offline"):
         mirror.bring(
@@ -98,7 +104,9 @@ def test_git_itself_reads_the_file(upstream: Path, tmp_path: Path) -> None:
     )
 
 
-def test_a_mirror_that_has_the_history_keeps_it(upstream: Path, tmp_path: Path) -> None:
+def test_a_mirror_that_has_the_history_keeps_it(
+    upstream: Path, tmp_path: Path
+) -> None:
     pin = pin_of(upstream)
     git_bundle.pack(upstream / ".git", pin.commit, tmp_path / "file")
     run(tmp_path, "clone", "--quiet", "--bare", str(upstream), "full.git")

@@ -65,7 +65,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if asked in self.lies:
             self.lies[asked](self)
         else:
-            self.wfile.write(packet(COMMIT.encode() + b" refs/heads/main\n") + FLUSH)
+            self.wfile.write(
+                packet(COMMIT.encode() + b" refs/heads/main\n") + FLUSH
+            )
 
     def begin(self, kind: str) -> None:
         self.send_response(200)
@@ -80,7 +82,9 @@ def endless_pack(handler: Handler) -> None:
     """Send objects for ever, each a valid one."""
     content = os.urandom(30_000)
     size = len(content)
-    head = bytes([0xB0 | (size & 15) | 0x80, (size >> 4) & 0x7F | 0x80, size >> 11])
+    head = bytes(
+        [0xB0 | (size & 15) | 0x80, (size >> 4) & 0x7F | 0x80, size >> 11]
+    )
     entry = head + zlib.compress(content)
     handler.wfile.write(packet(b"packfile\n"))
     handler.wfile.write(packet(b"\x01PACK\0\0\0\x02\0\x0f\xff\xff"))
@@ -90,7 +94,9 @@ def endless_pack(handler: Handler) -> None:
 
 def endless_refs(handler: Handler) -> None:
     for number in range(10**9):
-        handler.wfile.write(packet(b"%s refs/heads/%d\n" % (COMMIT.encode(), number)))
+        handler.wfile.write(
+            packet(b"%s refs/heads/%d\n" % (COMMIT.encode(), number))
+        )
 
 
 def endless_progress(handler: Handler) -> None:
@@ -125,7 +131,8 @@ def other_object(handler: Handler) -> None:
         + zlib.compress(content)
     )
     handler.wfile.write(packet(b"packfile\n"))
-    handler.wfile.write(packet(b"\x01" + body + hashlib.sha1(body).digest()) + FLUSH)  # noqa: S324 git's own
+    trailer = hashlib.sha1(body).digest()  # noqa: S324 git's own
+    handler.wfile.write(packet(b"\x01" + body + trailer) + FLUSH)
 
 
 Serve = Callable[..., str]
@@ -179,20 +186,28 @@ def test_a_pack_without_end_is_stopped_and_its_room_is_given_back(
     assert left(store) == 0
 
 
-def test_a_clone_and_an_archive_are_bounded_alike(serve: Serve, store: Path) -> None:
+def test_a_clone_and_an_archive_are_bounded_alike(
+    serve: Serve, store: Path
+) -> None:
     address = serve(fetch=endless_pack)
     with pytest.raises(SupplyError, match="it wrote more than"):
-        clones.bring(Clone(address, COMMIT), store, Origin(address), offline=False)
+        clones.bring(
+            Clone(address, COMMIT), store, Origin(address), offline=False
+        )
     with pytest.raises(SupplyError, match="it wrote more than"):
         archive.holding(COMMIT, Origin(address), store)
 
 
-def test_branches_without_end_are_not_waited_for(serve: Serve, store: Path) -> None:
+def test_branches_without_end_are_not_waited_for(
+    serve: Serve, store: Path
+) -> None:
     store.mkdir()
     place = store / "m.git"
     mirror.open_or_make(place)
     begun = time.monotonic()
-    asked = git.command(place, "ls-remote", serve(refs=endless_refs), env=git.network())
+    asked = git.command(
+        place, "ls-remote", serve(refs=endless_refs), env=git.network()
+    )
     with pytest.raises(
         SupplyError, match=r"it took more than 1 seconds|it printed more"
     ):
@@ -226,17 +241,24 @@ def test_what_a_server_says_cannot_reach_the_terminal(
 ) -> None:
     told = bring(store, serve(fetch=lie))
     shown = [told.what, *told.evidence.lines]
-    assert all(printable_lines(text) == text and "\x1b" not in text for text in shown)
+    assert all(
+        printable_lines(text) == text and "\x1b" not in text for text in shown
+    )
 
 
 def python(code: str, place: Path) -> Command:
-    return Command((sys.executable, "-c", code), place, {"PATH": os.environ["PATH"]})
+    return Command(
+        (sys.executable, "-c", code), place, {"PATH": os.environ["PATH"]}
+    )
 
 
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("x = bytearray(300_000_000); import time; time.sleep(60)", "bytes of memory"),
+        (
+            "x = bytearray(300_000_000); import time; time.sleep(60)",
+            "bytes of memory",
+        ),
         ("import time; time.sleep(60)", "more than 1 seconds"),
         ("while True: print('x' * 1000)", "it printed more than"),
         (
@@ -279,12 +301,21 @@ def test_a_real_server_gives_a_commit_through_the_same_bounds(
     for command in commands:
         subprocess.run(["git", *command], check=True)
     (work / "file").write_text("content", "utf-8")
-    person = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-C", str(work))
+    person = (
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        "-C",
+        str(work),
+    )
     for command in (["add", "."], ["commit", "-qm", "one"]):
         subprocess.run(["git", *person, *command], check=True)
     commit = git.run(git.command(work / ".git", "rev-parse", "HEAD")).strip()
     pin = Pin("https://example.org/r.git", "main", commit)
-    place = mirror.bring(pin, store, Origin(work.as_uri()), SILENCE, offline=False)
+    place = mirror.bring(
+        pin, store, Origin(work.as_uri()), SILENCE, offline=False
+    )
     assert git.kind(place, commit) == "commit"
     with pytest.raises(ToolError):
         git.run(git.command(place, "cat-file", "-e", COMMIT))

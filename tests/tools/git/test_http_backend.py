@@ -74,7 +74,9 @@ class Backend(http.server.BaseHTTPRequestHandler):
             },
         )
         head, _, answer = done.stdout.partition(b"\r\n\r\n")
-        lines = [line.split(": ", 1) for line in head.decode("ascii").split("\r\n")]
+        lines = [
+            line.split(": ", 1) for line in head.decode("ascii").split("\r\n")
+        ]
         said = dict(lines)
         self.send_response(int(said.pop("Status", "200").split()[0]))
         for name, value in said.items():
@@ -124,25 +126,35 @@ def serve(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         server.server_close()
 
 
-def pin_of(upstream: Path, which: str = "HEAD", exclude: tuple[str, ...] = ()) -> Pin:
+def pin_of(
+    upstream: Path, which: str = "HEAD", exclude: tuple[str, ...] = ()
+) -> Pin:
     return Pin(URL, "main", run_git("rev-parse", which, cwd=upstream), exclude)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", [True, False], ids=["protocol 2", "protocol 0"])
+@pytest.mark.parametrize(
+    "protocol", [True, False], ids=["protocol 2", "protocol 0"]
+)
 def test_both_a_branchs_end_and_its_past_come_from_a_real_server(
     serve: Serve, upstream: Path, tmp_path: Path, *, protocol: bool
 ) -> None:
     origin = Origin(serve(protocol=protocol))
     for which, expected in {"HEAD": "int at;\n", "HEAD~1": "int op;\n"}.items():
         pin = pin_of(upstream, which)
-        place = mirror.bring(pin, tmp_path / "git", origin, SILENCE, offline=False)
+        place = mirror.bring(
+            pin, tmp_path / "git", origin, SILENCE, offline=False
+        )
         assert git.text(place, f"{pin.commit}:op.cc") == expected
 
 
 @pytest.mark.slow
 def test_a_server_that_gives_branches_only_is_asked_for_the_whole_branch(
-    serve: Serve, upstream: Path, tmp_path: Path, listener: Listener, notes: list[str]
+    serve: Serve,
+    upstream: Path,
+    tmp_path: Path,
+    listener: Listener,
+    notes: list[str],
 ) -> None:
     run_git("config", "uploadpack.allowAnySHA1InWant", "false", cwd=upstream)
     pin = pin_of(upstream, "HEAD~1")
@@ -190,7 +202,9 @@ def test_a_commit_that_the_server_lacks_is_named_with_the_remedy(
 ) -> None:
     pin = Pin(URL, "main", "1" * 40)
     with pytest.raises(SupplyError) as caught:
-        mirror.bring(pin, tmp_path / "git", Origin(serve()), listener, offline=False)
+        mirror.bring(
+            pin, tmp_path / "git", Origin(serve()), listener, offline=False
+        )
     assert "111111111111" in caught.value.what
     assert "[mirrors]" in caught.value.remedy
 
@@ -203,7 +217,11 @@ def test_a_server_that_refuses_is_quoted(
     address = serve(status=status)
     with pytest.raises(SupplyError) as caught:
         mirror.bring(
-            pin_of(upstream), tmp_path / "git", Origin(address), listener, offline=False
+            pin_of(upstream),
+            tmp_path / "git",
+            Origin(address),
+            listener,
+            offline=False,
         )
     said = " ".join([caught.value.what, *caught.value.evidence.lines])
     words = {401: "Username|Authentication|terminal prompts", 404: "not found"}
@@ -224,4 +242,6 @@ def test_an_object_that_is_damaged_on_the_server_never_gets_in(
         path.chmod(0o644)
         path.write_bytes(path.read_bytes()[:-40] + bytes(40))
     with pytest.raises(SupplyError):
-        mirror.bring(pin, tmp_path / "git", Origin(serve()), listener, offline=False)
+        mirror.bring(
+            pin, tmp_path / "git", Origin(serve()), listener, offline=False
+        )

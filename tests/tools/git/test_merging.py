@@ -79,7 +79,9 @@ def test_what_upstream_changed_elsewhere_and_the_patch_come_together(
     assert (tree / "core/new.txt").read_text("utf-8") == "new\n"
 
 
-def test_a_line_that_both_changed_is_shown_in_three_versions(source: Path) -> None:
+def test_a_line_that_both_changed_is_shown_in_three_versions(
+    source: Path,
+) -> None:
     tree, conflicts = merged(
         source, BEFORE.replace("line 11 of the file", "line 11 by upstream")
     )

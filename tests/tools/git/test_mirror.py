@@ -33,7 +33,9 @@ class Notebook(Silence):
         self.steps.append(progress)
 
 
-def plain_git(*arguments: str, cwd: Path, date: str = "2018-04-27T12:00:00Z") -> str:
+def plain_git(
+    *arguments: str, cwd: Path, date: str = "2018-04-27T12:00:00Z"
+) -> str:
     """Run git as a user does, at a given time."""
     return run_git(*arguments, cwd=cwd, GIT_COMMITTER_DATE=date)
 
@@ -97,9 +99,14 @@ def old_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def allow(upstream: Path, *, filters: bool, any_id: bool) -> None:
-    plain_git("config", "uploadpack.allowFilter", str(filters).lower(), cwd=upstream)
     plain_git(
-        "config", "uploadpack.allowAnySHA1InWant", str(any_id).lower(), cwd=upstream
+        "config", "uploadpack.allowFilter", str(filters).lower(), cwd=upstream
+    )
+    plain_git(
+        "config",
+        "uploadpack.allowAnySHA1InWant",
+        str(any_id).lower(),
+        cwd=upstream,
     )
 
 
@@ -113,7 +120,12 @@ def pin_of(upstream: Path, *exclude: str, name: str = "HEAD") -> Pin:
 
 
 def bring(
-    pin: Pin, store: Path, notebook: Notebook, *, offline: bool = False, named: str = ""
+    pin: Pin,
+    store: Path,
+    notebook: Notebook,
+    *,
+    offline: bool = False,
+    named: str = "",
 ) -> Path:
     return mirror.bring(
         pin, store, Origin.of(named or pin.url), notebook, offline=offline
@@ -145,7 +157,9 @@ def test_the_pinned_commit_comes_without_its_history_and_the_bill_is_told(
     assert plain_git("rev-list", "--all", cwd=found).splitlines() == [
         pin_of(upstream).commit
     ]
-    assert objects_in(found) == 1 + 3 + 3  # the commit, its directories and its files
+    assert (
+        objects_in(found) == 1 + 3 + 3
+    )  # the commit, its directories and its files
     assert "Fetched r1.8 at" in notebook.notes[0]
     assert "of a repository of" in notebook.notes[0]
     assert notebook.steps
@@ -171,8 +185,14 @@ def test_a_second_pin_of_a_repository_shares_the_mirror_and_brings_the_differenc
     before = objects_in(one)
     commit(upstream, {"core/op.cc": "int up;\n"}, year=2019)
     assert bring(pin_of(upstream), store, notebook) == one
-    assert objects_in(one) == before + 1 + 2 + 1  # a commit, two directories, a file
-    assert paths_of(one, first) == {"configure", "core/op.cc", "core/testdata/big"}
+    assert (
+        objects_in(one) == before + 1 + 2 + 1
+    )  # a commit, two directories, a file
+    assert paths_of(one, first) == {
+        "configure",
+        "core/op.cc",
+        "core/testdata/big",
+    }
 
 
 def test_offline_a_commit_that_is_not_there_is_not_asked_for(
@@ -188,7 +208,12 @@ def test_offline_a_commit_that_is_not_there_is_not_asked_for(
 @pytest.mark.parametrize("any_id", [True, False])
 @pytest.mark.parametrize("filters", [True, False])
 def test_left_out_files_are_not_transferred_where_the_server_can_filter(
-    upstream: Path, store: Path, notebook: Notebook, *, filters: bool, any_id: bool
+    upstream: Path,
+    store: Path,
+    notebook: Notebook,
+    *,
+    filters: bool,
+    any_id: bool,
 ) -> None:
     allow(upstream, filters=filters, any_id=any_id)
     pin = pin_of(upstream, "core/testdata")
@@ -202,11 +227,19 @@ def test_left_out_files_are_not_transferred_where_the_server_can_filter(
 @pytest.mark.parametrize("any_id", [True, False])
 @pytest.mark.parametrize("filters", [True, False])
 def test_an_old_server_gives_the_tip_of_a_branch_too(
-    upstream: Path, store: Path, notebook: Notebook, *, filters: bool, any_id: bool
+    upstream: Path,
+    store: Path,
+    notebook: Notebook,
+    *,
+    filters: bool,
+    any_id: bool,
 ) -> None:
     allow(upstream, filters=filters, any_id=any_id)
     pin = pin_of(upstream, "core/testdata")
-    assert paths_of(bring(pin, store, notebook), pin) >= {"configure", "core/op.cc"}
+    assert paths_of(bring(pin, store, notebook), pin) >= {
+        "configure",
+        "core/op.cc",
+    }
 
 
 @pytest.mark.usefixtures("old_protocol")
@@ -304,11 +337,18 @@ def test_a_commit_that_nobody_has_is_named_with_who_was_asked(
 def test_a_mirror_of_the_host_file_is_asked_instead_of_the_url(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
-    pin = Pin("https://nowhere.invalid/tensorflow.git", "r1.8", pin_of(upstream).commit)
+    pin = Pin(
+        "https://nowhere.invalid/tensorflow.git", "r1.8", pin_of(upstream).commit
+    )
     found = bring(pin, store, notebook, named=str(upstream))
     assert found == mirror.place(store, pin.url)
     with pytest.raises(SupplyError, match="from file:///nowhere"):
-        bring(Pin(pin.url, "r1.8", "0123456789" * 4), store, notebook, named="/nowhere")
+        bring(
+            Pin(pin.url, "r1.8", "0123456789" * 4),
+            store,
+            notebook,
+            named="/nowhere",
+        )
 
 
 def test_a_mirror_that_lacks_files_is_told_so_by_name_and_serves_when_they_are_left_out(
@@ -317,18 +357,24 @@ def test_a_mirror_that_lacks_files_is_told_so_by_name_and_serves_when_they_are_l
     name = plain_git("rev-parse", "HEAD:core/testdata/big", cwd=upstream)
     (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
     with pytest.raises(
-        SupplyError, match=r"lacks 1 of the files of r1\.8 at .*: core/testdata/big"
+        SupplyError,
+        match=r"lacks 1 of the files of r1\.8 at .*: core/testdata/big",
     ) as caught:
         bring(pin_of(upstream), store, notebook)
     assert "exclude = " in caught.value.remedy
     pin = pin_of(upstream, "core/testdata")
-    assert paths_of(bring(pin, store, notebook), pin) == {"configure", "core/op.cc"}
+    assert paths_of(bring(pin, store, notebook), pin) == {
+        "configure",
+        "core/op.cc",
+    }
     assert bring(pin, store, notebook, offline=True)
     with pytest.raises(SupplyError, match="lacks 1 of the files"):
         bring(pin_of(upstream), store, notebook)
 
 
-def test_a_tag_is_no_commit(upstream: Path, store: Path, notebook: Notebook) -> None:
+def test_a_tag_is_no_commit(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
     plain_git("tag", "--annotate", "--message=eight", "v1.8.0", cwd=upstream)
     with pytest.raises(RecipeError, match="is a tag, not a commit"):
         bring(pin_of(upstream, name="v1.8.0"), store, notebook)
@@ -354,7 +400,9 @@ def test_a_commit_with_submodules_is_refused(
         cwd=upstream,
     )
     plain_git("commit", "--quiet", "--message=sub", cwd=upstream)
-    with pytest.raises(RecipeError, match="another repository at third_party/protobuf"):
+    with pytest.raises(
+        RecipeError, match="another repository at third_party/protobuf"
+    ):
         bring(pin_of(upstream), store, notebook)
 
 

@@ -75,7 +75,9 @@ def put_in(tree: Path, patch: Path, text: str) -> None:
     patching.apply(tree, patch)
 
 
-def test_a_patch_changes_the_files_as_its_hunks_say(tree: Path, patch: Path) -> None:
+def test_a_patch_changes_the_files_as_its_hunks_say(
+    tree: Path, patch: Path
+) -> None:
     put_in(tree, patch, HEADER + FITS + CREATES)
     git.check_out(tree, git.content(tree))
     lines = (tree / "core/op.cc").read_text("utf-8").splitlines()
@@ -171,7 +173,9 @@ def test_a_misfit_is_shown_where_the_code_is_now(tree: Path, patch: Path) -> Non
     assert "   19 line 19" in caught.value.evidence.lines
 
 
-def test_a_hunk_that_moved_is_applied_with_a_note(tree: Path, patch: Path) -> None:
+def test_a_hunk_that_moved_is_applied_with_a_note(
+    tree: Path, patch: Path
+) -> None:
     patch.write_text(
         HEADER + FITS.replace("@@ -18,3 +19,2 @@", "@@ -11,3 +12,2 @@"), "utf-8"
     )
@@ -179,7 +183,9 @@ def test_a_hunk_that_moved_is_applied_with_a_note(tree: Path, patch: Path) -> No
     assert "hunk 2 of core/op.cc applies at line 18, 7 lines below" in note
 
 
-def test_a_patch_that_is_in_the_tree_already_can_go(tree: Path, patch: Path) -> None:
+def test_a_patch_that_is_in_the_tree_already_can_go(
+    tree: Path, patch: Path
+) -> None:
     put_in(tree, patch, FITS)
     with pytest.raises(
         RecipeError, match=r"hunk 1 of core/op.cc is in the tree already"
@@ -206,7 +212,9 @@ def test_a_change_that_upstream_made_in_other_words_is_recognised(
     tree: Path, patch: Path
 ) -> None:
     put_in(tree, patch, FITS.replace("+line three\n", "+line  three\n"))
-    with pytest.raises(RecipeError, match="seems to be in the tree already") as caught:
+    with pytest.raises(
+        RecipeError, match="seems to be in the tree already"
+    ) as caught:
         put_in(tree, patch, HEADER + FITS)
     assert "Compare the lines below" in caught.value.remedy
 
@@ -286,7 +294,9 @@ def test_what_reaches_outside_or_cannot_be_verified_is_refused(
         put_in(tree, patch, HEADER + text)
 
 
-def test_a_link_of_the_tree_cannot_be_turned_elsewhere(tree: Path, patch: Path) -> None:
+def test_a_link_of_the_tree_cannot_be_turned_elsewhere(
+    tree: Path, patch: Path
+) -> None:
     target = (tree.parent / "upstream/core/out").readlink()
     text = (
         "diff --git a/core/out b/core/out\n--- a/core/out\n+++ b/core/out\n@@ -1 +1 "
@@ -298,7 +308,9 @@ def test_a_link_of_the_tree_cannot_be_turned_elsewhere(tree: Path, patch: Path) 
 
 def test_names_that_disagree_are_refused(tree: Path, patch: Path) -> None:
     with pytest.raises(RecipeError):
-        put_in(tree, patch, FITS.replace("+++ b/core/op.cc", "+++ b/core/end.txt"))
+        put_in(
+            tree, patch, FITS.replace("+++ b/core/op.cc", "+++ b/core/end.txt")
+        )
 
 
 def test_a_part_that_git_skipped_without_a_word_is_noticed(
@@ -322,7 +334,9 @@ def test_a_file_that_git_changed_in_another_way_is_noticed(
     other.write_text(FITS.replace("+line three\n", "+line 3.0\n"), "utf-8")
     replacing = git.inside(tree, "apply", "--cached", str(other))
     monkeypatch.setattr(patching, "command", lambda _tree, _patch: replacing)
-    with pytest.raises(RecipeError, match=r"core/op\.cc is not what the patch says"):
+    with pytest.raises(
+        RecipeError, match=r"core/op\.cc is not what the patch says"
+    ):
         put_in(tree, patch, FITS)
 
 
@@ -347,7 +361,10 @@ def test_a_header_says_why_whence_and_until_when(patch: Path) -> None:
     [
         (FITS, "Why:, Upstream:, Drop when:"),
         (HEADER.replace("Upstream:", "See:") + FITS, "Upstream: once"),
-        (HEADER.replace("the release is 1.9 or later.", "") + FITS, "Drop when: once"),
+        (
+            HEADER.replace("the release is 1.9 or later.", "") + FITS,
+            "Drop when: once",
+        ),
         (HEADER + HEADER + FITS, "Why:, Upstream:, Drop when: once"),
         (FITS + HEADER, "Why:"),
     ],
@@ -360,7 +377,9 @@ def test_a_header_that_lacks_a_field_is_refused(
         patching.header(patch)
 
 
-def test_a_patch_of_hundreds_of_megabytes_is_not_even_read(tmp_path: Path) -> None:
+def test_a_patch_of_hundreds_of_megabytes_is_not_even_read(
+    tmp_path: Path,
+) -> None:
     patch = tmp_path / "0001-large.patch"
     with patch.open("wb") as stream:
         stream.truncate(300 * 2**20)
@@ -375,7 +394,9 @@ def test_a_hunk_at_a_line_of_5000_digits_is_refused(tmp_path: Path) -> None:
         patching.read(path)
 
 
-def test_a_patch_of_very_many_hunks_is_refused_in_a_moment(tmp_path: Path) -> None:
+def test_a_patch_of_very_many_hunks_is_refused_in_a_moment(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "a.patch"
     begin = "diff --git a/x b/x\n--- a/x\n+++ b/x\n"
     path.write_text(begin + "@@ -1 +1 @@\n-a\n+b\n" * 200_000)

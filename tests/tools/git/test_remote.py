@@ -43,7 +43,9 @@ def test_a_few_files_of_a_commit_are_read_without_the_others(
     git.run(git.command(tmp_path, "init", "--quiet", "--bare", str(scratch)))
     remote._bring_texts(scratch, address, commit, paths)
     assert git.text(scratch, f"{commit}:.bazelversion") == "3.7.2\n"
-    large = git.run(git.command(upstream / ".git", "rev-parse", f"{commit}:large"))
+    large = git.run(
+        git.command(upstream / ".git", "rev-parse", f"{commit}:large")
+    )
     assert git.kind(scratch, large.strip()) is None
 
 

@@ -34,7 +34,11 @@ class Server(http.server.BaseHTTPRequestHandler):
             self._send(answer, len(CONTENT), CONTENT)
 
     def _send(
-        self, status: int, announced: int, content: bytes, encoding: str = "identity"
+        self,
+        status: int,
+        announced: int,
+        content: bytes,
+        encoding: str = "identity",
     ) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(announced))
@@ -55,7 +59,9 @@ def server() -> type[Server]:
 def url(server: type[Server]) -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), server) as running:
         threading.Thread(
-            target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+            target=running.serve_forever,
+            kwargs={"poll_interval": 0.01},
+            daemon=True,
         ).start()
         yield f"http://127.0.0.1:{running.server_port}/tf/archive.tar.gz"
         running.shutdown()

@@ -20,7 +20,12 @@ import pytest
 from tfwright.errors import HostError
 from tfwright.progress import SILENCE, Progress
 from tfwright.tools.http.downloads import fetch
-from tfwright.tools.http.transfer import DownloadOutcome, Failure, Limits, WantedFile
+from tfwright.tools.http.transfer import (
+    DownloadOutcome,
+    Failure,
+    Limits,
+    WantedFile,
+)
 from tfwright.vault.store import Store
 
 CONTENT = b"TensorFlow" * 30_000
@@ -100,7 +105,9 @@ def without_ranges(handler: Handler) -> None:
 
 def other_range(handler: Handler) -> None:
     handler.send(
-        206, CONTENT[7:], Content_Range=f"bytes 7-{len(CONTENT) - 1}/{len(CONTENT)}"
+        206,
+        CONTENT[7:],
+        Content_Range=f"bytes 7-{len(CONTENT) - 1}/{len(CONTENT)}",
     )
 
 
@@ -202,7 +209,9 @@ class Site:
             server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that refuse a certificate are expected
             server.socket = wrap(server.socket)
             threading.Thread(
-                target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+                target=server.serve_forever,
+                kwargs={"poll_interval": 0.01},
+                daemon=True,
             ).start()
             yield f"127.0.0.1:{server.server_port}"
             self.gate.set()
@@ -335,7 +344,9 @@ def test_a_server_that_announces_too_little_gives_other_bytes(
     site: Site, url: str, store: Store
 ) -> None:
     site.acts["/a"] = [announces_too_little]
-    assert "other bytes than the pinned ones: sha256" in why(bring(store, f"{url}/a"))
+    assert "other bytes than the pinned ones: sha256" in why(
+        bring(store, f"{url}/a")
+    )
 
 
 @pytest.mark.parametrize("act", [announces_too_much, announces_too_little])
@@ -343,7 +354,9 @@ def test_a_length_that_is_not_the_pinned_one_is_not_even_read(
     site: Site, url: str, store: Store, act: Act
 ) -> None:
     site.acts["/a"] = [act]
-    assert "the file has 300,000" in why(bring(store, f"{url}/a", size=len(CONTENT)))
+    assert "the file has 300,000" in why(
+        bring(store, f"{url}/a", size=len(CONTENT))
+    )
 
 
 def test_a_server_that_sends_without_end_is_left_at_the_pinned_size(
@@ -359,7 +372,9 @@ def test_a_server_that_sends_without_end_is_left_at_the_pinned_size(
 def test_a_file_that_ends_early_without_a_length_is_known_by_the_pinned_size(
     site: Site, url: str, store: Store
 ) -> None:
-    site.acts["/a"] = [breaks_off(CONTENT[:500], Content_Length="", Connection="close")]
+    site.acts["/a"] = [
+        breaks_off(CONTENT[:500], Content_Length="", Connection="close")
+    ]
     assert bring(store, f"{url}/a", size=len(CONTENT)).obtained
     assert site.asked == [("/a", 0), ("/a", 500)]
 
@@ -455,21 +470,29 @@ def test_a_file_without_urls_is_not_obtained(store: Store) -> None:
     assert bring(store).failures == ()
 
 
-def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(store: Store) -> None:
+def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(
+    store: Store,
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         wanted = [
-            WantedFile(str(number), f"{number:064}", (f"http://{address}/{number}",))
+            WantedFile(
+                str(number), f"{number:064}", (f"http://{address}/{number}",)
+            )
             for number in range(60)
         ]
         begun = time.monotonic()
         outcomes = fetch(
-            wanted, store, report=SILENCE.progress, limits=Limits(pauses=(0.5, 60))
+            wanted,
+            store,
+            report=SILENCE.progress,
+            limits=Limits(pauses=(0.5, 60)),
         )
     assert time.monotonic() - begun < 5
     assert all(
-        "the host cannot be reached: [Errno 111] Connection refused" in why(outcome)
+        "the host cannot be reached: [Errno 111] Connection refused"
+        in why(outcome)
         for outcome in outcomes
     )
     assert store.digests() == []
@@ -477,7 +500,9 @@ def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(store: Store) ->
 
 def many(url: str, count: int) -> tuple[list[WantedFile], dict[str, bytes]]:
     """Return files of their own, a few kilobytes each."""
-    contents = {f"/{number}": str(number).encode() * 3000 for number in range(count)}
+    contents = {
+        f"/{number}": str(number).encode() * 3000 for number in range(count)
+    }
     return [
         WantedFile(path, hashlib.sha256(content).hexdigest(), (url + path,))
         for path, content in contents.items()
@@ -492,21 +517,28 @@ def test_a_host_gets_no_more_requests_at_once_than_it_should_on_kept_connections
         path: [serves(content, after=0.02)] for path, content in contents.items()
     }
     outcomes = fetch(
-        wanted, store, report=SILENCE.progress, limits=Limits(at_once=6, per_host=3)
+        wanted,
+        store,
+        report=SILENCE.progress,
+        limits=Limits(at_once=6, per_host=3),
     )
-    assert [outcome.url for outcome in outcomes] == [one.urls[0] for one in wanted]
+    assert [outcome.url for outcome in outcomes] == [
+        one.urls[0] for one in wanted
+    ]
     assert site.busiest == 3
     assert len(site.connections) <= 6
 
 
-def test_one_that_fails_fails_no_other(site: Site, url: str, store: Store) -> None:
+def test_one_that_fails_fails_no_other(
+    site: Site, url: str, store: Store
+) -> None:
     wanted, contents = many(url, 9)
     site.acts |= {path: [serves(content)] for path, content in contents.items()}
     site.acts["/4"] = [answers(404)]
     outcomes = fetch(wanted, store, report=SILENCE.progress)
-    assert [outcome.wanted.name for outcome in outcomes if not outcome.obtained] == [
-        "/4"
-    ]
+    assert [
+        outcome.wanted.name for outcome in outcomes if not outcome.obtained
+    ] == ["/4"]
     assert sorted(store.digests()) == sorted(
         outcome.wanted.sha256 for outcome in outcomes if outcome.obtained
     )
@@ -568,7 +600,9 @@ def start(store: Store, url: str) -> "subprocess.Popen[str]":
     )
 
 
-def test_two_processes_bring_a_file_once(site: Site, url: str, store: Store) -> None:
+def test_two_processes_bring_a_file_once(
+    site: Site, url: str, store: Store
+) -> None:
     site.acts["/a"] = [serves(CONTENT, after=1)]
     processes = [start(store, f"{url}/a") for _ in range(2)]
     assert sorted(process.communicate()[0].strip() for process in processes) == [
@@ -613,7 +647,9 @@ def test_an_interrupted_fetch_leaves_no_thread_and_no_lock(
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         fetch([WantedFile("a", DIGEST, (f"{url}/a",))], store, report=interrupt)
-    assert threading.active_count() <= before + 1, "only the server's thread is left"
+    assert threading.active_count() <= before + 1, (
+        "only the server's thread is left"
+    )
     assert bring(store, f"{url}/a").obtained
 
 
@@ -633,7 +669,11 @@ def test_a_disk_that_takes_no_more_ends_the_run_with_a_remedy(
     with pytest.raises(
         HostError, match="partial could not be written: File too large"
     ) as caught:
-        fetch([WantedFile("a", DIGEST, (f"{url}/a",))], store, report=SILENCE.progress)
+        fetch(
+            [WantedFile("a", DIGEST, (f"{url}/a",))],
+            store,
+            report=SILENCE.progress,
+        )
     assert "room" in caught.value.remedy
     assert not store.holds(DIGEST)
 
@@ -698,7 +738,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def openssl(place: Path, *arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], cwd=place, check=True, capture_output=True)
+    subprocess.run(
+        ["openssl", *arguments], cwd=place, check=True, capture_output=True
+    )
 
 
 def secure(
@@ -739,7 +781,9 @@ def test_an_expired_certificate_is_refused_at_once(
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority / "ca.pem"))
     with secure(site, authority, "expired") as address:
-        assert "certificate has expired" in why(bring(store, f"https://{address}/a"))
+        assert "certificate has expired" in why(
+            bring(store, f"https://{address}/a")
+        )
     assert site.asked == []
 
 

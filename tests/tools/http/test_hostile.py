@@ -25,7 +25,11 @@ WELL = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" %
     CONTENT,
 )
 QUICK = Limits(
-    pauses=(0.0,), least_speed=1000.0, slow_seconds=0.3, last_seconds=0.6, deadline=2.0
+    pauses=(0.0,),
+    least_speed=1000.0,
+    slow_seconds=0.3,
+    last_seconds=0.6,
+    deadline=2.0,
 )
 DIGITS = b"9" * 5000
 Serve = Callable[[socket.socket], None]
@@ -104,7 +108,9 @@ def bring(store: Store, *urls: str, size: int | None = None) -> DownloadOutcome:
 
 HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
 LIES = {
-    "a length of 5,000 digits": says(HEAD + b"Content-Length: " + DIGITS + b"\r\n\r\n"),
+    "a length of 5,000 digits": says(
+        HEAD + b"Content-Length: " + DIGITS + b"\r\n\r\n"
+    ),
     "a range of 5,000 digits": says(
         b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-"
         + DIGITS
@@ -112,7 +118,9 @@ LIES = {
         + DIGITS
         + b"\r\n\r\n"
     ),
-    "a length in other digits": says(HEAD + "Content-Length: ٣٠٠\r\n\r\n".encode()),
+    "a length in other digits": says(
+        HEAD + "Content-Length: ٣٠٠\r\n\r\n".encode()
+    ),
     "a negative length": says(HEAD + b"Content-Length: -1\r\n\r\n"),
     "a redirect that does not parse": says(
         b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\n\r\n"
@@ -127,7 +135,8 @@ LIES = {
         b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n"
     ),
     "a redirect whose body never ends": repeats(
-        b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\n\r\n", b"x" * 65536
+        b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\n\r\n",
+        b"x" * 65536,
     ),
     "a retry after 5,000 digits": says(
         b"HTTP/1.1 503 Busy\r\nRetry-After: "
@@ -146,7 +155,9 @@ LIES = {
         b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.001
     ),
     "a header that drips": repeats(HEAD + b"X-Drip: ", b"y", 0.05),
-    "a body that drips": repeats(HEAD + b"Content-Length: 30000\r\n\r\n", b"y", 0.05),
+    "a body that drips": repeats(
+        HEAD + b"Content-Length: 30000\r\n\r\n", b"y", 0.05
+    ),
     "chunks that drip": repeats(
         HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\ny\r\n", 0.05
     ),
@@ -157,7 +168,9 @@ LIES = {
         HEAD + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nabc\r\n"
     ),
     "trailers without end": repeats(
-        HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\ny\r\n0\r\n", b"X: y\r\n", 0.001
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\ny\r\n0\r\n",
+        b"X: y\r\n",
+        0.001,
     ),
     "silence": lambda _: time.sleep(5),
 }
@@ -184,8 +197,12 @@ def test_the_other_files_arrive_while_servers_lie(
         for number, (name, lie) in enumerate(LIES.items())
     ]
     good = WantedFile("good", DIGEST, (hosts.start(says(WELL)),))
-    outcomes = fetch([*wanted, good], store, report=SILENCE.progress, limits=QUICK)
-    assert [outcome.wanted.name for outcome in outcomes if outcome.obtained] == ["good"]
+    outcomes = fetch(
+        [*wanted, good], store, report=SILENCE.progress, limits=QUICK
+    )
+    assert [outcome.wanted.name for outcome in outcomes if outcome.obtained] == [
+        "good"
+    ]
 
 
 Usage = namedtuple("Usage", "total used free")  # noqa: PYI024 as shutil has it
@@ -201,7 +218,8 @@ def test_a_body_without_end_or_size_leaves_three_quarters_of_the_disk(
     endless = repeats(HEAD + b"\r\n", piece)
     if chunked:
         endless = repeats(
-            HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + piece + b"\r\n"
+            HEAD + b"Transfer-Encoding: chunked\r\n\r\n",
+            b"10000\r\n" + piece + b"\r\n",
         )
     outcome = bring(store, hosts.start(endless))
     assert "sends more than the 10,000,000 bytes" in outcome.failures[0].why
@@ -241,7 +259,9 @@ def test_a_slow_server_is_asked_again_once_all_others_have_failed(
 ) -> None:
     # Too slow while there is another url (0.3 s), fast enough once there is none (0.6 s).
     slow = hosts.start(late)
-    missing = hosts.start(says(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"))
+    missing = hosts.start(
+        says(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+    )
     outcome = bring(store, slow, missing)
     assert outcome.url == slow
     assert [failure.url for failure in outcome.failures] == [missing]
@@ -263,7 +283,9 @@ def test_the_only_server_may_be_slow_but_not_for_ever(
     assert time.monotonic() - begun < 3
 
 
-def test_a_reason_phrase_cannot_reach_the_terminal(hosts: Hosts, store: Store) -> None:
+def test_a_reason_phrase_cannot_reach_the_terminal(
+    hosts: Hosts, store: Store
+) -> None:
     escape = says(b"HTTP/1.1 404 \x1b]52;c;eA==\x07\r\nContent-Length: 0\r\n\r\n")
     outcome = bring(store, url := hosts.start(escape))
     assert outcome.failures[0].why.isprintable()
@@ -284,7 +306,8 @@ def test_a_redirect_is_followed_without_reading_its_body(
 ) -> None:
     good = hosts.start(says(WELL))
     lead = repeats(
-        b"HTTP/1.1 302 Found\r\nLocation: %s\r\n\r\n" % good.encode(), b"x" * 65536
+        b"HTTP/1.1 302 Found\r\nLocation: %s\r\n\r\n" % good.encode(),
+        b"x" * 65536,
     )
     assert download(hosts.start(lead), tmp_path / "file", sha256=DIGEST) == DIGEST
 

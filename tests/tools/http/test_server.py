@@ -21,11 +21,17 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    for name in ("simple/demo/index.html", "simple/demo/index.json", "index.html"):
+    for name in (
+        "simple/demo/index.html",
+        "simple/demo/index.json",
+        "index.html",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "packages").mkdir()
-    (tmp_path / "packages/demo-1.0+cpu-py3-none-any.whl").write_bytes(bytes(range(100)))
+    (tmp_path / "packages/demo-1.0+cpu-py3-none-any.whl").write_bytes(
+        bytes(range(100))
+    )
     (tmp_path / "packages/.catalog.sqlite").write_text("secret")
     (tmp_path.parent / "outside.txt").write_text("outside")
     (tmp_path / "escape").symlink_to(tmp_path.parent)
@@ -43,7 +49,9 @@ def url(site: Path) -> Iterator[str]:
 
 
 def test_a_client_that_asks_for_json_gets_json(url: str) -> None:
-    answer = ask(f"{url}/simple/demo/", headers={"Accept": f"{JSON}, text/html;q=0.1"})
+    answer = ask(
+        f"{url}/simple/demo/", headers={"Accept": f"{JSON}, text/html;q=0.1"}
+    )
     assert answer.text == "simple/demo/index.json"
     assert answer.headers["Content-Type"] == JSON
     assert answer.headers["Vary"] == "Accept"
@@ -72,7 +80,9 @@ def test_a_part_of_a_wheel_is_sent_on_request(url: str) -> None:
 
 def test_an_unchanged_page_is_not_sent_again(url: str) -> None:
     first = ask(f"{url}/simple/demo/")
-    again = ask(f"{url}/simple/demo/", headers={"If-None-Match": first.headers["ETag"]})
+    again = ask(
+        f"{url}/simple/demo/", headers={"If-None-Match": first.headers["ETag"]}
+    )
     assert (again.status_code, again.content) == (304, b"")
 
 
@@ -104,7 +114,9 @@ def test_nothing_outside_the_folder_is_served(url: str, path: str) -> None:
     assert answer.status_code == 404
 
 
-def test_a_folder_without_a_slash_leads_to_itself_on_this_server(url: str) -> None:
+def test_a_folder_without_a_slash_leads_to_itself_on_this_server(
+    url: str,
+) -> None:
     answer = ask(f"{url}//simple", allow_redirects=False)
     assert answer.headers["Location"] == "/simple/"
 
@@ -169,7 +181,9 @@ def test_a_client_that_goes_away_is_not_spoken_of(
 def _told(url: str, request: str, linger: int | None = None) -> str:
     """Return the first line of an answer; with `linger` of 0, reset the connection instead."""
     parts = urlsplit(url)
-    with socket.create_connection((parts.hostname, parts.port), timeout=5) as client:
+    with socket.create_connection(
+        (parts.hostname, parts.port), timeout=5
+    ) as client:
         client.sendall(request.encode())
         if linger is not None:
             at_once = struct.pack("ii", 1, linger)

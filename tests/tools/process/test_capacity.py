@@ -66,7 +66,9 @@ def test_a_limit_of_a_group_around_ours_counts_too(root: Path) -> None:
     assert capacity.total(root) == GIB
 
 
-def test_a_container_that_sees_only_itself_is_found_in_version_1(root: Path) -> None:
+def test_a_container_that_sees_only_itself_is_found_in_version_1(
+    root: Path,
+) -> None:
     group = "sys/fs/cgroup/memory"
     write(
         root,
@@ -111,7 +113,10 @@ def test_kills_and_pressure_are_those_of_our_own_group(root: Path) -> None:
 def test_a_container_is_given_a_part_of_the_processors(
     root: Path, files: dict[str, str]
 ) -> None:
-    write(root, {f"sys/fs/cgroup/{name}": content for name, content in files.items()})
+    write(
+        root,
+        {f"sys/fs/cgroup/{name}": content for name, content in files.items()},
+    )
     assert capacity.cores(root) == 1
 
 
@@ -122,6 +127,11 @@ def test_a_container_is_given_a_part_of_the_processors(
         {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"},
     ],
 )
-def test_no_quota_leaves_all_processors(root: Path, files: dict[str, str]) -> None:
-    write(root, {f"sys/fs/cgroup/{name}": content for name, content in files.items()})
+def test_no_quota_leaves_all_processors(
+    root: Path, files: dict[str, str]
+) -> None:
+    write(
+        root,
+        {f"sys/fs/cgroup/{name}": content for name, content in files.items()},
+    )
     assert capacity.cores(root) == capacity.cores(Path("/nowhere"))

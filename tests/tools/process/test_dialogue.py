@@ -42,7 +42,9 @@ class Parrot:
 
 
 def bash(script: str, folder: Path, **env: str) -> Command:
-    return Command(("/bin/bash", "-c", script), folder, {"PATH": os.defpath, **env})
+    return Command(
+        ("/bin/bash", "-c", script), folder, {"PATH": os.defpath, **env}
+    )
 
 
 def python(code: str, folder: Path) -> Command:
@@ -58,7 +60,9 @@ def talk(
     ), parrot.heard
 
 
-def test_bash_and_python_prompts_are_both_seen_and_answered(tmp_path: Path) -> None:
+def test_bash_and_python_prompts_are_both_seen_and_answered(
+    tmp_path: Path,
+) -> None:
     code = "print('got', input('Second? [y/N]: '))"
     spoken, _ = talk(
         bash(
@@ -88,7 +92,8 @@ def test_a_question_that_ends_in_a_line_break_is_answered(tmp_path: Path) -> Non
         '"got $A"'
     )
     spoken, heard = talk(
-        bash(script, tmp_path), {r"Which path to use\.  Default is \[.*\]\n": "/mine"}
+        bash(script, tmp_path),
+        {r"Which path to use\.  Default is \[.*\]\n": "/mine"},
     )
     assert "got /mine" in spoken.text
     assert heard == ["Found:\n  /lib\nWhich path to use.  Default is [/lib]\n"]
@@ -96,20 +101,25 @@ def test_a_question_that_ends_in_a_line_break_is_answered(tmp_path: Path) -> Non
 
 def test_a_question_without_a_space_behind_it_is_answered(tmp_path: Path) -> None:
     spoken, _ = talk(
-        python("print('got', input('Capabilities [Default is: 3.5,5.2]'))", tmp_path),
+        python(
+            "print('got', input('Capabilities [Default is: 3.5,5.2]'))", tmp_path
+        ),
         {r"Capabilities \[Default is: .*\](: )?": "6.1"},
     )
     assert "got 6.1" in spoken.text
 
 
-def test_a_question_that_arrives_in_pieces_is_answered_once(tmp_path: Path) -> None:
+def test_a_question_that_arrives_in_pieces_is_answered_once(
+    tmp_path: Path,
+) -> None:
     code = (
         "import sys, time\nfor part in ('Cap', 'abilities [3.5]', ': '):\n    "
         "sys.stdout.write(part); sys.stdout.flush(); time.sleep(0.005)\nprint('got', "
         "input())\nprint('got', input('Next: '))"
     )
     spoken, heard = talk(
-        python(code, tmp_path), {r"Capabilities \[3\.5\](: )?": "a", "Next: ": "b"}
+        python(code, tmp_path),
+        {r"Capabilities \[3\.5\](: )?": "a", "Next: ": "b"},
     )
     assert re.findall(r"got (\w)", spoken.text) == ["a", "b"]
     assert len(heard) == 2
@@ -138,7 +148,9 @@ def test_a_long_path_does_not_wrap(tmp_path: Path) -> None:
     assert len(heard) == 1
 
 
-def test_a_question_nobody_knows_stops_long_before_the_timeout(tmp_path: Path) -> None:
+def test_a_question_nobody_knows_stops_long_before_the_timeout(
+    tmp_path: Path,
+) -> None:
     before = time.monotonic()
     with pytest.raises(RecipeError, match="unknown"):
         talk(
@@ -187,7 +199,9 @@ def test_the_end_is_reported_with_its_status(
     assert talk(bash(script, tmp_path), {})[0].status == status
 
 
-def test_a_program_that_is_not_there_is_a_fault_of_the_host(tmp_path: Path) -> None:
+def test_a_program_that_is_not_there_is_a_fault_of_the_host(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(HostError, match="missing or not executable"):
         talk(Command((str(tmp_path / "configure"),), tmp_path, {}), {})
 
@@ -196,4 +210,6 @@ def test_the_callers_environment_does_not_leak_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TF_NEED_CUDA", "1")
-    assert "cuda=." in talk(bash('echo "cuda=$TF_NEED_CUDA."', tmp_path), {})[0].text
+    assert (
+        "cuda=." in talk(bash('echo "cuda=$TF_NEED_CUDA."', tmp_path), {})[0].text
+    )

@@ -72,12 +72,17 @@ def test_a_lock_that_is_a_directory_or_lies_below_a_file_is_an_error_of_this_hos
 
 def test_the_holder_is_gone_from_the_file_afterwards(tmp_path: Path) -> None:
     with file_lock.held(tmp_path / "lock", "a build"):
-        assert json.loads((tmp_path / "lock").read_text("utf-8"))["doing"] == "a build"
+        assert (
+            json.loads((tmp_path / "lock").read_text("utf-8"))["doing"]
+            == "a build"
+        )
     assert (tmp_path / "lock").read_bytes() == b""
     assert stat.S_ISREG((tmp_path / "lock").stat().st_mode)
 
 
-def test_a_named_pipe_in_the_place_of_a_lock_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_named_pipe_in_the_place_of_a_lock_is_not_waited_for(
+    tmp_path: Path,
+) -> None:
     os.mkfifo(tmp_path / "lock")
     with (
         pytest.raises(HostError, match="is a named pipe"),

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 MIB = 1 << 20
-PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+PARENT = (
+    "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+)
 CHILD = "x = bytearray(96 << 20); x = None; print('ready', flush=True); input()"
 
 
@@ -44,7 +46,9 @@ def test_watching_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         gauge.watching(os.getpid) as seen,
         subprocess.Popen(
-            [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         ) as action,
     ):
         assert action.stdout

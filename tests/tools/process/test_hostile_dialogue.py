@@ -53,7 +53,9 @@ def test_ten_megabytes_of_lines_before_a_question_take_seconds_at_most(
     assert len(spoken.text) > 10_000_000
 
 
-def test_a_line_without_an_end_does_not_outlast_the_timeout(tmp_path: Path) -> None:
+def test_a_line_without_an_end_does_not_outlast_the_timeout(
+    tmp_path: Path,
+) -> None:
     started = time.monotonic()
     with pytest.raises(
         ToolError, match="asked nothing and did not end for 1 seconds"
@@ -77,7 +79,9 @@ def test_a_line_without_an_end_does_not_outlast_the_timeout(tmp_path: Path) -> N
 def test_a_program_that_neither_asks_nor_ends_is_an_error_with_a_remedy(
     code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ToolError, match="asked nothing and did not end") as caught:
+    with pytest.raises(
+        ToolError, match="asked nothing and did not end"
+    ) as caught:
         converse(code, tmp_path, timeout=0.4)
     assert "raise 'timeout'" in caught.value.remedy
     explain(caught.value)
@@ -92,7 +96,9 @@ def test_a_program_that_prints_without_end_is_stopped_by_what_it_prints(
         converse("while True: say('line\\n' * 1000)\n", tmp_path, timeout=30)
 
 
-def test_text_that_merely_looks_like_a_question_is_waited_out(tmp_path: Path) -> None:
+def test_text_that_merely_looks_like_a_question_is_waited_out(
+    tmp_path: Path,
+) -> None:
     code = f"say('Looking for CUDA... ')\ntime.sleep(0.8)\nprint('got', ask({QUESTION!r}))\n"
     assert "got y" in converse(code, tmp_path, timeout=5).text
 
@@ -120,7 +126,9 @@ def test_an_answer_that_a_terminal_would_cut_is_refused(tmp_path: Path) -> None:
             return text and "x" * 5000
 
     command = Command(
-        ("/bin/bash", "-c", f"read -p '{QUESTION}'"), tmp_path, {"PATH": os.defpath}
+        ("/bin/bash", "-c", f"read -p '{QUESTION}'"),
+        tmp_path,
+        {"PATH": os.defpath},
     )
     with pytest.raises(RecipeError, match="5,000 bytes is longer"):
         dialogue.converse(command, tmp_path / "log", Talker(), timeout=2)

@@ -19,9 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 ENV = {"PATH": "/usr/bin:/bin"}
-REACH = (
-    "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
-)
+REACH = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
 TALK = (
     "import socket; here = socket.create_server(('127.0.0.1', 0)); "
     "socket.create_connection(here.getsockname()); print('heard')"
@@ -46,7 +44,9 @@ def python(code: str, *arguments: str) -> tuple[str, ...]:
 
 def test_an_enclosed_program_has_loopback_and_no_other_interface() -> None:
     said = runner.answer(enclosed("cat", "/proc/net/dev"))
-    assert [line.split(":")[0].strip() for line in said.splitlines()[2:]] == ["lo"]
+    assert [line.split(":")[0].strip() for line in said.splitlines()[2:]] == [
+        "lo"
+    ]
 
 
 def test_its_loopback_works_and_is_its_own(port: int) -> None:
@@ -61,14 +61,18 @@ def test_its_loopback_works_and_is_its_own(port: int) -> None:
     subprocess.run(python(REACH, str(port)), env=ENV, check=True)
 
 
-def test_the_user_and_the_owner_of_new_files_stay_the_same(tmp_path: Path) -> None:
+def test_the_user_and_the_owner_of_new_files_stay_the_same(
+    tmp_path: Path,
+) -> None:
     runner.answer(enclosed("touch", str(tmp_path / "made")))
     assert (tmp_path / "made").stat().st_uid == os.getuid()
     assert runner.answer(enclosed("id", "-u")) == str(os.getuid())
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-@pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason=f"there is no {SYSTEM_PYTHON}")
+@pytest.mark.skipif(
+    not SYSTEM_PYTHON.exists(), reason=f"there is no {SYSTEM_PYTHON}"
+)
 def test_who_is_not_root_has_no_network_either_and_stays_who_he_is() -> None:
     # Another user cannot read root's files, so that the program is handed over as text.
     argv = (
@@ -137,7 +141,9 @@ def test_a_second_program_can_join_the_network_of_the_first(port: int) -> None:
         look = isolation.in_network_of(
             first.pid, Command(("readlink", "/proc/self/ns/net"), Path("/"), ENV)
         )
-        assert runner.answer(look) == str(Path(f"/proc/{first.pid}/ns/net").readlink())
+        assert runner.answer(look) == str(
+            Path(f"/proc/{first.pid}/ns/net").readlink()
+        )
         reach = isolation.in_network_of(
             first.pid, Command(python(REACH, str(port)), Path("/"), ENV)
         )
@@ -166,7 +172,9 @@ def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(
             shown = "".join(pseudo_terminal.output(child)).strip()
         with pytest.raises(HostError, match="cannot be run"):
             runner.run(
-                Command(("/no/program",), tmp_path, ENV), tmp_path / "log", remedy="-"
+                Command(("/no/program",), tmp_path, ENV),
+                tmp_path / "log",
+                remedy="-",
             )
     assert ours not in {logged, collected, shown}
     assert all(found.startswith("net:[") for found in (logged, collected, shown))
@@ -177,4 +185,6 @@ def test_in_a_closed_block_a_server_of_our_own_network_is_still_reached() -> Non
     look = Command(("/bin/readlink", "/proc/self/ns/net"), Path("/"), ENV)
     with isolation.closed():
         beside = pipes.collect(isolation.in_network_of(os.getppid(), look))
-    assert beside.printed.decode().strip() == str(Path("/proc/self/ns/net").readlink())
+    assert beside.printed.decode().strip() == str(
+        Path("/proc/self/ns/net").readlink()
+    )

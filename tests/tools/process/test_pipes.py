@@ -17,7 +17,11 @@ def shell(text: str, folder: Path) -> Command:
 
 def test_output_complaint_and_status_are_collected(tmp_path: Path) -> None:
     ended = pipes.collect(shell("echo out; echo why >&2; exit 3", tmp_path))
-    assert (ended.status, ended.printed, ended.complaint) == (3, b"out\n", "why\n")
+    assert (ended.status, ended.printed, ended.complaint) == (
+        3,
+        b"out\n",
+        "why\n",
+    )
 
 
 def test_a_file_is_read_and_another_is_written(tmp_path: Path) -> None:
@@ -27,7 +31,10 @@ def test_a_file_is_read_and_another_is_written(tmp_path: Path) -> None:
         (tmp_path / "into").open("wb") as into,
     ):
         ended = pipes.collect(Command(("cat",), tmp_path, PATH), given, into)
-    assert (ended.printed, (tmp_path / "into").read_text("utf-8")) == (b"", "text")
+    assert (ended.printed, (tmp_path / "into").read_text("utf-8")) == (
+        b"",
+        "text",
+    )
 
 
 def test_lines_are_heard_as_they_come_also_those_of_a_progress_bar(
@@ -54,7 +61,9 @@ def test_of_two_programs_the_one_that_failed_is_told_of(
     tmp_path: Path, first: str, second: str, status: int, complaint: str
 ) -> None:
     with (tmp_path / "into").open("wb") as into:
-        ended = pipes.through(shell(first, tmp_path), shell(second, tmp_path), into)
+        ended = pipes.through(
+            shell(first, tmp_path), shell(second, tmp_path), into
+        )
     assert (ended.status, ended.complaint) == (status, complaint)
 
 

@@ -37,7 +37,9 @@ def test_a_program_sees_only_the_environment_it_is_given(
 def test_the_umask_of_the_caller_does_not_reach_a_program(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        runner.run(python("open('made', 'w')", tmp_path), tmp_path / "log", remedy="-")
+        runner.run(
+            python("open('made', 'w')", tmp_path), tmp_path / "log", remedy="-"
+        )
     finally:
         os.umask(before)
     assert (tmp_path / "made").stat().st_mode & 0o777 == 0o644
@@ -68,10 +70,14 @@ def test_a_program_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
         )
 
 
-def test_a_program_that_found_the_disk_full_is_the_hosts_fault(tmp_path: Path) -> None:
+def test_a_program_that_found_the_disk_full_is_the_hosts_fault(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(HostError, match="The disk is full"):
         runner.run(
-            python("import sys; sys.exit('cp: No space left on device')", tmp_path),
+            python(
+                "import sys; sys.exit('cp: No space left on device')", tmp_path
+            ),
             tmp_path / "log",
             remedy="-",
         )
@@ -139,7 +145,9 @@ def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(
         "    shell.run(shell.Command(slow, here, {'PATH': '/usr/bin:/bin'}), here / 'log', "
         "remedy='-')\n"
     )
-    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) as killed:
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)]
+    ) as killed:
         await_number(tmp_path / "child")
         killed.kill()
     with file_lock.held(tmp_path / "lock", "the next build"):
@@ -158,7 +166,9 @@ def test_a_program_that_is_read_ends_with_us_even_when_we_are_killed(
         "'/usr/bin:/bin'})\n"
         f"pipes.{way}\n"
     )
-    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) as killed:
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)]
+    ) as killed:
         child = await_number(tmp_path / "child")
         killed.kill()
     await_end(child)
@@ -209,7 +219,9 @@ def test_a_program_that_takes_too_long_is_ended_with_its_children(
     assert not status.exists() or status.read_text("utf-8").split()[2] == "Z"
 
 
-def test_how_a_program_ended_can_be_asked_without_an_error(tmp_path: Path) -> None:
+def test_how_a_program_ended_can_be_asked_without_an_error(
+    tmp_path: Path,
+) -> None:
     assert (
         runner.attempt(
             python("raise SystemExit(7)", tmp_path), tmp_path / "log", remedy="-"
@@ -218,7 +230,9 @@ def test_how_a_program_ended_can_be_asked_without_an_error(tmp_path: Path) -> No
     )
     assert (
         runner.attempt(
-            python("import os; os.abort()", tmp_path), tmp_path / "log", remedy="-"
+            python("import os; os.abort()", tmp_path),
+            tmp_path / "log",
+            remedy="-",
         )
         == -signal.SIGABRT
     )

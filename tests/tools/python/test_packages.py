@@ -37,7 +37,9 @@ def small_wheel(folder: Path, further: str = "") -> Path:
         ("python-dateutil-2.8.2.tar.gz", "python-dateutil"),
     ],
 )
-def test_a_file_is_known_by_the_name_that_indexes_compare(file: str, name: str) -> None:
+def test_a_file_is_known_by_the_name_that_indexes_compare(
+    file: str, name: str
+) -> None:
     assert packages.project(Path(file)) == name
 
 
@@ -48,9 +50,15 @@ def test_what_is_kept_already_is_not_asked_of_an_index(
     packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path / "vault")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     packages.supply(
-        HERE, ["small==1.0"], tmp_path / "vault", tmp_path / "log", offline_only=False
+        HERE,
+        ["small==1.0"],
+        tmp_path / "vault",
+        tmp_path / "log",
+        offline_only=False,
     )
-    assert [path.name for path in packages.kept(tmp_path / "vault")] == [wheel.name]
+    assert [path.name for path in packages.kept(tmp_path / "vault")] == [
+        wheel.name
+    ]
 
 
 def test_what_is_not_kept_is_brought_and_kept_under_its_digest(
@@ -62,7 +70,11 @@ def test_what_is_not_kept_is_brought_and_kept_under_its_digest(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     packages.write_page(tmp_path / "vault")
     packages.supply(
-        HERE, ["small==1.0"], tmp_path / "vault", tmp_path / "log", offline_only=False
+        HERE,
+        ["small==1.0"],
+        tmp_path / "vault",
+        tmp_path / "log",
+        offline_only=False,
     )
     assert packages.kept(tmp_path / "vault") == [
         packages.shelf(tmp_path / "vault") / digest / wheel.name

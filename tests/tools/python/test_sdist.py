@@ -67,7 +67,9 @@ def test_pip_brings_the_very_file_and_nothing_in_it_is_run(
     assert not (tmp_path / "it ran").exists()
 
 
-def test_other_bytes_of_that_name_are_refused(package: Path, tmp_path: Path) -> None:
+def test_other_bytes_of_that_name_are_refused(
+    package: Path, tmp_path: Path
+) -> None:
     with pytest.raises(
         SupplyError, match=r"pip cannot bring old\.thing 1\.0rc1: .*HASHES"
     ):

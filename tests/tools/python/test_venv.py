@@ -31,15 +31,25 @@ def test_what_is_no_exact_pin_is_refused(tmp_path: Path, line: str) -> None:
         venv.venv(HERE, [line], tmp_path, offline=False, log=tmp_path / "log")
 
 
-def test_an_offline_build_without_the_venv_says_what_to_run(tmp_path: Path) -> None:
+def test_an_offline_build_without_the_venv_says_what_to_run(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(SupplyError, match="offline"):
-        venv.venv(HERE, ["numpy==1.14.5"], tmp_path, offline=True, log=tmp_path / "log")
+        venv.venv(
+            HERE, ["numpy==1.14.5"], tmp_path, offline=True, log=tmp_path / "log"
+        )
 
 
-def test_an_interpreter_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
+def test_an_interpreter_that_is_not_there_is_the_hosts_fault(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(HostError, match="cannot be run"):
         venv.venv(
-            tmp_path / "python3.6", [], tmp_path, offline=False, log=tmp_path / "log"
+            tmp_path / "python3.6",
+            [],
+            tmp_path,
+            offline=False,
+            log=tmp_path / "log",
         )
 
 
@@ -65,7 +75,9 @@ def test_a_venv_that_changed_on_disk_is_made_again(
     home = venv.home_of(made)
     assert not venv.damaged(home)
     (packages_folder,) = home.glob("lib/python*/site-packages")
-    victim = packages_folder / ("sitecustomize.py" if planted else "pip/__init__.py")
+    victim = packages_folder / (
+        "sitecustomize.py" if planted else "pip/__init__.py"
+    )
     with victim.open("a", encoding="utf-8") as stream:
         stream.write("print('EVIL')\n")
     assert venv.damaged(home)
@@ -75,7 +87,9 @@ def test_a_venv_that_changed_on_disk_is_made_again(
 
 
 @pytest.mark.slow
-def test_a_venv_is_made_once_and_again_when_it_is_not_whole(tmp_path: Path) -> None:
+def test_a_venv_is_made_once_and_again_when_it_is_not_whole(
+    tmp_path: Path,
+) -> None:
     made = venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
     stamp = made.lstat().st_mtime_ns
     assert (
@@ -91,13 +105,19 @@ def test_a_venv_is_made_once_and_again_when_it_is_not_whole(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_store_that_is_reached_by_a_link_gives_the_same_path(tmp_path: Path) -> None:
+def test_a_store_that_is_reached_by_a_link_gives_the_same_path(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "link").symlink_to("store", target_is_directory=True)
-    made = venv.venv(HERE, [], tmp_path / "link", offline=True, log=tmp_path / "log")
+    made = venv.venv(
+        HERE, [], tmp_path / "link", offline=True, log=tmp_path / "log"
+    )
     assert made.is_relative_to(tmp_path.resolve() / "store")
     assert (
-        venv.venv(HERE, [], tmp_path / "store", offline=True, log=tmp_path / "log")
+        venv.venv(
+            HERE, [], tmp_path / "store", offline=True, log=tmp_path / "log"
+        )
         == made
     )
 
@@ -111,7 +131,9 @@ def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(
     packages.keep({wheel: (wheel.name, digest)}, tmp_path)
 
     def made(line: str) -> tuple[Path, int]:
-        path = venv.venv(HERE, [line], tmp_path, offline=True, log=tmp_path / "log")
+        path = venv.venv(
+            HERE, [line], tmp_path, offline=True, log=tmp_path / "log"
+        )
         return path, path.lstat().st_mtime_ns
 
     first = made("small==1.0")
@@ -128,12 +150,16 @@ def test_a_pin_that_another_one_needs_must_not_be_missing(tmp_path: Path) -> Non
     wheel = small_wheel(tmp_path, "Requires-Dist: absent>=2\n")
     packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path)
     with pytest.raises(RecipeError, match="absent, which is not installed"):
-        venv.venv(HERE, ["small==1.0"], tmp_path, offline=True, log=tmp_path / "log")
+        venv.venv(
+            HERE, ["small==1.0"], tmp_path, offline=True, log=tmp_path / "log"
+        )
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("version", ["3.6", "3.7"])
-def test_a_real_old_python_gets_exactly_the_pins(tmp_path: Path, version: str) -> None:
+def test_a_real_old_python_gets_exactly_the_pins(
+    tmp_path: Path, version: str
+) -> None:
     interpreter = os.environ.get(f"TFWRIGHT_PYTHON{version.replace('.', '')}")
     if not interpreter:
         pytest.skip(
@@ -156,7 +182,9 @@ def test_a_real_old_python_gets_exactly_the_pins(tmp_path: Path, version: str) -
     ).stdout.split()
     assert set(pins) <= set(said)
     assert (
-        venv.venv(Path(interpreter), pins, tmp_path, offline=True, log=tmp_path / "log")
+        venv.venv(
+            Path(interpreter), pins, tmp_path, offline=True, log=tmp_path / "log"
+        )
         == made
     )
     with pytest.raises(

@@ -76,19 +76,25 @@ def test_debians_cuda_is_arranged_as_nvidia_lays_it_out(tmp_path: Path) -> None:
     assert (made / "bin/nvcc").read_text() == "the real one"
 
 
-def test_nvccs_profile_names_no_place_outside_of_the_toolkit(tmp_path: Path) -> None:
+def test_nvccs_profile_names_no_place_outside_of_the_toolkit(
+    tmp_path: Path,
+) -> None:
     made = arranged(tmp_path, DEBIAN, "debian")
     assert "/usr" not in (made / "bin/nvcc.profile").read_text()
 
 
-def test_a_wheels_library_gets_the_name_that_a_linker_asks_for(tmp_path: Path) -> None:
+def test_a_wheels_library_gets_the_name_that_a_linker_asks_for(
+    tmp_path: Path,
+) -> None:
     made = arranged(tmp_path, WHEEL, "wheels")
     assert (made / "lib64/libcudnn.so").readlink() == Path("libcudnn.so.8")
     assert (made / "licences/nvidia_cudnn_cu11-8.7.0.84").read_text() == "licence"
     assert not list(made.rglob("__init__.py"))
 
 
-def test_the_same_packages_give_the_same_tree_under_any_umask(tmp_path: Path) -> None:
+def test_the_same_packages_give_the_same_tree_under_any_umask(
+    tmp_path: Path,
+) -> None:
     made = [
         arranged(tmp_path / "one", DEBIAN, "debian"),
         arranged(tmp_path / "two", DEBIAN, "debian", mode=0o600),
@@ -117,7 +123,9 @@ def test_who_accepted_a_licence_and_when_is_no_part_of_the_trees_digest(
 ) -> None:
     made = arranged(tmp_path, WHEEL, "wheels")
     one = part(made)
-    other = one.model_copy(update={"licence_accepted_by": "bob", "on": "2027-01-01"})
+    other = one.model_copy(
+        update={"licence_accepted_by": "bob", "on": "2027-01-01"}
+    )
     digests = {
         tree.ToolkitRecord(parts={"cudnn": installed}).tree
         for installed in (one, other)
@@ -131,7 +139,9 @@ def test_a_part_takes_the_place_of_the_one_before_and_leaves_the_others(
     root = tmp_path / "root"
     cuda = arranged(tmp_path / "a", DEBIAN, "debian")
     tree.add(root, "cuda", part(cuda), cuda)
-    first = laid(tmp_path / "b", {"include/cudnn.h": "8.6", "lib64/libold.so.8": ""})
+    first = laid(
+        tmp_path / "b", {"include/cudnn.h": "8.6", "lib64/libold.so.8": ""}
+    )
     tree.add(root, "cudnn", part(first), first)
     second = laid(tmp_path / "c", {"include/cudnn.h": "8.7"})
     record = tree.add(root, "cudnn", part(second), second)

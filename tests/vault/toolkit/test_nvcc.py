@@ -49,7 +49,12 @@ def test_a_compiler_gets_no_absolute_path_of_a_source_that_was_given_relatively(
 
 
 def test_an_absolute_path_that_the_user_gave_is_left_alone(toolkit: Path) -> None:
-    given = ["--orig_src_file_name", "/src/op.cu", "--orig_src_path_name", "/src/op.cu"]
+    given = [
+        "--orig_src_file_name",
+        "/src/op.cu",
+        "--orig_src_path_name",
+        "/src/op.cu",
+    ]
     assert called(toolkit, "cicc", *given) == given
 
 
@@ -64,7 +69,9 @@ def test_nvcc_finds_the_wrappers_before_the_compilers(toolkit: Path) -> None:
     assert "tfwright/bin" in searched[-1]
 
 
-def test_from_cuda_12_on_nvcc_is_shown_the_wrapper_of_cicc(tmp_path: Path) -> None:
+def test_from_cuda_12_on_nvcc_is_shown_the_wrapper_of_cicc(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "nvvm/bin").mkdir(parents=True)
     (tmp_path / "bin/nvcc").write_text("")

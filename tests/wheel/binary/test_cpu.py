@@ -29,7 +29,8 @@ FOR_AVX2 = (
 
 def built(folder: Path, further: str = "", *options: str) -> Path:
     (folder / "a.cc").write_text(
-        "".join(ORDINARY.format(number) for number in range(64)) + further, "utf-8"
+        "".join(ORDINARY.format(number) for number in range(64)) + further,
+        "utf-8",
     )
     subprocess.run(
         [
@@ -113,7 +114,9 @@ def test_sse3_in_one_function_of_tensorflow_is_found(tmp_path: Path) -> None:
     assert read(built(tmp_path, further)).level == "sse3"
 
 
-def test_a_constant_that_looks_like_an_instruction_is_none(tmp_path: Path) -> None:
+def test_a_constant_that_looks_like_an_instruction_is_none(
+    tmp_path: Path,
+) -> None:
     # c4 e2 f1 98: how a fused multiplication begins, here the number that is loaded.
     further = "namespace tensorflow { unsigned like() { return 0x98f1e2c4; } }\n"
     library = built(tmp_path, further)
@@ -121,7 +124,9 @@ def test_a_constant_that_looks_like_an_instruction_is_none(tmp_path: Path) -> No
     assert read(library).level == "x86-64"
 
 
-def test_a_stripped_library_is_told_by_the_table_of_its_frames(tmp_path: Path) -> None:
+def test_a_stripped_library_is_told_by_the_table_of_its_frames(
+    tmp_path: Path,
+) -> None:
     library = built(tmp_path, "", "-mavx", "-fvisibility=hidden", "-s")
     found = read(library)
     assert (found.level, found.needs[0].function) == ("avx", "")
@@ -135,7 +140,9 @@ def test_code_for_another_machine_has_no_level(tmp_path: Path) -> None:
     assert (read.machine, read.cpu) == ("aarch64", None)
 
 
-def test_code_that_is_said_to_end_after_the_file_is_refused(tmp_path: Path) -> None:
+def test_code_that_is_said_to_end_after_the_file_is_refused(
+    tmp_path: Path,
+) -> None:
     content = bytearray(built(tmp_path).read_bytes())
     headers = int.from_bytes(content[32:40], "little")
     for header in range(headers, headers + 56 * content[56], 56):

@@ -25,7 +25,15 @@ def built(folder: Path, source: str, *options: str) -> Path:
     (folder / "library.cc").write_text(source, "utf-8")
     library = folder / "library.so"
     subprocess.run(
-        ["g++", "-shared", "-fPIC", folder / "library.cc", "-o", library, *options],
+        [
+            "g++",
+            "-shared",
+            "-fPIC",
+            folder / "library.cc",
+            "-o",
+            library,
+            *options,
+        ],
         check=True,
     )
     return library
@@ -57,7 +65,9 @@ def test_needed_libraries_and_where_they_are_looked_for_are_read(
     assert "libm.so.6" in found.needed
 
 
-def test_the_newest_glibc_is_named_with_a_symbol_that_needs_it(tmp_path: Path) -> None:
+def test_the_newest_glibc_is_named_with_a_symbol_that_needs_it(
+    tmp_path: Path,
+) -> None:
     # Both are of versions that stay: the first is as old as the port to this machine, the second
     # from glibc 2.25.
     source = (
@@ -73,13 +83,17 @@ def test_packed_relocations_ask_for_the_glibc_that_knows_them() -> None:
     assert elf._parted("GLIBC_PRIVATE") == ("", "")
 
 
-@pytest.mark.parametrize(("abi", "said"), [("0", ("before cxx11",)), ("1", ("cxx11",))])
+@pytest.mark.parametrize(
+    ("abi", "said"), [("0", ("before cxx11",)), ("1", ("cxx11",))]
+)
 def test_the_strings_of_the_interface_tell_the_abi(
     tmp_path: Path, abi: str, said: tuple[str, ...]
 ) -> None:
     source = "#include <string>\nstd::string f(const std::string& one) { return one + one; }\n"
     assert (
-        read(built(tmp_path, source, "-O0", f"-D_GLIBCXX_USE_CXX11_ABI={abi}")).strings
+        read(
+            built(tmp_path, source, "-O0", f"-D_GLIBCXX_USE_CXX11_ABI={abi}")
+        ).strings
         == said
     )
 
@@ -99,7 +113,10 @@ def test_gpu_code_is_found_in_all_sections_that_hold_it(
     library = built(tmp_path, "")
     added = [
         f"--add-section={name}={tmp_path / file}"
-        for name, file in ((".nv_fatbin", "linked"), ("__nv_relfatbin", "relocatable"))
+        for name, file in (
+            (".nv_fatbin", "linked"),
+            ("__nv_relfatbin", "relocatable"),
+        )
     ]
     subprocess.run(["objcopy", *added, library], check=True)
     assert read(library).architectures == ("sm_60", "sm_70", "compute_70")
@@ -244,13 +261,19 @@ def a_table_of_names_outside_the_file(content: bytearray) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (two_dynamic_tables, "cannot be judged: it has more than one dynamic table"),
+        (
+            two_dynamic_tables,
+            "cannot be judged: it has more than one dynamic table",
+        ),
         (no_dynamic_table, "it has no dynamic table"),
         (
             more_headers_than_the_loader_reads,
             "cannot be judged: it has more program headers",
         ),
-        (segments_on_top_of_each_other, "cannot be judged: its segments lie on top"),
+        (
+            segments_on_top_of_each_other,
+            "cannot be judged: its segments lie on top",
+        ),
         (a_name_outside_the_file, "where it has nothing in memory"),
         (a_table_of_names_outside_the_file, "where it has nothing in memory"),
     ],
@@ -267,7 +290,9 @@ def test_what_cannot_be_judged_is_refused_and_not_passed(
 
 def test_versions_in_a_chain_without_an_end_are_refused(tmp_path: Path) -> None:
     content = bytearray(
-        built(tmp_path, '#include <cstdio>\nvoid f() { std::puts(""); }\n').read_bytes()
+        built(
+            tmp_path, '#include <cstdio>\nvoid f() { std::puts(""); }\n'
+        ).read_bytes()
     )
     table = struct.unpack_from("<Q", content, an_entry(content, 0x6FFFFFFE))[0]
     struct.pack_into("<I", content, table + 12, 1)

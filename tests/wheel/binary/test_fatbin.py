@@ -39,7 +39,10 @@ def test_kind_and_architecture_come_from_each_entrys_header(
 
 
 def test_compressed_entries_count_as_well(container: Container) -> None:
-    assert read(container((SASS, 52, ZSTD), (PTX, 52, LZ4))) == {"sm_52", "compute_52"}
+    assert read(container((SASS, 52, ZSTD), (PTX, 52, LZ4))) == {
+        "sm_52",
+        "compute_52",
+    }
 
 
 def test_code_for_one_architecture_or_its_family_only_is_named_as_nvcc_does(
@@ -59,7 +62,9 @@ def test_all_containers_are_read_whatever_lies_between_them(
     container: Container,
 ) -> None:
     gap = bytes(3 * 64 * 1024 - 2)
-    assert read(container((SASS, 60, 0)) + gap + container((SASS, 61, 0)) + gap) == {
+    assert read(
+        container((SASS, 60, 0)) + gap + container((SASS, 61, 0)) + gap
+    ) == {
         "sm_60",
         "sm_61",
     }
@@ -169,7 +174,10 @@ COMPRESSIONS = [
     [],
     ["-Xfatbin", "-compress-all"],
     ["-Xfatbin", "-compress=false"],
-    *(["-Xfatbin", f"-compress-mode={mode}"] for mode in ("speed", "balance", "size")),
+    *(
+        ["-Xfatbin", f"-compress-mode={mode}"]
+        for mode in ("speed", "balance", "size")
+    ),
 ]
 
 
@@ -184,7 +192,9 @@ def test_what_nvcc_was_asked_for_is_found_however_it_is_compressed(
 
 @nvcc
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("cuobjdump") is None, reason="there is no cuobjdump")
+@pytest.mark.skipif(
+    shutil.which("cuobjdump") is None, reason="there is no cuobjdump"
+)
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=str)
 def test_what_is_found_is_what_cuobjdump_lists(
     tmp_path: Path, compression: list[str]
@@ -201,7 +211,10 @@ def listed(library: Path) -> list[str]:
     found = []
     for option, prefix in (("--list-elf", "sm_"), ("--list-ptx", "compute_")):
         text = subprocess.run(
-            ["cuobjdump", option, library], check=True, capture_output=True, text=True
+            ["cuobjdump", option, library],
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
         found += sorted(
             {prefix + number for number in re.findall(r"\.sm_(\d+)", text)},
@@ -220,7 +233,9 @@ def test_relocatable_device_code_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("fatbinary") is None, reason="there is no fatbinary")
+@pytest.mark.skipif(
+    shutil.which("fatbinary") is None, reason="there is no fatbinary"
+)
 @pytest.mark.parametrize("mode", ["none", "speed", "size"])
 def test_an_architecture_that_nvcc_no_longer_compiles_for_is_found(
     tmp_path: Path, mode: str

@@ -68,7 +68,9 @@ def test_a_library_from_an_empty_source_registers_none(tmp_path: Path) -> None:
 
 def test_a_mention_in_text_is_no_registration(tmp_path: Path) -> None:
     assert not libraries.registered(
-        compiled(tmp_path, 'extern "C" const char* text() { return "OpDefBuilder"; }\n')
+        compiled(
+            tmp_path, 'extern "C" const char* text() { return "OpDefBuilder"; }\n'
+        )
     ).operations
 
 

@@ -25,7 +25,8 @@ def path(kind: int, text: str, order: str = "<") -> bytes:
     body = text.encode() + b"\0"
     body += bytes(-len(body) % 8)
     return (
-        struct.pack(f"{order}6I", kind, 24 + len(body), 24, 2, 0x10203, 0x10000) + body
+        struct.pack(f"{order}6I", kind, 24 + len(body), 24, 2, 0x10203, 0x10000)
+        + body
     )
 
 
@@ -81,7 +82,13 @@ def library(  # noqa: PLR0913 what a library can have
     )
     content = b"".join([text, *commands, *signed])
     header = struct.pack(
-        f"{order}6I", machine, 0, 6, 1 + len(commands) + len(signed), len(content), 0
+        f"{order}6I",
+        machine,
+        0,
+        6,
+        1 + len(commands) + len(signed),
+        len(content),
+        0,
     ) + bytes(4 if wide else 0)
     start = (MAGICS[order, wide] + header + content).ljust(code, b"\0")
     return start.ljust(2 * PAGE, b"\x90") + signature
@@ -128,7 +135,8 @@ def adhoc(
 
 def pages(content: bytes) -> list[bytes]:
     return [
-        hashlib.sha256(content[start : start + PAGE]).digest() for start in (0, PAGE)
+        hashlib.sha256(content[start : start + PAGE]).digest()
+        for start in (0, PAGE)
     ]
 
 
@@ -184,8 +192,13 @@ def test_the_building_machines_directories_give_way_and_those_beside_the_library
             folder("@loader_path/.."),
         ]
     )
-    after, changes = rewritten(before, WantedCommands(rpath=("/usr/local/cuda/lib",)))
-    assert macho.read(after)[0].search == ("@loader_path/..", "/usr/local/cuda/lib")
+    after, changes = rewritten(
+        before, WantedCommands(rpath=("/usr/local/cuda/lib",))
+    )
+    assert macho.read(after)[0].search == (
+        "@loader_path/..",
+        "/usr/local/cuda/lib",
+    )
     assert changes == (
         "@rpath/ is also looked for in /usr/local/cuda/lib",
         "@rpath/ is not looked for in /Users/me/cuda/lib any more",

@@ -55,7 +55,9 @@ def test_a_library_says_what_it_needs_and_where_it_looks() -> None:
 
 
 def test_the_newer_command_for_the_oldest_macos_is_read_too() -> None:
-    library = thin(ARM64, struct.pack("<6I", 0x32, 24, 1, 11 << 16 | 3 << 8 | 1, 0, 0))
+    library = thin(
+        ARM64, struct.pack("<6I", 0x32, 24, 1, 11 << 16 | 3 << 8 | 1, 0, 0)
+    )
     assert macho.read(library)[0].minimum == "11.3.1"
 
 
@@ -65,7 +67,9 @@ def test_a_universal_library_is_read_once_for_each_machine() -> None:
     tables = struct.pack(">5I", X86_64, 3, 48, len(LIBRARY), 3) + struct.pack(
         ">5I", ARM64, 0, 48 + len(LIBRARY), len(other), 3
     )
-    assert [part.machine for part in macho.read(head + tables + LIBRARY + other)] == [
+    assert [
+        part.machine for part in macho.read(head + tables + LIBRARY + other)
+    ] == [
         "x86_64",
         "arm64",
     ]
@@ -81,8 +85,11 @@ def test_a_big_endian_32_bit_library_is_read() -> None:
     [
         b"\xca\xfe\xba\xbe\x00\x00\x00\x34",  # a Java class
         b"\xca\xfe\xba\xbe"
-        + struct.pack(">6I", 1, X86_64, 3, 0, 100, 3),  # a slice that is its own file
-        b"\xcf\xfa\xed\xfe" + struct.pack("<6I4x", X86_64, 0, 6, 1, 0xFFFFFFFF, 0),
+        + struct.pack(
+            ">6I", 1, X86_64, 3, 0, 100, 3
+        ),  # a slice that is its own file
+        b"\xcf\xfa\xed\xfe"
+        + struct.pack("<6I4x", X86_64, 0, 6, 1, 0xFFFFFFFF, 0),
         thin(X86_64, struct.pack("<2I", 0xC, 0)),
         thin(X86_64, struct.pack("<2I", 0xC, 500)),
         LIBRARY[:100],

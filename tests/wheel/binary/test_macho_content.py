@@ -40,7 +40,9 @@ def test_a_library_for_arm_has_no_level_of_the_cpu() -> None:
     assert (read(content).machine, read(content).cpu) == ("arm64", None)
 
 
-def test_a_library_in_the_other_byte_order_is_left_as_its_commands_say_it() -> None:
+def test_a_library_in_the_other_byte_order_is_left_as_its_commands_say_it() -> (
+    None
+):
     library = b"\xfe\xed\xfa\xce" + struct.pack(">6I", 18, 0, 6, 0, 0, 0)
     assert read(library).symbols.exports == 0
 

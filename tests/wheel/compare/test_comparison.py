@@ -43,7 +43,9 @@ def groups(found: Comparison) -> set[str]:
 
 def of(found: Comparison, member: str) -> Difference:
     return next(
-        difference for difference in found.differences if difference.member == member
+        difference
+        for difference in found.differences
+        if difference.member == member
     )
 
 
@@ -130,7 +132,9 @@ def test_a_record_that_lies_about_a_file_that_is_the_same_is_named(
         for member in old.infolist():
             new.writestr(
                 member,
-                old.read(member).replace(b"small.py,sha256=", b"small.py,sha256=lie"),
+                old.read(member).replace(
+                    b"small.py,sha256=", b"small.py,sha256=lie"
+                ),
             )
     assert of(comparison.compare(path, liar), ".dist-info/RECORD").lines == (
         "small.py",
@@ -189,9 +193,9 @@ def test_json_is_compared_whatever_its_layout() -> None:
 
 
 def test_only_the_header_of_compiled_python_is_told_from_the_code() -> None:
-    assert text.compiled(b"a" * 16 + b"code", b"b" * 16 + b"code").what.startswith(
-        "only the header differs"
-    )
+    assert text.compiled(
+        b"a" * 16 + b"code", b"b" * 16 + b"code"
+    ).what.startswith("only the header differs")
     assert (
         text.compiled(b"a" * 16 + b"code", b"a" * 16 + b"edoc").what
         == "the code differs"
@@ -200,7 +204,8 @@ def test_only_the_header_of_compiled_python_is_told_from_the_code() -> None:
 
 def test_other_bytes_are_counted(make_wheel: Maker) -> None:
     found = comparison.compare(
-        make_wheel({"a.bin": "\0one"}), make_wheel({"a.bin": "\0oxx"}, folder="other")
+        make_wheel({"a.bin": "\0one"}),
+        make_wheel({"a.bin": "\0oxx"}, folder="other"),
     )
     assert of(found, "a.bin").what == "2 of 4 bytes differ, first at 0x2"
 
@@ -216,18 +221,23 @@ def test_the_same_files_in_other_bytes_are_said_to_be_no_more_than_that(
         for member in old.infolist():
             new.writestr(member, old.read(member), compresslevel=0)
     assert [
-        difference.what for difference in comparison.compare(path, other).differences
+        difference.what
+        for difference in comparison.compare(path, other).differences
     ] == ["only the archives differ: the same files, packed into other bytes"]
 
 
 @pytest.fixture
-def libraries(make_wheel: Maker, tmp_path: Path) -> Callable[[str, str], Comparison]:
+def libraries(
+    make_wheel: Maker, tmp_path: Path
+) -> Callable[[str, str], Comparison]:
     """Return a function that compares wheels whose libraries are compiled from two sources."""
 
     def compare(one: str, two: str) -> Comparison:
         return comparison.compare(
             *(
-                with_library(make_wheel(folder=name), compiled(source, tmp_path / name))
+                with_library(
+                    make_wheel(folder=name), compiled(source, tmp_path / name)
+                )
                 for name, source in (("one", one), ("two", two))
             )
         )
@@ -332,9 +342,9 @@ def test_files_that_are_packed_alike_are_not_unpacked(
         return whole(self, member)
 
     monkeypatch.setattr(zipfile.ZipFile, "open", note)
-    assert {found.member for found in comparison.compare(one, two).differences} == {
-        "b.py"
-    }
+    assert {
+        found.member for found in comparison.compare(one, two).differences
+    } == {"b.py"}
     assert "b.py" in opened
     assert "a.py" not in opened
 

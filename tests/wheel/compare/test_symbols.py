@@ -8,7 +8,9 @@ Function = tuple[str, int, int]
 
 def symbols(*functions: Function, exported: Sequence[str] = ()) -> LibrarySymbols:
     """Return symbols by name, address and size, of a file that holds nothing but their names."""
-    made = LibrarySymbols(b"".join(name.encode() + b"\0" for name, _, _ in functions))
+    made = LibrarySymbols(
+        b"".join(name.encode() + b"\0" for name, _, _ in functions)
+    )
     place = 0
     for name, address, size in functions:
         row = SymbolRow(hash(name), place, address, size)
@@ -44,17 +46,24 @@ def test_a_name_is_read_whole_however_long() -> None:
 
 
 def test_functions_that_share_their_name_are_not_compared() -> None:
-    one = symbols(("static", 1, 5), ("static", 9, 6), ("sole", 20, 7), ("same", 30, 8))
+    one = symbols(
+        ("static", 1, 5), ("static", 9, 6), ("sole", 20, 7), ("same", 30, 8)
+    )
     two = symbols(("static", 1, 6), ("sole", 20, 9), ("same", 40, 8))
     assert list(comparison_symbols.resized(one, two)) == [
         "functions of another size (1): sole (7 bytes, then 9)"
     ]
 
 
-def test_the_functions_that_changed_most_are_named_and_the_others_counted() -> None:
+def test_the_functions_that_changed_most_are_named_and_the_others_counted() -> (
+    None
+):
     one, two = (
         symbols(
-            *((f"f{number}", 100 * number, 10 + number * grown) for number in range(8))
+            *(
+                (f"f{number}", 100 * number, 10 + number * grown)
+                for number in range(8)
+            )
         )
         for grown in (0, 1)
     )

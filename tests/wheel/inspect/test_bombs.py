@@ -48,7 +48,9 @@ def slices_over_the_same_commands() -> bytes:
     thin = b"\xcf\xfa\xed\xfe" + struct.pack(
         "<6I4x", X86_64, 0, 6, 100_000, len(commands), 0
     )
-    table = struct.pack(">5I", X86_64, 3, 4096, len(thin) + len(commands), 12) * 64
+    table = (
+        struct.pack(">5I", X86_64, 3, 4096, len(thin) + len(commands), 12) * 64
+    )
     head = b"\xca\xfe\xba\xbe" + struct.pack(">I", 64) + table
     return head.ljust(4096, b"\0") + thin + commands
 
@@ -67,9 +69,17 @@ def a_million_load_commands() -> bytes:
         (f"{INFO}/RECORD", lambda: b"a\n" * 30_000_000, "bytes, more than the"),
         (f"{INFO}/RECORD", lambda: b'"' + b"a" * 200_000, "RECORD"),
         (f"{INFO}/RECORD", lambda: b"a\rb,sha256=x\n", "RECORD cannot be read"),
-        (f"{INFO}/METADATA", lambda: b"A: b\n" * 10_000_000, "bytes, more than the"),
+        (
+            f"{INFO}/METADATA",
+            lambda: b"A: b\n" * 10_000_000,
+            "bytes, more than the",
+        ),
         (f"{INFO}/METADATA", lambda: b"A: b\n" * 500_000, "lines of headers"),
-        (f"{INFO}/WHEEL", lambda: b"Tag: a-b-c\n" * 3_000_000, "bytes, more than the"),
+        (
+            f"{INFO}/WHEEL",
+            lambda: b"Tag: a-b-c\n" * 3_000_000,
+            "bytes, more than the",
+        ),
         (
             f"{INFO}/WHEEL",
             lambda: b"Tag: " + b"-".join([b".".join([b"a"] * 9_999)] * 3),
@@ -106,7 +116,8 @@ def test_a_build_info_that_python_cannot_say_is_left_out(
 
 def test_many_libraries_with_the_same_fault_are_one_fault(tmp_path: Path) -> None:
     path = wheel(
-        tmp_path, {f"small/a{number}.so": b"no library" for number in range(2_000)}
+        tmp_path,
+        {f"small/a{number}.so": b"no library" for number in range(2_000)},
     )
     unreadable = [
         line for line in faults(path).splitlines() if "cannot be read" in line
@@ -154,7 +165,9 @@ def test_members_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
     assert "shares bytes with" in faults(path)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the limit is on Linux's terms")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="the limit is on Linux's terms"
+)
 def test_a_library_larger_than_the_memory_is_read_from_a_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,7 +65,17 @@ def library(
 def mac_library(minimum: str) -> bytes:
     major, minor = map(int, minimum.split("."))
     return b"\xcf\xfa\xed\xfe" + struct.pack(
-        "<6I4x4I", 0x01000007, 0, 6, 1, 16, 0, 0x24, 16, major << 16 | minor << 8, 0
+        "<6I4x4I",
+        0x01000007,
+        0,
+        6,
+        1,
+        16,
+        0,
+        0x24,
+        16,
+        major << 16 | minor << 8,
+        0,
     )
 
 
@@ -84,7 +94,9 @@ def test_a_true_wheel_has_no_fault(make_wheel: MakeWheel) -> None:
     inspection.insist(report)
 
 
-def test_a_wheel_that_is_not_there_is_an_error_and_no_report(tmp_path: Path) -> None:
+def test_a_wheel_that_is_not_there_is_an_error_and_no_report(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(WheelError, match="does not exist"):
         inspection.inspect(tmp_path / "none.whl")
 
@@ -127,11 +139,15 @@ def test_nccl_ops_is_said_to_be_real_or_a_stub(
 ) -> None:
     (tmp_path / "a.cc").write_text(source, "utf-8")
     subprocess.run(
-        ["g++", "-shared", "-fPIC", "a.cc", "-o", "a.so"], cwd=tmp_path, check=True
+        ["g++", "-shared", "-fPIC", "a.cc", "-o", "a.so"],
+        cwd=tmp_path,
+        check=True,
     )
     report = inspection.inspect(
         wheel_of(
-            tmp_path, LINUX, {"small/_nccl_ops.so": (tmp_path / "a.so").read_bytes()}
+            tmp_path,
+            LINUX,
+            {"small/_nccl_ops.so": (tmp_path / "a.so").read_bytes()},
         )
     )
     assert report.libraries[0].registered is not None
@@ -153,7 +169,9 @@ def test_what_tensorflow_states_about_its_build_is_read_in_both_of_its_forms(
         assert (
             inspection.inspect(
                 wheel_of(
-                    tmp_path, LINUX, {"tensorflow/python/platform/build_info.py": text}
+                    tmp_path,
+                    LINUX,
+                    {"tensorflow/python/platform/build_info.py": text},
                 )
             ).stated
             == stated
@@ -201,9 +219,13 @@ def test_a_library_for_another_machine_or_python_than_the_tags_is_a_fault(
     assert "a.cpython-37m-darwin.so is for CPython 37, and the tags are" in said
 
 
-def test_machine_code_under_a_tag_for_any_machine_is_a_fault(tmp_path: Path) -> None:
+def test_machine_code_under_a_tag_for_any_machine_is_a_fault(
+    tmp_path: Path,
+) -> None:
     assert "a.so is machine code, and the tag says any machine" in faults(
-        wheel_of(tmp_path, "small-1.0-py3-none-any.whl", {"a.so": mac_library("10.9")})
+        wheel_of(
+            tmp_path, "small-1.0-py3-none-any.whl", {"a.so": mac_library("10.9")}
+        )
     )
 
 
@@ -239,7 +261,9 @@ def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(
 
 def test_a_name_that_is_no_wheels_name_is_a_fault(make_wheel: MakeWheel) -> None:
     path = make_wheel()
-    assert "Invalid wheel filename" in faults(path.rename(path.with_name("wheel.whl")))
+    assert "Invalid wheel filename" in faults(
+        path.rename(path.with_name("wheel.whl"))
+    )
 
 
 def test_a_lying_record_is_a_fault(make_wheel: MakeWheel) -> None:
@@ -318,9 +342,9 @@ def test_a_report_is_shown_as_a_table_and_as_json(
     assert "note: It is small." in shown
     inspect.show_report(report, as_json=True)
     assert (
-        json.loads(capsys.readouterr().out)["libraries"][0]["elf"]["requires"]["GLIBC"][
-            "version"
-        ]
+        json.loads(capsys.readouterr().out)["libraries"][0]["elf"]["requires"][
+            "GLIBC"
+        ]["version"]
         == "2.12"
     )
 
@@ -357,6 +381,6 @@ def test_every_library_with_gpu_code_must_hold_the_architectures() -> None:
 
 
 def test_a_library_about_which_nothing_can_be_said_is_named() -> None:
-    assert floor.unreadable([library(), Library("b.so", 1, fault="it is cut")]) == [
-        "b.so cannot be read: it is cut"
-    ]
+    assert floor.unreadable(
+        [library(), Library("b.so", 1, fault="it is cut")]
+    ) == ["b.so cannot be read: it is cut"]

@@ -47,7 +47,9 @@ def resolved(*files: Path) -> dict[str, Symbols]:
 
 
 def test_what_no_library_of_the_wheel_gives_is_missing(tmp_path: Path) -> None:
-    symbols = resolved(built(tmp_path, "giver", GIVER), built(tmp_path, "taker", TAKER))
+    symbols = resolved(
+        built(tmp_path, "giver", GIVER), built(tmp_path, "taker", TAKER)
+    )
     assert symbols["giver.so"].missing == ()
     assert symbols["taker.so"].missing == ("_ZN10tensorflow4lostEv",)
 
@@ -58,7 +60,9 @@ def test_what_python_gives_and_what_may_be_missing_is_not(tmp_path: Path) -> Non
             built(
                 tmp_path,
                 "a",
-                PYTHON + WEAK + '#include <cstdio>\nvoid h() { std::puts(""); }\n',
+                PYTHON
+                + WEAK
+                + '#include <cstdio>\nvoid h() { std::puts(""); }\n',
             )
         )["a.so"].missing
         == ()
@@ -70,7 +74,11 @@ def test_where_a_library_from_elsewhere_is_needed_nothing_is_said(
 ) -> None:
     built(tmp_path, "libcuda", 'extern "C" int cuInit() { return 0; }\n')
     needing = built(
-        tmp_path, "needing", 'extern "C" int f();\n', "-Wl,--no-as-needed", "libcuda.so"
+        tmp_path,
+        "needing",
+        'extern "C" int f();\n',
+        "-Wl,--no-as-needed",
+        "libcuda.so",
     )
     assert (
         resolved(
@@ -88,6 +96,8 @@ def test_where_a_library_from_elsewhere_is_needed_nothing_is_said(
     )
 
 
-def test_exports_and_what_registers_operations_are_counted(tmp_path: Path) -> None:
+def test_exports_and_what_registers_operations_are_counted(
+    tmp_path: Path,
+) -> None:
     found = resolved(built(tmp_path, "giver", GIVER))["giver.so"]
     assert (found.exports, found.tensorflow, found.registers_ops) == (2, 2, True)

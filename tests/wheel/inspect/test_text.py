@@ -43,6 +43,9 @@ def test_all_are_counted_and_some_are_shown() -> None:
 
 def test_the_version_of_nccl_is_found() -> None:
     assert search(b"\0NCCL version 2.4.7+cuda10.0\0").nccl == "2.4.7+cuda10.0"
-    assert search(b"\0NCCL version 2.25.1+cudaCUDA_MAJOR.CUDA_MINOR\0").nccl == "2.25.1"
+    assert (
+        search(b"\0NCCL version 2.25.1+cudaCUDA_MAJOR.CUDA_MINOR\0").nccl
+        == "2.25.1"
+    )
     assert search(b"\0NCCL version %s\0").nccl == ""
     assert search(b"\0NCCL version mismatch with remote peer\0").nccl == ""

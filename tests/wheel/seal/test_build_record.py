@@ -22,11 +22,15 @@ def holding(path: Path, content: bytes) -> Path:
 def test_a_record_is_read_as_it_was_written(
     make_wheel: Callable[..., Path], a_record: BuildRecord
 ) -> None:
-    with zipfile.ZipFile(holding(make_wheel(), build_record.write(a_record))) as wheel:
+    with zipfile.ZipFile(
+        holding(make_wheel(), build_record.write(a_record))
+    ) as wheel:
         assert build_record.read(wheel) == a_record
 
 
-def test_a_wheel_from_elsewhere_has_no_record(make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_from_elsewhere_has_no_record(
+    make_wheel: Callable[..., Path],
+) -> None:
     with zipfile.ZipFile(make_wheel()) as wheel:
         assert build_record.read(wheel) is None
 

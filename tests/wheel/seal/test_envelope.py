@@ -21,7 +21,11 @@ def public(
     """Return a wheel with a statement and its envelope beside it, and the key that verifies it."""
     wheel, (private, public) = make_sealed(), keys()
     said = json.dumps(
-        {"subject": [{"name": wheel.name, "digest": {"sha256": files.sha256(wheel)}}]}
+        {
+            "subject": [
+                {"name": wheel.name, "digest": {"sha256": files.sha256(wheel)}}
+            ]
+        }
     ).encode()
     next_to(wheel, statement.SUFFIX).write_bytes(said)
     next_to(wheel, envelope.SUFFIX).write_bytes(envelope.write(said, private))
@@ -64,7 +68,9 @@ def test_a_changed_statement_is_not_the_one_that_was_signed(
         inspection.inspect(wheel, key)
 
 
-def test_a_wheel_that_nobody_signed_is_not_verified(public: tuple[Path, Path]) -> None:
+def test_a_wheel_that_nobody_signed_is_not_verified(
+    public: tuple[Path, Path],
+) -> None:
     wheel, key = public
     next_to(wheel, envelope.SUFFIX).unlink()
     with pytest.raises(WheelError, match=r"intoto\.jsonl cannot be read"):
@@ -72,7 +78,8 @@ def test_a_wheel_that_nobody_signed_is_not_verified(public: tuple[Path, Path]) -
 
 
 @pytest.mark.parametrize(
-    "said", [b"", b"[]", b"{}", b'{"subject": [1]}', b'{"subject": [{"digest": {}}]}']
+    "said",
+    [b"", b"[]", b"{}", b'{"subject": [1]}', b'{"subject": [{"digest": {}}]}'],
 )
 def test_what_is_signed_has_to_be_a_statement(
     make_sealed: Callable[..., Path],

@@ -44,7 +44,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "small-1.0.dist-info/WHEEL",
             "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n",
         )
-        archive.writestr("small-1.0.dist-info/METADATA", "Name: small\nVersion: 1.0\n")
+        archive.writestr(
+            "small-1.0.dist-info/METADATA", "Name: small\nVersion: 1.0\n"
+        )
         # auditwheel looks at what RECORD lists.
         archive.writestr("small-1.0.dist-info/RECORD", "small/work.so,,\n")
     return path
@@ -55,7 +57,9 @@ def test_a_platform_whose_symbols_suffice_is_proved(wheel: Path) -> None:
     platform_tag.insist(wheel, "manylinux_2_31_x86_64")
 
 
-def test_an_older_platform_is_refused_with_the_symbols_in_the_way(wheel: Path) -> None:
+def test_an_older_platform_is_refused_with_the_symbols_in_the_way(
+    wheel: Path,
+) -> None:
     with pytest.raises(
         WheelError, match="does not run on every manylinux_2_5_x86_64"
     ) as caught:

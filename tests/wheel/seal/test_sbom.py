@@ -6,7 +6,11 @@ import pytest
 from tfwright.documents import recipe
 from tfwright.vault import lock
 from tfwright.wheel.seal import sbom
-from tfwright.wheel.seal.sbom import ArchiveComponent, Materials, SubstituteComponent
+from tfwright.wheel.seal.sbom import (
+    ArchiveComponent,
+    Materials,
+    SubstituteComponent,
+)
 
 SHA256 = "a" * 64
 MATERIALS = Materials(
@@ -46,7 +50,9 @@ def test_a_bill_fits_the_public_schema_and_names_the_source() -> None:
         "pkg:github/tensorflow/tensorflow@93bc2e2072e0daccbcff7a90d397b704a9e8f778"
         in str(made["components"])
     )
-    assert "Stands in for the pinned archive: It is gone" in str(made["components"])
+    assert "Stands in for the pinned archive: It is gone" in str(
+        made["components"]
+    )
 
 
 def test_the_same_materials_give_the_same_bytes_and_others_another_serial_number() -> (
@@ -57,13 +63,17 @@ def test_the_same_materials_give_the_same_bytes_and_others_another_serial_number
     assert bill(other)["serialNumber"] != bill(MATERIALS)["serialNumber"]
 
 
-def test_what_rules_clone_is_in_the_bill_by_its_commit_and_in_its_number() -> None:
+def test_what_rules_clone_is_in_the_bill_by_its_commit_and_in_its_number() -> (
+    None
+):
     cloning = dataclasses.replace(
         MATERIALS,
         clones=(("https://github.com/bazelbuild/rules_docker.git", "d" * 40),),
     )
     made = bill(cloning)
-    assert f"pkg:github/bazelbuild/rules_docker@{'d' * 40}" in str(made["components"])
+    assert f"pkg:github/bazelbuild/rules_docker@{'d' * 40}" in str(
+        made["components"]
+    )
     assert made["serialNumber"] != bill(MATERIALS)["serialNumber"]
 
 

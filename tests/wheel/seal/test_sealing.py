@@ -38,9 +38,13 @@ def scrambled(path: Path) -> Path:
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
         new.mkdir("a directory")
         for number, member in enumerate(reversed(old.infolist())):
-            header = zipfile.ZipInfo(member.filename, (1999, 1, 1 + number, 0, 0, 0))
+            header = zipfile.ZipInfo(
+                member.filename, (1999, 1, 1 + number, 0, 0, 0)
+            )
             header.external_attr = 0o100600 << 16
-            header.compress_type = (zipfile.ZIP_STORED, zipfile.ZIP_BZIP2)[number % 2]
+            header.compress_type = (zipfile.ZIP_STORED, zipfile.ZIP_BZIP2)[
+                number % 2
+            ]
             header.comment, header.extra = b"hello", b"\x99\x99\x00\x00"
             new.writestr(header, old.read(member))
     return copy
@@ -105,7 +109,8 @@ def test_only_whether_a_file_can_be_executed_is_kept_of_its_mode(
             new.writestr(header, old.read(member))
     with zipfile.ZipFile(io.BytesIO(sealed(copy))) as wheel:
         modes = {
-            member.filename: member.external_attr >> 16 for member in wheel.infolist()
+            member.filename: member.external_attr >> 16
+            for member in wheel.infolist()
         }
     assert (modes["program"], modes["small.py"]) == (0o100755, 0o100644)
 
@@ -117,7 +122,9 @@ def test_the_smaller_of_stored_and_compressed_is_kept(
     with zipfile.ZipFile(
         io.BytesIO(
             sealed(
-                make_wheel({"much.txt": "much " * 1000, "noise": noise, "empty": ""})
+                make_wheel(
+                    {"much.txt": "much " * 1000, "noise": noise, "empty": ""}
+                )
             )
         )
     ) as wheel:
@@ -137,7 +144,9 @@ def test_the_number_of_processors_does_not_show(
     )
     made = []
     for processors in (1, 2, 7):
-        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        monkeypatch.setattr(
+            "os.cpu_count", lambda processors=processors: processors
+        )
         made.append(sealed(path))
     assert made[0] == made[1] == made[2]
 
@@ -147,7 +156,9 @@ def test_added_files_are_listed_and_replace_those_of_their_name(
 ) -> None:
     once = tmp_path / "once.whl"
     once.write_bytes(
-        sealed(make_wheel(), additions={"record.json": b"{}", "sboms/a.json": b"[]"})
+        sealed(
+            make_wheel(), additions={"record.json": b"{}", "sboms/a.json": b"[]"}
+        )
     )
     with zipfile.ZipFile(
         io.BytesIO(sealed(once, additions={"record.json": b"new"}))
@@ -168,7 +179,9 @@ def test_a_wheel_whose_record_is_wrong_is_refused(
         sealed(path)
 
 
-def test_a_file_that_is_damaged_is_reported(make_wheel: Callable[..., Path]) -> None:
+def test_a_file_that_is_damaged_is_reported(
+    make_wheel: Callable[..., Path],
+) -> None:
     path = make_wheel({"a.py": "ANSWER = 42\n" * 100})
     content = bytearray(path.read_bytes())
     content[40] ^= 0xFF
@@ -190,7 +203,9 @@ def test_a_file_that_is_damaged_is_reported(make_wheel: Callable[..., Path]) -> 
         (10**18, (2107, 12, 31, 23, 59, 58)),
     ],
 )
-def test_times_that_zip_cannot_say_are_clipped(epoch: int, moment: Moment) -> None:
+def test_times_that_zip_cannot_say_are_clipped(
+    epoch: int, moment: Moment
+) -> None:
     assert sealing.moment(epoch) == moment
 
 
@@ -199,7 +214,8 @@ def test_times_that_zip_cannot_say_are_clipped(epoch: int, moment: Moment) -> No
     "installer",
     [
         pytest.param(
-            [sys.executable, "-m", "pip", "install", "--no-index", "--target"], id="pip"
+            [sys.executable, "-m", "pip", "install", "--no-index", "--target"],
+            id="pip",
         ),
         pytest.param(
             [UV, "pip", "install", "--no-index", "--target"],
@@ -213,5 +229,9 @@ def test_a_sealed_wheel_installs(
 ) -> None:
     path = make_wheel()
     path.write_bytes(sealed(path))
-    subprocess.run([*installer, str(tmp_path / "installed"), str(path)], check=True)
-    assert (tmp_path / "installed" / "small.py").read_text("utf-8") == "ANSWER = 42\n"
+    subprocess.run(
+        [*installer, str(tmp_path / "installed"), str(path)], check=True
+    )
+    assert (tmp_path / "installed" / "small.py").read_text(
+        "utf-8"
+    ) == "ANSWER = 42\n"

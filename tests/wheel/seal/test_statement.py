@@ -46,7 +46,9 @@ def test_the_predicate_is_one_by_the_schema_of_slsa(said: Any) -> None:  # noqa:
     metadata = said["predicate"]["runDetails"]["metadata"]
     assert metadata.pop("tfwright_cache") == "cache off"
     del metadata["tfwright_checks"]
-    provenance = json_format.ParseDict(said["predicate"], provenance_pb2.Provenance())
+    provenance = json_format.ParseDict(
+        said["predicate"], provenance_pb2.Provenance()
+    )
     for dependency in provenance.build_definition.resolved_dependencies:
         ResourceDescriptor.copy_from_pb(dependency).validate()
     assert provenance.run_details.metadata.finished_on.ToDatetime(dt.UTC) == WHEN
@@ -57,7 +59,9 @@ def test_the_predicate_is_one_by_the_schema_of_slsa(said: Any) -> None:  # noqa:
 def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN401 the same
     inputs = {
         dependency["name"]: (dependency["uri"], dependency["digest"])
-        for dependency in said["predicate"]["buildDefinition"]["resolvedDependencies"]
+        for dependency in said["predicate"]["buildDefinition"][
+            "resolvedDependencies"
+        ]
     }
     commit = "0123456789" * 4
     assert inputs == {
@@ -85,4 +89,6 @@ def test_a_wheel_without_a_record_has_no_statement(
         zipfile.ZipFile(path) as wheel,
         pytest.raises(ValueError, match="no build record"),
     ):
-        statement.write(wheel, path.name, SHA256, BuildOutcome([], WHEN, "cache off"))
+        statement.write(
+            wheel, path.name, SHA256, BuildOutcome([], WHEN, "cache off")
+        )

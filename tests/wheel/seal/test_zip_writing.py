@@ -37,7 +37,9 @@ def written(contents: dict[str, bytes]) -> bytes:
 def read(content: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert archive.testzip() is None
-        return {member.filename: archive.read(member) for member in archive.infolist()}
+        return {
+            member.filename: archive.read(member) for member in archive.infolist()
+        }
 
 
 def test_an_archive_is_read_as_it_was_written() -> None:

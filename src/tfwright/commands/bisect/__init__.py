@@ -73,11 +73,14 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     Raises RecipeError if one of the builds is missing, or nothing that can be tried changed.
     """
     wanted, host = nightly.read(), host_file.read()
-    target = next((item for item in nightly.targets(wanted) if item.name == name), None)
+    target = next(
+        (item for item in nightly.targets(wanted) if item.name == name), None
+    )
     if target is None:
         names = ", ".join(item.name for item in nightly.targets(wanted)) or "none"
         raise RecipeError(
-            f"nightly.toml has no recipe {name!r}", remedy=f"Choose one of: {names}."
+            f"nightly.toml has no recipe {name!r}",
+            remedy=f"Choose one of: {names}.",
         )
     with states.opened(wanted.directory) as state:
         first, last = _ends(state, name, good, bad)
@@ -174,7 +177,9 @@ def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[CommitLine]:
     store.mkdir(parents=True, exist_ok=True)
     address = targets.origin_of(bad.source.url, host)
     pairs = remote.subjects(store, address, before, now)
-    found = [CommitLine(commit=commit, subject=subject) for commit, subject in pairs]
+    found = [
+        CommitLine(commit=commit, subject=subject) for commit, subject in pairs
+    ]
     # After a rewritten branch no path leads from one to the other: the new tip is the only step.
     return found[::-1] or [CommitLine(commit=now, subject="and all before it")]
 
@@ -182,9 +187,12 @@ def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[CommitLine]:
 def _host_changes(first: NightlyBuild, last: NightlyBuild) -> list[HostChange]:
     """Return what of the host decides a wheel and differs between two builds."""
     before, after = first.fingerprint, last.fingerprint
-    changed = [name for name in due.differing(before, after) if name in targets.OF_HOST]
+    changed = [
+        name for name in due.differing(before, after) if name in targets.OF_HOST
+    ]
     return [
-        HostChange(name, before.get(name, ""), after.get(name, "")) for name in changed
+        HostChange(name, before.get(name, ""), after.get(name, ""))
+        for name in changed
     ]
 
 

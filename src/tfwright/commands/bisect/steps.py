@@ -103,7 +103,9 @@ def _located_like(source: SourceTable, other: SourceTable) -> SourceTable:
     return other.model_copy(update=values)
 
 
-def _patched(now: SourceTable, bad: SourceTable) -> Iterator[tuple[str, SourceTable]]:
+def _patched(
+    now: SourceTable, bad: SourceTable
+) -> Iterator[tuple[str, SourceTable]]:
     """Yield each changed, removed and added patch, in this order."""
     for name in dict.fromkeys(names(now)):
         if (

@@ -88,13 +88,13 @@ class Toolkit:
         least, most = self.row.cudnn
         wanted = self.tested.cudnn if self.tested else ""
         # 7 is of any 7.x, of which 9.2 takes those from 7.1 on.
-        fits = versions.within(wanted, least, most) or versions.is_of(least, wanted)
+        fits = versions.within(wanted, least, most) or versions.is_of(
+            least, wanted
+        )
         if self.tested and wanted and fits:
             return wanted, f"tested with this release: {self.tested.source}"
         # A newer one may lack what this release calls: cuDNN 9 removed functions of 8.
-        reason = (
-            "the oldest for this CUDA, since this release was tested with an older one"
-        )
+        reason = "the oldest for this CUDA, since this release was tested with an older one"
         return least, f"{reason}: {self.row.source('cudnn')}"
 
 
@@ -163,10 +163,15 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     if row is None and wish.cuda:
         known = ", ".join(row.version for row in compatibility.cudas())
         raise RecipeError(
-            f"Nothing is known of CUDA {wish.cuda}", remedy=f"Name one of {known}."
+            f"Nothing is known of CUDA {wish.cuda}",
+            remedy=f"Name one of {known}.",
         )
-    if row is None or (wish.gpu and not versions.within(wish.gpu, *row.capabilities)):
-        line = f"CUDA {row.version}" if row else f"The CUDA of TensorFlow {release}"
+    if row is None or (
+        wish.gpu and not versions.within(wish.gpu, *row.capabilities)
+    ):
+        line = (
+            f"CUDA {row.version}" if row else f"The CUDA of TensorFlow {release}"
+        )
         raise RecipeError(
             f"{line} does not compile for compute capability {wish.gpu or 'any'}",
             remedy="Name another CUDA with --cuda, or another release; 'invoke match' lists what "
@@ -211,9 +216,7 @@ def _source(
         reason = f"The tag {name} at upstream."
     else:
         commit = remote.commit_of(store, address, branch)
-        reason = (
-            f"The branch of release {version.line}; the commit is its newest one today."
-        )
+        reason = f"The branch of release {version.line}; the commit is its newest one today."
     draft.table("source")
     # A branch moves; the commit is what makes the recipe build the same next year.
     draft.lines += [
@@ -227,7 +230,9 @@ def _source(
     return remote.texts(store, address, commit, tree_bazel.PATHS)
 
 
-def _host(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit | None) -> None:
+def _host(
+    draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit | None
+) -> None:
     draft.table("host")
     draft.pin("system", wish.system or "Linux", "what was asked for")
     draft.pin("machine", "x86_64", "the only machine that these tables know")
@@ -263,11 +268,15 @@ def _host(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit | None) 
 def _gpu(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit) -> None:
     """Pin CUDA and what goes with it on this system."""
     row, tested = toolkit.row, toolkit.tested
-    reason = f"what was asked for; nothing is known of TensorFlow {release} with it"
+    reason = (
+        f"what was asked for; nothing is known of TensorFlow {release} with it"
+    )
     if tested:
         reason = f"tested with this release: {tested.source}"
         if not toolkit.is_tested:
-            reason = f"this release was tested with {tested.cuda}: {tested.source}"
+            reason = (
+                f"this release was tested with {tested.cuda}: {tested.source}"
+            )
     draft.pin("cuda", row.version, reason)
     draft.pin("cudnn", *toolkit.cudnn())
     mac = compatibility.mac(row.version) if wish.system == "Darwin" else None
@@ -301,9 +310,13 @@ def _answer(
         # Not every release asks for each part of CUDA, nor by the same names.
         read = {prompt.variable for prompt in interview.dialect.prompts}
         useless = [
-            fault.variable for fault in validation.faults(interview) if fault.harmless
+            fault.variable
+            for fault in validation.faults(interview)
+            if fault.harmless
         ]
-        useless += [variable for variable in draft.answers if variable not in read]
+        useless += [
+            variable for variable in draft.answers if variable not in read
+        ]
         for variable in useless:
             draft.answers.pop(variable, None)
         lacking = interview.unanswered()
@@ -347,7 +360,9 @@ def _decided(draft: _Draft, wish: Wish, toolkit: Toolkit | None) -> None:
 
 def _asked(draft: _Draft, recipe: Recipe, prompt: Prompt, ask: Ask) -> str:
     """Ask for one answer; without a person, the answer to a yes-or-no question is no."""
-    default = "false" if prompt.yes_no else json.dumps(TEXTS.get(prompt.variable, ""))
+    default = (
+        "false" if prompt.yes_no else json.dumps(TEXTS.get(prompt.variable, ""))
+    )
     given = ask(prompt, default)
     if given == default and not prompt.yes_no and default == '""':
         draft.open.append(
@@ -397,17 +412,24 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
         recipe_name(name)
     except ValueError as fault:
         raise RecipeError(
-            f"{name!r} {fault}", remedy="Choose another name: --name linux-r2.6-mine."
+            f"{name!r} {fault}",
+            remedy="Choose another name: --name linux-r2.6-mine.",
         ) from fault
     target = (Path(folder) if folder else path.parent) / f"{name}.toml"
     if target.exists():
-        raise RecipeError(f"{target} exists already", remedy="Choose another name.")
+        raise RecipeError(
+            f"{target} exists already", remedy="Choose another name."
+        )
     text = verified.removed_from(path.read_text("utf-8"))
-    files.write(target, schema.headed(f"# A copy of {path.stem}; not run yet.", text))
+    files.write(
+        target, schema.headed(f"# A copy of {path.stem}; not run yet.", text)
+    )
     try:
         recipes.read(str(target))
     except RecipeError:
         # Its patches may lie next to the original only.
         files.remove(target)
         raise
-    return NewRecipe(target, ("what makes it differ from the recipe that it copies",))
+    return NewRecipe(
+        target, ("what makes it differ from the recipe that it copies",)
+    )

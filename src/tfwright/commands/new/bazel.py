@@ -17,7 +17,9 @@ class ChosenBazel:
     reason: str
 
 
-def chosen(release: Release, texts: Mapping[str, str], asked: str = "") -> ChosenBazel:
+def chosen(
+    release: Release, texts: Mapping[str, str], asked: str = ""
+) -> ChosenBazel:
     """Return the Bazel for a release, whose tree has these texts.
 
     A newer Bazel than the tested one may be allowed and still fail, so that the newest is never
@@ -35,7 +37,11 @@ def chosen(release: Release, texts: Mapping[str, str], asked: str = "") -> Chose
     # The tree decides about the pinned commit; the table is about the release.
     if tree:
         limits = tree.least, tree.most
-        span = f"{tree.least} to {tree.most}" if tree.most else f"{tree.least} or later"
+        span = (
+            f"{tree.least} to {tree.most}"
+            if tree.most
+            else f"{tree.least} or later"
+        )
         allowed, source = f"{tree.file} of this commit takes {span}", ""
     tested = compatibility.tested_bazel(release)
     if tested and versions.within(tested.version, *limits):

@@ -76,7 +76,11 @@ class PipelineBuilder:
         """Return what decides the target's wheel, with the commit that was found before."""
         parts = targets.fingerprint(self.job(target), self.followed(target))
         # It is part of the wheel's name: whoever corrects it wants a new wheel.
-        return {**parts, "the local version": target.local} if target.local else parts
+        return (
+            {**parts, "the local version": target.local}
+            if target.local
+            else parts
+        )
 
     def followed(self, target: Target) -> FollowedCommit | None:
         """Return what a target follows, as `fingerprint` found it."""
@@ -142,13 +146,13 @@ class PipelineBuilder:
             # The mirror that this host names, as for the build.
             address = targets.origin_of(job.recipe.source.url, self.host_file)
             pairs = remote.subjects(job.places.git, address, last.commit, now)
-            lines = [CommitLine(commit=commit, subject=text) for commit, text in pairs]
+            lines = [
+                CommitLine(commit=commit, subject=text) for commit, text in pairs
+            ]
             found["commits"] = tuple(lines)
             if not lines:
                 # The page would list no commit, and a reader would miss the reason.
-                rewritten = (
-                    "the history: no path leads from the last good commit to this one"
-                )
+                rewritten = "the history: no path leads from the last good commit to this one"
                 found["changed"] = (*changed, rewritten)
         return found
 
@@ -274,7 +278,9 @@ class PipelineBuilder:
             lines.append(line)
         sweep = {}
         for device, points in report.curves.items():
-            sweep[device] = tuple((float(point.size), point.gflops) for point in points)
+            sweep[device] = tuple(
+                (float(point.size), point.gflops) for point in points
+            )
         return {"smoke": tuple(lines), "sweep": sweep}
 
     def reproduce(self, target: Target, wheel: Path) -> str:
@@ -296,9 +302,7 @@ class PipelineBuilder:
         if found.same:
             return ""
         first = found.differences[0]
-        return (
-            f"{len(found.differences)} differences, first {first.member}: {first.what}"
-        )
+        return f"{len(found.differences)} differences, first {first.member}: {first.what}"
 
     def links(self, target: Target) -> str:
         """Ask the servers of a target's archives; name what no server has any more."""
@@ -350,7 +354,9 @@ def _needs(report: Inspection) -> dict[str, str]:
     # Only what a reader compares with a machine; the page has the rest behind a link.
     found = {name.lower(): need.version for name, need in summary.needs.items()}
     shown = ("glibc", "glibcxx", "cpu", "macos")
-    wanted: dict[str, str] = {name: found[name] for name in shown if name in found}
+    wanted: dict[str, str] = {
+        name: found[name] for name in shown if name in found
+    }
     if summary.architectures:
         wanted["gpu"] = ",".join(summary.architectures)
     cuda = dict(report.stated).get("cuda_version", "")
@@ -367,7 +373,9 @@ def _sizes(wheel: Path) -> dict[str, int]:
             archive.files(content),
             key=lambda member: -member.file_size,
         )
-    return {member.filename: member.file_size for member in members[:LARGEST_FILES]}
+    return {
+        member.filename: member.file_size for member in members[:LARGEST_FILES]
+    }
 
 
 def _differences(before: Path | None, now: Path) -> Iterator[str]:
@@ -460,7 +468,10 @@ def _copied(log: Path, folder: Path) -> Path:
 
 
 def _packed(source: Path, target: Path) -> Path:
-    with source.open("rb") as plain, gzip.open(target, "wb", compresslevel=6) as packed:
+    with (
+        source.open("rb") as plain,
+        gzip.open(target, "wb", compresslevel=6) as packed,
+    ):
         shutil.copyfileobj(plain, packed)
     return target
 

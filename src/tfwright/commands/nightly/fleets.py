@@ -80,7 +80,9 @@ class _Orders:
             else:
                 build = _unbuilt(order, given)
             # A worker is not asked for its name: what the build host calls it is the name.
-            return build.model_copy(update={"worker": given.worker, "lost": given.lost})
+            return build.model_copy(
+                update={"worker": given.worker, "lost": given.lost}
+            )
 
         settle(order, made)
         files.remove(folder)
@@ -90,7 +92,9 @@ class _Orders:
         if given.state == "running":
             self.hear(f"{given.recipe}: started on {given.worker}")
         elif given.state == "waiting":
-            self.hear(f"{given.recipe}: given back by {given.worker}: {given.detail}")
+            self.hear(
+                f"{given.recipe}: given back by {given.worker}: {given.detail}"
+            )
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,9 @@ class SshFleet(_Orders):
                 self.settle(by_target[given.recipe], given, settle)
 
         def build(given: Assignment) -> RemoteBuild:
-            return self._carried_out(by_target[given.recipe], self.hosts[given.worker])
+            return self._carried_out(
+                by_target[given.recipe], self.hosts[given.worker]
+            )
 
         done = hand_out.run(begun, build, hear)
         for given in done.assignments.values():
@@ -129,7 +135,11 @@ class SshFleet(_Orders):
 
     def _carried_out(self, order: BuildOrder, host: RemoteHost) -> RemoteBuild:
         """Run an order on a worker, and bring its result; a fault on the way loses the worker."""
-        log = self.settings.build_out / "workers/logs" / f"{order.id}-{host.name}.log"
+        log = (
+            self.settings.build_out
+            / "workers/logs"
+            / f"{order.id}-{host.name}.log"
+        )
         log.parent.mkdir(parents=True, exist_ok=True)
         folder = self.write(order, carry=bool(host.build_out))
         try:
@@ -180,7 +190,11 @@ class SlurmFleet(_Orders):
             return
         programs = {}
         for name, order in by_target.items():
-            programs[name] = ("nightly", OPTION, str(self.write(order, carry=False)))
+            programs[name] = (
+                "nightly",
+                OPTION,
+                str(self.write(order, carry=False)),
+            )
 
         def hear(given: Assignment) -> None:
             self.settle(by_target[given.recipe], given, settle)

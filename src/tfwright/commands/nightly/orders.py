@@ -57,7 +57,11 @@ def write(
 ) -> None:
     """Write an order of a night's builder; with `carry`, the last good wheel goes with it."""
     followed = builder.followed(order.target)
-    last = order.last_wheel if order.last_wheel and order.last_wheel.is_file() else None
+    last = (
+        order.last_wheel
+        if order.last_wheel and order.last_wheel.is_file()
+        else None
+    )
     document = OrderDocument(
         id=order.id,
         target=order.target,
@@ -145,7 +149,9 @@ def _read(folder: Path) -> OrderDocument:
 
 def _insist_on_same(document: OrderDocument, builder: PipelineBuilder) -> None:
     """Refuse an order where this machine's recipe, patches or compiler are others."""
-    differing = due.differing(document.fingerprint, builder.decides(document.target))
+    differing = due.differing(
+        document.fingerprint, builder.decides(document.target)
+    )
     if differing:
         raise HostError(
             f"This machine would build another wheel: it differs in {', '.join(differing)}",

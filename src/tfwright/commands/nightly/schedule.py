@@ -50,7 +50,9 @@ def planned(
     if kind == "cron":
         line = "" if remove else units.cron_line(schedule)
         # The whole table: cron has no way to add or take away one line.
-        return Installation("cron", (), units.crontab_with(crontab.read(), line), ())
+        return Installation(
+            "cron", (), units.crontab_with(crontab.read(), line), ()
+        )
     if kind == "launchd":
         return _launchd(schedule, remove=remove)
     return _systemd(
@@ -87,7 +89,11 @@ def _launchd(schedule: Schedule, *, remove: bool) -> Installation:
     # The logged-in user's domain, which bootstrap and bootout ask for.
     domain = f"gui/{os.getuid()}"
     if remove:
-        command: tuple[str, ...] = ("launchctl", "bootout", f"{domain}/{units.LABEL}")
+        command: tuple[str, ...] = (
+            "launchctl",
+            "bootout",
+            f"{domain}/{units.LABEL}",
+        )
     else:
         command = ("launchctl", "bootstrap", domain, str(written[0].path))
     return Installation("launchd", tuple(written), None, (command,))
@@ -161,4 +167,6 @@ def _command(argv: tuple[str, ...]) -> Command:
     """Return a command that may talk to the user's own service manager."""
     names = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
     caller = {name: os.environ[name] for name in names if name in os.environ}
-    return Command(argv, Path("/"), environment.clean(account.home(), extra=caller))
+    return Command(
+        argv, Path("/"), environment.clean(account.home(), extra=caller)
+    )

@@ -29,13 +29,23 @@ from tfwright.tools.git import remote
 from tfwright.tools.git.mirror import Origin
 from tfwright.wheel.seal import sealing
 
-CAPABILITIES = ("HERMETIC_CUDA_COMPUTE_CAPABILITIES", "TF_CUDA_COMPUTE_CAPABILITIES")
+CAPABILITIES = (
+    "HERMETIC_CUDA_COMPUTE_CAPABILITIES",
+    "TF_CUDA_COMPUTE_CAPABILITIES",
+)
 """The answers that hold compute capabilities: from 2.18 on the first one decides."""
 PYTHON = "HERMETIC_PYTHON_VERSION"
 """The setting of Bazel's own Python, from 2.15 on; configure does not ask for it."""
 LOCKS = "locks"
 """The folder of the locks of targets with axes, next to ``nightly.toml``."""
-OF_HOST = ("the compiler", "glibc", "the target Python", "CUDA", "cuDNN", "tfwright")
+OF_HOST = (
+    "the compiler",
+    "glibc",
+    "the target Python",
+    "CUDA",
+    "cuDNN",
+    "tfwright",
+)
 """The parts of a fingerprint that no recipe decides."""
 # Name and summary describe; [verified] is written
 # after a build, and would start the next.
@@ -85,7 +95,9 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
 def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:
     """Put other compute capabilities into the answers, the flags and the checks of a recipe."""
     answers = content["configure"]["answers"]
-    name = next((known for known in CAPABILITIES if known in answers), CAPABILITIES[-1])
+    name = next(
+        (known for known in CAPABILITIES if known in answers), CAPABILITIES[-1]
+    )
     _set_flag(content, name, str(answers.get(name, "")), capabilities)
     answers[name] = capabilities
     found = _architectures(capabilities)
@@ -100,7 +112,9 @@ def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:
 def _set_flag(content: dict[str, Any], name: str, before: str, now: str) -> None:
     """Change a setting in Bazel's flags too, where a recipe repeats it there."""
     flags = content["compile"]["flags"]
-    changed = [flag.replace(f"{name}={before}", f"{name}={now}") for flag in flags]
+    changed = [
+        flag.replace(f"{name}={before}", f"{name}={now}") for flag in flags
+    ]
     content["compile"]["flags"] = tuple(changed)
 
 
@@ -108,7 +122,9 @@ def _architectures(capabilities: str) -> list[str]:
     """Return the GPU architectures that every library with GPU code has to hold then."""
     found = []
     for text in capabilities.split(","):
-        digits = text.removeprefix("sm_").removeprefix("compute_").replace(".", "")
+        digits = (
+            text.removeprefix("sm_").removeprefix("compute_").replace(".", "")
+        )
         # A plain 7.5 makes machine code, as sm_75 does.
         kind = "compute" if text.startswith("compute") else "sm"
         found.append(f"{kind}_{digits}")
@@ -125,7 +141,9 @@ def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
     store.mkdir(parents=True, exist_ok=True)
     address = origin_of(url, host_file)
     if follow.branch:
-        return FollowedCommit(remote.head(store, address, follow.branch), follow.branch)
+        return FollowedCommit(
+            remote.head(store, address, follow.branch), follow.branch
+        )
     tag, commit = remote.newest_tag(store, address, str(follow.tags))
     return FollowedCommit(commit, tag)
 
@@ -177,7 +195,8 @@ def fingerprint(
         content["source"].pop("commit", None)
         content["source"].pop("branch", None)
     parts = {
-        f"the recipe's [{name}]": _digest(table) for name, table in content.items()
+        f"the recipe's [{name}]": _digest(table)
+        for name, table in content.items()
     }
     source = job.recipe.source
     for path in (*source.patches, *source.assets.values()):
@@ -198,10 +217,14 @@ def _toolchain(job: BuildRequest) -> Mapping[str, str]:
     interpreter = pythons.find(job.recipe.host.python, job.host_file)
     # A stage's revision is raised when it would make something else from the same inputs.
     revisions = ".".join(str(stage.revision) for stage in PIPELINE)
-    sealer = f"{__version__}, deflate {sealing.sealer().deflate}, stages {revisions}"
+    sealer = (
+        f"{__version__}, deflate {sealing.sealer().deflate}, stages {revisions}"
+    )
     if interpreter is None:
         return {"the target Python": "none", "tfwright": sealer}
-    facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
+    facts = host_facts.facts(
+        job.recipe, job.host_file, probes.here(), interpreter
+    )
     found = host_facts.found(job.recipe, job.host_file, facts)
     named = {
         "the compiler": found.compiler,

@@ -108,8 +108,16 @@ def _pin_bazel(job: BuildRequest, path: Path) -> str:
     given = job.host_file.bazels.get(bazel.version)
     note = job.listener.note
     binary = bazels.obtain(
-        bazel.version, {}, job.places.vault, given=given, offline=job.offline, note=note
+        bazel.version,
+        {},
+        job.places.vault,
+        given=given,
+        offline=job.offline,
+        note=note,
     )
-    key, why = ("sha256", bazels.here()), f"from {binary.origin}, when it was pinned"
+    key, why = (
+        ("sha256", bazels.here()),
+        f"from {binary.origin}, when it was pinned",
+    )
     toml_editing.put_dotted(path, "bazel", key, binary.sha256, why)
     return f"{bazels.here()} {binary.sha256}"

@@ -41,7 +41,9 @@ class PinnedChecksum:
         return f"{dotted}: {self.learned.sha256}, from {self.learned.where}"
 
 
-def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedChecksum]:
+def pin(
+    path: Path, host_file: HostFile, listener: Listener
+) -> list[PinnedChecksum]:
     """Learn each checksum that a recipe leaves out or leaves empty, and write it into the file.
 
     What was learned before a failure stays written. Raises RecipeError for other faults of the
@@ -52,7 +54,9 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedCheck
         # Its other faults are found when it is read for building.
         return []
     recipe = recipes.read(str(path), _completed)
-    job = BuildRequest(recipe=recipe, host_file=host_file.of(recipe), listener=listener)
+    job = BuildRequest(
+        recipe=recipe, host_file=host_file.of(recipe), listener=listener
+    )
     found = []
     for key in keys:
         checksum = PinnedChecksum(key, _learned(job, key))
@@ -121,7 +125,9 @@ def _learned(job: BuildRequest, key: Key) -> Learned:
     return _of_package(job, table, cast("Way", way), name)
 
 
-def _of_substitute(job: BuildRequest, name: str, table: SubstituteTable) -> Learned:
+def _of_substitute(
+    job: BuildRequest, name: str, table: SubstituteTable
+) -> Learned:
     if table.git:
         # Only the rule says into which directory the commit is packed, and into a zip or not.
         pins = RecipePins.of(job.recipe)
@@ -136,14 +142,18 @@ def _of_substitute(job: BuildRequest, name: str, table: SubstituteTable) -> Lear
     return learning.of_file(wanted, origins, external.store(job.job), report)
 
 
-def _of_package(job: BuildRequest, part: PartTable, way: Way, name: str) -> Learned:
+def _of_package(
+    job: BuildRequest, part: PartTable, way: Way, name: str
+) -> Learned:
     """Learn the checksum of one package of a toolkit."""
     store = sources.store(job.places.vault)
     if way == "archives":
         wanted = WantedArchive(name.rpartition("/")[2], OPEN, (name,))
         origins = Origins(job.host_file, job.places.git, job.offline)
         return learning.of_file(wanted, origins, store, job.listener.progress)
-    supplier = Supplier(store, job.host_file, job.listener, job.log("pin-toolkit"))
+    supplier = Supplier(
+        store, job.host_file, job.listener, job.log("pin-toolkit")
+    )
     supplier.log.parent.mkdir(parents=True, exist_ok=True)
     store.root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:

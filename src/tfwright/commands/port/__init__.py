@@ -76,15 +76,20 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
     named = aims.of(old, to)
     target = path.with_name(f"{named.recipe}.toml")
     if target.exists():
-        raise RecipeError(f"{target} exists already", remedy="Rename it, or delete it.")
+        raise RecipeError(
+            f"{target} exists already", remedy="Rename it, or delete it."
+        )
     files.write(
-        target, schema.headed(aims.HEAD.format(to=named.name), path.read_text("utf-8"))
+        target,
+        schema.headed(aims.HEAD.format(to=named.name), path.read_text("utf-8")),
     )
     try:
         changed = aims.enter(named, old.recipe, target)
         new = replace(old, recipe=recipes.read(str(target)), locked=None)
         pins = [
-            PortedPin(key.kind, key.name, "look" if key.sure else "change", key.says)
+            PortedPin(
+                key.kind, key.name, "look" if key.sure else "change", key.says
+            )
             for key in changed
         ]
         pins += _judged(old, new, target)
@@ -95,7 +100,9 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
     return Port(target, named.commit, tuple(pins))
 
 
-def _judged(old: BuildRequest, new: BuildRequest, path: Path) -> Iterator[PortedPin]:
+def _judged(
+    old: BuildRequest, new: BuildRequest, path: Path
+) -> Iterator[PortedPin]:
     """Yield the verdict about each pin, in the order in which a build would meet it.
 
     What follows from a verdict without a doubt is written into the new recipe.
@@ -114,7 +121,9 @@ def _judged(old: BuildRequest, new: BuildRequest, path: Path) -> Iterator[Ported
     tried = list(patches.tried(new.job, new.recipe, repository, facts))
     yield from _patches(old, new, path, tried)
     yield from _substitutes(new.recipe, path, before, after)
-    yield from _archives(replace(new, recipe=recipes.read(str(path))), before, after)
+    yield from _archives(
+        replace(new, recipe=recipes.read(str(path))), before, after
+    )
     yield from _requirements(new.recipe, path, repository)
     yield from _tests(new.recipe, repository)
 
@@ -138,7 +147,9 @@ def _exclusions(new: BuildRequest, path: Path) -> Iterator[PortedPin]:
 def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
     """Compare Bazel, Python, CUDA and the target with what the new release takes."""
     release, commit = recipe.source.release, recipe.source.commit
-    named = git.blobs(repository, [f"{commit}:{path}" for path in tree_bazel.PATHS])
+    named = git.blobs(
+        repository, [f"{commit}:{path}" for path in tree_bazel.PATHS]
+    )
     texts = {name.partition(":")[2]: text for name, text in named.items()}
     yield _bazel(recipe, tree_bazel.stated(texts))
     python, known = recipe.host.python, compatibility.python(release)
@@ -164,7 +175,11 @@ def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
     tested = compatibility.tested_bazel(release)
     hint = f"; tested with {tested.version}" if tested else ""
     least, most = (known.least, known.most) if known else ("", "")
-    limits = f"{release} wants {known}" if known else f"no range is known for {release}"
+    limits = (
+        f"{release} wants {known}"
+        if known
+        else f"no range is known for {release}"
+    )
     # The tree decides about the pinned commit; the table is about the release.
     if tree and not tree.exact:
         least, most = tree.least, tree.most
@@ -186,7 +201,9 @@ def _cuda(recipe: Recipe) -> Iterator[PortedPin]:
     tested = match.tested_with(recipe.source.release)
     if not (recipe.host.cuda and tested):
         return
-    says = f"{recipe.host.cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
+    says = (
+        f"{recipe.host.cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
+    )
     same = versions.is_of(recipe.host.cuda, tested.cuda)
     yield PortedPin("tool", "CUDA", "fits" if same else "look", says)
 
@@ -201,8 +218,12 @@ def _answers(recipe: Recipe, path: Path) -> Iterator[PortedPin]:
             and "does not ask" in fault.what
         ):
             # "No" to a question that is gone decides nothing.
-            toml_editing.without_key(path, ("configure", "answers", fault.variable))
-            yield PortedPin("answer", fault.variable, "look", f"removed; {fault.what}")
+            toml_editing.without_key(
+                path, ("configure", "answers", fault.variable)
+            )
+            yield PortedPin(
+                "answer", fault.variable, "look", f"removed; {fault.what}"
+            )
         else:
             state: State = "look" if fault.harmless else "change"
             yield PortedPin("answer", fault.variable, state, says)
@@ -230,7 +251,9 @@ def _patches(
                 # Another recipe was ported to this branch, and its patch redone there.
                 entered = replace(patch, fate="compare", says=_THERE)
             else:
-                patches.copy(source.file(patch.name), target, old.recipe.source.commit)
+                patches.copy(
+                    source.file(patch.name), target, old.recipe.source.commit
+                )
         if patch.fate != "dropped":
             named.append(name)
         says = _outcome(entered, new.argument)
@@ -253,9 +276,7 @@ def _outcome(patch: TriedPatch, recipe: str) -> str:
         return f"removed; {patch.says}"
     if patch.fate == "redo":
         number = Path(patch.name).name.partition("-")[0].lstrip("0")
-        return (
-            f"{patch.says}; merge it: invoke patch --recipe {recipe} --refresh {number}"
-        )
+        return f"{patch.says}; merge it: invoke patch --recipe {recipe} --refresh {number}"
     return patch.says
 
 
@@ -286,7 +307,10 @@ def _substitutes(
     Where another recipe replaces the new one already, its substitute is taken over.
     """
     for name, table in recipe.fetch.substitutes.items():
-        before, after = archives.checksums(old, name), archives.checksums(new, name)
+        before, after = (
+            archives.checksums(old, name),
+            archives.checksums(new, name),
+        )
         if before & after or table.replaces in after:
             yield PortedPin(
                 "substitute", name, "fits", "the tree still pins the same archive"
@@ -313,7 +337,10 @@ def _archives(
     """List the archives that are new, changed or gone, and those that no server has any more."""
     if old is None or new is None:
         yield PortedPin(
-            "archive", "all", "look", "the rules of one of the trees cannot be read"
+            "archive",
+            "all",
+            "look",
+            "the rules of one of the trees cannot be read",
         )
         return
     change = archives.compared(old, new, job)
@@ -329,10 +356,13 @@ def _archives(
         yield PortedPin("archive", "from no source on this host", "look", listed)
 
 
-def _requirements(recipe: Recipe, path: Path, repository: Path) -> Iterator[PortedPin]:
+def _requirements(
+    recipe: Recipe, path: Path, repository: Path
+) -> Iterator[PortedPin]:
     """Hold verify.requirements against setup.py, and name the command that resolves them again."""
     setup = git.text(
-        repository, f"{recipe.source.commit}:tensorflow/tools/pip_package/setup.py"
+        repository,
+        f"{recipe.source.commit}:tensorflow/tools/pip_package/setup.py",
     )
     pins, python = recipe.verify.requirements, recipe.host.python
     # Without pins a recipe installs nothing to verify with.

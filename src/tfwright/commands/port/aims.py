@@ -20,9 +20,7 @@ from tfwright.rules import tree_version
 from tfwright.tools import files, toml_editing
 from tfwright.tools.git import remote
 
-HEAD = (
-    "# Ported to {to}; 'invoke lint' and the comments below say what is left to decide."
-)
+HEAD = "# Ported to {to}; 'invoke lint' and the comments below say what is left to decide."
 
 
 @dataclass(frozen=True)
@@ -144,9 +142,7 @@ def enter(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
         changes.append(SettledKey("tool", "nccl.rebuild", says))
     if old.package.project_name and release < NAMED_SINCE:
         toml_editing.without_key(path, ("package", "project_name"))
-        says = (
-            f"removed; build_pip_package of TensorFlow {release} does not take a name"
-        )
+        says = f"removed; build_pip_package of TensorFlow {release} does not take a name"
         changes.append(SettledKey("tool", "package.project_name", says))
     return iter(changes)
 
@@ -159,7 +155,11 @@ def _version(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
         return
     version = aim.version
     # A branch such as r1.15.5+nv22.12 says its version itself.
-    exact = version and (version.patch or version.candidate) and aim.branch != aim.name
+    exact = (
+        version
+        and (version.patch or version.candidate)
+        and aim.branch != aim.name
+    )
     if version and exact:
         reason = f"the tag {aim.name}"
         toml_editing.put_value(path, ("source", "version"), str(version), reason)

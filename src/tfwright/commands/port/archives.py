@@ -42,7 +42,9 @@ def replacing(pinned: set[str]) -> OtherSubstitute | None:
             # A broken recipe must not keep another one from being ported.
             continue
         for key, table in recipe.fetch.substitutes.items():
-            if table.replaces in pinned and _stands_alone(recipes.find(name), key):
+            if table.replaces in pinned and _stands_alone(
+                recipes.find(name), key
+            ):
                 short = key.removesuffix("_archive").rpartition("_")[2]
                 belonging = [
                     patch
@@ -128,8 +130,12 @@ def _lost(
     substituted = job.recipe.fetch.substitutes
     asked = tuple(rule for rule in fresh if rule.name not in substituted)
     wanted = reach.wanted(replace(rules, repositories=asked), {}, None)
-    origins = Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
+    origins = Origins(
+        job.host_file, job.places.git, job.offline, job.recipe.fetch
+    )
     store = external.store(job.job)
-    for row in links.report(wanted, store, origins, job.listener.progress, deep=False):
+    for row in links.report(
+        wanted, store, origins, job.listener.progress, deep=False
+    ):
         if not (row.kept or row.left):
             yield row.name

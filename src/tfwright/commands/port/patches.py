@@ -34,7 +34,9 @@ def tried(
     source = recipe.source
     tree = job.places.own / "porting"
     for name in source.patches:
-        verdict = dropping.judge(patching.header(source.file(name)).drop_when, facts)
+        verdict = dropping.judge(
+            patching.header(source.file(name)).drop_when, facts
+        )
         if verdict.answer == "due":
             yield TriedPatch(
                 name, "dropped", f"its header says: drop when {verdict.condition}"
@@ -54,7 +56,9 @@ def _try(tree: Path, patch: Path, name: str) -> TriedPatch:
         # Upstream may have the change now; whether it does the same, a person has to see.
         done = fault.remedy.startswith(("Remove the patch", "Compare the lines"))
         return TriedPatch(
-            name, "compare" if done else "redo", fault.what.removeprefix(f"{patch} ")
+            name,
+            "compare" if done else "redo",
+            fault.what.removeprefix(f"{patch} "),
         )
     # The report names the patch already.
     says = [note.removeprefix(f"{patch.name}: ") for note in notes]

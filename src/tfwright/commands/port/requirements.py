@@ -45,7 +45,9 @@ def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
             says = f"pinned as {held}; setup.py requires {asks}"
             yield JudgedPin(name, "change", says, asks)
         else:
-            yield JudgedPin(name, "fits", f"{held} is what setup.py requires ({asks})")
+            yield JudgedPin(
+                name, "fits", f"{held} is what setup.py requires ({asks})"
+            )
 
 
 def _holds(requirement: Requirement, pin: Requirement) -> bool:
@@ -82,7 +84,9 @@ def _texts(body: Sequence[ast.stmt], python: tuple[int, ...]) -> Iterator[str]:
     """Yield the texts that get into REQUIRED_PACKAGES at the top level of setup.py."""
     for statement in body:
         match statement:
-            case ast.Assign(targets=[ast.Name(id="REQUIRED_PACKAGES")], value=value):
+            case ast.Assign(
+                targets=[ast.Name(id="REQUIRED_PACKAGES")], value=value
+            ):
                 yield from _constants(value)
             case ast.Expr(
                 value=ast.Call(

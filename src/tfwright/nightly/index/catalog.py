@@ -58,13 +58,17 @@ class Catalog:
         # Not by `asdict`, which copies each value before JSON is made of it.
         described = json.dumps({name: getattr(wheel, name) for name in DESCRIBED})
         row = (wheel.filename, *stat, described)
-        self._database.execute("insert or replace into wheel values (?, ?, ?, ?)", row)
+        self._database.execute(
+            "insert or replace into wheel values (?, ?, ?, ?)", row
+        )
         taken = (wheel.filename, wheel.sha256)
         self._database.execute("insert or replace into name values (?, ?)", taken)
 
     def drop(self, filename: str) -> None:
         """Forget a wheel that is gone; its name stays taken."""
-        self._database.execute("delete from wheel where filename = ?", (filename,))
+        self._database.execute(
+            "delete from wheel where filename = ?", (filename,)
+        )
 
 
 def _described(text: str) -> IndexedWheel:
@@ -95,7 +99,9 @@ def opened(folder: Path) -> Iterator[Catalog]:
         ) from fault
 
 
-def refuse_other_bytes(taken: Mapping[str, str], filename: str, sha256: str) -> None:
+def refuse_other_bytes(
+    taken: Mapping[str, str], filename: str, sha256: str
+) -> None:
     """Raise WheelError if a name already stands for other bytes.
 
     Whoever pinned the name with a hash would get an error, and whoever pinned it without one would

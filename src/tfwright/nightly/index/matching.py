@@ -64,14 +64,18 @@ class MatchedWheel:
 
 def document(wheels: Sequence[IndexedWheel], folder: str) -> bytes:
     """Return the text of ``match.json`` for the wheels of an index, which lie in `folder`."""
-    entries = tuple(_entry(wheel, folder) for wheel in wheels if wheel.yanked is None)
+    entries = tuple(
+        _entry(wheel, folder) for wheel in wheels if wheel.yanked is None
+    )
     return MatchDocument(wheels=entries).model_dump_json().encode()
 
 
 def _entry(wheel: IndexedWheel, folder: str) -> MatchEntry:
     # The index has parsed the name before it listed the wheel. Splitting it is 20 times as fast as
     # parsing it again, and models of our own values need no validation.
-    python, _, platform = wheel.filename.removesuffix(".whl").lower().split("-")[-3:]
+    python, _, platform = (
+        wheel.filename.removesuffix(".whl").lower().split("-")[-3:]
+    )
     return MatchEntry.model_construct(
         project=wheel.project,
         version=wheel.version,
@@ -103,7 +107,8 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
             remedy="Check the URL: it is the one that holds simple/ and packages/.",
         ) from fault
     found = [
-        MatchedWheel(entry, tuple(_differences(entry, wanted))) for entry in entries
+        MatchedWheel(entry, tuple(_differences(entry, wanted)))
+        for entry in entries
     ]
     # Two stable sorts: the second one keeps the newest first among equals.
     found.sort(key=lambda wheel: _version(wheel.entry), reverse=True)
@@ -135,7 +140,9 @@ def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
         yield f"TensorFlow {version}"
     if wanted.python and not _runs_on_python(entry.python, wanted.python):
         yield f"for Python {', '.join(entry.python)}"
-    if wanted.system and not any(_is_platform(tag, wanted) for tag in entry.platform):
+    if wanted.system and not any(
+        _is_platform(tag, wanted) for tag in entry.platform
+    ):
         yield f"for {', '.join(entry.platform)}"
     glibc = entry.needs.get("glibc", "")
     if wanted.glibc and glibc and versions.older(wanted.glibc, glibc):
@@ -167,7 +174,9 @@ def _is_platform(tag: str, wanted: Wish) -> bool:
     """Say whether a platform tag is of the system and machine that are wanted."""
     if tag == "any":
         return True
-    of_system = "linux" in tag if wanted.system == "Linux" else tag.startswith("macosx")
+    of_system = (
+        "linux" in tag if wanted.system == "Linux" else tag.startswith("macosx")
+    )
     machine = wanted.machine
     # A universal2 library holds the code of both kinds of Mac.
     universal = machine in {"x86_64", "arm64"} and tag.endswith("universal2")

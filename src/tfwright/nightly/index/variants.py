@@ -187,7 +187,10 @@ def _stage(
         for page in ("index.json", "index.html"):
             yield folder / page
         for wheel in wheels:
-            yield from (folder / wheel.filename, folder / f"{wheel.filename}.metadata")
+            yield from (
+                folder / wheel.filename,
+                folder / f"{wheel.filename}.metadata",
+            )
     batch.add(home / "index.json", simple.root_json(sorted(by_project)))
     batch.add(home / "index.html", simple.root_html(sorted(by_project)))
 

@@ -22,7 +22,13 @@ PACKAGES = "packages"
 SIMPLE = "simple"
 BY_RECIPE = "r"
 """The folder of the sub-indexes, one for each recipe."""
-EXTRAS = (".intoto.json", ".intoto.jsonl", ".dsse.json", ".cdx.json", ".buildinfo.json")
+EXTRAS = (
+    ".intoto.json",
+    ".intoto.jsonl",
+    ".dsse.json",
+    ".cdx.json",
+    ".buildinfo.json",
+)
 """Suffixes of files next to a wheel that describe it."""
 
 Notes = Mapping[str, Mapping[str, object]]
@@ -76,7 +82,9 @@ def refresh(  # noqa: PLR0913 one choice each, all with a default
         # The catalog follows the files: after a crash in between, the work is done again.
         scan.remember()
     removed = _remove_stale(folder, pages)
-    return IndexUpdate(tuple(wheels), scan.read, written, removed, tuple(scan.refused))
+    return IndexUpdate(
+        tuple(wheels), scan.read, written, removed, tuple(scan.refused)
+    )
 
 
 class _Scan:
@@ -145,7 +153,9 @@ def _files(packages: Path) -> tuple[set[str], dict[str, Stat]]:
     names, stats = set(), {}
     with os.scandir(packages) as entries:
         for entry in entries:
-            if not entry.is_file(follow_symlinks=False) or entry.name.startswith("."):
+            if not entry.is_file(follow_symlinks=False) or entry.name.startswith(
+                "."
+            ):
                 continue
             names.add(entry.name)
             # Only of wheels: a call for each of their companions would double the time.

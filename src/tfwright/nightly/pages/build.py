@@ -13,6 +13,9 @@ PAGE = "index.html"
 MOST_LOGS = 2
 """Logs that a page shows; the others are linked."""
 
+AROUND = 15
+"""Lines of a log that a report shows before and after the one that broke."""
+
 
 @dataclass(frozen=True)
 class MeasuredRow:
@@ -55,7 +58,9 @@ def page(
         "words": words,
         "stages": measured(build.stages, stages, seconds=True),
         "sizes": measured(build.sizes, sizes, seconds=False),
-        "architectures": measured(build.architectures, architectures, seconds=False),
+        "architectures": measured(
+            build.architectures, architectures, seconds=False
+        ),
         "sweep": drawing.sweep(build.sweep),
         "timeline": _timeline(build, folder, last_good, home),
         "logs": shown_logs(build, folder),
@@ -86,7 +91,9 @@ def shown_logs(build: NightlyBuild, folder: Path) -> list[log.ShownLog]:
     if broken and broken.log:
         return [log.read(folder, broken.log, broken.number)]
     return (
-        [log.read(folder, name) for name in build.logs[-MOST_LOGS:]] if broken else []
+        [log.read(folder, name) for name in build.logs[-MOST_LOGS:]]
+        if broken
+        else []
     )
 
 
@@ -114,18 +121,24 @@ def compared(profile: Path, earlier: Path | None) -> TimelineView | None:
     widths = drawing.bars([action.seconds for action in longest])
     rows = []
     for action, width in zip(longest, widths, strict=True):
-        rows.append(MeasuredRow(action.name, words.duration(action.seconds), "", width))
+        rows.append(
+            MeasuredRow(action.name, words.duration(action.seconds), "", width)
+        )
     return TimelineView(
         svg=timeline.drawn(now, before),
         lanes=timeline.lanes(now, before if before and before.actions else None),
         seconds=words.duration(now.seconds),
         actions=len(now.actions),
         longest=tuple(rows),
-        differences=tuple(_changes(before, now)) if before and before.actions else (),
+        differences=tuple(_changes(before, now))
+        if before and before.actions
+        else (),
     )
 
 
-def _changes(before: timeline.Timeline, now: timeline.Timeline) -> list[MeasuredRow]:
+def _changes(
+    before: timeline.Timeline, now: timeline.Timeline
+) -> list[MeasuredRow]:
     """Return the actions whose time changed most, with what happened to each."""
     found = timeline.difference(before, now)
     widths = drawing.bars([abs(change.seconds) for change in found])
@@ -149,7 +162,9 @@ def _extras(build: NightlyBuild, folder: Path) -> Sequence[str]:
     """Return the files of a build that its page links, beyond wheel and logs."""
     known = {build.wheel, PAGE, *build.logs}
     found = [path.name for path in sorted(folder.iterdir()) if path.is_file()]
-    return [name for name in found if name not in known and not name.startswith(".")]
+    return [
+        name for name in found if name not in known and not name.startswith(".")
+    ]
 
 
 def markdown(build: NightlyBuild, folder: Path) -> str:
@@ -182,7 +197,8 @@ def _markdown(build: NightlyBuild, folder: Path) -> list[str]:
             f"Wheel `{build.wheel}`, {words.size(build.size)}, sha256 `{build.sha256}`",
         ]
     stages = [
-        f"{name}: {words.duration(seconds)}" for name, seconds in build.stages.items()
+        f"{name}: {words.duration(seconds)}"
+        for name, seconds in build.stages.items()
     ]
     lines += _listed("Stages", stages)
     host = [f"worker: {build.worker}"] if build.worker else []
@@ -209,8 +225,14 @@ def _broken(build: NightlyBuild, folder: Path) -> list[str]:
     if broken.log:
         near = log.read(folder, broken.log, broken.number).lines
         number = broken.number or (near[-1].number if near else 0)
-        around = [entry.text for entry in near if abs(entry.number - number) <= 15]  # noqa: PLR2004
-        lines += ["", f"<details><summary>{broken.log.replace('<', '')}</summary>", ""]
+        around = [
+            entry.text for entry in near if abs(entry.number - number) <= AROUND
+        ]
+        lines += [
+            "",
+            f"<details><summary>{broken.log.replace('<', '')}</summary>",
+            "",
+        ]
         lines += [*_fenced(around), "", "</details>"]
     return lines
 

@@ -40,7 +40,9 @@ class Drawing:
     said: str
 
 
-def sparkline(nights: Sequence[Nightfall], seconds: Mapping[str, float]) -> Drawing:
+def sparkline(
+    nights: Sequence[Nightfall], seconds: Mapping[str, float]
+) -> Drawing:
     """Draw the last nights: colour for the verdict, height for what the build took.
 
     `seconds` is by build. Bars of one colour share a path, which keeps 200 rows small.
@@ -71,7 +73,9 @@ def sparkline(nights: Sequence[Nightfall], seconds: Mapping[str, float]) -> Draw
 def bars(values: Sequence[float], width: int = 100) -> list[float]:
     """Return the width of a bar for each value, in hundredths of the largest."""
     largest = max(values, default=0.0)
-    return [round(width * value / largest, 1) if largest else 0.0 for value in values]
+    return [
+        round(width * value / largest, 1) if largest else 0.0 for value in values
+    ]
 
 
 Curves = Mapping[str, Sequence[tuple[float, float]]]
@@ -108,7 +112,10 @@ def sweep(curves: Curves) -> str:
     speeds = [speed for _, speed in points]
     across = _Scale(sizes[0], sizes[-1], LEFT, WIDE - RIGHT)
     # Whole powers of ten, so that the lines of the grid have short names.
-    low, high = math.floor(math.log10(min(speeds))), math.ceil(math.log10(max(speeds)))
+    low, high = (
+        math.floor(math.log10(min(speeds))),
+        math.ceil(math.log10(max(speeds))),
+    )
     high = max(high, low + 1)
     up = _Scale(10.0**low, 10.0**high, HIGH - BELOW, 10)
     grid = [_grid_line(up, 10.0**power) for power in range(low, high + 1)]

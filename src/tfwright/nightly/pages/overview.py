@@ -69,7 +69,9 @@ class OverviewRow:
     """The machine that built the newest wheel; empty for the build host itself."""
 
 
-def rows(nightly: NightlyFile, state: State, now: dt.datetime) -> list[OverviewRow]:
+def rows(
+    nightly: NightlyFile, state: State, now: dt.datetime
+) -> list[OverviewRow]:
     """Return every target of a host, those in trouble first."""
     # More than a year is not shown, and a host may have ten years of nights.
     since = max(0, state.nights() - 400)
@@ -83,7 +85,9 @@ def rows(nightly: NightlyFile, state: State, now: dt.datetime) -> list[OverviewR
     for target in targets(nightly):
         nights, own = history.get(target.name, []), by_target.get(target.name, [])
         check = checks.get(target.name)
-        found.append(_row(nightly, state, target, nights, own, check, reproduced, now))
+        found.append(
+            _row(nightly, state, target, nights, own, check, reproduced, now)
+        )
     found.sort(key=lambda row: (ORDER.index(row.standing.word), row.target.name))
     return found
 
@@ -138,7 +142,9 @@ def _worker(nightly: NightlyFile, state: State, newest: KeptBuild | None) -> str
     return build.worker if build else ""
 
 
-def _last_failure(state: State, nights: Sequence[Nightfall]) -> NightlyBuild | None:
+def _last_failure(
+    state: State, nights: Sequence[Nightfall]
+) -> NightlyBuild | None:
     """Return the newest build of a target that fails."""
     identifier = next((fell.build for fell in reversed(nights) if fell.build), "")
     return state.build(identifier) if identifier else None
@@ -181,7 +187,9 @@ def sentence(found: Sequence[OverviewRow]) -> tuple[str, str]:
     if fine == len(found):
         every = "The recipe has" if fine == 1 else f"All {fine} recipes have"
         return f"{every} a current wheel.", "good"
-    parts = [f"{count} {word}" for word, count in sorted(counts.items(), key=_by_order)]
+    parts = [
+        f"{count} {word}" for word, count in sorted(counts.items(), key=_by_order)
+    ]
     tone = "bad" if any(row.tone == "bad" for row in found) else "warn"
     return (
         f"{fine} of {len(found)} recipes have a current wheel: {', '.join(parts)}.",

@@ -28,7 +28,11 @@ def write_pages(
 
 
 def _stage(
-    nightly: NightlyFile, state: State, site: Path, now: dt.datetime, batch: FileBatch
+    nightly: NightlyFile,
+    state: State,
+    site: Path,
+    now: dt.datetime,
+    batch: FileBatch,
 ) -> None:
     """Add every page to the batch."""
     rows = overview.rows(nightly, state, now)
@@ -52,11 +56,17 @@ def _stage(
         "words": words,
     }
     # The first page comes last: whoever reads it finds what it links.
-    batch.add(site / "index.html", renderer("nightly_index.html.j2")(values).encode())
+    batch.add(
+        site / "index.html", renderer("nightly_index.html.j2")(values).encode()
+    )
 
 
 def _history(
-    nightly: NightlyFile, state: State, site: Path, row: OverviewRow, now: dt.datetime
+    nightly: NightlyFile,
+    state: State,
+    site: Path,
+    row: OverviewRow,
+    now: dt.datetime,
 ) -> str:
     """Return the page of one target: its nights and its builds."""
     name = row.target.name
@@ -67,7 +77,9 @@ def _history(
         "row": row,
         "builds": list(reversed(builds)),
         "nights": list(reversed(state.history_of(name, BUILDS_SHOWN))),
-        "deletion": {build.id: build.hidden + days for build in builds if build.hidden},
+        "deletion": {
+            build.id: build.hidden + days for build in builds if build.hidden
+        },
         "kept": retention.kept_by_file(builds, site),
         "url": nightly.url or "",
         "now": now,

@@ -126,7 +126,9 @@ def _action(event: Mapping[str, Any]) -> TimedAction | None:
         return None
     sound = 0 <= start < 1e9 and 0 <= seconds < 1e9  # noqa: PLR2004 thirty years
     return (
-        TimedAction(str(event.get("name", ""))[:400], start, seconds) if sound else None
+        TimedAction(str(event.get("name", ""))[:400], start, seconds)
+        if sound
+        else None
     )
 
 
@@ -143,7 +145,9 @@ def parallel(timeline: Timeline) -> list[float]:
         for column in range(first, min(last, COLUMNS - 1) + 1):
             # Each step counts the share of it that the action filled.
             left = max(action.start - begin, column * step)
-            right = min(action.start + action.seconds - begin, (column + 1) * step)
+            right = min(
+                action.start + action.seconds - begin, (column + 1) * step
+            )
             busy[column] += max(0.0, right - left) / step
     return busy
 
@@ -174,7 +178,9 @@ def drawn(timeline: Timeline, other: Timeline | None = None) -> str:
     area = _path(shapes[0], top, height)
     parts = [f'<path class="area" d="M0 {height}L{area}L{COLUMNS} {height}z"/>']
     if other and shapes[1]:
-        parts.append(f'<path class="other" d="M{_path(shapes[1], top, height)}"/>')
+        parts.append(
+            f'<path class="other" d="M{_path(shapes[1], top, height)}"/>'
+        )
     return (
         f'<svg class="timeline" viewBox="0 0 {COLUMNS} {height}" preserveAspectRatio="none"'
         f' role="img" aria-label="actions at once">{"".join(parts)}</svg>'
@@ -204,7 +210,9 @@ def lanes(now: Timeline, before: Timeline | None = None) -> str:
         kind = _kind(action, times) if before else "same"
         boxes[kind].append(_box(action, lane, begin, now.seconds, times))
     height = count * LANE
-    groups = [f'<g class="{kind}">{"".join(own)}</g>' for kind, own in boxes.items()]
+    groups = [
+        f'<g class="{kind}">{"".join(own)}</g>' for kind, own in boxes.items()
+    ]
     return (
         f'<svg class="lanes" viewBox="0 0 {WIDTH} {height}" preserveAspectRatio="none"'
         f' style="height:{min(height, 40 * LANE)}px" role="img"'

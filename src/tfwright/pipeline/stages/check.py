@@ -29,7 +29,9 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     # Known from the recipe alone, so it comes before the slower look at the host.
     _verify_answers(job, recipe)
     if _reaches(job, "package"):
-        insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
+        insist_on_wheel(
+            recipe.compile.target, recipe.package, recipe.source.release
+        )
     host = probes.here()
     findings = examination.examine(recipe, job.host_file, host)
     interpreter = pythons.find(recipe.host.python, job.host_file)

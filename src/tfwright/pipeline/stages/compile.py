@@ -174,7 +174,9 @@ def _forget_compiler(
     the paths of a compiler's programs for inputs, and not the programs.
     """
     kept = job.places.own / "compiler"
-    before = kept.read_text("utf-8", "replace").splitlines() if kept.is_file() else []
+    before = (
+        kept.read_text("utf-8", "replace").splitlines() if kept.is_file() else []
+    )
     now = [host.compiler, str(host.cuda), host.toolkit]
     # An earlier tfwright wrote no digest of the toolkit: what it compiled still counts.
     if before != now[: len(before)]:
@@ -182,7 +184,9 @@ def _forget_compiler(
         files.remove(client.output_base / "action_cache")
         # Without the marker a repository is made again. From Bazel 7 on, names of extensions stand
         # before its own.
-        for marker in (client.output_base / "external").glob("@*local_config_*.marker"):
+        for marker in (client.output_base / "external").glob(
+            "@*local_config_*.marker"
+        ):
             files.remove(marker)
         job.listener.note("The compiler changed; Bazel configures it again")
     files.write(kept, "\n".join(now) + "\n")

@@ -196,7 +196,9 @@ def steps(
     table = recipe.configure
     system, scripts = expected.system(recipe), _scripts_of_last(recipe, tree)
     dialect = expected.dialect(recipe, system, scripts)
-    interview = Interview(dialect, complete(recipe, job.host_file, python), table.by)
+    interview = Interview(
+        dialect, complete(recipe, job.host_file, python), table.by
+    )
     command = _command(
         job, table, job.places.tree, interview, tree.epoch if tree else 0
     )
@@ -216,7 +218,9 @@ def rendered(
     from tfwright.configure import expected
 
     # Without a tree the tables decide what this release writes.
-    interview = expected.interview(recipe, host_file, _scripts_of_last(recipe, tree))
+    interview = expected.interview(
+        recipe, host_file, _scripts_of_last(recipe, tree)
+    )
     expected.insist_on_answers(interview)
     return expected.render(interview, recipe.configure) or ""
 
@@ -250,9 +254,7 @@ def _site_packages(job: Job, python: Path) -> str:
     code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
     argv = (str(python), "-c", code)
     command = Command(argv, job.places.own, environment.clean(job.places.home))
-    remedy = (
-        "Run 'invoke build --again fetch' to create the target Python's venv again."
-    )
+    remedy = "Run 'invoke build --again fetch' to create the target Python's venv again."
     return runner.run(command, job.log("configure-python"), remedy=remedy).strip()
 
 
@@ -320,7 +322,9 @@ def _prepare_programs(
         "pip3": pip,
     }
     # 1.12 and 1.13 prefer an NCCL that ldconfig knows to the one that the recipe answers.
-    if dialect.traits.get("nccl_by_library") and interview.answers.get("TF_NEED_CUDA"):
+    if dialect.traits.get("nccl_by_library") and interview.answers.get(
+        "TF_NEED_CUDA"
+    ):
         lines["ldconfig"] = "exit 0"
     # Left from an earlier run, it would hide libraries from a ./configure that may ask
     # for them.
@@ -358,7 +362,11 @@ def _converse(
     """Run ./configure to its end; return the variables that it asked for."""
     from tfwright.configure import answering
 
-    kind = answering.Typist if recipe.configure.by == "dialogue" else answering.Watcher
+    kind = (
+        answering.Typist
+        if recipe.configure.by == "dialogue"
+        else answering.Watcher
+    )
     return _talk(job, recipe, command, kind(interview), written)
 
 
@@ -396,7 +404,9 @@ def _never_asked(
 ) -> tuple[str, ...]:
     """Return the recipe's answers that were not asked for; a yes among them is an error."""
     recipe = table.answers
-    stated = {prompt.variable for prompt in interview.dialect.prompts if prompt.stated}
+    stated = {
+        prompt.variable for prompt in interview.dialect.prompts if prompt.stated
+    }
     taken = {*asked, *interview.exports(), *stated}
     rest = tuple(variable for variable in recipe if variable not in taken)
     # A "no" that was never asked for is what the build does anyway, hence only a note.

@@ -58,7 +58,9 @@ def run(
     programs = (
         None
         if foreign
-        else _programs(job, bazel, locking.pinned(wanted.requirements, locked), host)
+        else _programs(
+            job, bazel, locking.pinned(wanted.requirements, locked), host
+        )
     )
     # verify installs the wheel without a network, so what the wheel requires comes now.
     if programs and (requirements := [*verify.requirements, *verify.plugins]):
@@ -176,7 +178,9 @@ def inputs(job: Job, source: SourceTable) -> Mapping[str, str]:
         "the host file's [mirrors] and [downloads]": _digest(
             json.dumps(named, sort_keys=True)
         ),
-        "the host file's drop folder": _digest("\n".join(_dropped(settings.drop))),
+        "the host file's drop folder": _digest(
+            "\n".join(_dropped(settings.drop))
+        ),
     }
 
 
@@ -203,7 +207,8 @@ def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:
         mirror.fetching(mirror.place(job.places.git, pin.url), pin),
         *(
             Writes(
-                kept.path(table.sha256), f"Not the pinned bytes: {name}: {table.reason}"
+                kept.path(table.sha256),
+                f"Not the pinned bytes: {name}: {table.reason}",
             )
             for name, table in fetch.substitutes.items()
         ),

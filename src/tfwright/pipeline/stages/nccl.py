@@ -16,7 +16,13 @@ from tfwright.documents.recipe import CompileTable, NcclTable
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import NCCL_LIBRARY, Built, HostFacts, NcclOps, Tree
+from tfwright.pipeline.results import (
+    NCCL_LIBRARY,
+    Built,
+    HostFacts,
+    NcclOps,
+    Tree,
+)
 from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import runner
@@ -28,7 +34,9 @@ FIRST, LAST = Release(1, 0), Release(1, 12)
 SOURCE = "tensorflow/contrib/nccl/ops/nccl_ops.cc"
 LIBRARY = NCCL_LIBRARY
 FRAMEWORK = "bazel-bin/tensorflow/libtensorflow_framework.so"
-RUNFILES = "tensorflow/tools/pip_package/build_pip_package.runfiles/org_tensorflow"
+RUNFILES = (
+    "tensorflow/tools/pip_package/build_pip_package.runfiles/org_tensorflow"
+)
 EXTERNAL_HEADERS = (
     "eigen_archive",
     "protobuf_archive/src",
@@ -141,7 +149,9 @@ def _system_flags() -> tuple[str, ...]:
 
     Linkers for ELF permit them without a flag.
     """
-    return ("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ()
+    return (
+        ("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ()
+    )
 
 
 def _output(job: Job) -> Path:

@@ -21,7 +21,14 @@ from tfwright.documents.recipe import (
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, RawWheel, Tree
+from tfwright.pipeline.results import (
+    Built,
+    Configured,
+    Inputs,
+    NcclOps,
+    RawWheel,
+    Tree,
+)
 from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import runner
@@ -51,9 +58,7 @@ def run(
         _collect(built, _destination(job))
     else:
         insist_on_wheel(built.target, table)
-        remedy = (
-            "Look into the log; 'invoke shell --stage package' opens a shell there."
-        )
+        remedy = "Look into the log; 'invoke shell --stage package' opens a shell there."
         command = _command(job, table, tree.release, tree.epoch)
         runner.run(command, job.log("package"), remedy=remedy)
     wheel = _only_wheel(job)
@@ -92,10 +97,18 @@ def _command(
     arguments = [
         argument.replace(DESTINATION, destination) for argument in table.arguments
     ]
-    argv = (str(program), *arguments, *_project_name(release, table), *table.flags)
+    argv = (
+        str(program),
+        *arguments,
+        *_project_name(release, table),
+        *table.flags,
+    )
     # The `python` that configure put there is the target's.
     env = environment.clean(
-        job.places.home, (job.places.programs,), epoch, {"TMPDIR": str(_scratch(job))}
+        job.places.home,
+        (job.places.programs,),
+        epoch,
+        {"TMPDIR": str(_scratch(job))},
     )
     return Command(argv, job.places.tree, env)
 

@@ -31,7 +31,9 @@ def run(
     # Signed before anything is copied: a key that
     # fails leaves the wheelhouse as it was.
     signed = (
-        envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
+        envelope.write(text, job.host_file.sign.key)
+        if job.host_file.sign
+        else None
     )
     place = job.places.wheelhouse / wheel.path.name
     stated = place.with_name(place.name + statement.SUFFIX)

@@ -57,7 +57,9 @@ def run(
     files.remove(target.parent)
     with archive.opened(path) as wheel:
         checks = tuple(_checks(path, wheel, recipe.verify, host))
-        record = _record(job, recipe, host, inputs, tree, configured, nccl_ops, checks)
+        record = _record(
+            job, recipe, host, inputs, tree, configured, nccl_ops, checks
+        )
         additions = {
             build_record.NAME: build_record.write(record),
             sbom.NAME: sbom.write(_materials(job, recipe, path, inputs)),
@@ -157,7 +159,9 @@ def _files(recipe: Recipe) -> "tuple[RecordedFile, ...]":
 
     # By digest: a patch may change without its name.
     digests = patched_tree.digests(recipe.source).items()
-    return tuple(RecordedFile(path=file, sha256=sha256) for file, sha256 in digests)
+    return tuple(
+        RecordedFile(path=file, sha256=sha256) for file, sha256 in digests
+    )
 
 
 def _build(

@@ -85,5 +85,7 @@ def damage(tree: Tree) -> str | None:
 
     if not git.is_tree(tree.path):
         return f"{tree.path.name} is gone"
-    changed = [path for path in git.changed(tree.path) if path not in edits.TRACKED]
+    changed = [
+        path for path in git.changed(tree.path) if path not in edits.TRACKED
+    ]
     return f"{changed[0]} changed in the tree" if changed else None

@@ -171,7 +171,8 @@ def _programs(job: Job, table: VerifyTable) -> list[Trial]:
     module, venv = next(iter(table.imports), "tensorflow"), _venv(job)
     home, extra = job.places.home, table.env
     return [
-        Trial(name, venv.program(name, module, home, extra)) for name in table.smoke
+        Trial(name, venv.program(name, module, home, extra))
+        for name in table.smoke
     ]
 
 
@@ -185,7 +186,9 @@ def _installation(
 
     pinned = (*table.requirements, *table.plugins)
     where = (
-        packages.offline(job.places.vault) if pinned else ("--no-deps", "--no-index")
+        packages.offline(job.places.vault)
+        if pinned
+        else ("--no-deps", "--no-index")
     )
     # Quietly, since what is printed last is kept as what was seen.
     arguments = ("install", "--quiet", *where, wheel, *pinned)

@@ -47,7 +47,9 @@ is known then."""
 class Program:
     """The texts of one repository, by path."""
 
-    def __init__(self, texts: Mapping[str, str], own: Sequence[str] = ("",)) -> None:
+    def __init__(
+        self, texts: Mapping[str, str], own: Sequence[str] = ("",)
+    ) -> None:
         """Take the texts, and the names by which the repository calls itself."""
         self._texts = texts
         self._own = own
@@ -110,7 +112,9 @@ class Program:
                 return scope.bind(**assigned(target, Later(value, scope)))
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 # `x += y` is `x = x + y`, with the line of the statement for reports.
-                addition = ast.BinOp(ast.Name(name, ast.Load()), statement.op, value)
+                addition = ast.BinOp(
+                    ast.Name(name, ast.Load()), statement.op, value
+                )
                 total = ast.copy_location(addition, statement)
                 return scope.bind(**{name: Later(total, scope)})
         return scope
@@ -147,7 +151,11 @@ class Program:
             bound[name] = Later(default, outer)
         bound.update(zip(names, arguments.positional, strict=False))
         bound.update(
-            {name: thing for name, thing in arguments.named.items() if name in names}
+            {
+                name: thing
+                for name, thing in arguments.named.items()
+                if name in names
+            }
         )
         if given.kwarg:
             bound[given.kwarg.arg] = {
@@ -168,7 +176,9 @@ class Program:
                 named[keyword.arg] = Later(keyword.value, scope)
             elif isinstance(more := self.value(keyword.value, scope), dict):
                 named.update(more)
-        return Arguments(tuple(Later(argument, scope) for argument in call.args), named)
+        return Arguments(
+            tuple(Later(argument, scope) for argument in call.args), named
+        )
 
     def forms(self, work: Callable[[], Result]) -> list[Result]:
         """Return what `work` gives in each combination of the alternatives that it meets.
@@ -242,7 +252,9 @@ class Program:
                 return [self.value(element, scope) for element in node.elts]
             case ast.Dict():
                 # Values stay unread: a rule may pass a large dictionary and use one item of it.
-                keys = [self.value(key, scope) if key else None for key in node.keys]
+                keys = [
+                    self.value(key, scope) if key else None for key in node.keys
+                ]
                 return {
                     key: Later(value, scope)
                     for key, value in zip(keys, node.values, strict=True)
@@ -254,7 +266,9 @@ class Program:
         """Return the value of an expression that puts others together."""
         match node:
             case ast.Subscript():
-                return self._item(self.value(node.value, scope), node.slice, scope)
+                return self._item(
+                    self.value(node.value, scope), node.slice, scope
+                )
             case ast.IfExp():
                 return self._one_of(
                     (Later(node.body, scope), Later(node.orelse, scope))
@@ -314,10 +328,13 @@ class Program:
             case ast.Attribute(attr="format", value=text), _:
                 arguments = self.arguments(call, scope)
                 named = {
-                    name: self.force(thing) for name, thing in arguments.named.items()
+                    name: self.force(thing)
+                    for name, thing in arguments.named.items()
                 }
                 template = self.value(text, scope)
-                positional = [self.force(argument) for argument in arguments.positional]
+                positional = [
+                    self.force(argument) for argument in arguments.positional
+                ]
                 return formatted(template, positional, named)
         function = self.value(call.func, scope)
         if not isinstance(function, Function):
@@ -365,7 +382,9 @@ class Program:
         """Return the names that a ``load`` brings."""
         # load("label", "symbol", own_name = "symbol"): the keywords follow the plain symbols.
         passed = [*call.args, *(keyword.value for keyword in call.keywords)]
-        texts = [str(node.value) for node in passed if isinstance(node, ast.Constant)]
+        texts = [
+            str(node.value) for node in passed if isinstance(node, ast.Constant)
+        ]
         label, symbols = texts[0] if texts else "", texts[1:]
         names = [
             *symbols[: len(call.args) - 1],
@@ -383,7 +402,9 @@ class Program:
             # A name of the own repository leads back into these texts, as a bare path does.
             if repository is not None and repository not in self._own:
                 return External(repository, path, symbol)
-            return Later(ast.Name(symbol, ast.Load()), self.globals(self.module(path)))
+            return Later(
+                ast.Name(symbol, ast.Load()), self.globals(self.module(path))
+            )
         except UnknownError as fault:
             return Unset(MissingError(f"{label[:80]!r}: {fault}"))
 

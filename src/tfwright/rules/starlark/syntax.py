@@ -29,7 +29,9 @@ def parse(path: str, texts: Mapping[str, str]) -> Sequence[ast.stmt]:
         raise UnknownError(message) from fault
     except (ValueError, RecursionError, MemoryError) as fault:
         # Python's parser raises these for NUL bytes and for brackets that are nested too deeply.
-        message = f"is not readable as Starlark: {str(fault) or 'nested too deeply'}"
+        message = (
+            f"is not readable as Starlark: {str(fault) or 'nested too deeply'}"
+        )
         raise UnknownError(message) from fault
 
 
@@ -41,7 +43,10 @@ def expression_of(statement: ast.stmt) -> ast.expr | None:
         case ast.Expr(value=ast.Call(func=ast.Name(id="load"))):
             # A `load` only binds names; read as a call, it would look like an unknown macro.
             return None
-        case ast.Expr(value=expression) | ast.Return(value=ast.expr() as expression):
+        case (
+            ast.Expr(value=expression)
+            | ast.Return(value=ast.expr() as expression)
+        ):
             return expression
         case ast.Assign(value=expression):
             return expression
@@ -71,7 +76,9 @@ def defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
     # Python keeps the defaults of the last parameters only, without gaps.
     first = len(names) - len(given.defaults)
     yield from zip(names[first:], given.defaults, strict=True)
-    for parameter, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+    for parameter, default in zip(
+        given.kwonlyargs, given.kw_defaults, strict=True
+    ):
         if default:
             yield parameter.arg, default
 

@@ -37,7 +37,9 @@ def filled(text: object, values: object) -> str:
     known = bool(parts) and {"s", "d", "%"}.issuperset(marks)
     if not known or len(given) != sum(mark != "%" for mark in marks):
         raise UnknownError("fills a text in a way that is not known")
-    parts[1::2] = [mark if mark == "%" else _plain(given.pop(0)) for mark in marks]
+    parts[1::2] = [
+        mark if mark == "%" else _plain(given.pop(0)) for mark in marks
+    ]
     return _short("".join(parts))
 
 
@@ -50,7 +52,10 @@ def formatted(
     """
     if not isinstance(text, str):
         raise UnknownError("formats what is not a text")
-    values = {**{str(index): value for index, value in enumerate(positional)}, **named}
+    values = {
+        **{str(index): value for index, value in enumerate(positional)},
+        **named,
+    }
     made, position = "", 0
     try:
         for literal, place, width, conversion in string.Formatter().parse(text):
@@ -71,7 +76,9 @@ def formatted(
 
 def _plain(value: object) -> str:
     """Return a text or a number as a text."""
-    if isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST):
+    if isinstance(value, str) or (
+        isinstance(value, int) and abs(value) < LARGEST
+    ):
         return str(value)
     raise UnknownError("puts what is neither text nor number into a text")
 

@@ -13,7 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
+from tfwright.errors import (
+    Evidence,
+    RecipeError,
+    SupplyError,
+    TfwrightError,
+    ToolError,
+)
 from tfwright.tools import files, json_text, unpacking
 from tfwright.tools.http import downloads
 from tfwright.tools.process import environment, runner
@@ -98,11 +104,14 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
     return binary
 
 
-def stored(version: str, digests: Mapping[str, str], store: Path) -> Binary | None:
+def stored(
+    version: str, digests: Mapping[str, str], store: Path
+) -> Binary | None:
     """Return the Bazel that `obtain` would find in the store; None if it would look elsewhere."""
     mine = here()
     return _kept(
-        _Wanted(version, mine, digests.get(mine), store / "bazel"), digests.get(mine)
+        _Wanted(version, mine, digests.get(mine), store / "bazel"),
+        digests.get(mine),
     )
 
 
@@ -155,9 +164,13 @@ def _about(path: Path) -> dict[str, str]:
     return json_text.record(path)
 
 
-def put(found: Path, version: str, platform: str, store: Path, origin: str) -> Binary:
+def put(
+    found: Path, version: str, platform: str, store: Path, origin: str
+) -> Binary:
     """Put a verified binary of any platform into the store."""
-    return _admit(_Wanted(version, platform, None, store / "bazel"), found, origin)
+    return _admit(
+        _Wanted(version, platform, None, store / "bazel"), found, origin
+    )
 
 
 def _ways(*, offline: bool) -> Mapping[str, Way]:
@@ -212,7 +225,11 @@ def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:
     # Copied, since what the host file names stays where it is.
     with files.replacing(path, MODE) as temporary:
         shutil.copyfile(found, temporary)
-    about = {"version": wanted.version, "platform": wanted.platform, "origin": origin}
+    about = {
+        "version": wanted.version,
+        "platform": wanted.platform,
+        "origin": origin,
+    }
     files.write(path.with_name("about.json"), json.dumps(about))
     return Binary(path, sha256, origin)
 
@@ -307,7 +324,9 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
 def _complaint(fault: ToolError) -> str:
     """Return the line in which npm says what is wrong."""
     # npm's last line only names its log file.
-    lines = [line for line in fault.evidence.lines if "A complete log" not in line]
+    lines = [
+        line for line in fault.evidence.lines if "A complete log" not in line
+    ]
     said = [line for line in lines if re.match(r"npm (error|ERR!) ", line)]
     return said[-1] if said else fault.what
 
@@ -361,7 +380,11 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
         printed = runner.run(command, room / "log", remedy="-")
         said = re.search(r"^Build label: (\S+)", printed, re.MULTILINE)
     except TfwrightError as fault:
-        raise _NotThereError(f"is at {path} and does not run: {fault.what}") from fault
+        raise _NotThereError(
+            f"is at {path} and does not run: {fault.what}"
+        ) from fault
     if not said or said[1] != wanted.version:
         version = said[1] if said else "of no version"
-        raise _NotThereError(f"is at {path} and is {version}, not {wanted.version}")
+        raise _NotThereError(
+            f"is at {path} and is {version}, not {wanted.version}"
+        )

@@ -90,7 +90,9 @@ def _kept(path: Path) -> Options | None:
     return Options(**said)
 
 
-def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) -> str:
+def _help(
+    binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]
+) -> str:
     """Return a page of Bazel's help; asked without a server, outside of any workspace."""
     argv = (
         str(binary),
@@ -178,7 +180,9 @@ class Client:
         command = self._command(*arguments)
         if not self.alone:
             return command
-        return isolation.enclosed(replace(command, argv=(*self.first, *command.argv)))
+        return isolation.enclosed(
+            replace(command, argv=(*self.first, *command.argv))
+        )
 
     def _command(self, *arguments: str) -> Command:
         """Return a run in the network of the caller."""
@@ -194,7 +198,12 @@ class Client:
             # later ones have three.
             *(
                 f"--no{name}"
-                for name in ("master_bazelrc", "system_rc", "home_rc", "workspace_rc")
+                for name in (
+                    "master_bazelrc",
+                    "system_rc",
+                    "home_rc",
+                    "workspace_rc",
+                )
                 if name in self.options.startup
             ),
             f"--bazelrc={self.rc}",
@@ -277,7 +286,10 @@ class Client:
         self._await_end(server, patience)
 
     def _await_end(
-        self, server: int, patience: float, asking: Callable[[], bool] = lambda: True
+        self,
+        server: int,
+        patience: float,
+        asking: Callable[[], bool] = lambda: True,
     ) -> None:
         """Wait for at most `patience` seconds, while `asking`, until the server has ended."""
         until = time.monotonic() + patience
@@ -289,7 +301,9 @@ class Client:
         try:
             # The file is left behind where a server was killed: `_runs` looks whether
             # it lives.
-            pid = int((self.output_base / "server/server.pid.txt").read_text("ascii"))
+            pid = int(
+                (self.output_base / "server/server.pid.txt").read_text("ascii")
+            )
         except (OSError, ValueError):
             return None
         # In a container the server writes its number there, which is another one here.
@@ -342,4 +356,8 @@ def _counting(
         try:
             yield seen
         finally:
-            spent(Spent(time.monotonic() - begun, seen.cpu, seen.action, seen.together))
+            spent(
+                Spent(
+                    time.monotonic() - begun, seen.cpu, seen.action, seen.together
+                )
+            )

@@ -15,14 +15,18 @@ REMEDY = (
 )
 
 
-def explained(fault: TfwrightError, binary: Path, install_root: Path) -> TfwrightError:
+def explained(
+    fault: TfwrightError, binary: Path, install_root: Path
+) -> TfwrightError:
     """Return what an error of a Bazel's first start means; half-unpacked ones are removed.
 
     Bazel's own words are "No such file or directory" where the disk was full (seen with 0.26.1).
     """
     seen = fault.evidence
     # The log is in a temporary directory, which is gone when somebody reads this.
-    evidence = Evidence(command=seen.command, status=seen.status, lines=seen.lines)
+    evidence = Evidence(
+        command=seen.command, status=seen.status, lines=seen.lines
+    )
     if not isinstance(fault, ToolError):
         return fault
     lacking = _free(install_root) < _unpacked(binary)
@@ -57,5 +61,9 @@ def _abandoned(install_root: Path) -> Iterator[Path]:
     """Yield the half-unpacked Bazels of processes that have ended: ``<md5>.tmp.<process>``."""
     for path in (install_root / "install").glob("*.tmp.*"):
         process = path.name.rpartition(".")[2]
-        if process.isascii() and process.isdecimal() and not is_running(int(process)):
+        if (
+            process.isascii()
+            and process.isdecimal()
+            and not is_running(int(process))
+        ):
             yield path

@@ -94,7 +94,9 @@ class Display:
 
     def _show(self, doing: str) -> None:
         """Note what Bazel does now, without its state, which stands first: ``[Prepa] ``."""
-        self.progress = replace(self.progress, doing=_STATE.sub("", doing.strip()))
+        self.progress = replace(
+            self.progress, doing=_STATE.sub("", doing.strip())
+        )
 
     def _run(self, line: str | None, *others: RunningAction) -> None:
         """Note the action that a line names, and for how long it has run, with others."""
@@ -196,5 +198,7 @@ def download_faults(lines: Sequence[str]) -> list[DownloadFault]:
     """Return the downloads that failed, each once: Bazel repeats one for all that needs it."""
     matches = (_DOWNLOAD.search(line) for line in lines)
     # Bazel lists every address that it tried; the first one names the file.
-    faults = {found[1]: DownloadFault(found[1], found[2]) for found in matches if found}
+    faults = {
+        found[1]: DownloadFault(found[1], found[2]) for found in matches if found
+    }
     return list(faults.values())

@@ -61,5 +61,7 @@ def _texts(archive: IO[bytes]) -> dict[str, str]:
     with zipfile.ZipFile(archive) as jar:
         for member in jar.infolist():
             if member.filename.endswith(SUFFIX) and member.file_size <= LONGEST:
-                texts[member.filename] = jar.read(member).decode("utf-8", "replace")
+                texts[member.filename] = jar.read(member).decode(
+                    "utf-8", "replace"
+                )
     return texts

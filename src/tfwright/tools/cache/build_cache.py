@@ -48,7 +48,9 @@ class Trust:
             return payload
         known = self.listed.get(action)
         return (
-            payload if known and known == hashlib.sha256(payload).hexdigest() else None
+            payload
+            if known and known == hashlib.sha256(payload).hexdigest()
+            else None
         )
 
     def sealed(self, action: str, payload: bytes) -> bytes:
@@ -79,7 +81,9 @@ class BuildCache:
         self._written: dict[str, str] = {}
         self._damaged: set[str] = set()
         """Blobs that the server has with other content; they are sent again."""
-        self._uploads: queue.Queue[tuple[str, bytes] | None] = queue.Queue(UPLOADS)
+        self._uploads: queue.Queue[tuple[str, bytes] | None] = queue.Queue(
+            UPLOADS
+        )
         self._uploader = threading.Thread(target=self._upload_all, daemon=True)
         self._uploading = server is not None and writes
         if self._uploading:
@@ -109,7 +113,12 @@ class BuildCache:
             payload = find(action)
             if payload is not None:
                 self._bring(action_result.read(payload), deadline)
-        except (_MissError, ServerFaultError, MalformedMessageError, OSError) as fault:
+        except (
+            _MissError,
+            ServerFaultError,
+            MalformedMessageError,
+            OSError,
+        ) as fault:
             self.tally.fault(_reason(fault))
             # Without the entry, Bazel runs the action and the new result replaces it.
             self._directory.drop_entry(self._trust.toolchain, action)
@@ -128,7 +137,9 @@ class BuildCache:
         try:
             result = action_result.read(payload)
             missing = [
-                blob for blob in self._all_blobs(result) if not self._holds(blob.sha256)
+                blob
+                for blob in self._all_blobs(result)
+                if not self._holds(blob.sha256)
             ]
             # An entry without its files would be a miss for each later build.
             if missing:
@@ -143,7 +154,9 @@ class BuildCache:
             self.tally.count("stored")
             self._send_later(action, entry)
 
-    def offer_blob(self, sha256: str, size: int, read: Callable[[int], bytes]) -> None:
+    def offer_blob(
+        self, sha256: str, size: int, read: Callable[[int], bytes]
+    ) -> None:
         """Take a blob that Bazel sends; one with another digest is not stored."""
         if self._directory.holds(sha256):
             return
@@ -160,7 +173,9 @@ class BuildCache:
             self._uploads.put(None)
             self._uploader.join(DRAIN_SECONDS)
             if self._uploader.is_alive():
-                self.tally.fault("the server: it took too long to store everything")
+                self.tally.fault(
+                    "the server: it took too long to store everything"
+                )
         if self._server:
             self._server.close()
 
@@ -171,7 +186,9 @@ class BuildCache:
 
     def _served_entry(self, action: str) -> bytes | None:
         """Return the server's entry, which the directory keeps from now on."""
-        entry = self._server.entry(self._trust.key(action)) if self._server else None
+        entry = (
+            self._server.entry(self._trust.key(action)) if self._server else None
+        )
         if entry is None:
             return None
         payload = self._believed(action, entry)
@@ -223,7 +240,9 @@ class BuildCache:
             with self._server.blob(blob.sha256, blob.size) as stream:
                 if stream is None:
                     return
-                if not self._directory.keep_blob(blob.sha256, blob.size, stream.read):
+                if not self._directory.keep_blob(
+                    blob.sha256, blob.size, stream.read
+                ):
                     # The server has a file of that name, so `has` alone would spare the upload.
                     self._damaged.add(blob.sha256)
                     raise ServerFaultError("it sent a file with a wrong checksum")
@@ -270,7 +289,9 @@ class BuildCache:
         if self._server is None or self._server.given_up:
             return
         for blob in self._all_blobs(action_result.read(seal.remove(entry)[0])):
-            lacking = blob.sha256 in self._damaged or not self._server.has(blob.sha256)
+            lacking = blob.sha256 in self._damaged or not self._server.has(
+                blob.sha256
+            )
             if blob.sha256 != EMPTY and lacking:
                 path = self._directory.blob(blob)
                 if path is None:
@@ -293,7 +314,11 @@ def _reason(fault: Exception) -> str:
         return "a file had other content than its name says"
     if isinstance(fault, MalformedMessageError):
         return "an entry could not be read"
-    return f"the server: {fault}" if isinstance(fault, ServerFaultError) else str(fault)
+    return (
+        f"the server: {fault}"
+        if isinstance(fault, ServerFaultError)
+        else str(fault)
+    )
 
 
 _Find = Callable[[str], bytes | None]

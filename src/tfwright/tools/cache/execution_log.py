@@ -53,8 +53,12 @@ def read(path: Path) -> Iterator[LoggedAction]:
             what, remedy="'invoke cache' lists the logs that are kept."
         ) from fault
     except MalformedMessageError as fault:
-        what = f"{path} is not an execution log of Bazel, or it is cut off: {fault}"
-        remedy = "Build the recipe again with [cache] logs = true in the host file."
+        what = (
+            f"{path} is not an execution log of Bazel, or it is cut off: {fault}"
+        )
+        remedy = (
+            "Build the recipe again with [cache] logs = true in the host file."
+        )
         raise HostError(
             what, remedy=remedy, evidence=Evidence(where=str(path))
         ) from fault

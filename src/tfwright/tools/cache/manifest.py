@@ -24,7 +24,9 @@ LARGEST = 64 << 20
 """Bytes of a list: one of TensorFlow's has half a megabyte."""
 
 
-def write(root: Path, toolchain: str, entries: Mapping[str, str], key: Path) -> Path:
+def write(
+    root: Path, toolchain: str, entries: Mapping[str, str], key: Path
+) -> Path:
     """Sign the entries of a build, with those of the builder's earlier ones, and return the file.
 
     Raises HostError if the private key in the file `key` cannot sign.
@@ -32,7 +34,11 @@ def write(root: Path, toolchain: str, entries: Mapping[str, str], key: Path) -> 
     path = _path(root, signing.signer(key).public_key.keyid, toolchain)
     # Readers may still ask for the entries of earlier builds: the list grows.
     listed = {**_unverified(path), **entries}
-    payload = {"toolchain": toolchain, "entries": listed, "written": int(time.time())}
+    payload = {
+        "toolchain": toolchain,
+        "entries": listed,
+        "written": int(time.time()),
+    }
     text = json.dumps(payload, sort_keys=True, separators=(",", ":"))
     files.write(path, signing.sign(text.encode(), KIND, key))
     return path
@@ -101,7 +107,9 @@ def _unverified(path: Path) -> dict[str, str]:
     try:
         import base64
 
-        payload = base64.b64decode(json_text.parsed(files.content(path))["payload"])
+        payload = base64.b64decode(
+            json_text.parsed(files.content(path))["payload"]
+        )
         content = json_text.parsed(payload)
     except (OSError, ValueError, LookupError, TypeError):
         return {}
@@ -113,7 +121,9 @@ def valid(listed: object) -> dict[str, str]:
     if not isinstance(listed, dict):
         return {}
     texts = (
-        (action, digest) for action, digest in listed.items() if isinstance(digest, str)
+        (action, digest)
+        for action, digest in listed.items()
+        if isinstance(digest, str)
     )
     return {
         action: digest

@@ -25,12 +25,20 @@ from tfwright.tools.cache.build_cache import BuildCache
 from tfwright.tools.cache.store import LARGEST_ENTRY, PIECE
 
 REQUEST = re.compile(rb"(GET|HEAD|PUT) /(ac|cas)/([0-9a-f]{64}) HTTP/1\.1\r\n")
-LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r\n", re.IGNORECASE)
+LENGTH = re.compile(
+    rb"\r\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r\n", re.IGNORECASE
+)
 CONTINUE = re.compile(rb"\r\nexpect:[ \t]*100-continue", re.IGNORECASE)
 LONGEST_HEAD = 16 << 10
 """Bytes of a request's line and headers."""
 BACKLOG = 128
-PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED}
+PASSING = {
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOBUFS,
+    errno.ENOMEM,
+    errno.ECONNABORTED,
+}
 """Faults of accept(2) after which a listening socket goes on."""
 BREATHER_SECONDS = 0.1
 """Between two tries while the system has no descriptor left."""
@@ -78,12 +86,16 @@ class CacheProxy:
         ``netlisten.py`` is such a program. Only this user can reach the socket.
         """
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="tfwright-cache-", dir=SHORT))
+            self._folder = Path(
+                tempfile.mkdtemp(prefix="tfwright-cache-", dir=SHORT)
+            )
             door = socket.socket(socket.AF_UNIX)
             door.bind(str(self._folder / "door"))
             door.listen()
             self._listeners.append(door)
-            threading.Thread(target=self._adopt_all, args=(door,), daemon=True).start()
+            threading.Thread(
+                target=self._adopt_all, args=(door,), daemon=True
+            ).start()
         return self._folder / "door"
 
     def close(self) -> None:
@@ -130,7 +142,9 @@ class CacheProxy:
             # Without TCP_NODELAY the kernel would hold back small answers.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while True:
-                self._answer(_read_request(incoming, connection), incoming, connection)
+                self._answer(
+                    _read_request(incoming, connection), incoming, connection
+                )
 
     def _answer(
         self, request: _Request, incoming: BinaryIO, connection: socket.socket
@@ -141,7 +155,9 @@ class CacheProxy:
         elif request.kind == b"ac":
             entry = self._cache.lookup(request.digest)
             size = len(entry) if entry is not None else 0
-            body = entry if entry is not None and request.method == b"GET" else b""
+            body = (
+                entry if entry is not None and request.method == b"GET" else b""
+            )
             connection.sendall(_head(404 if entry is None else 200, size) + body)
         else:
             self._give_blob(request, connection)
@@ -224,10 +240,14 @@ def _read_request(incoming: BinaryIO, connection: socket.socket) -> _Request:
 def _received(connection: socket.socket) -> "array.array[int]":
     """Return the file descriptors that come over a local socket."""
     descriptors = array.array("i")
-    _, messages, _, _ = connection.recvmsg(1, socket.CMSG_SPACE(descriptors.itemsize))
+    _, messages, _, _ = connection.recvmsg(
+        1, socket.CMSG_SPACE(descriptors.itemsize)
+    )
     for level, kind, content in messages:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            descriptors.frombytes(content[: len(content) // descriptors.itemsize * 4])
+            descriptors.frombytes(
+                content[: len(content) // descriptors.itemsize * 4]
+            )
     return descriptors
 
 
@@ -249,7 +269,10 @@ def _same_user(connection: socket.socket) -> bool:
 
     Linux tells in its tables of sockets; where there are none, every program on loopback is served.
     """
-    ends = _as_listed(connection.getpeername()), _as_listed(connection.getsockname())
+    ends = (
+        _as_listed(connection.getpeername()),
+        _as_listed(connection.getsockname()),
+    )
     # Java opens sockets of IPv6 also for addresses of IPv4, which are then the end of a longer one.
     tables = [path for path in map(Path, SOCKET_TABLES) if path.exists()]
     for table in tables:

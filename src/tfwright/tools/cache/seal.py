@@ -50,13 +50,15 @@ def secret(path: Path) -> bytes:
             files.write(path, secrets.token_hex(SIZE), 0o600)
         content = path.read_bytes().strip()
     except OSError as fault:
-        what = (
-            f"The build cache's secret {path} cannot be read or made: {fault.strerror}"
-        )
-        raise HostError(what, remedy="Check the path and its permissions.") from fault
+        what = f"The build cache's secret {path} cannot be read or made: {fault.strerror}"
+        raise HostError(
+            what, remedy="Check the path and its permissions."
+        ) from fault
     if len(content) < SIZE:
         what = f"The build cache's secret {path} has {len(content)} bytes; {SIZE} is the least"
-        raise HostError(what, remedy=f"Make one: openssl rand -hex {SIZE} > {path}.")
+        raise HostError(
+            what, remedy=f"Make one: openssl rand -hex {SIZE} > {path}."
+        )
     return content
 
 

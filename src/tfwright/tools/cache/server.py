@@ -58,7 +58,9 @@ class CacheServer:
         parsed = urllib3.util.parse_url(url)
         self._base = parsed._replace(auth=None).url.rstrip("/")
         headers = (
-            urllib3.util.make_headers(basic_auth=parsed.auth) if parsed.auth else {}
+            urllib3.util.make_headers(basic_auth=parsed.auth)
+            if parsed.auth
+            else {}
         )
         timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
         self._pool: PoolManager = connections.pool(
@@ -82,7 +84,9 @@ class CacheServer:
         with self._judged(), self._answer(f"ac/{key}") as answer:
             if answer is None:
                 return None
-            content = _read(answer, LARGEST_ENTRY, time.monotonic() + ANSWER_SECONDS)
+            content = _read(
+                answer, LARGEST_ENTRY, time.monotonic() + ANSWER_SECONDS
+            )
             if len(content) >= LARGEST_ENTRY:
                 raise ServerFaultError("an entry is too large")
             return content
@@ -125,7 +129,11 @@ class CacheServer:
     def _put(self, path: str, body: bytes | BinaryIO, size: int) -> None:
         headers = {**self._pool.headers, "Content-Length": str(size)}
         answer = self._pool.request(
-            "PUT", f"{self._base}/{path}", body=body, headers=headers, redirect=False
+            "PUT",
+            f"{self._base}/{path}",
+            body=body,
+            headers=headers,
+            redirect=False,
         )
         if answer.status not in {OK, CREATED, NO_CONTENT}:
             raise ServerFaultError(f"it refused to store (HTTP {answer.status})")
@@ -158,7 +166,12 @@ class CacheServer:
         begun = time.monotonic()
         try:
             yield
-        except (HTTPError, ServerFaultError, TimeoutError, ConnectionError) as fault:
+        except (
+            HTTPError,
+            ServerFaultError,
+            TimeoutError,
+            ConnectionError,
+        ) as fault:
             with self._lock:
                 self._patience.strikes += 1
                 self._patience.lost += time.monotonic() - begun

@@ -67,7 +67,9 @@ class CacheDirectory:
                 found = os.fstat(descriptor)
                 if self._verified.get(blob.sha256) == _known(found):
                     return path
-                good = found.st_size == blob.size and _sha256(stream) == blob.sha256
+                good = (
+                    found.st_size == blob.size and _sha256(stream) == blob.sha256
+                )
                 if good:
                     os.utime(descriptor)
                     self._verified[blob.sha256] = _known(os.fstat(descriptor))
@@ -98,7 +100,9 @@ class CacheDirectory:
         stream.close()
         return None
 
-    def keep_blob(self, sha256: str, size: int, read: Callable[[int], bytes]) -> bool:
+    def keep_blob(
+        self, sha256: str, size: int, read: Callable[[int], bytes]
+    ) -> bool:
         """Store `size` bytes that `read` yields; say whether they have the digest and were stored.
 
         Raises OSError when the disk refuses, and whatever `read` raises.
@@ -135,7 +139,9 @@ class CacheDirectory:
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(entry)
-            self._settle(temporary, self._entry_path(toolchain, action), len(entry))
+            self._settle(
+                temporary, self._entry_path(toolchain, action), len(entry)
+            )
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -146,8 +152,12 @@ class CacheDirectory:
 
     def toolchains(self) -> dict[str, int]:
         """Return how many entries each toolchain has."""
-        folders = sorted(path for path in (self.root / "ac").iterdir() if path.is_dir())
-        return {folder.name: sum(1 for _ in folder.glob("*/*")) for folder in folders}
+        folders = sorted(
+            path for path in (self.root / "ac").iterdir() if path.is_dir()
+        )
+        return {
+            folder.name: sum(1 for _ in folder.glob("*/*")) for folder in folders
+        }
 
     def held(self) -> int:
         """Return the bytes that all files take, as counted when last looked at."""
@@ -189,7 +199,10 @@ class CacheDirectory:
         self._held = sum(found.st_size for _, found in oldest_first)
         young = time.time() - YOUNG_SECONDS
         for path, found in oldest_first:
-            if self._held + size <= self._limit * FILLED or found.st_mtime > young:
+            if (
+                self._held + size <= self._limit * FILLED
+                or found.st_mtime > young
+            ):
                 break
             path.unlink(missing_ok=True)
             self._held -= found.st_size

@@ -42,11 +42,27 @@ LIBRARIES = (
         "crtend.o",
         "crtendS.o",
     ),
-    *("libgcc.a", "libgcc_eh.a", "libgcc_s.so.1", "libstdc++.a", "libstdc++.so.6"),
+    *(
+        "libgcc.a",
+        "libgcc_eh.a",
+        "libgcc_s.so.1",
+        "libstdc++.a",
+        "libstdc++.so.6",
+    ),
     *("libc.a", "libc.so.6", "libc_nonshared.a", "libm.so.6", "libpthread.so.0"),
 )
 """What is linked into everything, or decides which symbol versions it asks for."""
-SCRIPTING = ("bash", "sed", "awk", "perl", "patch", "tar", "gzip", "python3", "python")
+SCRIPTING = (
+    "bash",
+    "sed",
+    "awk",
+    "perl",
+    "patch",
+    "tar",
+    "gzip",
+    "python3",
+    "python",
+)
 """What the commands of generated files run."""
 CUDA_FOLDERS = ("bin", "nvvm/bin", "nvvm/libdevice", "tfwright/bin")
 """Where nvcc and what it runs lie; CUDA's headers and libraries are inputs of Bazel's actions."""
@@ -124,16 +140,22 @@ def kept(root: Path, digest: str) -> Toolchain:
     return Toolchain(json_text.record(root / "toolchains" / f"{digest}.json"))
 
 
-def _compiler_parts(compiler: str, known: "_Digests") -> Iterator[tuple[str, str]]:
+def _compiler_parts(
+    compiler: str, known: "_Digests"
+) -> Iterator[tuple[str, str]]:
     """Yield the parts of one compiler, as far as it names them."""
     driver = shutil.which(compiler, path=":".join(environment.SYSTEM_PATH))
     if driver is None:
         return
     yield compiler, known.of(Path(driver))
     # The driver is small: what compiles and links are programs that it runs, elsewhere.
-    programs = (Path(_asked(driver, f"-print-prog-name={name}")) for name in PROGRAMS)
+    programs = (
+        Path(_asked(driver, f"-print-prog-name={name}")) for name in PROGRAMS
+    )
     yield f"programs of {compiler}", known.of_all(_located(programs))
-    libraries = (Path(_asked(driver, f"-print-file-name={name}")) for name in LIBRARIES)
+    libraries = (
+        Path(_asked(driver, f"-print-file-name={name}")) for name in LIBRARIES
+    )
     yield f"libraries of {compiler}", known.of_all(_located(libraries))
     yield f"headers of {compiler}", _listing(_include_folders(driver))
 
@@ -168,7 +190,9 @@ def _include_folders(driver: str) -> list[Path]:
     # It says so on standard error only. The driver's path is an argument, not part of the script.
     said = _asked("/bin/sh", "-c", '"$0" -xc++ -E -v /dev/null 2>&1', driver)
     listed = _INCLUDES.search(said)
-    return [Path(line.strip()) for line in listed[1].splitlines()] if listed else []
+    return (
+        [Path(line.strip()) for line in listed[1].splitlines()] if listed else []
+    )
 
 
 def _listing(folders: Iterable[Path]) -> str:
@@ -201,7 +225,9 @@ def _cpu() -> str:
         "Features",
         "CPU part",
     )
-    found = (re.search(rf"^{name}\s*: (.*)$", said, re.MULTILINE) for name in names)
+    found = (
+        re.search(rf"^{name}\s*: (.*)$", said, re.MULTILINE) for name in names
+    )
     return hashlib.sha256(
         "\n".join(line[1] for line in found if line).encode()
     ).hexdigest()
@@ -238,5 +264,7 @@ class _Digests:
 
     def save(self) -> None:
         """Keep what was computed."""
-        if any(self._known.get(path) != state for path, state in self._seen.items()):
+        if any(
+            self._known.get(path) != state for path, state in self._seen.items()
+        ):
             files.write(self._memo, json.dumps({**self._known, **self._seen}))

@@ -16,7 +16,9 @@ from tfwright.tools.container import engine, image
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
 
-FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*$", re.IGNORECASE)
+FROM = re.compile(
+    r"^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*$", re.IGNORECASE
+)
 ARG = re.compile(r'^\s*ARG\s+(\w+)=(?:"([^"]*)"|(\S+))\s*$', re.IGNORECASE)
 VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 PINNED = re.compile(r"(.+@)?sha256:[0-9a-f]{64}")
@@ -78,11 +80,15 @@ def build(
             "--network=host",
             str(context),
         )
-        runner.run(made, log, remedy=f"Correct {containerfile.name}; look at {log}.")
+        runner.run(
+            made, log, remedy=f"Correct {containerfile.name}; look at {log}."
+        )
         identifier = named.read_text("ascii").strip()
         push = engine.client("podman", "push", identifier, f"oci:{layout}")
         runner.run(
-            push, log.with_suffix(".push.log"), remedy="Look at what podman says above."
+            push,
+            log.with_suffix(".push.log"),
+            remedy="Look at what podman says above.",
         )
         kept = image.adopt(layout, vault)
         files.remove(layout)

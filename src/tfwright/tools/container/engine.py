@@ -219,7 +219,9 @@ def load(image: KeptImage, room: Path, engine: Engine = "podman") -> None:
     else:
         folder = _as_directory(image, room / "image")
         command = client(engine, "pull", "--quiet", f"dir:{folder}")
-    runner.run(command, room / "load.log", remedy=f"Look at what {engine} says above.")
+    runner.run(
+        command, room / "load.log", remedy=f"Look at what {engine} says above."
+    )
 
 
 def _write_archive(image: KeptImage, archive: Path) -> None:
@@ -230,7 +232,11 @@ def _write_archive(image: KeptImage, archive: Path) -> None:
     blobs, (config, *layers) = image.layout / "blobs/sha256", image.manifest.parts
     names = [part.removeprefix("sha256:") for part in layers]
     listed = [
-        {"Config": config.removeprefix("sha256:"), "RepoTags": None, "Layers": names}
+        {
+            "Config": config.removeprefix("sha256:"),
+            "RepoTags": None,
+            "Layers": names,
+        }
     ]
     content = json.dumps(listed).encode()
     with tarfile.open(archive, "w") as output:
@@ -262,7 +268,9 @@ def _as_directory(image: KeptImage, folder: Path) -> Path:
 
 def remove_left(job: str, engine: Engine = "podman") -> Sequence[str]:
     """Remove what an earlier start of the same job left; return what was removed."""
-    listing = client(engine, "ps", "--all", "--quiet", f"--filter=label={LABEL}={job}")
+    listing = client(
+        engine, "ps", "--all", "--quiet", f"--filter=label={LABEL}={job}"
+    )
     left = runner.answer(listing).split()
     for identifier in left:
         runner.answer(_removal(engine, identifier))
@@ -277,7 +285,9 @@ def _removal(engine: Engine, identifier: str) -> Command:
 
 def _started(plan: ContainerPlan, room: Path) -> Container:
     """Start the container and find its first process."""
-    remedy = f"Look at what {plan.engine} says, and at [container] in the host file."
+    remedy = (
+        f"Look at what {plan.engine} says, and at [container] in the host file."
+    )
     said = runner.run(start_command(plan, room), room / "run.log", remedy=remedy)
     # An engine may print warnings before the container's id.
     identifier = said.split()[-1] if said.split() else ""
@@ -291,11 +301,15 @@ def _started(plan: ContainerPlan, room: Path) -> Container:
 
 def client(engine: Engine, *arguments: str) -> Command:
     """Return a command of an engine, which runs on the host even while a container is open."""
-    return Command((engine, *arguments), Path("/"), _client_environment(), here=True)
+    return Command(
+        (engine, *arguments), Path("/"), _client_environment(), here=True
+    )
 
 
 def _client_environment() -> Mapping[str, str]:
-    return {name: os.environ[name] for name in CLIENT_VARIABLES if name in os.environ}
+    return {
+        name: os.environ[name] for name in CLIENT_VARIABLES if name in os.environ
+    }
 
 
 def _namespace(pid: int) -> str:

@@ -62,7 +62,9 @@ class KeptImage:
     def blobs(self) -> list[Path]:
         """Return the files that the image consists of, each named by its digest."""
         named = (
-            path for path in (self.layout / "blobs/sha256").iterdir() if path.is_file()
+            path
+            for path in (self.layout / "blobs/sha256").iterdir()
+            if path.is_file()
         )
         return sorted(named)
 
@@ -112,7 +114,9 @@ def manifest_of(layout: Path, digest: str) -> ImageManifest:
     content = _document(layout, digest)
     if "manifests" in content:
         chosen = _for_this_machine(layout, content["manifests"])
-        if not (layout / "blobs/sha256" / chosen.removeprefix("sha256:")).exists():
+        if not (
+            layout / "blobs/sha256" / chosen.removeprefix("sha256:")
+        ).exists():
             return ImageManifest(chosen)
         digest, content = chosen, _document(layout, chosen)
     kind = str(content.get("mediaType", MANIFEST_TYPE))
@@ -159,7 +163,11 @@ def _made(root: Path, blobs: Path) -> str:
             what, remedy="Make one: tar -C ROOT -cf rootfs.tar ."
         ) from fault
     config = _config(layer)
-    described = {"mediaType": LAYER_TYPE, "digest": f"sha256:{layer}", "size": size}
+    described = {
+        "mediaType": LAYER_TYPE,
+        "digest": f"sha256:{layer}",
+        "size": size,
+    }
     manifest = _canonical(
         {
             "schemaVersion": 2,
@@ -208,7 +216,9 @@ def settled(incoming: Path, digest: str, vault: Path) -> KeptImage:
     entry = _descriptor(str(document.get("mediaType", usual)), path)
     index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry]}
     (incoming / "index.json").write_bytes(_canonical(index))
-    (incoming / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")
+    (incoming / "oci-layout").write_text(
+        '{"imageLayoutVersion":"1.0.0"}', "ascii"
+    )
     image = _complete(incoming, digest)
     final = place(vault, digest)
     # An image that is there already may be damaged; the new one, which is not, replaces it.
@@ -285,7 +295,10 @@ def _document(layout: Path, digest: str) -> dict[str, Any]:
         content = json_text.parsed(path.read_bytes()[:LARGEST_DOCUMENT])
     except ValueError:
         content = None
-    if not isinstance(content, dict) or not content.keys() & {"config", "manifests"}:
+    if not isinstance(content, dict) or not content.keys() & {
+        "config",
+        "manifests",
+    }:
         raise _damaged(layout, f"{digest} is not an image's manifest")
     return content
 

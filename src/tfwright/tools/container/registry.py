@@ -121,7 +121,9 @@ def _copy(place: RegistryPlace, digest: str, incoming: Path) -> None:
         _bring(session, place.url("blobs", part), size, blobs)
 
 
-def _bring(session: "_RegistrySession", url: str, limit: int, blobs: Path) -> None:
+def _bring(
+    session: "_RegistrySession", url: str, limit: int, blobs: Path
+) -> None:
     """Copy one file of at most `limit` bytes; its content must have the digest in its url."""
     digest = url.rpartition("/")[2]
     named = image.DIGEST.fullmatch(digest)
@@ -160,12 +162,16 @@ def _pieces(answer: "BaseHTTPResponse", limit: int) -> Iterator[bytes]:
         while piece := answer.read1(PIECE, decode_content=False):
             left -= len(piece)
             if left < 0:
-                raise RegistryError(f"the registry sent more than {limit:,} bytes")
+                raise RegistryError(
+                    f"the registry sent more than {limit:,} bytes"
+                )
             if time.monotonic() > deadline:
                 raise RegistryError("the registry sends too slowly")
             yield piece
     except HTTPError as fault:
-        raise RegistryError(f"the connection broke: {type(fault).__name__}") from fault
+        raise RegistryError(
+            f"the connection broke: {type(fault).__name__}"
+        ) from fault
 
 
 class _RegistrySession:
@@ -207,7 +213,9 @@ def _asked(
         if answer.status == REFUSED and not session.token:
             # Not drained: the body of a refusal may have no end.
             answer.close()
-            session.token = _token(session, answer.headers.get("WWW-Authenticate", ""))
+            session.token = _token(
+                session, answer.headers.get("WWW-Authenticate", "")
+            )
             answer = _request(session, method, url)
     except HTTPError as fault:
         server = "/".join(url.split("/", 3)[:3])
@@ -220,7 +228,9 @@ def _asked(
         answer.close()
 
 
-def _request(session: _RegistrySession, method: str, url: str) -> "BaseHTTPResponse":
+def _request(
+    session: _RegistrySession, method: str, url: str
+) -> "BaseHTTPResponse":
     # Blobs are often behind a redirect to another host; urllib3 does not send the token there.
     return session.pool.request(
         method, url, headers=session.headers(), preload_content=False
@@ -237,7 +247,9 @@ def _token(session: _RegistrySession, challenge: str) -> str:
     if not realm.startswith("https://"):
         return ""
     fields = {name: said[name] for name in ("service", "scope") if name in said}
-    answer = session.pool.request("GET", realm, fields=fields, preload_content=False)
+    answer = session.pool.request(
+        "GET", realm, fields=fields, preload_content=False
+    )
     try:
         given = json_text.parsed(b"".join(_pieces(answer, LARGEST_DOCUMENT)))
     except ValueError:

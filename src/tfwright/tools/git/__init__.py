@@ -13,13 +13,26 @@ import re
 import shutil
 import tempfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from tfwright.errors import Evidence, HostError, RecipeError, TfwrightError, ToolError
+from tfwright.errors import (
+    Evidence,
+    HostError,
+    RecipeError,
+    TfwrightError,
+    ToolError,
+)
 from tfwright.tools import disk, files
 from tfwright.tools.process import environment, pipes
 from tfwright.tools.process.command import Command
@@ -83,7 +96,10 @@ def command(
     env: Mapping[str, str] | None = None,
 ) -> Command:
     """Return a git command on a repository; git must not search for one."""
-    place = (f"--git-dir={repository}", *((f"--work-tree={tree}",) if tree else ()))
+    place = (
+        f"--git-dir={repository}",
+        *((f"--work-tree={tree}",) if tree else ()),
+    )
     return Command(
         ("git", *place, *arguments),
         tree or repository,
@@ -146,7 +162,9 @@ def unusable(fault: OSError) -> HostError:
     )
 
 
-def failure(command: Command, status: int, complaint: Sequence[str]) -> TfwrightError:
+def failure(
+    command: Command, status: int, complaint: Sequence[str]
+) -> TfwrightError:
     """Return the error for a git that failed, with the last of what it said."""
     evidence = Evidence(
         command=command.argv, status=status, lines=tuple(complaint[-TAIL_LINES:])
@@ -233,14 +251,18 @@ def is_ancestor(repository: Path, older: str, newer: str) -> bool | None:
         run(command(repository, "merge-base", "--is-ancestor", older, newer))
     except ToolError:
         # Where history is cut off, git cannot see what came before.
-        cut = run(command(repository, "rev-parse", "--is-shallow-repository")).strip()
+        cut = run(
+            command(repository, "rev-parse", "--is-shallow-repository")
+        ).strip()
         return None if cut == "true" else False
     return True
 
 
 def entries(repository: Path, commit: str) -> list[TreeEntry]:
     """Return the files of a commit or tree, and the places of repositories in it (submodules)."""
-    listed = run(command(repository, "ls-tree", "-r", "-z", "--full-tree", commit))
+    listed = run(
+        command(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
+    )
     found = []
     for line in listed.split("\0")[:-1]:
         # "100644 blob <id>", a tab and the path.
@@ -257,7 +279,12 @@ def missing(repository: Path, commit: str) -> set[str]:
     """
     listed = run(
         command(
-            repository, "rev-list", "--objects", "--no-walk", "--missing=print", commit
+            repository,
+            "rev-list",
+            "--objects",
+            "--no-walk",
+            "--missing=print",
+            commit,
         )
     )
     return {line[1:] for line in listed.splitlines() if line.startswith("?")}
@@ -291,10 +318,14 @@ def blobs(repository: Path, names: Iterable[str]) -> dict[str, str]:
 def _blobs(repository: Path, asked: Sequence[str]) -> dict[str, str]:
     with tempfile.TemporaryFile() as given:
         given.write(
-            "".join(f"{name}\n" for name in asked).encode("utf-8", "surrogateescape")
+            "".join(f"{name}\n" for name in asked).encode(
+                "utf-8", "surrogateescape"
+            )
         )
         given.seek(0)
-        answer = collect(command(repository, "cat-file", "--batch"), given).printed
+        answer = collect(
+            command(repository, "cat-file", "--batch"), given
+        ).printed
     found, place = {}, 0
     for name in asked:
         end = answer.index(b"\n", place)
@@ -309,7 +340,9 @@ def _blobs(repository: Path, asked: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def named(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[str, str]:
+def named(
+    repository: Path, tree: str, wanted: Callable[[str], bool]
+) -> dict[str, str]:
     """Return the ids of those plain files of a commit or tree whose path is wanted, by path."""
     return {
         entry.path: entry.blob
@@ -318,7 +351,9 @@ def named(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[st
     }
 
 
-def texts(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[str, str]:
+def texts(
+    repository: Path, tree: str, wanted: Callable[[str], bool]
+) -> dict[str, str]:
     """Return the texts of those plain files of a commit or tree whose path is wanted, by path."""
     names = named(repository, tree, wanted)
     contents = blobs(repository, names.values())
@@ -406,7 +441,9 @@ def preparation(tree: Path, commit: str) -> tuple[Command, ...]:
     )
 
 
-def prepare(tree: Path, mirror: Path, commit: str, exclude: Sequence[str]) -> None:
+def prepare(
+    tree: Path, mirror: Path, commit: str, exclude: Sequence[str]
+) -> None:
     """Start a tree from nothing: the commit in its index, no file checked out.
 
     What becomes of the tree is decided in the index, so that a patch or asset that does not fit
@@ -558,12 +595,25 @@ def difference(tree: Path, context: int, but: Sequence[str] = ()) -> str:
     excluded = [f":(exclude,literal){path}" for path in but]
     # A new file counts from the moment that git knows that it is meant to be added. Only new files
     # are named: "git add ." would put deletions into the index, where no difference shows them.
-    listing = ("ls-files", "--others", "--exclude-standard", "-z", "--", ".", *excluded)
+    listing = (
+        "ls-files",
+        "--others",
+        "--exclude-standard",
+        "-z",
+        "--",
+        ".",
+        *excluded,
+    )
     new = [path for path in run(inside(tree, *listing)).split("\0") if path]
     for start in range(0, len(new), AT_ONCE):
         names = [f":(literal){path}" for path in new[start : start + AT_ONCE]]
         run(inside(tree, "add", "--intent-to-add", "--", *names))
-    options = (f"--unified={context}", "--no-renames", "--no-color", "--no-ext-diff")
+    options = (
+        f"--unified={context}",
+        "--no-renames",
+        "--no-color",
+        "--no-ext-diff",
+    )
     return run(inside(tree, "diff", *options, "--", ".", *excluded))
 
 

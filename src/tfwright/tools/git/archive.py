@@ -39,7 +39,9 @@ class SourceArchive:
         found = _URL.fullmatch(url)
         if not found:
             return None
-        form: Literal["tar.gz", "zip"] = "zip" if found["form"] == "zip" else "tar.gz"
+        form: Literal["tar.gz", "zip"] = (
+            "zip" if found["form"] == "zip" else "tar.gz"
+        )
         return cls(found["owner"], found["name"], found["ref"], form)
 
     @property
@@ -87,7 +89,12 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
     ):
         try:
             git.run(git.command(store, "init", "--quiet", "--bare", str(copy)))
-            options = ("--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules")
+            options = (
+                "--quiet",
+                "--depth=1",
+                "--no-tags",
+                "--no-recurse-submodules",
+            )
             refs = f"+{ref}:refs/archives/{ref}"
             asked = git.command(
                 copy, "fetch", *options, origin.address, refs, env=git.network()
@@ -131,7 +138,10 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
     # Not compressed: the bytes would depend on git's zlib.
     form = ("--format=zip", "-0") if wanted.zipped else ("--format=tar",)
     _write(
-        mirror, (*form, f"--prefix={wanted.prefix}"), (wanted.ref, "--", *paths), target
+        mirror,
+        (*form, f"--prefix={wanted.prefix}"),
+        (wanted.ref, "--", *paths),
+        target,
     )
 
 
@@ -191,6 +201,8 @@ def lacking(mirror: Path, wanted: Pack) -> list[str]:
         return []
     missing = git.missing(mirror, wanted.ref)
     absent = [
-        entry.path for entry in git.entries(mirror, wanted.ref) if entry.blob in missing
+        entry.path
+        for entry in git.entries(mirror, wanted.ref)
+        if entry.blob in missing
     ]
     return [path for path in absent if not git.left_out(path, wanted.exclude)]

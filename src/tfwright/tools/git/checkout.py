@@ -36,7 +36,8 @@ def _is_alike(tree: Path, prepared: Path) -> bool:
     """Tell whether both trees have the same commit, mirror and excluded paths."""
     repositories = git.repository_of(tree), git.repository_of(prepared)
     pairs = [
-        [_content(repository / name) for repository in repositories] for name in SAME
+        [_content(repository / name) for repository in repositories]
+        for name in SAME
     ]
     return all(first == second for first, second in pairs)
 

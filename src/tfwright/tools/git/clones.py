@@ -100,7 +100,9 @@ def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
         mirror.open_or_make(kept)
         git.run(git.command(kept, "bundle", "unbundle", str(bundle)))
         # unbundle accepts a pack that lacks objects; rev-list fails over the first one missing.
-        git.run(git.command(kept, "rev-list", "--objects", "--quiet", wanted.commit))
+        git.run(
+            git.command(kept, "rev-list", "--objects", "--quiet", wanted.commit)
+        )
         git.run(git.command(kept, "update-ref", _branch(wanted), wanted.commit))
 
 

@@ -108,7 +108,9 @@ def _unfit(lines: Sequence[str], hunk: Hunk) -> Fit:
         return Fit("done", at + 1, shown=_shown(lines, at, len(hunk.after)))
     at = _in_other_words(lines, hunk)
     if at is not None:
-        return Fit("reformatted", at + 1, shown=_shown(lines, at, len(hunk.added)))
+        return Fit(
+            "reformatted", at + 1, shown=_shown(lines, at, len(hunk.added))
+        )
     return _closest(lines, hunk)
 
 
@@ -239,12 +241,17 @@ def _elected(
     return max(0, best), most / max(1, sum(len(line) for line in wanted))
 
 
-def _differing(before: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _differing(
+    before: Sequence[str], here: Sequence[str]
+) -> Iterator[tuple[str, str]]:
     """Yield each line of the patch that the place lacks, with the one in its place.
 
     Either is empty where the other has none.
     """
-    was, now = [line.rstrip() for line in before], [line.rstrip() for line in here]
+    was, now = (
+        [line.rstrip() for line in before],
+        [line.rstrip() for line in here],
+    )
     matcher = difflib.SequenceMatcher(None, was, now, autojunk=False)
     for kind, first, last, start, end in matcher.get_opcodes():
         # What follows the hunk's last line does not belong to it.
@@ -259,5 +266,6 @@ def _shown(lines: Sequence[str], at: int, size: int) -> tuple[str, ...]:
     first = max(0, at - AROUND)
     here = lines[first : at + size + AROUND]
     return tuple(
-        f"{number:5} {line.rstrip()}" for number, line in enumerate(here, first + 1)
+        f"{number:5} {line.rstrip()}"
+        for number, line in enumerate(here, first + 1)
     )

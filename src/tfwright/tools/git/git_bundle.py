@@ -23,10 +23,14 @@ def pack(mirror: Path, commit: str, to: Path, *, history: bool = False) -> None:
     listing = ("rev-list", "--objects", *extent, "--missing=print", commit)
     objects = git.run(git.command(mirror, *listing))
     # One thread, so that the same commit gives the same bytes on every host.
-    command = git.command(mirror, "pack-objects", "--stdout", "--quiet", "--threads=1")
+    command = git.command(
+        mirror, "pack-objects", "--stdout", "--quiet", "--threads=1"
+    )
     with tempfile.TemporaryFile() as wanted, to.open("wb") as output:
         # rev-list marks what the mirror lacks with "?"; pack-objects would fail over it.
-        present = [line for line in objects.splitlines() if not line.startswith("?")]
+        present = [
+            line for line in objects.splitlines() if not line.startswith("?")
+        ]
         listed = "".join(f"{line}\n" for line in present)
         wanted.write(listed.encode("utf-8", "surrogateescape"))
         wanted.seek(0)
@@ -50,7 +54,9 @@ def unpack(bundle: Path, mirror: Path, commit: str) -> None:
 
     What the file lacks, whoever needs it has to look for.
     """
-    with file_lock.held(mirror.with_suffix(".lock"), f"unbundling {commit}", wait=True):
+    with file_lock.held(
+        mirror.with_suffix(".lock"), f"unbundling {commit}", wait=True
+    ):
         if not mirror.exists():
             new = mirror.with_suffix(".unbundled")
             files.remove(new)

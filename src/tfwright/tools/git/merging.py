@@ -44,7 +44,9 @@ def merge(tree: Path, patch: Path, repository: Path, base: str) -> list[str]:
         after = _patched(before, file)
         place = tree / file.path
         place.parent.mkdir(parents=True, exist_ok=True)
-        ours = place.read_text("utf-8", "surrogateescape") if place.is_file() else ""
+        ours = (
+            place.read_text("utf-8", "surrogateescape") if place.is_file() else ""
+        )
         merged = _merged(tree, ours, before, after)
         if _unreadable(merged, file):
             merged = _in_place(ours, file)
@@ -123,7 +125,9 @@ def _merged(tree: Path, ours: str, base: str, theirs: str) -> str:
         for place, text in zip(places, (ours, base, theirs), strict=True):
             _write(place, text)
         options = [part for label in LABELS for part in ("-L", label)]
-        command = git.inside(tree, "merge-file", "--diff3", *options, *map(str, places))
+        command = git.inside(
+            tree, "merge-file", "--diff3", *options, *map(str, places)
+        )
         try:
             git.run(command)
         except ToolError:

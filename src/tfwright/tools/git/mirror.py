@@ -11,7 +11,13 @@ from pathlib import Path
 
 from tfwright.documents import account
 from tfwright.documents.recipe import SourceTable
-from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
+from tfwright.errors import (
+    Evidence,
+    RecipeError,
+    SupplyError,
+    TfwrightError,
+    ToolError,
+)
 from tfwright.progress import Listener, Progress
 from tfwright.tools import files, git, trees
 from tfwright.tools.git import TreeEntry, demo, transport
@@ -24,9 +30,16 @@ ALL_OF_IT = "--depth=2147483647"
 """The depth that git takes for the whole history."""
 SHOWN = 4
 """Paths that a message names before it only counts."""
-LEFTOVERS = ("*.lock", "refs/**/*.lock", "objects/pack/tmp_*", "objects/??/tmp_obj_*")
+LEFTOVERS = (
+    "*.lock",
+    "refs/**/*.lock",
+    "objects/pack/tmp_*",
+    "objects/??/tmp_obj_*",
+)
 """What a git that was killed leaves behind."""
-REMEDY = "Correct the recipe, or name a mirror that has it in the host file: [mirrors]"
+REMEDY = (
+    "Correct the recipe, or name a mirror that has it in the host file: [mirrors]"
+)
 
 
 @dataclass(frozen=True)
@@ -127,7 +140,9 @@ def bring(
     """
     mirror = place(store, pin.url)
     with (
-        file_lock.held(mirror.with_suffix(".lock"), f"git fetch {pin.url}", wait=True),
+        file_lock.held(
+            mirror.with_suffix(".lock"), f"git fetch {pin.url}", wait=True
+        ),
         _explaining_damage(mirror),
     ):
         open_or_make(mirror)
@@ -139,7 +154,9 @@ def bring(
             _update(mirror, pin, origin, listener)
         # A ref of its own, or git's garbage collection would remove the commit.
         git.run(
-            git.command(mirror, "update-ref", f"refs/pins/{pin.commit}", pin.commit)
+            git.command(
+                mirror, "update-ref", f"refs/pins/{pin.commit}", pin.commit
+            )
         )
     return mirror
 
@@ -262,13 +279,17 @@ def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
     _refuse_idle(pin, entries)
     missing = git.missing(repository, pin.commit)
     lacking = [entry for entry in entries if entry.blob in missing]
-    return [entry for entry in lacking if not git.left_out(entry.path, pin.exclude)]
+    return [
+        entry for entry in lacking if not git.left_out(entry.path, pin.exclude)
+    ]
 
 
 def _refuse_submodules(pin: Pin, entries: Sequence[TreeEntry]) -> None:
     # Any other mode is a commit of a submodule.
     known = {*git.REGULAR, git.LINK}
-    inner = next((entry.path for entry in entries if entry.mode not in known), None)
+    inner = next(
+        (entry.path for entry in entries if entry.mode not in known), None
+    )
     if inner:
         raise RecipeError(
             f"{pin} has another repository at {inner}",
@@ -331,8 +352,12 @@ def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
         return
     try:
         # On standard input: TensorFlow's thousands of ids are too long for a command line.
-        ids = "".join(f"{name}\n" for name in sorted({entry.blob for entry in lacking}))
-        some = _fetch(mirror, "--filter=blob:none", "--stdin", "origin", claiming=False)
+        ids = "".join(
+            f"{name}\n" for name in sorted({entry.blob for entry in lacking})
+        )
+        some = _fetch(
+            mirror, "--filter=blob:none", "--stdin", "origin", claiming=False
+        )
         _follow(some, listener, ids)
     except ToolError as fault:
         if not _restrained(fault):
@@ -403,7 +428,9 @@ def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
     return [*heard.other_lines, *heard.error_lines]
 
 
-def _unobtainable(pin: Pin, origin: Origin, fault: TfwrightError) -> TfwrightError:
+def _unobtainable(
+    pin: Pin, origin: Origin, fault: TfwrightError
+) -> TfwrightError:
     """Say why a transfer failed; of a mirror on this host, what it lacks."""
     # A partial clone answers like a server that is broken; here it can be looked into.
     if origin.local and git.is_repository(origin.local):
@@ -418,7 +445,9 @@ def _unobtainable(pin: Pin, origin: Origin, fault: TfwrightError) -> TfwrightErr
     )
 
 
-def _incomplete(pin: Pin, origin: Origin, lacking: Sequence[TreeEntry]) -> SupplyError:
+def _incomplete(
+    pin: Pin, origin: Origin, lacking: Sequence[TreeEntry]
+) -> SupplyError:
     paths = [entry.path for entry in lacking]
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
     return SupplyError(
@@ -445,14 +474,20 @@ def size(repository: Path) -> int:
     return sum(state.st_size for _, state in stored)
 
 
-def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
+def _tell_of_branch(
+    mirror: Path, pin: Pin, origin: Origin, listener: Listener
+) -> None:
     """Note that the branch has moved, is gone, or does not lead to the pinned commit any more.
 
     It is never followed.
     """
     try:
         asked = git.command(
-            mirror, "ls-remote", "origin", f"refs/heads/{pin.branch}", env=git.network()
+            mirror,
+            "ls-remote",
+            "origin",
+            f"refs/heads/{pin.branch}",
+            env=git.network(),
         )
         listed = transport.ask(asked, mirror)
     except (ToolError, SupplyError):
@@ -486,7 +521,9 @@ def _leads_elsewhere(mirror: Path, pin: Pin, origin: Origin) -> bool:
         git.run(git.command(look, "init", "--quiet", "--bare"))
         git.run(git.command(look, "config", "remote.origin.url", origin.address))
         branch = f"refs/heads/{pin.branch}"
-        transport.fetch(_fetch(look, since, "--filter=tree:0", "origin", branch), look)
+        transport.fetch(
+            _fetch(look, since, "--filter=tree:0", "origin", branch), look
+        )
     except SupplyError:
         return False
     except ToolError as fault:

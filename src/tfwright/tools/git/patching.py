@@ -83,19 +83,27 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
     """
     lines = _lines(_text(patch))
     starts = [
-        number for number, line in enumerate(lines) if line.startswith("diff --git ")
+        number
+        for number, line in enumerate(lines)
+        if line.startswith("diff --git ")
     ]
     if not starts:
         _refuse(patch, 1, "it has no 'diff --git a/FILE b/FILE' line")
     ends = [*starts[1:], len(lines)]
     sections = zip(starts, ends, strict=True)
-    heads = [number for number, line in enumerate(lines, 1) if line.startswith("@@ ")]
+    heads = [
+        number for number, line in enumerate(lines, 1) if line.startswith("@@ ")
+    ]
     if len(heads) > MOST_HUNKS:
-        _refuse(patch, heads[MOST_HUNKS], f"it has more than {MOST_HUNKS:,} hunks")
+        _refuse(
+            patch, heads[MOST_HUNKS], f"it has more than {MOST_HUNKS:,} hunks"
+        )
     return tuple(_read_file(patch, lines, start, end) for start, end in sections)
 
 
-def _read_file(patch: Path, lines: Sequence[str], start: int, end: int) -> FilePatch:
+def _read_file(
+    patch: Path, lines: Sequence[str], start: int, end: int
+) -> FilePatch:
     path = _path(patch, start + 1, lines[start])
     hunks, number = list[Hunk](), start + 1
     while number < end:
@@ -140,10 +148,14 @@ def _refuse_oddity(patch: Path, number: int, line: str) -> None:
     if mode and mode[1] not in {f"{regular:o}" for regular in git.REGULAR}:
         _refuse(patch, number, f"mode {mode[1]} is not a plain file's")
     if line.startswith("@@"):
-        _refuse(patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'")
+        _refuse(
+            patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'"
+        )
     if _UNSUPPORTED.match(line):
         _refuse(
-            patch, number, f"{line.strip()!r}: only changes of text can be verified"
+            patch,
+            number,
+            f"{line.strip()!r}: only changes of text can be verified",
         )
 
 
@@ -175,7 +187,9 @@ def _side(body: Sequence[str], sign: str) -> tuple[str, ...]:
 
 def command(tree: Path, patch: Path) -> Command:
     """Return the command that puts a patch into the index of a tree."""
-    return git.inside(tree, "apply", "--cached", "--whitespace=nowarn", str(patch))
+    return git.inside(
+        tree, "apply", "--cached", "--whitespace=nowarn", str(patch)
+    )
 
 
 Outlived = Callable[[str], str]
@@ -205,7 +219,9 @@ def _several(faults: Sequence[RecipeError]) -> RecipeError:
     )
 
 
-def apply(tree: Path, patch: Path, outlived: Outlived = lambda _: "") -> list[str]:
+def apply(
+    tree: Path, patch: Path, outlived: Outlived = lambda _: ""
+) -> list[str]:
     """Put a patch into the index of a tree, and verify by content that it is in.
 
     Returns a note for each hunk that git found elsewhere than the patch says. Raises RecipeError
@@ -238,7 +254,9 @@ def apply_to(
     # git exits with 0 even where it skipped a file; only the content proves what it did.
     after = git.content(tree)
     _verify(tree, patch, wanted, git.changes(tree, before, after))
-    moved = [_moved(patch, place) for place in fits if place.fit.verdict == "moved"]
+    moved = [
+        _moved(patch, place) for place in fits if place.fit.verdict == "moved"
+    ]
     return AppliedPatch(after, moved)
 
 
@@ -256,7 +274,9 @@ class HunkPlace:
         return f"hunk {self.number} of {self.path}"
 
 
-def _fits(tree: Path, content: str, wanted: Sequence[FilePatch]) -> Iterator[HunkPlace]:
+def _fits(
+    tree: Path, content: str, wanted: Sequence[FilePatch]
+) -> Iterator[HunkPlace]:
     """Judge every hunk of a patch against the content of a tree."""
     names = [f"{content}:{file.path}" for file in wanted]
     texts = git.blobs(git.repository_of(tree), names)
@@ -279,12 +299,18 @@ def _misfit(
     patch: Path, places: Sequence[HunkPlace], fault: ToolError, outlived: Outlived
 ) -> RecipeError:
     """Say of every hunk that does not fit what the tree has in its place, and what to do."""
-    unfit = [place for place in places if place.fit.verdict not in {"fits", "moved"}]
+    unfit = [
+        place for place in places if place.fit.verdict not in {"fits", "moved"}
+    ]
     if not unfit:
         return RecipeError(
-            f"{patch} does not fit: {fault.what}", remedy=REDO, evidence=fault.evidence
+            f"{patch} does not fit: {fault.what}",
+            remedy=REDO,
+            evidence=fault.evidence,
         )
-    says = "; ".join(f"{place}{_SAYS[place.fit.verdict](place)}" for place in unfit)
+    says = "; ".join(
+        f"{place}{_SAYS[place.fit.verdict](place)}" for place in unfit
+    )
     lines = [line for place in unfit for line in _evidence(place)]
     where = f"{unfit[0].path}:{unfit[0].fit.line}"
     return RecipeError(
@@ -306,7 +332,9 @@ _SAYS: dict[str, Callable[[HunkPlace], str]] = {
     ),
     "fuzz": lambda place: (
         f" fits at line {place.fit.line} but for its context: "
-        + "; ".join(_replaced(*pair) for pair in place.fit.differing[:MOST_DIFFERING])
+        + "; ".join(
+            _replaced(*pair) for pair in place.fit.differing[:MOST_DIFFERING]
+        )
     ),
     "changed": lambda place: (
         f" belongs at line {place.fit.line}, where "
@@ -350,9 +378,7 @@ def _remedy(patch: Path, verdicts: Sequence[str], outlived: Outlived) -> str:
         return f"Remove the patch from the recipe; its header says: drop when {held}."
     header_says = f" Its header says: drop when {drop_when}" if drop_when else ""
     if all(verdict == "done" for verdict in verdicts):
-        return (
-            f"Remove the patch from the recipe; all of it is in the tree.{header_says}"
-        )
+        return f"Remove the patch from the recipe; all of it is in the tree.{header_says}"
     if all(verdict in {"done", "reformatted"} for verdict in verdicts):
         return (
             "Compare the lines below with the patch. If they do the same, "
@@ -369,7 +395,10 @@ def _drop_when(patch: Path) -> str:
 
 
 def _verify(
-    tree: Path, patch: Path, wanted: Sequence[FilePatch], changes: dict[str, Change]
+    tree: Path,
+    patch: Path,
+    wanted: Sequence[FilePatch],
+    changes: dict[str, Change],
 ) -> None:
     """Raise RecipeError unless exactly the patch's files changed, as its hunks say."""
     # In both directions: files that git left alone, and files that the patch does not name.
@@ -380,10 +409,14 @@ def _verify(
         if change.mode and change.mode not in git.REGULAR:
             odd.append(path)
     present = [file for file in wanted if file.path in changes]
-    names = [name for change in changes.values() for name in (change.old, change.new)]
+    names = [
+        name for change in changes.values() for name in (change.old, change.new)
+    ]
     texts = git.blobs(git.repository_of(tree), names)
     wrong = [
-        file.path for file in present if not _done(texts, file, changes[file.path])
+        file.path
+        for file in present
+        if not _done(texts, file, changes[file.path])
     ]
     if skipped or odd or wrong:
         path = [*sorted(skipped), *odd, *wrong][0]
@@ -400,7 +433,9 @@ def _verify(
 def _done(texts: Mapping[str, str], file: FilePatch, change: Change) -> bool:
     """Say whether a file lost and gained just the lines of its hunks, and holds the result."""
     # A file that is in one of the two only has an id of zeros in the other, and no text.
-    before, after = (_lines(texts.get(name, "")) for name in (change.old, change.new))
+    before, after = (
+        _lines(texts.get(name, "")) for name in (change.old, change.new)
+    )
     # Counted without their order: a hunk that git placed elsewhere gives the same counts.
     expected = Counter(before)
     for hunk in file.hunks:

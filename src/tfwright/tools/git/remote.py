@@ -50,7 +50,9 @@ def commit_of(store: Path, address: str, name: str) -> str:
     )
 
 
-def release_of(store: Path, address: str, version: ExactRelease) -> tuple[str, str]:
+def release_of(
+    store: Path, address: str, version: ExactRelease
+) -> tuple[str, str]:
     """Return the tag of an exact version, and its commit.
 
     Raises SupplyError if the repository has no such tag.
@@ -61,7 +63,9 @@ def release_of(store: Path, address: str, version: ExactRelease) -> tuple[str, s
     names = dict.fromkeys((f"v{dashed}", f"v{plain}", dashed, plain))
     for name in names:
         listed = _refs(store, address, f"refs/tags/{name}*")
-        found = listed.get(f"refs/tags/{name}^{{}}") or listed.get(f"refs/tags/{name}")
+        found = listed.get(f"refs/tags/{name}^{{}}") or listed.get(
+            f"refs/tags/{name}"
+        )
         if found:
             return name, found
     raise SupplyError(
@@ -100,14 +104,21 @@ def _texts(repository: Path, commit: str, paths: Sequence[str]) -> dict[str, str
 def _bring_texts(
     repository: Path, address: str, commit: str, paths: Sequence[str]
 ) -> None:
-    options = ("--filter=blob:none", "--no-tags", "--no-write-fetch-head", "--quiet")
+    options = (
+        "--filter=blob:none",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--quiet",
+    )
     env = git.network()
     command = ("fetch", "--depth=1", *options, address, commit)
     git.run(git.command(repository, *command, env=env))
     listed = git.run(git.command(repository, "ls-tree", commit, "--", *paths))
     ids = re.findall(r"(?m)^100\d+ blob ([0-9a-f]{40})\t", listed)
     if ids:
-        git.run(git.command(repository, "fetch", *options, address, *ids, env=env))
+        git.run(
+            git.command(repository, "fetch", *options, address, *ids, env=env)
+        )
 
 
 def newest_tag(store: Path, address: str, pattern: str) -> tuple[str, str]:
@@ -141,7 +152,12 @@ def _version(tag: str) -> Version | None:
 def _refs(store: Path, address: str, pattern: str) -> dict[str, str]:
     """Ask a server which names it has; the server's answer is read with suspicion."""
     command = git.command(
-        store, "ls-remote", "--end-of-options", address, pattern, env=git.network()
+        store,
+        "ls-remote",
+        "--end-of-options",
+        address,
+        pattern,
+        env=git.network(),
     )
     try:
         printed = git.run(command)
@@ -160,7 +176,9 @@ def _refs(store: Path, address: str, pattern: str) -> dict[str, str]:
     return found
 
 
-def subjects(store: Path, address: str, before: str, now: str) -> list[tuple[str, str]]:
+def subjects(
+    store: Path, address: str, before: str, now: str
+) -> list[tuple[str, str]]:
     """Return the commits after `before` up to `now`, newest first, each with its subject.
 
     Only commits are transferred, no files. Returns nothing if `before` is too far back, or is not
@@ -173,7 +191,9 @@ def subjects(store: Path, address: str, before: str, now: str) -> list[tuple[str
         _bring(history, address, now)
         git.run(git.command(history, "merge-base", "--is-ancestor", before, now))
         options = (f"--max-count={DEPTH}", "--format=%H%x09%s")
-        printed = git.run(git.command(history, "log", *options, f"{before}..{now}"))
+        printed = git.run(
+            git.command(history, "log", *options, f"{before}..{now}")
+        )
     except ToolError:
         return []
     pairs = (line.partition("\t") for line in printed.splitlines())
@@ -188,4 +208,8 @@ def _bring(history: Path, address: str, commit: str) -> None:
         "--no-write-fetch-head",
         "--quiet",
     )
-    git.run(git.command(history, "fetch", *options, address, commit, env=git.network()))
+    git.run(
+        git.command(
+            history, "fetch", *options, address, commit, env=git.network()
+        )
+    )

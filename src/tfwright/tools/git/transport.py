@@ -45,7 +45,9 @@ def fetch(
 
 def ask(command: Command, repository: Path) -> str:
     """Return what a server answers to a question that brings no object. Raises as `fetch`."""
-    allowance = Allowance(repository, growth=supervised.OUTPUT, seconds=LONGEST_ANSWER)
+    allowance = Allowance(
+        repository, growth=supervised.OUTPUT, seconds=LONGEST_ANSWER
+    )
     return _run(command, allowance, _last, None)
 
 
@@ -68,7 +70,9 @@ def _run(
             evidence=Evidence(command=command.argv, lines=said[-TAIL_LINES:]),
         )
     if ended.status != 0:
-        raise git.failure(command, ended.status, [printable(line) for line in said])
+        raise git.failure(
+            command, ended.status, [printable(line) for line in said]
+        )
     return ended.printed.decode("utf-8", "surrogateescape")
 
 

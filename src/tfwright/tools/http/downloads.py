@@ -68,7 +68,8 @@ def fetch(
     once. Raises HostError if the disk is full.
     """
     transfers = [
-        FileTransfer(wanted, store.path(wanted.sha256), limits) for wanted in requests
+        FileTransfer(wanted, store.path(wanted.sha256), limits)
+        for wanted in requests
     ]
     return _Run(transfers, limits).complete(report)
 
@@ -90,13 +91,15 @@ def download(  # noqa: PLR0913 each is a fact of its own
     """
     to.parent.mkdir(parents=True, exist_ok=True)
     # On the same disk, so that the move at the end is a rename.
-    with tempfile.TemporaryDirectory(dir=to.parent, prefix=f".{to.name}.") as room:
+    with tempfile.TemporaryDirectory(
+        dir=to.parent, prefix=f".{to.name}."
+    ) as room:
         arrived, limits = Path(room, "file"), Limits(pauses=pauses)
         name = url.rpartition("/")[2]
         wanted = WantedFile(name, sha256, (url,), alternatives=alternatives)
-        (outcome,) = _Run([FileTransfer(wanted, arrived, limits)], limits).complete(
-            report
-        )
+        (outcome,) = _Run(
+            [FileTransfer(wanted, arrived, limits)], limits
+        ).complete(report)
         if not outcome.obtained:
             raise _unobtainable(url, outcome.failures[0].why)
         files.move(arrived, to, 0o644)
@@ -142,7 +145,9 @@ class _Run:
         self.trust = ssl.create_default_context()
         self.fault: BaseException | None = None
 
-    def complete(self, report: Callable[[Progress], None]) -> list[DownloadOutcome]:
+    def complete(
+        self, report: Callable[[Progress], None]
+    ) -> list[DownloadOutcome]:
         """Run until every file has its outcome."""
         count = min(self.limits.at_once, len(self.waiting))
         threads = [
@@ -165,7 +170,9 @@ class _Run:
             self._dismiss(threads)
         if self.fault:
             raise self.fault
-        return [transfer.outcome for transfer in self.transfers if transfer.outcome]
+        return [
+            transfer.outcome for transfer in self.transfers if transfer.outcome
+        ]
 
     def _over(self) -> bool:
         return self.fault is not None or all(
@@ -174,7 +181,9 @@ class _Run:
 
     def _progress(self) -> Progress:
         """Sum up what this run transfers, without the files that were there or have failed."""
-        ended = [transfer.outcome for transfer in self.transfers if transfer.outcome]
+        ended = [
+            transfer.outcome for transfer in self.transfers if transfer.outcome
+        ]
         moving, under_way = list[FileTransfer](), list[str]()
         for transfer in self.transfers:
             # Only a file that this run downloaded has a url in its outcome.
@@ -238,7 +247,9 @@ class _Run:
         # A file of a lost host is ready at once: it fails, and turns to its next url.
         return bool(host.gone) or (rested and host.busy < self.limits.per_host)
 
-    def _advance(self, transfer: FileTransfer, session: "requests.Session") -> None:
+    def _advance(
+        self, transfer: FileTransfer, session: "requests.Session"
+    ) -> None:
         """Make one attempt; keep the file if it is complete, or let it wait for the next."""
         try:
             complete = self._visit(transfer, session)
@@ -259,7 +270,9 @@ class _Run:
         host = self.hosts[transfer.host]
         try:
             partial = self._open(transfer)
-            return partial is not None and self._attempt(transfer, partial, session)
+            return partial is not None and self._attempt(
+                transfer, partial, session
+            )
         finally:
             with self.turn:
                 host.busy -= 1
@@ -278,7 +291,10 @@ class _Run:
         return transfer.partial
 
     def _attempt(
-        self, transfer: FileTransfer, partial: Partial, session: "requests.Session"
+        self,
+        transfer: FileTransfer,
+        partial: Partial,
+        session: "requests.Session",
     ) -> bool:
         """Ask a url once, and return whether the file is complete now.
 
@@ -305,7 +321,10 @@ class _Run:
         return False
 
     def _transfer(
-        self, transfer: FileTransfer, partial: Partial, session: "requests.Session"
+        self,
+        transfer: FileTransfer,
+        partial: Partial,
+        session: "requests.Session",
     ) -> None:
         """Bring what is missing of a file; it is complete and right unless an error is raised."""
         host = self.hosts[transfer.host]
@@ -373,7 +392,9 @@ def _verify(wanted: WantedFile, partial: Partial, answer: Reply) -> None:
         return
     # Two servers may hold different files; the same url is asked again for all of it.
     if answer.start:
-        raise NoRangeError("the rest does not belong to what another answer began with")
+        raise NoRangeError(
+            "the rest does not belong to what another answer began with"
+        )
     found = partial.sha256()
     partial.restart()
     raise RefusedError(

@@ -184,7 +184,11 @@ class Reply:
 
 @contextmanager
 def asking(
-    session: "requests.Session", url: str, start: int, bounds: SizeLimits, pace: Pace
+    session: "requests.Session",
+    url: str,
+    start: int,
+    bounds: SizeLimits,
+    pace: Pace,
 ) -> Iterator[Reply]:
     """Ask for the bytes of `url` from `start` on; a server may send all of them all the same.
 
@@ -208,7 +212,10 @@ def asking(
 
 
 def get(
-    session: "requests.Session", url: str, wanted: dict[str, str], method: str = "GET"
+    session: "requests.Session",
+    url: str,
+    wanted: dict[str, str],
+    method: str = "GET",
 ) -> "requests.Response":
     """Ask for a url and follow redirects; nothing of the body is read.
 
@@ -230,7 +237,9 @@ def get(
     raise RefusedError(f"the server redirects more than {MOST_REDIRECTS} times")
 
 
-def _accepted(response: "requests.Response", start: int) -> tuple[int, int | None]:
+def _accepted(
+    response: "requests.Response", start: int
+) -> tuple[int, int | None]:
     """Return where the bytes begin and how large the file is, as far as the server states it.
 
     Raises an error of this module if the answer does not hold the file.
@@ -259,7 +268,9 @@ def classified(fault: BaseException) -> Exception:
     if isinstance(fault, RefusedError | TransientError):
         return fault
     chain = list(_chain(fault))
-    why = printable(str(chain[-1]) or type(chain[-1]).__name__, headers.LONGEST_SHOWN)
+    why = printable(
+        str(chain[-1]) or type(chain[-1]).__name__, headers.LONGEST_SHOWN
+    )
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
         return RefusedError(f"its certificate is not accepted: {why}")
     unreachable = (
@@ -290,4 +301,6 @@ def _chain(fault: BaseException) -> Iterator[BaseException]:
     while cause:
         yield cause
         hidden = cause.__suppress_context__
-        cause = cause.__cause__ if hidden or cause.__cause__ else cause.__context__
+        cause = (
+            cause.__cause__ if hidden or cause.__cause__ else cause.__context__
+        )

@@ -106,7 +106,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         tag = f'"{state.st_mtime_ns:x}-{state.st_size:x}"'
         if self.headers.get("If-None-Match") == tag:
             self._head(
-                HTTPStatus.NOT_MODIFIED, page, {"ETag": tag, "Content-Length": "0"}
+                HTTPStatus.NOT_MODIFIED,
+                page,
+                {"ETag": tag, "Content-Length": "0"},
             )
             return
         wanted = self._range(state.st_size, tag)
@@ -128,7 +130,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if wanted != ByteRange(0, state.st_size):
             status = HTTPStatus.PARTIAL_CONTENT
             last = wanted.start + wanted.length - 1
-            headers["Content-Range"] = f"bytes {wanted.start}-{last}/{state.st_size}"
+            headers["Content-Range"] = (
+                f"bytes {wanted.start}-{last}/{state.st_size}"
+            )
         self._head(status, page, headers)
         if body:
             _copy(stream, self.wfile, wanted)
@@ -141,7 +145,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             asked = ""
         return byte_range(asked, size)
 
-    def _head(self, status: HTTPStatus, page: Path, headers: dict[str, str]) -> None:
+    def _head(
+        self, status: HTTPStatus, page: Path, headers: dict[str, str]
+    ) -> None:
         """Send the status and the headers."""
         self.send_response(status)
         packaged = self.path.startswith("/packages/")
@@ -186,7 +192,9 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def listening(folder: Path, port: int = 0) -> Iterator[http.server.ThreadingHTTPServer]:
+def listening(
+    folder: Path, port: int = 0
+) -> Iterator[http.server.ThreadingHTTPServer]:
     """Listen on loopback for requests to `folder`; port 0 takes a free one.
 
     The caller runs ``serve_forever``. Raises HostError if the port is taken.
@@ -226,7 +234,9 @@ def _inside(folder: Path, asked: str) -> Path | None:
     """Return the path below the folder that a URL names; None for any other."""
     parts = [part for part in asked.split("/") if part]
     # Hidden files are the catalog and unfinished pages.
-    if any(part.startswith(".") or "\0" in part or "\\" in part for part in parts):
+    if any(
+        part.startswith(".") or "\0" in part or "\\" in part for part in parts
+    ):
         return None
     path = folder.joinpath(*parts)
     try:
@@ -243,7 +253,9 @@ def _page(path: Path, accepted: str) -> Path:
     if not path.is_dir():
         return path
     wanted = path / "index.json"
-    prefers_json = JSON_TYPE in accepted or "vnd.pypi.simple.latest+json" in accepted
+    prefers_json = (
+        JSON_TYPE in accepted or "vnd.pypi.simple.latest+json" in accepted
+    )
     return wanted if prefers_json and wanted.is_file() else path / "index.html"
 
 

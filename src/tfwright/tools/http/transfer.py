@@ -162,7 +162,9 @@ class FileTransfer:
     def conclude(self, *, obtained: bool, url: str | None = None) -> None:
         """Close the file, and say what became of it."""
         self.release()
-        self.outcome = DownloadOutcome(self.wanted, obtained, url, tuple(self.failures))
+        self.outcome = DownloadOutcome(
+            self.wanted, obtained, url, tuple(self.failures)
+        )
 
     def release(self) -> None:
         """Let other processes have the file."""

@@ -163,13 +163,13 @@ class _Listener:
 
     def _keep_to_limits(self) -> None:
         if time.monotonic() > self.deadline:
-            message = f"asked nothing and did not end for {self.patience:g} seconds"
+            message = (
+                f"asked nothing and did not end for {self.patience:g} seconds"
+            )
             raise _LostError(message)
         # TensorFlow asks a wrong path again without a limit in some releases.
         if self.size > MOST_TEXT:
-            message = (
-                f"printed more than {MOST_TEXT >> 20} MiB without asking a question"
-            )
+            message = f"printed more than {MOST_TEXT >> 20} MiB without asking a question"
             raise _LostError(message)
 
 
@@ -177,9 +177,7 @@ class _Listener:
 def _talking(command: Command, log: Path) -> "Iterator[pexpect.spawn[str]]":
     """Start a program on a pty; whatever happens, nothing of it is left running."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    remedy = (
-        f"Check that {Path(command.argv[0]).name} is a program of this tree (ls -l)."
-    )
+    remedy = f"Check that {Path(command.argv[0]).name} is a program of this tree (ls -l)."
     child = pseudo_terminal.spawn(command, remedy=remedy)
     with log.open("w", encoding="utf-8") as child.logfile:
         try:

@@ -60,7 +60,9 @@ def _opened(path: Path) -> IO[bytes]:
         # Without a buffer: what a full disk refuses is not tried a second time when it
         # is closed.
         # O_NONBLOCK: a named pipe in its place is an error, and not waited for.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        flags = (
+            os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        )
         return os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0)
     except OSError as fault:
         raise disk.failure(fault, path) from fault
@@ -131,10 +133,8 @@ def _taken(path: Path, holder: dict[str, Any], remedy: str) -> HostError:
     """Say who holds the lock, and who has to wait for it."""
     known = ("pid", "host", "command", "doing", "since")
     if all(isinstance(holder.get(name), int | str) for name in known):
-        who = (
-            "process {pid} on {host} ('{command}', {doing}, since {since})".format_map(
-                holder
-            )
+        who = "process {pid} on {host} ('{command}', {doing}, since {since})".format_map(
+            holder
         )
     else:
         who = "another process"

@@ -170,7 +170,9 @@ def _peak(process: "psutil.Process") -> int:
     Where the kernel keeps no record of that (macOS), it is what the process holds now.
     """
     try:
-        text = (_PROCESSES / str(process.pid) / "status").read_text("utf-8", "replace")
+        text = (_PROCESSES / str(process.pid) / "status").read_text(
+            "utf-8", "replace"
+        )
     except OSError:
         return _resident(process)
     # The "high water mark" of resident memory; a zombie's status has no such line.

@@ -87,5 +87,7 @@ def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
         complaints.seek(0)
         complaint = complaints.read()
     if writer.returncode == 0:
-        return Collected(reader.returncode, b"", refused.decode("utf-8", "replace"))
+        return Collected(
+            reader.returncode, b"", refused.decode("utf-8", "replace")
+        )
     return Collected(writer.returncode, b"", complaint.decode("utf-8", "replace"))

@@ -35,7 +35,8 @@ def proxies() -> Mapping[str, str]:
     """Return the caller's proxy variables, in both spellings, since old programs know only one."""
     # The lower case first, as curl does, which reads http_proxy in no other spelling.
     found = {
-        name: os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES
+        name: os.environ.get(name) or os.environ.get(name.upper())
+        for name in _PROXIES
     }
     both = {}
     for name, value in found.items():

@@ -44,7 +44,12 @@ def keep(found: Mapping[Path, tuple[str, str]], vault: Path) -> None:
 
 
 def supply(
-    python: Path, pins: Sequence[str], vault: Path, log: Path, *, offline_only: bool
+    python: Path,
+    pins: Sequence[str],
+    vault: Path,
+    log: Path,
+    *,
+    offline_only: bool,
 ) -> None:
     """See to it that `pins` are among the kept files; what is there already is not asked for again.
 
@@ -56,7 +61,9 @@ def supply(
         try:
             # First without an index: pip then makes no request for what is kept
             # already.
-            found = bring(python, (*offline(vault), *pins), Path(folder, "here"), log)
+            found = bring(
+                python, (*offline(vault), *pins), Path(folder, "here"), log
+            )
         except SupplyError:
             if offline_only:
                 raise
@@ -69,7 +76,9 @@ def supply(
             if not (shelf(vault) / digest / path.name).exists():
                 new[path] = (path.name, digest)
         keep(new, vault)
-    files.write(_record(python, pins, vault), "".join(f"{name}\n" for name in brought))
+    files.write(
+        _record(python, pins, vault), "".join(f"{name}\n" for name in brought)
+    )
 
 
 def _supplied(python: Path, pins: Sequence[str], vault: Path) -> bool:
@@ -127,7 +136,9 @@ def name_of(requirement: str) -> str:
     return canonicalize_name(Requirement(requirement).name)
 
 
-def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
+def bring(
+    python: Path, options: Sequence[str], folder: Path, log: Path
+) -> list[Path]:
     """Let the pip of `python` download exactly the pins that `options` name, as for an install.
 
     Raises SupplyError if the index does not have a pin.
@@ -150,7 +161,9 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
         )
     except ToolError as fault:
         what = f"pip could not download the packages: {complaint(log)}"
-        raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault
+        raise SupplyError(
+            what, remedy=fault.remedy, evidence=fault.evidence
+        ) from fault
     return sorted(folder.iterdir())
 
 

@@ -53,7 +53,11 @@ class Sdist:
         # own.
         found = _URL.fullmatch(url)
         try:
-            return cls(found["name"], str(Version(found["version"]))) if found else None
+            return (
+                cls(found["name"], str(Version(found["version"])))
+                if found
+                else None
+            )
         except ValueError:
             return None
 
@@ -72,7 +76,8 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
         files.write(room / "backend/setuptools/build_meta.py", _BACKEND)
         hashed = f" --hash=sha256:{sha256}" if sha256 else ""
         files.write(
-            room / "requirements.txt", f"{wanted.name}=={wanted.version}{hashed}\n"
+            room / "requirements.txt",
+            f"{wanted.name}=={wanted.version}{hashed}\n",
         )
         _run(wanted, room, hashed=bool(hashed))
         # One requirement without dependencies gives one file.
@@ -83,7 +88,9 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
 def _run(wanted: Sdist, room: Path, *, hashed: bool) -> None:
     command = _command(wanted, room, hashed=hashed)
     try:
-        runner.run(command, room / "log", remedy="Check how pip reaches its index.")
+        runner.run(
+            command, room / "log", remedy="Check how pip reaches its index."
+        )
     except ToolError as fault:
         errors = [line for line in fault.evidence.lines if "ERROR" in line]
         last = errors[-1] if errors else fault.what

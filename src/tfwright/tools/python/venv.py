@@ -177,7 +177,9 @@ def _insist_on_all(home: Path, log: Path) -> None:
     command = Command(argv, home, environment.clean(home))
     try:
         runner.run(
-            command, log, remedy="Pin in the recipe what the pinned packages need."
+            command,
+            log,
+            remedy="Pin in the recipe what the pinned packages need.",
         )
     except ToolError as fault:
         raise RecipeError(
@@ -236,7 +238,9 @@ def _install(
         command = Command(argv, home, package_clients.of("pip", (home / "bin",)))
         try:
             runner.run(
-                command, log, remedy="Correct the pin: its package does not build here."
+                command,
+                log,
+                remedy="Correct the pin: its package does not build here.",
             )
         except ToolError as fault:
             what = f"pip could not install {', '.join(requirements)}: {packages.complaint(log)}"

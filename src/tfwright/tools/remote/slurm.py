@@ -121,7 +121,9 @@ def submission(site: SlurmSite, script: Path, numbers: Sequence[int]) -> Command
 def script_of(site: SlurmSite) -> str:
     """Return the script of the array."""
     variables = (
-        f"TFWRIGHT_HOST_FILE={shlex.quote(site.host_file)} " if site.host_file else ""
+        f"TFWRIGHT_HOST_FILE={shlex.quote(site.host_file)} "
+        if site.host_file
+        else ""
     )
     return SCRIPT.format(
         directory=shlex.quote(str(site.directory)),
@@ -202,7 +204,9 @@ def _result(room: Path, number: int) -> SlurmResult:
     lost = SlurmResult(number, LOST, _nodes(room / f"{number}.nodes"), 0.0, log)
     try:
         said = json.loads((room / f"{number}.json").read_text("utf-8"))
-        return replace(lost, status=int(said["status"]), seconds=float(said["seconds"]))
+        return replace(
+            lost, status=int(said["status"]), seconds=float(said["seconds"])
+        )
     except (OSError, ValueError, LookupError, TypeError):
         # A task that was killed leaves no result, or a part of one.
         return lost

@@ -86,17 +86,25 @@ class RemoteBuild:
 def run(host: RemoteHost, program: Sequence[str], log: Path) -> RemoteBuild:
     """Run a command of tfwright on a machine, to its end; what it prints is in `log`."""
     begun = time.monotonic()
-    status = runner.attempt(command(host, program), log, remedy="Install OpenSSH.")
+    status = runner.attempt(
+        command(host, program), log, remedy="Install OpenSSH."
+    )
     seconds = time.monotonic() - begun
     done = RemoteBuild(seconds, status, printed=_printed(log))
     if done.lost:
         return RemoteBuild(seconds, status, _last(log) or "the connection broke")
-    return done if status == 0 else RemoteBuild(seconds, status, _failure(log, status))
+    return (
+        done
+        if status == 0
+        else RemoteBuild(seconds, status, _failure(log, status))
+    )
 
 
 def command(host: RemoteHost, program: Sequence[str]) -> Command:
     """Return the command that runs a command of tfwright on a machine."""
-    variables = (f"TFWRIGHT_HOST_FILE={host.host_file}",) if host.host_file else ()
+    variables = (
+        (f"TFWRIGHT_HOST_FILE={host.host_file}",) if host.host_file else ()
+    )
     tfwright = shlex.join(
         ("env", "TERM=dumb", *variables, host.python, "tasks.py", *program)
     )
@@ -173,7 +181,9 @@ def _environment() -> Mapping[str, str]:
 def _printed(log: Path) -> str:
     """Return the last line of the program's standard output; empty if it printed none."""
     lines = [TERMINAL_CODES.sub("", line) for line in runner.last_lines(log, 200)]
-    marks = [number for number, line in enumerate(lines) if line.startswith(PRINTED)]
+    marks = [
+        number for number, line in enumerate(lines) if line.startswith(PRINTED)
+    ]
     if not marks:
         return ""
     said = [line.removeprefix(PRINTED).strip() for line in lines[marks[-1] :]]

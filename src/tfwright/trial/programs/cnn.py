@@ -29,7 +29,9 @@ def network(tf, pixels):
     from numpy.random import RandomState
 
     random = RandomState(1)
-    filters = tf.Variable(random.normal(0, 0.3, (5, 5, 1, FILTERS)).astype("float32"))
+    filters = tf.Variable(
+        random.normal(0, 0.3, (5, 5, 1, FILTERS)).astype("float32")
+    )
     inner = (SIZE // 4) ** 2 * FILTERS
     weights = tf.Variable(random.normal(0, 0.05, (inner, 2)).astype("float32"))
     convolved = tf.nn.relu(tf.nn.conv2d(pixels, filters, [1, 1, 1, 1], "SAME"))
@@ -57,7 +59,9 @@ def train(tf, device):
             or tf.initialize_all_variables
         )
         # Some releases have no GPU kernel for one of these operations.
-        with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+        with tf.Session(
+            config=tf.ConfigProto(allow_soft_placement=True)
+        ) as session:
 
             def learn():
                 return float(session.run([loss, step], fed)[0])
@@ -71,7 +75,9 @@ def train(tf, device):
 
 def mean_loss(tf, scores, wanted):
     """Return the mean cross entropy; the arguments are named, since their order has changed."""
-    each = tf.nn.sparse_softmax_cross_entropy_with_logits(logits=scores, labels=wanted)
+    each = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        logits=scores, labels=wanted
+    )
     return tf.reduce_mean(each)
 
 

@@ -45,7 +45,8 @@ def report(check):
     sys.stderr.flush()
     print(
         json.dumps(
-            {"status": status, "reason": reason, "numbers": numbers}, sort_keys=True
+            {"status": status, "reason": reason, "numbers": numbers},
+            sort_keys=True,
         )
     )
     sys.exit(1 if status == "failed" else 0)
@@ -53,12 +54,14 @@ def report(check):
 
 def cause(fault):
     """Return an exception in one line."""
-    lines = [line.strip() for line in str(fault).splitlines() if line.strip()] or [
-        "no message"
-    ]
+    lines = [
+        line.strip() for line in str(fault).splitlines() if line.strip()
+    ] or ["no message"]
     if lines[0].startswith("Traceback"):
         # TensorFlow 1 says that it does not import with the traceback of why as its message.
-        lines = [line for line in lines if re.match(r"\w+Error: ", line)][-1:] or lines
+        lines = [line for line in lines if re.match(r"\w+Error: ", line)][
+            -1:
+        ] or lines
     if re.match(r"\w+Error: ", lines[0]):
         return lines[0]
     return "%s: %s" % (type(fault).__name__, lines[0])
@@ -100,7 +103,8 @@ def insist_on_gpus(found, count):
     """Skip the program if there are fewer GPUs than it needs."""
     if found < count:
         raise Skipped(
-            "needs %s, TensorFlow finds %s here" % (counted(count), counted(found))
+            "needs %s, TensorFlow finds %s here"
+            % (counted(count), counted(found))
         )
 
 

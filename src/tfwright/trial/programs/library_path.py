@@ -39,7 +39,9 @@ def check(_):
     ]
     missing = [path for path in directories if not os.path.isdir(path)]
     if missing:
-        raise Failed("%s names %s, which is not a directory" % (VARIABLE, missing[0]))
+        raise Failed(
+            "%s names %s, which is not a directory" % (VARIABLE, missing[0])
+        )
     reason = (
         "%s holds %s" % (VARIABLE, os.pathsep.join(directories))
         if directories

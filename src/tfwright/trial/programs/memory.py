@@ -6,7 +6,15 @@ import json
 import subprocess
 import sys
 
-from compatibility import Failed, Skipped, gpus, graphs, insist_on_gpus, major, report
+from compatibility import (
+    Failed,
+    Skipped,
+    gpus,
+    graphs,
+    insist_on_gpus,
+    major,
+    report,
+)
 from matmul import LEFT, RIGHT
 
 DRIVERS = ("libcuda.so.1", "libcuda.dylib", "/usr/local/cuda/lib/libcuda.dylib")
@@ -84,7 +92,9 @@ WAYS = {
     "gpus": lambda name: len(gpus(name)),
     "memory": memory,
     "growth": lambda name: in_session(name, allow_growth=True),
-    "fraction": lambda name: in_session(name, per_process_gpu_memory_fraction=FRACTION),
+    "fraction": lambda name: in_session(
+        name, per_process_gpu_memory_fraction=FRACTION
+    ),
     "growth by config": in_config,
 }
 
@@ -92,7 +102,9 @@ WAYS = {
 def insist(way, share, total):
     """Insist that a way to ask for less memory was heard."""
     # A fraction is taken at once, growth only as far as it is needed.
-    least, most = (FRACTION - OVERHEAD, FRACTION) if way == "fraction" else (0.0, 0.0)
+    least, most = (
+        (FRACTION - OVERHEAD, FRACTION) if way == "fraction" else (0.0, 0.0)
+    )
     most += OVERHEAD + float(LIBRARIES) / total
     if not least <= share <= most:
         raise Failed(

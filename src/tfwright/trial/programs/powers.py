@@ -20,7 +20,10 @@ def matrices():
 
     # A fixed seed: CPU and GPU have to get the same matrices.
     random = numpy.random.RandomState(0)
-    return [random.uniform(0, 2.0 / SIZE, (SIZE, SIZE)).astype("float32") for _ in "AB"]
+    return [
+        random.uniform(0, 2.0 / SIZE, (SIZE, SIZE)).astype("float32")
+        for _ in "AB"
+    ]
 
 
 def power(tf, matrix, exponent):
@@ -62,7 +65,8 @@ def insist(total, device):
     # Written so that a sum with nan in it does not pass.
     if not error < TOLERANCE:
         raise Failed(
-            "the sum of %s is wrong by %.2g of the largest value" % (device, error)
+            "the sum of %s is wrong by %.2g of the largest value"
+            % (device, error)
         )
     return error
 

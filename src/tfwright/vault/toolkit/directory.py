@@ -44,7 +44,11 @@ def _copy_toolkit(root: Path, into: Path) -> None:
 
 def _copy_library(root: Path, pattern: re.Pattern[str], into: Path) -> None:
     """Copy headers and libraries, wherever a distribution's own layout keeps them."""
-    for folder, usual in (("include", "include"), ("lib64", "lib64"), ("lib", "lib64")):
+    for folder, usual in (
+        ("include", "include"),
+        ("lib64", "lib64"),
+        ("lib", "lib64"),
+    ):
         for path in _files(root / folder):
             target = into / usual / path.name
             if (
@@ -59,7 +63,9 @@ def _copy_library(root: Path, pattern: re.Pattern[str], into: Path) -> None:
 
 def _files(root: Path) -> Iterator[Path]:
     # Directories behind links are left out: inside the root they are reached without the link.
-    found = (path for path in root.rglob("*") if path.is_symlink() or path.is_file())
+    found = (
+        path for path in root.rglob("*") if path.is_symlink() or path.is_file()
+    )
     return iter(sorted(found))
 
 

@@ -32,12 +32,16 @@ DEBIAN = (
     Move(r"usr/bin/(.+)", r"bin/\1"),
     Move(r"usr/include/(nvvm\.h)", r"nvvm/include/\1"),
     Move(
-        r"usr/include/((?:cupti|generated_|nvperf)[^/]*\.h)", r"extras/CUPTI/include/\1"
+        r"usr/include/((?:cupti|generated_|nvperf)[^/]*\.h)",
+        r"extras/CUPTI/include/\1",
     ),
     Move(r"usr/include/(.+)", r"include/\1"),
     Move(r"usr/lib/[^/]+-linux-gnu/(libnvvm\.[^/]+)", r"nvvm/lib64/\1"),
     Move(r"usr/lib/[^/]+-linux-gnu/(libcupti[^/]+)", r"extras/CUPTI/lib64/\1"),
-    Move(r"usr/lib/[^/]+-linux-gnu/(stubs/[^/]+|lib[^/]+\.(?:so[^/]*|a))", r"lib64/\1"),
+    Move(
+        r"usr/lib/[^/]+-linux-gnu/(stubs/[^/]+|lib[^/]+\.(?:so[^/]*|a))",
+        r"lib64/\1",
+    ),
     Move(r"usr/share/doc/([^/]+)/copyright", rf"{LICENCES}/\1"),
 )
 """CUDA as Debian packs it, from 9 to 12."""
@@ -46,7 +50,8 @@ WHEELS = (
     Move(r"nvidia/[^/]+/lib/(.+)", r"lib64/\1"),
     Move(r"nvidia/[^/]+/((?:bin|include|nvvm)/.+)", r"\1"),
     Move(
-        r"([^/]+)\.dist-info/(?:licenses/)?(?:License|LICENSE)[^/]*", rf"{LICENCES}/\1"
+        r"([^/]+)\.dist-info/(?:licenses/)?(?:License|LICENSE)[^/]*",
+        rf"{LICENCES}/\1",
     ),
 )
 """NVIDIA's packages of the Python index: a folder for each part, from CUDA 13 on one for all."""
@@ -94,7 +99,9 @@ def arrange(raw: Path, rules: Sequence[Move], into: Path) -> None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+    return (
+        path for path in folder.rglob("*") if path.is_symlink() or path.is_file()
+    )
 
 
 def _complete(root: Path) -> None:
@@ -113,7 +120,9 @@ def _complete(root: Path) -> None:
 
 def _drop_dangling(root: Path) -> None:
     # A link may lead to another one that goes: look until nothing changes.
-    while dangling := [path for path in _links(root) if not _leads_inside(path, root)]:
+    while dangling := [
+        path for path in _links(root) if not _leads_inside(path, root)
+    ]:
         for path in dangling:
             path.unlink()
 

@@ -58,9 +58,12 @@ def obtain(title: str, part: PartTable, supplier: Supplier) -> Obtained:
             refused.append(f"{way}: {fault.what}")
         else:
             # An archive is pinned by its address, a package by its file's name.
-            names = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
+            names = {
+                name.rpartition("/")[2]: digest for name, digest in pins.items()
+            }
             paths = {
-                name: supplier.store.path(digest) for name, digest in names.items()
+                name: supplier.store.path(digest)
+                for name, digest in names.items()
             }
             return Obtained(way, paths)
     raise SupplyError(
@@ -76,7 +79,9 @@ def _bring(
 ) -> None:
     """Bring what the vault lacks: first from the drop folder, then from the network."""
     _take_dropped(pins, supplier)
-    lacking = {name: pin for name, pin in pins.items() if not supplier.store.sound(pin)}
+    lacking = {
+        name: pin for name, pin in pins.items() if not supplier.store.sound(pin)
+    }
     if not lacking:
         return
     if supplier.offline:
@@ -117,7 +122,11 @@ def _fill(where: str, pin: str, store: Store, fill: Filler) -> None:
 
 
 def packages_of(
-    way: Way, part: PartTable, pins: Mapping[str, str], supplier: Supplier, folder: Path
+    way: Way,
+    part: PartTable,
+    pins: Mapping[str, str],
+    supplier: Supplier,
+    folder: Path,
 ) -> list[Path]:
     """Download packages into a folder; `pins` names them. Their checksums are not compared.
 
@@ -150,7 +159,8 @@ def _requirement(wheel: str) -> str:
 
 def _download(pins: Mapping[str, str], supplier: Supplier) -> None:
     wanted = [
-        WantedArchive(url.rpartition("/")[2], pin, (url,)) for url, pin in pins.items()
+        WantedArchive(url.rpartition("/")[2], pin, (url,))
+        for url, pin in pins.items()
     ]
     outcomes = downloads.fetch(
         wanted, supplier.store, report=supplier.listener.progress

@@ -21,12 +21,16 @@ def piece(content: Content, start: int, size: int, what: str) -> bytes:
     return bytes(content[start : start + size])
 
 
-def numbers(content: Content, layout: str, start: int, what: str) -> tuple[int, ...]:
+def numbers(
+    content: Content, layout: str, start: int, what: str
+) -> tuple[int, ...]:
     """Return the numbers at `start`, laid out as `struct` says.
 
     Raises ValueError if they are outside the file.
     """
-    return struct.unpack(layout, piece(content, start, struct.calcsize(layout), what))
+    return struct.unpack(
+        layout, piece(content, start, struct.calcsize(layout), what)
+    )
 
 
 def text(content: Content, start: int, end: int, what: str) -> bytes:
@@ -38,5 +42,7 @@ def text(content: Content, start: int, end: int, what: str) -> bytes:
     # find() and not a copy: a table of names may have a hundred megabytes.
     stop = content.find(b"\0", start, end) if 0 <= start < end else -1
     if stop < 0:
-        raise ValueError(f"its {what} at {start:#x} does not end where its texts end")
+        raise ValueError(
+            f"its {what} at {start:#x} does not end where its texts end"
+        )
     return bytes(content[start:stop])

@@ -109,7 +109,9 @@ class ElfImage:
             if segment.address <= address < segment.address + segment.size:
                 start = segment.offset + address - segment.address
                 return start, segment.offset + segment.size
-        raise ValueError(f"it points to {address:#x}, where it has nothing in memory")
+        raise ValueError(
+            f"it points to {address:#x}, where it has nothing in memory"
+        )
 
     def text(self, address: int, what: str) -> bytes:
         """Return the text at an address; raise ValueError where it has no end in its segment."""
@@ -121,13 +123,17 @@ class ElfImage:
         strings = self.value(STRINGS)
         if strings is None:
             raise ValueError("its dynamic table has no string table")
-        return self.text(strings + offset, what).decode("utf-8", "backslashreplace")
+        return self.text(strings + offset, what).decode(
+            "utf-8", "backslashreplace"
+        )
 
     def numbers(self, layout: str, address: int, what: str) -> tuple[int, ...]:
         """Return numbers at an address, laid out as `struct` says without the byte order."""
         start, end = self.place(address)
         if start + struct.calcsize(self.header.order + layout) > end:
-            raise ValueError(f"its {what} at {address:#x} goes beyond its segment")
+            raise ValueError(
+                f"its {what} at {address:#x} goes beyond its segment"
+            )
         return numbers(self.content, self.header.order + layout, start, what)
 
     def loaded(self) -> Iterator[Segment]:
@@ -158,7 +164,9 @@ def read_header(content: Content) -> ElfHeader:
     if identity[:4] != MAGIC:
         raise ValueError("it is not an ELF file")
     if identity[4] not in {_NARROW, _WIDE} or identity[5] not in {_LITTLE, _BIG}:
-        raise ValueError("its header has a class or a byte order that does not exist")
+        raise ValueError(
+            "its header has a class or a byte order that does not exist"
+        )
     wide, order = identity[4] == _WIDE, "<" if identity[5] == _LITTLE else ">"
     fields = numbers(content, order + _HEADERS[wide], _IDENTITY, "header")
     kind, machine, _, _, segments, sections, _, _, *sizes = fields
@@ -173,7 +181,9 @@ def _segments(content: Content, header: ElfHeader) -> Iterator[Segment]:
             "cannot be judged: it has more program headers than the loader reads"
         )
     if header.segment_size != struct.calcsize(layout):
-        raise ValueError(f"its program headers have {header.segment_size} bytes each")
+        raise ValueError(
+            f"its program headers have {header.segment_size} bytes each"
+        )
     table = piece(
         content,
         header.segments,
@@ -216,7 +226,9 @@ def _entries(image: ElfImage) -> Iterator[tuple[int, int]]:
     """Read the dynamic table, at the address at which the loader looks for it."""
     tables = [segment for segment in image.segments if segment.kind == DYNAMIC]
     if not tables:
-        raise ValueError("it has no dynamic table, without which nothing loads it")
+        raise ValueError(
+            "it has no dynamic table, without which nothing loads it"
+        )
     if len(tables) > 1:
         raise ValueError("cannot be judged: it has more than one dynamic table")
     start, end = image.place(tables[0].address)

@@ -97,7 +97,9 @@ def read(image: ElfImage) -> ElfTable:
             if present:
                 found |= present
                 unseen = {
-                    kind: part for kind, part in unseen.items() if kind not in found
+                    kind: part
+                    for kind, part in unseen.items()
+                    if kind not in found
                 }
     symbols = Symbols(
         exports=len(given),
@@ -197,7 +199,9 @@ def _hashed_by_gnu(image: ElfImage) -> int:
     chain, end = image.place(buckets + 4 * heads + 4 * (last - first))
     # Each word of a chain is a hash, whose lowest bit says that the chain ends here.
     for place in range(chain, end - 3, 4):
-        (word,) = struct.unpack_from(f"{image.header.order}I", image.content, place)
+        (word,) = struct.unpack_from(
+            f"{image.header.order}I", image.content, place
+        )
         if word & 1:
             return last + 1 + (place - chain) // 4
     raise ValueError("its table of hashes does not end")
@@ -240,7 +244,9 @@ def _named_by(image: ElfImage, address: int, size: int, columns: int) -> int:
         raise ValueError("its relocations go beyond their segment")
     wide = image.header.wide
     width = columns * (8 if wide else 4)
-    content = piece(image.content, start, size // width * width, "table of relocations")
+    content = piece(
+        image.content, start, size // width * width, "table of relocations"
+    )
     # r_info: the symbol in the upper 32 bits, or 24 where the file has 32 bits.
     infos = _native(image, "Q" if wide else "I", content)[1::columns]
     return max(infos, default=0) >> (32 if wide else 8)
@@ -256,7 +262,9 @@ def _native(image: ElfImage, kind: str, content: bytes) -> "array[int]":
 
 def _versioned(versions: "array[int]", number: int) -> bool:
     """Say whether a symbol has a version with a name; the highest bit hides it from linkers."""
-    return number < len(versions) and versions[number] & 0x7FFF >= _NAMELESS_VERSIONS
+    return (
+        number < len(versions) and versions[number] & 0x7FFF >= _NAMELESS_VERSIONS
+    )
 
 
 def _versions(image: ElfImage) -> "array[int]":

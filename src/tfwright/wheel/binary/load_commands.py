@@ -52,7 +52,9 @@ class WantedCommands:
     """Absolute directories that ``@rpath`` stands for, instead of those that the linker wrote."""
 
 
-def rewrite(content: Writable, wanted: WantedCommands, name: str) -> tuple[str, ...]:
+def rewrite(
+    content: Writable, wanted: WantedCommands, name: str
+) -> tuple[str, ...]:
     """Rewrite the library in `content`; return each change once.
 
     A signature made ad hoc, as the linker makes it for ARM, is made true again. Raises WheelError
@@ -170,15 +172,21 @@ def _put(content: Writable, place: int, new: bytes) -> None:
     content[place : place + len(new)] = new
 
 
-def _write(content: Writable, part: Slice, commands: Sequence[LoadCommand]) -> None:
+def _write(
+    content: Writable, part: Slice, commands: Sequence[LoadCommand]
+) -> None:
     """Put the commands into the header, and zeros where there were more before."""
     block = b"".join(command.content for command in commands)
     sizes = struct.pack(f"{part.order}2I", len(commands), _size(commands))
     _put(content, part.start + 16, sizes)
-    _put(content, part.start + part.head, block.ljust(_size(part.commands), b"\0"))
+    _put(
+        content, part.start + part.head, block.ljust(_size(part.commands), b"\0")
+    )
 
 
-def _sign(content: Writable, part: Slice, commands: Sequence[LoadCommand]) -> None:
+def _sign(
+    content: Writable, part: Slice, commands: Sequence[LoadCommand]
+) -> None:
     """Make the digests of the pages true that hold the header."""
     end = part.head + max(_size(part.commands), _size(commands))
     for kind, start, size in _signature(content, part):
@@ -193,7 +201,9 @@ def _signature(content: Writable, part: Slice) -> Iterator[tuple[int, int, int]]
     for command in part.commands:
         if command.kind != macho.CODE_SIGNATURE:
             continue
-        offset, _ = numbers(command.content, f"{part.order}2I", HEAD, "load command")
+        offset, _ = numbers(
+            command.content, f"{part.order}2I", HEAD, "load command"
+        )
         start = part.start + offset
         magic, _, count = numbers(content, ">3I", start, "signature")
         # Signatures are big-endian on every machine.
@@ -214,7 +224,9 @@ def _digests(
     fields = numbers(directory, _LAYOUT.format, 0, "list of digests")
     _, _, first, count, limit, width, kind, _, page = fields
     if kind not in _DIGESTS or not 12 <= page <= 16:  # noqa: PLR2004 pages of 4 to 64 KiB
-        raise ValueError("its signature holds digests of a kind that is not known")
+        raise ValueError(
+            "its signature holds digests of a kind that is not known"
+        )
     # Only pages with load commands changed; the rest of a gigabyte need not be read.
     for number in range(min(count, -(-end >> page))):
         place = number << page
@@ -243,5 +255,9 @@ def _changes(part: Slice, commands: Sequence[LoadCommand]) -> Iterator[str]:
             yield f"{PREFIX} is not looked for in {folder} any more"
 
 
-def _paths(part: Slice, commands: Sequence[LoadCommand], kinds: set[int]) -> list[str]:
-    return [path_of(part, command) for command in commands if command.kind in kinds]
+def _paths(
+    part: Slice, commands: Sequence[LoadCommand], kinds: set[int]
+) -> list[str]:
+    return [
+        path_of(part, command) for command in commands if command.kind in kinds
+    ]

@@ -88,7 +88,9 @@ def of_elf(image: ElfImage) -> Code | None:
         # Stripped, or with a table of symbols that is a lie: the frames are what is
         # really used.
         known = {function[0] for function in functions}
-        functions += [row for row in _framed(frames, parts) if row[0] not in known]
+        functions += [
+            row for row in _framed(frames, parts) if row[0] not in known
+        ]
     functions.sort()
     return Code(image.content, tuple(_spans(functions)), functions, choosers)
 
@@ -128,7 +130,9 @@ def _named(
         if functions:
             # The byte with the kind is the fifth of each symbol.
             kinds = table[4 :: _SYMBOL.size]
-            return functions, sum(kinds.count(bytes([kind])) for kind in _CHOOSERS)
+            return functions, sum(
+                kinds.count(bytes([kind])) for kind in _CHOOSERS
+            )
     return [], 0
 
 
@@ -151,7 +155,11 @@ def _tables(image: ElfImage) -> Iterator[tuple[int, bytes]]:
     """Return where the names are, and the symbols, of the full table and of the dynamic one."""
     sections = elf_sections.read(image.content)
     full = elf_sections.named(sections, ".symtab")
-    if full and full.kind == elf_sections.SYMBOL_TABLE and full.link < len(sections):
+    if (
+        full
+        and full.kind == elf_sections.SYMBOL_TABLE
+        and full.link < len(sections)
+    ):
         # A table that is cut off in the middle of a row still has its whole rows.
         size = full.size // _SYMBOL.size * _SYMBOL.size
         yield (
@@ -169,7 +177,9 @@ def _framed(
     """Return the functions by which exceptions find their way, each up to the next one."""
     for part in parts:
         end = part.address + part.size
-        inside = [address for address in addresses if part.address <= address < end]
+        inside = [
+            address for address in addresses if part.address <= address < end
+        ]
         # Without symbols the next function is the only end that is known.
         for address, following in pairwise([*inside, end]):
             yield part.offset + address - part.address, following - address, 0
@@ -194,4 +204,6 @@ def _frames(image: ElfImage) -> list[int]:
         return []
     table = content[_FRAMES.size : _FRAMES.size + 8 * min(count, MOST)]
     whole = table[: len(table) // 8 * 8]
-    return sorted({address + place for place, _ in struct.iter_unpack("<ii", whole)})
+    return sorted(
+        {address + place for place, _ in struct.iter_unpack("<ii", whole)}
+    )

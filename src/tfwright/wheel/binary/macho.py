@@ -165,15 +165,21 @@ def _refuse_overlap(places: list[tuple[int, ...]], end: int, whole: int) -> None
             )
         end = start + size
     if end > whole:
-        raise ValueError(f"its parts should end at {end:#x}, after the end of the file")
+        raise ValueError(
+            f"its parts should end at {end:#x}, after the end of the file"
+        )
 
 
 def _slice(content: Content, start: int, size: int) -> Slice:
     """Read one machine's part."""
     layout = THIN.get(bytes(content[start : start + 4]))
     if layout is None:
-        raise ValueError(f"at {start:#x} there is not a Mach-O file, as its table says")
-    machine, _, _, count, length, _ = numbers(content, layout, start + 4, "header")
+        raise ValueError(
+            f"at {start:#x} there is not a Mach-O file, as its table says"
+        )
+    machine, _, _, count, length, _ = numbers(
+        content, layout, start + 4, "header"
+    )
     head = 4 + struct.calcsize(layout)
     if length > LARGEST or count > MOST_COMMANDS:
         raise ValueError(
@@ -186,7 +192,12 @@ def _slice(content: Content, start: int, size: int) -> Slice:
     block = piece(content, start + head, length, "load commands")
     name = MACHINES.get(machine, f"machine {machine}")
     return Slice(
-        start, size, name, layout[0], head, tuple(_commands(block, layout[0], count))
+        start,
+        size,
+        name,
+        layout[0],
+        head,
+        tuple(_commands(block, layout[0], count)),
     )
 
 
@@ -211,7 +222,9 @@ def path_of(part: Slice, command: LoadCommand) -> str:
     )
     text, end, _ = command.content[start:].partition(b"\0")
     if start < HEAD or not end:
-        raise ValueError("the path in one of its load commands goes beyond the command")
+        raise ValueError(
+            "the path in one of its load commands goes beyond the command"
+        )
     return text.decode("utf-8", "surrogateescape")
 
 
@@ -226,13 +239,19 @@ def sections(part: Slice) -> Iterator[MachOSection]:
 
 def _counted(part: Slice, kind: int, content: bytes) -> int:
     """Return how many sections a segment says that it has; no more than it has room for."""
-    layout, section_layout = (f"{part.order}{layout}" for layout in _SEGMENTS[kind])
+    layout, section_layout = (
+        f"{part.order}{layout}" for layout in _SEGMENTS[kind]
+    )
     fields = numbers(content, layout, 0, "segment")
     count = fields[-1]
     # A count is a claim: millions of sections would be listed from one small command.
-    room = (len(content) - struct.calcsize(layout)) // struct.calcsize(section_layout)
+    room = (len(content) - struct.calcsize(layout)) // struct.calcsize(
+        section_layout
+    )
     if count > room:
-        raise ValueError(f"one of its segments says that it has {count:,} sections")
+        raise ValueError(
+            f"one of its segments says that it has {count:,} sections"
+        )
     return count
 
 
@@ -243,7 +262,9 @@ def _sections(
 
     Of a segment without sections, such as __LINKEDIT, the segment itself.
     """
-    layout, section_layout = (f"{part.order}{layout}" for layout in _SEGMENTS[kind])
+    layout, section_layout = (
+        f"{part.order}{layout}" for layout in _SEGMENTS[kind]
+    )
     count = _counted(part, kind, content)
     name, address, _, offset, size, _ = struct.unpack_from(layout, content)
     if not count and size:
@@ -289,7 +310,9 @@ def said(part: Slice) -> MachO:
 def _paths(part: Slice, kinds: set[int]) -> tuple[str, ...]:
     """Return the paths in load commands of some kinds, fit to be shown."""
     paths = [
-        path_of(part, command) for command in part.commands if command.kind in kinds
+        path_of(part, command)
+        for command in part.commands
+        if command.kind in kinds
     ]
     # What is not UTF-8 was kept for writing it back; JSON and terminals take no half
     # characters.

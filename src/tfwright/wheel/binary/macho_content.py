@@ -83,7 +83,10 @@ def _rows(table: bytes) -> Iterator[NlistRow]:
         # section.
         if not kind & _DEBUGGING and kind & _KIND == _HERE:
             yield NlistRow(
-                name, bool(kind & _SHARED) and not kind & _PRIVATE, section, address
+                name,
+                bool(kind & _SHARED) and not kind & _PRIVATE,
+                section,
+                address,
             )
 
 
@@ -133,7 +136,10 @@ def _functions(
     """Return start, size and place of the name of each function in the code."""
     places = {}
     for row in rows:
-        if row.section == text.number and 0 <= row.address - text.address < text.size:
+        if (
+            row.section == text.number
+            and 0 <= row.address - text.address < text.size
+        ):
             places[row.address] = row.name
     # A Mach-O file holds no sizes of symbols: the last function ends with the section.
     edges = [*sorted(places.items()), (text.address + text.size, 0)]

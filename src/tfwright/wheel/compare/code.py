@@ -11,7 +11,13 @@ from tfwright.wheel.binary.elf import Elf
 from tfwright.wheel.binary.elf_sections import ElfSection
 from tfwright.wheel.binary.macho import Slice
 from tfwright.wheel.compare import symbols as comparison_symbols
-from tfwright.wheel.compare.difference import Apart, Cursor, only, sample, tell_apart
+from tfwright.wheel.compare.difference import (
+    Apart,
+    Cursor,
+    only,
+    sample,
+    tell_apart,
+)
 from tfwright.wheel.compare.symbols import LibrarySymbols
 from tfwright.wheel.compare.text import TextFinding
 
@@ -117,10 +123,14 @@ def _apart(one: Image, two: Image) -> dict[str, Apart | None]:
 
 def _telling(apart: Iterable[str]) -> list[str]:
     """Return the sections that do not follow from others."""
-    return [name for name in apart if name != BUILD_ID and not FOLLOWING.match(name)]
+    return [
+        name for name in apart if name != BUILD_ID and not FOLLOWING.match(name)
+    ]
 
 
-def _region(one: Image, two: Image, name: str, apart: Apart | None) -> Iterator[str]:
+def _region(
+    one: Image, two: Image, name: str, apart: Apart | None
+) -> Iterator[str]:
     """Say how a section differs."""
     before, after = one.regions[name].size, two.regions[name].size
     where = ""
@@ -163,7 +173,9 @@ def _text_at(image: Image, name: str, offset: int) -> str:
     start = region.offset + first
     # Some bytes around the place: the first byte that differs is in the middle of a
     # text.
-    window = bytes(image.content[start : start + min(2 * _AROUND, region.size - first)])
+    window = bytes(
+        image.content[start : start + min(2 * _AROUND, region.size - first)]
+    )
     for run in _TEXT.finditer(window):
         if run.start() <= offset - first < run.end():
             return run[0].decode("ascii")
@@ -172,7 +184,9 @@ def _text_at(image: Image, name: str, offset: int) -> str:
 
 def _texts(image: Image, name: str) -> set[str]:
     region = image.regions[name]
-    runs = _TEXT.finditer(image.content, region.offset, region.offset + region.size)
+    runs = _TEXT.finditer(
+        image.content, region.offset, region.offset + region.size
+    )
     return {run[0].decode("ascii")[:_AROUND] for run in runs}
 
 
@@ -185,9 +199,13 @@ def _elf(content: Content) -> tuple[str, Image]:
     note = regions.get(BUILD_ID)
     identity = ""
     if note:
-        identity = piece(content, note.offset, note.size, "build id")[_NOTE:].hex()
+        identity = piece(content, note.offset, note.size, "build id")[
+            _NOTE:
+        ].hex()
     symbols = comparison_symbols.of_elf(content, header, sections)
-    return said.machine, Image(content, regions, symbols, _elf_facts(said), identity)
+    return said.machine, Image(
+        content, regions, symbols, _elf_facts(said), identity
+    )
 
 
 def _regions(sections: Iterable[ElfSection]) -> dict[str, Region]:
@@ -212,7 +230,10 @@ def _elf_facts(said: Elf) -> set[str]:
     facts = {
         *(f"needs {name}" for name in said.needed),
         *(f"looks in {folder}" for folder in said.search),
-        *(f"needs {family} {need.version}" for family, need in said.requires.items()),
+        *(
+            f"needs {family} {need.version}"
+            for family, need in said.requires.items()
+        ),
         *(f"std::string {kind}" for kind in said.strings),
         *(f"GPU code {name}" for name in said.architectures),
     }
@@ -239,7 +260,9 @@ def _macho(content: Content, part: Slice) -> Image:
         facts.add(f"needs macOS {said.minimum}")
     # ld gives each linking an LC_UUID, as GNU ld gives a build id.
     identities = [
-        body[macho.HEAD :].hex() for kind, body in part.commands if kind == macho.UUID
+        body[macho.HEAD :].hex()
+        for kind, body in part.commands
+        if kind == macho.UUID
     ]
     symbols = comparison_symbols.of_macho(content, part)
     return Image(content, regions, symbols, facts, "".join(identities))

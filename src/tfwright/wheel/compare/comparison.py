@@ -13,7 +13,12 @@ from tfwright.wheel import archive, record
 from tfwright.wheel.binary import elf, macho
 from tfwright.wheel.binary.content import Content
 from tfwright.wheel.compare import code, text
-from tfwright.wheel.compare.difference import Cursor, Difference, sample, tell_apart
+from tfwright.wheel.compare.difference import (
+    Cursor,
+    Difference,
+    sample,
+    tell_apart,
+)
 from tfwright.wheel.compare.text import TextFinding
 
 GROUPS = (
@@ -162,7 +167,9 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
             yield _changed(one, two, place)
     only_one = one.members.keys() ^ two.members.keys()
     yield from _records(one, two, {*changed, *only_one})
-    yield from _order(common, [place for place in two.members if place in one.members])
+    yield from _order(
+        common, [place for place in two.members if place in one.members]
+    )
     for attribute in _ATTRIBUTES:
         yield from _attributes(one, two, common, attribute)
 
@@ -193,7 +200,9 @@ def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
         }
         if sizes:
             missing = sorted(sizes, key=lambda place: (-sizes[place], place))
-            lines = sample(f"{place} ({sizes[place]:,} bytes)" for place in missing)
+            lines = sample(
+                f"{place} ({sizes[place]:,} bytes)" for place in missing
+            )
             yield Difference(
                 "path", "", f"files only in the {side} ({len(sizes):,})", lines
             )
@@ -278,7 +287,9 @@ def _bytes(first: Content, second: Content) -> TextFinding:
     )
 
 
-def _records(one: Opened, two: Opened, explained: set[str]) -> Iterator[Difference]:
+def _records(
+    one: Opened, two: Opened, explained: set[str]
+) -> Iterator[Difference]:
     """Compare what RECORD lists, beyond what follows from files that differ."""
     try:
         listed = [
@@ -335,7 +346,9 @@ def _time(member: zipfile.ZipInfo) -> str:
 def _mode(member: zipfile.ZipInfo) -> str:
     # The system says how the upper half of the attributes is to be read: Unix has its
     # modes there.
-    mode = f"{member.external_attr >> 16:o}, made on system {member.create_system}"
+    mode = (
+        f"{member.external_attr >> 16:o}, made on system {member.create_system}"
+    )
     # The lower half holds MS-DOS's attributes, which most programs leave at zero.
     attributes = member.external_attr & 0xFFFF
     return f"{mode}, {attributes:#x}" if attributes else mode

@@ -82,7 +82,9 @@ def _exclusive(one: bytes, two: bytes) -> bytes:
     """Return a byte other than 0 wherever two pieces differ, as far as both reach."""
     size = min(len(one), len(two))
     # As two large integers: a loop in Python would take minutes for a library.
-    return (int.from_bytes(one[:size]) ^ int.from_bytes(two[:size])).to_bytes(size)
+    return (int.from_bytes(one[:size]) ^ int.from_bytes(two[:size])).to_bytes(
+        size
+    )
 
 
 def sample(names: Iterable[str]) -> tuple[str, ...]:

@@ -45,7 +45,11 @@ class SymbolTable:
         """Begin empty."""
         # Signed: Python's hashes are.
         self.keys = array("q")
-        self.places, self.addresses, self.sizes = array("Q"), array("Q"), array("Q")
+        self.places, self.addresses, self.sizes = (
+            array("Q"),
+            array("Q"),
+            array("Q"),
+        )
 
     def add(self, row: SymbolRow) -> None:
         """Append a symbol."""
@@ -79,7 +83,8 @@ class SymbolTable:
     @cached_property
     def _ascending(self) -> "array[int]":
         return array(
-            "Q", sorted(range(len(self.addresses)), key=self.addresses.__getitem__)
+            "Q",
+            sorted(range(len(self.addresses)), key=self.addresses.__getitem__),
         )
 
 
@@ -167,7 +172,9 @@ def of_elf(
     tables = {section.name: section for section in reversed(sections)}
     full = ".symtab" if ".symtab" in tables else ".dynsym"
     for name in dict.fromkeys((".dynsym", full)):
-        for row, kind, exported in _elf(content, header, sections, tables.get(name)):
+        for row, kind, exported in _elf(
+            content, header, sections, tables.get(name)
+        ):
             if exported and name == ".dynsym":
                 symbols.exports.add(row)
             if kind == _FUNCTION and row.address and name == full:
@@ -182,7 +189,11 @@ def _elf(
     table: ElfSection | None,
 ) -> Iterator[tuple[SymbolRow, int, bool]]:
     """Return each function and each exported symbol, its kind and whether others can use it."""
-    if table is None or table.kind == elf_sections.EMPTY or table.link >= len(sections):
+    if (
+        table is None
+        or table.kind == elf_sections.EMPTY
+        or table.link >= len(sections)
+    ):
         return
     names = sections[table.link]
     layout = struct.Struct(header.order + ("IBxHQQ" if header.wide else "IIIBxH"))
@@ -191,7 +202,9 @@ def _elf(
     rows = piece(content, table.offset, whole, "symbols")
     keys = _Keys(piece(content, names.offset, names.size, "names of symbols"))
     for fields in layout.iter_unpack(rows):
-        at, info, section, address, size = fields if header.wide else _as_wide(fields)
+        at, info, section, address, size = (
+            fields if header.wide else _as_wide(fields)
+        )
         # Section 0 (SHN_UNDEF): the symbol is wanted, and another library has it.
         kind, exported = info & 0xF, bool(section) and info >> 4 in _BOUND
         if exported or kind == _FUNCTION:

@@ -44,7 +44,9 @@ def text(one: bytes, two: bytes) -> TextFinding | None:
                 exact=True,
             ),
         )
-    return TextFinding("lines differ", _diff(before.splitlines(), after.splitlines()))
+    return TextFinding(
+        "lines differ", _diff(before.splitlines(), after.splitlines())
+    )
 
 
 def document(one: bytes, two: bytes) -> TextFinding | None:
@@ -52,7 +54,8 @@ def document(one: bytes, two: bytes) -> TextFinding | None:
     try:
         # Keys keep their order: two orders are a difference that a reader may look for.
         pretty = [
-            json.dumps(json.loads(content), indent=1).encode() for content in (one, two)
+            json.dumps(json.loads(content), indent=1).encode()
+            for content in (one, two)
         ]
     except (ValueError, RecursionError):
         return text(one, two)
@@ -141,7 +144,8 @@ def _part(node: object, name: str, *, documented: bool) -> object:
         documented
         or name != "body"
         or not isinstance(
-            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+            node,
+            ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
         )
     ):
         return getattr(node, name, None)
@@ -183,5 +187,7 @@ def _narrow(line: str, *, exact: bool) -> str:
     else:
         # A control character in a hostile file could steer the terminal.
         replaced = "\N{REPLACEMENT CHARACTER}"
-        shown = "".join(letter if letter.isprintable() else replaced for letter in line)
+        shown = "".join(
+            letter if letter.isprintable() else replaced for letter in line
+        )
     return shown if len(shown) <= WIDEST else shown[:WIDEST] + "…"

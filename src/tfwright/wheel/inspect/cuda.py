@@ -67,7 +67,9 @@ def _packages(requires: Sequence[str]) -> dict[str, str]:
     return packages
 
 
-def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -> str:
+def _way(
+    name: str, library: Library, own: set[str], packages: dict[str, str]
+) -> str:
     """Say in words how a library will find another one."""
     # libcuda.so.1 must be the driver's own: one from the wheel would not fit the kernel
     # module.
@@ -79,7 +81,9 @@ def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -
     if name.startswith("/"):
         return f"at {PurePosixPath(name).parent}, a fixed place"
     ways = list(
-        dict.fromkeys(filter(None, (_folder(folder, packages) for folder in folders)))
+        dict.fromkeys(
+            filter(None, (_folder(folder, packages) for folder in folders))
+        )
     )
     # The loader goes on to the system's places wherever a search path leads to nothing.
     system = "LD_LIBRARY_PATH or the system's loader configuration"
@@ -94,7 +98,9 @@ def _installed(library: Library) -> Iterator[str]:
     path = library.path.rpartition("/purelib/")[2].rpartition("/platlib/")[2]
     here = (SITE / path).parent
     for folder in inspection_library.search_path(library):
-        plain = re.sub(r"^(\$ORIGIN|\$\{ORIGIN\}|@loader_path)", str(here), folder)
+        plain = re.sub(
+            r"^(\$ORIGIN|\$\{ORIGIN\}|@loader_path)", str(here), folder
+        )
         yield _plain(plain) if plain != folder else folder
 
 
@@ -115,9 +121,13 @@ def _folder(folder: str, packages: dict[str, str]) -> str:
     if package and folder.startswith(str(SITE)):
         known = packages.get(package[1])
         wanted = (
-            "which its metadata names" if known else "which its metadata does not name"
+            "which its metadata names"
+            if known
+            else "which its metadata does not name"
         )
-        return f"pip's {known or 'nvidia-' + package[1].replace('_', '-')}, {wanted}"
+        return (
+            f"pip's {known or 'nvidia-' + package[1].replace('_', '-')}, {wanted}"
+        )
     if folder.startswith(f"{SITE}/"):
         return ""
     return f"{folder}, a fixed place" if folder.startswith("/") else ""

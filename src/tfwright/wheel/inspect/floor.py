@@ -50,7 +50,9 @@ def cpu_faults(libraries: Sequence[Library], floor: str) -> list[str]:
     for library in libraries:
         for found in (part.cpu for part in library.parts if part.cpu):
             for use in _beyond(found.needs, floor):
-                why = f"{use.function or 'functions without names'}; {use.decided}"
+                why = (
+                    f"{use.function or 'functions without names'}; {use.decided}"
+                )
                 faults.append(
                     f"{library.path} needs {use.extension} ({why}), the floor is {floor}"
                 )
@@ -65,7 +67,9 @@ def cpu_faults(libraries: Sequence[Library], floor: str) -> list[str]:
 def _beyond(uses: Sequence[Use], floor: str) -> Iterator[Use]:
     """Return the extensions that a CPU of the floor does not have."""
     for use in uses:
-        if cpu.LEVELS.index(cpu.EXTENSIONS[use.extension]) > cpu.LEVELS.index(floor):
+        if cpu.LEVELS.index(cpu.EXTENSIONS[use.extension]) > cpu.LEVELS.index(
+            floor
+        ):
             yield use
 
 

@@ -127,7 +127,9 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
     faults += inspection_tags.faults(path, stated.tags, libraries)
     faults += floor.unreadable(libraries)
     needed = {
-        name for library in libraries for name in inspection_library.needed(library)
+        name
+        for library in libraries
+        for name in inspection_library.needed(library)
     }
     return Inspection(
         file=path.name,
@@ -224,12 +226,16 @@ class _Unpacked:
 def contents(wheel: zipfile.ZipFile) -> WheelContents:
     """Read each shared library in a wheel, while another processor unpacks the next one."""
     members = [
-        member for member in archive.files(wheel) if LIBRARY.search(member.filename)
+        member
+        for member in archive.files(wheel)
+        if LIBRARY.search(member.filename)
     ]
     found, entries, tables = [], {}, {}
     # One ahead and no more: two of the largest libraries have to fit into memory.
     with ThreadPoolExecutor(1) as other:
-        coming = deque(other.submit(_unpacked, wheel, member) for member in members[:1])
+        coming = deque(
+            other.submit(_unpacked, wheel, member) for member in members[:1]
+        )
         for number, member in enumerate(members, 1):
             unpacked = coming.popleft().result()
             for following in members[number : number + 1]:

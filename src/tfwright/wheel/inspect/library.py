@@ -36,7 +36,9 @@ class Library:
         return (self.elf,) if self.elf else self.macho
 
 
-def read(member: zipfile.ZipInfo, content: Content) -> tuple[Library, ElfTable | None]:
+def read(
+    member: zipfile.ZipInfo, content: Content
+) -> tuple[Library, ElfTable | None]:
     """Read a library, whatever is in the file that is named like one."""
     path, size = member.filename, member.file_size
     try:
@@ -83,13 +85,17 @@ def notes(library: Library) -> Iterator[str]:
         )
     if library.elf and (missing := library.elf.symbols.missing):
         least = "at least " if len(missing) == MOST_MISSING else ""
-        others = f" and {least}{len(missing) - 1} more" if len(missing) > 1 else ""
+        others = (
+            f" and {least}{len(missing) - 1} more" if len(missing) > 1 else ""
+        )
         yield f"needs {missing[0]}{others}, and names no library that has it"
     # The loader takes a relative path from the working directory, which a stranger may
     # own.
     folders = search_path(library)
     stray = [
-        folder for folder in folders if not folder.startswith(("$ORIGIN", "@", "/"))
+        folder
+        for folder in folders
+        if not folder.startswith(("$ORIGIN", "@", "/"))
     ]
     if stray:
         yield (

@@ -35,11 +35,15 @@ def resolved(
     return tuple(resolved)
 
 
-def _with_missing(library: Library, table: ElfTable, given: frozenset[int]) -> Library:
+def _with_missing(
+    library: Library, table: ElfTable, given: frozenset[int]
+) -> Library:
     """Return a library with the symbols filled in that it misses."""
     if library.elf is None:
         return library
-    names = [name for name in table.wanted if hash(name) not in given][:MOST_MISSING]
+    names = [name for name in table.wanted if hash(name) not in given][
+        :MOST_MISSING
+    ]
     missing = tuple(name.decode("utf-8", "replace") for name in names)
     symbols = replace(library.elf.symbols, missing=missing)
     return replace(library, elf=replace(library.elf, symbols=symbols))
@@ -61,7 +65,9 @@ def _that_reach_outside(libraries: Sequence[Library]) -> set[str]:
             users.setdefault(name, []).append(library)
     # Backwards: what needs libcuda may get any symbol from it, and so may whoever needs
     # that.
-    waiting = [name for name in users if name not in own and not SYSTEM.fullmatch(name)]
+    waiting = [
+        name for name in users if name not in own and not SYSTEM.fullmatch(name)
+    ]
     reached, seen = set[str](), set(waiting)
     while waiting:
         for library in users.get(waiting.pop(), ()):

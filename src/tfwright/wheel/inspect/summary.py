@@ -45,7 +45,9 @@ def summarize(libraries: Sequence[Library]) -> Summary:
     for name, need in _needs(libraries):
         if name not in newest or _age(name, need) > _age(name, newest[name]):
             newest[name] = need
-    architectures = elf.ordered(name for part in parts for name in part.architectures)
+    architectures = elf.ordered(
+        name for part in parts for name in part.architectures
+    )
     # The library with TensorFlow's own exports decides how operations of users' have to
     # be built.
     interface = max(parts, key=lambda part: part.symbols.tensorflow, default=None)
@@ -55,15 +57,21 @@ def summarize(libraries: Sequence[Library]) -> Summary:
         architectures=architectures,
         gpu_bytes=_gpu_bytes(parts, architectures),
         nccl=tuple(
-            sorted({library.text.nccl for library in libraries if library.text.nccl})
+            sorted(
+                {library.text.nccl for library in libraries if library.text.nccl}
+            )
         ),
         tensorflow=sum(part.symbols.tensorflow for part in parts),
     )
 
 
-def _gpu_bytes(parts: Sequence[Elf | MachO], names: Iterable[str]) -> dict[str, int]:
+def _gpu_bytes(
+    parts: Sequence[Elf | MachO], names: Iterable[str]
+) -> dict[str, int]:
     """Add up the GPU code of all libraries by architecture."""
-    return {name: sum(part.gpu_bytes.get(name, 0) for part in parts) for name in names}
+    return {
+        name: sum(part.gpu_bytes.get(name, 0) for part in parts) for name in names
+    }
 
 
 def _needs(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
@@ -71,14 +79,19 @@ def _needs(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
     for library in libraries:
         for part in library.macho:
             yield "macOS", WheelNeed(part.minimum, library.path)
-        for family, requirement in library.elf.requires.items() if library.elf else ():
+        for family, requirement in (
+            library.elf.requires.items() if library.elf else ()
+        ):
             yield (
                 family,
                 WheelNeed(requirement.version, library.path, requirement.symbol),
             )
         for found in [part.cpu for part in library.parts if part.cpu]:
             use = found.needs[0] if found.needs else cpu.Use("", "", "")
-            yield "CPU", WheelNeed(found.level, library.path, use.function, use.decided)
+            yield (
+                "CPU",
+                WheelNeed(found.level, library.path, use.function, use.decided),
+            )
 
 
 def _age(name: str, need: WheelNeed) -> tuple[int, ...]:

@@ -28,7 +28,9 @@ def named(path: Path) -> frozenset[Tag]:
         return frozenset()
 
 
-def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list[str]:
+def faults(
+    path: Path, stated: frozenset[Tag], found: Sequence[Library]
+) -> list[str]:
     """Say in what the tags in a wheel's name are not true."""
     promised = named(path)
     if not promised:
@@ -81,7 +83,9 @@ def _machines(platform: str) -> set[str]:
 
 
 def _excess(
-    what: str, promises: Sequence[tuple[str, str]], needs: Sequence[tuple[str, str]]
+    what: str,
+    promises: Sequence[tuple[str, str]],
+    needs: Sequence[tuple[str, str]],
 ) -> Iterator[str]:
     """Compare the oldest system that a tag promises with the newest that a library needs."""
     if not promises or not needs:
@@ -89,11 +93,15 @@ def _excess(
     # Of several platform tags the oldest counts: pip may choose the wheel for any of
     # them.
     version, platform = min(promises, key=_age)
-    beyond = [need for need in needs if elf.numbers(need[0]) > elf.numbers(version)]
+    beyond = [
+        need for need in needs if elf.numbers(need[0]) > elf.numbers(version)
+    ]
     if beyond:
         newest, library = max(beyond, key=_age)
         others = (
-            f" ({len(beyond)} libraries need more than that)" if len(beyond) > 1 else ""
+            f" ({len(beyond)} libraries need more than that)"
+            if len(beyond) > 1
+            else ""
         )
         yield f"{library} needs {what} {newest}, and the tag {platform} promises {version}{others}"
 
@@ -109,7 +117,9 @@ def _glibc_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
         # linux_x86_64 promises no glibc at all.
         part = re.match(r"(manylinux\d+|manylinux_(\d+)_(\d+))_", platform)
         if part:
-            glibc = f"{part[2]}.{part[3]}" if part[2] else LEGACY.get(part[1], "0")
+            glibc = (
+                f"{part[2]}.{part[3]}" if part[2] else LEGACY.get(part[1], "0")
+            )
             promises.append((glibc, platform))
     return promises
 
@@ -136,4 +146,8 @@ def _glibc_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
 
 def _macos_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
     """Return the macOS that each library needs."""
-    return [(part.minimum, library.path) for library in found for part in library.macho]
+    return [
+        (part.minimum, library.path)
+        for library in found
+        for part in library.macho
+    ]

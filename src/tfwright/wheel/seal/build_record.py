@@ -152,7 +152,9 @@ def recipe_of(record: BuildRecord) -> Recipe:
 
     Raises pydantic.ValidationError if this version does not take it as a recipe.
     """
-    return Recipe.model_validate({**record.recipe.content, "name": record.recipe.name})
+    return Recipe.model_validate(
+        {**record.recipe.content, "name": record.recipe.name}
+    )
 
 
 def write(record: BuildRecord) -> bytes:
@@ -171,7 +173,8 @@ def canonical(content: object, indent: int | None = None) -> bytes:
     # Sorted: the order in which a recipe's tables were written must not show in the
     # bytes.
     return (
-        json.dumps(content, sort_keys=True, ensure_ascii=False, indent=indent) + "\n"
+        json.dumps(content, sort_keys=True, ensure_ascii=False, indent=indent)
+        + "\n"
     ).encode()
 
 

@@ -32,7 +32,9 @@ def verify(wheel: Path, key: Path) -> str:
     missing or not signed with it, is about another wheel, or says something else than the plain
     statement, where that is next to it.
     """
-    payload, keyid = signing.verified(wheel.with_name(wheel.name + SUFFIX), KIND, key)
+    payload, keyid = signing.verified(
+        wheel.with_name(wheel.name + SUFFIX), KIND, key
+    )
     # A valid signature alone proves little: it may be about another wheel.
     if files.sha256(wheel) not in _subjects(payload):
         raise WheelError(
@@ -53,7 +55,8 @@ def _subjects(payload: bytes) -> list[str]:
     try:
         # A statement may be about several files; the wheel has to be one of them.
         return [
-            subject["digest"]["sha256"] for subject in json.loads(payload)["subject"]
+            subject["digest"]["sha256"]
+            for subject in json.loads(payload)["subject"]
         ]
     except (ValueError, LookupError, TypeError) as fault:
         raise WheelError(

@@ -51,14 +51,20 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
     if not found.overall_policy < policy:
         return PlatformProof(found.overall_policy.name, ())
     external = found.external_refs[policy.name].libs
-    libraries = [f"{name}, which {wanted} does not have" for name in sorted(external)]
+    libraries = [
+        f"{name}, which {wanted} does not have" for name in sorted(external)
+    ]
     symbols = _newer(found.versioned_symbols, policy.symbol_versions)
     # auditwheel also judges what it does not list, as extensions of the instruction
     # set.
     other = (
-        [] if libraries or symbols else [f"it keeps {found.overall_policy.name} only"]
+        []
+        if libraries or symbols
+        else [f"it keeps {found.overall_policy.name} only"]
     )
-    return PlatformProof(found.overall_policy.name, (*libraries, *symbols, *other))
+    return PlatformProof(
+        found.overall_policy.name, (*libraries, *symbols, *other)
+    )
 
 
 def insist(wheel: Path, wanted: str) -> None:
@@ -87,7 +93,9 @@ def renamed(name: str, platform: str) -> str:
 
 def stated(wheel: zipfile.ZipFile, platform: str) -> bytes:
     """Return the file WHEEL with another platform in its tags."""
-    text = wheel.read(f"{archive.metadata_directory(wheel)}/WHEEL").decode("utf-8")
+    text = wheel.read(f"{archive.metadata_directory(wheel)}/WHEEL").decode(
+        "utf-8"
+    )
     lines = [_line(line, platform) for line in text.splitlines()]
     return ("\n".join(lines).rstrip("\n") + "\n").encode()
 

@@ -141,7 +141,10 @@ def _pypi(materials: Materials) -> "PackageURL":
     from packageurl import PackageURL  # noqa: PLC0415 start-up is part of the product
 
     return PackageURL(
-        "pypi", None, materials.project.lower().replace("_", "-"), materials.version
+        "pypi",
+        None,
+        materials.project.lower().replace("_", "-"),
+        materials.version,
     )
 
 
@@ -183,7 +186,9 @@ def _image(name: str, digest: str) -> "Component":
         bom_ref=f"image {digest}",
         purl=PackageURL("oci", None, short, digest, {"repository_url": name}),
         hashes=[
-            HashType(alg=HashAlgorithm.SHA_256, content=digest.removeprefix("sha256:"))
+            HashType(
+                alg=HashAlgorithm.SHA_256, content=digest.removeprefix("sha256:")
+            )
         ],
     )
 
@@ -208,7 +213,9 @@ def _commit_url(url: str, commit: str) -> "PackageURL":
     """Return the package URL of a repository's commit."""
     from packageurl import PackageURL  # noqa: PLC0415 start-up is part of the product
 
-    found = re.fullmatch(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?", url)
+    found = re.fullmatch(
+        r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?", url
+    )
     if found:
         return PackageURL("github", found[1].lower(), found[2].lower(), commit)
     return PackageURL(
@@ -251,7 +258,9 @@ def _archive(archive: ArchiveComponent) -> "Component":
     pinned = _component(archive, archive.urls, archive.sha256)
     if archive.substitute is None:
         return pinned
-    used = _component(archive, (archive.substitute.source,), archive.substitute.sha256)
+    used = _component(
+        archive, (archive.substitute.source,), archive.substitute.sha256
+    )
     used.pedigree = Pedigree(
         ancestors=[pinned],
         notes=f"Stands in for the pinned archive: {archive.substitute.reason}",
@@ -283,13 +292,17 @@ def _component(
         purl=purl,
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=sha256)],
         external_references=[
-            ExternalReference(type=ExternalReferenceType.DISTRIBUTION, url=XsUri(url))
+            ExternalReference(
+                type=ExternalReferenceType.DISTRIBUTION, url=XsUri(url)
+            )
             for url in addresses
         ],
     )
 
 
-def package_url(names: Sequence[str], urls: Sequence[str], sha256: str) -> "PackageURL":
+def package_url(
+    names: Sequence[str], urls: Sequence[str], sha256: str
+) -> "PackageURL":
     """Return the package URL of a file: a registry's, GitHub's, or a generic one with checksum."""
     from packageurl import PackageURL  # noqa: PLC0415 start-up is part of the product
 

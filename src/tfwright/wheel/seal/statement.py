@@ -71,9 +71,20 @@ def _definition(record: BuildRecord, wheel: zipfile.ZipFile) -> dict[str, object
         "externalParameters": {"recipe": said["recipe"]},
         "internalParameters": {
             name: said[name]
-            for name in ("build", "found", "lock", "source", "stubs", "substitutions")
+            for name in (
+                "build",
+                "found",
+                "lock",
+                "source",
+                "stubs",
+                "substitutions",
+            )
         },
-        "resolvedDependencies": [*_pinned(record), *_image(record), *_materials(wheel)],
+        "resolvedDependencies": [
+            *_pinned(record),
+            *_image(record),
+            *_materials(wheel),
+        ],
     }
 
 
@@ -99,12 +110,18 @@ def _image(record: BuildRecord) -> Iterator[dict[str, object]]:
         # in-toto wants algorithm and digest apart; registries write them as one word.
         algorithm, _, digest = image["digest"].partition(":")
         uri = f"pkg:oci/{image['name']}@{image['digest']}"
-        yield {"name": "container image", "uri": uri, "digest": {algorithm: digest}}
+        yield {
+            "name": "container image",
+            "uri": uri,
+            "digest": {algorithm: digest},
+        }
 
 
 def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
     """Yield the rest of the wheel's bill: patches, archives, and clones by their commits."""
-    bill = json.loads(wheel.read(f"{archive.metadata_directory(wheel)}/{sbom.NAME}"))
+    bill = json.loads(
+        wheel.read(f"{archive.metadata_directory(wheel)}/{sbom.NAME}")
+    )
     for component in bill["components"]:
         # The source is named by `_pinned` already, with its commit.
         if component["bom-ref"] == "source":
@@ -117,7 +134,11 @@ def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
         # A clone has no digest but its commit, which covers all of its files.
         if "sha256" not in digests:
             digests = {"gitCommit": component["version"]}
-        yield {"name": component["name"], "uri": component["purl"], "digest": digests}
+        yield {
+            "name": component["name"],
+            "uri": component["purl"],
+            "digest": digests,
+        }
 
 
 def _run(record: BuildRecord, outcome: BuildOutcome) -> dict[str, object]:

@@ -74,7 +74,9 @@ class ZipWriter:
 def _packed(moment: Moment) -> tuple[int, int]:
     """Return a time and a date as MS-DOS has them, in steps of two seconds."""
     year, month, day, hour, minute, second = moment
-    return hour << 11 | minute << 5 | second // 2, (year - 1980) << 9 | month << 5 | day
+    return hour << 11 | minute << 5 | second // 2, (
+        year - 1980
+    ) << 9 | month << 5 | day
 
 
 def _local_header(member: ZipMember, moment: tuple[int, int]) -> bytes:
@@ -84,12 +86,17 @@ def _local_header(member: ZipMember, moment: tuple[int, int]) -> bytes:
     if wide:
         # Unlike the directory's entry, this field must have both sizes, even if one of
         # them fits.
-        sizes, extra = (FULL_32, FULL_32), _wide_field([member.size, member.packed])
+        sizes, extra = (
+            (FULL_32, FULL_32),
+            _wide_field([member.size, member.packed]),
+        )
     fields = _common(member, moment, wide=wide, sizes=sizes, extra=extra)
     return struct.pack("<4s", b"PK\3\4") + fields + _name(member) + extra
 
 
-def _directory_entry(member: ZipMember, moment: tuple[int, int], offset: int) -> bytes:
+def _directory_entry(
+    member: ZipMember, moment: tuple[int, int], offset: int
+) -> bytes:
     """Return a member's line in the directory."""
     numbers = (member.size, member.packed, offset)
     # Only what does not fit is in the field, always in this order.
@@ -118,7 +125,10 @@ def _common(
 ) -> bytes:
     """Return the fields that the local header and the directory share."""
     # Without the flag readers take a name for code page 437 (APPNOTE, appendix D).
-    version, flags = WIDE if wide else PLAIN, 0 if member.name.isascii() else UTF_8
+    version, flags = (
+        WIDE if wide else PLAIN,
+        0 if member.name.isascii() else UTF_8,
+    )
     return struct.pack(
         "<HHHHHIIIHH",
         version,
@@ -155,4 +165,6 @@ def _ending(count: int, start: int, size: int) -> Iterator[bytes]:
     number, length, place = count, size, start
     if wide:
         number, length, place = FULL_16, FULL_32, FULL_32
-    yield struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, number, number, length, place, 0)
+    yield struct.pack(
+        "<4sHHHHIIH", b"PK\5\6", 0, 0, number, number, length, place, 0
+    )
