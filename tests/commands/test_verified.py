@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import verified
+from tfwright.commands import lint, verified
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
@@ -67,3 +67,11 @@ def test_a_table_that_a_person_wrote_is_not_believed(copied: Path) -> None:
 def test_a_stage_that_does_not_exist_is_refused(copied: Path) -> None:
     with pytest.raises(RecipeError, match=r"verified.until"):
         changed(copied, 'until = "publish"', 'until = "done"')
+
+
+def test_what_a_build_writes_needs_no_reason(copied: Path) -> None:
+    recipe = recipes.read(str(copied))
+    verified.write(copied, recipe, until="publish", by="a person", note="a note")
+    table = copied.read_text("utf-8").partition("[verified]")[2]
+    assert "digests = " in table
+    assert lint.without_reason(f"[verified]{table}") == []

@@ -28,7 +28,7 @@ from tfwright.tools.git import patching
 from tfwright.tools.git.mirror import Origin
 from tfwright.vault import lock, locking
 
-DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digest"}
+DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digests"}
 """Keys that describe a recipe rather than pin something, and so need no reason."""
 _KEY = re.compile(r"[\"\w./-]+ = ")
 
