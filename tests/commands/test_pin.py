@@ -1,12 +1,12 @@
 import hashlib
 import http.server
-import subprocess
 import threading
 import tomllib
 from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.upstream import run_git
 
 from tfwright.commands.pin import checksums
 from tfwright.documents import recipe as recipes
@@ -71,14 +71,6 @@ http_archive(
 """
 
 
-def run(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-    command = ["git", "-C", str(folder), *identity, *arguments]
-    return subprocess.run(
-        command, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
 @pytest.fixture
 def recipe_path(tmp_path: Path) -> Path:
     """Write a recipe that leaves three checksums open, and the repository that has two of them."""
@@ -86,14 +78,14 @@ def recipe_path(tmp_path: Path) -> Path:
     upstream = tmp_path / "upstream"
     upstream.mkdir()
     (upstream / "WORKSPACE").write_text(WORKSPACE.format(**pins), "utf-8")
-    run(upstream, "init", "--quiet", "--initial-branch=r1.8")
-    run(upstream, "add", ".")
-    run(upstream, "commit", "--quiet", "-m", "x")
+    run_git("init", "--quiet", "--initial-branch=r1.8", cwd=upstream)
+    run_git("add", ".", cwd=upstream)
+    run_git("commit", "--quiet", "-m", "x", cwd=upstream)
     path = tmp_path / "small.toml"
     text = RECIPE.format(
         folder=tmp_path,
-        commit=run(upstream, "rev-parse", "HEAD"),
-        blob=run(upstream, "rev-parse", "HEAD:WORKSPACE"),
+        commit=run_git("rev-parse", "HEAD", cwd=upstream),
+        blob=run_git("rev-parse", "HEAD:WORKSPACE", cwd=upstream),
         **pins,
     )
     path.write_text(text, "utf-8")

@@ -1,8 +1,8 @@
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.upstream import run_git
 
 from tfwright.commands import patch as patching
 from tfwright.commands import port
@@ -89,14 +89,6 @@ diff --git a/core/op.cc b/core/op.cc
 """
 
 
-def run(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-    command = ["git", "-C", str(folder), *identity, *arguments]
-    return subprocess.run(
-        command, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
 def commit(repository: Path, version: str, code: str, **archives: str) -> str:
     """Commit a tree of a release with these archives, tag it, and return the commit."""
     setup = repository / "tensorflow/tools/pip_package/setup.py"
@@ -116,10 +108,10 @@ def commit(repository: Path, version: str, code: str, **archives: str) -> str:
     (repository / "WORKSPACE").write_text("".join(rules), "utf-8")
     (repository / "core").mkdir(exist_ok=True)
     (repository / "core/op.cc").write_text(code, "utf-8")
-    run(repository, "add", ".")
-    run(repository, "commit", "--quiet", "-m", version)
-    run(repository, "tag", f"v{version}")
-    return run(repository, "rev-parse", "HEAD")
+    run_git("add", ".", cwd=repository)
+    run_git("commit", "--quiet", "-m", version, cwd=repository)
+    run_git("tag", f"v{version}", cwd=repository)
+    return run_git("rev-parse", "HEAD", cwd=repository)
 
 
 @pytest.mark.slow
@@ -129,11 +121,11 @@ def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(
     repository, patches = tmp_path / "upstream", tmp_path / "patches/r1.8"
     repository.mkdir()
     patches.mkdir(parents=True)
-    run(repository, "init", "--quiet", "--initial-branch=r1.8")
+    run_git("init", "--quiet", "--initial-branch=r1.8", cwd=repository)
     code = "".join(f"line {number}\n" for number in range(1, 40))
     old, new, gone = "a" * 64, "b" * 64, "c" * 64
     first = commit(repository, "1.8.0", code, gone=gone, changed=old)
-    run(repository, "rm", "--quiet", "-r", "core/old")
+    run_git("rm", "--quiet", "-r", "core/old", cwd=repository)
     moved = "line 0\n" + code.replace("line 31\n", "line 31 by upstream\n")
     commit(repository, "1.12.0", moved, changed=new, fresh="d" * 64)
     for name, line, drop_when in (

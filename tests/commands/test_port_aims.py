@@ -1,7 +1,7 @@
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.upstream import run_git
 
 from tfwright.commands.port import aims
 from tfwright.documents import recipe as recipes
@@ -44,14 +44,6 @@ by = "Ada"
 """
 
 
-def run(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-    command = ["git", "-C", str(folder), *identity, *arguments]
-    return subprocess.run(
-        command, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
 @pytest.fixture
 def job(tmp_path: Path) -> BuildRequest:
     """Return a recipe of a repository with tags and branches of some releases."""
@@ -59,15 +51,15 @@ def job(tmp_path: Path) -> BuildRequest:
     setup = repository / "tensorflow/tools/pip_package/setup.py"
     setup.parent.mkdir(parents=True)
     setup.write_text("_VERSION = '1.14.0'\n", "utf-8")
-    run(repository, "init", "--quiet", "--initial-branch=master")
-    run(repository, "add", ".")
-    run(repository, "commit", "--quiet", "-m", "x")
+    run_git("init", "--quiet", "--initial-branch=master", cwd=repository)
+    run_git("add", ".", cwd=repository)
+    run_git("commit", "--quiet", "-m", "x", cwd=repository)
     for name in ("v1.12.0", "v1.12.0-rc0", "v0.11.0rc1", "v1.12.3"):
-        run(repository, "tag", name)
+        run_git("tag", name, cwd=repository)
     for name in ("r1.12", "r1.15.5+nv22.12"):
-        run(repository, "branch", name)
+        run_git("branch", name, cwd=repository)
     text = RECIPE.format(
-        repository=repository, commit=run(repository, "rev-parse", "HEAD")
+        repository=repository, commit=run_git("rev-parse", "HEAD", cwd=repository)
     )
     path = tmp_path / "linux-r1.8-cpu.toml"
     path.write_text(text, "utf-8")

@@ -1,7 +1,7 @@
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.upstream import run_git
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
@@ -106,22 +106,16 @@ def test_the_version_of_a_pinned_archive_makes_a_patch_due() -> None:
         assert answer(drop_when, of()) == "unknown"
 
 
-def git(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-    command = ["git", "-C", str(folder), *identity, *arguments]
-    return subprocess.run(
-        command, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
 def test_an_upstream_commit_in_the_history_makes_a_patch_due(
     tmp_path: Path,
 ) -> None:
-    git(tmp_path, "init", "--quiet")
+    run_git("init", "--quiet", cwd=tmp_path)
     commits = []
     for number in range(3):
-        git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", str(number))
-        commits.append(git(tmp_path, "rev-parse", "HEAD"))
+        run_git(
+            "commit", "--quiet", "--allow-empty", "-m", str(number), cwd=tmp_path
+        )
+        commits.append(run_git("rev-parse", "HEAD", cwd=tmp_path))
     recipe = of()
     source = recipe.source.model_copy(update={"commit": commits[1]})
     recipe = recipe.model_copy(update={"source": source})
@@ -143,21 +137,23 @@ def test_an_upstream_commit_in_the_history_makes_a_patch_due(
 def test_where_history_is_cut_off_nothing_is_claimed(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     whole.mkdir()
-    git(whole, "init", "--quiet")
+    run_git("init", "--quiet", cwd=whole)
     for number in range(3):
-        git(whole, "commit", "--quiet", "--allow-empty", "-m", str(number))
+        run_git(
+            "commit", "--quiet", "--allow-empty", "-m", str(number), cwd=whole
+        )
     first, newest = (
-        git(whole, "rev-parse", "HEAD~2"),
-        git(whole, "rev-parse", "HEAD"),
+        run_git("rev-parse", "HEAD~2", cwd=whole),
+        run_git("rev-parse", "HEAD", cwd=whole),
     )
-    git(
-        tmp_path,
+    run_git(
         "clone",
         "--quiet",
         "--bare",
         "--depth=1",
         f"file://{whole}",
         str(cut),
+        cwd=tmp_path,
     )
     recipe = of()
     source = recipe.source.model_copy(update={"commit": newest})

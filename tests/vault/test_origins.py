@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable
@@ -69,25 +70,8 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 def mirror(tmp_path: Path) -> Path:
     """Make a repository with one tagged commit, of which one file can be left out."""
     work = tmp_path / "mirrors/o/r"
-    work.mkdir(parents=True)
-    (work / "file.txt").write_text("content", "utf-8")
-    (work / "test.txt").write_text("large", "utf-8")
-    git = (
-        "git",
-        "-c",
-        "user.name=A",
-        "-c",
-        "user.email=a@example.org",
-        "-C",
-        str(work),
-    )
-    for command in (
-        ("init", "-q"),
-        ("add", "."),
-        ("commit", "-qm", "One"),
-        ("tag", "v1.0"),
-    ):
-        subprocess.run([*git, *command], check=True)
+    commit(work, {"file.txt": "content", "test.txt": "large"})
+    run_git("tag", "v1.0", cwd=work)
     return work / ".git"
 
 
@@ -342,7 +326,7 @@ def from_recipe(store: Store, wanted: WantedArchive, **place: object) -> Supply:
 
 
 def test_a_blob_of_a_repository_is_a_source(store: Store, mirror: Path) -> None:
-    blob = run_git(mirror, "rev-parse", "HEAD:file.txt")
+    blob = run_git("rev-parse", "HEAD:file.txt", cwd=mirror)
     wanted = WantedArchive("a", digest(b"content"), ())
     supply = from_recipe(store, wanted, git=mirror.parent.as_uri(), blob=blob)
     assert supply.ways == {wanted.sha256: RECIPE}
@@ -401,24 +385,16 @@ def test_another_repository_can_give_a_forges_archive(
 def test_all_files_that_a_mirror_lacks_are_named_at_once_with_the_line_to_write(
     mirror: Path, tmp_path: Path
 ) -> None:
-    commit = run_git(mirror, "rev-parse", "HEAD")
+    head = run_git("rev-parse", "HEAD", cwd=mirror)
     for name in ("file.txt", "test.txt"):
-        blob = run_git(mirror, "rev-parse", f"HEAD:{name}")
+        blob = run_git("rev-parse", f"HEAD:{name}", cwd=mirror)
         (mirror / "objects" / blob[:2] / blob[2:]).unlink()
-    wanted = Pack("https://example.org/r.git", commit, "r/", ())
+    wanted = Pack("https://example.org/r.git", head, "r/", ())
     with pytest.raises(
         SupplyError, match=r"lacks files of .*: file\.txt, test\.txt"
     ) as caught:
         pack(wanted, mirror, tmp_path / "packed")
     assert 'exclude = ["file.txt", "test.txt"]' in caught.value.remedy
-
-
-def run_git(mirror: Path, *arguments: str) -> str:
-    """Return what git prints."""
-    argv = ["git", f"--git-dir={mirror}", *arguments]
-    return subprocess.run(
-        argv, check=True, capture_output=True, text=True
-    ).stdout.strip()
 
 
 def test_a_mirror_that_is_not_there_is_one_more_source_that_failed(

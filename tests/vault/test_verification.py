@@ -4,11 +4,11 @@ import base64
 import hashlib
 import os
 import resource
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.upstream import commit, run_git
 
 from tfwright.commands import vault
 from tfwright.errors import SupplyError
@@ -93,24 +93,10 @@ def test_a_change_in_a_venv_is_noticed_and_repaired(
 def mirror(build_out: Path, tmp_path: Path) -> Path:
     """Make a mirror with one pack."""
     work = tmp_path / "work"
-    git = (
-        "git",
-        "-c",
-        "user.name=A",
-        "-c",
-        "user.email=a@example.org",
-        "-C",
-        str(work),
-    )
-    subprocess.run(["git", "init", "-q", str(work)], check=True)
-    (work / "file").write_text("content\n" * 100, "utf-8")
-    for command in (("add", "."), ("commit", "-qm", "one"), ("repack", "-adq")):
-        subprocess.run([*git, *command], check=True)
+    commit(work, {"file": "content\n" * 100})
+    run_git("repack", "-adq", cwd=work)
     bare = build_out / "git/work-01234567.git"
-    subprocess.run(
-        ["git", "clone", "-q", "--bare", "--no-local", str(work), str(bare)],
-        check=True,
-    )
+    run_git("clone", "--quiet", "--bare", "--no-local", work, bare, cwd=tmp_path)
     return bare
 
 

@@ -2,13 +2,12 @@
 
 import gzip
 import io
-import os
-import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+from tests.upstream import run_git
 
 from tfwright.errors import SupplyError
 from tfwright.tools.git.archive import SourceArchive, regenerate
@@ -18,26 +17,14 @@ from tfwright.tools.git.archive import SourceArchive, regenerate
 def mirror(tmp_path: Path) -> Path:
     """Make a bare repository with one tagged commit."""
     work, bare = tmp_path / "work", tmp_path / "bare"
-    git = (
-        "git",
-        "-c",
-        "user.name=A",
-        "-c",
-        "user.email=a@example.org",
-        "-C",
-        str(work),
-    )
-    subprocess.run(["git", "init", "-q", str(work)], check=True)
+    stamp = "2018-01-01T12:00:00Z"
+    work.mkdir()
     (work / "file.txt").write_text("content", "utf-8")
-    for command in (("add", "."), ("commit", "-qm", "One"), ("tag", "v1.0")):
-        subprocess.run(
-            [*git, *command],
-            env={**os.environ, "GIT_COMMITTER_DATE": "2018-01-01T12:00:00Z"},
-            check=True,
-        )
-    subprocess.run(
-        ["git", "clone", "-q", "--bare", str(work), str(bare)], check=True
-    )
+    run_git("init", "--quiet", cwd=work)
+    run_git("add", ".", cwd=work)
+    run_git("commit", "--quiet", "-m", "One", cwd=work, GIT_COMMITTER_DATE=stamp)
+    run_git("tag", "v1.0", cwd=work)
+    run_git("clone", "--quiet", "--bare", work, bare, cwd=tmp_path)
     return bare
 
 

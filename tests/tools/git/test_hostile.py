@@ -4,7 +4,6 @@ import hashlib
 import http.server
 import os
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.upstream import commit
 
 from tfwright.errors import SupplyError, ToolError
 from tfwright.printable import printable_lines
@@ -297,25 +297,11 @@ def test_a_real_server_gives_a_commit_through_the_same_bounds(
     tmp_path: Path, store: Path
 ) -> None:
     work = tmp_path / "work"
-    commands = (["init", "-q", "-b", "main", str(work)],)
-    for command in commands:
-        subprocess.run(["git", *command], check=True)
-    (work / "file").write_text("content", "utf-8")
-    person = (
-        "-c",
-        "user.name=A",
-        "-c",
-        "user.email=a@example.org",
-        "-C",
-        str(work),
-    )
-    for command in (["add", "."], ["commit", "-qm", "one"]):
-        subprocess.run(["git", *person, *command], check=True)
-    commit = git.run(git.command(work / ".git", "rev-parse", "HEAD")).strip()
-    pin = Pin("https://example.org/r.git", "main", commit)
+    made = commit(work, {"file": "content"})
+    pin = Pin("https://example.org/r.git", "main", made)
     place = mirror.bring(
         pin, store, Origin(work.as_uri()), SILENCE, offline=False
     )
-    assert git.kind(place, commit) == "commit"
+    assert git.kind(place, made) == "commit"
     with pytest.raises(ToolError):
         git.run(git.command(place, "cat-file", "-e", COMMIT))

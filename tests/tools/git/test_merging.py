@@ -1,7 +1,8 @@
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests import upstream
+from tests.upstream import run_git
 
 from tfwright.tools import git
 from tfwright.tools.git import merging
@@ -29,34 +30,21 @@ new file mode 100644
 """
 
 
-def run(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-    command = ["git", "-C", str(folder), *identity, *arguments]
-    return subprocess.run(
-        command, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """Return a repository whose first commit is the one that the patch was made for."""
     place = tmp_path / "source"
-    (place / "core").mkdir(parents=True)
-    run(place, "init", "--quiet")
     commit(place, BEFORE)
     return place
 
 
 def commit(source: Path, text: str) -> str:
-    (source / "core/op.cc").write_text(text, "utf-8")
-    run(source, "add", ".")
-    run(source, "commit", "--quiet", "--allow-empty", "-m", "x")
-    return run(source, "rev-parse", "HEAD")
+    return upstream.commit(source, {"core/op.cc": text})
 
 
 def merged(source: Path, text: str) -> tuple[Path, list[str]]:
     """Merge the patch into a tree whose commit has another text."""
-    base = run(source, "rev-parse", "HEAD")
+    base = run_git("rev-parse", "HEAD", cwd=source)
     new = commit(source, text)
     patch = source.parent / "0001-x.patch"
     patch.write_text(PATCH.format(base=base), "utf-8")
