@@ -11,7 +11,7 @@ from tests.nightly.wheels import write_wheel
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import SupplyError
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
-from tfwright.nightly.night import BuildHost, BuildOrder
+from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace
 
 
 @dataclass
@@ -124,10 +124,10 @@ class FakeBuilder:
         """Say that all archives are there."""
         return "eigen is gone" if target.name in self.rotten else ""
 
-    def make_room(self, wanted: int) -> int:
+    def make_room(self, wanted: int) -> FreeSpace:
         """Return the scripted free space."""
         del wanted
-        return self.free
+        return FreeSpace(self.free, self.free)
 
 
 def host_with(folder: Path, *names: str, **keys: object) -> BuildHost:

@@ -26,6 +26,8 @@ from tfwright.tools import files
 from tfwright.tools.process import file_lock
 
 LOCK = "lock"
+UNSETTLED = {None, "blocked", "skipped"}
+"""Verdicts after which a resumed night comes to a target again; None stands for no verdict."""
 RESUMED_WITHIN = dt.timedelta(hours=20)
 """An unfinished night that is older than this is over; its targets are due again."""
 FULL = builds.Breakage(
@@ -53,8 +55,18 @@ class Builder(Protocol):
     def links(self, target: Target) -> str:
         """Ask the servers of a target's archives; say what is lost, nothing if all is there."""
 
-    def make_room(self, wanted: int) -> int:
-        """Free space in caches until so many bytes are free; return how many are."""
+    def make_room(self, wanted: int) -> "FreeSpace":
+        """Remove what can be had again until so many bytes are free; return how many are."""
+
+
+@dataclass(frozen=True)
+class FreeSpace:
+    """Bytes that are free where a build needs them."""
+
+    site: int
+    """Where finished builds are kept."""
+    work: int
+    """Where recipes are built."""
 
 
 @dataclass(frozen=True)
@@ -155,15 +167,24 @@ def run(
     another process, perhaps on another host, runs a night in the same directory.
     """
     chosen = _chosen(host, only)
-    with _alone(host, wait=wait), states.opened(host.directory) as state:
+    with (
+        _alone(host.directory, wait=wait),
+        states.opened(host.directory) as state,
+    ):
+        cut_off = state.unfinished_night() is not None
         night = _recover(host, state)
-        # What a killed night built is offered before anything else is tried.
-        _publish(host, state, pages=False)
+        if cut_off:
+            # What a killed night built is offered before anything else is tried.
+            _publish(host, state)
+        _sweep(host, state)
         found, blocked = _judged(host, state, chosen, asked=now)
-        done = set(_verdicts_of(state, night))
+        verdicts = _verdicts_of(state, night)
         for target, why in blocked.items():
-            state.judge(target, night, "blocked", detail=why)
-        waiting = [item for item in found if item.target.name not in done]
+            # Before it was cut off, this night may have built what cannot be judged now.
+            if verdicts.get(target) in UNSETTLED:
+                state.judge(target, night, "blocked", detail=why)
+        again = now and bool(only)
+        waiting = [item for item in found if again or _waits(item, verdicts)]
         _judge_idle(state, night, [item for item in waiting if not item.due])
         _attempt_all(host, state, night, [item for item in waiting if item.due])
         reproduced = (
@@ -175,11 +196,23 @@ def run(
         )
 
 
+def _waits(item: DueTarget, verdicts: Mapping[str, Verdict]) -> bool:
+    """Say whether a night has still to come to a target, which it may have done before a kill."""
+    # A person may have corrected the recipe before they started the night again.
+    return verdicts.get(item.target.name) in UNSETTLED or item.why == "changed"
+
+
 def _publish(host: BuildHost, state: State, *, pages: bool = True) -> None:
     """Bring the site up to date; say which files it does not list."""
     update = site.publish(host.nightly, state, host.clock(), pages=pages)
     for fault in update.refused:
         host.hear(f"not in the index: {fault.what}")
+
+
+def _sweep(host: BuildHost, state: State) -> None:
+    """Remove the files of deleted builds, while nobody makes the site from them."""
+    with site.publishing(host.directory):
+        retention.sweep(state, host.site)
 
 
 def _judge_idle(state: State, night: int, idle: list[DueTarget]) -> None:
@@ -197,13 +230,17 @@ def _close(
 ) -> NightOutcome:
     """End a night: retention, the site, the notices."""
     moment = host.clock()
-    hidden = retention.hide(host.nightly, state, host.site, moment.date())
-    state.end_night(night, moment)
+    today = moment.date()
+    hidden = retention.hide(host.nightly, state, host.site, today)
+    deleted = retention.expire(host.nightly, state, host.site, today)
     # Before the pages, which show what is raised; what cannot be sent now waits.
     notices.raise_all(host.nightly, state, moment, host.channels)
+    notices.close_cut_off(state, moment, host.channels)
     _publish(host, state)
-    # Only after the index has dropped a wheel may its file go.
-    deleted = retention.delete(host.nightly, state, host.site, moment.date())
+    # A night whose site is not complete is resumed.
+    state.end_night(night, moment)
+    # Only after index and pages have dropped a build may its files go.
+    _sweep(host, state)
     notices.send(state, moment, host.channels)
     return replace(
         outcome,
@@ -214,10 +251,36 @@ def _close(
     )
 
 
+def watch(
+    nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.Channel]
+) -> int:
+    """Send what waits, and a notice if no night came for too long, or one was cut off.
+
+    Builds nothing; returns how many notices went out.
+    """
+    with states.opened(nightly.directory) as state:
+        notices.raise_all(nightly, state, moment, channels)
+        if _is_cut_off(nightly.directory, state):
+            notices.raise_cut_off(state, moment, channels)
+        return notices.send(state, moment, channels)
+
+
+def _is_cut_off(directory: Path, state: State) -> bool:
+    """Say whether the last night ended in the middle; one that still runs has not."""
+    if state.unfinished_night() is None:
+        return False
+    try:
+        with _alone(directory, wait=False):
+            # Asked again: it may have come to its end while the lock was waited for.
+            return state.unfinished_night() is not None
+    except HostError:
+        return False
+
+
 @contextmanager
-def _alone(host: BuildHost, *, wait: bool) -> Iterator[None]:
+def _alone(directory: Path, *, wait: bool) -> Iterator[None]:
     """Hold the directory's lock; two hosts may share the directory."""
-    place = host.directory / LOCK
+    place = directory / LOCK
     try:
         with file_lock.held(place, "invoke nightly", wait=wait):
             yield
@@ -226,7 +289,7 @@ def _alone(host: BuildHost, *, wait: bool) -> Iterator[None]:
         if fault.evidence.where != str(place):
             raise
         raise HostError(
-            f"Another night runs in {host.directory}: {fault.what}",
+            f"Another night runs in {directory}: {fault.what}",
             remedy="Wait for it, or add --wait; nothing was changed.",
             evidence=fault.evidence,
         ) from fault
@@ -262,7 +325,6 @@ def _recover(host: BuildHost, state: State) -> int:
         night = None
     known = state.known_builds()
     resumed = night if night is not None else state.begin_night(moment)
-    retention.sweep(state, host.site)
     for build in builds.all_below(host.builds, known):
         host.hear(
             f"{build.target}: found the finished build {build.id} of a cut-off night"
@@ -346,7 +408,7 @@ def _ready(
             continue
         changed = f" ({', '.join(item.changed)})" if item.changed else ""
         host.hear(f"{name}: {item.why}{changed}")
-        lacking = _lacking_room(host)
+        lacking = _lacking_room(host, state)
         if lacking:
             state.judge(name, night, "blocked", detail=lacking)
             continue
@@ -370,13 +432,33 @@ def _conclude(
     host.hear(f"{name}: {verdict} {_detail(build)}".rstrip())
 
 
-def _lacking_room(host: BuildHost) -> str:
+def _lacking_room(host: BuildHost, state: State) -> str:
     """See to free space before a build; say what is missing."""
     wanted = host.nightly.retention.free
-    free = host.builder.make_room(wanted)
+    space = host.builder.make_room(wanted)
+    while space.site < wanted and _expire_early(host, state, wanted - space.site):
+        space = host.builder.make_room(wanted)
+    free = min(space.site, space.work)
     if free >= wanted:
         return ""
-    return f"only {free / 1e9:.1f} GB are free; retention.free asks for {wanted / 1e9:.1f} GB"
+    where = "the host's directory" if space.site < wanted else "build_out"
+    return (
+        f"only {free / 1e9:.1f} GB are free in {where}; "
+        f"retention.free asks for {wanted / 1e9:.1f} GB"
+    )
+
+
+def _expire_early(host: BuildHost, state: State, missing: int) -> int:
+    """Delete builds that are hidden already, before their day; return how many."""
+    today = host.clock().date()
+    count = retention.expire(host.nightly, state, host.site, today, missing)
+    if count:
+        _publish(host, state)
+        _sweep(host, state)
+        host.hear(
+            f"short of room: {count} hidden builds deleted before their day"
+        )
+    return count
 
 
 def _order(host: BuildHost, state: State, item: DueTarget) -> BuildOrder:
@@ -406,9 +488,14 @@ def _build(
         build = site.unless_taken(host.site, made())
         _describe(host, work, build, order.last_good)
         builds.finish(work, host.builds, build)
+    except TfwrightError as fault:
+        # A worker left no result, or the index's catalog cannot be read.
+        blocked = isinstance(fault, HostError)
+        build = _cut_off(host, order, _said(fault), blocked=blocked)
     except OSError as fault:
         full = fault.errno in NO_ROOM
-        build = _cut_off(host, order, FULL if full else _flaw(fault))
+        broken = FULL if full else _flaw(fault)
+        build = _cut_off(host, order, broken, blocked=full)
     except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
         build = _cut_off(host, order, _flaw(fault))
     state.add_build(build)
@@ -425,6 +512,16 @@ def _describe(
     files.write(work / "report.md", page.markdown(build, work))
 
 
+def _said(fault: TfwrightError) -> builds.Breakage:
+    """Describe an error that says itself what is wrong."""
+    return builds.Breakage(
+        stage=fault.stage or "check",
+        line=fault.what,
+        cause=fault.what,
+        remedy=fault.remedy,
+    )
+
+
 def _flaw(fault: Exception) -> builds.Breakage:
     """Describe an unexpected error, with the place in tfwright that raised it."""
     last = traceback.extract_tb(fault.__traceback__)[-1]
@@ -437,17 +534,23 @@ def _flaw(fault: Exception) -> builds.Breakage:
 
 
 def _cut_off(
-    host: BuildHost, order: BuildOrder, broken: builds.Breakage
+    host: BuildHost,
+    order: BuildOrder,
+    broken: builds.Breakage,
+    *,
+    blocked: bool = False,
 ) -> NightlyBuild:
     """Return a build that ended in the middle; its files are removed, so that others have room."""
     files.remove(order.work)
+    seconds = (host.clock() - order.started).total_seconds()
     return NightlyBuild(
         id=order.id,
         target=order.target.name,
         recipe=order.target.recipe,
         started=order.started,
-        seconds=(host.clock() - order.started).total_seconds(),
-        result="blocked" if broken == FULL else "failed",
+        # The clock may have been set back meanwhile.
+        seconds=max(0.0, seconds),
+        result="blocked" if blocked else "failed",
         fingerprint=dict(order.fingerprint),
         broken=broken,
     )

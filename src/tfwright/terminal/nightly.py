@@ -134,6 +134,12 @@ def schedule(
         text.tell("Nothing was changed.")
         return 1
     (timers.uninstall if remove else timers.install)(wanted)
+    # A build host has nobody logged in at night.
+    if not remove and timers.needs_login(wanted):
+        text.tell(
+            "The timer runs only while you are logged in; 'loginctl enable-linger' changes that.",
+            text.WARNING,
+        )
     return 0
 
 
