@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.nightly.wheels import write_wheel
 
 from tfwright.documents.nightly import NightlyFile, Target
-from tfwright.errors import SupplyError
+from tfwright.errors import HostError, SupplyError
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
 from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace
 
@@ -47,6 +47,8 @@ class FakeBuilder:
     """Targets whose followed branch cannot be asked for."""
     rotten: set[str] = field(default_factory=set)
     """Targets that no longer become the same bytes."""
+    lacking: dict[str, str] = field(default_factory=dict)
+    """What this host lacks for a target: then its build takes no time, and is blocked."""
     free: int = 10**15
     seconds: float = 600.0
     built: list[str] = field(default_factory=list)
@@ -60,9 +62,15 @@ class FakeBuilder:
             target.name, {"recipe": "1", "commit": "a" * 40}
         )
 
+    def obstacle(self, target: Target) -> str:
+        """Say what the host lacks."""
+        return self.lacking.get(target.name, "")
+
     def build(self, order: BuildOrder) -> NightlyBuild:
         """Write a wheel whose bytes follow from the fingerprint."""
         name = order.target.name
+        if name in self.lacking:
+            raise HostError(self.lacking[name], remedy="Install it.")
         self.built.append(name)
         self.clock.pass_seconds(self.seconds)
         if name in self.raises:

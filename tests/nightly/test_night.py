@@ -82,7 +82,7 @@ def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
     pass_night(host)
     builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
     before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
-    (due,) = night.plan(host)
+    (due,) = night.plan(host).targets
     assert (due.why, due.changed) == ("changed", ("recipe",))
     assert (
         sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
@@ -178,6 +178,39 @@ def test_the_budget_leaves_the_rest_for_the_next_night(tmp_path: Path) -> None:
     assert sorted(first.values()) == ["good", "skipped", "skipped"]
     pass_night(host)
     assert set(pass_night(host).verdicts.values()) == {"good", "unchanged"}
+
+
+def test_a_plan_names_what_cannot_be_built(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b", "c", hours=1.0)
+    builder(host).unreachable.add("a")
+    builder(host).lacking["b"] = "no CUDA"
+    found = night.plan(host)
+    assert [item.target.name for item in found.targets] == ["c"]
+    assert found.blocked == {"a": "the server does not answer", "b": "no CUDA"}
+
+
+def test_a_target_that_is_blocked_at_once_leaves_its_time_to_others(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", "b", "c", "d", hours=2.0)
+    builder(host).seconds = 3000
+    builder(host).lacking |= {"a": "no CUDA", "b": "no Mac"}
+    assert pass_night(host).verdicts == {
+        "a": "blocked",
+        "b": "blocked",
+        "c": "good",
+        "d": "good",
+    }
+
+
+def test_builds_that_take_longer_than_the_last_time_end_a_night(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", "b", "c", hours=2.0)
+    builder(host).seconds = 5000
+    outcome = pass_night(host)
+    assert sorted(outcome.verdicts.values()) == ["good", "skipped", "skipped"]
+    assert outcome.details["b"] == "a first build counts as 1.0 h"
 
 
 def test_a_full_disk_blocks_builds_and_still_makes_the_page(

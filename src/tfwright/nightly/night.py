@@ -46,6 +46,9 @@ class Builder(Protocol):
     def fingerprint(self, target: Target) -> Mapping[str, str]:
         """Return what decides the target's wheel now; a followed commit is resolved for it."""
 
+    def obstacle(self, target: Target) -> str:
+        """Say in a few words what keeps this host from building a target; empty if nothing does."""
+
     def build(self, order: "BuildOrder") -> NightlyBuild:
         """Build a target into the order's directory; a failure is part of the result."""
 
@@ -148,14 +151,21 @@ class NightOutcome:
     deleted: int = 0
 
 
-def plan(
-    host: BuildHost, *, only: str = "", now: bool = False
-) -> list[DueTarget]:
+@dataclass(frozen=True)
+class NightPlan:
+    """What a night would do."""
+
+    targets: Sequence[DueTarget]
+    """In the order in which they are built."""
+    blocked: Mapping[str, str]
+    """By target, what keeps this host from building it."""
+
+
+def plan(host: BuildHost, *, only: str = "", now: bool = False) -> NightPlan:
     """Say what a night would build, without changing anything."""
     with states.opened(host.directory) as state:
         # No lock: a plan only reads, and may be asked for while a night runs.
-        found, _ = _judged(host, state, _chosen(host, only), asked=now)
-        return found
+        return _planned(host, state, _chosen(host, only), asked=now, look=True)
 
 
 def run(
@@ -177,13 +187,14 @@ def run(
             # What a killed night built is offered before anything else is tried.
             _publish(host, state)
         _sweep(host, state)
-        found, blocked = _judged(host, state, chosen, asked=now)
+        planned = _planned(host, state, chosen, asked=now)
         verdicts = _verdicts_of(state, night)
-        for target, why in blocked.items():
+        for target, why in planned.blocked.items():
             # Before it was cut off, this night may have built what cannot be judged now.
             if verdicts.get(target) in UNSETTLED:
                 state.judge(target, night, "blocked", detail=why)
         again = now and bool(only)
+        found = planned.targets
         waiting = [item for item in found if again or _waits(item, verdicts)]
         _judge_idle(state, night, [item for item in waiting if not item.due])
         _attempt_all(host, state, night, [item for item in waiting if item.due])
@@ -340,15 +351,25 @@ def _recover(host: BuildHost, state: State) -> int:
     return resumed
 
 
-def _judged(
-    host: BuildHost, state: State, chosen: list[Target], *, asked: bool
-) -> tuple[list[DueTarget], dict[str, str]]:
-    """Return each target with why it is due, best first, and those whose inputs are unknown."""
+def _planned(
+    host: BuildHost,
+    state: State,
+    chosen: list[Target],
+    *,
+    asked: bool,
+    look: bool = False,
+) -> NightPlan:
+    """Return each target with why it is due, best first, and those whose inputs are unknown.
+
+    With `look`, a target that this host cannot build is among the blocked ones.
+    """
     past = due.past_of(state, chosen)
     found, blocked = [], {}
     for target in chosen:
         try:
             fingerprint = host.builder.fingerprint(target)
+            item = due.judge(target, fingerprint, past[target.name], asked=asked)
+            obstacle = host.builder.obstacle(target) if look and item.due else ""
         except TfwrightError as fault:
             blocked[target.name] = fault.what
             continue
@@ -357,13 +378,14 @@ def _judged(
                 f"a flaw in tfwright: {type(fault).__name__}: {fault}"
             )
             continue
-        found.append(
-            due.judge(target, fingerprint, past[target.name], asked=asked)
-        )
+        if obstacle:
+            blocked[target.name] = obstacle
+        else:
+            found.append(item)
     ordered = due.ordered(found, past)
     # Machines that build side by side fit more into a night.
     width = host.fleet.width if host.fleet else 1
-    return due.fitting(ordered, host.nightly.hours * width), blocked
+    return NightPlan(due.fitting(ordered, host.nightly.hours * width), blocked)
 
 
 def _verdicts_of(state: State, night: int) -> dict[str, Verdict]:
@@ -379,40 +401,66 @@ def _attempt_all(
     host: BuildHost, state: State, night: int, due: Sequence[DueTarget]
 ) -> None:
     """Build the targets that are due: one after the other here, or on other machines."""
-    orders = _ready(host, state, night, due)
     if host.fleet is None:
-        for order in orders:
-            made = functools.partial(host.builder.build, order)
-            _conclude(host, state, night, order, made)
+        _attempt_here(host, state, night, due)
         return
+    orders = []
+    for item in due:
+        if not item.within_budget:
+            _skip(host, state, night, item)
+        elif order := _ready(host, state, night, item):
+            orders.append(order)
 
     def settle(order: BuildOrder, made: Callable[[], NightlyBuild]) -> None:
         _conclude(host, state, night, order, made)
 
-    host.fleet.build(list(orders), state.last_seconds(), settle)
+    host.fleet.build(orders, state.last_seconds(), settle)
+
+
+def _attempt_here(
+    host: BuildHost, state: State, night: int, due: Sequence[DueTarget]
+) -> None:
+    """Build one target after the other, as long as the night's budget lasts."""
+    left = host.nightly.hours * 3600
+    begun = False
+    # What did not fit into the plan comes last: others may have been blocked at once, or quicker
+    # than the last time.
+    for item in sorted(due, key=lambda item: not item.within_budget):
+        if begun and item.seconds > left:
+            _skip(host, state, night, item)
+            continue
+        order = _ready(host, state, night, item)
+        if order is None:
+            continue
+        made = functools.partial(host.builder.build, order)
+        build = _conclude(host, state, night, order, made)
+        left -= build.seconds
+        # One build always runs; a host that lacks something runs none.
+        begun = begun or build.result != "blocked"
+
+
+def _skip(host: BuildHost, state: State, night: int, item: DueTarget) -> None:
+    """Leave a target to the next night."""
+    took = f"it took {item.seconds / 3600:.1f} h last time"
+    if item.why == "never built":
+        took = f"a first build counts as {item.seconds / 3600:.1f} h"
+    # A verdict all the same: a target that never fits has to become stale on the page.
+    state.judge(item.target.name, night, "skipped", detail=took)
+    host.hear(f"{item.target.name}: out of tonight's budget")
 
 
 def _ready(
-    host: BuildHost, state: State, night: int, due: Sequence[DueTarget]
-) -> Iterator[BuildOrder]:
-    """Yield an order for each target that may be built now; judge the others."""
-    for item in due:
-        name = item.target.name
-        if not item.within_budget:
-            # A verdict all the same: a target that never fits has to become stale on the page.
-            hours = item.seconds / 3600
-            state.judge(
-                name, night, "skipped", detail=f"it took {hours:.1f} h last time"
-            )
-            host.hear(f"{name}: out of tonight's budget")
-            continue
-        changed = f" ({', '.join(item.changed)})" if item.changed else ""
-        host.hear(f"{name}: {item.why}{changed}")
-        lacking = _lacking_room(host, state)
-        if lacking:
-            state.judge(name, night, "blocked", detail=lacking)
-            continue
-        yield _order(host, state, item)
+    host: BuildHost, state: State, night: int, item: DueTarget
+) -> BuildOrder | None:
+    """Return an order for a target; judge it if there is no room to build it."""
+    name = item.target.name
+    changed = f" ({', '.join(item.changed)})" if item.changed else ""
+    host.hear(f"{name}: {item.why}{changed}")
+    lacking = _lacking_room(host, state)
+    if lacking:
+        state.judge(name, night, "blocked", detail=lacking)
+        return None
+    return _order(host, state, item)
 
 
 def _conclude(
@@ -421,8 +469,8 @@ def _conclude(
     night: int,
     order: BuildOrder,
     made: Callable[[], NightlyBuild],
-) -> None:
-    """Put a build into its place, and keep the verdict."""
+) -> NightlyBuild:
+    """Put a build into its place, and keep the verdict; return it."""
     build, name = _build(host, state, order, made), order.target.name
     state.judge(name, night, _verdict(build), build.id, _detail(build))
     # At once, not at the end of the night: a wheel that exists is a wheel that users can have.
@@ -430,6 +478,7 @@ def _conclude(
     where = f" on {build.worker}" if build.worker else ""
     verdict = f"{_verdict(build)}{where} after {build.seconds:.0f} s"
     host.hear(f"{name}: {verdict} {_detail(build)}".rstrip())
+    return build
 
 
 def _lacking_room(host: BuildHost, state: State) -> str:
@@ -579,7 +628,7 @@ def _detail(build: NightlyBuild) -> str:
     return f"smoke: {failed[0]}" if failed else ""
 
 
-def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
+def _reproduce(host: BuildHost, state: State, found: Sequence[DueTarget]) -> str:
     """Build one unchanged, pinned target again from nothing; return its name."""
     # A target that is due would be built from other inputs than its last wheel.
     unchanged = [
@@ -608,7 +657,7 @@ def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     return target.name
 
 
-def _links(host: BuildHost, state: State, found: list[DueTarget]) -> str:
+def _links(host: BuildHost, state: State, found: Sequence[DueTarget]) -> str:
     """Ask the servers of one target's archives; return its name."""
     turns = {name: check.at for name, check in state.checks("links").items()}
     target = due.in_turn([item.target for item in found], turns, host.clock())

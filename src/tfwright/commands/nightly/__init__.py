@@ -9,8 +9,7 @@ from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents import host_file, nightly
 from tfwright.nightly import channels, night
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.due import DueTarget
-from tfwright.nightly.night import BuildHost, NightOutcome
+from tfwright.nightly.night import BuildHost, NightOutcome, NightPlan
 from tfwright.progress import SILENCE, Listener
 
 
@@ -55,7 +54,7 @@ def carry_out(folder: str, listener: Listener) -> NightlyBuild:
     return orders.carry_out(Path(folder).absolute(), listener)
 
 
-def plan(*, only: str, now: bool) -> list[DueTarget]:
+def plan(*, only: str, now: bool) -> NightPlan:
     """Say what a night would build."""
     return night.plan(host(), only=only, now=now)
 

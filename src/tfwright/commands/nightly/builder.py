@@ -100,6 +100,14 @@ class PipelineBuilder:
         # do so without it; where they do not, this build is the only one.
         return job if self.nightly.reproduce else job.without_cache()
 
+    def obstacle(self, target: Target) -> str:
+        """Say what keeps this host from building a target, as `invoke doctor` finds it."""
+        # Workers are asked when they are given an order.
+        if self.nightly.on != "here":
+            return ""
+        job = self.job(target)
+        return examination.obstacle(job.recipe, job.host_file) or ""
+
     def build(self, order: BuildOrder) -> NightlyBuild:
         """Build one target; whatever fails is in the result."""
         begun = time.monotonic()
