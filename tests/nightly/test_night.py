@@ -154,6 +154,13 @@ def test_each_night_another_recipe_is_reproduced(tmp_path: Path) -> None:
     assert [pass_night(host).reproduced for _ in range(4)] == ["a", "b", "c", "a"]
 
 
+def test_a_night_whose_time_is_used_up_reproduces_nothing(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b", hours=1.5)
+    builder(host).seconds = 3000
+    # The first night builds a, the second one b, and the third one has time for both.
+    assert [pass_night(host).reproduced for _ in range(3)] == ["", "", "a"]
+
+
 def test_rot_is_seen_before_it_is_needed(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)

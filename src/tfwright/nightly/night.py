@@ -8,6 +8,7 @@ next start goes on: a kill costs only the build under way.
 import datetime as dt
 import errno
 import functools
+import math
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -181,7 +182,7 @@ def run(
         _alone(host.directory, wait=wait),
         states.opened(host.directory) as state,
     ):
-        cut_off = state.unfinished_night() is not None
+        begun, cut_off = host.clock(), state.unfinished_night() is not None
         night = _recover(host, state)
         if cut_off:
             # What a killed night built is offered before anything else is tried.
@@ -197,14 +198,22 @@ def run(
         found = planned.targets
         waiting = [item for item in found if again or _waits(item, verdicts)]
         _judge_idle(state, night, [item for item in waiting if not item.due])
-        _attempt_all(host, state, night, [item for item in waiting if item.due])
+        wanted = [item for item in waiting if item.due]
+        _attempt_all(host, state, night, wanted)
+        # A night without a build has time for any reproduction, however long.
+        left = _seconds_left(host, begun) if wanted else math.inf
         reproduced = (
-            _reproduce(host, state, found) if host.nightly.reproduce else ""
+            _reproduce(host, state, found, left) if host.nightly.reproduce else ""
         )
         linked = _links(host, state, found) if host.nightly.links else ""
         return _close(
             host, state, night, NightOutcome(reproduced=reproduced, linked=linked)
         )
+
+
+def _seconds_left(host: BuildHost, begun: dt.datetime) -> float:
+    """Return what is left of a night's budget."""
+    return host.nightly.hours * 3600 - (host.clock() - begun).total_seconds()
 
 
 def _waits(item: DueTarget, verdicts: Mapping[str, Verdict]) -> bool:
@@ -628,11 +637,15 @@ def _detail(build: NightlyBuild) -> str:
     return f"smoke: {failed[0]}" if failed else ""
 
 
-def _reproduce(host: BuildHost, state: State, found: Sequence[DueTarget]) -> str:
-    """Build one unchanged, pinned target again from nothing; return its name."""
+def _reproduce(
+    host: BuildHost, state: State, found: Sequence[DueTarget], left: float
+) -> str:
+    """Build an unchanged, pinned target again, in at most `left` seconds; return its name."""
     # A target that is due would be built from other inputs than its last wheel.
     unchanged = [
-        item for item in found if item.why == "unchanged" and item.last_good
+        item
+        for item in found
+        if item.why == "unchanged" and item.last_good and item.seconds <= left
     ]
     pinned = {
         item.target.name: item for item in unchanged if not item.target.follow
