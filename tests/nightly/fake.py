@@ -52,7 +52,7 @@ class FakeBuilder:
     free: int = 10**15
     seconds: float = 600.0
     built: list[str] = field(default_factory=list)
-    raises: dict[str, Exception] = field(default_factory=dict)
+    raises: dict[str, BaseException] = field(default_factory=dict)
 
     def fingerprint(self, target: Target) -> Mapping[str, str]:
         """Return the scripted fingerprint."""
