@@ -541,7 +541,7 @@ class PlannedRecipe:
 def planned(job: BuildRequest) -> PlannedRecipe:
     """Return the plan of a recipe as a reviewer needs it; nothing is run and nothing changed."""
     stages, findings = plans.plan(job)
-    runs, keeps = [], []
+    runs, keeps = list[str](), list[str]()
     for stage in stages:
         (runs if stage.why else keeps).append(stage.stage.name)
     hindered = tuple(str(finding) for finding in findings)

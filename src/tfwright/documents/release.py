@@ -160,7 +160,7 @@ def _progress(candidate: str) -> int:
     found = re.fullmatch(r"([a-z]+)([0-9]{0,2})", candidate)
     if not found:
         return _RELEASED
-    return _PROGRESS[found[1]] + int(found[2] or 0)
+    return _PROGRESS.get(found[1], 0) + int(found[2] or 0)
 
 
 def first_of(text: str) -> Rank:
