@@ -90,7 +90,9 @@ def test_a_tree_of_another_version_is_refused(
     assert "source.version" in caught.value.remedy
 
 
-@pytest.mark.parametrize("version", ["12345678901.1", "1.12345678901", "\u0661.\u0668"])
+@pytest.mark.parametrize(
+    "version", ["12345678901.1", "1.12345678901", "\u0661.\u0668"]
+)
 def test_a_version_that_none_can_be_says_nothing(
     repository: Path, recipe: Recipe, version: str
 ) -> None:
