@@ -334,7 +334,7 @@ class _Run:
             # Nothing could tell whether the rest belongs to the same file.
             partial.restart()
         transfer.arrived = partial.size
-        bounds, pace = transfer.bounds(partial), transfer.pace
+        bounds, pace = transfer.bounds(partial), transfer.begin()
         asked = reply.asking(session, transfer.url, partial.size, bounds, pace)
         with asked as answer, self._watched(answer):
             transfer.total = answer.total or transfer.wanted.size
