@@ -5,7 +5,6 @@ import os
 import platform
 import re
 import shutil
-import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -341,8 +340,8 @@ def _complaint(fault: ToolError) -> str:
 
 def _unpack(archive: Path, to: Path) -> Path:
     """Copy the one binary out of a package; no path of the archive is ever written to."""
-    with tarfile.open(archive) as members:
-        for member in members:
+    with unpacking.open_tar(archive) as members:
+        for member in unpacking.members(members):
             # npm's package also holds its own description and a launcher.
             if not re.fullmatch(r"package/bazel-[\w.-]+", member.name):
                 continue

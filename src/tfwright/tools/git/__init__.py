@@ -30,6 +30,7 @@ from tfwright.errors import (
     Evidence,
     HostError,
     RecipeError,
+    SupplyError,
     TfwrightError,
     ToolError,
 )
@@ -66,6 +67,8 @@ PASSED_ON = (
 REGULAR = {0o100644, 0o100755}
 """Modes of files that are neither links nor repositories of their own."""
 LINK = 0o120000
+LARGEST_LISTING = 64 * 2**20
+"""Bytes that git takes to list the files of a commit; TensorFlow 2.20 takes four million."""
 OLDEST = (2, 32)
 """The first git that can be kept from the user's configuration, by GIT_CONFIG_GLOBAL."""
 
@@ -132,23 +135,32 @@ def _settled() -> dict[str, str]:
     }
 
 
-def run(command: Command) -> str:
+def run(command: Command, most: int = pipes.LARGEST_OUTPUT) -> str:
     """Run git to its end and return what it printed.
 
-    Raise ToolError with what it complained about.
+    Raise ToolError with what it complained about, also if it prints more than `most` bytes.
     """
-    ended = collect(command)
+    ended = collect(command, most=most)
     return ended.printed.decode("utf-8", "surrogateescape")
 
 
 def collect(
-    command: Command, given: IO[Any] | None = None, into: IO[bytes] | None = None
+    command: Command,
+    given: IO[Any] | None = None,
+    into: IO[bytes] | None = None,
+    most: int = pipes.LARGEST_OUTPUT,
 ) -> pipes.Collected:
     """Run git to its end, with `given` for its input and `into` for its output; raise as `run`."""
     try:
-        ended = pipes.collect(command, given, into)
+        ended = pipes.collect(command, given, into, most)
     except OSError as fault:
         raise unusable(fault) from fault
+    if ended.cut:
+        raise SupplyError(
+            f"git printed more than {most:,} bytes, and was ended",
+            remedy="Do not use this repository: no source has so many files, or such large ones.",
+            evidence=Evidence(command=command.argv),
+        )
     if ended.status != 0:
         raise failure(command, ended.status, ended.complaint.splitlines())
     return ended
@@ -259,10 +271,13 @@ def is_ancestor(repository: Path, older: str, newer: str) -> bool | None:
 
 
 def entries(repository: Path, commit: str) -> list[TreeEntry]:
-    """Return the files of a commit or tree, and the places of repositories in it (submodules)."""
-    listed = run(
-        command(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
-    )
+    """Return the files of a commit or tree, and the places of repositories in it (submodules).
+
+    Raises SupplyError for more than any source has: a few trees that repeat each other can have
+    any number of files.
+    """
+    listing = command(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
+    listed = run(listing, LARGEST_LISTING)
     found = []
     for line in listed.split("\0")[:-1]:
         # "100644 blob <id>", a tab and the path.

@@ -309,6 +309,9 @@ class _Run:
         except RefusedError as fault:
             transfer.fail(str(fault))
         except SlowError as fault:
+            # It may have sent everything, and only not hung up.
+            if partial.whole():
+                return True
             transfer.defer(str(fault))
         except TransientError as fault:
             # A server that announces more than it has ends every answer with a cut, also the
