@@ -107,7 +107,7 @@ class _Plain(smtplib.SMTP):
         try:
             super().__init__(host, port, timeout=SECONDS, **options)
         except BaseException:
-            self._timer.cancel()
+            self.close()
             raise
 
     def getreply(self) -> tuple[int, bytes]:

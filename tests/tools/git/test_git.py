@@ -293,7 +293,7 @@ def test_trees_that_repeat_each_other_are_not_listed_to_their_end(
 ) -> None:
     monkeypatch.setattr(git, "LARGEST_LISTING", 1_000_000)
     repository = tmp_path / "bomb.git"
-    run_git(tmp_path, "init", "--quiet", "--bare", str(repository))
+    run_git("init", "--quiet", "--bare", repository, cwd=tmp_path)
     (tmp_path / "f").write_text("", "utf-8")
     name = git.run(
         git.command(repository, "hash-object", "-w", str(tmp_path / "f"))
