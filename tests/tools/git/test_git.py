@@ -312,6 +312,26 @@ def test_trees_that_repeat_each_other_are_not_listed_to_their_end(
         git.entries(repository, name)
 
 
+@pytest.mark.parametrize("date", ["9" * 5000, "9" * 20, "-5", "abc"])
+def test_a_commit_without_a_date_that_a_calendar_knows_is_refused(
+    tmp_path: Path, date: str
+) -> None:
+    repository = tmp_path / "r.git"
+    run_git("init", "--quiet", "--bare", repository, cwd=tmp_path)
+    (tmp_path / "tree").write_text("", "utf-8")
+    with (tmp_path / "tree").open("rb") as given:
+        tree = git.collect(git.command(repository, "mktree"), given)
+    (tmp_path / "commit").write_text(
+        f"tree {tree.printed.decode().strip()}\n"
+        f"author A <a> 1 +0000\ncommitter A <a> {date} +0000\n\nMessage\n",
+        "utf-8",
+    )
+    write = ("hash-object", "-t", "commit", "-w", "--literally")
+    made = run_git(*write, tmp_path / "commit", cwd=repository)
+    with pytest.raises(RecipeError, match="no date that a calendar knows"):
+        git.epoch(repository, made)
+
+
 def test_entries_are_the_files_of_a_commit(upstream: Path) -> None:
     entries = git.entries(
         upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream)

@@ -1,7 +1,7 @@
 """git: how it is run, what its repositories hold, and the tree that is checked out of them.
 
-GitPython reads what is in a repository. What changes one runs as a Command, so that `invoke plan`
-can show it, with an environment that knows neither the user's configuration nor the network.
+Everything runs as a Command, so that `invoke plan` can show what changes a repository, with an
+environment that knows neither the user's configuration nor the network.
 
 A tree has its repository next to it, not inside: ``.git`` is a file. TensorFlow's gen_git_source.py
 takes that for an export, writes "unknown" as the version of git, and runs no git during the build.
@@ -17,14 +17,13 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from tfwright.errors import (
     Evidence,
@@ -38,9 +37,6 @@ from tfwright.tools import disk, files
 from tfwright.tools.process import environment, pipes
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import TAIL_LINES, UMASK
-
-if TYPE_CHECKING:
-    import git
 
 CONFIG = Path(__file__).with_name("gitconfig")
 PROTOCOLS = "https:ssh:file"
@@ -206,34 +202,6 @@ def insist_on_version(repository: Path) -> None:
 
 def _said(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
-
-
-@contextmanager
-def reader(repository: Path) -> "Iterator[git.Repo]":
-    """Open a repository with GitPython.
-
-    It hands its own process's environment to git, so that for as long as it reads, this is the
-    clean one.
-    """
-    import git
-
-    with (
-        _surrounded_by({**command(repository).env, "GIT_DIR": str(repository)}),
-        git.Repo(repository) as repo,
-    ):
-        yield repo
-
-
-@contextmanager
-def _surrounded_by(variables: Mapping[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.clear()
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def is_repository(path: Path) -> bool:
@@ -422,9 +390,16 @@ def tree_of(repository: Path, commit: str) -> str:
 
 
 def epoch(repository: Path, commit: str) -> int:
-    """Return when a commit was made, in seconds."""
-    with reader(repository) as repo:
-        return repo.commit(commit).committed_date
+    """Return when a commit was made, in seconds. Raises RecipeError if it does not say."""
+    shown = ("show", "--no-patch", "--format=%ct", commit)
+    said = run(command(repository, *shown)).strip()
+    # git keeps whatever somebody wrote there: no number, or one of thousands of digits.
+    if not re.fullmatch(r"[0-9]{1,11}", said):
+        raise RecipeError(
+            f"{commit[:12]} has no date that a calendar knows",
+            remedy="Pin another commit: the date goes into the wheel.",
+        )
+    return int(said)
 
 
 def left_out(path: str, exclude: Collection[str]) -> bool:
