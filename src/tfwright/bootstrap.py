@@ -99,7 +99,9 @@ class _PlainFile(tarfile.TarInfo):
     """A header of a bundle, which has no others: tarfile reads some for minutes, or for ever."""
 
     @classmethod
-    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> tarfile.TarInfo:
+    def frombuf(
+        cls, buf: "bytes | bytearray", encoding: str, errors: str
+    ) -> "_PlainFile":
         """Read a header, as tarfile does for each. Raises ReadError."""
         header = super().frombuf(buf, encoding, errors)
         # Paths of more than a hundred bytes have a header of their own.

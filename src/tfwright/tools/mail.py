@@ -105,7 +105,8 @@ class _Plain(smtplib.SMTP):
         self._timer.daemon = True
         self._timer.start()
         try:
-            super().__init__(host, port, timeout=SECONDS, **options)
+            # The encrypted kind takes a context.
+            super().__init__(host, port, timeout=SECONDS, **options)  # type: ignore[arg-type]
         except BaseException:
             self.close()
             raise

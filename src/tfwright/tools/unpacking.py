@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal, NoReturn, Self
+from typing import IO, NoReturn, Self
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.tools.process.capacity import GIB
@@ -56,7 +56,6 @@ _BROKEN = (
 """What the readers of a damaged archive raise."""
 _LONG_NAMES = {tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK}
 _EXTENDED = {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE}
-_Mode = Literal["r:*", "r|*"]
 Wanted = Callable[[PurePosixPath], bool]
 
 
@@ -118,7 +117,7 @@ class _Header(tarfile.TarInfo):
     extended = MOST_EXTENDED
 
     @classmethod
-    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> Self:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         """Read a header, as tarfile does for each. Raises ReadError."""
         header = super().frombuf(buf, encoding, errors)
         # A negative size leads back, for ever.
@@ -133,13 +132,18 @@ class _Header(tarfile.TarInfo):
         return header
 
 
-def open_tar(archive: Path | IO[bytes], mode: _Mode = "r:*") -> tarfile.TarFile:
-    """Open a tar file of a stranger; what the reader raises for a damaged one is in `reading`."""
-    # A class for each archive: what its headers took is counted in it.
-    header = type("_Header", (_Header,), {})
-    if isinstance(archive, Path):
-        return tarfile.open(archive, mode, tarinfo=header)
-    return tarfile.open(fileobj=archive, mode=mode, tarinfo=header)
+def _counting() -> type[_Header]:
+    """Return the headers of one archive: what they took is counted in their class."""
+
+    class Counted(_Header):
+        """A header of one archive."""
+
+    return Counted
+
+
+def open_tar(archive: Path) -> tarfile.TarFile:
+    """Open a tar file of a stranger; `reading` knows what the reader raises for a damaged one."""
+    return tarfile.open(archive, tarinfo=_counting())
 
 
 def is_tar(path: Path) -> bool:
@@ -275,7 +279,7 @@ class _Choice:
 
 def _untar(stream: IO[bytes], into: Path, choice: _Choice, room: _Room) -> None:
     # "r|*": read once from front to back, since the part of a stream cannot seek.
-    with open_tar(stream, "r|*") as tar:
+    with tarfile.open(fileobj=stream, mode="r|*", tarinfo=_counting()) as tar:
         for member in members(tar):
             if choice.takes(member):
                 room.take(member.size)

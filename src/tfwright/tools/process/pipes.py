@@ -64,7 +64,8 @@ def collect(
 
 def _read(stream: IO[bytes], most: int) -> bytes:
     """Read to the end, or a piece more than `most` bytes."""
-    pieces, size = [], 0
+    pieces: list[bytes] = []
+    size = 0
     while size <= most and (piece := stream.read(PIECE)):
         pieces.append(piece)
         size += len(piece)
