@@ -8,6 +8,7 @@ import pytest
 from tfwright.commands import lint as linting
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
+from tfwright.pipeline.job import BuildRequest
 
 CPU = "linux-r1.8-cpu"
 
@@ -100,6 +101,20 @@ def test_all_mistakes_are_found_at_once(outside: Path) -> None:
     assert {"numpy", "native", "lock"} <= {finding.rule for finding in found}
 
 
+def test_a_wrong_answer_does_not_hide_that_others_are_missing(
+    outside: Path,
+) -> None:
+    found = changed(outside, "TF_NEED_GCP = false\n", "TF_BANANA = true\n")
+    assert {"answer", "unanswered"} <= {finding.rule for finding in found}
+
+
+def test_what_depends_on_a_wrong_answer_is_not_asked_for_yet(
+    outside: Path,
+) -> None:
+    found = changed(outside, "TF_NEED_MPI = false", 'TF_NEED_MPI = "perhaps"')
+    assert "unanswered" not in {finding.rule for finding in found}
+
+
 def test_a_pin_without_a_reason_is_found_by_its_line() -> None:
     text = '[bazel]\n# Why.\nversion = "1"\n\npeak = 2\nsystem = "x"  # why\n'
     assert linting.without_reason(text) == [(5, "peak = 2")]
@@ -159,28 +174,68 @@ def test_a_lock_that_its_recipe_has_left_behind_is_found(outside: Path) -> None:
     assert outdated.remedy.startswith(f"Run 'invoke lock --recipe {outside}'")
 
 
-def test_a_change_names_keys_files_and_what_to_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str = ""
+) -> Path:
+    """Return the only recipe of a checkout whose commit holds the demo's, or another text."""
     checkout = tmp_path / "checkout"
     (checkout / "recipes").mkdir(parents=True)
-    shutil.copy(recipes.RECIPES / "demo.toml", checkout / "recipes")
+    recipe = checkout / "recipes/demo.toml"
+    whole = (recipes.RECIPES / "demo.toml").read_text("utf-8")
+    recipe.write_text(text or whole, "utf-8")
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "Begin"]):
         identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
         subprocess.run(["git", *identity, *command], cwd=checkout, check=True)
-    recipe = checkout / "recipes/demo.toml"
+    recipe.write_text(whole, "utf-8")
+    monkeypatch.setattr(linting, "ROOT", checkout)
+    monkeypatch.setattr(recipes, "RECIPES", checkout / "recipes")
+    return recipe
+
+
+def test_a_change_names_keys_files_and_what_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = committed(tmp_path, monkeypatch)
     recipe.write_text(
         recipe.read_text("utf-8").replace("peak = ", "peak = 1"), "utf-8"
     )
     text = recipe.read_text("utf-8")
     recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
-    monkeypatch.setattr(linting, "ROOT", checkout)
-    monkeypatch.setattr(recipes, "RECIPES", checkout / "recipes")
     change = linting.change_since("HEAD")
     assert change.recipes == ("demo",)
     assert "summary" in [key.key for key in change.keys]
     assert change.files == ("recipes/demo.toml",)
     assert "invoke plan --recipe demo" in change.tests
+
+
+@pytest.mark.parametrize("broken", ["= 1", "a = " + "[" * 9000, "\udcff"])
+def test_a_change_that_breaks_a_recipe_is_shown_and_left_to_its_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    recipe = committed(tmp_path, monkeypatch)
+    recipe.write_text(broken, "utf-8", "surrogateescape")
+    change = linting.change_since("HEAD")
+    assert (change.recipes, change.keys) == (("demo",), ())
+    assert [finding.rule for finding in linting.lint("demo")] == ["schema"]
+
+
+def test_the_keys_of_a_recipe_that_was_broken_before_are_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed(tmp_path, monkeypatch, "= 1")
+    change = linting.change_since("HEAD")
+    assert {key.before for key in change.keys} == {""}
+
+
+def test_a_review_says_what_a_build_would_run_and_keep(tmp_path: Path) -> None:
+    job = BuildRequest(
+        recipe=recipes.read("demo"),
+        host_file=HostFile(build_out=tmp_path / "build_out"),
+    )
+    planned = linting.planned(job)
+    assert planned.recipe == "demo"
+    assert {"fetch", "compile", "publish"} <= set(planned.runs)
+    assert not (tmp_path / "build_out/demo/tree").exists()
 
 
 def test_each_fault_of_the_schema_is_a_finding_of_its_own(outside: Path) -> None:

@@ -60,6 +60,9 @@ def test_a_gpu_decides_cuda_capabilities_and_answers(
     recipe = recipes.read(str(made.path))
     assert recipe.host.cuda == "11.2"
     assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "8.6"
+    # An empty version lets configure build NCCL from its source: nothing is left to decide.
+    assert recipe.configure.answers["TF_NCCL_VERSION"] == ""
+    assert [line for line in made.open if "not empty" in line] == []
     assert [str(finding) for finding in lint.lint(str(made.path))] == []
 
 
@@ -271,4 +274,17 @@ def test_a_copy_needs_a_name_that_a_recipe_can_have(
 def test_a_copy_can_be_put_elsewhere(tmp_path: Path) -> None:
     made = new.copy(recipes.find("demo"), "mine", str(tmp_path / "own"))
     assert made.path == tmp_path / "own/mine.toml"
+    first, *_ = made.path.read_text("utf-8").splitlines()
+    assert (made.path.parent / first.removeprefix("#:schema ")).is_file()
     assert recipes.read(str(made.path)).name == "mine"
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"= 1", b"machin = 1"])
+def test_a_recipe_that_does_not_load_is_not_copied_and_named_itself(
+    tmp_path: Path, text: bytes
+) -> None:
+    original = tmp_path / "broken.toml"
+    original.write_bytes(text)
+    with pytest.raises(RecipeError, match=r"broken\.toml"):
+        new.copy(original, "mine")
+    assert list(tmp_path.iterdir()) == [original]

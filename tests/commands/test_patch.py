@@ -66,6 +66,19 @@ def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
     assert "// Edited." in (again.places.tree / EDITED).read_text("utf-8")
 
 
+def test_the_patch_of_another_recipe_in_the_same_folder_is_not_overwritten(
+    job: BuildRequest, path: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "patches/demo/0002-edited.patch"
+    other.parent.mkdir(parents=True)
+    other.write_text("of another recipe", "utf-8")
+    edit(job.places.tree, "#include", "// Edited.\n#include")
+    assert patches.make(job, path, "edited", HEADER).path.name == (
+        "0003-edited.patch"
+    )
+    assert other.read_text("utf-8") == "of another recipe"
+
+
 def test_the_comments_of_the_recipe_stay(job: BuildRequest, path: Path) -> None:
     edit(job.places.tree, "#include", "// Edited.\n#include")
     before = [

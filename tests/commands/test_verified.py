@@ -75,3 +75,14 @@ def test_what_a_build_writes_needs_no_reason(copied: Path) -> None:
     table = copied.read_text("utf-8").partition("[verified]")[2]
     assert "digests = " in table
     assert lint.without_reason(f"[verified]{table}") == []
+
+
+def test_a_host_without_os_release_has_a_name_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def absent() -> dict[str, str]:
+        raise OSError("no os-release file found")
+
+    monkeypatch.setattr(verified.platform, "system", lambda: "Linux")
+    monkeypatch.setattr(verified.platform, "freedesktop_os_release", absent)
+    assert verified.host().startswith("Linux, ")

@@ -256,3 +256,28 @@ def test_every_question_of_the_catalogue_is_a_regular_expression(
     prompt: Prompt,
 ) -> None:
     assert not prompt.asked or prompt.pattern.pattern.endswith(r"\Z")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [prompt for prompt in catalogue.everything() if prompt.asked],
+    ids=lambda prompt: f"{prompt.variable}-{prompt.since}",
+)
+def test_a_person_reads_each_question_in_plain_words(prompt: Prompt) -> None:
+    assert not set(prompt.wording) & set("\\[]*|^\n")
+    assert len(prompt.wording.split()) > 4
+
+
+def test_of_a_question_with_variants_one_is_shown() -> None:
+    def wording(variable: str) -> str:
+        return catalogue.of_variable(variable)[0].wording
+
+    assert wording("GCC_HOST_COMPILER_PATH") == (
+        "Please specify which gcc nvcc should use as the host compiler."
+    )
+    assert wording("CC_OPT_FLAGS") == (
+        "Please specify optimization flags to use during compilation"
+    )
+    assert wording("TF_CUDA_VERSION") == (
+        "Please specify the CUDA SDK version you want to use."
+    )

@@ -220,3 +220,56 @@ def test_a_feature_of_the_next_release_is_known_once_the_script_asks_for_it() ->
     )
     assert "build:aws --define with_aws_support=true" in text
     assert "aws" not in render("1.9", {"TF_NEED_AWS": False})
+
+
+OPENCL: Answers = {
+    "TF_NEED_OPENCL": True,
+    "HOST_CXX_COMPILER": "/c++",
+    "HOST_C_COMPILER": "/c",
+    "COMPUTECPP_TOOLKIT_PATH": "/sycl",
+}
+
+
+@pytest.mark.parametrize(
+    ("candidate", "cuda", "opencl"),
+    [
+        ("1.1.0-rc0", False, False),
+        ("1.1.0-rc1", True, False),
+        ("1.1.0-rc2", True, True),
+        ("1.1.0", False, False),
+    ],
+)
+def test_two_candidates_of_1_1_wrote_what_came_with_1_2(
+    candidate: str, *, cuda: bool, opencl: bool
+) -> None:
+    line = 'build --action_env TF_CUDA_VERSION="9.2.148"'
+    assert (line in render(candidate, CUDA)) is cuda
+    assert ("build:cuda_clang" in render(candidate)) is cuda
+    line = 'build --action_env COMPUTECPP_TOOLKIT_PATH="/sycl"'
+    assert (line in render(candidate, OPENCL)) is opencl
+
+
+@pytest.mark.parametrize(
+    ("candidate", "variable", "release"),
+    [
+        ("1.0.0-alpha", "CC_OPT_FLAGS", "1.0.0-rc0"),
+        ("1.0.0-alpha", "TF_ENABLE_XLA", "1.0"),
+        ("1.4.0-rc0", "TF_NEED_S3", "1.4.0-rc1"),
+        ("1.1.0-rc0", "TF_CUDA_CLANG", "1.1.0-rc2"),
+    ],
+)
+def test_a_candidate_is_not_asked_for_what_came_after_it(
+    candidate: str, variable: str, release: str
+) -> None:
+    def asked(version: str) -> set[str]:
+        spoken = dialect.of_tensorflow(ExactRelease.parse(version), "Linux")
+        return {prompt.variable for prompt in spoken.prompts}
+
+    assert variable not in asked(candidate)
+    assert variable in asked(release)
+
+
+def test_an_alpha_of_1_0_writes_no_flags_for_the_compiler() -> None:
+    assert "-c opt" not in render("1.0.0-alpha")
+    assert "build:opt" not in render("1.0.0-alpha")
+    assert "build -c opt" in render("1.0")

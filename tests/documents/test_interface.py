@@ -9,7 +9,13 @@ from tfwright.documents.recipe import (
     Recipe,
     SourceTable,
 )
-from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
+from tfwright.documents.release import (
+    NO_RELEASE,
+    ExactRelease,
+    Release,
+    first_of,
+    last_of,
+)
 
 COMMIT = "0123456789" * 4
 URL = "https://github.com/tensorflow/tensorflow.git"
@@ -53,6 +59,46 @@ def test_versions_are_ordered_by_their_numbers() -> None:
     versions = ["2.10.0", "2.4.4", "2.4", "1.15.5+nv22.12"]
     ordered = sorted(versions, key=lambda text: ExactRelease.parse(text).numbers)
     assert ordered == ["1.15.5+nv22.12", "2.4", "2.4.4", "2.10.0"]
+
+
+def test_candidates_come_before_their_release_in_their_own_order() -> None:
+    versions = [
+        "2.4.0",
+        "1.1.0-rc2",
+        "1.1",
+        "1.1.0-rc10",
+        "1.1.0-beta1",
+        "1.1.0-alpha",
+        "1.0.1",
+    ]
+    ordered = sorted(versions, key=lambda text: ExactRelease.parse(text).rank)
+    assert ordered == [
+        "1.0.1",
+        "1.1.0-alpha",
+        "1.1.0-beta1",
+        "1.1.0-rc2",
+        "1.1.0-rc10",
+        "1.1",
+        "2.4.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "since", "until", "inside"),
+    [
+        ("1.4.0-rc0", "1.4", "1.4", True),
+        ("1.4.0-rc0", "1.4.0-rc1", "99.0", False),
+        ("1.4.0-rc1", "1.4.0-rc1", "99.0", True),
+        ("1.4.1", "1.4.0-rc1", "1.4", True),
+        ("1.1.0", "1.1.0-rc1", "1.1.0-rc2", False),
+        ("1.1.0-rc1", "1.0", "1.1.0", True),
+    ],
+)
+def test_a_range_may_begin_or_end_with_a_candidate(
+    version: str, since: str, until: str, *, inside: bool
+) -> None:
+    rank = ExactRelease.parse(version).rank
+    assert (first_of(since) <= rank <= last_of(until)) is inside
 
 
 def test_an_interface_of_its_own_has_no_release() -> None:

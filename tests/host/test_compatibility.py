@@ -111,3 +111,7 @@ def test_a_ceiling_counts_as_far_as_it_is_written() -> None:
     assert not versions.newer("7.5.0", "7")
     assert versions.newer("8.1", "7")
     assert versions.older("9.4.0", "9.10")
+
+
+def test_a_recipe_without_a_version_of_cuda_is_held_against_none() -> None:
+    assert compatibility.cuda("") is None

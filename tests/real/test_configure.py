@@ -72,7 +72,7 @@ def linked_cuda(site: Site) -> tuple[dict[str, Answer], Path]:
 
 def clang(site: Site) -> tuple[dict[str, Answer], Path] | None:
     """Compile CUDA by a clang of the host."""
-    if site.release < Release(1, 2):
+    if not site.asks("TF_CUDA_CLANG"):
         return None
     yes = ("TF_NEED_CUDA", "TF_CUDA_CLANG")
     return site.answers(
@@ -93,7 +93,7 @@ def tensorrt(site: Site) -> tuple[dict[str, Answer], Path] | None:
     """Build with TensorRT."""
     if site.release < Release(1, 6):
         return None
-    cut = site.release >= Release(1, 7)
+    cut = site.release >= Release(1, 7) or site.pinned.version == "1.6.0-rc1"
     cudart = ".".join(site.cuda.split(".")[:2])
     cudnn = site.cudnn.partition(".")[0] if cut else site.cudnn
     root = simulated.tensorrt(site.folder / "trt", "5.1.5", cudart, cudnn)

@@ -88,3 +88,15 @@ def test_a_tree_of_another_version_is_refused(
         tree_version.insist(repository / ".git", pinned, source(recipe, **keys))
     assert says in caught.value.what
     assert "source.version" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "version", ["12345678901.1", "1.12345678901", "\u0661.\u0668"]
+)
+def test_a_version_that_none_can_be_says_nothing(
+    repository: Path, recipe: Recipe, version: str
+) -> None:
+    pinned = commit(repository, version)
+    tree_version.insist(
+        repository / ".git", pinned, source(recipe, branch="r1.8")
+    )

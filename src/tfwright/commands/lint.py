@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from tfwright.commands import plan as plans
 from tfwright.configure import expected, validation
 from tfwright.documents import recipe as recipes
 from tfwright.documents.faults import line_of
@@ -21,6 +22,7 @@ from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError
 from tfwright.pipeline import rivals
+from tfwright.pipeline.job import BuildRequest
 from tfwright.rules import dropping
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools import git
@@ -221,13 +223,9 @@ def answers_configure(subject: Subject) -> Iterator[LintFinding]:
     for fault in validation.faults(interview):
         line = subject.at("configure", "answers", fault.variable)
         yield subject.finding("answer", line, str(fault), fault.remedy)
-    try:
-        expected.insist_on_answers(interview)
-    except RecipeError as fault:
-        # Faults in given answers were found above, each at its own line.
-        if not fault.what.startswith("[configure.answers]"):
-            line = subject.at("configure", "answers")
-            yield subject.finding("unanswered", line, fault.what, fault.remedy)
+    if missing := expected.lacking(interview):
+        line = subject.at("configure", "answers")
+        yield subject.finding("unanswered", line, missing.what, missing.remedy)
 
 
 def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
@@ -507,7 +505,11 @@ def change_since(revision: str) -> RecipeChange:
     files = tuple(_changed_files(tree))
     changed = {Path(file).stem for file in files if file.startswith("recipes/")}
     for name in recipes.names():
-        source = recipes.read(name).source
+        try:
+            source = recipes.read(name).source
+        except RecipeError:
+            # Lint says why it does not load; which patches it names is unknown.
+            continue
         inputs = {
             f"patches/{file}"
             for file in (*source.patches, *source.assets.values())
@@ -521,6 +523,29 @@ def change_since(revision: str) -> RecipeChange:
     )
     tests = tuple(_tests(present))
     return RecipeChange(present, keys, files, tests)
+
+
+@dataclass(frozen=True)
+class PlannedRecipe:
+    """What a build of a recipe would do on this host, in short."""
+
+    recipe: str
+    runs: tuple[str, ...]
+    """The stages that would run."""
+    keeps: tuple[str, ...]
+    """The stages whose result would be kept."""
+    hindered: tuple[str, ...]
+    """What keeps this host from building it."""
+
+
+def planned(job: BuildRequest) -> PlannedRecipe:
+    """Return the plan of a recipe as a reviewer needs it; nothing is run and nothing changed."""
+    stages, findings = plans.plan(job)
+    runs, keeps = list[str](), list[str]()
+    for stage in stages:
+        (runs if stage.why else keeps).append(stage.stage.name)
+    hindered = tuple(str(finding) for finding in findings)
+    return PlannedRecipe(job.recipe.name, tuple(runs), tuple(keeps), hindered)
 
 
 def _repository() -> Path:
@@ -549,11 +574,23 @@ def _changed_files(tree: str) -> list[str]:
 def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:
     """Yield the keys of a recipe that differ; comments do not count."""
     path = f"recipes/{name}.toml"
-    before = _flat(tomllib.loads(git.text(_repository(), f"{tree}:{path}") or ""))
-    after = _flat(tomllib.loads((ROOT / path).read_text("utf-8")))
+    try:
+        after = _flat(tomllib.loads((ROOT / path).read_text("utf-8")))
+    except _UNREADABLE:
+        # A finding of its own; all its keys would look as if they were removed.
+        return
+    try:
+        text = git.text(_repository(), f"{tree}:{path}") or ""
+        before = _flat(tomllib.loads(text))
+    except _UNREADABLE:
+        before = {}
     for key in sorted(before.keys() | after.keys()):
         if before.get(key) != after.get(key):
             yield KeyChange(name, key, before.get(key, ""), after.get(key, ""))
+
+
+_UNREADABLE = (ValueError, RecursionError)
+"""What reading TOML raises: for other encodings, other syntax, and tables within tables."""
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:

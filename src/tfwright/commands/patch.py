@@ -48,7 +48,9 @@ def make(
             f"{job.recipe.name} has no tree to edit yet",
             remedy=f"Make it: invoke build --recipe {job.recipe.argument} --until source",
         )
-    inner = f"{_folder(job.recipe)}/{_next_number(job.recipe):04}-{_words(name)}.patch"
+    folder = _folder(job.recipe)
+    number = _next_number(job.recipe, patches_of(path) / folder)
+    inner = f"{folder}/{number:04}-{_words(name)}.patch"
     target = patches_of(path) / inner
     changed = _write(tree, target, header)
     # The patch is written first: a recipe must never name a file that does not exist.
@@ -186,8 +188,12 @@ def _numbered(recipe: Recipe, number: int) -> str:
     )
 
 
-def _next_number(recipe: Recipe) -> int:
-    numbers = [_NUMBER.match(Path(patch).name) for patch in recipe.source.patches]
+def _next_number(recipe: Recipe, folder: Path) -> int:
+    """Return the number after those of the recipe, and of all others that share the folder."""
+    names = [Path(patch).name for patch in recipe.source.patches]
+    # The patch of another recipe must not be overwritten.
+    names += [patch.name for patch in folder.glob("*.patch")]
+    numbers = [_NUMBER.match(name) for name in names]
     return max((int(number[1]) for number in numbers if number), default=0) + 1
 
 

@@ -8,6 +8,7 @@ tables of recipes/README.md and docs/host.md are made from the same texts.
 import ast
 import inspect
 import json
+import os
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -46,11 +47,23 @@ PAGES: dict[Path, type[Table]] = {
 _MARKED = re.compile(r"(<!-- keys:(\w*) -->\n).*?(<!-- /keys -->)", re.DOTALL)
 
 
-def headed(head: str, text: str) -> str:
-    """Put a comment above a recipe's text, below the line that names its schema."""
-    named = f"{LINE}\n\n" if text.startswith(LINE) else ""
+def line_in(folder: Path) -> str:
+    """Return the line by which an editor finds the schema of a recipe in a directory."""
+    # Relative to the recipe, since an absolute path would name the author's machine.
+    way = os.path.relpath(FOLDER.resolve() / "recipe.json", folder.resolve())
+    return LINE if way == "schema/recipe.json" else f"#:schema {way}"
+
+
+def headed(head: str, text: str, folder: Path) -> str:
+    """Put a comment above the text of a recipe in `folder`, below the line that names its schema.
+
+    A text without such a line gets none.
+    """
+    first, _, rest = text.partition("\n")
+    if not first.startswith("#:schema "):
+        return f"{head}\n\n{text.strip()}\n"
     # Editors look for the line at the very beginning only.
-    return f"{named}{head}\n\n{text.removeprefix(LINE).strip()}\n"
+    return f"{line_in(folder)}\n\n{head}\n\n{rest.strip()}\n"
 
 
 def schemas() -> dict[str, str]:

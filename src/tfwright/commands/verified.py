@@ -8,6 +8,7 @@ import datetime as dt
 import hashlib
 import json
 import platform
+from contextlib import suppress
 from pathlib import Path
 
 from tfwright import __version__
@@ -76,7 +77,9 @@ def host() -> str:
     """Return this machine in a few words."""
     system = platform.system()
     if system == "Linux":
-        system = platform.freedesktop_os_release().get("PRETTY_NAME", system)
+        # A small container may have no os-release.
+        with suppress(OSError):
+            system = platform.freedesktop_os_release().get("PRETTY_NAME", system)
     return f"{system}, {platform.machine()}"
 
 

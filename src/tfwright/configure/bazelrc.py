@@ -9,23 +9,25 @@ from tfwright.documents.release import Release
 
 FIRST_OWN_FILE = Release(1, 2)
 """Older releases have no .tf_configure.bazelrc; they make tools/bazel.rc."""
+OWN_FILE = ".tf_configure.bazelrc"
+OLD_FILE = "tools/bazel.rc"
 
 
 def name(release: Release) -> str:
     """Return the path, in the tree, of the file that ./configure writes."""
-    return (
-        ".tf_configure.bazelrc" if release >= FIRST_OWN_FILE else "tools/bazel.rc"
-    )
+    return OWN_FILE if release >= FIRST_OWN_FILE else OLD_FILE
 
 
-def written_in(release: Release) -> tuple[str, ...]:
-    """Return the paths of all files that ./configure spreads the settings over."""
-    # 1.1 alone wrote both: tools/bazel.rc was on its way out, and 1.2 dropped it.
-    return (
-        ("tools/bazel.rc", ".bazelrc")
-        if release == Release(1, 1)
-        else (name(release),)
-    )
+def written_in(release: Release, *, own_file: bool) -> tuple[str, ...]:
+    """Return the paths of all files that ./configure spreads the settings over.
+
+    `own_file` says whether this version has a file of its own for them.
+    """
+    # 1.1 alone wrote both: tools/bazel.rc was on its way out, and 1.2 dropped it. Two of its
+    # candidates already had the file that came with 1.2.
+    if release == Release(1, 1):
+        return OLD_FILE, OWN_FILE if own_file else ".bazelrc"
+    return (name(release),)
 
 
 class Setting(NamedTuple):

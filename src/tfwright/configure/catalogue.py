@@ -44,7 +44,7 @@ def everything() -> tuple[Prompt, ...]:
 def afterwards(variable: str, version: ExactRelease) -> str:
     """Return what became of a feature whose question a version does not ask; empty if unknown."""
     for entry in _read().afterwards:
-        reached = first_of(entry.since) <= version.numbers <= last_of(entry.until)
+        reached = first_of(entry.since) <= version.rank <= last_of(entry.until)
         if entry.variable == variable and reached:
             return entry.says
     return ""

@@ -38,7 +38,8 @@ class Dialect:
 
 def _short(version: ExactRelease) -> str:
     """Leave out the patch level of the first version of a line."""
-    return str(version) if version.patch or version.fork else str(version.line)
+    plain = ExactRelease(*version.line)
+    return str(version.line) if version == plain else str(version)
 
 
 def of_tensorflow(

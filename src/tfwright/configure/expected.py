@@ -2,6 +2,7 @@
 
 import platform
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from tfwright.configure import answering, bazelrc, rendering, validation
@@ -56,22 +57,46 @@ def insist_on_answers(interview: Interview) -> None:
     serious = [
         fault for fault in validation.faults(interview) if not fault.harmless
     ]
+    missing = lacking(interview)
+    # Both at once: after a correction nothing else should come to light.
     if serious:
-        raise _refusal(serious)
-    lacking = interview.unanswered()
-    if lacking:
-        raise answering.missing(lacking)
+        raise _refusal(serious, missing)
+    if missing:
+        raise missing
 
 
-def _refusal(faults: list[validation.AnswerFault]) -> RecipeError:
-    if len(faults) == 1:
-        return RecipeError(
-            f"[configure.answers] {faults[0]}", remedy=faults[0].remedy
-        )
-    lines = [f"  {fault}" for fault in faults]
+def lacking(interview: Interview) -> RecipeError | None:
+    """Return the error for questions without an answer; None if there are none.
+
+    A question that depends on an answer with a fault is not counted yet.
+    """
+    wrong = {
+        fault.variable
+        for fault in validation.faults(interview)
+        if not fault.harmless
+    }
+    answers = {
+        variable: variable not in wrong and answer
+        for variable, answer in interview.answers.items()
+    }
+    prompts = replace(interview, answers=answers).unanswered()
+    return answering.missing(prompts) if prompts else None
+
+
+def _refusal(
+    faults: list[validation.AnswerFault], missing: RecipeError | None
+) -> RecipeError:
+    whats = [str(fault) for fault in faults]
+    remedies = [fault.remedy for fault in faults]
+    if missing:
+        whats.append(missing.what)
+        remedies.append(missing.remedy)
+    if len(whats) == 1:
+        return RecipeError(f"[configure.answers] {whats[0]}", remedy=remedies[0])
+    lines = [f"  {what}" for what in whats]
     return RecipeError(
-        "\n".join([f"[configure.answers] has {len(faults)} faults:", *lines]),
-        remedy="\n".join(dict.fromkeys(fault.remedy for fault in faults)),
+        "\n".join([f"[configure.answers] has {len(whats)} faults:", *lines]),
+        remedy="\n".join(dict.fromkeys(remedies)),
     )
 
 
@@ -102,4 +127,7 @@ def written_in(table: ConfigureTable, dialect: Dialect) -> tuple[str, ...]:
     if table.writes:
         return (table.writes,)
     # Bazel reads .bazelrc at the root of each workspace, whoever wrote it.
-    return (".bazelrc",) if dialect.own else bazelrc.written_in(dialect.release)
+    if dialect.own:
+        return (".bazelrc",)
+    own_file = dialect.traits["own_bazelrc"]
+    return bazelrc.written_in(dialect.release, own_file=own_file)

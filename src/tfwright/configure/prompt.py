@@ -67,9 +67,16 @@ class Prompt(Table):
         # of the last one.
         return re.compile(rf"(?:{self.question or short})\Z")
 
+    @property
+    def wording(self) -> str:
+        """The question for a person, without its default; the variable if it has no text."""
+        if self.support:
+            return f"Do you wish to build TensorFlow with {self.support} support?"
+        return _plain(self.question) or self.variable
+
     def belongs_to(self, version: ExactRelease, system: str) -> bool:
         """Say whether a version has this prompt on a system, as ``uname -s`` names it."""
-        in_range = first_of(self.since) <= version.numbers <= last_of(self.until)
+        in_range = first_of(self.since) <= version.rank <= last_of(self.until)
         in_fork = version.fork.startswith(self.fork)
         return in_range and in_fork and self.system in {"any", system}
 
@@ -94,6 +101,18 @@ def _holds(term: str, answers: Answers) -> bool:
     variable = term.removeprefix("not ")
     given = bool(answers.get(variable))
     return given if term == variable else not given
+
+
+def _plain(pattern: str) -> str:
+    """Return a text that a question's regular expression matches, up to its default."""
+    text = pattern.partition(r"\[")[0].replace(r"\n", " ")
+    text = re.sub(r"(?<!\\)\([^()]*\)\?", "", text)
+    text = re.sub(r"(?<!\\)\(([^()|]*)[^()]*\)", r"\1", text)
+    # [Uu] is U; of [^\n]* and [\d.]+ nothing is known.
+    text = re.sub(r"\[(\w)\w*\]", r"\1", text)
+    text = re.sub(r"\[[^\]]*\][*+] ?", "", text)
+    text = re.sub(r"(?<!\\)\?", "", text)
+    return re.sub(r"\\(.)", r"\1", text).strip()
 
 
 def from_recipe(table: PromptTable) -> Prompt:

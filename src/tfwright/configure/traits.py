@@ -39,7 +39,7 @@ class Trait(Table):
 
     def covers(self, version: ExactRelease) -> bool:
         """Say whether a version lies in this range."""
-        if not first_of(self.since) <= version.numbers <= last_of(self.until):
+        if not first_of(self.since) <= version.rank <= last_of(self.until):
             return False
         family = re.match(r"[a-z]*", self.fork)
         # Branches of a fork are dated, so their names sort by age: nv21.04 < nv22.12.

@@ -434,10 +434,7 @@ _BAZELRC_LINE = re.compile(
 
 def _bazelrc_line(text: str) -> str:
     # import and try-import would let a recipe make Bazel read any file of the host.
-    if not re.fullmatch(
-        r"(build|test|run|common|fetch|query|coverage)(:[\w.+-]+)? ['\"]?-\S.*",
-        text,
-    ):
+    if not _BAZELRC_LINE.fullmatch(text):
         raise ValueError(
             "must be a line of flags such as 'build --copt=-O2' or 'build:opt -c opt'"
         )

@@ -98,7 +98,7 @@ NO_RELEASE = Release(0, 0)
 class ExactRelease(NamedTuple):
     """A version such as ``2.4.4``, ``1.15.5+nv22.12`` or ``1.12.0-rc0``.
 
-    Rules go by its numbers: a release candidate is treated as the release.
+    A release candidate is treated as its release, except by rules that name a candidate.
     """
 
     major: int
@@ -133,6 +133,11 @@ class ExactRelease(NamedTuple):
         """Major, minor and patch level, for comparing without fork and candidate."""
         return self.major, self.minor, self.patch
 
+    @property
+    def rank(self) -> "Rank":
+        """The numbers, and how far the version is from its release: candidates come first."""
+        return *self.numbers, _progress(self.candidate)
+
     def __str__(self) -> str:
         candidate = f"-{self.candidate}" if self.candidate else ""
         fork = f"+{self.fork}" if self.fork else ""
@@ -144,17 +149,29 @@ def is_version(text: str) -> bool:
     return bool(_STATED.fullmatch(text))
 
 
-def first_of(text: str) -> tuple[int, int, int]:
-    """Return where a range begins: ``2.4`` means 2.4.0."""
-    return ExactRelease.parse(text).numbers
+Rank = tuple[int, int, int, int]
+"""Major, minor, patch level, progress: the order of versions, candidates included."""
+_PROGRESS = {"a": 0, "alpha": 0, "b": 100, "beta": 100, "rc": 200}
+_RELEASED = 1000
 
 
-def last_of(text: str) -> tuple[int, int, int]:
+def _progress(candidate: str) -> int:
+    """Return a number that grows from alpha by way of ``rc0`` and ``rc1`` to the release."""
+    found = re.fullmatch(r"([a-z]+)([0-9]{0,2})", candidate)
+    if not found:
+        return _RELEASED
+    return _PROGRESS.get(found[1], 0) + int(found[2] or 0)
+
+
+def first_of(text: str) -> Rank:
+    """Return where a range begins: ``2.4`` means 2.4.0 with its candidates."""
+    version = ExactRelease.parse(text)
+    return version.rank if version.candidate else (*version.numbers, 0)
+
+
+def last_of(text: str) -> Rank:
     """Return where a range ends: ``2.4`` means all of 2.4, ``2.4.0`` that version alone."""
     version = ExactRelease.parse(text)
-    whole_line = text.count(".") == 1
-    return (
-        version.numbers
-        if not whole_line
-        else (version.major, version.minor, LAST_PATCH)
-    )
+    if text.count(".") == 1:
+        return version.major, version.minor, LAST_PATCH, _RELEASED
+    return version.rank

@@ -9,12 +9,14 @@ from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import Evidence, RecipeError
 from tfwright.tools import git
 
+_NUMBERS = r"[0-9]{1,9}\.[0-9]{1,9}(?![0-9])"
+"""As `ExactRelease.parse` reads them: the tree may say anything."""
 PLACES = {
     "tensorflow/tf_version.bzl": re.compile(
-        r"^TF_VERSION = \"(\d+\.\d+[^\"\n]*)", re.MULTILINE
+        rf"^TF_VERSION = \"({_NUMBERS}[^\"\n]*)", re.MULTILINE
     ),
     "tensorflow/tools/pip_package/setup.py": re.compile(
-        r"^_VERSION = ['\"](\d+\.\d+[^'\"\n]*)", re.MULTILINE
+        rf"^_VERSION = ['\"]({_NUMBERS}[^'\"\n]*)", re.MULTILINE
     ),
 }
 """Where a tree states its version: 2.18 and later, and every release before."""

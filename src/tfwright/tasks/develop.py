@@ -32,19 +32,35 @@ def lint(
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import lint as page
 
+        if recipe and changed:
+            raise errors.RecipeError(
+                "--recipe and --changed each choose the recipes to check",
+                remedy="Leave out one of them.",
+            )
+        change = linting.change_since(changed) if changed else None
         names = [recipe] if recipe else recipes.names()
-        if changed:
-            change = linting.change_since(changed)
-            page.show_change(change)
-            # After the change is shown: a change of code
-            # alone leaves no recipe to check.
-            names = list(change.recipes)
+        # A change of code alone leaves no recipe to check.
+        names = list(change.recipes) if change else names
         settings = host_file.read()
         findings = [
             finding for name in names for finding in linting.lint(name, settings)
         ]
         findings += linting.among(names)
-        page.show_findings(names, findings, as_json=json)
+        if change:
+            # What keeps a recipe from loading is among the findings; it has no plan.
+            broken = {
+                finding.file.stem
+                for finding in findings
+                if finding.rule == "schema"
+            }
+            plans = [
+                linting.planned(job_of(name))
+                for name in names
+                if name not in broken
+            ]
+            page.show_review(change, plans, findings, as_json=json)
+        else:
+            page.show_findings(names, findings, as_json=json)
         if any(not finding.harmless for finding in findings):
             sys.exit(errors.RecipeError.exit_status)
         # The code only with everything: a maintainer of

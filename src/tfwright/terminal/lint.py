@@ -8,7 +8,11 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Styled
 
 if TYPE_CHECKING:
-    from tfwright.commands.lint import LintFinding, RecipeChange
+    from tfwright.commands.lint import (
+        LintFinding,
+        PlannedRecipe,
+        RecipeChange,
+    )
 
 
 def show_findings(
@@ -37,8 +41,42 @@ def show_findings(
         text.tell(f"{checked} checked, nothing to correct", text.GOOD)
 
 
-def show_change(change: "RecipeChange") -> None:
-    """Print what a change means for the recipes: keys before and after, and what to run."""
+def show_review(
+    change: "RecipeChange",
+    plans: "Sequence[PlannedRecipe]",
+    findings: "Sequence[LintFinding]",
+    *,
+    as_json: bool,
+) -> None:
+    """Print what a change means: keys before and after, findings, plans, and what to run."""
+    if as_json:
+        listed = {
+            "plans": [asdict(planned) for planned in plans],
+            "findings": [asdict(finding) for finding in findings],
+        }
+        text.as_json({**asdict(change), **listed})
+        return
+    _show_change(change)
+    for planned in plans:
+        _show_plan(planned)
+    if change.tests:
+        text.line(Styled("run next", text.HEADING))
+    for command in change.tests:
+        text.line(f"  {command}")
+    show_findings(change.recipes, findings, as_json=False)
+
+
+def _show_plan(planned: "PlannedRecipe") -> None:
+    text.line(Styled(f"plan of {planned.recipe}", text.HEADING))
+    for label, stages in (("runs", planned.runs), ("keeps", planned.keeps)):
+        if stages:
+            text.paragraph(f"  {label}", ", ".join(stages), indent=9)
+    for finding in planned.hindered:
+        label = Styled("  not here:", text.WARNING)
+        text.paragraph(label, finding, indent=13)
+
+
+def _show_change(change: "RecipeChange") -> None:
     if not change.files:
         text.tell("No recipe, patch or template differs.")
         return
@@ -53,7 +91,3 @@ def show_change(change: "RecipeChange") -> None:
     text.line(Styled("files", text.HEADING))
     for file in change.files:
         text.line(f"  {file}")
-    if change.tests:
-        text.line(Styled("run next", text.HEADING))
-    for command in change.tests:
-        text.line(f"  {command}")

@@ -71,9 +71,8 @@ def ask(prompt: "Prompt", default: str) -> str:
     """Ask a person for an answer in TOML's form; without a terminal, or for Enter, the default."""
     if not sys.stdin.isatty():
         return default
-    question = prompt.support or prompt.question or prompt.variable
     while True:
-        text.tell(f"{prompt.variable}: {question} [{default}]")
+        text.tell(f"{prompt.variable}: {prompt.wording} [{default}]")
         line = sys.stdin.readline()
         given = line.strip()
         # Nothing at all, not even a line end, is the end of the input.

@@ -125,3 +125,19 @@ def test_what_is_no_file_in_the_drop_folder_is_passed_over(
     (drop / "broken").symlink_to("gone")
     os.mkfifo(drop / "pipe")
     assert fetch.inputs(mine, mine.recipe.source) == before
+
+
+@pytest.mark.parametrize("setting", ["mirrors", "downloads"])
+def test_a_place_that_the_host_file_adds_wakes_the_stage(
+    job: BuildRequest, setting: str
+) -> None:
+    added = {setting: {"https://a.invalid/b": "https://mirror.invalid/b"}}
+    host_file = job.host_file.model_copy(update=added)
+    before, after = replace(job).job, replace(job, host_file=host_file).job
+    source = job.recipe.source
+    differing = fetch.inputs(before, source).items() ^ (
+        fetch.inputs(after, source).items()
+    )
+    assert {name for name, _ in differing} == {
+        "the host file's [mirrors] and [downloads]"
+    }

@@ -127,6 +127,11 @@ class Site:
             if variable in asked
         }
 
+    def asks(self, variable: str) -> bool:
+        """Say whether this version may ask for an answer."""
+        prompts = expected.dialect(self.recipe({}), self.system, {}).prompts
+        return variable in {prompt.variable for prompt in prompts}
+
     def run(
         self,
         answers: dict[str, Answer],

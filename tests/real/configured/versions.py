@@ -69,6 +69,13 @@ RELEASES = _pinned(
 
 OTHERS = _pinned(
     """
+    3cb39956e622b322e43547cf2b6e337020643f21 0.10.0rc0 0.3.0 3.6
+    9937f8c6459c18529b31e50262726a8b40c12a7a 1.0.0-alpha 0.4.2 3.6
+    a23f5d7f7757623a4ea8c6e1d743d178a0c561c5 1.1.0-rc0 0.4.5 3.6
+    efe5376f3dec8fcc2bf3299a4ff4df6ad3591c88 1.1.0-rc1 0.4.5 3.6
+    4019c5837d21aee67e7365ae579bfd04c7ec6f88 1.1.0-rc2 0.4.5 3.6
+    5a944dc4f46edd464d8e645956d3a4f653f0d14e 1.4.0-rc0 0.5.4 3.6
+    b2a0f1c45b2283910548ebd88ee5aaf4b6fc6077 1.6.0-rc1 0.9.0 3.6
     37aa430d84ced579342a4044c89c236664be7f68 1.5.0 0.8.0 3.6
     d2e24b6039433bd83478da8c8c2d6c58034be607 1.6.0 0.9.0 3.6
     c8137f3a8e1a22b6e274d0ffc84013624523df59 1.7.1 0.10.0 3.6
@@ -89,7 +96,7 @@ OTHERS = _pinned(
     b2127bbabc09ef32150efdf468e3edf3c90ef460 2.6 3.7.2 3.8 graphcore
     """
 )
-"""Patch releases, commits of a branch that are no release, and forks.
+"""Candidates, patch releases, commits of a branch that are no release, and forks.
 
 Some are stated with less than their exact version, as a recipe may state it: their scripts tell.
 """

@@ -125,9 +125,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
         )
     draft = _Draft()
     _describe(draft, wish, version, toolkit)
-    # Elsewhere the path in this line would lead to nothing.
-    if folder.resolve() == recipes.RECIPES.resolve():
-        draft.lines[:0] = [schema.LINE, ""]
+    draft.lines[:0] = [schema.line_in(folder), ""]
     texts = _source(draft, version, host_file)
     _host(draft, wish, release, toolkit)
     _bazel(draft, bazel.chosen(release, texts, (tools or Tools()).bazel))
@@ -364,7 +362,8 @@ def _asked(draft: _Draft, recipe: Recipe, prompt: Prompt, ask: Ask) -> str:
         "false" if prompt.yes_no else json.dumps(TEXTS.get(prompt.variable, ""))
     )
     given = ask(prompt, default)
-    if given == default and not prompt.yes_no and default == '""':
+    # Where an empty text is an answer, it is a good one: configure then uses what it finds.
+    if given == '""' and not prompt.empty:
         draft.open.append(
             f"{prompt.variable}: {recipe.name} needs a value that is not empty"
         )
@@ -420,10 +419,11 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
         raise RecipeError(
             f"{target} exists already", remedy="Choose another name."
         )
+    # Its faults are shown with its own lines, and not with those of a copy that is removed again.
+    recipes.read(str(path))
     text = verified.removed_from(path.read_text("utf-8"))
-    files.write(
-        target, schema.headed(f"# A copy of {path.stem}; not run yet.", text)
-    )
+    head = f"# A copy of {path.stem}; not run yet."
+    files.write(target, schema.headed(head, text, target.parent))
     try:
         recipes.read(str(target))
     except RecipeError:

@@ -79,10 +79,9 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
         raise RecipeError(
             f"{target} exists already", remedy="Rename it, or delete it."
         )
-    files.write(
-        target,
-        schema.headed(aims.HEAD.format(to=named.name), path.read_text("utf-8")),
-    )
+    head, text = aims.HEAD.format(to=named.name), path.read_text("utf-8")
+    files.write(target, schema.headed(head, text, target.parent))
+    made = [target]
     try:
         changed = aims.enter(named, old.recipe, target)
         new = replace(old, recipe=recipes.read(str(target)), locked=None)
@@ -92,20 +91,23 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
             )
             for key in changed
         ]
-        pins += _judged(old, new, target)
-    except TfwrightError:
-        # It was not judged to the end, and would only stop the next attempt.
-        files.remove(target)
+        pins += _judged(old, new, target, made)
+    except (TfwrightError, KeyboardInterrupt):
+        # It was not judged to the end. The next attempt would stop at the recipe, and take the
+        # copied patches for ones that somebody has redone.
+        for file in made:
+            files.remove(file)
         raise
     return Port(target, named.commit, tuple(pins))
 
 
 def _judged(
-    old: BuildRequest, new: BuildRequest, path: Path
+    old: BuildRequest, new: BuildRequest, path: Path, made: list[Path]
 ) -> Iterator[PortedPin]:
     """Yield the verdict about each pin, in the order in which a build would meet it.
 
-    What follows from a verdict without a doubt is written into the new recipe.
+    What follows from a verdict without a doubt is written into the new recipe. Files that are
+    created next to it are added to `made`.
     """
     yield from _answers(new.recipe, path)
     # From here on the new commit is needed, which may be a long download.
@@ -119,7 +121,7 @@ def _judged(
     before, after = _rules(old, repository), _rules(new, repository)
     facts = DropFacts.of(new.recipe, after, _history(new))
     tried = list(patches.tried(new.job, new.recipe, repository, facts))
-    yield from _patches(old, new, path, tried)
+    yield from _patches(old, new, path, tried, made)
     yield from _substitutes(new.recipe, path, before, after)
     yield from _archives(
         replace(new, recipe=recipes.read(str(path))), before, after
@@ -237,7 +239,11 @@ def _asked_for(prompt: Prompt) -> str:
 
 
 def _patches(
-    old: BuildRequest, new: BuildRequest, path: Path, tried: Sequence[TriedPatch]
+    old: BuildRequest,
+    new: BuildRequest,
+    path: Path,
+    tried: Sequence[TriedPatch],
+    made: list[Path],
 ) -> Iterator[PortedPin]:
     """Enter the patches into the new recipe, and say of each what became of it."""
     source = new.recipe.source
@@ -251,6 +257,7 @@ def _patches(
                 # Another recipe was ported to this branch, and its patch redone there.
                 entered = replace(patch, fate="compare", says=_THERE)
             else:
+                made.append(target)
                 patches.copy(
                     source.file(patch.name), target, old.recipe.source.commit
                 )
