@@ -85,14 +85,10 @@ class TimeChange:
 def read(path: Path) -> Timeline:
     """Read a profile, plain or packed with gzip; what cannot be read is left out."""
     actions = []
-    # A profile that a killed Bazel cut off in the middle of a block, or that a disk damaged.
-    with (
-        suppress(OSError, EOFError, zlib.error),
-        _opened(path) as stream,
-    ):
+    # A killed Bazel cuts its profile off in the middle of a block.
+    with suppress(OSError, EOFError, zlib.error), _opened(path) as stream:
         for action in _actions(stream):
-            # One at a time, so that those before the damage are kept.
-            actions.append(action)  # noqa: PERF402
+            actions.append(action)  # noqa: PERF402 what was read before a fault stays
     return Timeline(tuple(actions))
 
 
