@@ -1,22 +1,32 @@
 """How well `invoke diagnose` explains failures that it has not seen, class by class.
 
     python benchmarks/failures.py FAILURES [--first N | --last N] [--harmless FOLDER] [--show]
+        [--verdicts FILE] [--before FOLDER]
 
 FAILURES is a TOML file with tables [[failure]]: `id`, `class`, `sample` (the log as it was pasted),
 `root` (its root line), `cause` and `remedy` (what helped). --harmless names a folder of logs in
 which nothing failed. The script counts recognition, the place of the root line and false alarms.
-A program cannot count whether a stated cause is right: --show prints both texts for a reader.
+A program cannot count whether a stated cause is right: --show prints both texts for a reader, with
+the digest of what was said. A reader's verdicts are a TOML file with a table [verdicts], of lines
+`ID = "right DIGEST"`, `general` or `wrong`; --verdicts counts them, and those whose digest is
+another one today as stale. --before names the `src` folder of an earlier version, which is asked for the
+same counts.
 """
 
 import argparse
+import hashlib
 import io
+import json
+import os
+import subprocess
+import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tfwright.diagnosis import reader
-from tfwright.diagnosis.reader import Diagnosis
+from tfwright.diagnosis.reader import Diagnosis, Match
 
 Failure = Mapping[str, str]
 COLUMNS = (
@@ -29,21 +39,35 @@ COLUMNS = (
 )
 
 
+VERDICTS = ("right", "general", "wrong")
+DIGEST = 8
+"""Characters of a digest."""
+
+
 def main() -> None:
     """Read the failures, diagnose each, and print a line for every class."""
     options = _options()
     failures = _chosen(options)
     table: dict[str, list[int]] = defaultdict(lambda: [0] * len(COLUMNS))
+    judged: dict[str, list[int]] = defaultdict(lambda: [0] * (len(VERDICTS) + 2))
+    verdicts = _verdicts(options.verdicts)
     for failure in failures:
         found = reader.read(io.BytesIO(failure["sample"].encode()))
         row = [1, *_judged(failure, found)]
         for name in (failure["class"], "all"):
-            table[name] = [
-                sum(pair) for pair in zip(table[name], row, strict=True)
-            ]
+            table[name] = _sum(table[name], row)
+            judged[name] = _sum(
+                judged[name], _read(verdicts.get(failure["id"], ""), found)
+            )
         if options.show:
             print("\n".join(_shown(failure, found)))
-    _print(table)
+    if options.json:
+        print(json.dumps(table))
+        return
+    before = _before(options) if options.before else {}
+    _print(table, before)
+    if verdicts:
+        _print_verdicts(judged)
     if options.harmless:
         _print_alarms(options.harmless)
 
@@ -55,7 +79,51 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--last", type=int, default=0)
     parser.add_argument("--harmless", type=Path)
     parser.add_argument("--show", action="store_true")
+    parser.add_argument("--verdicts", type=Path)
+    parser.add_argument("--before", type=Path)
+    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def _sum(some: Sequence[int], others: Sequence[int]) -> list[int]:
+    return [one + other for one, other in zip(some, others, strict=True)]
+
+
+def _verdicts(file: Path | None) -> Mapping[str, str]:
+    """Return what a reader judged of each failure; nothing if no file is named."""
+    if file is None:
+        return {}
+    read: Mapping[str, str] = tomllib.loads(file.read_text("utf-8"))["verdicts"]
+    return read
+
+
+def _before(options: argparse.Namespace) -> Mapping[str, Sequence[int]]:
+    """Return the counts of an earlier version, which a process of its own imports."""
+    part = [f"--first={options.first}", f"--last={options.last}"]
+    done = subprocess.run(
+        [sys.executable, __file__, str(options.failures), "--json", *part],
+        env={**os.environ, "PYTHONPATH": str(options.before)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    counts: Mapping[str, Sequence[int]] = json.loads(done.stdout)
+    return counts
+
+
+def _said(found: Diagnosis) -> str:
+    """Return a digest of the first cause and remedy, and of how sure they are."""
+    first = next((match for match in found.matches if match.explains), None)
+    said = (first.cause, first.remedy, first.certain) if first else ()
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:DIGEST]
+
+
+def _read(verdict: str, found: Diagnosis) -> list[int]:
+    """Count one verdict: right, general, wrong, wrong though certain, stale."""
+    word, _, digest = verdict.partition(" ")
+    certain = any(_certain(match) for match in found.matches if match.explains)
+    counts = [int(word == each) for each in VERDICTS]
+    stale = bool(verdict) and digest != _said(found)
+    return [*counts, int(word == "wrong" and certain), int(stale)]
 
 
 def _chosen(options: argparse.Namespace) -> Sequence[Failure]:
@@ -71,7 +139,11 @@ def _chosen(options: argparse.Namespace) -> Sequence[Failure]:
 def _judged(failure: Failure, found: Diagnosis) -> Sequence[int]:
     """Say of one failure what can be counted."""
     explaining = [match for match in found.matches if match.explains]
-    shown = [*found.first.lines, *found.first.before] if found.first else []
+    shown = (
+        [*found.first.lines, *getattr(found.first, "before", ())]
+        if found.first
+        else []
+    )
     return (
         int(bool(explaining)),
         int(
@@ -79,9 +151,14 @@ def _judged(failure: Failure, found: Diagnosis) -> Sequence[int]:
             and _same(failure["root"], found.first.what if found.first else "")
         ),
         int(any(_same(failure["root"], line) for line in shown)),
-        int(any(match.certain for match in explaining)),
-        int(bool(explaining) and not explaining[0].entry.sample),
+        int(any(_certain(match) for match in explaining)),
+        int(bool(explaining) and not getattr(explaining[0].entry, "sample", "")),
     )
+
+
+def _certain(match: Match) -> bool:
+    """Say whether a match is shown as known; no version from before the families says so."""
+    return bool(getattr(match, "certain", False))
 
 
 def _same(root: str, line: str) -> bool:
@@ -93,7 +170,7 @@ def _same(root: str, line: str) -> bool:
 def _shown(failure: Failure, found: Diagnosis) -> Iterator[str]:
     """Yield what is known of one failure, and what was said of it."""
     right = found.first and _same(failure["root"], found.first.what)
-    yield f"\n## {failure['id']} ({failure['class']})" + (
+    yield f"\n## {failure['id']} ({failure['class']}) {_said(found)}" + (
         "" if right else "   ROOT DIFFERS"
     )
     if not right:
@@ -107,13 +184,32 @@ def _shown(failure: Failure, found: Diagnosis) -> Iterator[str]:
         yield f"   - {match.entry.id} ({mark})\n     why: {match.cause}\n     do:  {match.remedy}"
 
 
-def _print(table: Mapping[str, Sequence[int]]) -> None:
+def _print(
+    table: Mapping[str, Sequence[int]], before: Mapping[str, Sequence[int]]
+) -> None:
     """Print the counts, in percent of the failures of each class."""
     print(f"{'class':<16}" + "".join(f"{column:>14}" for column in COLUMNS))
-    for name in sorted(table, key=lambda name: (name == "all", name)):
+    for name in _ordered(table):
         count, *others = table[name]
-        shares = "".join(f"{100 * value / count:>13.0f}%" for value in others)
-        print(f"{name:<16}{count:>14}{shares}")
+        earlier = before.get(name, [])[1:]
+        shares = [f"{100 * value / count:.0f}%" for value in others]
+        for place, value in enumerate(earlier[: len(shares)]):
+            shares[place] = f"{100 * value / count:.0f}% -> {shares[place]}"
+        print(
+            f"{name:<16}{count:>14}" + "".join(f"{share:>14}" for share in shares)
+        )
+
+
+def _print_verdicts(judged: Mapping[str, Sequence[int]]) -> None:
+    """Print how many causes a reader called right, and what became of them since."""
+    columns = (*VERDICTS, "certain, wrong", "stale")
+    print(f"\n{'class':<16}" + "".join(f"{column:>15}" for column in columns))
+    for name in _ordered(judged):
+        print(f"{name:<16}" + "".join(f"{count:>15}" for count in judged[name]))
+
+
+def _ordered(table: Mapping[str, object]) -> list[str]:
+    return sorted(table, key=lambda name: (name == "all", name))
 
 
 def _print_alarms(folder: Path) -> None:

@@ -132,7 +132,7 @@ def obtain_bazel(shared: Path) -> Callable[[str], Path]:
         )
         try:
             return binary.obtain(
-                version, {}, shared, given=given, offline=False, note=print
+                version, {}, (shared,), given=given, offline=False, note=print
             ).path
         except SupplyError as fault:
             pytest.skip(f"no Bazel {version}: {'; '.join(fault.evidence.lines)}")

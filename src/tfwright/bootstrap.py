@@ -20,6 +20,8 @@ from pathlib import Path
 
 FOR_DEVELOPERS = {"lint", "types", "test"}
 """Commands that need the tools of requirements-dev.txt as well."""
+LONGEST_NAME = 64 * 1024
+"""Bytes of a member's path in a bundle that is still read."""
 UNPACKING = "--unpack"
 """The option of `bundle` that may be the first command on a host without a package index."""
 
@@ -93,19 +95,37 @@ def _bundles(arguments: list[str]) -> list[str]:
     return [word for word in words if Path(word).is_file()]
 
 
+class _PlainFile(tarfile.TarInfo):
+    """A header of a bundle, which has no others: tarfile reads some for minutes, or for ever."""
+
+    @classmethod
+    def frombuf(
+        cls, buf: "bytes | bytearray", encoding: str, errors: str
+    ) -> "_PlainFile":
+        """Read a header, as tarfile does for each. Raises ReadError."""
+        header = super().frombuf(buf, encoding, errors)
+        # Paths of more than a hundred bytes have a header of their own.
+        long_name = header.type == tarfile.GNUTYPE_LONGNAME
+        most = LONGEST_NAME if long_name else sys.maxsize
+        plain = long_name or header.type == tarfile.REGTYPE
+        if not plain or not 0 <= header.size <= most:
+            raise tarfile.ReadError("it is not a bundle of tfwright")
+        return header
+
+
 def _extract_packages(bundle: str, folder: Path) -> None:
     """Copy tfwright's own packages out of a bundle."""
     try:
-        with tarfile.open(bundle, "r:") as members:
+        with tarfile.open(bundle, "r:", tarinfo=_PlainFile) as members:
             for member in members:
                 # The name has no slash, so nothing is written outside the folder.
                 name = re.fullmatch(r"tool/(\w[\w.+!-]*\.whl)", member.name)
-                if not name or member.type != tarfile.REGTYPE:
+                if not name:
                     continue
                 if stream := members.extractfile(member):
                     with (folder / name[1]).open("wb") as output:
                         shutil.copyfileobj(stream, output)
-    except tarfile.TarError as fault:
+    except (tarfile.TarError, OSError, ValueError, OverflowError) as fault:
         sys.exit(
             f"{bundle} is damaged: {fault}\n"
             "Copy it again, and compare its size and checksum with those where it was made."

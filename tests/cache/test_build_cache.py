@@ -1,8 +1,10 @@
 """What the cache answers: verified hits, and misses for everything else."""
 
+import contextlib
 import hashlib
 import http.server
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -433,3 +435,22 @@ def test_a_server_that_is_not_there_costs_a_miss(
     put(cache, ACTION, b"object")
     assert cache.lookup(ACTION) is not None
     cache.close()
+
+
+def test_what_a_server_says_without_an_end_of_what_it_stored_is_not_read() -> (
+    None
+):
+    def pour() -> None:
+        client, _ = listening.accept()
+        with client, contextlib.suppress(OSError):
+            client.recv(65536)
+            client.sendall(b"HTTP/1.1 201 Created\r\n\r\n")
+            while True:
+                client.sendall(b" " * 65536)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=pour, daemon=True).start()
+        server = CacheServer(f"http://127.0.0.1:{listening.getsockname()[1]}")
+        server.send("cas", "a" * 64, b"content")
+        assert not server.given_up
+        server.close()

@@ -10,13 +10,19 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline.job import Places
-from tfwright.progress import SILENCE
+from tfwright.progress import SILENCE, Listener
+from tfwright.tools.bazel import binary
+from tfwright.tools.python import packages
 from tfwright.vault import bundle
 from tfwright.vault.bundle import Carried, Content, Kind, Manifest
 
 ARCHIVE = b"an archive"
 SOURCE = recipes.read("demo").source
 DOCUMENTS = sorted({*SOURCE.patches, *SOURCE.assets.values()})
+BAZEL = b"a Bazel"
+SOURCE_BAZEL = recipes.read("demo").bazel.sha256["linux-x86_64"]
+PACKAGE = "six-1.11.0-py3-none-any.whl"
+PIN = "six==1.11.0"
 SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
 
 
@@ -33,16 +39,35 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "checkout"
 
 
-def made(folder: Path, *more: tuple[Kind, str, bytes]) -> Path:
+def recipe_of(folder: Path, bazel: bytes | None = BAZEL, pin: str = PIN) -> Path:
+    """Write the demo recipe with the checksum of a Bazel of the test's, and one more package."""
+    text = recipes.find("demo").read_text("utf-8")
+    pinned = f'sha256.linux-x86_64 = "{SOURCE_BAZEL}"'
+    own = hashlib.sha256(bazel).hexdigest() if bazel else ""
+    text = text.replace(pinned, pinned.replace(SOURCE_BAZEL, own) if own else "")
+    path = folder / "demo.toml"
+    path.write_text(
+        text.replace("[verify]\n", f'[verify]\nrequirements = ["{pin}"]\n'),
+        "utf-8",
+    )
+    return path
+
+
+def made(
+    folder: Path,
+    *more: tuple[Kind, str, bytes],
+    recipe: Path | None = None,
+    bazel: str = "0.26.1",
+) -> Path:
     """Write a bundle of the demo recipe, its documents and an archive."""
     contents = [
-        Content.of("recipe", recipes.find("demo")),
+        Content.of("recipe", recipe or recipe_of(folder)),
         *(Content.of("patch", PATCHES / name, name) for name in DOCUMENTS),
     ]
     for kind, name, content in (
         ("archive", SHA256, ARCHIVE),
-        ("bazel", "bazel", b"a Bazel"),
-        ("package", "six-1.11.0-py3-none-any.whl", b"six"),
+        ("bazel", "bazel", BAZEL),
+        ("package", PACKAGE, b"six"),
         *more,
     ):
         path = folder / f"{kind}-{name.replace('/', '-')}"
@@ -54,7 +79,7 @@ def made(folder: Path, *more: tuple[Kind, str, bytes]) -> Path:
         recipe="demo",
         platform="linux-x86_64",
         python="3.11",
-        bazel="0.26.1",
+        bazel=bazel,
         members=tuple(content.member for content in contents),
     )
     bundle.write(
@@ -77,14 +102,15 @@ def test_everything_is_put_where_a_build_looks_for_it(
         / f"vault/repository_cache/content_addressable/sha256/{SHA256}/file"
     ).read_bytes() == ARCHIVE
     assert [
-        path.read_bytes() for path in (build_out / "vault/bazel").glob("*/bazel")
-    ] == [b"a Bazel"]
-    assert "six-1.11.0-py3-none-any.whl" in (
-        build_out / "vault/packages/index.html"
+        path.read_bytes()
+        for path in (build_out / "vault/bundles/demo/bazel").glob("*/bazel")
+    ] == [BAZEL]
+    assert PACKAGE in (
+        build_out / "vault/bundles/demo/packages/index.html"
     ).read_text("utf-8")
     assert (build_out / "added/cuda.run").read_bytes() == b"CUDA"
-    assert (checkout / "recipes/demo.toml").read_bytes() == recipes.find(
-        "demo"
+    assert (checkout / "recipes/demo.toml").read_bytes() == (
+        tmp_path / "demo.toml"
     ).read_bytes()
     assert (checkout / "patches/demo/nccl.h").is_file()
 
@@ -100,7 +126,7 @@ def test_of_a_damaged_bundle_nothing_is_put_anywhere(
 ) -> None:
     file = made(tmp_path)
     content = file.read_bytes()
-    file.write_bytes(content.replace(b"six", b"sax").replace(b"sax-1", b"six-1"))
+    file.write_bytes(content.replace(b"\0six\0", b"\0sax\0"))
     with pytest.raises(SupplyError, match=r"at package/six-1\.11\.0"):
         carrying.unpack(file, build_out, SILENCE)
     assert [path.name for path in build_out.iterdir()] == ["unbundling.lock"]
@@ -121,9 +147,7 @@ def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
 ) -> None:
     (checkout / "recipes").mkdir(parents=True)
     (checkout / "recipes/demo.toml").write_text("another", "utf-8")
-    with pytest.raises(
-        RecipeError, match=r"another .*demo\.toml than this checkout"
-    ):
+    with pytest.raises(RecipeError, match=r"another .*demo\.toml than this host"):
         carrying.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "vault").exists()
 
@@ -193,7 +217,7 @@ def test_a_directory_in_the_place_of_a_document_is_not_replaced(
 ) -> None:
     (checkout / "patches/demo/nccl.h").mkdir(parents=True)
     with pytest.raises(
-        RecipeError, match=r"another .*demo/nccl\.h than this checkout"
+        RecipeError, match=r"another .*demo/nccl\.h than this host"
     ):
         carrying.unpack(made(tmp_path), build_out, SILENCE)
 
@@ -228,3 +252,92 @@ def test_a_running_unpacking_is_not_disturbed(build_out: Path) -> None:
     with bundle.unpacking_room(build_out, "x.tar") as room:
         bundle.discard_leftovers(build_out)
         assert room.is_dir()
+
+
+def test_another_recipe_takes_neither_bazel_nor_packages_of_a_bundle(
+    tmp_path: Path, build_out: Path
+) -> None:
+    carrying.unpack(
+        made(tmp_path, ("tool", "numpy-1.14.5-py3-none-any.whl", b"evil")),
+        build_out,
+        SILENCE,
+    )
+    (mine,) = (build_out / "vault/bundles/demo/bazel").glob("*/bazel")
+    other, own = Places(build_out, "other"), Places(build_out, "demo")
+    assert binary.stored("0.26.1", {}, other.stores) is None
+    assert not any(map(packages.kept, other.stores))
+    kept = [path.name for store in own.stores for path in packages.kept(store)]
+    assert kept == [PACKAGE]
+    if binary.here() == "linux-x86_64":
+        found = binary.stored("0.26.1", {}, own.stores)
+        assert found
+        assert found.path == mine
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (
+            ("package", "numpy-1.14.5-py3-none-any.whl", b"evil"),
+            "package/numpy-1.14.5-py3-none-any.whl, which its recipe does not name",
+        ),
+        (
+            ("package", "six-1.16.0-py3-none-any.whl", b"evil"),
+            "package/six-1.16.0-py3-none-any.whl, which its recipe does not name",
+        ),
+        (("package", "six.pth", b"evil"), "not the name of a Python package"),
+        (("bazel", "second", b"evil"), "has 2 times Bazel 0.26.1; its recipe"),
+    ],
+)
+def test_a_program_that_the_recipe_does_not_ask_for_is_refused(
+    tmp_path: Path, build_out: Path, more: tuple[Kind, str, bytes], says: str
+) -> None:
+    with pytest.raises(SupplyError, match=says):
+        carrying.unpack(made(tmp_path, more), build_out, SILENCE)
+    assert not (build_out / "vault").exists()
+
+
+def test_other_bytes_than_the_recipe_pins_are_refused(
+    tmp_path: Path, build_out: Path
+) -> None:
+    wrong = recipe_of(tmp_path, b"the right Bazel")
+    with pytest.raises(SupplyError, match="bazel/bazel of the bundle is not"):
+        carrying.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
+    wrong = recipe_of(tmp_path, pin=f"{PIN} --hash=sha256:{'0' * 64}")
+    with pytest.raises(SupplyError, match=r"package/six-.* of the bundle is not"):
+        carrying.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
+    assert not (build_out / "vault").exists()
+
+
+def test_a_bundle_of_another_bazel_than_the_recipe_wants_is_refused(
+    tmp_path: Path, build_out: Path
+) -> None:
+    with pytest.raises(SupplyError, match=r"1 times Bazel 0\.24\.1; its recipe"):
+        carrying.unpack(made(tmp_path, bazel="0.24.1"), build_out, SILENCE)
+
+
+def test_what_no_checksum_holds_is_named(tmp_path: Path, build_out: Path) -> None:
+    said: list[str] = []
+
+    class Notes(Listener):
+        def note(self, text: str) -> None:
+            said.append(text)
+
+    loose = recipe_of(tmp_path, bazel=None)
+    carrying.unpack(made(tmp_path, recipe=loose), build_out, Notes())
+    (text,) = said
+    assert text.startswith("Only builds of demo use what neither it nor a lock")
+    assert f"bazel, {PACKAGE}" in text
+
+
+def test_a_file_that_was_added_replaces_no_other(
+    tmp_path: Path, build_out: Path
+) -> None:
+    carrying.unpack(
+        made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE
+    )
+    with pytest.raises(RecipeError, match=r"another .*added/cuda\.run than"):
+        carrying.unpack(
+            made(tmp_path, ("added", "cuda.run", b"evil")), build_out, SILENCE
+        )
+    assert (build_out / "added/cuda.run").read_bytes() == b"CUDA"

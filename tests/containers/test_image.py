@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import json
 import tarfile
 from pathlib import Path
 
@@ -104,6 +105,35 @@ def test_a_manifest_that_is_none_is_refused(
     (blobs / digest).write_bytes(document)
     with pytest.raises(SupplyError, match="damaged"):
         image.kept(tmp_path, f"sha256:{digest}")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"config": {"digest": "sha256:" + "0" * 64}, "layers": 5},
+        {"config": 5, "layers": None},
+        {"manifests": [{"platform": "linux"}, {"platform": ["linux"]}, 5]},
+        {
+            "manifests": [
+                {
+                    "platform": {
+                        "architecture": image.MACHINES["x86_64"],
+                        "os": "linux",
+                    },
+                    "digest": "../" * 3000,
+                }
+            ]
+        },
+    ],
+)
+def test_a_manifest_of_other_types_is_refused(
+    tmp_path: Path, document: dict[str, object]
+) -> None:
+    content = json.dumps(document).encode()
+    name = hashlib.sha256(content).hexdigest()
+    (tmp_path / "blob").write_bytes(content)
+    with pytest.raises(SupplyError, match="image in the vault is damaged"):
+        image.put({name: tmp_path / "blob"}, f"sha256:{name}", tmp_path / "vault")
 
 
 def test_a_file_that_is_no_tar_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import http.server
 import io
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -135,7 +136,19 @@ def test_of_a_list_the_manifest_for_this_machine_is_taken(
     assert pulled.config == made.config
 
 
-@pytest.mark.parametrize("status", ["200 OK", "401 Unauthorized", "500 Oh"])
+@pytest.mark.parametrize(
+    "status",
+    [
+        "200 OK",
+        "401 Unauthorized",
+        "500 Oh",
+        "302 Found\r\nLocation: /again",
+        "302 Found\r\nLocation: http://[::1",
+        "503 Busy\r\nRetry-After: 86400",
+        f"503 Busy\r\nRetry-After: {'9' * 5000}",
+    ],
+    ids=lambda status: status[:30],
+)
 def test_an_answer_without_an_end_is_left(tmp_path: Path, status: str) -> None:
     with (
         pouring(status) as name,
@@ -143,6 +156,22 @@ def test_an_answer_without_an_end_is_left(tmp_path: Path, status: str) -> None:
     ):
         registry.pull(name, "sha256:" + "0" * 64, tmp_path / "vault")
     assert list((tmp_path / "vault/images").iterdir()) == []
+
+
+def test_an_image_that_does_not_fit_is_not_asked_for(
+    made: KeptImage,
+    served: tuple[str, dict[str, bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name, content = served
+    offer(content, made)
+    room = os.statvfs(tmp_path)
+    monkeypatch.setattr(
+        image, "_stated_size", lambda _: 2 * room.f_blocks * room.f_frsize
+    )
+    with pytest.raises(SupplyError, match=r"bytes, and .* are free"):
+        registry.pull(name, made.digest, tmp_path / "vault")
 
 
 @pytest.mark.parametrize("damage", ["other bytes", "missing", "too large"])

@@ -6,6 +6,7 @@ import socket
 import socketserver
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -112,6 +113,30 @@ def test_what_smtp_cannot_write_is_a_supply_error(host: str, sender: str) -> Non
         given = MailServer(host, server.server_address[1], "none")
         with pytest.raises(SupplyError, match="did not take the mail"):
             mail.send(given, letter)
+
+
+@pytest.mark.parametrize("said", [b"2", b"220-and so on\r\n" * 4000])
+def test_a_mail_server_that_never_comes_to_an_end_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    monkeypatch.setattr(mail, "LONGEST_SECONDS", 0.5)
+    monkeypatch.setattr(mail, "SECONDS", 20)
+
+    def serve() -> None:
+        client, _ = listening.accept()
+        with client, suppress(OSError):
+            while True:
+                client.sendall(said)
+                time.sleep(0.01)
+
+    letter = Letter("b@example.org", ("t@example.org",), "s", "text", "thread")
+    begun = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, daemon=True).start()
+        port = listening.getsockname()[1]
+        with pytest.raises(SupplyError, match="did not take the mail"):
+            mail.send(MailServer("127.0.0.1", port, "none"), letter)
+    assert time.monotonic() - begun < 10
 
 
 @contextmanager

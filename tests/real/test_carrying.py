@@ -84,7 +84,7 @@ def test_the_demo_built_from_its_bundle_without_a_network_has_the_same_bytes(
     here = {**os.environ, "TFWRIGHT_HOST_FILE": str(host)}
     before = Path(tasks(ROOT, "build", caller=here).strip())
     tasks(ROOT, "bundle", "--output", str(bundle), caller=here)
-    tasks(checkout, "unbundle", str(bundle), alone=True)
+    tasks(checkout, "bundle", "--unpack", str(bundle), alone=True)
     after = Path(tasks(checkout, "build", "--offline", alone=True).strip())
     assert after.is_relative_to(checkout)
     assert files.sha256(after) == files.sha256(before)

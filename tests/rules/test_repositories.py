@@ -459,6 +459,48 @@ def test_work_without_end_is_given_up_with_a_reason(
     )
 
 
+NAMED = "urls = [" + ", ".join(f'"https://a/{n}"' for n in range(500)) + "]\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NAMED + 'http_archive(name = "a", urls = urls)\n' * 100,
+        NAMED + "u = urls + urls\nfail(u + u + u + u)\n" * 2000,
+        't = "a" * 1\n' + 'http_archive(name = "a", url = t)\n' * 30_000,
+        "".join(f"a{n} = 1\n" for n in range(1900)) + "b = 1\n" * 4000,
+        't = "%s" % ("x" + "y")\n' * 5000 + 'load("a.bzl", "x")\n' * 1000,
+    ],
+    ids=["urls", "sums", "texts", "names", "characters"],
+)
+def test_all_work_is_counted(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(evaluator, "MOST_STEPS", 20_000)
+    assert read(text).unreadable[-1].why.startswith("takes more than 20,000")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'load("@%s!", "x")\nx()' % ("a" * 400_000),
+        'http_archive(name = "a", url = "https://a/%s.zip")'
+        % ("packages/aa/aa/x/a-1" * 20_000),
+        'http_archive(name = "a", url = "'
+        + "{0}" * 20_000
+        + '".format("'
+        + "a" * 60_000
+        + '"))',
+        "%s(url = 1, name = 2)" % ("a" * 500_000),
+    ],
+    ids=["label", "address", "format", "name"],
+)
+def test_a_long_text_takes_no_time_and_is_reported_in_short(text: str) -> None:
+    begun = time.process_time()
+    found = read(text).unreadable
+    assert time.process_time() - begun < 5
+    assert found
+    assert max(len(fault.why) for fault in found) < 500
+
+
 def test_a_macro_that_calls_itself_is_read_once() -> None:
     assert (
         only(

@@ -331,3 +331,50 @@ def test_links_that_make_a_path_too_long_to_be_resolved_lead_nowhere(
     with pytest.raises(SupplyError, match="too long"):
         unpacking.unpack(archive, into)
     assert not (tmp_path / "planted").exists()
+
+
+def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+    """Return a header of a tar with a size that tarfile would not write."""
+    plain = tarfile.TarInfo(name)
+    plain.type = kind
+    made = bytearray(plain.tobuf(tarfile.GNU_FORMAT))
+    made[124:136] = (size % 256**12 | (size >= 0) << 95).to_bytes(12, "big")
+    made[148:156] = b" " * 8
+    made[148:156] = b"%06o\0 " % sum(made)
+    return bytes(made)
+
+
+def padded(content: bytes) -> bytes:
+    return content + bytes(-len(content) % 512)
+
+
+LOOPS = {
+    "a size that leads back": header("a", 0) + header("b", -512),
+    "a size that an extended header turns back": header("a", 0)
+    + header("x", 12, tarfile.XHDTYPE)
+    + padded(b"12 size=-99\n")
+    + header("b", 1)
+    + bytes(512),
+    "a name without end": header("x", 1 << 40, tarfile.GNUTYPE_LONGNAME),
+    "a target without end": header("x", 1 << 40, tarfile.GNUTYPE_LONGLINK),
+    "digits without end": header("x", 200_000, tarfile.XHDTYPE)
+    + padded(b"1" * 200_000)
+    + header("b", 0),
+}
+
+
+@pytest.mark.parametrize("damaged", LOOPS.values(), ids=LOOPS)
+def test_a_tar_that_would_never_be_read_to_its_end_is_refused(
+    tmp_path: Path, into: Path, damaged: bytes
+) -> None:
+    archive = tmp_path / "a"
+    archive.write_bytes(damaged + bytes(4096))
+    with pytest.raises(SupplyError):
+        unpacking.unpack(archive, into)
+    # The other readers seek in the file.
+    with (
+        pytest.raises(SupplyError),
+        unpacking.reading("a"),
+        unpacking.open_tar(archive) as tar,
+    ):
+        list(unpacking.members(tar))

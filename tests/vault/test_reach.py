@@ -384,3 +384,13 @@ def test_zip_files_are_read_as_well_and_other_files_have_no_rules(
     assert reach.texts(tmp_path / "b.zip", "a-1") == {}
     (tmp_path / "plain").write_text("no archive", "utf-8")
     assert reach.texts(tmp_path / "plain", "") == {}
+
+
+def test_an_archive_that_unpacks_to_more_rules_than_any_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reach, "MOST_RULES", 1000)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        for number in range(3):
+            packed.writestr(f"a-1/{number}.bzl", "#" * 500)
+    assert reach.texts(tmp_path / "a.zip", "a-1") == {}

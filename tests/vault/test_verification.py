@@ -155,10 +155,10 @@ def test_a_damaged_record_of_a_bazel_stops_nothing(
         found, "0.26.1", bazels.here(), build_out / "vault", "a test"
     )
     kept.path.with_name("about.json").write_text(content, "utf-8")
-    assert bazels.stored("0.26.1", {}, build_out / "vault") is None
+    assert bazels.stored("0.26.1", {}, (build_out / "vault",)) is None
     vault.look(build_out)
     bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
-    assert bazels.stored("0.26.1", {}, build_out / "vault") == kept
+    assert bazels.stored("0.26.1", {}, (build_out / "vault",)) == kept
 
 
 def test_damaged_options_of_a_bazel_are_noticed(

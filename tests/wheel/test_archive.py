@@ -157,3 +157,21 @@ def test_two_metadata_directories_are_refused(
         pytest.raises(WheelError, match=r"2 \.dist-info directories"),
     ):
         archive.metadata_directory(wheel)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_member_is_refused_however_it_is_packed(
+    tmp_path: Path, method: int
+) -> None:
+    path, info = tmp_path / "a.whl", member("a/b.txt")
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr(info, b"content " * 99, compress_type=method)
+    content = bytearray(path.read_bytes())
+    packed = content.index(b"a/b.txt") + len("a/b.txt")
+    content[packed + 9 : packed + 30] = b"\xff" * 21
+    path.write_bytes(content)
+    with (
+        pytest.raises(WheelError, match="not a whole zip archive"),
+        archive.opened(path) as wheel,
+    ):
+        wheel.read("a/b.txt")

@@ -22,8 +22,9 @@ from tfwright.tools.git import clones, demo, git_bundle, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.python import packages
-from tfwright.vault import bundle, lock, locking
+from tfwright.vault import admission, bundle, lock, locking
 from tfwright.vault.bundle import Absent, BundleMember, Carried, Content, Manifest
+from tfwright.vault.lock import Lock
 from tfwright.vault.store import Store
 from tfwright.vault.toolkit import sources
 
@@ -303,44 +304,39 @@ def _place(
     listener: Listener,
 ) -> None:
     """Put verified files where they belong; the documents, which make a recipe of it, come last."""
-    recipe = _recipe(manifest, unpacked)
-    _refuse_strangers(recipe, manifest)
-    documents = _places_of_documents(manifest, unpacked)
-    _refuse_to_replace(documents)
+    recipe, locked = _recipe(manifest, unpacked), _lock(manifest, unpacked)
+    believed = admission.insist(recipe, locked, manifest)
     places = Places(build_out, recipe.name)
+    documents = _places_of_documents(manifest, unpacked)
+    added = _places_of_added(unpacked, places)
+    _refuse_to_replace(documents | added)
     # git reads its bundles in a repository of the scratch directory before anything has its place.
     _verify_commits(
         recipe, manifest, unpacked, build_out / bundle.UNPACKING / "verified.git"
     )
-    _place_shared(manifest, recipe, unpacked, places)
+    _place_shared(recipe, unpacked, places)
+    _place_programs(manifest, unpacked, places)
     _place_clones(manifest, unpacked, places)
     _place_source(recipe, unpacked, places, listener)
+    for source, target in added.items():
+        # Not executable, whatever the bundle says: nothing starts these files unasked.
+        files.move(source, target, 0o644)
     # Before the documents: with them the recipe can be built, so they come last.
     files.write(places.own / "bundle.json", manifest.encoded())
     for source, target in documents.items():
         files.write(target, source.read_bytes())
+    _report_believed(believed, recipe, listener)
 
 
-def _refuse_strangers(recipe: Recipe, manifest: Manifest) -> None:
-    """Refuse a bundle whose patches and assets are not exactly those that its recipe names."""
-    source = recipe.source
-    named = {*source.patches, *source.assets.values()}
-    carried = {
-        member.name for member in manifest.members if member.kind == "patch"
-    }
-    # An unknown file would lie under patches/ until some other recipe applies it.
-    unknown, lacking = sorted(carried - named), sorted(named - carried)
-    if unknown:
-        raise SupplyError(
-            f"The bundle has patch/{unknown[0]}, which its recipe does not name",
-            remedy="Do not use this bundle: 'invoke bundle' writes no such file.",
-            evidence=Evidence(lines=unknown),
-        )
-    if lacking:
-        raise SupplyError(
-            f"The bundle lacks patch/{lacking[0]}, which its recipe names",
-            remedy="Make the bundle again with 'invoke bundle'.",
-            evidence=Evidence(lines=lacking),
+def _report_believed(
+    believed: Sequence[BundleMember], recipe: Recipe, listener: Listener
+) -> None:
+    """Name the programs whose bytes only the bundle decided."""
+    if believed:
+        listener.note(
+            f"Only builds of {recipe.name} use what neither it nor a lock pins by checksum: "
+            f"{', '.join(member.name for member in believed)}. Compare the manifest's sha256 with "
+            "the one that 'invoke bundle' printed"
         )
 
 
@@ -377,9 +373,7 @@ def _of(
 
 
 def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe:
-    """Read the recipe, and its lock, as critically as any other."""
-    for path in _of("lock", unpacked).values():
-        lock.read(path)
+    """Read the recipe as critically as any other."""
     # The manifest only names the recipe; what is built follows from the document.
     documents = list(_of("recipe", unpacked).values())
     if len(documents) != 1:
@@ -388,6 +382,20 @@ def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe
             remedy="Make the bundle again with 'invoke bundle'.",
         )
     return load(documents[0], Recipe, extra={"name": manifest.recipe})
+
+
+def _lock(
+    manifest: Manifest, unpacked: Mapping[BundleMember, Path]
+) -> Lock | None:
+    """Read the bundle's lock, or that of the checkout, which builds would obey."""
+    documents = list(_of("lock", unpacked).values())
+    if len(documents) > 1:
+        raise SupplyError(
+            f"The bundle has {len(documents)} locks; it may have one",
+            remedy="Make the bundle again with 'invoke bundle'.",
+        )
+    documents.append(RECIPES / f"{manifest.recipe}.lock")
+    return lock.read(documents[0]) if documents[0].is_file() else None
 
 
 def _places_of_documents(
@@ -404,6 +412,16 @@ def _places_of_documents(
     return places
 
 
+def _places_of_added(
+    unpacked: Mapping[BundleMember, Path], places: Places
+) -> dict[Path, Path]:
+    """Return where each file that the user added goes."""
+    return {
+        path: places.build_out / "added" / member.name
+        for member, path in _of("added", unpacked).items()
+    }
+
+
 def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
     others = [
         str(target)
@@ -414,7 +432,7 @@ def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
         # A checkout may hold edits that no commit has, so nothing of it is overwritten.
         further = f", and {len(others) - 1} more" if len(others) > 1 else ""
         raise RecipeError(
-            f"The bundle has another {others[0]} than this checkout{further}",
+            f"The bundle has another {others[0]} than this host{further}",
             remedy="Use the checkout that the bundle was made with, or move these files away.",
             evidence=Evidence(lines=others),
         )
@@ -423,17 +441,16 @@ def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
 def _differs(target: Path, source: Path) -> bool:
     """Tell whether something else is in the place of a document: another text, or a directory."""
     if target.is_file():
-        return target.read_bytes() != source.read_bytes()
+        return files.sha256(target) != files.sha256(source)
     return target.is_symlink() or target.exists()
 
 
 def _place_shared(
-    manifest: Manifest,
     recipe: Recipe,
     unpacked: Mapping[BundleMember, Path],
     places: Places,
 ) -> None:
-    """Put what has a digest for a name into the vault, and what the user added next to it."""
+    """Put what has a digest for a name into the vault."""
     stores = {
         "archive": Store(places.vault / "repository_cache"),
         "toolkit": sources.store(places.vault),
@@ -441,27 +458,27 @@ def _place_shared(
     for kind, store in stores.items():
         for member, path in _of(kind, unpacked).items():
             files.move(path, store.path(member.sha256))
-    # The vault keeps each kind where the stage that needs it looks without the network.
+    _place_image(recipe, unpacked, places)
+
+
+def _place_programs(
+    manifest: Manifest,
+    unpacked: Mapping[BundleMember, Path],
+    places: Places,
+) -> None:
+    """Put Bazel and the Python packages where only builds of this recipe look for them.
+
+    tfwright's own packages stay in the bundle: the first command takes them from there.
+    """
     for path in _of("bazel", unpacked).values():
         binary.put(
-            path, manifest.bazel, manifest.platform, places.vault, "a bundle"
+            path, manifest.bazel, manifest.platform, places.bundled, "a bundle"
         )
-    _place_packages(unpacked, places)
-    _place_image(recipe, unpacked, places)
-    for member, path in _of("added", unpacked).items():
-        # Not executable, whatever the bundle says: nothing starts these files unasked.
-        files.move(path, places.build_out / "added" / member.name, 0o644)
-
-
-def _place_packages(
-    unpacked: Mapping[BundleMember, Path], places: Places
-) -> None:
-    """Put the Python packages where an offline build's pip, and tfwright's own, look for them."""
-    carried = {**_of("package", unpacked), **_of("tool", unpacked)}
     named = {
-        path: (member.name, member.sha256) for member, path in carried.items()
+        path: (member.name, member.sha256)
+        for member, path in _of("package", unpacked).items()
     }
-    packages.keep(named, places.vault)
+    packages.keep(named, places.bundled)
 
 
 def _place_image(

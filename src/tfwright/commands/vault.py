@@ -7,7 +7,6 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, SupplyError
 from tfwright.tools import files
-from tfwright.tools.python import packages
 from tfwright.vault import bundle, usage, verification
 from tfwright.vault.usage import Inventory, VaultEntry
 from tfwright.vault.verification import Damage
@@ -44,8 +43,7 @@ def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
     for damage in removed:
         files.remove(damage.path)
     if removed:
-        # pip reads this page: it must not list a package that is gone.
-        packages.write_page(build_out / "vault")
+        usage.rewrite_pages(build_out)
     # A toolkit is not removed: it is large, and a person accepted its licence.
     left = [damage for damage in damages if damage not in removed]
     what = f"{len(damages)} of the kept inputs are damaged"

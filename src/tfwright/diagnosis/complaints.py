@@ -82,6 +82,10 @@ _SOURCE = re.compile(
 """What a compiler or linker says of a source: it may name what is a status at run time."""
 _RUN = ("gpu-", "op-", "tf-")
 """Families of what a program says while it runs."""
+_NCCL = re.compile(r"[^\s:]{1,200}:\d+:\d+ \[\d+\] .{0,120}NCCL WARN ")
+"""What NCCL writes: a peer that does not answer is no server of downloads."""
+_DOWNLOADED = ("fetch-", "pip-", "too-many")
+"""Families of downloads, and of limits that anything may meet."""
 _COMMAND = re.compile(
     r"\s*(?:\S*/)?"
     r"(?:exec env -|\(cd /|[\w.+-]*(?:gcc|g\+\+|clang|clang\+\+|nvcc) .{0,4000}? -(?:[co]|shared) )"
@@ -246,19 +250,30 @@ def _of_remarks() -> frozenset[int]:
     )
 
 
+def _foreign(said: str) -> tuple[tuple[str, ...], bool]:
+    """Return how the names of families begin that do not speak of such a line.
+
+    The flag says whether that holds for their refinements, too.
+    """
+    if _NCCL.match(said):
+        return _DOWNLOADED, True
+    if _EXCEPTION.match(said):
+        return _COMPILED, False
+    return (_RUN if _SOURCE.match(said) else ()), False
+
+
 def _readings(said: str, numbers: Iterable[int]) -> Judged:
     """Return what is known of a line: the particular failure, and the family that it belongs to.
 
     The next families are more general, and would add guesses.
     """
     refinement = general = weak = None
-    exception = _EXCEPTION.match(said)
-    foreign = _COMPILED if exception else _RUN if _SOURCE.match(said) else ()
+    foreign, whole = _foreign(said)
     for number in sorted(numbers):
         family = everything()[number]
         if (family.sample and refinement) or (family.rank == "weak" and weak):
             continue
-        if foreign and not family.sample and family.id.startswith(foreign):
+        if family.id.startswith(foreign) and (whole or not family.sample):
             continue
         if not any(literal in said for literal in family.literals):
             continue

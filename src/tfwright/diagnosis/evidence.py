@@ -27,13 +27,21 @@ def of(
 
     `place` is where the build writes. Of the parameters, an absolute path is looked at.
     """
-    seen = [_LOOK[fact](place) for fact in family.evidence]
+    seen = [_looked(fact, place) for fact in family.evidence]
     seen += [
         _path(value)
         for value in (parameters or {}).values()
         if value.startswith("/")
     ]
     return tuple(text for text in dict.fromkeys(seen) if text)
+
+
+def _looked(fact: Fact, place: Path) -> str:
+    """Return what is seen of one fact; nothing where the system refuses to show it."""
+    try:
+        return _LOOK[fact](place)
+    except OSError:
+        return ""
 
 
 def _path(text: str) -> str:
@@ -85,7 +93,7 @@ def _driver(_: Path) -> str:
 def _python(_: Path) -> str:
     found = shutil.which("python3")
     return (
-        f"python3 on PATH is {found}; this is Python {platform.python_version()}"
+        f"python3 on PATH is {found}; tfwright runs on Python {platform.python_version()}"
         if found
         else ""
     )

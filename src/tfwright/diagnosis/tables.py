@@ -23,7 +23,7 @@ _GAPS = (
     # A parameter may end with a full stop. An ellipsis, as in `-L...`, keeps its three.
     (re.compile(r"(?<!\.)\. ?\.(?=\s|$)"), "."),
     # "`df -h . /tmp`" is left alone: only the end of a sentence closes up.
-    (re.compile(r" \.(?=\s+[A-Z`]|$)"), "."),
+    (re.compile(r" \.(?=\s+[A-Z`]|\s*$)"), "."),
 )
 """What is replaced in a sentence whose parameters are in place, in this order."""
 _LONGEST = 300

@@ -52,6 +52,8 @@ PACKAGE_URL = re.compile(
     r"pkg:(?P<kind>npm|pypi|deb)/((?P<space>@[a-z0-9._-]+|debian|ubuntu)/)?"
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9._+-]*)(@(?P<version>[A-Za-z0-9][A-Za-z0-9.+~:_-]*))?"
 )
+LONGEST_URL = 2000
+"""Characters of an address; what looks for known forms in one may take quadratic time."""
 URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
 _GIT_DIRECTORY = re.compile(r"\.git|git~[0-9]+", re.IGNORECASE)
 """Names under which some file system opens ``.git``: Windows shortens it to ``git~1``."""
@@ -152,7 +154,14 @@ def git_url(text: str) -> str:
             "must start with https://, ssh://, file:/// or bundled:, and have no blank or leading "
             "'-' (git's other transports can run commands)"
         )
-    return one_line(text)
+    return _short(one_line(text))
+
+
+def _short(url: str) -> str:
+    if len(url) > LONGEST_URL:
+        message = f"must not be longer than {LONGEST_URL:,} characters"
+        raise ValueError(message)
+    return url
 
 
 def download_url(text: str) -> str:
@@ -161,7 +170,7 @@ def download_url(text: str) -> str:
         raise ValueError(
             "must be one http, https, ftp or file url without blanks"
         )
-    return one_line(text)
+    return _short(one_line(text))
 
 
 def exact_pin(text: str) -> str:

@@ -23,6 +23,21 @@ class Places:
         return self.build_out / "vault"
 
     @property
+    def bundled(self) -> Path:
+        """What a bundle brought for this recipe and no checksum need hold: Bazel, packages, venvs.
+
+        A vault of its own, so that no other recipe's build takes anything from it.
+        """
+        return self.vault / "bundles" / self.recipe
+
+    @property
+    def stores(self) -> tuple[Path, ...]:
+        """Where Bazel and packages are looked for; what is new goes to the first."""
+        return (
+            (self.bundled, self.vault) if self.bundled.is_dir() else (self.vault,)
+        )
+
+    @property
     def git(self) -> Path:
         """Bare mirrors, shared by all recipes."""
         return self.build_out / "git"

@@ -7,6 +7,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
+from tfwright.documents.names import LONGEST_URL
 from tfwright.rules.starlark.model import UnknownError
 
 DOWNLOADS = {"download", "download_and_extract"}
@@ -107,7 +108,7 @@ def urls_of(value: object) -> tuple[str, ...]:
     given = value if isinstance(value, list) else [value]
     urls = tuple(dict.fromkeys(line_of(address) for address in given if address))
     for url in urls:
-        if not re.fullmatch(URL, url):
+        if len(url) > LONGEST_URL or not re.fullmatch(URL, url):
             message = (
                 f"{url[:80]!r} is not an address that Bazel could download from"
             )

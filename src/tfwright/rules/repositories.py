@@ -29,7 +29,7 @@ from tfwright.rules.recognisers import (
     tells_origin,
     urls_of,
 )
-from tfwright.rules.starlark.evaluator import Program
+from tfwright.rules.starlark.evaluator import PUT_TOGETHER, Program
 from tfwright.rules.starlark.model import (
     Arguments,
     ExhaustedError,
@@ -47,6 +47,8 @@ PLACES = ("tensorflow/workspace", "third_party/", "tensorflow/third_party/")
 or not."""
 OWN_NAMES = ("", "org_tensorflow")
 """Names by which TensorFlow calls its own repository in labels."""
+LONGEST_REASON = 300
+"""Characters of a text's own words in a report: a macro may be read, and reported, often."""
 BAZELS_OWN = "bazel_tools"
 """The repository that is part of Bazel: its rules download only what their arguments name."""
 
@@ -360,7 +362,7 @@ class _Reading:
             if "sha256" in named
             else ""
         )
-        urls = urls_of(self._program.value(named["url"], scope))
+        urls = urls_of(self._paid(self._program.value(named["url"], scope)))
         return Repository(
             self._name,
             method,
@@ -398,7 +400,15 @@ class _Reading:
         """Return a value that must be known, that of a dictionary too."""
         value = self._program.force(thing)
         if isinstance(value, dict):
-            return {key: self._program.force(item) for key, item in value.items()}
+            return {key: self._paid(item) for key, item in value.items()}
+        return self._paid(value)
+
+    def _paid(self, thing: object) -> object:
+        """Work a value out, and count what it costs to look at all of it and to keep it."""
+        value = self._program.force(thing)
+        for item in value if isinstance(value, list) else [value]:
+            length = len(item) if isinstance(item, str) else 0
+            self._program.spend(1 + length // PUT_TOGETHER)
         return value
 
     def _text(self, thing: object) -> str:
@@ -408,7 +418,7 @@ class _Reading:
     def _texts(self, thing: object) -> tuple[str, ...]:
         """Return one text, or the texts of a list, that are good to know."""
         try:
-            value = self._program.force(thing)
+            value = self._paid(thing)
         except UnknownError:
             return ()
         texts = value if isinstance(value, list) else [value]
@@ -426,9 +436,8 @@ class _Reading:
         except UnknownError as fault:
             # The declarations of such a rule name what its code downloads, and they are read.
             if not (self._rule and any(map(tells_origin, self._rule.attributes))):
-                self._report(
-                    path, line, f"{what}: {fault}" if what else str(fault)
-                )
+                why = str(fault)[:LONGEST_REASON]
+                self._report(path, line, f"{what[:80]}: {why}" if what else why)
         except RecursionError:
             # An expression of thousands of terms: Python's own stack is the limit here.
             self._report(path, line, "is nested too deeply")

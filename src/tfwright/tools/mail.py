@@ -1,7 +1,10 @@
 """Sending mail by SMTP."""
 
 import smtplib
+import socket
 import ssl
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -9,6 +12,11 @@ from email.utils import formatdate, make_msgid
 from tfwright.errors import SupplyError
 
 SECONDS = 30
+"""To connect, and between two pieces of an answer."""
+LONGEST_SECONDS = 120.0
+"""For all of the talk: a server that sends a byte now and then is given up."""
+MOST_SAID = 1 << 20
+"""Bytes of all answers together: an answer of SMTP may have any number of lines."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +78,72 @@ def message(letter: Letter) -> EmailMessage:
     return mail
 
 
+class _Answers:
+    """What a server says, as long as that is not too much."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._stream = connection.makefile("rb")
+        self._left = MOST_SAID
+
+    def readline(self, most: int) -> bytes:
+        line = self._stream.readline(most)
+        self._left -= len(line)
+        if self._left < 0:
+            raise OSError("the server says too much")
+        return line
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class _Plain(smtplib.SMTP):
+    """A talk that ends after a while, whatever the server does."""
+
+    def __init__(self, host: str, port: int, **options: ssl.SSLContext) -> None:
+        self._over = threading.Event()
+        self._timer = threading.Timer(LONGEST_SECONDS, self._cut)
+        self._timer.daemon = True
+        self._timer.start()
+        try:
+            # The encrypted kind takes a context.
+            super().__init__(host, port, timeout=SECONDS, **options)  # type: ignore[arg-type]
+        except BaseException:
+            self.close()
+            raise
+
+    def getreply(self) -> tuple[int, bytes]:
+        """Read one answer of the server."""
+        # Before there was a socket, _cut had nothing to shut down.
+        if self._over.is_set():
+            raise smtplib.SMTPServerDisconnected("its time is over")
+        if self.file is None and self.sock:
+            self.file = _Answers(self.sock)
+        return super().getreply()
+
+    def close(self) -> None:
+        """End the talk."""
+        self._timer.cancel()
+        super().close()
+
+    def _cut(self) -> None:
+        """Let the thread that waits for an answer meet the end of the connection."""
+        self._over.set()
+        if self.sock:
+            # SSLSocket.shutdown would drop the TLS state under the thread that reads.
+            with suppress(OSError):
+                socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
+
+
+class _Secure(_Plain, smtplib.SMTP_SSL):
+    """The same, encrypted from the first byte."""
+
+
 def _connected(server: MailServer) -> smtplib.SMTP:
+    # The default context verifies the certificate; without one nothing does.
     if server.security == "tls":
         context = ssl.create_default_context()
-        return smtplib.SMTP_SSL(
-            server.host, server.port, timeout=SECONDS, context=context
-        )
-    connection = smtplib.SMTP(server.host, server.port, timeout=SECONDS)
+        return _Secure(server.host, server.port, context=context)
+    connection = _Plain(server.host, server.port)
     if server.security == "starttls":
-        # The default context verifies the certificate; starttls() without one does not.
         connection.starttls(context=ssl.create_default_context())
     return connection

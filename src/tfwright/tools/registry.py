@@ -8,7 +8,6 @@ own tarball, a source package of Debian the release of its author.
 
 import re
 import shutil
-import tarfile
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -94,11 +93,11 @@ def _copy_member(
                     with zipped.open(member) as stream:
                         _copy(stream, target)
                     return
-        elif tarfile.is_tarfile(archive):
-            with tarfile.open(archive) as tarred:
+        elif unpacking.is_tar(archive):
+            with unpacking.open_tar(archive) as tarred:
                 # Not extractall(): a hostile archive may name paths outside of the
                 # folder, and devices.
-                for info in tarred:
+                for info in unpacking.members(tarred):
                     stream_of_member = (
                         tarred.extractfile(info) if info.isfile() else None
                     )

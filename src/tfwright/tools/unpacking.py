@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import IO, NoReturn
+from typing import IO, NoReturn, Self
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.tools.process.capacity import GIB
@@ -22,6 +22,11 @@ MOST_MEMBERS = 500_000
 """CUDA 12 has some thirty thousand."""
 LONGEST_PATH = 1024
 """Characters of a member's path below the directory; the system resolves 4,096 in all."""
+LONGEST_NAME = 64 * 1024
+"""Bytes of a header that only holds a long name; tarfile reads it into memory, whatever it says."""
+MOST_EXTENDED = 5 * 10**9
+"""Sum of the squares of the sizes of all headers in POSIX's extended form: tarfile before Python
+3.11.10 takes quadratic time for them (CVE-2024-6232), here some ten seconds."""
 KEPT_FREE = 1 * GIB
 """Bytes that are left on the disk."""
 _HEADER = 1 << 18
@@ -49,6 +54,8 @@ _BROKEN = (
     OverflowError,
 )
 """What the readers of a damaged archive raise."""
+_LONG_NAMES = {tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK}
+_EXTENDED = {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE}
 Wanted = Callable[[PurePosixPath], bool]
 
 
@@ -102,6 +109,59 @@ def reading(named: str) -> Iterator[None]:
             f"{named} is an archive that cannot be read: {fault}",
             remedy="Download it again; if its checksum is the right one, report this.",
         ) from fault
+
+
+class _Header(tarfile.TarInfo):
+    """A header of a tar, refused where it asks for memory or time that no archive needs."""
+
+    extended = MOST_EXTENDED
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Read a header, as tarfile does for each. Raises ReadError."""
+        header = super().frombuf(buf, encoding, errors)
+        # A negative size leads back, for ever.
+        if header.size < 0:
+            raise tarfile.ReadError("a member has a negative size")
+        if header.type in _LONG_NAMES and header.size > LONGEST_NAME:
+            raise tarfile.ReadError(f"a name has {header.size:,} bytes")
+        if header.type in _EXTENDED:
+            cls.extended -= header.size**2
+        if cls.extended < 0:
+            raise tarfile.ReadError("the extended headers are too large")
+        return header
+
+
+def _counting() -> type[_Header]:
+    """Return the headers of one archive: what they took is counted in their class."""
+
+    class Counted(_Header):
+        """A header of one archive."""
+
+    return Counted
+
+
+def open_tar(archive: Path) -> tarfile.TarFile:
+    """Open a tar file of a stranger; `reading` knows what the reader raises for a damaged one."""
+    return tarfile.open(archive, tarinfo=_counting())
+
+
+def is_tar(path: Path) -> bool:
+    """Tell whether a file begins as a tar in any compression."""
+    try:
+        open_tar(path).close()
+    except _BROKEN:
+        return False
+    return True
+
+
+def members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the members of a tar. Raises ReadError if there is no end to them."""
+    for number, member in enumerate(tar):
+        # An extended header can replace the size that its member has.
+        if member.size < 0 or number > MOST_MEMBERS:
+            raise tarfile.ReadError("its members do not come to an end")
+        yield member
 
 
 class _Room:
@@ -219,8 +279,8 @@ class _Choice:
 
 def _untar(stream: IO[bytes], into: Path, choice: _Choice, room: _Room) -> None:
     # "r|*": read once from front to back, since the part of a stream cannot seek.
-    with tarfile.open(fileobj=stream, mode="r|*") as tar:
-        for member in tar:
+    with tarfile.open(fileobj=stream, mode="r|*", tarinfo=_counting()) as tar:
+        for member in members(tar):
             if choice.takes(member):
                 room.take(member.size)
                 _insist_on_short(member, into)

@@ -9,7 +9,14 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from tfwright.documents.names import Commit, InnerPath, Line, Sha256, Version
+from tfwright.documents.names import (
+    LONGEST_URL,
+    Commit,
+    InnerPath,
+    Line,
+    Sha256,
+    Version,
+)
 from tfwright.documents.recipe import BazelTable, SourceTable
 from tfwright.documents.toml import Table, load
 from tfwright.rules.model import Repository, Rules
@@ -34,10 +41,11 @@ def _url(text: str) -> str:
     if (
         not re.fullmatch(f"{URL}|{registries.PATTERN}", text)
         or not text.isprintable()
+        or len(text) > LONGEST_URL
     ):
         raise ValueError(
             "must be one http, https, ftp or file url, or a package url, "
-            "without blanks and control characters"
+            f"without blanks and control characters, of {LONGEST_URL:,} characters at most"
         )
     return text
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from packaging.requirements import Requirement as Parsed
 from packaging.utils import canonicalize_name
 
-from tfwright.documents.recipe import Recipe, SubstituteTable
+from tfwright.documents.recipe import BazelTable, Recipe, SubstituteTable
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.tools import files
 from tfwright.tools.bazel import binary as bazel
@@ -38,6 +38,16 @@ def pinned(requirements: Sequence[str], lock: Lock | None) -> list[str]:
     locked = lock.requirements if lock else ()
     known = {_pin(entry.name, entry.version): entry for entry in locked}
     return [_hashed(line, known.get(_pin_of(line))) for line in requirements]
+
+
+def pinned_bazel(table: BazelTable, lock: Lock | None) -> dict[str, str]:
+    """Return the checksums of Bazel's binaries by platform: the recipe's, then those of a lock."""
+    locked = {}
+    # A lock of another version is out of date, which the fetch stage says.
+    if lock and lock.bazel.version == table.version:
+        for platform, binary in lock.bazel.binaries.items():
+            locked[platform] = binary.sha256
+    return {**locked, **table.sha256}
 
 
 def outdated(recipe: Recipe, lock: Lock) -> list[str]:

@@ -3,7 +3,6 @@
 An archive may hold rules that declare more: they are read once the archive is there.
 """
 
-import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +22,9 @@ from tfwright.vault import substitutes
 from tfwright.vault.lock import Lock
 from tfwright.vault.origins import Missing, Supply, WantedArchive
 from tfwright.vault.store import Store
+
+MOST_RULES = 64 * 2**20
+"""Characters of rules that are read of one archive; TensorFlow's have less than five million."""
 
 
 @dataclass(frozen=True)
@@ -308,12 +310,17 @@ def _texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     # Bazel strips whole directories: "a" must not match "ab/".
     beginning = f"{strip_prefix}/" if strip_prefix else ""
     found: dict[str, str] = {}
+    left = MOST_RULES
     for path, content in _members(archive):
         inner = path.removeprefix("./").removeprefix(beginning)
         if path.removeprefix("./").startswith(
             beginning
         ) and repositories.relevant(inner):
             found[inner] = content().decode("utf-8", "replace")
+            left -= len(found[inner])
+        # A small archive may unpack to more than the memory.
+        if left < 0:
+            raise ValueError("it has too many rules")
     return found
 
 
@@ -322,7 +329,7 @@ def _members(archive: Path) -> Iterable[tuple[str, Callable[[], bytes]]]:
     # The content decides: the vault keeps every file under its checksum, without an ending.
     if zipfile.is_zipfile(archive):
         yield from _zipped(archive)
-    elif tarfile.is_tarfile(archive):
+    else:
         yield from _tarred(archive)
 
 
@@ -335,8 +342,8 @@ def _zipped(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
 
 
 def _tarred(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    with tarfile.open(archive) as packed:
-        for entry in packed:
+    with unpacking.open_tar(archive) as packed:
+        for entry in unpacking.members(packed):
             if (
                 entry.isfile()
                 and entry.size <= LONGEST_FILE

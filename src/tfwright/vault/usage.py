@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -137,10 +137,10 @@ def look(build_out: Path, recipes: Iterable[tuple[Recipe, Path]]) -> Inventory:
     traces = [*build_out.glob("*/stamps"), *build_out.glob("*/bundle.json")]
     built = {path.parent.name for path in traces}
     # A recipe of another checkout, or one that was renamed, may share this directory.
-    strangers = [
-        Needs(name, _named(_records(build_out, name)), complete=True)
-        for name in sorted(built - known.keys())
-    ]
+    strangers = []
+    for name in sorted(built - known.keys()):
+        keys = _named(_records(build_out, name)) | {_bundle_of(name)}
+        strangers.append(Needs(name, keys, complete=True))
     return Inventory(
         tuple(_things(build_out / "vault")), (*known.values(), *strangers)
     )
@@ -170,9 +170,15 @@ def remove(build_out: Path, things: Iterable[VaultEntry]) -> None:
     taken = list(things)
     for entry in taken:
         files.remove(entry.path)
-    # pip's page would go on to link files that are gone.
     if any(entry.kind == PACKAGE for entry in taken):
-        packages.write_page(build_out / "vault")
+        rewrite_pages(build_out)
+
+
+def rewrite_pages(build_out: Path) -> None:
+    """Write pip's pages again: they must not link packages that are gone."""
+    for store in _stores(build_out / "vault"):
+        if packages.shelf(store).is_dir():
+            packages.write_page(store)
 
 
 def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
@@ -189,7 +195,11 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
     installed = (*recipe.host.requirements, *verify.requirements, *verify.plugins)
     # Packages of pip are kept under digests that a recipe without hashes does not know.
     pins = {_pin(line) for line in installed}
-    own = {f"bazel {recipe.bazel.version}", _venv(recipe.host.requirements)}
+    own = {
+        f"bazel {recipe.bazel.version}",
+        _venv(recipe.host.requirements),
+        _bundle_of(recipe.name),
+    }
     # A record of an earlier state of the recipe is not all that it needs now.
     complete = files.sha256(path) in keys or any(
         recipe.source.commit in text for text in records
@@ -225,15 +235,34 @@ def _venv(requirements: Iterable[str]) -> str:
     return "venv of " + ", ".join(sorted(map(_pin, requirements)))
 
 
+def _stores(vault: Path) -> list[Path]:
+    """Return the vault and, within it, what bundles brought for one recipe each."""
+    return [vault, *sorted((vault / "bundles").glob("*/"))]
+
+
 def _things(vault: Path) -> Iterator[VaultEntry]:
     """Walk through a vault."""
     for path in sorted(
         (vault / "repository_cache/content_addressable/sha256").glob("*/")
     ):
         yield _archive(path)
-    for path in sorted((vault / "bazel").glob("*/")):
+    yield from _programs(vault)
+    for store in _stores(vault)[1:]:
+        # Another recipe with the same pins takes nothing from here.
+        own = frozenset({_bundle_of(store.name)})
+        for entry in _programs(store):
+            yield entry if entry.kind == LEFTOVER else replace(entry, keys=own)
+
+
+def _bundle_of(recipe: str) -> str:
+    return f"bundle of {recipe}"
+
+
+def _programs(store: Path) -> Iterator[VaultEntry]:
+    """Yield what runs during builds: Bazel, packages, venvs."""
+    for path in sorted((store / "bazel").glob("*/")):
         yield _bazel(path)
-    for file in packages.kept(vault):
+    for file in packages.kept(store):
         found = _PACKAGE.fullmatch(file.name)
         pin = _pin(f"{found['name']}=={found['version']}") if found else file.name
         yield VaultEntry(
@@ -243,7 +272,7 @@ def _things(vault: Path) -> Iterator[VaultEntry]:
             frozenset({file.parent.name, pin}),
             file,
         )
-    for path in sorted((vault / "pythons").glob("*/")):
+    for path in sorted((store / "pythons").glob("*/")):
         marker = path / DONE
         # pip may have been killed: only a venv with its marker is whole.
         if not marker.is_file():

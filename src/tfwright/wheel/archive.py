@@ -1,6 +1,7 @@
 """A wheel's zip archive, opened only if nothing in it could harm whoever unpacks it."""
 
 import errno
+import lzma
 import mmap
 import os
 import stat
@@ -35,6 +36,7 @@ _HEADER = 30
 BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
+    lzma.LZMAError,
     struct.error,
     EOFError,
     NotImplementedError,
@@ -42,7 +44,8 @@ BROKEN = (
 )
 """What zipfile raises over a damaged archive, wherever it notices.
 
-It raises OSError, too, with EINVAL, for a place before the beginning of the file.
+It raises OSError, too: with EINVAL for a place before the beginning of the file, and without a
+number for what bzip2 cannot unpack.
 """
 
 
@@ -74,8 +77,7 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
         # A full disk must not be reported as a damaged wheel.
         if isinstance(bad, OSError) and bad.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise _no_room(path, bad) from bad
-        # EINVAL: a damaged directory sent zipfile to a place before the file begins.
-        if isinstance(bad, OSError) and bad.errno != errno.EINVAL:
+        if isinstance(bad, OSError) and bad.errno not in {errno.EINVAL, None}:
             raise
         raise _refused(path, f"it is not a whole zip archive ({bad})") from bad
 

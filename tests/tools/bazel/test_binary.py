@@ -102,7 +102,7 @@ class Obtain:
         return bazel.obtain(
             VERSION,
             digests or {},
-            self.store,
+            (self.store,),
             given=given,
             offline=offline,
             note=self.notes.append,
@@ -334,7 +334,7 @@ def test_a_host_file_that_names_something_else_is_corrected_not_passed_over(
 def test_the_plan_finds_only_what_is_in_the_store(
     obtain: Obtain, tmp_path: Path
 ) -> None:
-    assert bazel.stored(VERSION, {}, obtain.store) is None
+    assert bazel.stored(VERSION, {}, (obtain.store,)) is None
     binary = obtain(given=program(tmp_path / "given", fake()))
-    assert bazel.stored(VERSION, {}, obtain.store) == binary
-    assert bazel.stored(VERSION, {PLATFORM: "0" * 64}, obtain.store) is None
+    assert bazel.stored(VERSION, {}, (obtain.store,)) == binary
+    assert bazel.stored(VERSION, {PLATFORM: "0" * 64}, (obtain.store,)) is None

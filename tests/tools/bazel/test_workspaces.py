@@ -38,3 +38,13 @@ def test_a_bazel_without_such_texts_has_none(tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain/bazel").write_text("#!/bin/sh\n", "utf-8")
     assert workspaces.workspaces(tmp_path / "plain/bazel") == {}
+
+
+def test_a_damaged_bazel_has_none(tmp_path: Path) -> None:
+    jar = io.BytesIO()
+    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as inner:
+        inner.writestr("rules/tools.WORKSPACE", "text " * 999)
+    content = bytearray(jar.getvalue())
+    packed = content.index(b"tools.WORKSPACE") + len("tools.WORKSPACE")
+    content[packed : packed + 9] = b"\xff" * 9
+    assert workspaces.workspaces(binary(tmp_path, bytes(content))) == {}

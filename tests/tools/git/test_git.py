@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.upstream import run_git
 
-from tfwright.errors import HostError, RecipeError, ToolError
+from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.tools import disk, git
 from tfwright.tools.process.command import Command
 
@@ -286,6 +286,50 @@ def test_a_file_is_not_added_over_another_or_through_a_link_or_into_git(
     )
     with pytest.raises(RecipeError):
         git.add(tree, path, source)
+
+
+def test_trees_that_repeat_each_other_are_not_listed_to_their_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "LARGEST_LISTING", 1_000_000)
+    repository = tmp_path / "bomb.git"
+    run_git("init", "--quiet", "--bare", repository, cwd=tmp_path)
+    (tmp_path / "f").write_text("", "utf-8")
+    name = git.run(
+        git.command(repository, "hash-object", "-w", str(tmp_path / "f"))
+    ).strip()
+    kind, mode = "blob", "100644"
+    # Ten billion files in eleven objects.
+    for _ in range(10):
+        (tmp_path / "tree").write_text(
+            "".join(f"{mode} {kind} {name}\t{number}\n" for number in range(10)),
+            "utf-8",
+        )
+        with (tmp_path / "tree").open("rb") as given:
+            made = git.collect(git.command(repository, "mktree"), given)
+        name, kind, mode = made.printed.decode().strip(), "tree", "040000"
+    with pytest.raises(SupplyError, match="printed more than 1,000,000 bytes"):
+        git.entries(repository, name)
+
+
+@pytest.mark.parametrize("date", ["9" * 5000, "9" * 20, "-5", "abc"])
+def test_a_commit_without_a_date_that_a_calendar_knows_is_refused(
+    tmp_path: Path, date: str
+) -> None:
+    repository = tmp_path / "r.git"
+    run_git("init", "--quiet", "--bare", repository, cwd=tmp_path)
+    (tmp_path / "tree").write_text("", "utf-8")
+    with (tmp_path / "tree").open("rb") as given:
+        tree = git.collect(git.command(repository, "mktree"), given)
+    (tmp_path / "commit").write_text(
+        f"tree {tree.printed.decode().strip()}\n"
+        f"author A <a> 1 +0000\ncommitter A <a> {date} +0000\n\nMessage\n",
+        "utf-8",
+    )
+    write = ("hash-object", "-t", "commit", "-w", "--literally")
+    made = run_git(*write, tmp_path / "commit", cwd=repository)
+    with pytest.raises(RecipeError, match="no date that a calendar knows"):
+        git.epoch(repository, made)
 
 
 def test_entries_are_the_files_of_a_commit(upstream: Path) -> None:

@@ -18,7 +18,7 @@ from tfwright.errors import SupplyError, ToolError
 from tfwright.printable import printable_lines
 from tfwright.progress import SILENCE
 from tfwright.tools import git
-from tfwright.tools.git import archive, clones, mirror, transport
+from tfwright.tools.git import archive, clones, mirror, remote, transport
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.process import supervised
@@ -213,6 +213,34 @@ def test_branches_without_end_are_not_waited_for(
     ):
         transport.ask(asked, place)
     assert time.monotonic() - begun < 8
+
+
+def test_what_commands_ask_of_a_server_is_bounded_too(
+    serve: Serve, store: Path
+) -> None:
+    store.mkdir()
+    begun = time.monotonic()
+    with pytest.raises(SupplyError, match=r"took more than|printed more"):
+        remote.head(store, serve(refs=endless_refs), "main")
+    address = serve(fetch=endless_pack)
+    assert remote.texts(store, address, COMMIT, ("a",)) == {}
+    assert remote.subjects(store, address, "0" * 40, COMMIT) == []
+    assert left(store) == 0
+    assert time.monotonic() - begun < 60
+
+
+def test_a_branch_that_only_ends_as_the_wanted_one_is_not_it(
+    tmp_path: Path,
+) -> None:
+    repository = tmp_path / "r.git"
+    git.run(git.command(tmp_path, "init", "--quiet", "--bare", str(repository)))
+    (tmp_path / "empty").write_bytes(b"")
+    with (tmp_path / "empty").open("rb") as given:
+        tree = git.collect(git.command(repository, "mktree"), given)
+    name = tree.printed.decode().strip()
+    git.run(git.command(repository, "update-ref", "refs/x/refs/heads/main", name))
+    with pytest.raises(SupplyError, match="has no branch main"):
+        remote.head(tmp_path, f"file://{repository}", "main")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import pytest
 from tests import upstream
 from tests.upstream import run_git
 
-from tfwright.tools import git
+from tfwright.errors import RecipeError
+from tfwright.tools import files, git
 from tfwright.tools.git import merging
 
 BEFORE = "".join(f"line {number} of the file\n" for number in range(1, 60))
@@ -65,6 +66,21 @@ def test_what_upstream_changed_elsewhere_and_the_patch_come_together(
         "line 11 of the file", "line 11 is patched"
     )
     assert (tree / "core/new.txt").read_text("utf-8") == "new\n"
+
+
+@pytest.mark.parametrize("link", ["core", "core/op.cc"])
+def test_nothing_is_written_through_a_link_of_the_tree(
+    source: Path, link: str
+) -> None:
+    tree, _ = merged(source, BEFORE)
+    outside = source.parent / "outside"
+    outside.mkdir()
+    files.remove(tree / link)
+    (tree / link).symlink_to(outside / "x" if "/" in link else outside)
+    base = merging.base_of(source.parent / "0001-x.patch")
+    with pytest.raises(RecipeError, match=r"core/op\.cc is reached by a link"):
+        merging.merge(tree, source.parent / "0001-x.patch", source / ".git", base)
+    assert list(outside.iterdir()) == []
 
 
 def test_a_line_that_both_changed_is_shown_in_three_versions(

@@ -99,6 +99,18 @@ def cut(handler: Handler) -> None:
     handler.hang_up()
 
 
+def a_byte(handler: Handler) -> None:
+    """Send one byte of what is missing."""
+    start, end = handler.start(), len(CONTENT)
+    handler.send(
+        206,
+        CONTENT[start : start + 1],
+        Content_Length=end - start,
+        Content_Range=f"bytes {start}-{end - 1}/{end}",
+    )
+    handler.hang_up()
+
+
 def without_ranges(handler: Handler) -> None:
     handler.send(200, CONTENT)
 
@@ -282,6 +294,14 @@ def test_a_cut_file_goes_on_where_it_was_cut_as_long_as_it_grows(
     starts = [start for _, start in site.asked]
     assert starts == sorted(set(starts))
     assert len(starts) == 7
+
+
+def test_a_byte_an_answer_is_not_enough_to_be_asked_again_and_again(
+    site: Site, url: str, store: Store
+) -> None:
+    site.acts["/a"] = [a_byte] * 50
+    assert bring(store, f"{url}/a", f"{url}/b").url == f"{url}/b"
+    assert len(site.acts["/a"]) > 40
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,32 @@ def test_a_body_without_end_or_size_leaves_three_quarters_of_the_disk(
     assert list(store.root.rglob("partial")) == []
 
 
+def test_many_bodies_without_end_at_once_leave_room_too(
+    hosts: Hosts, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, fullest = 32_000_000, 0
+
+    def usage(_: object) -> Usage:
+        nonlocal fullest
+        used = 0
+        for path in store.root.rglob("partial"):
+            # Another thread may remove it in this moment.
+            with contextlib.suppress(FileNotFoundError):
+                used += path.stat().st_size
+        fullest = max(fullest, used)
+        return Usage(room, used, room - used)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    endless = repeats(HEAD + b"\r\n", b"x" * 65536, 0.001)
+    wanted = [
+        WantedFile(str(number), f"{number:064}", (hosts.start(endless),))
+        for number in range(6)
+    ]
+    outcomes = fetch(wanted, store, report=SILENCE.progress, limits=QUICK)
+    assert not any(outcome.obtained for outcome in outcomes)
+    assert fullest < room
+
+
 def test_an_announcement_beyond_the_disk_is_not_even_read(
     hosts: Hosts, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

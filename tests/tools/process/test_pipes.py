@@ -24,6 +24,23 @@ def test_output_complaint_and_status_are_collected(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("endless", ["yes", "yes >&2 & yes"])
+def test_a_program_that_prints_without_end_is_ended(
+    tmp_path: Path, endless: str
+) -> None:
+    ended = pipes.collect(shell(endless, tmp_path), most=100_000)
+    assert (ended.cut, len(ended.printed)) == (True, 100_000)
+
+
+def test_what_is_complained_of_while_nothing_is_printed_stops_no_program(
+    tmp_path: Path,
+) -> None:
+    ended = pipes.collect(
+        shell("head -c 300000 /dev/zero >&2; echo out", tmp_path)
+    )
+    assert (ended.printed, len(ended.complaint)) == (b"out\n", 300_000)
+
+
 def test_a_file_is_read_and_another_is_written(tmp_path: Path) -> None:
     (tmp_path / "given").write_text("text", "utf-8")
     with (

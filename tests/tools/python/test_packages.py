@@ -52,7 +52,7 @@ def test_what_is_kept_already_is_not_asked_of_an_index(
     packages.supply(
         HERE,
         ["small==1.0"],
-        tmp_path / "vault",
+        (tmp_path / "vault",),
         tmp_path / "log",
         offline_only=False,
     )
@@ -72,7 +72,7 @@ def test_what_is_not_kept_is_brought_and_kept_under_its_digest(
     packages.supply(
         HERE,
         ["small==1.0"],
-        tmp_path / "vault",
+        (tmp_path / "vault",),
         tmp_path / "log",
         offline_only=False,
     )
@@ -86,5 +86,5 @@ def test_offline_what_is_not_kept_cannot_be_had(tmp_path: Path) -> None:
         SupplyError, match=r"No matching distribution|Could not find a version"
     ):
         packages.supply(
-            HERE, ["small==1.0"], tmp_path, tmp_path / "log", offline_only=True
+            HERE, ["small==1.0"], (tmp_path,), tmp_path / "log", offline_only=True
         )

@@ -9,6 +9,7 @@ import pytest
 
 from tfwright.errors import SupplyError
 from tfwright.tools import files
+from tfwright.tools.process.command import Command
 from tfwright.tools.python import sdist
 from tfwright.tools.python.sdist import Sdist
 
@@ -80,3 +81,22 @@ def test_other_bytes_of_that_name_are_refused(
         )
     assert not (tmp_path / "brought").exists()
     assert package.exists()
+
+
+@pytest.mark.parametrize(
+    ("brings", "says"),
+    [
+        ("true", "brought nothing"),
+        ("mkdir brought", "brought nothing"),
+        ("mkdir brought; touch brought/a brought/b", "brought a, b"),
+    ],
+)
+def test_a_pip_that_brings_anything_but_one_file_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brings: str, says: str
+) -> None:
+    def command(_: Sdist, room: Path, **__: bool) -> Command:
+        return Command(("/bin/sh", "-c", brings), room, {"PATH": "/bin:/usr/bin"})
+
+    monkeypatch.setattr(sdist, "_command", command)
+    with pytest.raises(SupplyError, match=says):
+        sdist.download(Sdist("six", "1.10.0"), "", tmp_path / "brought")

@@ -28,7 +28,7 @@ HERE = Path(sys.executable)
 )
 def test_what_is_no_exact_pin_is_refused(tmp_path: Path, line: str) -> None:
     with pytest.raises(RecipeError, match="not an exact pin"):
-        venv.venv(HERE, [line], tmp_path, offline=False, log=tmp_path / "log")
+        venv.venv(HERE, [line], (tmp_path,), offline=False, log=tmp_path / "log")
 
 
 def test_an_offline_build_without_the_venv_says_what_to_run(
@@ -36,7 +36,11 @@ def test_an_offline_build_without_the_venv_says_what_to_run(
 ) -> None:
     with pytest.raises(SupplyError, match="offline"):
         venv.venv(
-            HERE, ["numpy==1.14.5"], tmp_path, offline=True, log=tmp_path / "log"
+            HERE,
+            ["numpy==1.14.5"],
+            (tmp_path,),
+            offline=True,
+            log=tmp_path / "log",
         )
 
 
@@ -47,7 +51,7 @@ def test_an_interpreter_that_is_not_there_is_the_hosts_fault(
         venv.venv(
             tmp_path / "python3.6",
             [],
-            tmp_path,
+            (tmp_path,),
             offline=False,
             log=tmp_path / "log",
         )
@@ -62,7 +66,7 @@ def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
     )
     old.chmod(0o755)
     with pytest.raises(HostError, match="cannot make a virtualenv") as caught:
-        venv.venv(old, [], tmp_path, offline=False, log=tmp_path / "log")
+        venv.venv(old, [], (tmp_path,), offline=False, log=tmp_path / "log")
     assert "pip install virtualenv" in caught.value.remedy
 
 
@@ -71,7 +75,7 @@ def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
 def test_a_venv_that_changed_on_disk_is_made_again(
     tmp_path: Path, *, planted: bool
 ) -> None:
-    made = venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
+    made = venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
     home = venv.home_of(made)
     assert not venv.damaged(home)
     (packages_folder,) = home.glob("lib/python*/site-packages")
@@ -81,7 +85,7 @@ def test_a_venv_that_changed_on_disk_is_made_again(
     with victim.open("a", encoding="utf-8") as stream:
         stream.write("print('EVIL')\n")
     assert venv.damaged(home)
-    venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
+    venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
     assert not venv.damaged(home)
     assert not victim.exists() or "EVIL" not in victim.read_text("utf-8")
 
@@ -90,16 +94,16 @@ def test_a_venv_that_changed_on_disk_is_made_again(
 def test_a_venv_is_made_once_and_again_when_it_is_not_whole(
     tmp_path: Path,
 ) -> None:
-    made = venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
+    made = venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
     stamp = made.lstat().st_mtime_ns
     assert (
-        venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
+        venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
         .lstat()
         .st_mtime_ns
         == stamp
     )
     (made.parents[1] / venv.DONE).unlink()
-    again = venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
+    again = venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
     assert again == made
     assert again.lstat().st_mtime_ns > stamp
 
@@ -111,12 +115,12 @@ def test_a_store_that_is_reached_by_a_link_gives_the_same_path(
     (tmp_path / "store").mkdir()
     (tmp_path / "link").symlink_to("store", target_is_directory=True)
     made = venv.venv(
-        HERE, [], tmp_path / "link", offline=True, log=tmp_path / "log"
+        HERE, [], (tmp_path / "link",), offline=True, log=tmp_path / "log"
     )
     assert made.is_relative_to(tmp_path.resolve() / "store")
     assert (
         venv.venv(
-            HERE, [], tmp_path / "store", offline=True, log=tmp_path / "log"
+            HERE, [], (tmp_path / "store",), offline=True, log=tmp_path / "log"
         )
         == made
     )
@@ -132,7 +136,7 @@ def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(
 
     def made(line: str) -> tuple[Path, int]:
         path = venv.venv(
-            HERE, [line], tmp_path, offline=True, log=tmp_path / "log"
+            HERE, [line], (tmp_path,), offline=True, log=tmp_path / "log"
         )
         return path, path.lstat().st_mtime_ns
 
@@ -151,7 +155,7 @@ def test_a_pin_that_another_one_needs_must_not_be_missing(tmp_path: Path) -> Non
     packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path)
     with pytest.raises(RecipeError, match="absent, which is not installed"):
         venv.venv(
-            HERE, ["small==1.0"], tmp_path, offline=True, log=tmp_path / "log"
+            HERE, ["small==1.0"], (tmp_path,), offline=True, log=tmp_path / "log"
         )
 
 
@@ -172,7 +176,7 @@ def test_a_real_old_python_gets_exactly_the_pins(
         "setuptools==59.6.0",
     ]
     made = venv.venv(
-        Path(interpreter), pins, tmp_path, offline=False, log=tmp_path / "log"
+        Path(interpreter), pins, (tmp_path,), offline=False, log=tmp_path / "log"
     )
     said = subprocess.run(
         [made, "-m", "pip", "freeze", "--all"],
@@ -183,7 +187,11 @@ def test_a_real_old_python_gets_exactly_the_pins(
     assert set(pins) <= set(said)
     assert (
         venv.venv(
-            Path(interpreter), pins, tmp_path, offline=True, log=tmp_path / "log"
+            Path(interpreter),
+            pins,
+            (tmp_path,),
+            offline=True,
+            log=tmp_path / "log",
         )
         == made
     )
@@ -194,7 +202,7 @@ def test_a_real_old_python_gets_exactly_the_pins(
         venv.venv(
             Path(interpreter),
             ["numpy==9.9.9"],
-            tmp_path,
+            (tmp_path,),
             offline=False,
             log=tmp_path / "log",
         )

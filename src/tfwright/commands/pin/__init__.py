@@ -110,7 +110,7 @@ def _pin_bazel(job: BuildRequest, path: Path) -> str:
     binary = bazels.obtain(
         bazel.version,
         {},
-        job.places.vault,
+        job.places.stores,
         given=given,
         offline=job.offline,
         note=note,

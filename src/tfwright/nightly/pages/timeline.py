@@ -7,8 +7,10 @@ without an end, so it is read line by line.
 import gzip
 import heapq
 import json
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -83,12 +85,10 @@ class TimeChange:
 def read(path: Path) -> Timeline:
     """Read a profile, plain or packed with gzip; what cannot be read is left out."""
     actions = []
-    try:
-        with _opened(path) as stream:
-            actions = list(_actions(stream))
-    except (OSError, EOFError):
-        # A profile that a killed Bazel cut off in the middle of a block.
-        pass
+    # A killed Bazel cuts its profile off in the middle of a block.
+    with suppress(OSError, EOFError, zlib.error), _opened(path) as stream:
+        for action in _actions(stream):
+            actions.append(action)  # noqa: PERF402 what was read before a fault stays
     return Timeline(tuple(actions))
 
 

@@ -45,7 +45,7 @@ def run(
     from tfwright.pipeline.external import RecipePins
     from tfwright.rules import tree_version
     from tfwright.tools.python import packages
-    from tfwright.vault import bundle, lock, locking
+    from tfwright.vault import bundle, lock
 
     bundle.discard_leftovers(job.places.build_out)
     pins = RecipePins(source, bazel, fetch)
@@ -55,19 +55,13 @@ def run(
     # A recipe for another system can be fetched here, to be carried there in a bundle: its Bazel
     # and Python would not run, so they are left to that host.
     foreign = wanted.system not in {"any", host.system}
-    programs = (
-        None
-        if foreign
-        else _programs(
-            job, bazel, locking.pinned(wanted.requirements, locked), host
-        )
-    )
+    programs = None if foreign else _programs(job, bazel, wanted, locked, host)
     # verify installs the wheel without a network, so what the wheel requires comes now.
     if programs and (requirements := [*verify.requirements, *verify.plugins]):
         packages.supply(
             programs.python,
             requirements,
-            job.places.vault,
+            job.places.stores,
             job.log("fetch-packages"),
             offline_only=job.offline,
         )
@@ -88,25 +82,31 @@ def run(
 
 
 def _programs(
-    job: Job, bazel: BazelTable, requirements: Sequence[str], host: HostFacts
+    job: Job,
+    bazel: BazelTable,
+    wanted: HostTable,
+    locked: "Lock | None",
+    host: HostFacts,
 ) -> Programs:
-    """Obtain what runs during the build."""
+    """Obtain what runs during the build, by the checksums of the recipe and of the lock."""
     from tfwright.tools.bazel import binary as bazels
     from tfwright.tools.python import venv
+    from tfwright.vault import locking
 
-    vault, given = job.places.vault, job.host_file.bazels.get(bazel.version)
+    stores, given = job.places.stores, job.host_file.bazels.get(bazel.version)
+    # The lock's checksum before Bazel runs: afterwards it could only be regretted.
     binary = bazels.obtain(
         bazel.version,
-        bazel.sha256,
-        vault,
+        locking.pinned_bazel(bazel, locked),
+        stores,
         given=given,
         offline=job.offline,
         note=job.listener.note,
     )
     interpreter = venv.venv(
         host.interpreter,
-        requirements,
-        vault,
+        locking.pinned(wanted.requirements, locked),
+        stores,
         offline=job.offline,
         log=job.log("fetch-python"),
     )

@@ -186,7 +186,7 @@ def _installation(
 
     pinned = (*table.requirements, *table.plugins)
     where = (
-        packages.offline(job.places.vault)
+        packages.offline(job.places.stores)
         if pinned
         else ("--no-deps", "--no-index")
     )

@@ -34,6 +34,11 @@ from tfwright.rules.starlark.values import added, filled, formatted
 
 MOST_STEPS = 1_000_000
 """Work that a tree may take; TensorFlow 2.4 takes 200,000, and no release more."""
+PARSED = 16
+COPIED = 256
+PUT_TOGETHER = 64
+"""Characters that are parsed, names that are copied, and characters or items that are put together
+in the time of about one step."""
 MOST_FORMS = 64
 """Combinations of alternatives in which one expression is tried."""
 
@@ -67,6 +72,7 @@ class Program:
     def module(self, path: str) -> Module:
         """Parse a file, once. Raises UnknownError if there is none, or it is not readable."""
         if path not in self._modules:
+            self.spend(len(self._texts.get(path, "")) // PARSED)
             self._modules[path] = Module(path, parse(path, self._texts))
         return self._modules[path]
 
@@ -83,7 +89,8 @@ class Program:
     def walk(self, body: Sequence[ast.stmt], scope: Scope) -> Expressions:
         """Yield every expression of `body`, in all branches, each with what is known there."""
         for statement in body:
-            self.spend()
+            # A statement that binds a name copies all of them.
+            self.spend(1 + len(scope.names) // COPIED)
             if expression := expression_of(statement):
                 yield statement, expression, scope
             # Only these two recurse, and they do so here: an `elif` is an `if` in the `else`
@@ -92,6 +99,7 @@ class Program:
                 case ast.If():
                     taken = yield from self.walk(statement.body, scope)
                     other = yield from self.walk(statement.orelse, scope)
+                    self.spend(len(other.names) // COPIED)
                     scope = _join(taken, other)
                 case ast.For():
                     for turn in self._turns(statement, scope):
@@ -127,6 +135,7 @@ class Program:
         self.spend(len(nodes))
         for node in nodes:
             if isinstance(node, ast.comprehension):
+                self.spend(len(scope.names) // COPIED)
                 # The variable hides a name of the module, whose value would be the wrong one.
                 unset = Unset(UnknownError("differs from turn to turn"))
                 scope = scope.bind(**assigned(node.target, unset))
@@ -227,6 +236,7 @@ class Program:
                     self._known[thing] = self._forced(thing)
                 return self._known[thing]
             case list():
+                self.spend(len(thing))
                 return [self.force(item) for item in thing]
         return thing
 
@@ -274,19 +284,22 @@ class Program:
                     (Later(node.body, scope), Later(node.orelse, scope))
                 )
             case ast.BinOp(op=ast.Add()):
-                return added(
-                    self.value(node.left, scope), self.value(node.right, scope)
-                )
+                left = self.value(node.left, scope)
+                return self._made(added(left, self.value(node.right, scope)))
             case ast.BinOp(op=ast.Mod()):
-                return filled(
-                    self.value(node.left, scope), self.value(node.right, scope)
-                )
+                left = self.value(node.left, scope)
+                return self._made(filled(left, self.value(node.right, scope)))
             case ast.Call():
                 return self._result(node, scope)
             case ast.Attribute():
                 # What it is an attribute of knows best why it is not known.
                 self.value(node.value, scope)
         raise UnknownError("is not made of constants")
+
+    def _made(self, value: str | list[object]) -> str | list[object]:
+        """Count the work behind a text or list that was put together."""
+        self.spend(len(value) // PUT_TOGETHER)
+        return value
 
     def _named(self, name: str, scope: Scope) -> object:
         """Return the value of a name, here or in the module."""
@@ -295,7 +308,7 @@ class Program:
         for names in (scope.names, self.globals(scope.module).names):
             if name in names:
                 return self.force(names[name])
-        message = f"{name} is not a constant"
+        message = f"{name[:80]} is not a constant"
         raise UnknownError(message)
 
     def _item(self, whole: object, index: ast.expr, scope: Scope) -> object:
@@ -335,7 +348,7 @@ class Program:
                 positional = [
                     self.force(argument) for argument in arguments.positional
                 ]
-                return formatted(template, positional, named)
+                return self._made(formatted(template, positional, named))
         function = self.value(call.func, scope)
         if not isinstance(function, Function):
             raise UnknownError("calls what only running would know")
@@ -376,6 +389,7 @@ class Program:
         if not isinstance(items, list | dict):
             items = [Unset(UnknownError("is not a list"))]
         for item in items:
+            self.spend(1 + len(scope.names) // COPIED)
             yield scope.bind(**assigned(loop.target, item))
 
     def _loaded(self, call: ast.Call, module: Module) -> dict[str, object]:

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tfwright.rules.starlark.model import UnknownError, Unset
 
-LONGEST_FILE = 4_000_000
-"""Characters of a file that is still parsed."""
+LONGEST_FILE = 1_000_000
+"""Characters of a file that is still parsed; the longest of TensorFlow's has 85,000."""
+LONGEST_LABEL = 1_000
+"""Characters of a label that is still read."""
 _LABEL = (
     r"(?:@(?P<repository>[\w.-]*))?(?P<root>//)?"
     r"(?P<package>[\w./+-]*)(?::(?P<name>[\w./+-]+))?"
@@ -85,7 +87,8 @@ def defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
 
 def located(label: str, seen_from: str) -> tuple[str | None, str]:
     """Return repository (None for the same) and path of a label: ``@repo//package:file.bzl``."""
-    found = re.fullmatch(_LABEL, label)
+    # The pattern takes quadratic time for what is no label.
+    found = re.fullmatch(_LABEL, label) if len(label) <= LONGEST_LABEL else None
     # A label never names a parent directory: Bazel refuses it, and it would lead out of the tree.
     if not found or ".." in label:
         raise UnknownError("loads a file whose label is not readable")

@@ -15,7 +15,7 @@ LARGEST = 10**18
 """The first integer that is too large to be put into a text."""
 
 
-def added(left: object, right: object) -> object:
+def added(left: object, right: object) -> str | list[object]:
     """Add two texts or two lists, as Starlark does."""
     if isinstance(left, str) and isinstance(right, str):
         return _short(left + right)
@@ -56,22 +56,28 @@ def formatted(
         **{str(index): value for index, value in enumerate(positional)},
         **named,
     }
-    made, position = "", 0
+    made: list[str] = []
+    size = position = 0
     try:
         for literal, place, width, conversion in string.Formatter().parse(text):
-            made += literal
+            made.append(literal)
             if place is None:
                 continue
             # A width may ask for gigabytes of blanks, so it is not even tried.
             if width or conversion:
                 raise UnknownError("formats with more than plain {name}")
-            made = _short(made + _plain(values[place or str(position)]))
+            value = _plain(values[place or str(position)])
+            made.append(value)
+            size += len(literal) + len(value)
+            # Each place may take the longest text again.
+            if size > LONGEST:
+                break
             # Only a place without a name, plain `{}`, takes the next positional argument.
             position += not place
     except (ValueError, KeyError) as fault:
         message = f"formats with what is not there: {fault}"
         raise UnknownError(message) from fault
-    return made
+    return _short("".join(made))
 
 
 def _plain(value: object) -> str:

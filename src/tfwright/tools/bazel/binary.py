@@ -5,12 +5,11 @@ import os
 import platform
 import re
 import shutil
-import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfwright.errors import (
@@ -75,27 +74,28 @@ _NotThereError."""
 def obtain(  # noqa: PLR0913 each is a fact of its own
     version: str,
     digests: Mapping[str, str],
-    store: Path,
+    stores: Sequence[Path],
     *,
     given: Path | None,
     offline: bool,
     note: Callable[[str], None],
 ) -> Binary:
-    """Return Bazel `version` for this machine, from the store or the first place that has it.
+    """Return Bazel `version` for this machine, from a store or the first place that has it.
 
     The order: the binary `given` by the host file, because that is this host's explicit wish and a
     fault in it must not be papered over; then the official release, npm, and a ``bazel`` on PATH
     that is exactly this version. `digests` are the recipe's, by platform; without one the release
     is checked against the digest published next to it, a program of unknown origin is asked for its
-    version, and what comes is believed. `note` is called with the way that worked.
+    version, and what comes is believed and kept in the first store. `note` is called with the way
+    that worked.
 
     Raises SupplyError for other bytes than were pinned, and if no way leads anywhere; RecipeError
     if what the host file names is not that Bazel.
     """
     mine = here()
-    wanted = _Wanted(version, mine, digests.get(mine), store / "bazel")
+    wanted = _Wanted(version, mine, digests.get(mine), stores[0] / "bazel")
     digest = wanted.sha256 or (_digest_of(given) if given else None)
-    if kept := _kept(wanted, digest):
+    if kept := _kept_anywhere(wanted, digest, stores):
         note(f"Bazel {version} is in the store; it came from {kept.origin}")
         return kept
     ways = {"the host file": _from(given)} if given else _ways(offline=offline)
@@ -105,14 +105,12 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
 
 
 def stored(
-    version: str, digests: Mapping[str, str], store: Path
+    version: str, digests: Mapping[str, str], stores: Sequence[Path]
 ) -> Binary | None:
-    """Return the Bazel that `obtain` would find in the store; None if it would look elsewhere."""
+    """Return the Bazel that `obtain` would find in a store; None if it would look elsewhere."""
     mine = here()
-    return _kept(
-        _Wanted(version, mine, digests.get(mine), store / "bazel"),
-        digests.get(mine),
-    )
+    wanted = _Wanted(version, mine, digests.get(mine), stores[0] / "bazel")
+    return _kept_anywhere(wanted, wanted.sha256, stores)
 
 
 def release(version: str) -> str:
@@ -137,8 +135,17 @@ def _digest_of(given: Path) -> str:
     return files.sha256(given)
 
 
+def _kept_anywhere(
+    wanted: _Wanted, digest: str | None, stores: Sequence[Path]
+) -> Binary | None:
+    """Return the binary from the first store that has it unchanged."""
+    shelves = (replace(wanted, shelf=store / "bazel") for store in stores)
+    found = (_kept(shelf, digest) for shelf in shelves)
+    return next((binary for binary in found if binary), None)
+
+
 def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
-    """Return the binary from the store, if it is there and unchanged.
+    """Return the binary from its shelf, if it is there and unchanged.
 
     Any digest will do if none is given.
     """
@@ -333,8 +340,8 @@ def _complaint(fault: ToolError) -> str:
 
 def _unpack(archive: Path, to: Path) -> Path:
     """Copy the one binary out of a package; no path of the archive is ever written to."""
-    with tarfile.open(archive) as members:
-        for member in members:
+    with unpacking.open_tar(archive) as members:
+        for member in unpacking.members(members):
             # npm's package also holds its own description and a launcher.
             if not re.fullmatch(r"package/bazel-[\w.-]+", member.name):
                 continue

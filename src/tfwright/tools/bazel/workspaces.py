@@ -4,10 +4,12 @@ import json
 import shutil
 import tempfile
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from tfwright.tools import files, json_text
+from tfwright.errors import SupplyError
+from tfwright.tools import files, json_text, unpacking
 
 SERVER = "A-server.jar"
 """The archive in Bazel's binary, which is an archive too, that holds the texts (seen with 0.17.2 to
@@ -43,16 +45,19 @@ def _kept(path: Path) -> dict[str, str] | None:
 
 
 def _read(binary: Path) -> dict[str, str]:
-    try:
-        with zipfile.ZipFile(binary) as outer, tempfile.TemporaryFile() as room:
-            # Copied out first: a zip within a zip cannot seek, and reading a zip starts
-            # at its end.
-            with outer.open(SERVER) as packed:
-                shutil.copyfileobj(packed, room)
-            return _texts(room)
-    except (KeyError, zipfile.BadZipFile):
-        # A wrapper script is not an archive.
-        return {}
+    # A wrapper script is not an archive, and a damaged binary will say so itself.
+    with (
+        suppress(KeyError, SupplyError),
+        unpacking.reading(binary.name),
+        zipfile.ZipFile(binary) as outer,
+        tempfile.TemporaryFile() as room,
+    ):
+        # Copied out first: a zip within a zip cannot seek, and reading a zip starts
+        # at its end.
+        with outer.open(SERVER) as packed:
+            shutil.copyfileobj(packed, room)
+        return _texts(room)
+    return {}
 
 
 def _texts(archive: IO[bytes]) -> dict[str, str]:

@@ -134,7 +134,10 @@ class CacheServer:
             body=body,
             headers=headers,
             redirect=False,
+            # The body of an answer may have no end.
+            preload_content=False,
         )
+        _finish(answer)
         if answer.status not in {OK, CREATED, NO_CONTENT}:
             raise ServerFaultError(f"it refused to store (HTTP {answer.status})")
 

@@ -10,6 +10,7 @@ import platform
 import re
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -120,7 +121,8 @@ def manifest_of(layout: Path, digest: str) -> ImageManifest:
             return ImageManifest(chosen)
         digest, content = chosen, _document(layout, chosen)
     kind = str(content.get("mediaType", MANIFEST_TYPE))
-    named = [content.get("config"), *content.get("layers", [])]
+    layers = content.get("layers")
+    named = [content.get("config"), *(layers if isinstance(layers, list) else [])]
     described = [part for part in named if isinstance(part, dict)]
     if not described:
         raise _damaged(layout, f"{digest} is not an image's manifest")
@@ -137,9 +139,13 @@ def _for_this_machine(layout: Path, manifests: object) -> str:
     """Return the digest of the manifest for Linux and this machine."""
     wanted = MACHINES.get(platform.machine(), platform.machine())
     for entry in manifests if isinstance(manifests, list) else []:
-        kind = entry.get("platform", {}) if isinstance(entry, dict) else {}
-        if kind.get("architecture") == wanted and kind.get("os") == "linux":
-            return str(entry.get("digest", ""))
+        kind = entry.get("platform") if isinstance(entry, dict) else None
+        named = kind if isinstance(kind, dict) else {}
+        digest = str(entry.get("digest", "")) if named else ""
+        fits = named.get("architecture") == wanted and named.get("os") == "linux"
+        # It becomes a path.
+        if fits and DIGEST.fullmatch(digest):
+            return digest
     raise _damaged(layout, f"it has no image for Linux on {wanted}")
 
 
@@ -157,7 +163,7 @@ def _made(root: Path, blobs: Path) -> str:
     blobs.mkdir(parents=True)
     try:
         layer, size = _layer(root, blobs)
-    except (OSError, EOFError) as fault:
+    except (OSError, EOFError, zlib.error) as fault:
         what = f"{root} is not a tar file that can be read: {fault}"
         raise SupplyError(
             what, remedy="Make one: tar -C ROOT -cf rootfs.tar ."

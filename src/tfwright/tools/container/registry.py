@@ -6,12 +6,14 @@ A registry is never believed: every document and every layer is compared with it
 
 import hashlib
 import re
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
+from urllib.parse import urljoin
 
 from tfwright.errors import SupplyError
 from tfwright.tools import json_text
@@ -35,6 +37,7 @@ LOCAL = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 """Registries that are asked without TLS."""
 CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
+MOST_REDIRECTS = 5
 PIECE = 1 << 20
 SLOWEST = 50_000
 """Bytes a second that a registry has to send in the mean."""
@@ -132,6 +135,9 @@ def _bring(
     # Images repeat layers, an empty one above all.
     if (blobs / named[1]).exists():
         return
+    free = shutil.disk_usage(blobs).free
+    if limit > free:
+        raise RegistryError(f"it has {limit:,} bytes, and {free:,} are free")
     with _asked(session, url, "GET") as answer:
         if answer.status != OK:
             raise RegistryError(
@@ -182,21 +188,21 @@ class _RegistrySession:
 
         from tfwright.tools.http import connections
 
+        # urllib3 would sleep for as long as a Retry-After says.
+        again = urllib3.Retry(2, respect_retry_after_header=False)
         timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
-        self.pool: PoolManager = connections.pool(
-            timeout=timeout, retries=urllib3.Retry(2)
-        )
+        self.pool: PoolManager = connections.pool(timeout=timeout, retries=again)
         self.token = ""
 
-    def headers(self) -> Mapping[str, str]:
-        """Return the headers of a request."""
+    def headers(self, *, trusted: bool) -> Mapping[str, str]:
+        """Return the headers of a request; the token is for the registry itself only."""
         accept = {
             "Accept": ", ".join((*MANIFESTS, "*/*")),
             "Accept-Encoding": "identity",
         }
         return (
             {**accept, "Authorization": f"Bearer {self.token}"}
-            if self.token
+            if self.token and trusted
             else accept
         )
 
@@ -217,10 +223,10 @@ def _asked(
                 session, answer.headers.get("WWW-Authenticate", "")
             )
             answer = _request(session, method, url)
-    except HTTPError as fault:
-        server = "/".join(url.split("/", 3)[:3])
+    # ValueError: an address, in a redirect, that cannot be read.
+    except (HTTPError, ValueError) as fault:
         raise RegistryError(
-            f"{server} does not answer: {type(fault).__name__}"
+            f"{_server(url)} does not answer: {type(fault).__name__}"
         ) from fault
     try:
         yield answer
@@ -231,10 +237,27 @@ def _asked(
 def _request(
     session: _RegistrySession, method: str, url: str
 ) -> "BaseHTTPResponse":
-    # Blobs are often behind a redirect to another host; urllib3 does not send the token there.
-    return session.pool.request(
-        method, url, headers=session.headers(), preload_content=False
+    # Blobs are often behind a redirect to another host. urllib3 would read the whole body of each
+    # redirect, which may have no end.
+    asked = url
+    for _ in range(MOST_REDIRECTS + 1):
+        headers = session.headers(trusted=_server(asked) == _server(url))
+        answer = session.pool.request(
+            method, asked, headers=headers, preload_content=False, redirect=False
+        )
+        target = answer.get_redirect_location()
+        if not target:
+            return answer
+        answer.close()
+        asked = urljoin(asked, target)
+    raise RegistryError(
+        f"{_server(url)} redirects more than {MOST_REDIRECTS} times"
     )
+
+
+def _server(url: str) -> str:
+    """Return scheme and host of an address."""
+    return "/".join(url.split("/", 3)[:3])
 
 
 def _token(session: _RegistrySession, challenge: str) -> str:
@@ -248,7 +271,7 @@ def _token(session: _RegistrySession, challenge: str) -> str:
         return ""
     fields = {name: said[name] for name in ("service", "scope") if name in said}
     answer = session.pool.request(
-        "GET", realm, fields=fields, preload_content=False
+        "GET", realm, fields=fields, preload_content=False, redirect=False
     )
     try:
         given = json_text.parsed(b"".join(_pieces(answer, LARGEST_DOCUMENT)))
@@ -262,4 +285,5 @@ def _token(session: _RegistrySession, challenge: str) -> str:
         else ""
     )
     # It becomes a header, where a line's end would begin another one.
-    return str(token) if token and str(token).isprintable() else ""
+    text = str(token or "")
+    return text if text.isascii() and text.isprintable() else ""

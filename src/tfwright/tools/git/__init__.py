@@ -1,7 +1,7 @@
 """git: how it is run, what its repositories hold, and the tree that is checked out of them.
 
-GitPython reads what is in a repository. What changes one runs as a Command, so that `invoke plan`
-can show it, with an environment that knows neither the user's configuration nor the network.
+Everything runs as a Command, so that `invoke plan` can show what changes a repository, with an
+environment that knows neither the user's configuration nor the network.
 
 A tree has its repository next to it, not inside: ``.git`` is a file. TensorFlow's gen_git_source.py
 takes that for an export, writes "unknown" as the version of git, and runs no git during the build.
@@ -17,19 +17,19 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from tfwright.errors import (
     Evidence,
     HostError,
     RecipeError,
+    SupplyError,
     TfwrightError,
     ToolError,
 )
@@ -37,9 +37,6 @@ from tfwright.tools import disk, files
 from tfwright.tools.process import environment, pipes
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import TAIL_LINES, UMASK
-
-if TYPE_CHECKING:
-    import git
 
 CONFIG = Path(__file__).with_name("gitconfig")
 PROTOCOLS = "https:ssh:file"
@@ -66,6 +63,8 @@ PASSED_ON = (
 REGULAR = {0o100644, 0o100755}
 """Modes of files that are neither links nor repositories of their own."""
 LINK = 0o120000
+LARGEST_LISTING = 64 * 2**20
+"""Bytes that git takes to list the files of a commit; TensorFlow 2.20 takes four million."""
 OLDEST = (2, 32)
 """The first git that can be kept from the user's configuration, by GIT_CONFIG_GLOBAL."""
 
@@ -132,23 +131,32 @@ def _settled() -> dict[str, str]:
     }
 
 
-def run(command: Command) -> str:
+def run(command: Command, most: int = pipes.LARGEST_OUTPUT) -> str:
     """Run git to its end and return what it printed.
 
-    Raise ToolError with what it complained about.
+    Raise ToolError with what it complained about, also if it prints more than `most` bytes.
     """
-    ended = collect(command)
+    ended = collect(command, most=most)
     return ended.printed.decode("utf-8", "surrogateescape")
 
 
 def collect(
-    command: Command, given: IO[Any] | None = None, into: IO[bytes] | None = None
+    command: Command,
+    given: IO[Any] | None = None,
+    into: IO[bytes] | None = None,
+    most: int = pipes.LARGEST_OUTPUT,
 ) -> pipes.Collected:
     """Run git to its end, with `given` for its input and `into` for its output; raise as `run`."""
     try:
-        ended = pipes.collect(command, given, into)
+        ended = pipes.collect(command, given, into, most)
     except OSError as fault:
         raise unusable(fault) from fault
+    if ended.cut:
+        raise SupplyError(
+            f"git printed more than {most:,} bytes, and was ended",
+            remedy="Do not use this repository: no source has so many files, or such large ones.",
+            evidence=Evidence(command=command.argv),
+        )
     if ended.status != 0:
         raise failure(command, ended.status, ended.complaint.splitlines())
     return ended
@@ -196,34 +204,6 @@ def _said(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
-@contextmanager
-def reader(repository: Path) -> "Iterator[git.Repo]":
-    """Open a repository with GitPython.
-
-    It hands its own process's environment to git, so that for as long as it reads, this is the
-    clean one.
-    """
-    import git
-
-    with (
-        _surrounded_by({**command(repository).env, "GIT_DIR": str(repository)}),
-        git.Repo(repository) as repo,
-    ):
-        yield repo
-
-
-@contextmanager
-def _surrounded_by(variables: Mapping[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.clear()
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
 def is_repository(path: Path) -> bool:
     """Say whether a directory is a repository."""
     return path.is_dir() and kind(path, "HEAD") is not None
@@ -259,10 +239,13 @@ def is_ancestor(repository: Path, older: str, newer: str) -> bool | None:
 
 
 def entries(repository: Path, commit: str) -> list[TreeEntry]:
-    """Return the files of a commit or tree, and the places of repositories in it (submodules)."""
-    listed = run(
-        command(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
-    )
+    """Return the files of a commit or tree, and the places of repositories in it (submodules).
+
+    Raises SupplyError for more than any source has: a few trees that repeat each other can have
+    any number of files.
+    """
+    listing = command(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
+    listed = run(listing, LARGEST_LISTING)
     found = []
     for line in listed.split("\0")[:-1]:
         # "100644 blob <id>", a tab and the path.
@@ -407,9 +390,16 @@ def tree_of(repository: Path, commit: str) -> str:
 
 
 def epoch(repository: Path, commit: str) -> int:
-    """Return when a commit was made, in seconds."""
-    with reader(repository) as repo:
-        return repo.commit(commit).committed_date
+    """Return when a commit was made, in seconds. Raises RecipeError if it does not say."""
+    shown = ("show", "--no-patch", "--format=%ct", commit)
+    said = run(command(repository, *shown)).strip()
+    # git keeps whatever somebody wrote there: no number, or one of thousands of digits.
+    if not re.fullmatch(r"[0-9]{1,11}", said):
+        raise RecipeError(
+            f"{commit[:12]} has no date that a calendar knows",
+            remedy="Pin another commit: the date goes into the wheel.",
+        )
+    return int(said)
 
 
 def left_out(path: str, exclude: Collection[str]) -> bool:

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.errors import ToolError
+from tfwright.errors import RecipeError, ToolError
 from tfwright.tools import files, git
 from tfwright.tools.git import fitting, patching
 from tfwright.tools.git.fitting import Hunk
@@ -43,6 +43,7 @@ def merge(tree: Path, patch: Path, repository: Path, base: str) -> list[str]:
         before = git.text(repository, f"{base}:{file.path}")
         after = _patched(before, file)
         place = tree / file.path
+        _insist_on_inside(tree, place)
         place.parent.mkdir(parents=True, exist_ok=True)
         ours = (
             place.read_text("utf-8", "surrogateescape") if place.is_file() else ""
@@ -54,6 +55,15 @@ def merge(tree: Path, patch: Path, repository: Path, base: str) -> list[str]:
         if unresolved(place):
             conflicting.append(file.path)
     return conflicting
+
+
+def _insist_on_inside(tree: Path, place: Path) -> None:
+    """Refuse a path that a link of the tree leads out: what is merged would be written there."""
+    if place.is_symlink() or not place.resolve().is_relative_to(tree.resolve()):
+        raise RecipeError(
+            f"{place.relative_to(tree)} is reached by a link of the tree, which leads out of it",
+            remedy="Leave this file out of the patch, or change the link by a patch of its own.",
+        )
 
 
 def _unreadable(merged: str, file: FilePatch) -> bool:

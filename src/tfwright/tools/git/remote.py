@@ -2,6 +2,7 @@
 
 import fnmatch
 import re
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from packaging.version import Version
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import files, git
+from tfwright.tools.git import transport
 from tfwright.tools.git.mirror import Origin
 
 DEPTH = 500
@@ -22,13 +24,16 @@ def head(store: Path, address: str, branch: str) -> str:
 
     `store` is a directory that exists. Raises SupplyError if the server does not say.
     """
-    names = _refs(store, address, f"refs/heads/{branch}")
-    if not names:
+    # git also lists names that end so.
+    commit = _refs(store, address, f"refs/heads/{branch}").get(
+        f"refs/heads/{branch}"
+    )
+    if commit is None:
         raise SupplyError(
             f"{address} has no branch {branch}",
             remedy="Correct follow.branch in nightly.toml.",
         )
-    return names[f"refs/heads/{branch}"]
+    return commit
 
 
 def commit_of(store: Path, address: str, name: str) -> str:
@@ -89,7 +94,7 @@ def texts(
         git.run(git.command(store, "init", "--quiet", "--bare", str(scratch)))
         _bring_texts(scratch, address, commit, paths)
         return _texts(scratch, commit, paths)
-    except ToolError:
+    except (ToolError, SupplyError):
         # A server may have no filters, or no network; whoever asks has to do without.
         return {}
     finally:
@@ -112,13 +117,12 @@ def _bring_texts(
     )
     env = git.network()
     command = ("fetch", "--depth=1", *options, address, commit)
-    git.run(git.command(repository, *command, env=env))
+    transport.fetch(git.command(repository, *command, env=env), repository)
     listed = git.run(git.command(repository, "ls-tree", commit, "--", *paths))
     ids = re.findall(r"(?m)^100\d+ blob ([0-9a-f]{40})\t", listed)
     if ids:
-        git.run(
-            git.command(repository, "fetch", *options, address, *ids, env=env)
-        )
+        some = git.command(repository, "fetch", *options, address, *ids, env=env)
+        transport.fetch(some, repository)
 
 
 def newest_tag(store: Path, address: str, pattern: str) -> tuple[str, str]:
@@ -151,16 +155,13 @@ def _version(tag: str) -> Version | None:
 
 def _refs(store: Path, address: str, pattern: str) -> dict[str, str]:
     """Ask a server which names it has; the server's answer is read with suspicion."""
-    command = git.command(
-        store,
-        "ls-remote",
-        "--end-of-options",
-        address,
-        pattern,
-        env=git.network(),
-    )
+    arguments = ("ls-remote", "--end-of-options", address, pattern)
     try:
-        printed = git.run(command)
+        # In a directory of its own, whose growth is watched: others may work in the store.
+        with tempfile.TemporaryDirectory(dir=store) as folder:
+            place = Path(folder)
+            command = git.command(place, *arguments, env=git.network())
+            printed = transport.ask(command, place)
     except ToolError as fault:
         raise SupplyError(
             f"{address} does not say which commits it has: {fault.what}",
@@ -194,7 +195,7 @@ def subjects(
         printed = git.run(
             git.command(history, "log", *options, f"{before}..{now}")
         )
-    except ToolError:
+    except (ToolError, SupplyError):
         return []
     pairs = (line.partition("\t") for line in printed.splitlines())
     return [(commit, subject) for commit, _, subject in pairs]
@@ -208,8 +209,7 @@ def _bring(history: Path, address: str, commit: str) -> None:
         "--no-write-fetch-head",
         "--quiet",
     )
-    git.run(
-        git.command(
-            history, "fetch", *options, address, commit, env=git.network()
-        )
+    asked = git.command(
+        history, "fetch", *options, address, commit, env=git.network()
     )
+    transport.fetch(asked, history)

@@ -309,6 +309,9 @@ class _Run:
         except RefusedError as fault:
             transfer.fail(str(fault))
         except SlowError as fault:
+            # It may have sent everything, and only not hung up.
+            if partial.whole():
+                return True
             transfer.defer(str(fault))
         except TransientError as fault:
             # A server that announces more than it has ends every answer with a cut, also the
@@ -334,7 +337,7 @@ class _Run:
             # Nothing could tell whether the rest belongs to the same file.
             partial.restart()
         transfer.arrived = partial.size
-        bounds, pace = transfer.bounds(partial), transfer.pace
+        bounds, pace = transfer.bounds(partial), transfer.begin()
         asked = reply.asking(session, transfer.url, partial.size, bounds, pace)
         with asked as answer, self._watched(answer):
             transfer.total = answer.total or transfer.wanted.size

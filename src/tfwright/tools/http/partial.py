@@ -63,6 +63,10 @@ class HashingWriter:
         self._digest = hashlib.sha256()
         self.size = self._flushed = 0
 
+    def free(self) -> int:
+        """Return how many bytes the disk has left."""
+        return shutil.disk_usage(Path(self._stream.name).parent).free
+
     def sha256(self) -> str:
         """Return the digest of what is there, as lower-case hex."""
         self._settle()
@@ -132,7 +136,7 @@ class Partial(HashingWriter):
 
     def room(self) -> int:
         """Return how many bytes the file could have on this disk."""
-        return self.size + shutil.disk_usage(self._path.parent).free
+        return self.size + self.free()
 
     def close(self) -> None:
         """Close the file; an empty one is removed."""

@@ -19,6 +19,8 @@ TIMEOUT = (5.0, 60.0)
 """Seconds to connect, and between two pieces. Connecting is quick or hopeless: a host without a
 network must not wait."""
 MOST_REDIRECTS = 20
+MOST_REDIRECT_SECONDS = 60.0
+"""For all redirects of one request: each head may take a while."""
 OK, RANGE_NOT_SATISFIABLE = 200, 416
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers of a server that may be another one in a moment."""
@@ -90,6 +92,11 @@ class SizeLimits:
             )
         return announced
 
+    @property
+    def spared(self) -> int:
+        """Bytes of the disk that are left alone, however many files come at once."""
+        return 0 if self.size is not None else self.room // 4
+
 
 @dataclass
 class Pace:
@@ -99,16 +106,15 @@ class Pace:
     """Bytes a second."""
     window: float
     """Seconds over which that is measured."""
-    deadline: float
-    """Seconds after which the server has had its time, however fast it is."""
-    _begun: float = field(default_factory=time.monotonic)
+    end: float
+    """When the server has had its time, however fast it is, by the monotonic clock."""
     _since: float = field(default_factory=time.monotonic)
     _before: int = 0
 
     def too_slow(self, received: int) -> bool:
         """Tell whether the server that has sent so many bytes since the beginning is too slow."""
         now = time.monotonic()
-        if now - self._begun > self.deadline:
+        if now > self.end:
             return True
         if now - self._since < self.window:
             return False
@@ -127,6 +133,8 @@ class Reply:
     """Size of the whole file, as far as the server states it."""
     limit: int
     """The most bytes that the file may have."""
+    spared: int
+    """Bytes of the disk that must stay free."""
     raw: "urllib3.BaseHTTPResponse"
     pace: Pace
     received: int = 0
@@ -145,6 +153,11 @@ class Reply:
             if file.size + len(piece) > self.limit:
                 raise OversizeError(
                     f"the server sends more than the {self.limit:,} bytes that the file may have"
+                )
+            if self.spared and file.free() < self.spared:
+                raise OversizeError(
+                    f"{self.spared:,} bytes of the disk are left for files whose size a lock "
+                    "file states"
                 )
             file.append(piece)
             self.received += len(piece)
@@ -208,7 +221,8 @@ def asking(
         raise classified(fault) from fault
     with response:
         begin, total = _accepted(response, start)
-        yield Reply(begin, total, bounds.limit(total), response.raw, pace)
+        limit, spared = bounds.limit(total), bounds.spared
+        yield Reply(begin, total, limit, spared, response.raw, pace)
 
 
 def get(
@@ -221,7 +235,12 @@ def get(
 
     requests would read the body of each redirect into memory, to its end.
     """
+    end = time.monotonic() + MOST_REDIRECT_SECONDS
     for _ in range(MOST_REDIRECTS + 1):
+        if time.monotonic() > end:
+            raise SlowError(
+                f"its redirects took more than {MOST_REDIRECT_SECONDS:.0f} seconds"
+            )
         response = session.request(
             method, url, stream=True, timeout=TIMEOUT, headers=wanted
         )

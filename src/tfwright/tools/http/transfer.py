@@ -71,12 +71,13 @@ class Limits:
     last_seconds: float = 300.0
     """The same once no other way is left."""
     deadline: float = 3600.0
-    """Seconds that one answer may take while another way is left."""
+    """Seconds that one url may take while another way is left."""
 
-    def pace(self, *, another: bool) -> Pace:
-        """Return how fast a server has to be."""
+    def pace(self, begun: float, *, another: bool) -> Pace:
+        """Return how fast a server has to be that was first asked at a time."""
         if another:
-            return Pace(self.least_speed, self.slow_seconds, self.deadline)
+            end = begun + self.deadline
+            return Pace(self.least_speed, self.slow_seconds, end)
         return Pace(self.least_speed, self.last_seconds, math.inf)
 
 
@@ -100,6 +101,8 @@ class FileTransfer:
         # Later than any moment: no attempt at this url has failed to connect yet.
         self.missed_at = math.inf
         self._furthest = 0
+        # Not now: files wait for their turn at a server.
+        self._begun = self._grown_at = math.inf
         self._pauses = iter(self._limits.pauses)
 
     @property
@@ -114,12 +117,17 @@ class FileTransfer:
             return urlsplit(self.url).netloc
         return ""
 
-    @property
-    def pace(self) -> Pace:
-        """How fast the server has to be."""
+    def begin(self) -> Pace:
+        """Begin an attempt, and return how fast the server has to be."""
+        now = time.monotonic()
+        self._begun, self._grown_at = (
+            min(self._begun, now),
+            min(self._grown_at, now),
+        )
         # A url that was deferred offers nothing new: it gets the patience of the last one.
         fresh = any(url not in self._deferred for url in self._urls[1:])
-        return self._limits.pace(another=fresh or self.wanted.alternatives)
+        another = fresh or self.wanted.alternatives
+        return self._limits.pace(self._begun, another=another)
 
     def bounds(self, partial: Partial) -> SizeLimits:
         """Return how large the file may become."""
@@ -134,9 +142,13 @@ class FileTransfer:
 
         None if it was asked often enough.
         """
-        # A server that cuts each answer still gives a large file, a piece at a time.
-        if self.arrived > self._furthest:
-            self._furthest, self._pauses = self.arrived, iter(self._limits.pauses)
+        now = time.monotonic()
+        least = self._limits.least_speed * (now - self._grown_at)
+        # A server that cuts each answer still gives a large file, a piece at a time; with
+        # a byte an answer it would never end.
+        if self.arrived - self._furthest > least:
+            self._furthest, self._grown_at = self.arrived, now
+            self._pauses = iter(self._limits.pauses)
         return next(self._pauses, None)
 
     def defer(self, why: str) -> None:

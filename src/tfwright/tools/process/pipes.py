@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import IO, Any, TypeVar
 
 from tfwright.tools.process.command import Command
-from tfwright.tools.process.runner import leashed
+from tfwright.tools.process.runner import end, leashed
+
+LARGEST_OUTPUT = 2**30
+"""Bytes that a program may print into our memory."""
+LARGEST_COMPLAINT = 16 * 2**20
+"""Bytes of its complaints that are read."""
+PIECE = 1 << 16
 
 Heard = TypeVar("Heard")
 
@@ -23,25 +29,47 @@ class Collected:
     """Its standard output; empty where that went into a file."""
     complaint: str
     """Its standard error."""
+    cut: bool = False
+    """Whether it printed more than was wanted, and was ended."""
 
 
 def collect(
-    command: Command, given: IO[Any] | None = None, into: IO[bytes] | None = None
+    command: Command,
+    given: IO[Any] | None = None,
+    into: IO[bytes] | None = None,
+    most: int = LARGEST_OUTPUT,
 ) -> Collected:
     """Run a program to its end and return what it wrote.
 
-    `given` is the file that it reads, `into` one that takes its output. Raises OSError if it cannot
-    be started.
+    `given` is the file that it reads, `into` one that takes its output. A program that prints more
+    than `most` bytes is ended. Raises OSError if it cannot be started.
     """
-    output = into or subprocess.PIPE
-    # communicate() reads both streams at once: a full pipe would stop the program.
-    with leashed(
-        command, output, subprocess.PIPE, given or subprocess.DEVNULL
-    ) as process:
-        printed, complaint = process.communicate()
-    return Collected(
-        process.returncode, printed or b"", complaint.decode("utf-8", "replace")
-    )
+    # Nobody reads what it complains of while its output is read: a full pipe would stop it.
+    with tempfile.TemporaryFile() as complaints:
+        streams = (
+            into or subprocess.PIPE,
+            complaints,
+            given or subprocess.DEVNULL,
+        )
+        with leashed(command, *streams) as process:
+            printed = _read(process.stdout, most) if process.stdout else b""
+            if len(printed) > most:
+                end(process)
+            process.wait()
+        complaints.seek(0)
+        complaint = complaints.read(LARGEST_COMPLAINT).decode("utf-8", "replace")
+    cut = len(printed) > most
+    return Collected(process.returncode, printed[:most], complaint, cut)
+
+
+def _read(stream: IO[bytes], most: int) -> bytes:
+    """Read to the end, or a piece more than `most` bytes."""
+    pieces: list[bytes] = []
+    size = 0
+    while size <= most and (piece := stream.read(PIECE)):
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
 
 
 def listen(

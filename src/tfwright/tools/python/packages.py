@@ -17,6 +17,14 @@ from tfwright.tools.python import package_clients
 
 PAGE = "index.html"
 """What pip reads: a link to each file, with its digest, which pip insists on."""
+_WHEEL = re.compile(
+    r"(?P<name>[\w.]+)-(?P<version>[\w.!+]+)(-\d[\w.]*)?(-[\w.]+){3}\.whl",
+    re.ASCII,
+)
+_SDIST = re.compile(
+    r"(?P<name>[\w.-]+)-(?P<version>[\w.!+]+)\.(zip|tar\.(gz|bz2|xz|Z)|tgz)",
+    re.ASCII,
+)
 
 
 def shelf(vault: Path) -> Path:
@@ -24,9 +32,10 @@ def shelf(vault: Path) -> Path:
     return vault / "packages"
 
 
-def offline(vault: Path) -> tuple[str, ...]:
-    """Return the options that let pip see the kept packages and nothing else."""
-    return ("--no-index", f"--find-links={shelf(vault) / PAGE}")
+def offline(stores: Sequence[Path]) -> tuple[str, ...]:
+    """Return the options that let pip see the packages of some stores and nothing else."""
+    pages = (shelf(store) / PAGE for store in stores)
+    return ("--no-index", *(f"--find-links={page}" for page in pages))
 
 
 def kept(vault: Path) -> list[Path]:
@@ -46,15 +55,16 @@ def keep(found: Mapping[Path, tuple[str, str]], vault: Path) -> None:
 def supply(
     python: Path,
     pins: Sequence[str],
-    vault: Path,
+    stores: Sequence[Path],
     log: Path,
     *,
     offline_only: bool,
 ) -> None:
-    """See to it that `pins` are among the kept files; what is there already is not asked for again.
+    """See to it that `pins` are in the first store; what any of them has is not asked for again.
 
     Raises SupplyError if the index does not have a pin.
     """
+    vault = stores[0]
     if _supplied(python, pins, vault):
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -62,7 +72,7 @@ def supply(
             # First without an index: pip then makes no request for what is kept
             # already.
             found = bring(
-                python, (*offline(vault), *pins), Path(folder, "here"), log
+                python, (*offline(stores), *pins), Path(folder, "here"), log
             )
         except SupplyError:
             if offline_only:
@@ -118,11 +128,26 @@ def write_page(vault: Path) -> None:
 
 def project(path: Path) -> str:
     """Return the name, as indexes compare it, of the project that a downloaded file is of."""
-    from packaging.utils import parse_sdist_filename, parse_wheel_filename
+    return release(path.name)[0]
 
-    if path.suffix == ".whl":
-        return parse_wheel_filename(path.name)[0]
-    return parse_sdist_filename(path.name)[0]
+
+def release(file: str) -> tuple[str, str]:
+    """Return the project and the version that a file's name says, as indexes compare them.
+
+    Raises SupplyError for the name of anything else.
+    """
+    from packaging.utils import canonicalize_name, canonicalize_version
+
+    # By hand: packaging refuses versions of before PEP 440, which old pins have.
+    found = _WHEEL.fullmatch(file) or _SDIST.fullmatch(file)
+    if not found:
+        raise SupplyError(
+            f"{file!r} is not the name of a Python package",
+            remedy="Pin a version whose index lists a wheel or a source archive.",
+        )
+    return canonicalize_name(found["name"]), canonicalize_version(
+        found["version"]
+    )
 
 
 def name_of(requirement: str) -> str:

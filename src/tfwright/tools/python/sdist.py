@@ -80,9 +80,16 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
             f"{wanted.name}=={wanted.version}{hashed}\n",
         )
         _run(wanted, room, hashed=bool(hashed))
-        # One requirement without dependencies gives one file.
-        (brought,) = (room / "brought").iterdir()
-        shutil.move(brought, target)
+        brought = sorted((room / "brought").glob("*"))
+        # One requirement without dependencies gives one file, unless this host's pip is set up to
+        # do something else.
+        if len(brought) != 1:
+            names = ", ".join(path.name for path in brought) or "nothing"
+            raise SupplyError(
+                f"pip was to bring {wanted.name} {wanted.version}, and brought {names}",
+                remedy="Check the configuration of this host's pip: 'pip config list'.",
+            )
+        shutil.move(brought[0], target)
 
 
 def _run(wanted: Sdist, room: Path, *, hashed: bool) -> None:

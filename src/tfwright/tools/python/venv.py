@@ -24,32 +24,34 @@ and renamed."""
 def venv(
     interpreter: Path,
     requirements: Sequence[str],
-    store: Path,
+    stores: Sequence[Path],
     *,
     offline: bool,
     log: Path,
 ) -> Path:
     """Return the Python of a venv of `interpreter` that holds the pinned `requirements`.
 
-    It is made once per interpreter, version and pins, and kept under `store`. Digests are not in
-    its path, which goes into every action of a build: it notes those of the files that went in, and
-    is made again in its place where others are wanted. What the index is, and how it is reached, is
-    left to this host's pip configuration; offline, what the store has is all that there is. Raises
-    RecipeError for a requirement that is not an exact pin, HostError if the interpreter cannot make
-    a venv, SupplyError if pip cannot find a pin.
+    It is made once per interpreter, version and pins, and kept in the first store. Digests are not
+    in its path, which goes into every action of a build: it notes those of the files that went in,
+    and is made again in its place where others are wanted. What the index is, and how it is
+    reached, is left to this host's pip configuration; offline, what the stores have is all that
+    there is. Raises RecipeError for a requirement that is not an exact pin, HostError if the
+    interpreter cannot make a venv, SupplyError if pip cannot find a pin.
     """
     _insist_on_pins(requirements)
     version = _version(interpreter, log)
     # Its path is part of every action's key: one that was reached by a link is the
     # same.
-    home = store.resolve() / "pythons" / _key(interpreter, version, requirements)
+    home = (
+        stores[0].resolve() / "pythons" / _key(interpreter, version, requirements)
+    )
     with file_lock.held(
         home.with_name(f"{home.name}.lock"), "making a venv", wait=True
     ):
         if not _holds(home, requirements):
-            if requirements and offline and not packages.kept(store):
+            if requirements and offline and not any(map(packages.kept, stores)):
                 raise _not_made(version, requirements)
-            options = packages.offline(store) if offline else ()
+            options = packages.offline(stores) if offline else ()
             _make(interpreter, version, requirements, home, log, options)
     return home / "bin/python"
 
