@@ -223,7 +223,10 @@ def test_what_commands_ask_of_a_server_is_bounded_too(
     with pytest.raises(SupplyError, match=r"took more than|printed more"):
         remote.head(store, serve(refs=endless_refs), "main")
     address = serve(fetch=endless_pack)
-    assert remote.texts(store, address, COMMIT, ("a",)) == {}
+    scratch = store / "looking.git"
+    mirror.open_or_make(scratch)
+    with pytest.raises(SupplyError, match="it wrote more than"):
+        remote._bring_texts(scratch, address, COMMIT, ("a",))
     assert remote.subjects(store, address, "0" * 40, COMMIT) == []
     assert left(store) == 0
     assert time.monotonic() - begun < 60

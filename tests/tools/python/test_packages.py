@@ -35,12 +35,32 @@ def small_wheel(folder: Path, further: str = "") -> Path:
     [
         ("Keras_Applications-1.0.8-py3-none-any.whl", "keras-applications"),
         ("python-dateutil-2.8.2.tar.gz", "python-dateutil"),
+        ("functools32-3.2.3-2.tar.gz", "functools32"),
+        ("pytz-2018e.tar.bz2", "pytz"),
     ],
 )
 def test_a_file_is_known_by_the_name_that_indexes_compare(
     file: str, name: str
 ) -> None:
     assert packages.project(Path(file)) == name
+
+
+@pytest.mark.parametrize(
+    ("file", "release"),
+    [
+        ("functools32-3.2.3-2.tar.gz", ("functools32", "3.2.3.post2")),
+        ("foo-2bar-1.0.zip", ("foo-2bar", "1")),
+        ("six-1.11.0-py2.py3-none-any.whl", ("six", "1.11")),
+    ],
+)
+def test_a_file_is_of_a_release(file: str, release: tuple[str, str]) -> None:
+    assert packages.release(file) == release
+
+
+@pytest.mark.parametrize("file", ["six.pth", "six.whl", "-1.0.zip", "x-.tar.gz"])
+def test_the_name_of_anything_else_is_refused(file: str) -> None:
+    with pytest.raises(SupplyError, match="not the name of a Python package"):
+        packages.release(file)
 
 
 def test_what_is_kept_already_is_not_asked_of_an_index(

@@ -22,7 +22,7 @@ _WHEEL = re.compile(
     re.ASCII,
 )
 _SDIST = re.compile(
-    r"(?P<name>[\w.-]+)-(?P<version>[\w.!+]+)\.(zip|tar\.(gz|bz2|xz|Z)|tgz)",
+    r"(?P<name>[\w.-]+?)-(?P<version>\d[\w.!+]*(-\d+)?)\.(zip|tar\.(gz|bz2|xz|Z)|tgz)",
     re.ASCII,
 )
 
