@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.nightly.wheels import write_wheel
 
 from tfwright.commands.nightly import builder, targets
 from tfwright.documents.host_file import HostFile
@@ -100,6 +101,16 @@ def test_the_cause_names_what_the_log_names(tmp_path: Path) -> None:
     assert "no/such/header.h" in broken.cause
     # What the catalogue fills in from the log is in braces there.
     assert "{" not in broken.cause + broken.remedy
+
+
+def test_a_last_wheel_that_the_disk_damaged_does_not_fail_a_build(
+    tmp_path: Path,
+) -> None:
+    last, wheel = write_wheel(tmp_path / "last"), write_wheel(tmp_path / "new")
+    last.write_bytes(last.read_bytes()[:-40])
+    (said,) = builder._differences(last, wheel)
+    assert said.startswith("not compared: ")
+    assert last.name in said
 
 
 def test_a_failed_build_shows_nothing_of_the_stages_that_it_did_not_reach(

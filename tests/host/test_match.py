@@ -49,6 +49,21 @@ def test_another_system_is_not_completed_with_what_this_host_has(
     )
 
 
+def test_cpu_and_glibc_of_this_host_complete_a_wish_for_a_wheel(
+    ubuntu: Host,
+) -> None:
+    here = match.wish(ubuntu)
+    found = match.of_wheels(here, ubuntu)
+    assert (found.cpu, found.glibc) == ("avx2", ubuntu.glibc.value)
+    older = match.wish(ubuntu, glibc="2.17")
+    found = match.of_wheels(older, ubuntu, "sse4.2")
+    assert (found.cpu, found.glibc) == ("sse4.2", "2.17")
+    mac = match.wish(ubuntu, system="Darwin")
+    assert match.of_wheels(mac, ubuntu) == mac
+    with pytest.raises(RecipeError, match="avx3"):
+        match.of_wheels(here, ubuntu, "avx3")
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.nightly.wheels import write_wheel
 
 from tfwright.documents.nightly import NightlyFile, Target
-from tfwright.errors import SupplyError
+from tfwright.errors import HostError, SupplyError
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
-from tfwright.nightly.night import BuildHost, BuildOrder
+from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace
 
 
 @dataclass
@@ -47,10 +47,12 @@ class FakeBuilder:
     """Targets whose followed branch cannot be asked for."""
     rotten: set[str] = field(default_factory=set)
     """Targets that no longer become the same bytes."""
+    lacking: dict[str, str] = field(default_factory=dict)
+    """What this host lacks for a target: then its build takes no time, and is blocked."""
     free: int = 10**15
     seconds: float = 600.0
     built: list[str] = field(default_factory=list)
-    raises: dict[str, Exception] = field(default_factory=dict)
+    raises: dict[str, BaseException] = field(default_factory=dict)
 
     def fingerprint(self, target: Target) -> Mapping[str, str]:
         """Return the scripted fingerprint."""
@@ -60,9 +62,15 @@ class FakeBuilder:
             target.name, {"recipe": "1", "commit": "a" * 40}
         )
 
+    def obstacle(self, target: Target) -> str:
+        """Say what the host lacks."""
+        return self.lacking.get(target.name, "")
+
     def build(self, order: BuildOrder) -> NightlyBuild:
         """Write a wheel whose bytes follow from the fingerprint."""
         name = order.target.name
+        if name in self.lacking:
+            raise HostError(self.lacking[name], remedy="Install it.")
         self.built.append(name)
         self.clock.pass_seconds(self.seconds)
         if name in self.raises:
@@ -124,10 +132,10 @@ class FakeBuilder:
         """Say that all archives are there."""
         return "eigen is gone" if target.name in self.rotten else ""
 
-    def make_room(self, wanted: int) -> int:
+    def make_room(self, wanted: int) -> FreeSpace:
         """Return the scripted free space."""
         del wanted
-        return self.free
+        return FreeSpace(self.free, self.free)
 
 
 def host_with(folder: Path, *names: str, **keys: object) -> BuildHost:

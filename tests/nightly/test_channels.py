@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import os
 import socket
 import socketserver
 import sys
@@ -239,6 +240,25 @@ def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="can be read by others") as caught:
         channels.secret(secret)
     assert "chmod 600" in caught.value.remedy
+
+
+def test_beside_systemd_credentials_a_file_has_to_be_private_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "credentials"))
+    secret = tmp_path / "secret"
+    secret.write_text("x")
+    secret.chmod(0o644)
+    with pytest.raises(HostError, match="can be read by others"):
+        channels.secret(secret)
+
+
+def test_a_pipe_in_the_place_of_a_secret_is_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    os.mkfifo(tmp_path / "secret", 0o600)
+    with pytest.raises(RecipeError, match="cannot be read"):
+        channels.secret(tmp_path / "secret")
 
 
 def test_a_missing_secret_is_explained(tmp_path: Path) -> None:

@@ -134,16 +134,28 @@ def built(folder: Path, **changes: object) -> NightlyBuild:
 def test_a_wheel_that_changed_on_the_way_is_refused(tmp_path: Path) -> None:
     built(tmp_path / "order")
     with pytest.raises(HostError, match="other bytes than it was built"):
-        orders.take(tmp_path / "order", tmp_path / "work")
+        orders.take(tmp_path / "order", tmp_path / "id")
 
 
 def test_the_result_of_an_order_becomes_the_directory_of_the_night(
     tmp_path: Path,
 ) -> None:
     built(tmp_path / "order", wheel="", sha256="")
-    (tmp_path / "work").mkdir()
-    assert orders.take(tmp_path / "order", tmp_path / "work").id == "id"
-    assert (tmp_path / "work/a-1-py3-none-any.whl").is_file()
+    (tmp_path / "id").mkdir()
+    assert orders.take(tmp_path / "order", tmp_path / "id").id == "id"
+    assert (tmp_path / "id/a-1-py3-none-any.whl").is_file()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"id": "../../id"}, {"wheel": "../a-1-py3-none-any.whl"}]
+)
+def test_the_result_of_another_order_is_refused(
+    changes: dict[str, str], tmp_path: Path
+) -> None:
+    built(tmp_path / "order", **changes)
+    with pytest.raises(HostError, match="result of another order"):
+        orders.take(tmp_path / "order", tmp_path / "id")
+    assert not (tmp_path / "id").exists()
 
 
 def test_an_order_that_no_worker_carried_out_blocks_its_target(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.nightly.wheels import write_wheel
 
+from tfwright.commands import index
 from tfwright.errors import HostError, SupplyError, WheelError
 from tfwright.host.match import Wish
 from tfwright.nightly.index import catalog, matching, write
@@ -263,6 +264,19 @@ def test_links_into_the_folder_are_not_followed(tmp_path: Path) -> None:
     assert write.refresh(tmp_path).wheels == ()
 
 
+def test_a_folder_of_packages_gives_no_name_other_bytes(tmp_path: Path) -> None:
+    """Its wheels are served as never changing; those next to the index may be replaced."""
+    for home, refused in (
+        (tmp_path / "site/packages", 1),
+        (tmp_path / "plain", 0),
+    ):
+        write_wheel(home, body="made = 1\n")
+        place = index.place(str(tmp_path / home.relative_to(tmp_path).parts[0]))
+        assert index.refresh(place).refused == ()
+        write_wheel(home, body="made = 2, and longer\n")
+        assert len(index.refresh(place).refused) == refused
+
+
 def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
     old = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
     new = write_wheel(
@@ -278,6 +292,20 @@ def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
         ("1.0", ()),
         ("2.0", ("needs glibc 2.31",)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "differs"),
+    [("avx2", ()), ("avx", ()), ("sse4.2", ("needs a CPU with avx",)), ("", ())],
+)
+def test_a_wheel_whose_code_the_cpu_lacks_does_not_fit(
+    cpu: str, differs: tuple[str, ...], tmp_path: Path
+) -> None:
+    wheel = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
+    write.refresh(tmp_path, {wheel.name: {"needs": (("cpu", "avx"),)}})
+    text = (tmp_path / matching.FILE).read_bytes()
+    (found,) = matching.ranked(text, Wish(system="Linux", cpu=cpu))
+    assert found.differs == differs
 
 
 @pytest.mark.parametrize(

@@ -2,25 +2,31 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from tests.nightly.fake import FakeBuilder, host_with
 
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError
-from tfwright.nightly import builds, night, notices, site
+from tfwright.nightly import builds, night, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild
-from tfwright.nightly.night import BuildHost, NightOutcome
+from tfwright.nightly.night import BuildHost, FreeSpace, NightOutcome
 from tfwright.nightly.notices import Notice
+from tfwright.tools.process import file_lock
 
 BROKEN = Breakage(
     stage="compile",
@@ -76,7 +82,7 @@ def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
     pass_night(host)
     builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
     before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
-    (due,) = night.plan(host)
+    (due,) = night.plan(host).targets
     assert (due.why, due.changed) == ("changed", ("recipe",))
     assert (
         sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
@@ -148,6 +154,13 @@ def test_each_night_another_recipe_is_reproduced(tmp_path: Path) -> None:
     assert [pass_night(host).reproduced for _ in range(4)] == ["a", "b", "c", "a"]
 
 
+def test_a_night_whose_time_is_used_up_reproduces_nothing(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b", hours=1.5)
+    builder(host).seconds = 3000
+    # The first night builds a, the second one b, and the third one has time for both.
+    assert [pass_night(host).reproduced for _ in range(3)] == ["", "", "a"]
+
+
 def test_rot_is_seen_before_it_is_needed(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
@@ -174,6 +187,39 @@ def test_the_budget_leaves_the_rest_for_the_next_night(tmp_path: Path) -> None:
     assert set(pass_night(host).verdicts.values()) == {"good", "unchanged"}
 
 
+def test_a_plan_names_what_cannot_be_built(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b", "c", hours=1.0)
+    builder(host).unreachable.add("a")
+    builder(host).lacking["b"] = "no CUDA"
+    found = night.plan(host)
+    assert [item.target.name for item in found.targets] == ["c"]
+    assert found.blocked == {"a": "the server does not answer", "b": "no CUDA"}
+
+
+def test_a_target_that_is_blocked_at_once_leaves_its_time_to_others(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", "b", "c", "d", hours=2.0)
+    builder(host).seconds = 3000
+    builder(host).lacking |= {"a": "no CUDA", "b": "no Mac"}
+    assert pass_night(host).verdicts == {
+        "a": "blocked",
+        "b": "blocked",
+        "c": "good",
+        "d": "good",
+    }
+
+
+def test_builds_that_take_longer_than_the_last_time_end_a_night(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", "b", "c", hours=2.0)
+    builder(host).seconds = 5000
+    outcome = pass_night(host)
+    assert sorted(outcome.verdicts.values()) == ["good", "skipped", "skipped"]
+    assert outcome.details["b"] == "a first build counts as 1.0 h"
+
+
 def test_a_full_disk_blocks_builds_and_still_makes_the_page(
     tmp_path: Path,
 ) -> None:
@@ -190,6 +236,19 @@ def test_a_disk_that_fills_up_during_a_build_leaves_nothing_half_written(
     builder(host).raises["a"] = OSError(28, "No space left on device")
     assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
     assert list((tmp_path / builds.WORK).glob("*")) == []
+
+
+def test_what_the_host_lacks_after_a_build_is_no_flaw_and_no_failure(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", "b")
+    builder(host).raises["a"] = HostError(
+        "The worker left no result", remedy="Look at its log."
+    )
+    assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
+    page = (host.site / "index.html").read_text()
+    assert "Look at its log." in page
+    assert "a flaw in tfwright" not in page
 
 
 def test_a_flaw_of_tfwright_in_one_recipe_reaches_no_other(
@@ -299,6 +358,150 @@ def test_retention_respects_a_keep_file(tmp_path: Path) -> None:
     assert "kept by hand" in (host.site / "recipes/a.html").read_text()
 
 
+class SmallDisk(FakeBuilder):
+    """A builder whose disk has room for a number of builds."""
+
+    room: int = 0
+    """Builds that fit on the disk."""
+    home: Path
+
+    def make_room(self, wanted: int) -> FreeSpace:
+        free = (self.room - len(list(self.home.glob("*")))) * wanted
+        return FreeSpace(max(0, free), 10**15)
+
+
+def on_a_small_disk(host: BuildHost, room: int) -> BuildHost:
+    """Return the host on a disk with room for so many builds, of which each needs a part."""
+    small = SmallDisk(builder(host).clock)
+    small.room, small.home = room, host.builds
+    return replace(host, builder=small)
+
+
+def dead_links(folder: Path) -> list[str]:
+    """Return the links between the pages for people that lead nowhere."""
+    found = []
+    for page in (folder / "index.html", *folder.glob("recipes/*.html")):
+        links = re.findall(r'href="([^"#:]+)"', page.read_text())
+        found += [
+            f"{page.name}: {link}"
+            for link in links
+            if not (page.parent / unquote(link)).exists()
+        ]
+    return found
+
+
+def test_hidden_builds_make_room_before_their_day(tmp_path: Path) -> None:
+    limits = {"count": 2, "hidden_days": 30, "free": 100}
+    host = on_a_small_disk(host_with(tmp_path, "a", retention=limits), 5)
+    kept = []
+    for number in range(8):
+        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        outcome = pass_night(host)
+        assert outcome.verdicts == {"a": "good"}
+        kept.append(len(list(host.builds.iterdir())))
+        assert dead_links(host.site) == []
+    assert kept == [1, 2, 3, 4, 5, 5, 5, 5]
+    assert len(listed(host, "tf-a")) == 2
+    with states.opened(tmp_path) as state:
+        # The longest hidden ones went.
+        numbers = [build.fingerprint["recipe"] for build in all_builds(state)]
+    assert numbers == ["3", "4", "5", "6", "7"]
+
+
+def all_builds(state: states.State) -> list[NightlyBuild]:
+    found = [state.build(kept.id) for kept in state.builds()]
+    return [build for build in found if build]
+
+
+def test_no_build_that_the_index_lists_makes_room(tmp_path: Path) -> None:
+    limits = {"count": 9, "hidden_days": 30, "free": 100}
+    host = on_a_small_disk(host_with(tmp_path, "a", retention=limits), 3)
+    for number in range(3):
+        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        pass_night(host)
+    builder(host).parts["a"] = {"recipe": "4", "commit": "a" * 40}
+    outcome = pass_night(host)
+    assert outcome.verdicts == {"a": "blocked"}
+    assert "in the host's directory" in outcome.details["a"]
+    assert len(listed(host, "tf-a")) == 3
+
+
+def test_pages_link_no_build_that_was_deleted(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
+    for number in range(3):
+        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        pass_night(host)
+        assert dead_links(host.site) == []
+        assert_site_is_whole(host.site)
+    assert len(list(host.builds.iterdir())) == 1
+
+
+def test_a_deletion_that_was_cut_off_leaves_no_wheel(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
+    pass_night(host)
+    (first,) = listed(host, "tf-a")
+    with without_sweep():
+        builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+        pass_night(host)
+    assert (host.site / "packages" / first).exists()
+    pass_night(host)
+    assert not list((host.site / "packages").glob(f"{first}*"))
+
+
+@contextmanager
+def without_sweep() -> Iterator[None]:
+    """Let a night end as if it was killed before it removed what it had deleted."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tfwright.nightly.retention.sweep", lambda *_: None)
+        yield
+
+
+def cut_off(host: BuildHost) -> None:
+    """Begin a night that judges all of its targets and never ends."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tfwright.nightly.retention.hide", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            night.run(host)
+
+
+def interrupted(*_: object) -> int:
+    raise KeyboardInterrupt
+
+
+def test_a_recipe_that_was_corrected_after_a_cut_off_night_is_built(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", "b")
+    builder(host).broken["a"] = BROKEN
+    cut_off(host)
+    builder(host).broken.clear()
+    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    assert night.run(host).verdicts == {"a": "good", "b": "good"}
+    assert sorted(builder(host).built) == ["a", "a", "b"]
+
+
+def test_what_blocked_a_recipe_in_a_cut_off_night_is_looked_at_again(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", "b")
+    builder(host).unreachable.add("a")
+    cut_off(host)
+    builder(host).unreachable.clear()
+    # The server of the other recipe is away now, and its wheel is as good as before.
+    builder(host).unreachable.add("b")
+    assert night.run(host).verdicts == {"a": "good", "b": "good"}
+    assert sorted(builder(host).built) == ["a", "b"]
+
+
+def test_a_recipe_that_is_asked_for_is_built_although_a_cut_off_night_did(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", "b")
+    cut_off(host)
+    night.run(host, only="a", now=True)
+    assert sorted(builder(host).built) == ["a", "a", "b"]
+
+
 def test_a_yanked_wheel_says_why(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
@@ -381,9 +584,7 @@ def test_a_recipe_without_a_wheel_for_some_nights_is_stale(
 
 def watched(host: BuildHost) -> int:
     """Do what `invoke nightly --watch` does."""
-    with states.opened(host.directory) as state:
-        notices.raise_all(host.nightly, state, host.clock(), host.channels)
-        return notices.send(state, host.clock(), host.channels)
+    return night.watch(host.nightly, host.clock(), host.channels)
 
 
 def test_nights_that_do_not_come_are_noticed_once(tmp_path: Path) -> None:
@@ -397,6 +598,57 @@ def test_nights_that_do_not_come_are_noticed_once(tmp_path: Path) -> None:
     assert heard.kinds == ["stale"]
     pass_night(host)
     assert heard.kinds == ["stale", "fixed"]
+
+
+def test_a_night_that_is_cut_off_is_noticed_until_one_ends(
+    tmp_path: Path,
+) -> None:
+    host, heard = with_channel(host_with(tmp_path, "a", url="https://w.example/"))
+    cut_off(host)
+    with file_lock.held(tmp_path / night.LOCK, "the night goes on"):
+        assert watched(host) == 0
+    assert [watched(host) for _ in range(2)] == [1, 0]
+    assert heard.kinds == ["cut off"]
+    assert "the build host: cut-off" in (
+        (host.site / "feed.xml").read_text() if pass_night(host) else ""
+    )
+    assert heard.kinds == ["cut off", "fixed"]
+    assert heard.notices[0].thread == heard.notices[1].thread
+
+
+def test_a_notice_that_a_channel_refuses_holds_up_no_other(
+    tmp_path: Path,
+) -> None:
+    host, heard = with_channel(host_with(tmp_path, "a", "b"))
+    send = heard.send
+
+    def picky(notice: Notice) -> None:
+        if notice.target == "a":
+            raise ValueError("a flaw that only this notice meets")
+        send(notice)
+
+    heard.send = picky  # type: ignore[method-assign]
+    builder(host).broken |= {"a": BROKEN, "b": BROKEN}
+    pass_night(host)
+    assert [notice.target for notice in heard.notices] == ["b"]
+
+
+def test_a_recipe_that_is_listed_no_more_becomes_stale_on_its_page(
+    tmp_path: Path,
+) -> None:
+    before = host_with(tmp_path, "a", "b", "never-built")
+    builder(before).unreachable.add("never-built")
+    pass_night(before)
+    host = replace(before, nightly=host_with(tmp_path, "b").nightly)
+    for _ in range(6):
+        pass_night(host)
+    assert "stale since 2026-01-01" in (host.site / "badges/a.svg").read_text()
+    page = (host.site / "recipes/a.html").read_text()
+    assert "does not list this recipe any more" in page
+    assert set(latest(host)) == {"b"}
+    assert len(listed(host, "tf-a")) == 1
+    # Without a build, there is nothing left to show.
+    assert not list(host.site.glob("*/never-built.*"))
 
 
 def test_a_host_whose_first_night_never_comes_is_noticed(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """What starts a night, judged by systemd itself where it is installed."""
 
+import datetime as dt
 import plistlib
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -93,22 +95,62 @@ def test_a_path_that_systemd_would_misread_is_refused(schedule: Schedule) -> Non
 def test_the_property_list_runs_a_night_at_its_time(
     schedule: Schedule, tmp_path: Path
 ) -> None:
-    (file,) = units.launchd(schedule, tmp_path)
-    content = plistlib.loads(file.text.encode())
-    assert content["StartCalendarInterval"] == {"Hour": 2, "Minute": 30}
-    assert content["ProgramArguments"][-1] == "nightly"
+    night, watch = (
+        plistlib.loads(file.text.encode())
+        for file in units.launchd(schedule, tmp_path)
+    )
+    assert night["StartCalendarInterval"] == {"Hour": 2, "Minute": 30}
+    assert night["ProgramArguments"][-1] == "nightly"
+    assert watch["ProgramArguments"][-2:] == ["nightly", "--watch"]
+    assert watch["Label"] != night["Label"]
 
 
-def test_our_line_in_a_crontab_is_replaced_and_taken_away(
+def test_our_lines_in_a_crontab_are_replaced_and_taken_away(
     schedule: Schedule,
 ) -> None:
     others = "# mine\n0 4 * * * backup\n"
-    first = units.crontab_with(others, units.cron_line(schedule))
+    first = units.crontab_with(others, units.cron_lines(schedule))
     later = Schedule(**{**vars(schedule), "at": "03:00"})
-    second = units.crontab_with(first, units.cron_line(later))
-    assert second.count(units.CRON_MARK) == 1
-    assert "0 3 * * *" in second
-    assert units.crontab_with(second, "") == others
+    second = units.crontab_with(first, units.cron_lines(later))
+    assert second.count(units.CRON_MARK) == 2
+    assert "\n0 3 * * * " in second
+    # A night that does not run cannot report itself.
+    assert f" nightly --watch {units.CRON_MARK}\n" in second
+    assert units.crontab_with(second, []) == others
+
+
+@pytest.mark.parametrize(
+    ("now", "next_one"),
+    [
+        ("2026-03-28 22:00", "2026-03-29 01:30"),
+        ("2026-03-28 23:59", "2026-03-29 01:30"),
+        ("2026-03-29 01:30", "2026-03-30 01:30"),
+        ("2026-03-27 12:00", "2026-03-28 02:30"),
+    ],
+)
+def test_the_next_night_is_known_in_local_time(
+    now: str, next_one: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In Berlin, clocks were put forward on 29 March 2026."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        file = units.noted(tmp_path, "3:30")
+        file.path.write_text(file.text)
+        moment = dt.datetime.fromisoformat(f"{now}+00:00")
+        found = units.next_start(tmp_path, moment)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert found == dt.datetime.fromisoformat(f"{next_one}+00:00")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"at": "99:00"}', '{"at": 5}'])
+def test_without_a_timer_nothing_is_said_of_the_next_night(
+    text: str, tmp_path: Path
+) -> None:
+    (tmp_path / units.TIMER).write_text(text)
+    assert units.next_start(tmp_path, dt.datetime.now(dt.UTC)) is None
 
 
 @pytest.mark.parametrize("text", ["25:00", "2", "02:60", "02:00\nUser=root", ""])

@@ -1,5 +1,6 @@
 """A year of nights on a simulated clock; every state on the page equals what was done to it."""
 
+import errno
 import json
 import random
 from dataclasses import dataclass, field
@@ -28,6 +29,9 @@ class Expected:
     def after(self, fate: str, revision: str) -> None:
         """Let one night pass over it."""
         before = self.failing
+        # A disk that is full stops what is built, and nothing else.
+        if fate == "full":
+            fate = "blocked" if revision != self.built or before else "fine"
         if fate == "blocked":
             self.bad_nights += 1
             self.word = "blocked"
@@ -56,6 +60,8 @@ class Year:
     )
     expected: dict[str, Expected] = field(default_factory=dict)
     fates: dict[str, str] = field(default_factory=dict)
+    kills: int = 0
+    """Nights in which the machine died."""
 
     @property
     def builder(self) -> FakeBuilder:
@@ -69,7 +75,9 @@ class Year:
                 self.revisions[name] += 1
             fate = self.fates.get(name, "fine")
             if self.dice.random() < 0.2:
-                fate = self.dice.choice(["fine", "fine", "broken", "blocked"])
+                fate = self.dice.choice(
+                    ["fine", "fine", "broken", "blocked", "full"]
+                )
             self.fates[name] = fate
             revision = str(self.revisions[name])
             self.builder.parts[name] = {"recipe": revision, "commit": "a" * 40}
@@ -82,6 +90,24 @@ class Year:
         self.builder.unreachable = {
             name for name in NAMES if self.fates[name] == "blocked"
         }
+        self.builder.raises = {
+            name: OSError(errno.ENOSPC, "No space left on device")
+            for name in NAMES
+            if self.fates[name] == "full"
+        }
+
+    def run(self) -> None:
+        """Run a night; in some of them the machine dies while a recipe is built."""
+        fated = dict(self.builder.raises)
+        if self.dice.random() < 0.2:
+            self.builder.raises[self.dice.choice(NAMES)] = KeyboardInterrupt()
+        try:
+            night.run(self.host)
+        except KeyboardInterrupt:
+            # Whatever this recipe's fate was, the next start meets it.
+            self.builder.raises = fated
+            self.kills += 1
+            night.run(self.host)
 
     def compare(self) -> None:
         """Read the page's states, and hold them against the rules."""
@@ -102,9 +128,10 @@ def play(folder: Path, nights: int, seed: int) -> None:
     year = Year(host, random.Random(seed))
     for _ in range(nights):
         year.throw()
-        night.run(host)
+        year.run()
         year.compare()
         year.builder.clock.next_night()
+    assert year.kills > 0
 
 
 def test_three_weeks_of_nights_are_shown_as_they_were(tmp_path: Path) -> None:

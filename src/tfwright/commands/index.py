@@ -55,8 +55,11 @@ def refresh(found: IndexPlace) -> IndexUpdate:
         # Two refreshes at once would write the same pages.
         lock = found.folder / ".lock"
         with file_lock.held(lock, "invoke index", wait=True):
+            # Wheels in a folder `packages` are served as never changing, also to later clients.
             return write.refresh(
-                found.folder, replace=True, packages=found.packages
+                found.folder,
+                replace=not found.packages,
+                packages=found.packages,
             )
     with states.opened(found.nightly.directory) as state:
         return site.publish(found.nightly, state, dt.datetime.now(dt.UTC))

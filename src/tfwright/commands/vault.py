@@ -18,12 +18,18 @@ def look(build_out: Path) -> Inventory:
 
 
 def collect(
-    build_out: Path, report: Callable[[Sequence[VaultEntry]], None]
+    build_out: Path,
+    report: Callable[[Sequence[VaultEntry]], None],
+    names: Sequence[str] = (),
+    locks: Sequence[Path] = (),
 ) -> None:
-    """Remove what no recipe and no lock needs; it is reported first."""
+    """Remove what no recipe and no lock needs; it is reported first.
+
+    `names` are recipes beyond those of this checkout, `locks` lock files beyond theirs.
+    """
     # What an interrupted unpacking left behind is in no inventory.
     bundle.discard_leftovers(build_out)
-    usage.collect(build_out, _recipes(), report)
+    usage.collect(build_out, _recipes(names), report, locks)
 
 
 def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
@@ -72,5 +78,6 @@ def _remedy(removed: Sequence[Damage], left: Sequence[Damage]) -> str:
     return " ".join(steps)
 
 
-def _recipes() -> list[tuple[Recipe, Path]]:
-    return [(recipes.read(name), recipes.find(name)) for name in recipes.names()]
+def _recipes(names: Sequence[str] = ()) -> list[tuple[Recipe, Path]]:
+    everything = dict.fromkeys((*recipes.names(), *names))
+    return [(recipes.read(name), recipes.find(name)) for name in everything]

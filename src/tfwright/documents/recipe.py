@@ -1,6 +1,7 @@
 """The recipe: one flat TOML file that pins everything a wheel is made from."""
 
 import datetime as dt
+import functools
 import re
 import shlex
 from collections.abc import Callable
@@ -769,13 +770,20 @@ def read(
     path = find(name)
     # The name is that of the file, so that a copied recipe cannot keep the old one.
     loaded = load(path, Recipe, extra={"name": path.stem}, complete=complete)
-    source = loaded.source.located(path.resolve().parent)
+    folder = path.resolve().parent
+    source = loaded.source.located(folder)
     recipe = loaded.model_copy(update={"source": source})
-    if path.resolve().parent != RECIPES.resolve():
+    if folder != _resolved(RECIPES):
         recipe._argument = shlex.quote(str(path))  # noqa: SLF001 our own
     for file in (*source.patches, *source.assets.values()):
         _require(path, source, file)
     return recipe
+
+
+@functools.cache
+def _resolved(folder: Path) -> Path:
+    """Return a folder without links in its path; a night asks for the same two 200 times."""
+    return folder.resolve()
 
 
 def _require(
@@ -788,7 +796,7 @@ def _require(
     folder = Path(str(file).removesuffix(name))
     # A link in patches/ must not lead tfwright to a file elsewhere on the host.
     real = file.resolve()
-    if real.is_relative_to(folder.resolve()) and real.is_file():
+    if real.is_relative_to(_resolved(folder)) and real.is_file():
         return
     # The model keeps no line numbers, so the line is found by the name that it holds.
     lines = path.read_text("utf-8").splitlines()

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import get_args
 
+from tfwright.documents.levels import CpuLevel
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release, is_version
 from tfwright.errors import RecipeError
@@ -16,6 +18,7 @@ KNOWN = [
     for minor in range(last, first - 1, -1)
 ]
 """Releases of TensorFlow that recipes can be written for, the newest first."""
+LEVELS: tuple[str, ...] = get_args(CpuLevel)
 NEAREST = 3
 """Recipes that are shown although they do not fit."""
 _FORMS = {
@@ -41,6 +44,8 @@ class Wish:
     cuda: str = ""
     release: str = ""
     """The release line of TensorFlow, ``1.12``."""
+    cpu: str = ""
+    """What an x86-64 CPU has at most, one of CpuLevel; only wheels that are built state it."""
     named: str = ""
     """The name that the GPU was given by, and where its compute capability is from."""
 
@@ -51,6 +56,7 @@ class Wish:
             "glibc": "glibc ",
             "cuda": "CUDA ",
             "release": "TensorFlow ",
+            "cpu": "CPU with ",
         }
         shown = {
             name: value for name, value in vars(self).items() if name != "named"
@@ -127,6 +133,35 @@ def _of(host: Host) -> dict[str, str]:
     # The first GPU, which TensorFlow uses as well where no device is named.
     gpu = next((gpu.capability for gpu in host.gpus), "")
     return {"system": host.system, "machine": host.machine, "gpu": gpu}
+
+
+def of_wheels(wanted: Wish, host: Host, cpu: str = "") -> Wish:
+    """Return a wish about wheels that are built already: also glibc and CPU decide which load.
+
+    What is not asked for is this host's, where the wish is about it. Raises RecipeError for a `cpu`
+    that is none of LEVELS.
+    """
+    if cpu and cpu not in LEVELS:
+        raise RecipeError(
+            f"{cpu!r} is not a level of x86-64 CPUs",
+            remedy=f"Choose one of: {', '.join(LEVELS)}.",
+        )
+    if (wanted.system, wanted.machine) != (host.system, host.machine):
+        return replace(wanted, cpu=cpu)
+    return replace(
+        wanted,
+        cpu=cpu or _level_of(host),
+        glibc=wanted.glibc or host.glibc.value,
+    )
+
+
+def _level_of(host: Host) -> str:
+    """Return what the host's CPU has at most; nothing where that could not be read."""
+    if host.machine != "x86_64" or not host.processor.by:
+        return ""
+    has = host.processor.value.replace("avx512f", "avx512").split()
+    # Every x86-64 CPU since 2006 has SSSE3, which is not among what is read.
+    return next((level for level in reversed(LEVELS) if level in has), "ssse3")
 
 
 def rank(

@@ -9,7 +9,7 @@ import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tfwright.documents import account
+from tfwright.documents import account, opening
 from tfwright.documents.nightly import (
     MailTable,
     NoticesTable,
@@ -114,17 +114,14 @@ def secret(path: Path) -> str:
     others could read the file.
     """
     folder = os.environ.get("CREDENTIALS_DIRECTORY", "")
-    place = (
-        Path(folder) / path
-        if folder and path.parent == Path()
-        else account.expanded(path)
-    )
+    # systemd hands credentials over in a directory that only the service can enter.
+    credential = bool(folder) and path.parent == Path()
+    place = Path(folder) / path if credential else account.expanded(path)
     try:
-        with place.open("rb") as stream:
+        with opening.plain(place) as stream:
             # The mode is that of the open file: a path could be replaced between check and read.
-            # systemd hands credentials over in a directory that only the service can enter.
             if (
-                not folder
+                not credential
                 and stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077
             ):
                 raise HostError(

@@ -8,6 +8,7 @@ next start goes on: a kill costs only the build under way.
 import datetime as dt
 import errno
 import functools
+import math
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from tfwright.tools import files
 from tfwright.tools.process import file_lock
 
 LOCK = "lock"
+UNSETTLED = {None, "blocked", "skipped"}
+"""Verdicts after which a resumed night comes to a target again; None stands for no verdict."""
 RESUMED_WITHIN = dt.timedelta(hours=20)
 """An unfinished night that is older than this is over; its targets are due again."""
 FULL = builds.Breakage(
@@ -44,6 +47,9 @@ class Builder(Protocol):
     def fingerprint(self, target: Target) -> Mapping[str, str]:
         """Return what decides the target's wheel now; a followed commit is resolved for it."""
 
+    def obstacle(self, target: Target) -> str:
+        """Say in a few words what keeps this host from building a target; empty if nothing does."""
+
     def build(self, order: "BuildOrder") -> NightlyBuild:
         """Build a target into the order's directory; a failure is part of the result."""
 
@@ -53,8 +59,18 @@ class Builder(Protocol):
     def links(self, target: Target) -> str:
         """Ask the servers of a target's archives; say what is lost, nothing if all is there."""
 
-    def make_room(self, wanted: int) -> int:
-        """Free space in caches until so many bytes are free; return how many are."""
+    def make_room(self, wanted: int) -> "FreeSpace":
+        """Remove what can be had again until so many bytes are free; return how many are."""
+
+
+@dataclass(frozen=True)
+class FreeSpace:
+    """Bytes that are free where a build needs them."""
+
+    site: int
+    """Where finished builds are kept."""
+    work: int
+    """Where recipes are built."""
 
 
 @dataclass(frozen=True)
@@ -136,14 +152,21 @@ class NightOutcome:
     deleted: int = 0
 
 
-def plan(
-    host: BuildHost, *, only: str = "", now: bool = False
-) -> list[DueTarget]:
+@dataclass(frozen=True)
+class NightPlan:
+    """What a night would do."""
+
+    targets: Sequence[DueTarget]
+    """In the order in which they are built."""
+    blocked: Mapping[str, str]
+    """By target, what keeps this host from building it."""
+
+
+def plan(host: BuildHost, *, only: str = "", now: bool = False) -> NightPlan:
     """Say what a night would build, without changing anything."""
     with states.opened(host.directory) as state:
         # No lock: a plan only reads, and may be asked for while a night runs.
-        found, _ = _judged(host, state, _chosen(host, only), asked=now)
-        return found
+        return _planned(host, state, _chosen(host, only), asked=now, look=True)
 
 
 def run(
@@ -155,19 +178,32 @@ def run(
     another process, perhaps on another host, runs a night in the same directory.
     """
     chosen = _chosen(host, only)
-    with _alone(host, wait=wait), states.opened(host.directory) as state:
+    with (
+        _alone(host.directory, wait=wait),
+        states.opened(host.directory) as state,
+    ):
+        begun, cut_off = host.clock(), state.unfinished_night() is not None
         night = _recover(host, state)
-        # What a killed night built is offered before anything else is tried.
-        _publish(host, state, pages=False)
-        found, blocked = _judged(host, state, chosen, asked=now)
-        done = set(_verdicts_of(state, night))
-        for target, why in blocked.items():
-            state.judge(target, night, "blocked", detail=why)
-        waiting = [item for item in found if item.target.name not in done]
+        if cut_off:
+            # What a killed night built is offered before anything else is tried.
+            _publish(host, state)
+        _sweep(host, state)
+        planned = _planned(host, state, chosen, asked=now)
+        verdicts = _verdicts_of(state, night)
+        for target, why in planned.blocked.items():
+            # Before it was cut off, this night may have built what cannot be judged now.
+            if verdicts.get(target) in UNSETTLED:
+                state.judge(target, night, "blocked", detail=why)
+        again = now and bool(only)
+        found = planned.targets
+        waiting = [item for item in found if again or _waits(item, verdicts)]
         _judge_idle(state, night, [item for item in waiting if not item.due])
-        _attempt_all(host, state, night, [item for item in waiting if item.due])
+        wanted = [item for item in waiting if item.due]
+        _attempt_all(host, state, night, wanted)
+        # A night without a build has time for any reproduction, however long.
+        left = _seconds_left(host, begun) if wanted else math.inf
         reproduced = (
-            _reproduce(host, state, found) if host.nightly.reproduce else ""
+            _reproduce(host, state, found, left) if host.nightly.reproduce else ""
         )
         linked = _links(host, state, found) if host.nightly.links else ""
         return _close(
@@ -175,11 +211,28 @@ def run(
         )
 
 
+def _seconds_left(host: BuildHost, begun: dt.datetime) -> float:
+    """Return what is left of a night's budget."""
+    return host.nightly.hours * 3600 - (host.clock() - begun).total_seconds()
+
+
+def _waits(item: DueTarget, verdicts: Mapping[str, Verdict]) -> bool:
+    """Say whether a night has still to come to a target, which it may have done before a kill."""
+    # A person may have corrected the recipe before they started the night again.
+    return verdicts.get(item.target.name) in UNSETTLED or item.why == "changed"
+
+
 def _publish(host: BuildHost, state: State, *, pages: bool = True) -> None:
     """Bring the site up to date; say which files it does not list."""
     update = site.publish(host.nightly, state, host.clock(), pages=pages)
     for fault in update.refused:
         host.hear(f"not in the index: {fault.what}")
+
+
+def _sweep(host: BuildHost, state: State) -> None:
+    """Remove the files of deleted builds, while nobody makes the site from them."""
+    with site.publishing(host.directory):
+        retention.sweep(state, host.site)
 
 
 def _judge_idle(state: State, night: int, idle: list[DueTarget]) -> None:
@@ -197,13 +250,17 @@ def _close(
 ) -> NightOutcome:
     """End a night: retention, the site, the notices."""
     moment = host.clock()
-    hidden = retention.hide(host.nightly, state, host.site, moment.date())
-    state.end_night(night, moment)
+    today = moment.date()
+    hidden = retention.hide(host.nightly, state, host.site, today)
+    deleted = retention.expire(host.nightly, state, host.site, today)
     # Before the pages, which show what is raised; what cannot be sent now waits.
     notices.raise_all(host.nightly, state, moment, host.channels)
+    notices.close_cut_off(state, moment, host.channels)
     _publish(host, state)
-    # Only after the index has dropped a wheel may its file go.
-    deleted = retention.delete(host.nightly, state, host.site, moment.date())
+    # A night whose site is not complete is resumed.
+    state.end_night(night, moment)
+    # Only after index and pages have dropped a build may its files go.
+    _sweep(host, state)
     notices.send(state, moment, host.channels)
     return replace(
         outcome,
@@ -214,10 +271,36 @@ def _close(
     )
 
 
+def watch(
+    nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.Channel]
+) -> int:
+    """Send what waits, and a notice if no night came for too long, or one was cut off.
+
+    Builds nothing; returns how many notices went out.
+    """
+    with states.opened(nightly.directory) as state:
+        notices.raise_all(nightly, state, moment, channels)
+        if _is_cut_off(nightly.directory, state):
+            notices.raise_cut_off(state, moment, channels)
+        return notices.send(state, moment, channels)
+
+
+def _is_cut_off(directory: Path, state: State) -> bool:
+    """Say whether the last night ended in the middle; one that still runs has not."""
+    if state.unfinished_night() is None:
+        return False
+    try:
+        with _alone(directory, wait=False):
+            # Asked again: it may have come to its end while the lock was waited for.
+            return state.unfinished_night() is not None
+    except HostError:
+        return False
+
+
 @contextmanager
-def _alone(host: BuildHost, *, wait: bool) -> Iterator[None]:
+def _alone(directory: Path, *, wait: bool) -> Iterator[None]:
     """Hold the directory's lock; two hosts may share the directory."""
-    place = host.directory / LOCK
+    place = directory / LOCK
     try:
         with file_lock.held(place, "invoke nightly", wait=wait):
             yield
@@ -226,7 +309,7 @@ def _alone(host: BuildHost, *, wait: bool) -> Iterator[None]:
         if fault.evidence.where != str(place):
             raise
         raise HostError(
-            f"Another night runs in {host.directory}: {fault.what}",
+            f"Another night runs in {directory}: {fault.what}",
             remedy="Wait for it, or add --wait; nothing was changed.",
             evidence=fault.evidence,
         ) from fault
@@ -262,7 +345,6 @@ def _recover(host: BuildHost, state: State) -> int:
         night = None
     known = state.known_builds()
     resumed = night if night is not None else state.begin_night(moment)
-    retention.sweep(state, host.site)
     for build in builds.all_below(host.builds, known):
         host.hear(
             f"{build.target}: found the finished build {build.id} of a cut-off night"
@@ -278,15 +360,25 @@ def _recover(host: BuildHost, state: State) -> int:
     return resumed
 
 
-def _judged(
-    host: BuildHost, state: State, chosen: list[Target], *, asked: bool
-) -> tuple[list[DueTarget], dict[str, str]]:
-    """Return each target with why it is due, best first, and those whose inputs are unknown."""
+def _planned(
+    host: BuildHost,
+    state: State,
+    chosen: list[Target],
+    *,
+    asked: bool,
+    look: bool = False,
+) -> NightPlan:
+    """Return each target with why it is due, best first, and those whose inputs are unknown.
+
+    With `look`, a target that this host cannot build is among the blocked ones.
+    """
     past = due.past_of(state, chosen)
     found, blocked = [], {}
     for target in chosen:
         try:
             fingerprint = host.builder.fingerprint(target)
+            item = due.judge(target, fingerprint, past[target.name], asked=asked)
+            obstacle = host.builder.obstacle(target) if look and item.due else ""
         except TfwrightError as fault:
             blocked[target.name] = fault.what
             continue
@@ -295,13 +387,14 @@ def _judged(
                 f"a flaw in tfwright: {type(fault).__name__}: {fault}"
             )
             continue
-        found.append(
-            due.judge(target, fingerprint, past[target.name], asked=asked)
-        )
+        if obstacle:
+            blocked[target.name] = obstacle
+        else:
+            found.append(item)
     ordered = due.ordered(found, past)
     # Machines that build side by side fit more into a night.
     width = host.fleet.width if host.fleet else 1
-    return due.fitting(ordered, host.nightly.hours * width), blocked
+    return NightPlan(due.fitting(ordered, host.nightly.hours * width), blocked)
 
 
 def _verdicts_of(state: State, night: int) -> dict[str, Verdict]:
@@ -317,40 +410,66 @@ def _attempt_all(
     host: BuildHost, state: State, night: int, due: Sequence[DueTarget]
 ) -> None:
     """Build the targets that are due: one after the other here, or on other machines."""
-    orders = _ready(host, state, night, due)
     if host.fleet is None:
-        for order in orders:
-            made = functools.partial(host.builder.build, order)
-            _conclude(host, state, night, order, made)
+        _attempt_here(host, state, night, due)
         return
+    orders = []
+    for item in due:
+        if not item.within_budget:
+            _skip(host, state, night, item)
+        elif order := _ready(host, state, night, item):
+            orders.append(order)
 
     def settle(order: BuildOrder, made: Callable[[], NightlyBuild]) -> None:
         _conclude(host, state, night, order, made)
 
-    host.fleet.build(list(orders), state.last_seconds(), settle)
+    host.fleet.build(orders, state.last_seconds(), settle)
+
+
+def _attempt_here(
+    host: BuildHost, state: State, night: int, due: Sequence[DueTarget]
+) -> None:
+    """Build one target after the other, as long as the night's budget lasts."""
+    left = host.nightly.hours * 3600
+    begun = False
+    # What did not fit into the plan comes last: others may have been blocked at once, or quicker
+    # than the last time.
+    for item in sorted(due, key=lambda item: not item.within_budget):
+        if begun and item.seconds > left:
+            _skip(host, state, night, item)
+            continue
+        order = _ready(host, state, night, item)
+        if order is None:
+            continue
+        made = functools.partial(host.builder.build, order)
+        build = _conclude(host, state, night, order, made)
+        left -= build.seconds
+        # One build always runs; a host that lacks something runs none.
+        begun = begun or build.result != "blocked"
+
+
+def _skip(host: BuildHost, state: State, night: int, item: DueTarget) -> None:
+    """Leave a target to the next night."""
+    took = f"it took {item.seconds / 3600:.1f} h last time"
+    if item.why == "never built":
+        took = f"a first build counts as {item.seconds / 3600:.1f} h"
+    # A verdict all the same: a target that never fits has to become stale on the page.
+    state.judge(item.target.name, night, "skipped", detail=took)
+    host.hear(f"{item.target.name}: out of tonight's budget")
 
 
 def _ready(
-    host: BuildHost, state: State, night: int, due: Sequence[DueTarget]
-) -> Iterator[BuildOrder]:
-    """Yield an order for each target that may be built now; judge the others."""
-    for item in due:
-        name = item.target.name
-        if not item.within_budget:
-            # A verdict all the same: a target that never fits has to become stale on the page.
-            hours = item.seconds / 3600
-            state.judge(
-                name, night, "skipped", detail=f"it took {hours:.1f} h last time"
-            )
-            host.hear(f"{name}: out of tonight's budget")
-            continue
-        changed = f" ({', '.join(item.changed)})" if item.changed else ""
-        host.hear(f"{name}: {item.why}{changed}")
-        lacking = _lacking_room(host)
-        if lacking:
-            state.judge(name, night, "blocked", detail=lacking)
-            continue
-        yield _order(host, state, item)
+    host: BuildHost, state: State, night: int, item: DueTarget
+) -> BuildOrder | None:
+    """Return an order for a target; judge it if there is no room to build it."""
+    name = item.target.name
+    changed = f" ({', '.join(item.changed)})" if item.changed else ""
+    host.hear(f"{name}: {item.why}{changed}")
+    lacking = _lacking_room(host, state)
+    if lacking:
+        state.judge(name, night, "blocked", detail=lacking)
+        return None
+    return _order(host, state, item)
 
 
 def _conclude(
@@ -359,8 +478,8 @@ def _conclude(
     night: int,
     order: BuildOrder,
     made: Callable[[], NightlyBuild],
-) -> None:
-    """Put a build into its place, and keep the verdict."""
+) -> NightlyBuild:
+    """Put a build into its place, and keep the verdict; return it."""
     build, name = _build(host, state, order, made), order.target.name
     state.judge(name, night, _verdict(build), build.id, _detail(build))
     # At once, not at the end of the night: a wheel that exists is a wheel that users can have.
@@ -368,15 +487,36 @@ def _conclude(
     where = f" on {build.worker}" if build.worker else ""
     verdict = f"{_verdict(build)}{where} after {build.seconds:.0f} s"
     host.hear(f"{name}: {verdict} {_detail(build)}".rstrip())
+    return build
 
 
-def _lacking_room(host: BuildHost) -> str:
+def _lacking_room(host: BuildHost, state: State) -> str:
     """See to free space before a build; say what is missing."""
     wanted = host.nightly.retention.free
-    free = host.builder.make_room(wanted)
+    space = host.builder.make_room(wanted)
+    while space.site < wanted and _expire_early(host, state, wanted - space.site):
+        space = host.builder.make_room(wanted)
+    free = min(space.site, space.work)
     if free >= wanted:
         return ""
-    return f"only {free / 1e9:.1f} GB are free; retention.free asks for {wanted / 1e9:.1f} GB"
+    where = "the host's directory" if space.site < wanted else "build_out"
+    return (
+        f"only {free / 1e9:.1f} GB are free in {where}; "
+        f"retention.free asks for {wanted / 1e9:.1f} GB"
+    )
+
+
+def _expire_early(host: BuildHost, state: State, missing: int) -> int:
+    """Delete builds that are hidden already, before their day; return how many."""
+    today = host.clock().date()
+    count = retention.expire(host.nightly, state, host.site, today, missing)
+    if count:
+        _publish(host, state)
+        _sweep(host, state)
+        host.hear(
+            f"short of room: {count} hidden builds deleted before their day"
+        )
+    return count
 
 
 def _order(host: BuildHost, state: State, item: DueTarget) -> BuildOrder:
@@ -406,9 +546,14 @@ def _build(
         build = site.unless_taken(host.site, made())
         _describe(host, work, build, order.last_good)
         builds.finish(work, host.builds, build)
+    except TfwrightError as fault:
+        # A worker left no result, or the index's catalog cannot be read.
+        blocked = isinstance(fault, HostError)
+        build = _cut_off(host, order, _said(fault), blocked=blocked)
     except OSError as fault:
         full = fault.errno in NO_ROOM
-        build = _cut_off(host, order, FULL if full else _flaw(fault))
+        broken = FULL if full else _flaw(fault)
+        build = _cut_off(host, order, broken, blocked=full)
     except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
         build = _cut_off(host, order, _flaw(fault))
     state.add_build(build)
@@ -425,6 +570,16 @@ def _describe(
     files.write(work / "report.md", page.markdown(build, work))
 
 
+def _said(fault: TfwrightError) -> builds.Breakage:
+    """Describe an error that says itself what is wrong."""
+    return builds.Breakage(
+        stage=fault.stage or "check",
+        line=fault.what,
+        cause=fault.what,
+        remedy=fault.remedy,
+    )
+
+
 def _flaw(fault: Exception) -> builds.Breakage:
     """Describe an unexpected error, with the place in tfwright that raised it."""
     last = traceback.extract_tb(fault.__traceback__)[-1]
@@ -437,17 +592,23 @@ def _flaw(fault: Exception) -> builds.Breakage:
 
 
 def _cut_off(
-    host: BuildHost, order: BuildOrder, broken: builds.Breakage
+    host: BuildHost,
+    order: BuildOrder,
+    broken: builds.Breakage,
+    *,
+    blocked: bool = False,
 ) -> NightlyBuild:
     """Return a build that ended in the middle; its files are removed, so that others have room."""
     files.remove(order.work)
+    seconds = (host.clock() - order.started).total_seconds()
     return NightlyBuild(
         id=order.id,
         target=order.target.name,
         recipe=order.target.recipe,
         started=order.started,
-        seconds=(host.clock() - order.started).total_seconds(),
-        result="blocked" if broken == FULL else "failed",
+        # The clock may have been set back meanwhile.
+        seconds=max(0.0, seconds),
+        result="blocked" if blocked else "failed",
         fingerprint=dict(order.fingerprint),
         broken=broken,
     )
@@ -476,11 +637,15 @@ def _detail(build: NightlyBuild) -> str:
     return f"smoke: {failed[0]}" if failed else ""
 
 
-def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
-    """Build one unchanged, pinned target again from nothing; return its name."""
+def _reproduce(
+    host: BuildHost, state: State, found: Sequence[DueTarget], left: float
+) -> str:
+    """Build an unchanged, pinned target again, in at most `left` seconds; return its name."""
     # A target that is due would be built from other inputs than its last wheel.
     unchanged = [
-        item for item in found if item.why == "unchanged" and item.last_good
+        item
+        for item in found
+        if item.why == "unchanged" and item.last_good and item.seconds <= left
     ]
     pinned = {
         item.target.name: item for item in unchanged if not item.target.follow
@@ -505,7 +670,7 @@ def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     return target.name
 
 
-def _links(host: BuildHost, state: State, found: list[DueTarget]) -> str:
+def _links(host: BuildHost, state: State, found: Sequence[DueTarget]) -> str:
     """Ask the servers of one target's archives; return its name."""
     turns = {name: check.at for name, check in state.checks("links").items()}
     target = due.in_turn([item.target for item in found], turns, host.clock())

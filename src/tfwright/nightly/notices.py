@@ -20,6 +20,12 @@ from tfwright.tools import json_text
 MOST_ATTEMPTS = 50
 """After so many nights a notice is given up; the page still shows what it was about."""
 
+PATIENCE = 3
+"""Failures in a row after which a channel counts as down."""
+
+CUT_OFF = "build-host cut-off"
+"""The thread of nights that do not come to their end."""
+
 KNOWN = "known"
 """The kind of check that notes when a target was first seen."""
 
@@ -32,7 +38,7 @@ class Notice:
     """The same for every notice about one cause, so that mail programs group them."""
     target: str
     kind: str
-    """``failing``, ``stale`` or ``fixed``."""
+    """``failing``, ``stale``, ``fixed``, or ``cut off`` for a whole night."""
     subject: str
     text: str
     url: str = ""
@@ -72,6 +78,38 @@ def raise_all(
         changes += _changes(target.name, standing, kind, known, url)
     _record(state, changes, now, channels)
     return changes
+
+
+def raise_cut_off(
+    state: State, now: dt.datetime, channels: Sequence[Channel]
+) -> None:
+    """Write a notice that the last night was cut off, once.
+
+    No recipe is to blame for it, so that its thread has no target.
+    """
+    started = state.last_night()
+    if started is None or _open_threads(state, ""):
+        return
+    text = (
+        f"The night of {started:%Y-%m-%d %H:%M} UTC was killed, or failed as a whole. The next "
+        "start goes on with it.\nIts last lines: journalctl --user -u tfwright-nightly, without "
+        "--user for a system unit.\n"
+    )
+    subject = "the build host: a night did not come to its end"
+    raised = Notice(CUT_OFF, "", "cut off", subject, text)
+    _record(state, [raised], now, channels)
+
+
+def close_cut_off(
+    state: State, now: dt.datetime, channels: Sequence[Channel]
+) -> None:
+    """Write a notice that a night came to its end, if one was cut off before."""
+    subject, text = "the build host: fixed", "A night came to its end again.\n"
+    closed = [
+        Notice(thread, "", "fixed", subject, text)
+        for thread in _open_threads(state, "")
+    ]
+    _record(state, closed, now, channels)
 
 
 def _waiting(
@@ -159,7 +197,7 @@ def _record(
 def send(state: State, now: dt.datetime, channels: Sequence[Channel]) -> int:
     """Send what waits, oldest first; return how many notices went out.
 
-    A channel that fails is left alone until the next night.
+    A channel that fails several times in a row is left alone until the next night.
     """
     sent = 0
     # Each channel has its own queue: one that fails does not delay the others.
@@ -169,15 +207,18 @@ def send(state: State, now: dt.datetime, channels: Sequence[Channel]) -> int:
             " and attempts < ? order by number",
             (channel.name, MOST_ATTEMPTS),
         ).fetchall()
+        failures = 0
         for number, body in rows:
             with sound_rows():
                 notice = Notice(**json_text.parsed(body))
             problem = _sent(channel, notice)
             _mark(state, number, now, problem)
-            # A mail server that is down would cost a timeout for each notice that waits.
-            if problem:
+            sent += not problem
+            # One notice that a channel refuses must not hold up the others. But a mail server
+            # that is down would cost a timeout for each of them.
+            failures = failures + 1 if problem else 0
+            if failures == PATIENCE:
                 break
-            sent += 1
     return sent
 
 
@@ -187,6 +228,8 @@ def _sent(channel: Channel, notice: Notice) -> str:
         channel.send(notice)
     except TfwrightError as fault:
         return fault.what
+    except Exception as fault:  # noqa: BLE001 a flaw in a channel must not cost the night
+        return f"a flaw in tfwright: {type(fault).__name__}: {fault}"
     return ""
 
 

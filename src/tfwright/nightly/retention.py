@@ -1,7 +1,8 @@
 """What is kept, what the index hides, and what is deleted after that.
 
-A build is hidden first: pip no longer finds it, and its files stay for some days. The last good
-build of a target, what a pointer names, and what holds a file ``keep`` are never touched.
+A build is hidden first: pip no longer finds it, and its files stay for some days. They go earlier
+only if the next build would not have enough room. The last good build of a target, what a pointer
+names, and what holds a file ``keep`` are never touched.
 """
 
 import datetime as dt
@@ -36,54 +37,57 @@ def hide(nightly: NightlyFile, state: State, folder: Path, today: dt.date) -> in
     return count
 
 
-def delete(
-    nightly: NightlyFile, state: State, folder: Path, today: dt.date
+def expire(
+    nightly: NightlyFile,
+    state: State,
+    folder: Path,
+    today: dt.date,
+    missing: int = 0,
 ) -> int:
-    """Delete what has been hidden long enough; return how many builds went."""
+    """Mark what has been hidden long enough as deleted; return how many builds that are.
+
+    While `missing` bytes are wanted, builds go before their day, the longest hidden first. Their
+    files stay until `sweep`: the site must first be made without them.
+    """
     days = dt.timedelta(days=nightly.retention.hidden_days)
     kept = state.builds()
     # Asked again: a pointer may have moved back to a build since it was hidden.
     safe = protected(kept, folder, state, gated=nightly.reproduce)
-    count = 0
-    for item in kept:
-        if item.hidden and today - item.hidden >= days and item.id not in safe:
-            _delete(item, kept, state, folder, today)
-            count += 1
-    return count
-
-
-def _delete(
-    item: KeptBuild,
-    kept: Sequence[KeptBuild],
-    state: State,
-    folder: Path,
-    today: dt.date,
-) -> None:
-    """Delete one build: the note first, so that a kill in between leaves only waste."""
-    state.mark_build(item.id, hidden=item.hidden, deleted=today)
-    builds.discard(folder / "builds" / item.id, folder.parent / builds.WORK)
-    same = [
-        other for other in kept if other.wheel == item.wheel and other is not item
+    hidden = [
+        (item.hidden, item)
+        for item in kept
+        if item.hidden and item.id not in safe
     ]
-    # Builds with equal bytes share a name in the index.
-    if item.listed and not same:
-        for suffix in ("", ".metadata", *EXTRAS):
-            files.remove(folder / PACKAGES / f"{item.wheel}{suffix}")
-
-
-def sweep(state: State, folder: Path) -> int:
-    """Remove the directories of builds that are deleted in the state; return how many there were.
-
-    A kill between the note and the deletion leaves such a directory.
-    """
     count = 0
-    for item in state.gone():
-        if (folder / "builds" / item.id).exists():
-            builds.discard(
-                folder / "builds" / item.id, folder.parent / builds.WORK
-            )
-            count += 1
+    for since, item in sorted(hidden, key=lambda pair: pair[0]):
+        if today - since < days and missing <= 0:
+            break
+        missing -= builds.size(folder / "builds" / item.id)
+        state.mark_build(item.id, hidden=since, deleted=today)
+        count += 1
     return count
+
+
+def sweep(state: State, folder: Path) -> None:
+    """Remove the files of builds that are deleted in the state, also those that a kill has left.
+
+    The site that is in place names none of them.
+    """
+    here, wheels = _names(folder / "builds"), _names(folder / PACKAGES)
+    # Builds with equal bytes share a name in the index.
+    listed = {item.wheel for item in state.builds() if item.listed}
+    for identifier, wheel in state.gone():
+        if identifier in here:
+            builds.discard(
+                folder / "builds" / identifier, folder.parent / builds.WORK
+            )
+        if wheel in wheels and wheel not in listed:
+            for suffix in (*EXTRAS, ".metadata", ""):
+                files.remove(folder / PACKAGES / f"{wheel}{suffix}")
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
 
 def protected(

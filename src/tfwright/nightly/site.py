@@ -40,12 +40,12 @@ def publish(
 
     Waits while another process does that: a person may yank a wheel while a night runs.
     """
-    with _publishing(nightly.directory):
+    with publishing(nightly.directory):
         return _publish(nightly, state, now, pages=pages)
 
 
-def _publishing(directory: Path) -> AbstractContextManager[None]:
-    """Hold the lock on the site; it is short, while a night holds its own for hours."""
+def publishing(directory: Path) -> AbstractContextManager[None]:
+    """Hold the lock on the site while it is made or cleared; a night holds its own for hours."""
     return file_lock.held(directory / LOCK, "publishing", wait=True)
 
 
@@ -55,8 +55,10 @@ def _publish(
     """Make the site from the state, as it is while the site is locked."""
     site = nightly.directory / "site"
     kept = state.builds()
+    # One look at the folder: a host may have thousands of wheels.
+    placed = {path.name for path in (site / PACKAGES).glob("*.whl")}
     for item in kept:
-        if item.listed:
+        if item.listed and item.wheel not in placed:
             _place_wheel(site, item)
     notes = _notes(kept, yanked(nightly.directory), state)
     statuses = {
@@ -131,7 +133,7 @@ def yank(directory: Path, filename: str, reason: str | None) -> None:
             remedy="Give the whole file name, as the index lists it.",
         )
     # Two yanks at once would otherwise forget one of them.
-    with _publishing(directory):
+    with publishing(directory):
         known = yanked(directory)
         known.pop(filename, None)
         if reason is not None:
@@ -182,6 +184,9 @@ def _notes(
             "hidden": build.hidden is not None,
             "needs": build.needs,
         }
+    # Their files go only after no page lists them.
+    for _, wheel in state.gone():
+        notes.setdefault(wheel, {"hidden": True})
     return notes
 
 

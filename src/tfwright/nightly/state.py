@@ -253,22 +253,23 @@ class State:
 
     def unjudged(self) -> list[KeptBuild]:
         """Return the builds without a verdict: a kill came between build and verdict."""
-        return self._some(
-            "id not in (select build from verdict where build is not null)"
-        )
-
-    def gone(self) -> list[KeptBuild]:
-        """Return the builds that retention deleted."""
-        return self._some("deleted is not null")
-
-    def _some(self, condition: str) -> list[KeptBuild]:
-        # The condition is a literal of this class, never a caller's text.
         query = (
-            f"select {COLUMNS}, hidden, deleted from build"  # noqa: S608
-            f" where {condition} order by rowid"
+            f"select {COLUMNS}, hidden, deleted from build"  # noqa: S608 our own names
+            " where id not in (select build from verdict where build is not null)"
+            " order by rowid"
         )
-        rows = self.database.execute(query)
-        return [_kept_build(*row) for row in rows]
+        return [_kept_build(*row) for row in self.database.execute(query)]
+
+    def gone(self) -> list[tuple[str, str]]:
+        """Return identifier and wheel of each build that retention deleted.
+
+        The wheel is empty where the index never had it.
+        """
+        # Not as KeptBuild: after some years these are most of the table.
+        return self.database.execute(
+            "select id, case when unpublished = '' then wheel else '' end from build"
+            " where deleted is not null order by rowid"
+        ).fetchall()
 
     def known_builds(self) -> set[str]:
         """Return the identifiers of all builds."""

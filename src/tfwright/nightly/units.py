@@ -1,20 +1,28 @@
-"""What starts a night: systemd units, a launchd plist, or a line for cron."""
+"""What starts a night and its watch: systemd units, launchd plists, or lines for cron."""
 
+import datetime as dt
+import json
 import plistlib
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from tfwright.errors import RecipeError
+from tfwright.tools import json_text
 from tfwright.tools.render import render
 
 Kind = Literal["user", "system", "cron", "launchd"]
 NAME = "tfwright-nightly"
 LABEL = "org.tfwright.nightly"
 CRON_MARK = f"# {NAME}"
-"""Ends our line in a crontab; by it the line is found again."""
+"""Ends our lines in a crontab; by it they are found again."""
+WATCH_HOUR = 12
+"""When the watch looks, where systemd does not start it: a night should be over by then."""
+TIMER = "timer.json"
+"""The file in the host's directory that says when a night starts, for the first page."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,28 @@ def moment(text: str) -> tuple[int, int]:
             remedy="Write hours and minutes: --at 02:30.",
         )
     return int(found[1]), int(found[2])
+
+
+def noted(directory: Path, at: str) -> UnitFile:
+    """Return the file that tells the pages when a night starts; raise RecipeError for no time."""
+    hour, minute = moment(at)
+    text = json.dumps({"at": f"{hour:02}:{minute:02}"})
+    return UnitFile(directory / TIMER, f"{text}\n")
+
+
+def next_start(directory: Path, now: dt.datetime) -> dt.datetime | None:
+    """Return when the installed timer starts the next night; None where there is none."""
+    try:
+        hour, minute = moment(str(json_text.record(directory / TIMER)["at"]))
+    except (KeyError, RecipeError):
+        return None
+    today = now.astimezone().date()
+    for day in (today, today + dt.timedelta(days=1)):
+        # A timer goes by this host's clock, whose distance to UTC changes twice a year.
+        start = dt.datetime.combine(day, dt.time(hour, minute)).astimezone()
+        if start > now:
+            return start
+    return None
 
 
 def systemd(schedule: Schedule, folder: Path) -> list[UnitFile]:
@@ -117,11 +147,30 @@ def _quoted(word: str) -> str:
 
 
 def launchd(schedule: Schedule, folder: Path) -> list[UnitFile]:
-    """Return the property list of macOS; a Mac that sleeps at that time runs it when it wakes."""
-    hour, minute = moment(schedule.at)
+    """Return the property lists of macOS: the night's and the watch's.
+
+    A Mac that sleeps at that time runs them when it wakes.
+    """
+    night = _property_list(schedule, LABEL, ("nightly",), moment(schedule.at))
+    watch = _property_list(
+        schedule, f"{LABEL}-watch", ("nightly", "--watch"), (WATCH_HOUR, 0)
+    )
+    return [
+        UnitFile(folder / f"{LABEL}.plist", night),
+        UnitFile(folder / f"{LABEL}-watch.plist", watch),
+    ]
+
+
+def _property_list(
+    schedule: Schedule,
+    label: str,
+    arguments: tuple[str, ...],
+    start: tuple[int, int],
+) -> str:
+    hour, minute = start
     content = {
-        "Label": LABEL,
-        "ProgramArguments": [*schedule.program, "nightly"],
+        "Label": label,
+        "ProgramArguments": [*schedule.program, *arguments],
         "WorkingDirectory": str(schedule.checkout),
         "EnvironmentVariables": dict(schedule.environment),
         "StartCalendarInterval": {"Hour": hour, "Minute": minute},
@@ -132,17 +181,24 @@ def launchd(schedule: Schedule, folder: Path) -> list[UnitFile]:
         "StandardErrorPath": str(schedule.writable[0] / "nightly.log"),
         "StandardOutPath": str(schedule.writable[0] / "nightly.log"),
     }
-    text = plistlib.dumps(content, sort_keys=True).decode()
-    return [UnitFile(folder / f"{LABEL}.plist", text)]
+    return plistlib.dumps(content, sort_keys=True).decode()
 
 
-def cron_line(schedule: Schedule) -> str:
-    """Return the line for a crontab; ``%`` ends a command there."""
+def cron_lines(schedule: Schedule) -> list[str]:
+    """Return the lines for a crontab: the night's and the watch's."""
     hour, minute = moment(schedule.at)
+    return [
+        f"{minute} {hour} * * * {_cron_command(schedule, 'nightly')}",
+        f"0 {WATCH_HOUR} * * * {_cron_command(schedule, 'nightly --watch')}",
+    ]
+
+
+def _cron_command(schedule: Schedule, task: str) -> str:
+    """Return a command with our mark; ``%`` ends a command in a crontab."""
     settings = [
         f"{name}={shlex.quote(value)}" for name, value in schedule.environment
     ]
-    words = " ".join([*settings, *map(shlex.quote, schedule.program), "nightly"])
+    words = " ".join([*settings, *map(shlex.quote, schedule.program), task])
     # cron starts in the home directory, and takes % for the end of the line.
     command = f"cd {shlex.quote(str(schedule.checkout))} && {words}".replace(
         "%", r"\%"
@@ -152,13 +208,12 @@ def cron_line(schedule: Schedule) -> str:
             "A path of this host cannot be written into a crontab",
             remedy="Use printable characters.",
         )
-    return f"{minute} {hour} * * * {command} {CRON_MARK}"
+    return f"{command} {CRON_MARK}"
 
 
-def crontab_with(existing: str, line: str) -> str:
-    """Return a crontab with our line in place of an earlier one; without a line, it only goes."""
+def crontab_with(existing: str, lines: Sequence[str]) -> str:
+    """Return a crontab with our lines in place of earlier ones; without lines, they only go."""
     kept = [
         other for other in existing.splitlines() if not other.endswith(CRON_MARK)
     ]
-    kept += [line] if line else []
-    return "".join(f"{other}\n" for other in kept)
+    return "".join(f"{line}\n" for line in (*kept, *lines))

@@ -29,6 +29,7 @@ def recipes(_: Context, json: bool = False) -> None:
     | {
         "glibc": "the oldest version that the wheel must load on",
         "release": "of TensorFlow, as 2.6 or v1.12.0-rc0",
+        "cpu": "the most that an x86-64 CPU has, for --index: sse4.2, avx, avx2",
         "index": "address of a tfwright index: name its wheels that fit, without a download",
     }
 )
@@ -40,6 +41,7 @@ def match(
     cuda: str = "",
     os: str = "",
     release: str = "",
+    cpu: str = "",
     index: str = "",
     json: bool = False,
 ) -> None:
@@ -71,7 +73,7 @@ def match(
             # An index states what its wheels need, so the
             # answer costs no download of wheels.
             wheels.show_matches(
-                matching.asked(index, wanted),
+                matching.asked(index, match.of_wheels(wanted, host, cpu)),
                 index,
                 as_json=json,
             )

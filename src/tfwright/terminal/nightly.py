@@ -3,7 +3,6 @@
 import dataclasses
 import shlex
 import textwrap
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
@@ -12,7 +11,7 @@ from tfwright.terminal.text import Column, Style, Styled
 if TYPE_CHECKING:
     from tfwright.nightly.builds import NightlyBuild
     from tfwright.nightly.due import DueTarget
-    from tfwright.nightly.night import NightOutcome
+    from tfwright.nightly.night import NightOutcome, NightPlan
 
 
 PLANNED = (
@@ -34,24 +33,33 @@ STYLES: dict[str, Style] = {
 }
 
 
-def show_plan(found: "Sequence[DueTarget]", *, as_json: bool) -> None:
+def show_plan(night: "NightPlan", *, as_json: bool) -> None:
     """Print what a night would build, in its order."""
+    found, blocked = night.targets, night.blocked
     if as_json:
-        text.as_json([_plain(due) for due in found])
+        text.as_json(
+            [_plain(due) for due in found]
+            + [_blocked(name, why) for name, why in blocked.items()]
+        )
         return
     # An empty table would not say where the recipes are named.
-    if not found:
+    if not found and not blocked:
         print("nightly.toml lists no recipe.")
         return
     due = [planned for planned in found if planned.due and planned.within_budget]
-    text.table(PLANNED, [_row(planned) for planned in found])
+    rows = [_row(planned) for planned in found]
+    rows += [
+        (name, Styled("blocked", text.WARNING), why.partition("\n")[0], "-")
+        for name, why in blocked.items()
+    ]
+    text.table(PLANNED, rows)
     seconds = sum(planned.seconds for planned in due)
     print(
-        f"\n{len(due)} of {len(found)} would be built, in about {seconds / 3600:.1f} hours."
+        f"\n{len(due)} of {len(rows)} would be built, in about {seconds / 3600:.1f} hours."
     )
 
 
-def _row(planned: "DueTarget") -> tuple[str, str, str, str]:
+def _row(planned: "DueTarget") -> tuple[str, str | Styled, str, str]:
     tonight = "no"
     if planned.due:
         tonight = "build" if planned.within_budget else "out of budget"
@@ -74,6 +82,18 @@ def _plain(planned: "DueTarget") -> dict[str, object]:
         "why": planned.why,
         "changed": planned.changed,
         "seconds": planned.seconds,
+    }
+
+
+def _blocked(name: str, why: str) -> dict[str, object]:
+    """Return a line of the plan for machines, about a target that cannot be built here."""
+    return {
+        "recipe": name,
+        "due": False,
+        "within_budget": False,
+        "why": f"blocked: {why}",
+        "changed": (),
+        "seconds": 0.0,
     }
 
 
@@ -134,6 +154,12 @@ def schedule(
         text.tell("Nothing was changed.")
         return 1
     (timers.uninstall if remove else timers.install)(wanted)
+    # A build host has nobody logged in at night.
+    if not remove and timers.needs_login(wanted):
+        text.tell(
+            "The timer runs only while you are logged in; 'loginctl enable-linger' changes that.",
+            text.WARNING,
+        )
     return 0
 
 

@@ -126,14 +126,24 @@ class Inventory:
         ]
 
 
-def look(build_out: Path, recipes: Iterable[tuple[Recipe, Path]]) -> Inventory:
+def look(
+    build_out: Path,
+    recipes: Iterable[tuple[Recipe, Path]],
+    locks: Iterable[Path] = (),
+) -> Inventory:
     """Look through the vault of `build_out`; `recipes` come with their files.
 
-    What else was built there counts too.
+    What else was built there counts too, and what `locks` pin beyond that.
     """
     known = {
         recipe.name: _needs(build_out, recipe, path) for recipe, path in recipes
     }
+    pinned = [
+        Needs(
+            path.name, _named([path.read_text("utf-8", "replace")]), complete=True
+        )
+        for path in locks
+    ]
     traces = [*build_out.glob("*/stamps"), *build_out.glob("*/bundle.json")]
     built = {path.parent.name for path in traces}
     # A recipe of another checkout, or one that was renamed, may share this directory.
@@ -142,7 +152,8 @@ def look(build_out: Path, recipes: Iterable[tuple[Recipe, Path]]) -> Inventory:
         keys = _named(_records(build_out, name)) | {_bundle_of(name)}
         strangers.append(Needs(name, keys, complete=True))
     return Inventory(
-        tuple(_things(build_out / "vault")), (*known.values(), *strangers)
+        tuple(_things(build_out / "vault")),
+        (*known.values(), *strangers, *pinned),
     )
 
 
@@ -150,8 +161,9 @@ def collect(
     build_out: Path,
     recipes: Sequence[tuple[Recipe, Path]],
     report: Callable[[Sequence[VaultEntry]], None],
+    locks: Sequence[Path] = (),
 ) -> None:
-    """Remove what no recipe needs, and report it before.
+    """Remove what neither a recipe nor one of `locks` needs, and report it before.
 
     Raises HostError if a build is running: it may be about to need something.
     """
@@ -160,7 +172,7 @@ def collect(
         # need an entry.
         for path in sorted(build_out.glob("*/lock")):
             stack.enter_context(file_lock.held(path, "invoke vault --gc"))
-        taken = look(build_out, recipes).garbage
+        taken = look(build_out, recipes, locks).garbage
         report(taken)
         remove(build_out, taken)
 

@@ -7,11 +7,9 @@ from pathlib import Path
 from tfwright.commands.nightly import fleets, orders
 from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents import host_file, nightly
-from tfwright.nightly import channels, night, notices
-from tfwright.nightly import state as states
+from tfwright.nightly import channels, night
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.due import DueTarget
-from tfwright.nightly.night import BuildHost, NightOutcome
+from tfwright.nightly.night import BuildHost, NightOutcome, NightPlan
 from tfwright.progress import SILENCE, Listener
 
 
@@ -56,20 +54,17 @@ def carry_out(folder: str, listener: Listener) -> NightlyBuild:
     return orders.carry_out(Path(folder).absolute(), listener)
 
 
-def plan(*, only: str, now: bool) -> list[DueTarget]:
+def plan(*, only: str, now: bool) -> NightPlan:
     """Say what a night would build."""
     return night.plan(host(), only=only, now=now)
 
 
 def watch() -> int:
-    """Send what waits, and a notice if no night came for too long; build nothing."""
+    """Send what waits, and that nights stay away or do not come to their end; build nothing."""
+    # Not with `host()`: a fault in the host file keeps no notice back.
     wanted = nightly.read()
     found = channels.of(wanted.notices)
-    # One moment for both, so that a notice is not raised and judged late at once.
-    moment = dt.datetime.now(dt.UTC)
-    with states.opened(wanted.directory) as state:
-        notices.raise_all(wanted, state, moment, found)
-        return notices.send(state, moment, found)
+    return night.watch(wanted, dt.datetime.now(dt.UTC), found)
 
 
 def page() -> str:

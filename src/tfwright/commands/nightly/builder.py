@@ -15,8 +15,10 @@ from pathlib import Path
 from tfwright.commands import links as link_check
 from tfwright.commands import reproduce as reproduction
 from tfwright.commands import smoke as smoking
+from tfwright.commands import vault
 from tfwright.commands.nightly import targets
 from tfwright.commands.nightly.targets import FollowedCommit
+from tfwright.documents import nightly as nightly_document
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, SupplyError, TfwrightError
@@ -25,7 +27,7 @@ from tfwright.nightly import cache, due, inputs, labels
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
 from tfwright.nightly.index import variants
 from tfwright.nightly.inputs import KeptInputs
-from tfwright.nightly.night import BuildOrder
+from tfwright.nightly.night import BuildOrder, FreeSpace
 from tfwright.pipeline import cost, engine, stamps
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Built, Published, Tree, Verdict
@@ -97,6 +99,14 @@ class PipelineBuilder:
         # The pointer `stable` must not rest on the build cache. Where nights reproduce wheels, they
         # do so without it; where they do not, this build is the only one.
         return job if self.nightly.reproduce else job.without_cache()
+
+    def obstacle(self, target: Target) -> str:
+        """Say what keeps this host from building a target, as `invoke doctor` finds it."""
+        # Workers are asked when they are given an order.
+        if self.nightly.on != "here":
+            return ""
+        job = self.job(target)
+        return examination.obstacle(job.recipe, job.host_file) or ""
 
     def build(self, order: BuildOrder) -> NightlyBuild:
         """Build one target; whatever fails is in the result."""
@@ -316,18 +326,56 @@ class PipelineBuilder:
             said.append(f"only this host's vault has {', '.join(kept)}")
         return "; ".join(said)
 
-    def make_room(self, wanted: int) -> int:
-        """Remove what the build cache used longest ago, if space is short; return what is free."""
-        place = _existing(self.nightly.directory)
-        free = shutil.disk_usage(place).free
-        if free >= wanted:
-            return free
-        folder = self.host_file.cache_directory
-        missing = wanted - free
-        allowed = max(0, cache.size(folder) - missing)
-        cache.trim(folder, allowed)
-        # Asked again, since the cache may be on another file system than the builds.
-        return shutil.disk_usage(place).free
+    def make_room(self, wanted: int) -> FreeSpace:
+        """Remove what can be had again, if a disk is short of room; return what is free.
+
+        First what no recipe needs of the vault, then what the build cache used longest ago.
+        """
+        build_out, cached = (
+            self.host_file.build_out,
+            self.host_file.cache_directory,
+        )
+        if self._missing(build_out / "vault", wanted) > 0:
+            self._collect(build_out)
+        missing = self._missing(cached, wanted)
+        if missing > 0:
+            cache.trim(cached, max(0, cache.size(cached) - missing))
+        free = [_disk(place)[1] for place in self._places]
+        return FreeSpace(site=free[0], work=free[-1])
+
+    @property
+    def _places(self) -> tuple[Path, ...]:
+        """Where a build needs room, the directory of the site first."""
+        # Workers build in places of their own.
+        here = self.nightly.on == "here"
+        own = (self.host_file.build_out,) if here else ()
+        return (self.nightly.directory, *own)
+
+    def _missing(self, folder: Path, wanted: int) -> int:
+        """Return how many bytes builds lack on the disk that holds a folder."""
+        # By their sizes: subvolumes of a disk have device numbers of their own.
+        disks = [_disk(place) for place in self._places]
+        size, _ = _disk(folder)
+        return wanted - min(
+            (free for total, free in disks if total == size), default=wanted
+        )
+
+    def _collect(self, build_out: Path) -> None:
+        """Remove what no recipe needs of the vault."""
+        # Targets with axes have lock files of their own.
+        locks = sorted(
+            (nightly_document.path().parent / targets.LOCKS).glob("*.lock")
+        )
+        # A build by hand may be about to need something, and a recipe may have a fault.
+        with suppress(TfwrightError):
+            names = [wanted.name for wanted in self.nightly.recipe]
+            vault.collect(build_out, lambda _: None, names, locks)
+
+
+def _disk(path: Path) -> tuple[int, int]:
+    """Return size and free bytes of the disk that holds a path, which need not be there yet."""
+    usage = shutil.disk_usage(_existing(path))
+    return usage.total, usage.free
 
 
 def _next_to(wheel: Path, suffix: str) -> Path:
@@ -382,7 +430,12 @@ def _differences(before: Path | None, now: Path) -> Iterator[str]:
     """Say in what a wheel differs from the last good one."""
     if before is None or not before.is_file():
         return
-    found = comparison.compare(before, now)
+    try:
+        found = comparison.compare(before, now)
+    except TfwrightError as fault:
+        # The disk damaged the old wheel; the new one is as good as it is.
+        yield f"not compared: {fault.what}"
+        return
     for difference in found.differences[:MOST_LINES]:
         where = f"{difference.member}: " if difference.member else ""
         yield f"{where}{difference.what}"

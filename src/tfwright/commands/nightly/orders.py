@@ -118,13 +118,19 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
 def take(folder: Path, work: Path) -> NightlyBuild:
     """Move the result of an order into the night's own directory; return the build.
 
-    Raises HostError if the worker left no result.
+    Raises HostError if the worker left no result, or one of another order.
     """
     try:
         build = NightlyBuild.model_validate_json(files.content(folder / BUILT))
     except (OSError, ValidationError) as fault:
         remedy = "Look at the log of the worker in build_out/workers/logs."
         raise HostError("The worker left no result", remedy=remedy) from fault
+    # The identifier and the wheel become paths of the site.
+    if build.id != work.name or build.wheel != Path(build.wheel).name:
+        raise HostError(
+            f"The worker left the result of another order: {build.id}",
+            remedy="Look at what else writes to the folder of orders.",
+        )
     wheel = folder / RESULT / build.wheel
     if build.wheel and files.sha256(wheel) != build.sha256:
         remedy = "Build it again; look at the disks of both machines."

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +16,8 @@ from tfwright.tools import files
 from tfwright.tools.process import crontab, environment, runner
 from tfwright.tools.process.command import Command
 
+LINGERING = Path("/var/lib/systemd/linger")
+"""Where systemd notes whose timers run without a login, by their names."""
 TIMERS = (f"{units.NAME}.timer", f"{units.NAME}-watch.timer")
 
 
@@ -48,18 +50,20 @@ def planned(
         )
     schedule = _schedule(kind, at)
     if kind == "cron":
-        line = "" if remove else units.cron_line(schedule)
+        lines = [] if remove else units.cron_lines(schedule)
         # The whole table: cron has no way to add or take away one line.
-        return Installation(
-            "cron", (), units.crontab_with(crontab.read(), line), ()
+        table = units.crontab_with(crontab.read(), lines)
+        wanted = Installation("cron", (), table, ())
+    elif kind == "launchd":
+        wanted = _launchd(schedule, remove=remove)
+    else:
+        wanted = _systemd(
+            schedule,
+            of_system=kind == "system",
+            remove=remove,
         )
-    if kind == "launchd":
-        return _launchd(schedule, remove=remove)
-    return _systemd(
-        schedule,
-        of_system=kind == "system",
-        remove=remove,
-    )
+    timer = units.noted(nightly.read().directory, at)
+    return replace(wanted, files=(*wanted.files, timer))
 
 
 def _systemd(
@@ -88,15 +92,15 @@ def _launchd(schedule: Schedule, *, remove: bool) -> Installation:
     written = units.launchd(schedule, folder)
     # The logged-in user's domain, which bootstrap and bootout ask for.
     domain = f"gui/{os.getuid()}"
-    if remove:
-        command: tuple[str, ...] = (
-            "launchctl",
-            "bootout",
-            f"{domain}/{units.LABEL}",
-        )
-    else:
-        command = ("launchctl", "bootstrap", domain, str(written[0].path))
-    return Installation("launchd", tuple(written), None, (command,))
+    commands: list[tuple[str, ...]] = []
+    for file in written:
+        if remove:
+            commands.append(
+                ("launchctl", "bootout", f"{domain}/{file.path.stem}")
+            )
+        else:
+            commands.append(("launchctl", "bootstrap", domain, str(file.path)))
+    return Installation("launchd", tuple(written), None, tuple(commands))
 
 
 def _schedule(kind: str, at: str) -> Schedule:
@@ -126,8 +130,6 @@ def _user_units() -> Path:
 
 def install(wanted: Installation) -> None:
     """Write the files and start the timer; raise HostError naming what did not start it."""
-    for directory in {wanted.files[0].path.parent} if wanted.files else ():
-        directory.mkdir(parents=True, exist_ok=True)
     for file in wanted.files:
         files.write(file.path, file.text)
     if wanted.crontab is not None:
@@ -135,6 +137,11 @@ def install(wanted: Installation) -> None:
     # Shown to the user in this order, and run in it.
     for argv in wanted.commands:
         _run(argv)
+
+
+def needs_login(wanted: Installation) -> bool:
+    """Say whether the timer runs only while its user is logged in."""
+    return wanted.kind == "user" and not (LINGERING / account.name()).exists()
 
 
 def uninstall(wanted: Installation) -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tfwright.errors import SupplyError, WheelError
 from tfwright.host import cuda, versions
-from tfwright.host.match import Wish
+from tfwright.host.match import LEVELS, Wish
 from tfwright.nightly.index.wheels import IndexedWheel, parse_name
 from tfwright.tools.http import document as http_document
 
@@ -147,10 +147,17 @@ def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
     glibc = entry.needs.get("glibc", "")
     if wanted.glibc and glibc and versions.older(wanted.glibc, glibc):
         yield f"needs glibc {glibc}"
+    level = entry.needs.get("cpu", "")
+    if wanted.cpu and level in LEVELS and _beyond(level, wanted.cpu):
+        yield f"needs a CPU with {level}"
     toolkit = entry.needs.get("cuda", "")
     if wanted.cuda and not versions.is_of(toolkit, wanted.cuda):
         yield f"CUDA {toolkit}" if toolkit else "no CUDA"
     yield from _gpu_differences(entry, wanted)
+
+
+def _beyond(level: str, has: str) -> bool:
+    return LEVELS.index(level) > LEVELS.index(has)
 
 
 def _gpu_differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:

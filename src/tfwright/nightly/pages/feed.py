@@ -40,14 +40,14 @@ def atom(nightly: NightlyFile, state: State, now: dt.datetime) -> bytes:
     _text(feed, "updated", opened[0][0] if opened else _stamp(now))
     for at, thread, target, kind in opened:
         entry = ET.SubElement(feed, "entry")
-        _text(entry, "title", f"{target}: {kind}")
+        named = target or "the build host"
+        _text(entry, "title", f"{named}: {kind}")
         _text(entry, "id", f"urn:tfwright:{thread.replace(' ', ':')}:{at}:{kind}")
         _text(entry, "updated", at)
         if nightly.url:
-            ET.SubElement(
-                entry, "link", href=f"{nightly.url}recipes/{target}.html"
-            )
-        _text(entry, "summary", f"{target} is {kind} since {at[:10]}.")
+            place = f"recipes/{target}.html" if target else ""
+            ET.SubElement(entry, "link", href=f"{nightly.url}{place}")
+        _text(entry, "summary", f"{named} is {kind} since {at[:10]}.")
     return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
 
 
@@ -57,7 +57,8 @@ def _events(state: State) -> list[tuple[str, str, str, str]]:
     for thread, target, opened, closed in state.database.execute(
         "select thread, target, opened, closed from thread"
     ):
-        kind = thread.removeprefix(target).split()[0]
+        # A thread is named after its target and its kind; the build host's own has no target.
+        kind = thread.removeprefix(target or "build-host").split()[0]
         found.append((opened, thread, target, kind))
         if closed:
             found.append((closed, thread, target, "fixed"))

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tfwright.documents.nightly import NightlyFile, Target, targets
 from tfwright.nightly import gates
@@ -67,12 +67,19 @@ class OverviewRow:
     """Days since the standing began."""
     worker: str
     """The machine that built the newest wheel; empty for the build host itself."""
+    builds: Sequence[KeptBuild]
+    """Its builds, oldest first."""
+    listed: bool
+    """Whether nightly.toml still lists it."""
 
 
 def rows(
     nightly: NightlyFile, state: State, now: dt.datetime
 ) -> list[OverviewRow]:
-    """Return every target of a host, those in trouble first."""
+    """Return every target that a host has or had, those in trouble first.
+
+    One that nightly.toml does not list any more keeps its builds, and becomes stale.
+    """
     # More than a year is not shown, and a host may have ten years of nights.
     since = max(0, state.nights() - 400)
     history, kept = state.history(since), state.builds()
@@ -82,12 +89,22 @@ def rows(
     for build in kept:
         by_target.setdefault(build.target, []).append(build)
     reproduced = gates.reproductions(state)
-    for target in targets(nightly):
-        nights, own = history.get(target.name, []), by_target.get(target.name, [])
+    listed = {target.name: target for target in targets(nightly)}
+    former = {
+        name: Target(name=name, recipe=name)
+        for name in by_target
+        if name not in listed
+    }
+    for target in (listed | former).values():
+        # One that has left nightly.toml may have had its last night before those.
+        nights = history.get(target.name) or state.history_of(target.name, 1)
+        own = by_target.get(target.name, [])
         check = checks.get(target.name)
         found.append(
             _row(nightly, state, target, nights, own, check, reproduced, now)
         )
+        if target.name in former:
+            found[-1] = replace(found[-1], listed=False)
     found.sort(key=lambda row: (ORDER.index(row.standing.word), row.target.name))
     return found
 
@@ -130,6 +147,8 @@ def _row(  # noqa: PLR0913, PLR0917 the columns come from as many places
         failed_here=bool(failed and failed.id in here),
         days=words.days_since(standing.since, now),
         worker=_worker(nightly, state, newest),
+        builds=own,
+        listed=True,
     )
 
 

@@ -4,7 +4,7 @@ import datetime as dt
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
-from tfwright.nightly import retention
+from tfwright.nightly import retention, units
 from tfwright.nightly.pages import feed, overview, words
 from tfwright.nightly.pages.overview import OverviewRow
 from tfwright.nightly.state import State
@@ -23,8 +23,13 @@ def write_pages(
 ) -> int:
     """Write the first page, a page for each target, feed, badges; return how many changed."""
     with batches.below(site) as batch:
-        _stage(nightly, state, site, now, batch)
-        return batch.place()
+        names = _stage(nightly, state, site, now, batch)
+        count = batch.place()
+    # What neither nightly.toml nor a build names would go on to say how it once stood.
+    for page in (*site.glob(f"{RECIPES}/*.html"), *site.glob(f"{BADGES}/*.svg")):
+        if page.stem not in names:
+            page.unlink()
+    return count
 
 
 def _stage(
@@ -33,15 +38,16 @@ def _stage(
     site: Path,
     now: dt.datetime,
     batch: FileBatch,
-) -> None:
-    """Add every page to the batch."""
-    rows = overview.rows(nightly, state, now)
-    for row in rows:
+) -> set[str]:
+    """Add every page to the batch; return the targets that have one."""
+    everything = overview.rows(nightly, state, now)
+    for row in everything:
         name = row.target.name
         page = _history(nightly, state, site, row, now)
         batch.add(site / RECIPES / f"{name}.html", page.encode())
         batch.add(site / BADGES / f"{name}.svg", feed.badge(row))
     batch.add(site / "feed.xml", feed.atom(nightly, state, now))
+    rows = [row for row in everything if row.listed]
     batch.add(site / "latest.json", feed.latest(rows, now))
     said, tone = overview.sentence(rows)
     values = {
@@ -51,6 +57,7 @@ def _stage(
         "tone": tone,
         "now": now,
         "last": state.last_night(),
+        "next": units.next_start(nightly.directory, now),
         "url": nightly.url or "",
         "stale_nights": nightly.notices.stale_nights,
         "words": words,
@@ -59,6 +66,7 @@ def _stage(
     batch.add(
         site / "index.html", renderer("nightly_index.html.j2")(values).encode()
     )
+    return {row.target.name for row in everything}
 
 
 def _history(
@@ -70,7 +78,7 @@ def _history(
 ) -> str:
     """Return the page of one target: its nights and its builds."""
     name = row.target.name
-    builds = state.builds(name)[-BUILDS_SHOWN:]
+    builds = row.builds[-BUILDS_SHOWN:]
     days = dt.timedelta(days=nightly.retention.hidden_days)
     values = {
         "title": nightly.title,
