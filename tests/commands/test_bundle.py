@@ -10,7 +10,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline.job import Places
-from tfwright.progress import SILENCE, Listener
+from tfwright.progress import SILENCE, Silence
 from tfwright.tools.bazel import binary
 from tfwright.tools.python import packages
 from tfwright.vault import bundle
@@ -319,7 +319,7 @@ def test_a_bundle_of_another_bazel_than_the_recipe_wants_is_refused(
 def test_what_no_checksum_holds_is_named(tmp_path: Path, build_out: Path) -> None:
     said: list[str] = []
 
-    class Notes(Listener):
+    class Notes(Silence):
         def note(self, text: str) -> None:
             said.append(text)
 

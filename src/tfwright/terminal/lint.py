@@ -72,8 +72,7 @@ def _show_plan(planned: "PlannedRecipe") -> None:
         if stages:
             text.paragraph(f"  {label}", ", ".join(stages), indent=9)
     for finding in planned.hindered:
-        label = Styled("  not here:", text.WARNING)
-        text.paragraph(label, finding, indent=13)
+        text.paragraph(Styled("  not here:", text.WARNING), finding, indent=13)
 
 
 def _show_change(change: "RecipeChange") -> None:
