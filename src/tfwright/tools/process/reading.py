@@ -1,9 +1,7 @@
 """Whether a program waits for someone to type: what Linux says of each process in its session."""
 
-import fcntl
 import os
 import platform
-import termios
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -33,8 +31,7 @@ def waits_for_input(session: int) -> bool | None:
         if call is None or call[0] in poll:
             answer = None
         elif call[0] == read and _is_terminal(process, call[1]):
-            # On a busy machine it may not have run since the last answer was typed.
-            return not _has_unread_line(process / f"fd/{call[1]}")
+            return True
     return answer
 
 
@@ -64,20 +61,6 @@ def _system_call(process: Path) -> tuple[int, int] | None:
     if not number.isdigit() or not arguments:
         return -1, 0
     return int(number), int(arguments[0], 16)
-
-
-def _has_unread_line(terminal: Path) -> bool:
-    """Say whether somebody has typed a line that no process has read yet."""
-    with suppress(OSError):
-        descriptor = os.open(
-            terminal, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
-        )
-        try:
-            count = fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))
-        finally:
-            os.close(descriptor)
-        return any(count)
-    return False
 
 
 def _is_terminal(process: Path, descriptor: int) -> bool:
