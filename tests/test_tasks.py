@@ -11,6 +11,8 @@ from tfwright import tasks
 from tfwright.documents.recipe import ROOT
 from tfwright.tasks import common
 
+pytestmark = pytest.mark.medium
+
 
 def invoke(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [

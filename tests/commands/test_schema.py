@@ -10,6 +10,8 @@ from tfwright.commands import schema as schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 
+pytestmark = pytest.mark.medium
+
 
 @functools.cache
 def schema(document: str) -> Any:  # noqa: ANN401 as JSON gives it
