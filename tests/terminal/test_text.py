@@ -53,7 +53,10 @@ def test_one_long_text_does_not_take_the_room_of_a_less_important_column(
     monkeypatch.setenv("COLUMNS", "100")
     screen = Screen()
     source = "getconf GNU_LIBC_VERSION"
-    rows = [("glibc", "2.36", source), ("certificates", "/a/file " * 40, "environment")]
+    rows = [
+        ("glibc", "2.36", source),
+        ("certificates", "/a/file " * 40, "environment"),
+    ]
     text.table(COLUMNS, rows, to=screen)
     assert source in screen.getvalue()
 
