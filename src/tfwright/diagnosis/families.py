@@ -24,6 +24,7 @@ ORDER = (
     "memory",
     "configure",
     "modules",
+    "system",
     "fetch",
     "bazel",
     "analysis",
@@ -55,7 +56,15 @@ Rank = Literal["root", "weak", "wrapper", "summary", "harmless"]
 ``harmless``: it looks bad and means nothing.
 """
 Fact = Literal[
-    "disk", "memory", "glibc", "xcode", "driver", "python", "compiler", "cuda"
+    "disk",
+    "memory",
+    "glibc",
+    "xcode",
+    "driver",
+    "python",
+    "compiler",
+    "cuda",
+    "machine",
 ]
 """What can be looked at on this host."""
 

@@ -113,7 +113,8 @@ def _detailed(reading: Recognition, following: Sequence[Line]) -> Recognition:
     parameters = dict(reading.parameters)
     for line in following:
         found = detail.search(line.text)
-        for name, value in found.groupdict().items() if found else ():
+        for group, value in found.groupdict().items() if found else ():
+            name = group.rstrip("0123456789")
             parameters[name] = parameters.get(name) or value or ""
     return replace(reading, parameters=parameters)
 
