@@ -132,7 +132,7 @@ SAID = {
     "/x/_a.so)": ("load-musl", "gcc's library"),
     "ImportError: Error relocating /x/_a.so: (null): initial-exec TLS resolves to dynamic definition "
     "in /x/_a.so": ("load-musl", "initial-exec TLS"),
-    # dyld (ImageLoader)
+    # What dyld says comes from its ImageLoader.
     "ImportError: dlopen(/x/a.so, 6): no suitable image found.  Did find:\n"
     "\t/x/a.so: mach-o, but wrong architecture\n": (
         "load-no-suitable-image",

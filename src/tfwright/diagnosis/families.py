@@ -105,6 +105,12 @@ class Family(Table):
     sample: Line = ""
     cause: Line
     remedy: Line
+    recipe: tuple[Line, ...] = ()
+    """Lines of a recipe that mend it, each as `[table] key = value`."""
+    host_file: tuple[Line, ...] = ()
+    """Lines of the host file that mend it."""
+    commands: tuple[Line, ...] = ()
+    """What to type in a shell."""
     sources: tuple[Line, ...] = ()
     evidence: tuple[Fact, ...] = ()
     detail: Line = ""
