@@ -60,7 +60,7 @@ CAUSES = [
     (
         ("java.io.IOException: Error downloading [https://a.example/o/n/archive/.zip] to /o/.zip: "
         "GET returned 404 Not Found\n"),
-        "fetch-http-status",
+        "fetch-not-there",
         "lacks the commit or the tag",
     ),
     (
