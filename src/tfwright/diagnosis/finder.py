@@ -46,6 +46,9 @@ _SUCCESS = re.compile(
     r"|(?:config\.status|configure): creating "
     r"|g?make: (?:'.{1,300}' is up to date|Nothing to be done)"
     r"|Executing transaction: .{0,40}done$"
+    # pytest, CTest and GoogleTest, where no test failed
+    r"|=+ (?:\d+ (?:passed|skipped|xfailed|xpassed|deselected|warnings?)(?:, )?){1,6} in [\d.]+s"
+    r"|100% tests passed|\[  PASSED  \] \d+ tests?\.$"
 )
 """What a tool says when it has done its work."""
 _IGNORED = re.compile(r"g?make(?:\[\d+\])?: \[.{1,300}\] Error \d+ \(ignored\)$")
