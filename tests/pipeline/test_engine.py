@@ -95,9 +95,8 @@ def reasons(job: BuildRequest) -> list[str]:
     ("remedy", "shown"),
     [
         (
-            "Run 'invoke fetch' once, then 'invoke build --again fetch'.",
-            "Run 'invoke fetch --recipe small' once, then "
-            "'invoke build --recipe small --again fetch'.",
+            "Use 'invoke fetch', then 'invoke build --again fetch'.",
+            "Use 'invoke fetch --recipe X', then 'invoke build --recipe X --again fetch'.",
         ),
         (
             "Run 'invoke fetch --recipe other'.",
@@ -112,14 +111,14 @@ def test_a_remedy_names_the_recipe_that_failed(
     remedy: str,
     shown: str,
 ) -> None:
-    def fail(job: BuildRequest, table: CompileTable) -> Egg:
+    def fail(_: BuildRequest, __: CompileTable) -> Egg:
         raise ToolError("It broke", remedy=remedy)
 
     lays = (Stage(module("lay", fail)),)
     monkeypatch.setattr(engine, "PIPELINE", lays)
     with pytest.raises(ToolError) as caught:
         engine.build(replace(nest, until="lay"))
-    assert caught.value.remedy == shown.replace("small", nest.argument)
+    assert caught.value.remedy == shown.replace("X", nest.argument)
 
 
 def test_a_first_build_runs_every_stage_in_order(nest: BuildRequest) -> None:
