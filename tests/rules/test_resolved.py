@@ -47,3 +47,8 @@ def test_names_and_digests_are_read_without_running_it() -> None:
 
 def test_no_repository_is_no_name() -> None:
     assert resolved.pins("resolved = []\n") == {}
+
+
+def test_entries_without_a_name_are_passed_over() -> None:
+    text = 'resolved = [{}, 1, {"original_attributes": 2}, {"original_attributes": {}}]'
+    assert resolved.pins(text) == {}

@@ -22,8 +22,8 @@ def pins(text: str) -> dict[str, str]:
             continue
         # The original attributes are those of WORKSPACE; Bazel adds resolved ones next
         # to them.
-        attributes = program.force(entry["original_attributes"])
-        if isinstance(attributes, dict):
+        attributes = program.force(entry.get("original_attributes"))
+        if isinstance(attributes, dict) and "name" in attributes:
             pin = attributes.get("sha256") or attributes.get("commit") or ""
             pinned[str(program.force(attributes["name"]))] = str(
                 program.force(pin)

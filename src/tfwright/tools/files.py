@@ -26,6 +26,11 @@ def content(path: Path) -> bytes:
         return stream.read()
 
 
+def text(path: Path, errors: str = "replace") -> str:
+    """Return a text file of ours. Raises OSError, also for a pipe in its place."""
+    return content(path).decode("utf-8", errors)
+
+
 def tail(path: Path, most: int = TAIL) -> str:
     """Return the end of a text file that may be of any size: whole lines, `most` bytes of them."""
     with opening.plain(path) as stream:

@@ -91,5 +91,5 @@ def unpack(bundle: Path, mirror: Path, commit: str) -> None:
 def _end_history(mirror: Path, commit: str) -> None:
     """Tell git that what came before a commit is not here, as it knows of a shallow fetch."""
     shallow = mirror / "shallow"
-    before = shallow.read_text("ascii") if shallow.is_file() else ""
+    before = files.text(shallow) if shallow.is_file() else ""
     files.write(shallow, f"{before}{commit}\n")
