@@ -146,3 +146,11 @@ def test_a_file_moves_to_another_disk(tmp_path: Path) -> None:
         assert Path(other, "deep/place").stat().st_mode & 0o777 == 0o555
         assert [path.name for path in Path(other, "deep").iterdir()] == ["place"]
     assert not source.exists()
+
+
+def test_what_somebody_removed_meanwhile_is_named(tmp_path: Path) -> None:
+    with (
+        pytest.raises(HostError, match=r"stamps/a is not there any more"),
+        disk.explained(),
+    ):
+        (tmp_path / "stamps/a").write_text("x", "utf-8")

@@ -11,6 +11,7 @@ from tfwright.errors import Evidence, HostError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 REFUSED = {
+    errno.ENOENT: "is not there any more: something removed it meanwhile",
     errno.EROFS: "is on a disk that is mounted read-only",
     errno.EACCES: "cannot be read or written by this user",
     errno.EPERM: "cannot be read or written by this user",
