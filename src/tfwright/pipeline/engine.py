@@ -22,7 +22,8 @@ from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import become
 
 _UNNAMED = re.compile(
-    r"'invoke (build|clean|doctor|fetch|lock|pin|plan|toolkit)\b(?![^']*--recipe)"
+    r"'invoke (build|bundle|clean|doctor|fetch|image|lock|patch|pin|plan|shell|toolkit)\b"
+    r"(?![^']*--(recipe|unpack))"
 )
 """A command of a remedy that takes a recipe, and names none."""
 
