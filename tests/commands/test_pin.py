@@ -17,6 +17,8 @@ from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import SILENCE
+from tfwright.tools.bazel import binary
+from tfwright.tools.python import resolving
 from tfwright.vault.toolkit import sources
 
 RECIPE = """\
@@ -336,8 +338,8 @@ def test_packages_are_pinned_although_bazel_cannot_be_had(
     def resolve(*_args: object) -> tuple[str, ...]:
         return ("wheel==0.45.1",)
 
-    monkeypatch.setattr(pinning.bazels, "obtain", refuse)
-    monkeypatch.setattr(pinning.resolving, "closure", resolve)
+    monkeypatch.setattr(binary, "obtain", refuse)
+    monkeypatch.setattr(resolving, "closure", resolve)
     text = recipe_path.read_text("utf-8")
     text = text[: text.index("# Why zlib.")] + '[verify]\ncpu = "sse3"\n'
     recipe_path.write_text(text, "utf-8")
