@@ -305,6 +305,13 @@ def _parts(
             blocks="fetch",
             why=why,
         )
+    if "no distutils" in parts.value:
+        yield Finding(
+            f"Python {version} without distutils",
+            "what its ensurepip and its venv module import",
+            remedies.of("distutils", host.installer),
+            blocks="fetch",
+        )
 
 
 def _release(
