@@ -32,8 +32,8 @@ for name in ('numpy', 'wheel'):
 print(', '.join(part if there else 'no ' + part for part, there in found))
 """
 """Says which parts of it are installed: Debian keeps the headers, and the pip that a venv gets, in
-packages of their own; older ones also distutils, which that pip imports. numpy and wheel matter to people who build by hand; tfwright's builds bring
-their own."""
+packages of their own; older ones also distutils, which that pip imports. numpy and wheel matter to
+people who build by hand; tfwright's builds bring their own."""
 
 
 def find(
