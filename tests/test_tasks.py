@@ -11,6 +11,8 @@ from tfwright import old_python, tasks
 from tfwright.documents.recipe import ROOT
 from tfwright.tasks import common
 
+pytestmark = pytest.mark.medium
+
 
 def invoke(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [
@@ -43,6 +45,17 @@ def test_an_unknown_option_is_not_taken_for_a_file(
     done = invoke(tmp_path, command, "--jsno")
     assert done.returncode == 2
     assert f"'--jsno' is an unknown option of 'invoke {command}'" in done.stderr
+
+
+def test_invoke_without_a_command_builds_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A host file that cannot be read ends the build before it begins.
+    (tmp_path / "host.toml").write_text("nonsense", "utf-8")
+    monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(tmp_path / "host.toml"))
+    done = invoke(tmp_path)
+    assert done.returncode == 2
+    assert "host.toml:1: not valid TOML" in done.stderr
 
 
 def test_a_mistyped_command_suggests_the_nearest(tmp_path: Path) -> None:

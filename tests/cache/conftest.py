@@ -1,8 +1,12 @@
 """A cache in a directory of its own."""
 
+import http.server
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cache.backend import Backend, BackendHandler
 
 from tfwright.tools.cache.build_cache import BuildCache, Trust
 from tfwright.tools.cache.store import CacheDirectory
@@ -21,3 +25,18 @@ def trust() -> Trust:
 @pytest.fixture
 def cache(directory: CacheDirectory, trust: Trust) -> BuildCache:
     return BuildCache(directory, trust)
+
+
+@pytest.fixture
+def backend() -> Iterator[Backend]:
+    """Serve a cache server on loopback."""
+    backend = Backend()
+    handler = type("Handler", (BackendHandler,), {"backend": backend})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        backend.url = f"http://127.0.0.1:{server.server_port}"
+        threading.Thread(
+            target=server.serve_forever, args=(0.01,), daemon=True
+        ).start()
+        yield backend
+        server.shutdown()

@@ -2,16 +2,16 @@
 
 import contextlib
 import hashlib
-import http.server
 import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.cache.backend import Backend
 
 from tfwright.tools.cache import store, wire
 from tfwright.tools.cache.build_cache import BuildCache, Trust
@@ -54,66 +54,6 @@ def give(cache: BuildCache, content: bytes, name: str = "") -> None:
     cache.offer_blob(
         name or sha256(content), len(content), lambda _: next(stream)
     )
-
-
-@dataclass
-class Backend:
-    """A cache server in memory, and what is wrong with it."""
-
-    content: dict[str, bytes] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
-    delay: float = 0.0
-    status: int = 0
-    change: Callable[[bytes], bytes] = bytes
-    url: str = ""
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    backend: Backend
-
-    def do_GET(self) -> None:
-        backend = self.backend
-        backend.asked.append(self.path)
-        time.sleep(backend.delay)
-        found = backend.content.get(self.path)
-        status = backend.status or (404 if found is None else 200)
-        body = (
-            backend.change(found) if status == 200 and found is not None else b""
-        )
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-    do_HEAD = do_GET  # noqa: N815 the name that http.server looks for
-
-    def do_PUT(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if not self.backend.status:
-            self.backend.content[self.path] = body
-        self.send_response(self.backend.status or 201)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def backend() -> Iterator[Backend]:
-    """Serve a cache server on loopback."""
-    backend = Backend()
-    handler = type("Handler", (_Handler,), {"backend": backend})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        backend.url = f"http://127.0.0.1:{server.server_port}"
-        threading.Thread(
-            target=server.serve_forever, args=(0.01,), daemon=True
-        ).start()
-        yield backend
-        server.shutdown()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 from tfwright.commands import cache
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError
+from tfwright.terminal import cache as page
 from tfwright.tools.cache import wire
 
 
@@ -99,3 +100,21 @@ def test_a_log_that_does_not_exist_names_how_to_get_one(
     with pytest.raises(RecipeError) as caught:
         cache.why(settings, ["none", "none"])
     assert "logs = true" in caught.value.remedy
+
+
+def test_a_cache_whose_first_build_still_runs_shows_what_it_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = cache.CacheState(
+        directory=tmp_path,
+        held=2**20,
+        limit=2**30,
+        server=None,
+        toolchains=(cache.KeptToolchain("3c626f2935f9" * 4, 6, {}),),
+        builds=(),
+        logs=(),
+    )
+    page.show_cache(state, as_json=False)
+    said = capsys.readouterr().out
+    assert "3c626f2935f9" in said
+    assert "No build that used the cache has ended yet." in said

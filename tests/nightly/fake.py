@@ -2,7 +2,7 @@
 
 import datetime as dt
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +53,8 @@ class FakeBuilder:
     seconds: float = 600.0
     built: list[str] = field(default_factory=list)
     raises: dict[str, BaseException] = field(default_factory=dict)
+    meanwhile: Callable[[], None] | None = None
+    """What happens in the middle of the next build."""
 
     def fingerprint(self, target: Target) -> Mapping[str, str]:
         """Return the scripted fingerprint."""
@@ -73,6 +75,9 @@ class FakeBuilder:
             raise HostError(self.lacking[name], remedy="Install it.")
         self.built.append(name)
         self.clock.pass_seconds(self.seconds)
+        happens, self.meanwhile = self.meanwhile, None
+        if happens:
+            happens()
         if name in self.raises:
             raise self.raises[name]
         fault = self.broken.get(name)

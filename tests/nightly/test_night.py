@@ -493,6 +493,59 @@ def test_what_blocked_a_recipe_in_a_cut_off_night_is_looked_at_again(
     assert sorted(builder(host).built) == ["a", "b"]
 
 
+def test_a_failure_that_a_cut_off_night_tried_again_stays_in_that_night(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", "b")
+    builder(host).broken["a"] = BROKEN
+    cut_off(host)
+    # The resumed night builds it once more, and keeps the second verdict.
+    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
+    builder(host).unreachable.add("a")
+    assert pass_night(host).verdicts == {"a": "blocked", "b": "unchanged"}
+
+
+def test_a_failure_that_a_cut_off_night_had_no_room_to_try_again_stays_in_it(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", "b")
+    builder(host).broken["a"] = BROKEN
+    cut_off(host)
+    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    builder(host).free = 0
+    assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
+    builder(host).unreachable.add("a")
+    assert pass_night(host).verdicts == {"a": "blocked", "b": "unchanged"}
+
+
+def test_a_night_that_is_cut_off_twice_keeps_its_newest_verdict(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a")
+    builder(host).broken["a"] = BROKEN
+    cut_off(host)
+    builder(host).broken.clear()
+    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    cut_off(host)
+    assert pass_night(host).verdicts == {"a": "good"}
+
+
+def test_a_host_that_lost_its_state_shows_its_last_builds_and_no_older_ones(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a")
+    pass_night(host)
+    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    builder(host).broken["a"] = BROKEN
+    pass_night(host)
+    (tmp_path / states.FILE).unlink()
+    # It is found to have failed, and then tried again every night.
+    verdicts = [pass_night(host).verdicts["a"] for _ in range(3)]
+    assert verdicts == ["failed"] * 3
+    assert builder(host).built == ["a"] * 4
+
+
 def test_a_recipe_that_is_asked_for_is_built_although_a_cut_off_night_did(
     tmp_path: Path,
 ) -> None:

@@ -3,15 +3,19 @@
 import errno
 import json
 import random
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from tests.nightly.fake import FakeBuilder, host_with
 
+from tfwright.errors import HostError
 from tfwright.nightly import night
 from tfwright.nightly.builds import Breakage
 from tfwright.nightly.night import BuildHost
+
+pytestmark = pytest.mark.medium
 
 NAMES = ("a", "b", "c", "d")
 
@@ -62,6 +66,10 @@ class Year:
     fates: dict[str, str] = field(default_factory=dict)
     kills: int = 0
     """Nights in which the machine died."""
+    refused: int = 0
+    """Times that a second host came while a night ran, and went away."""
+    waited: int = 0
+    """Times that it waited, and then ran a night of its own."""
 
     @property
     def builder(self) -> FakeBuilder:
@@ -97,6 +105,37 @@ class Year:
         }
 
     def run(self) -> None:
+        """Run a night; in some of them a second host starts one in the same directory."""
+        rival = self.dice.random()
+        if rival < 0.1:
+            self.run_with_one_that_waits()
+        elif rival < 0.3:
+            self.builder.meanwhile = self.refuse
+            self.run_alone()
+        else:
+            self.run_alone()
+        self.builder.meanwhile = None
+
+    def refuse(self) -> None:
+        """Let another host start a night in the middle of this one."""
+        with pytest.raises(HostError, match="Another night runs"):
+            night.run(self.host)
+        self.refused += 1
+
+    def run_with_one_that_waits(self) -> None:
+        """Run a night while another host waits for its end, and then runs the next one."""
+        other = threading.Thread(
+            target=night.run, args=(self.host,), kwargs={"wait": True}
+        )
+        self.builder.meanwhile = other.start
+        night.run(self.host)
+        # Without a build there was no middle in which it could have come.
+        if other.ident is not None:
+            other.join()
+            self.waited += 1
+            self.expect()
+
+    def run_alone(self) -> None:
         """Run a night; in some of them the machine dies while a recipe is built."""
         fated = dict(self.builder.raises)
         if self.dice.random() < 0.2:
@@ -113,12 +152,15 @@ class Year:
         """Read the page's states, and hold them against the rules."""
         page = json.loads((self.host.site / "latest.json").read_text())
         seen = {target["name"]: target["state"] for target in page["targets"]}
-        wanted = {}
+        self.expect()
+        wanted = {name: self.expected[name].word for name in NAMES}
+        assert seen == wanted, f"on {self.host.clock()}: {self.fates}"
+
+    def expect(self) -> None:
+        """Let one night pass over what is expected."""
         for name in NAMES:
             known = self.expected.setdefault(name, Expected())
             known.after(self.fates[name], str(self.revisions[name]))
-            wanted[name] = known.word
-        assert seen == wanted, f"on {self.host.clock()}: {self.fates}"
 
 
 def play(folder: Path, nights: int, seed: int) -> None:
@@ -131,7 +173,7 @@ def play(folder: Path, nights: int, seed: int) -> None:
         year.run()
         year.compare()
         year.builder.clock.next_night()
-    assert year.kills > 0
+    assert min(year.kills, year.refused, year.waited) > 0
 
 
 def test_three_weeks_of_nights_are_shown_as_they_were(tmp_path: Path) -> None:

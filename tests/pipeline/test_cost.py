@@ -154,6 +154,16 @@ def test_a_recipe_that_was_never_built_has_cost_nothing(
     assert "has not been built on this host" in capsys.readouterr().out
 
 
+def test_a_build_whose_bazel_has_not_ended_counts_no_runs(
+    built: BuildRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cost = replace(costs.of(built, PIPELINE), bazel=())
+    page.show_cost(cost, as_json=False)
+    said = capsys.readouterr().out
+    assert "compile" in said
+    assert "Bazel" not in said
+
+
 def test_a_file_with_two_names_takes_its_room_once_and_a_link_none_of_its_targets(
     tmp_path: Path,
 ) -> None:

@@ -9,7 +9,6 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
 from tfwright.documents.recipe import Recipe
 
-REMEDIES = collected()
 FOREIGN = {"--list"}
 """What invoke itself understands in place of a command."""
 
@@ -22,13 +21,13 @@ def options(command: str) -> set[str]:
 
 
 def test_the_package_says_hundreds_of_remedies() -> None:
-    assert len(REMEDIES) > 300
+    assert len(collected()) > 300
 
 
 def test_every_command_that_a_remedy_names_exists_with_its_options() -> None:
     known = {name for group in tasks.names().values() for name in group}
     wrong = []
-    for remedy in REMEDIES:
+    for remedy in collected():
         for command, given in remedy.commands:
             if command in FOREIGN:
                 continue
@@ -53,7 +52,7 @@ def test_every_table_that_a_remedy_names_is_one_of_a_document() -> None:
     }
     wrong = [
         f"{remedy.file}:{remedy.line}: [{name}]"
-        for remedy in REMEDIES
+        for remedy in collected()
         for name in re.findall(
             r"(?<![\w\]=])\[{1,2}([a-z_]+)(?:\.[\w.…]+)?\]", remedy.text
         )

@@ -47,6 +47,20 @@ def test_the_least_important_column_goes_first(
     assert shown(100, monkeypatch)[0].split() == ["name", "path", "detail"]
 
 
+def test_one_long_text_does_not_take_the_room_of_a_less_important_column(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    screen = Screen()
+    source = "getconf GNU_LIBC_VERSION"
+    rows = [
+        ("glibc", "2.36", source),
+        ("certificates", "/a/file " * 40, "environment"),
+    ]
+    text.table(COLUMNS, rows, to=screen)
+    assert source in screen.getvalue()
+
+
 def test_a_path_is_cut_in_its_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     row = shown(40, monkeypatch)[1]
     assert re.fullmatch(r"demo  /a/.*….*/file\.so  this .*", row)

@@ -246,6 +246,15 @@ def test_wrong_bytes_never_enter_whatever_the_way(
     assert store.digests() == []
 
 
+def test_what_was_not_found_leaves_no_directory_behind(
+    store: Store, served: tuple[str, Path]
+) -> None:
+    wanted = WantedArchive("r", "1" * 64, (f"{served[0]}/gone.tar.gz",))
+    (lacking,) = obtain(wanted, store, HostFile()).missing
+    assert lacking.attempts
+    assert not store.path(wanted.sha256).parent.exists()
+
+
 def test_offline_no_server_is_asked(
     store: Store, served: tuple[str, Path]
 ) -> None:

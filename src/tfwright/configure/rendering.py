@@ -85,7 +85,7 @@ def _settle(interview: Interview, variable: str, value: str) -> str:
     if (
         value.startswith(("/", "~"))
         and _follows(interview)
-        and _followed(interview, variable)
+        and _followed(interview, variable, value)
     ):
         # configure itself calls these two, and pathlib treats '..' in another way.
         return os.path.realpath(os.path.expanduser(value))  # noqa: PTH111
@@ -113,7 +113,7 @@ def _follows(interview: Interview) -> bool:
     return interview.dialect.system == platform.system()
 
 
-def _followed(interview: Interview, variable: str) -> bool:
+def _followed(interview: Interview, variable: str, path: str) -> bool:
     """Say whether a version writes what the links of a path lead to, instead of the path."""
     traits, release = interview.dialect.traits, interview.dialect.release
     match variable:
@@ -125,9 +125,13 @@ def _followed(interview: Interview, variable: str) -> bool:
         case "CUDA_TOOLKIT_PATH":
             return traits["cuda_found"] and traits["cuda_links_followed"]
         case "GCC_HOST_COMPILER_PATH":
-            return traits["compiler_links_followed"]
+            return traits["compiler_links_followed"] and (
+                # Before 2.12 a compiler that is no link keeps its path, whatever its
+                # directory is.
+                traits["folder_links_followed"] or Path(path).is_symlink()
+            )
         case "CLANG_COMPILER_PATH" | "CLANG_CUDA_COMPILER_PATH":
-            return release >= Release(2, 13)
+            return traits["clang_choice"]
         case _:
             return False
 

@@ -76,6 +76,11 @@ def _glibc(_: Path) -> str:
     return " ".join(platform.libc_ver()).strip()
 
 
+def _machine(_: Path) -> str:
+    """Name the processor that this Python runs on."""
+    return f"this machine is {platform.machine()} ({platform.system()})"
+
+
 def _xcode(_: Path) -> str:
     return (
         f"the selected Xcode is {_XCODE.readlink()}"
@@ -150,4 +155,5 @@ _LOOK: dict[Fact, Callable[[Path], str]] = {
     "python": _python,
     "compiler": _compiler,
     "cuda": _cuda,
+    "machine": _machine,
 }

@@ -52,6 +52,8 @@ _RETRY = re.compile(
 """What a tool says before it tries again; the failure above it counts only if that is the end."""
 _RETRY_REACH = 2
 """Lines between a failure and such a line, at most."""
+_APT_PROGRESS = re.compile(r"Err:\d+ \S")
+"""How apt shows a download that failed. At the end it calls that a warning, or an error."""
 _CMAKE_WARNING = re.compile(r"CMake (?:\w+ )?Warning(?: \(dev\))?(?: at |:|$)")
 _IGNORED_EXCEPTION = "Exception ignored in"
 """What Python prints before a traceback of something that it cleans up: the program goes on."""
@@ -113,6 +115,9 @@ def _without_effect(kept: Sequence[Line]) -> frozenset[int]:
             ignored.update((at - 1, at))
         elif _RETRY.match(said) and at + _RETRY_REACH < len(kept):
             ignored.update(range(at - _RETRY_REACH, at + 1))
+        elif _APT_PROGRESS.match(said) and at + _RETRY_REACH < len(kept):
+            # The reason is on the line below.
+            ignored.update((at, at + 1))
         elif _CMAKE_WARNING.match(said):
             ignored.update(_indented_below(kept, at))
         elif said.startswith(_IGNORED_EXCEPTION):

@@ -7,7 +7,16 @@ once, from a file, from gzip or from a pipe, in bounded time and memory.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tfwright.diagnosis import complaints, excerpt, facts, finder, sketch, tables
+from tfwright.diagnosis import (
+    advice,
+    complaints,
+    excerpt,
+    facts,
+    finder,
+    sketch,
+    tables,
+)
+from tfwright.diagnosis.advice import Advice
 from tfwright.diagnosis.complaints import Complaint, Line, Recognition
 from tfwright.diagnosis.excerpt import Excerpt
 from tfwright.diagnosis.facts import Facts
@@ -18,6 +27,8 @@ DETAIL_LINES = 6
 """Lines below the root that may name what it is about."""
 MOST_MATCHES = 12
 """Matches that a diagnosis keeps; a log that holds more kinds of errors is not one failed build."""
+_PAIR = 2
+"""Matches where a particular failure and its family both explain a line."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,8 @@ class Match:
     certain: bool = False
     """Whether the cause is proved: by the line alone, or by it and the facts of the build."""
     parameters: dict[str, str] = field(default_factory=dict)
+    advice: Advice = field(default_factory=Advice)
+    """What to type."""
 
     @property
     def cause(self) -> str:
@@ -99,7 +112,25 @@ def _explaining(
     line = kept[root.at]
     following = kept[root.at + 1 : root.at + 1 + DETAIL_LINES]
     readings = [_detailed(reading, following) for reading in root.readings]
-    return [_match(line, reading, shown, explains=True) for reading in readings]
+    matches = [
+        _match(line, reading, shown, explains=True) for reading in readings
+    ]
+    return _advised(matches)
+
+
+def _advised(matches: list[Match]) -> list[Match]:
+    """Give what the family advises to the particular failure, which has no lines of its own.
+
+    A build that fails shows the first match only.
+    """
+    if len(matches) < _PAIR or matches[0].advice:
+        return matches
+    first, family, *others = matches
+    return [
+        replace(first, advice=family.advice),
+        replace(family, advice=Advice()),
+        *others,
+    ]
 
 
 def _detailed(reading: Recognition, following: Sequence[Line]) -> Recognition:
@@ -113,7 +144,8 @@ def _detailed(reading: Recognition, following: Sequence[Line]) -> Recognition:
     parameters = dict(reading.parameters)
     for line in following:
         found = detail.search(line.text)
-        for name, value in found.groupdict().items() if found else ():
+        for group, value in found.groupdict().items() if found else ():
+            name = group.rstrip("0123456789")
             parameters[name] = parameters.get(name) or value or ""
     return replace(reading, parameters=parameters)
 
@@ -143,6 +175,7 @@ def _match(
         explains=explains,
         certain=family.certain and shown.prove(family),
         parameters=dict(reading.parameters),
+        advice=advice.of(family, reading.parameters),
     )
 
 

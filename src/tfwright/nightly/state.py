@@ -252,10 +252,18 @@ class State:
             return NightlyBuild.model_validate_json(row[0]) if row else None
 
     def unjudged(self) -> list[KeptBuild]:
-        """Return the builds without a verdict: a kill came between build and verdict."""
+        """Return the builds without a verdict: a kill came between build and verdict.
+
+        A night has one verdict for each target. A build whose verdict was replaced, by a later
+        build or without one, is not among them, nor is any build of before the last whole night.
+        """
         query = (
             f"select {COLUMNS}, hidden, deleted from build"  # noqa: S608 our own names
-            " where id not in (select build from verdict where build is not null)"
+            " where started >= coalesce((select finished from night"
+            " where finished is not null order by number desc limit 1), '')"
+            " and not exists (select 1 from build as later"
+            " join verdict on verdict.target = later.target and verdict.build = later.id"
+            " where later.target = build.target and later.rowid >= build.rowid)"
             " order by rowid"
         )
         return [_kept_build(*row) for row in self.database.execute(query)]

@@ -112,8 +112,12 @@ def plan(
         missing = [kind for kind in stage.needs if kind not in results]
         if missing:
             maker = next(other for other in PIPELINE if other.makes is missing[0])
+            known = {**earlier, **results}
+            reasons = (f"follows {maker.name}", stage.foresees(request, known))
             yield Planned(
-                stage, f"follows {maker.name}", _steps(stage, request, earlier)
+                stage,
+                "; ".join(filter(None, reasons)),
+                _steps(stage, request, earlier),
             )
             continue
         decision = decide(stage, request, results, again=stage.name == again)

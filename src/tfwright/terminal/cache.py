@@ -37,13 +37,15 @@ def show_cache(state: "CacheState", *, as_json: bool) -> None:
     share = f"{state.held / MIB:,.1f} MiB of {state.limit / GIB:g} GiB"
     behind = f", behind it {state.server}" if state.server else ""
     text.line(f"{share} in {state.directory}{behind}")
-    if not state.builds:
-        text.line("No build has used the cache yet.")
-        return
     # Twelve digits tell toolchains apart, and fit the table.
     held = [(kept.digest[:12], str(kept.entries)) for kept in state.toolchains]
-    text.table(KEPT, held)
-    text.line()
+    if held:
+        text.table(KEPT, held)
+        text.line()
+    if not state.builds:
+        # The first one may be adding to it now.
+        text.line("No build that used the cache has ended yet.")
+        return
     text.table(BUILDS, map(_row, state.builds))
     _show_faults(state)
     for log in state.logs:

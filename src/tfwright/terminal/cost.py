@@ -34,9 +34,11 @@ def show_cost(cost: "Cost", *, as_json: bool) -> None:
         )
         return
     text.table(STAGES, _stages(cost))
-    _heading(f"Bazel, {text.counted(len(cost.bazel), 'run')}")
-    for row in _bazel(cost):
-        text.line(f"  {row}")
+    # A build that is still in configure, or compiling, has no finished run.
+    if cost.bazel:
+        _heading(f"Bazel, {text.counted(len(cost.bazel), 'run')}")
+        for row in _bazel(cost):
+            text.line(f"  {row}")
     _show_slowest(cost)
     _heading("On disk")
     places = [
@@ -88,8 +90,6 @@ def _stages(cost: "Cost") -> Iterator[tuple[str, str, str]]:
 
 def _bazel(cost: "Cost") -> Iterator[str]:
     """Say what Bazel took with its actions, and what tfwright took on top of it."""
-    if not cost.bazel:
-        return
     spent = [run.spent for run in cost.bazel]
     seconds = sum(run.seconds for run in spent)
     processor = sum(run.cpu for run in spent)

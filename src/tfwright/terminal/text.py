@@ -202,7 +202,7 @@ def fitted(
     room: int,
 ) -> list[int]:
     """Return the width of each column within `room` characters; 0 for one that is left out."""
-    widths = list(natural)
+    widths = _without_outliers(columns, natural, room)
     # The least important first; among equals the one further right.
     by_rank = sorted(
         range(len(columns)),
@@ -222,6 +222,22 @@ def fitted(
             widths[number] = 0
     # What was shortened more than needed gets the room that has become free.
     _grow(widths, natural, room)
+    return widths
+
+
+def _without_outliers(
+    columns: Sequence[Column],
+    natural: Sequence[int],
+    room: int,
+) -> list[int]:
+    """Return the widths with no column over half of the room, if the table is too wide."""
+    widths = list(natural)
+    # One long text would otherwise shorten every text of the columns after it.
+    for number, column in enumerate(columns):
+        excess = max(0, _total(widths) - room)
+        if column.cut != "never":
+            least = min(widths[number], max(column.least, room // 2))
+            widths[number] = max(least, widths[number] - excess)
     return widths
 
 

@@ -295,11 +295,13 @@ def obtain(
         failed = attempts.setdefault(file.sha256, [])
         if way := _first(file, origins.sources(file), store, failed):
             ways[file.sha256] = way
-    lacking = (file for file in rest if file.sha256 not in ways)
-    missing = tuple(
-        Missing(file, tuple(attempts[file.sha256])) for file in lacking
-    )
-    return Supply(ways, missing)
+    missing = []
+    for file in rest:
+        if file.sha256 not in ways:
+            missing.append(Missing(file, tuple(attempts[file.sha256])))
+            # `invoke vault` would list the empty directory as a leftover.
+            store.tidy(file.sha256)
+    return Supply(ways, tuple(missing))
 
 
 def _downloaded(

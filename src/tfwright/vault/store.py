@@ -6,7 +6,7 @@ that a build reads from it without a copy.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tfwright.errors import SupplyError
@@ -80,3 +80,9 @@ class Store:
     def drop(self, sha256: str) -> None:
         """Remove a file, with the directory that is named after its checksum."""
         files.remove(self.path(sha256).parent)
+
+    def tidy(self, sha256: str) -> None:
+        """Remove the directory of a digest whose file was not obtained, if nothing is in it."""
+        # A part of a download may be there, with which the next fetch goes on.
+        with suppress(OSError):
+            self.path(sha256).parent.rmdir()

@@ -1,18 +1,24 @@
 """Programs on a pty that ask in odd ways, ask nothing, or print without end."""
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from tfwright.errors import RecipeError, ToolError
 from tfwright.terminal.console import explain
-from tfwright.tools.process import dialogue
+from tfwright.tools.process import dialogue, reading
 from tfwright.tools.process.command import Command
 
 QUESTION = "Flux? [y/N]: "
+needs_system_calls = pytest.mark.skipif(
+    not Path("/proc/self/syscall").exists(),
+    reason="this system does not tell what a process waits for",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +124,62 @@ def test_a_program_that_waits_for_input_is_seen_whatever_its_question_looks_like
 ) -> None:
     with pytest.raises(RecipeError, match="unknown question"):
         converse(f"ask('{prompt}')", tmp_path, timeout=20)
+
+
+@needs_system_calls
+def test_a_question_that_comes_between_the_last_read_and_the_look_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A busy machine lets the program run just there.
+    go = tmp_path / "go"
+    looks = reading.waits_for_input
+
+    def late_look(session: int) -> bool | None:
+        go.touch()
+        while (waits := looks(session)) is False:
+            time.sleep(0.01)
+        return waits
+
+    monkeypatch.setattr(reading, "waits_for_input", late_look)
+    code = f"import os\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+    code += f"print('got', ask({QUESTION!r}))\n"
+    assert "got y" in converse(code, tmp_path, timeout=20).text
+
+
+def test_a_program_that_reads_its_answer_late_is_waited_for(
+    tmp_path: Path,
+) -> None:
+    code = f"say({QUESTION!r})\ntime.sleep(1)\nsays = ask()\ntime.sleep(1)\nprint('got', says)\n"
+    assert "got y" in converse(code, tmp_path, timeout=20).text
+
+
+@needs_system_calls
+def test_a_program_that_is_stopped_before_it_reads_its_answer_is_waited_for(
+    tmp_path: Path,
+) -> None:
+    class Stopper(Flux):
+        """Stops the program in its read, and lets it run again a second later."""
+
+        def answer(self, text: str) -> str:
+            program = int(text.split(maxsplit=1)[0])
+            while not reading.waits_for_input(program):
+                time.sleep(0.01)
+            os.kill(program, signal.SIGSTOP)
+            while state_of(program) != "T":
+                time.sleep(0.01)
+            Timer(1, os.kill, (program, signal.SIGCONT)).start()
+            return super().answer(text)
+
+    script = f'read -p "$$ {QUESTION}" A; echo got $A'
+    asks = Command(("/bin/bash", "-c", script), tmp_path, {"PATH": os.defpath})
+    spoken = dialogue.converse(asks, tmp_path / "log", Stopper(), timeout=20)
+    assert "got y" in spoken.text
+
+
+def state_of(process: int) -> str:
+    """Return the letter by which Linux calls what a process does."""
+    text = Path(f"/proc/{process}/stat").read_text("utf-8")
+    return text.rpartition(")")[2].split()[0]
 
 
 def test_an_answer_that_a_terminal_would_cut_is_refused(tmp_path: Path) -> None:

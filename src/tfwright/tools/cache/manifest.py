@@ -10,6 +10,8 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.errors import TfwrightError
@@ -20,8 +22,23 @@ from tfwright.tools.cache.server import CacheServer, ServerFaultError
 from tfwright.tools.cache.wire import MalformedMessageError
 
 KIND = "application/vnd.tfwright.cache-manifest+json"
-LARGEST = 64 << 20
+LARGEST = signing.LARGEST
 """Bytes of a list: one of TensorFlow's has half a megabyte."""
+MOST = 80_000
+"""Entries of a list, some 180 bytes each: more of them would exceed LARGEST."""
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """What a signed list says."""
+
+    entries: dict[str, str]
+    """Action = SHA-256 of its entry, the newest last."""
+    written: int
+    """Seconds since 1970, by the clock of the builder."""
+
+
+_NONE = _Listing({}, 0)
 
 
 def write(
@@ -29,17 +46,24 @@ def write(
 ) -> Path:
     """Sign the entries of a build, with those of the builder's earlier ones, and return the file.
 
+    The oldest entries are left out of a list that would become too long to be read.
     Raises HostError if the private key in the file `key` cannot sign.
     """
     path = _path(root, signing.signer(key).public_key.keyid, toolchain)
+    before = _unverified(path)
     # Readers may still ask for the entries of earlier builds: the list grows.
-    listed = {**_unverified(path), **entries}
+    listed = before.entries
+    for action, digest in entries.items():
+        # An entry that is used again counts as new.
+        listed.pop(action, None)
+        listed[action] = digest
     payload = {
         "toolchain": toolchain,
-        "entries": listed,
-        "written": int(time.time()),
+        "entries": dict(list(listed.items())[-MOST:]),
+        # Readers keep the newer list, and a clock may have been set back.
+        "written": max(int(time.time()), before.written + 1),
     }
-    text = json.dumps(payload, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(payload, separators=(",", ":"))
     files.write(path, signing.sign(text.encode(), KIND, key))
     return path
 
@@ -56,18 +80,22 @@ def read(
 ) -> dict[str, str]:
     """Return what the holder of a public key lists for a toolchain; empty where no list is valid.
 
-    The server's list counts before the directory's. Raises HostError if the key cannot be used.
+    The newer of the server's list and the one that was kept counts: a server could give an older
+    one. Raises HostError if the key cannot be used.
     """
     keyid = signing.public_id(key)
     kept = _path(root, keyid, toolchain)
+    found = _verified(kept, toolchain, key) if kept.is_file() else _NONE
     with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
         received = Path(room, "manifest.json")
         if server and _receive(server, _name(toolchain, keyid), received):
-            entries = _verified(received, toolchain, key)
-            if entries:
-                files.write(kept, received.read_bytes())
-                return entries
-    return _verified(kept, toolchain, key) if kept.is_file() else {}
+            given = _verified(received, toolchain, key)
+            if given.written > found.written:
+                # A full disk does not make hits misses.
+                with suppress(OSError):
+                    files.write(kept, received.read_bytes())
+                return given.entries
+    return found.entries
 
 
 def _receive(server: CacheServer, name: str, to: Path) -> bool:
@@ -78,31 +106,34 @@ def _receive(server: CacheServer, name: str, to: Path) -> bool:
         # The size is the server's claim; a huge one is not downloaded.
         if not blobs or blobs[0].size > LARGEST:
             return False
+        left = blobs[0].size
         with (
-            server.blob(blobs[0].sha256, blobs[0].size) as stream,
+            server.blob(blobs[0].sha256, left) as stream,
             to.open("wb") as output,
         ):
-            while stream and (piece := stream.read(blobs[0].size)):
+            # No more than was claimed, however much comes.
+            while stream and left and (piece := stream.read(left)):
                 output.write(piece)
+                left -= len(piece)
     except (ServerFaultError, MalformedMessageError, OSError):
         return False
     return True
 
 
-def _verified(file: Path, toolchain: str, key: Path) -> dict[str, str]:
-    """Return the entries of a list that the key signed for this toolchain."""
+def _verified(file: Path, toolchain: str, key: Path) -> _Listing:
+    """Return the list in a file if the key signed it for this toolchain."""
     try:
         payload, _ = signing.verified(file, KIND, key)
         content = json_text.parsed(payload)
     except (TfwrightError, ValueError):
-        return {}
+        return _NONE
     # A server could answer with the builder's valid list for another compiler.
     if not isinstance(content, dict) or content.get("toolchain") != toolchain:
-        return {}
-    return valid(content.get("entries"))
+        return _NONE
+    return _listing(content)
 
 
-def _unverified(path: Path) -> dict[str, str]:
+def _unverified(path: Path) -> _Listing:
     """Return what this builder listed before; its own file, in its own directory."""
     try:
         import base64
@@ -112,8 +143,17 @@ def _unverified(path: Path) -> dict[str, str]:
         )
         content = json_text.parsed(payload)
     except (OSError, ValueError, LookupError, TypeError):
-        return {}
-    return valid(content.get("entries")) if isinstance(content, dict) else {}
+        content = None
+    # A list of its own: `write` adds to it.
+    return _listing(content if isinstance(content, dict) else {})
+
+
+def _listing(content: Mapping[str, object]) -> _Listing:
+    """Read what was signed, or what this host wrote."""
+    written = content.get("written")
+    return _Listing(
+        valid(content.get("entries")), written if isinstance(written, int) else 0
+    )
 
 
 def valid(listed: object) -> dict[str, str]:

@@ -156,9 +156,15 @@ def _locked(path: Path) -> BinaryIO:
     The kernel drops the lock when the process ends, however it ends.
     """
     with _room_on_disk(str(path)):
-        path.parent.mkdir(parents=True, exist_ok=True)
         while True:
-            stream = path.open("a+b", buffering=0)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                stream = path.open("a+b", buffering=0)
+            except FileNotFoundError:
+                if path.parent.exists():
+                    raise
+                # Another process found nothing and removed the empty directory just now.
+                continue
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -113,37 +113,46 @@ class _Listener:
         self.pieces: list[str] = []
         self.size = 0
         self.end = ""
+        self.quiet_since = time.monotonic()
+        self.looked = self.waited = False
 
     def hear(self) -> bool:
         """Read; return whether the program asks. Raises _LostError if it does neither in time."""
         import pexpect
 
-        quiet_since = time.monotonic()
-        looked = False
         while True:
+            # EOF says that the program closed its terminal, TIMEOUT only that it paused.
             try:
                 self._add(self.child.read_nonblocking(CHUNK, SETTLE_SECONDS))
-                quiet_since, looked = time.monotonic(), False
             except pexpect.EOF:
                 return False
             except pexpect.TIMEOUT:
-                # EOF says that the program closed its terminal, TIMEOUT only that it
-                # paused. The end is looked at once for each pause, since the questions
-                # are many.
-                if not looked and self.respondent.recognises(self.end):
+                if self._asks():
                     return True
-                looked = True
-                if time.monotonic() - quiet_since > QUIET_SECONDS:
-                    if self._waits():
-                        return True
-                    quiet_since = time.monotonic()
             self._keep_to_limits()
+
+    def _asks(self) -> bool:
+        """Say whether a program that pauses has asked something."""
+        # On a busy machine a program may ask after the last read and before the look at
+        # what it waits for. So that look counts only if another read finds nothing.
+        if self.waited:
+            return True
+        # The end is looked at once for each pause, since the questions are many.
+        if not self.looked and self.respondent.recognises(self.end):
+            return True
+        self.looked = True
+        if time.monotonic() - self.quiet_since > QUIET_SECONDS:
+            self.waited = self._waits()
+            self.quiet_since = time.monotonic()
+        return False
 
     def text(self) -> str:
         """Return all that was heard, with plain line ends."""
         return "".join(self.pieces).replace("\r\n", "\n")
 
     def _add(self, piece: str) -> None:
+        self.quiet_since = time.monotonic()
+        self.looked = self.waited = False
         self.pieces.append(piece)
         self.size += len(piece)
         # A line end may have come in two pieces.
@@ -153,6 +162,8 @@ class _Listener:
     def _waits(self) -> bool:
         """Say whether a silent program waits for an answer to a question that is not known."""
         pid = self.child.pid
+        if pseudo_terminal.has_unread_line(self.child):
+            return False
         # Linux shows in which system call a process waits; elsewhere the text has to
         # do.
         waits = reading.waits_for_input(pid) if pid else None

@@ -1,5 +1,8 @@
 """Programs on a terminal of their own."""
 
+import fcntl
+import os
+import select
 import signal
 import time
 from collections.abc import Iterator
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     import pexpect
 
 CHUNK = 1 << 16
+_OTHER_END = 0x5441
+"""Linux's ioctl TIOCGPTPEER, since 4.13: open the side of a pty that its program has."""
 CANCEL_SECONDS = 30.0
 """How long a program may take to end after Ctrl-C: Bazel cancels its actions first."""
 SCREEN = (50, 4096)
@@ -53,6 +58,20 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
     # themselves.
     child.delaybeforesend = None
     return child
+
+
+def has_unread_line(child: "pexpect.spawn[str]") -> bool:
+    """Say whether a line was typed that no program has read; False where that cannot be known."""
+    # Unlike FIONREAD, select() first lets the kernel hand over what it still holds back.
+    with suppress(OSError):
+        other_end = fcntl.ioctl(
+            child.child_fd, _OTHER_END, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC
+        )
+        try:
+            return bool(select.select([other_end], [], [], 0)[0])
+        finally:
+            os.close(other_end)
+    return False
 
 
 @contextmanager

@@ -30,7 +30,11 @@ def waits_for_input(session: int) -> bool | None:
         # server.
         if call is None or call[0] in poll:
             answer = None
-        elif call[0] == read and _is_terminal(process, call[1]):
+        elif (
+            call[0] == read
+            and _is_terminal(process, call[1])
+            and _sleeps(process)
+        ):
             return True
     return answer
 
@@ -61,6 +65,15 @@ def _system_call(process: Path) -> tuple[int, int] | None:
     if not number.isdigit() or not arguments:
         return -1, 0
     return int(number), int(arguments[0], 16)
+
+
+def _sleeps(process: Path) -> bool:
+    """Say whether a process sleeps; a stopped one still shows the call that it was in."""
+    with suppress(OSError, IndexError):
+        # The name of the program may hold blanks and parentheses.
+        state = (process / "stat").read_text(errors="replace").rpartition(")")[2]
+        return state.split()[0] == "S"
+    return False
 
 
 def _is_terminal(process: Path, descriptor: int) -> bool:

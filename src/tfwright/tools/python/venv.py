@@ -42,11 +42,7 @@ def venv(
     """
     _insist_on_pins(requirements)
     version = _version(interpreter, log)
-    # Its path is part of every action's key: one that was reached by a link is the
-    # same.
-    home = (
-        stores[0].resolve() / "pythons" / _key(interpreter, version, requirements)
-    )
+    home = place(interpreter, version, requirements, stores)
     with file_lock.held(
         home.with_name(f"{home.name}.lock"), "making a venv", wait=True
     ):
@@ -56,6 +52,19 @@ def venv(
             options = packages.offline(stores) if offline else ()
             _make(interpreter, version, requirements, home, log, options)
     return home / "bin/python"
+
+
+def place(
+    interpreter: Path,
+    version: str,
+    requirements: Sequence[str],
+    stores: Sequence[Path],
+) -> Path:
+    """Return the directory of a venv, whether it is there or not; `version` is the full one."""
+    # Its path is part of every action's key: one that was reached by a link is the
+    # same.
+    key = _key(interpreter, version, requirements)
+    return stores[0].resolve() / "pythons" / key
 
 
 def _not_made(version: str, requirements: Sequence[str]) -> SupplyError:

@@ -1,0 +1,54 @@
+"""A cache server in memory, whose answers a test can spoil."""
+
+import contextlib
+import http.server
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Backend:
+    """A cache server in memory, and what is wrong with it."""
+
+    content: dict[str, bytes] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    delay: float = 0.0
+    status: int = 0
+    change: Callable[[bytes], bytes] = bytes
+    url: str = ""
+
+
+class BackendHandler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    backend: Backend
+
+    def do_GET(self) -> None:
+        backend = self.backend
+        backend.asked.append(self.path)
+        time.sleep(backend.delay)
+        found = backend.content.get(self.path)
+        status = backend.status or (404 if found is None else 200)
+        body = (
+            backend.change(found) if status == 200 and found is not None else b""
+        )
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            # A client may have read as much as it wants.
+            with contextlib.suppress(OSError):
+                self.wfile.write(body)
+
+    do_HEAD = do_GET  # noqa: N815 the name that http.server looks for
+
+    def do_PUT(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if not self.backend.status:
+            self.backend.content[self.path] = body
+        self.send_response(self.backend.status or 201)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
