@@ -1,6 +1,7 @@
 """The target Python's venv: exact pins, made once, whole or made again."""
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,36 @@ def test_an_interpreter_that_is_not_there_is_the_hosts_fault(
             offline=False,
             log=tmp_path / "log",
         )
+
+
+def wrapper(folder: Path, rest: str) -> Path:
+    path = folder / "python3.9"
+    path.write_text(f"#!/bin/sh\necho warning: no cgroups >&2\n{rest}\n", "utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def test_what_a_wrapper_prints_is_not_taken_for_the_version(
+    tmp_path: Path,
+) -> None:
+    python = wrapper(tmp_path, f'exec {HERE} "$@"')
+    made = venv.venv(python, [], (tmp_path,), offline=False, log=tmp_path / "log")
+    name = made.relative_to(tmp_path / "pythons").parts[0]
+    assert name.startswith(f"{platform.python_version()}-")
+
+
+def test_an_interpreter_that_tells_no_version_is_the_hosts_fault(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(HostError, match="does not say its version") as caught:
+        venv.venv(
+            wrapper(tmp_path, "true"),
+            [],
+            (tmp_path,),
+            offline=False,
+            log=tmp_path / "log",
+        )
+    assert "[pythons]" in caught.value.remedy
 
 
 def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:

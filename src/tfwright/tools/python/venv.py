@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from tfwright.tools.trees import TreeContent
 
 _HASH = " --hash=sha256:"
 _LAST_WITHOUT_VENV = (3, 2)
+_FULL_VERSION = re.compile(r"^\d+\.\d+\.\d+\S*$", re.MULTILINE | re.ASCII)
 DONE = "complete"
 """The marker that is written last: scripts of a venv hold its path, so it cannot be made elsewhere
 and renamed."""
@@ -129,9 +131,16 @@ def _version(interpreter: Path, log: Path) -> str:
     command = Command(
         (str(interpreter), "-c", code), Path("/"), environment.clean(Path("/"))
     )
-    return runner.run(
-        command, log, remedy="Name the target Python in the host file: [pythons]."
-    ).strip()
+    remedy = "Name the target Python in the host file: [pythons]."
+    said = runner.run(command, log, remedy=remedy)
+    # A wrapper of an interpreter may print more than the interpreter.
+    found = _FULL_VERSION.findall(said)
+    if not found:
+        raise HostError(
+            f"{interpreter} does not say its version, but: {said[:200]}",
+            remedy=remedy,
+        )
+    return str(found[-1])
 
 
 def _key(interpreter: Path, version: str, requirements: Sequence[str]) -> str:
