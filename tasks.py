@@ -22,6 +22,11 @@ if __name__ == "__main__":
 
     bootstrap.hand_over(ROOT, sys.argv[1:])
 
+import gc
+
+# A twentieth of a short command went into looking for garbage among modules that stay.
+gc.set_threshold(100000)
+
 from tfwright import tasks
 from tfwright.terminal import program
 

@@ -1,9 +1,12 @@
 """What may reach a terminal."""
 
+import shlex
+import subprocess
+
 import pytest
 
 from tfwright.errors import Evidence, SupplyError
-from tfwright.printable import printable, printable_lines
+from tfwright.printable import printable, printable_lines, shell_word
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIC8=\x07"
 
@@ -59,3 +62,24 @@ def test_an_error_shows_no_escape_sequence_wherever_it_came_in() -> None:
         *fault.evidence.lines,
     ]
     assert all(text.isprintable() for text in shown)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "plain",
+        "two words",
+        "it's",
+        'say "no"',
+        "$HOME",
+        "`id`",
+        "a\\b",
+        "wow !1",
+        "a\nb",
+    ],
+)
+def test_a_shell_reads_a_quoted_word_as_what_it_was(text: str) -> None:
+    assert shlex.split(f"program {shell_word(text)}") == ["program", text]
+    shell = ["bash", "-c", f"printf %s {shell_word(text)}"]
+    assert subprocess.check_output(shell, text=True) == text

@@ -6,6 +6,7 @@ path round. `printable` is the only place that decides which characters pass.
 """
 
 import re
+import shlex
 
 LONGEST_LINE = 500
 """Characters of a foreign line that are shown; a server can send a reason phrase of 64 KiB."""
@@ -13,6 +14,7 @@ CUT = "…"
 _UNSAFE = re.compile(r"[^\x20-\x7e]")
 """Candidates only: most text is ASCII, and `str.isprintable` on each letter of a long log is
 slow."""
+_SPECIAL_WITHIN_DOUBLE_QUOTES = re.compile(r'["$`\\!]')
 _KEPT_IN_TEXT = frozenset("\n\t")
 
 
@@ -28,6 +30,18 @@ def printable(text: object, longest: int | None = None) -> str:
 def printable_lines(text: object) -> str:
     """Return `text` with its line feeds and tabs kept, and everything else as in `printable`."""
     return _UNSAFE.sub(_escaped_within_line, str(text))
+
+
+def shell_word(text: str) -> str:
+    """Return `text` as a shell takes it as one word.
+
+    Double quotes where they do: messages put a command between single quotes, and a person could
+    not tell which of them end it.
+    """
+    quoted = shlex.quote(text)
+    if quoted == text or not text or _SPECIAL_WITHIN_DOUBLE_QUOTES.search(text):
+        return quoted
+    return f'"{text}"'
 
 
 def _escaped(found: re.Match[str]) -> str:

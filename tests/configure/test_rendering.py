@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.configure import bazelrc, dialect, rendering, traits
+from tfwright.configure import bazelrc, catalogue, dialect, rendering, traits
 from tfwright.configure.interview import By, Interview
 from tfwright.configure.prompt import Answer, Answers
 from tfwright.configure.traits import Scripts
 from tfwright.documents.release import ExactRelease
+from tfwright.errors import RecipeError
 
 CUDA: Answers = {
     "TF_NEED_CUDA": True,
@@ -194,6 +195,73 @@ def test_system_libraries_are_sorted_as_configure_sorts_them() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("release", "written"),
+    [
+        ("2.7", ["--flaky_test_attempts=3"]),
+        ("2.12", ["--flaky_test_attempts=3"]),
+        ("2.13", ["--flaky_test_attempts=3", "-oss_excluded", "-mac_excluded"]),
+        ("2.14", ["-oss_excluded", "-mac_excluded"]),
+    ],
+)
+def test_releases_from_2_7_on_leave_out_the_tests_that_their_scripts_name(
+    release: str, written: list[str]
+) -> None:
+    text = render(release, system="Darwin")
+    for flag in ("--flaky_test_attempts=3", "-oss_excluded", "-mac_excluded"):
+        assert (flag in text) is (flag in written)
+    assert "--flaky_test_attempts=2" not in text
+
+
+@pytest.mark.parametrize(
+    ("release", "lines"),
+    [
+        ("2.8", ["ROCBLAS_TENSILE_LIBPATH"]),
+        ("2.9", ["ROCBLAS_TENSILE_LIBPATH", "HIP_PLATFORM"]),
+        ("2.12", ["HIP_PLATFORM"]),
+    ],
+)
+def test_what_is_written_of_rocm_depends_on_the_release(
+    release: str, lines: list[str]
+) -> None:
+    rocm: Answers = {
+        "TF_NEED_ROCM": True,
+        "ROCM_PATH": "/opt/rocm",
+        "HIP_PLATFORM": "amd",
+    }
+    text = render(release, rocm)
+    for variable in ("ROCBLAS_TENSILE_LIBPATH", "HIP_PLATFORM"):
+        assert (variable in text) is (variable in lines)
+
+
+def test_a_compiler_in_a_linked_directory_is_followed_from_2_12_on(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/gcc-9").touch()
+    (tmp_path / "bin/gcc").symlink_to("gcc-9")
+    (tmp_path / "linked").symlink_to("bin")
+
+    def compiler(release: str, name: str) -> str:
+        path = str(tmp_path / "linked" / name)
+        text = render(release, {**CUDA, "GCC_HOST_COMPILER_PATH": path})
+        return text.partition('GCC_HOST_COMPILER_PATH="')[2].partition('"')[0]
+
+    assert compiler("2.0", "gcc") == f"{tmp_path}/linked/gcc"
+    assert compiler("2.11", "gcc") == f"{tmp_path}/bin/gcc-9"
+    assert compiler("2.11", "gcc-9") == f"{tmp_path}/linked/gcc-9"
+    assert compiler("2.12", "gcc-9") == f"{tmp_path}/bin/gcc-9"
+
+
+def test_clang_17_is_warned_of_by_the_releases_that_know_it() -> None:
+    for release, expected in (("2.14", False), ("2.18", True)):
+        clang: Answers = {
+            "TF_NEED_CLANG": True,
+            "CLANG_COMPILER_PATH": "/usr/lib/llvm-17/bin/clang",
+        }
+        assert ("-Wno-gnu-offsetof" in render(release, clang)) is expected
+
+
 ASKS_GCP = (
     OWN + "set_build_var(environ_cp, 'TF_NEED_GCP', 'Google Cloud Platform')\n"
 )
@@ -220,6 +288,53 @@ def test_a_feature_of_the_next_release_is_known_once_the_script_asks_for_it() ->
     )
     assert "build:aws --define with_aws_support=true" in text
     assert "aws" not in render("1.9", {"TF_NEED_AWS": False})
+
+
+DOWNLOADS_CLANG = (
+    OWN
+    + """set_action_env_var(
+      environ_cp,
+      'TF_DOWNLOAD_CLANG',
+      None,
+      False,
+      question='Do you wish to download a fresh release of clang? (Experimental)')
+"""
+)
+
+
+def test_the_script_tells_how_it_words_a_question_and_what_it_never_names() -> (
+    None
+):
+    spoken = dialect.of_tensorflow(
+        ExactRelease.parse("1.7.0-rc1"),
+        "Linux",
+        (),
+        {"configure.py": DOWNLOADS_CLANG},
+    )
+    text = (
+        "Do you wish to download a fresh release of clang? (Experimental) [y/N]: "
+    )
+    found = catalogue.matching(text, spoken.prompts)
+    assert found
+    assert found.variable == "TF_DOWNLOAD_CLANG"
+    optional = {
+        prompt.variable: prompt.optional
+        for prompt in spoken.prompts
+        if prompt.variable in {"TF_CUDA_CLANG", "TF_SET_ANDROID_WORKSPACE"}
+    }
+    assert all(optional.values())
+
+
+def test_what_only_the_script_wants_is_asked_of_the_recipe_without_a_traceback() -> (
+    None
+):
+    tensorrt: Answers = {"TF_NEED_TENSORRT": True, "TF_TENSORRT_VERSION": "5"}
+    asks = OWN + "# TF_NEED_CUDA TF_NEED_TENSORRT\n"
+    with pytest.raises(
+        RecipeError, match="writes TENSORRT_INSTALL_PATH"
+    ) as caught:
+        render("2.0", {**CUDA, **tensorrt}, scripts={"configure.py": asks})
+    assert 'TENSORRT_INSTALL_PATH = "..."' in caught.value.remedy
 
 
 OPENCL: Answers = {

@@ -7,6 +7,8 @@ import pytest
 
 from tfwright.diagnosis import complaints, reader, sketch
 
+pytestmark = pytest.mark.medium
+
 
 def seconds(log: bytes) -> float:
     begun = time.process_time()

@@ -10,6 +10,8 @@ from tfwright.documents import recipe, toml
 from tfwright.documents.names import EXACT_PIN, inner_path
 from tfwright.errors import RecipeError
 
+pytestmark = pytest.mark.medium
+
 
 def refused(path: Path, text: str) -> RecipeError:
     """Append a text to a valid recipe, and return what reading it says.

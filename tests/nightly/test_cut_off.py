@@ -28,6 +28,8 @@ from tfwright.nightly.standing import stand
 from tfwright.nightly.state import Nightfall
 from tfwright.tools.process import file_lock
 
+pytestmark = pytest.mark.medium
+
 KILLS = """
 import sys
 from pathlib import Path

@@ -14,6 +14,8 @@ from tfwright.nightly import labels
 from tfwright.nightly.index.wheels import read_wheel
 from tfwright.wheel import archive, record
 
+pytestmark = pytest.mark.medium
+
 COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
 EPOCH = 1_795_305_600  # 2026-11-22
 

@@ -15,6 +15,8 @@ from tfwright.nightly import night
 from tfwright.nightly.builds import Breakage
 from tfwright.nightly.night import BuildHost
 
+pytestmark = pytest.mark.medium
+
 NAMES = ("a", "b", "c", "d")
 
 

@@ -76,13 +76,40 @@ def clang(site: Site) -> tuple[dict[str, Answer], Path] | None:
         return None
     yes = ("TF_NEED_CUDA", "TF_CUDA_CLANG")
     return site.answers(
-        *yes, CLANG_CUDA_COMPILER_PATH="/usr/bin/gcc"
+        *yes, CLANG_CUDA_COMPILER_PATH=str(_clang(site))
+    ), site.toolkit()
+
+
+def clang_for_the_host(site: Site) -> tuple[dict[str, Answer], None] | None:
+    """Compile everything by a clang of the host."""
+    # The commit that calls itself 2.13.0 is of before the question.
+    if not site.asks("TF_NEED_CLANG") or site.pinned.version == "2.13.0":
+        return None
+    return site.answers(
+        "TF_NEED_CLANG", CLANG_COMPILER_PATH=str(_clang(site))
+    ), None
+
+
+def _clang(site: Site) -> Path:
+    """Simulate a clang, whose version configure asks for from 2.14 on."""
+    path = site.folder / "llvm-16/bin/clang"
+    return simulated.program(path, "echo clang version 16.0.0")
+
+
+def compiler_behind_a_link(site: Site) -> tuple[dict[str, Answer], Path]:
+    """Name a compiler that is no link, in a directory that is one."""
+    gcc = simulated.program(site.folder / "gcc/bin/gcc", 'exec gcc "$@"')
+    linked = site.folder / "linked-gcc"
+    linked.symlink_to(gcc.parent)
+    compiler = str(linked / "gcc")
+    return site.answers(
+        "TF_NEED_CUDA", GCC_HOST_COMPILER_PATH=compiler
     ), site.toolkit()
 
 
 def downloaded_clang(site: Site) -> tuple[dict[str, Answer], Path] | None:
     """Compile CUDA by a clang that Bazel downloads."""
-    if site.release < Release(1, 6):
+    if not site.asks("TF_DOWNLOAD_CLANG"):
         return None
     return site.answers(
         "TF_NEED_CUDA", "TF_CUDA_CLANG", "TF_DOWNLOAD_CLANG"
@@ -119,7 +146,8 @@ def rocm(site: Site) -> tuple[dict[str, Answer], None] | None:
     """Build for ROCm, in a place of its own where the version has a variable for it."""
     if site.release < Release(1, 12):
         return None
-    return site.answers("TF_NEED_ROCM", ROCM_PATH="/opt/rocm"), None
+    texts = {"ROCM_PATH": "/opt/rocm", "HIP_PLATFORM": "amd"}
+    return site.answers("TF_NEED_ROCM", **texts), None
 
 
 def mpi(site: Site) -> tuple[dict[str, Answer], None] | None:
@@ -149,6 +177,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     cuda,
     linked_cuda,
     clang,
+    clang_for_the_host,
+    compiler_behind_a_link,
     downloaded_clang,
     tensorrt,
     opencl,

@@ -1,6 +1,7 @@
 """Every remedy that the package can print, read from its source."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class CollectedRemedy:
             yield found[1], re.findall(r"--[a-z][a-z-]*", found[2])
 
 
+@functools.cache
 def collected() -> list[CollectedRemedy]:
     """Return all remedies, each once, in the order of the source."""
     found: dict[CollectedRemedy, None] = {}

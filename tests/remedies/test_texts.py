@@ -8,8 +8,8 @@ from tfwright import tasks
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
 from tfwright.documents.recipe import Recipe
+from tfwright.pipeline import engine
 
-REMEDIES = collected()
 FOREIGN = {"--list"}
 """What invoke itself understands in place of a command."""
 
@@ -22,13 +22,13 @@ def options(command: str) -> set[str]:
 
 
 def test_the_package_says_hundreds_of_remedies() -> None:
-    assert len(REMEDIES) > 300
+    assert len(collected()) > 300
 
 
 def test_every_command_that_a_remedy_names_exists_with_its_options() -> None:
     known = {name for group in tasks.names().values() for name in group}
     wrong = []
-    for remedy in REMEDIES:
+    for remedy in collected():
         for command, given in remedy.commands:
             if command in FOREIGN:
                 continue
@@ -53,10 +53,46 @@ def test_every_table_that_a_remedy_names_is_one_of_a_document() -> None:
     }
     wrong = [
         f"{remedy.file}:{remedy.line}: [{name}]"
-        for remedy in REMEDIES
+        for remedy in collected()
         for name in re.findall(
             r"(?<![\w\]=])\[{1,2}([a-z_]+)(?:\.[\w.…]+)?\]", remedy.text
         )
         if name not in tables
     ]
     assert wrong == []
+
+
+BELOW = (
+    "pipeline",
+    "tools",
+    "vault",
+    "configure",
+    "host",
+    "rules",
+    "wheel",
+    "trial",
+)
+"""What runs in a stage, and mostly does not know of which recipe."""
+SHARED = {"vault"}
+"""What is about all recipes, unless it is asked for the links of one."""
+
+
+def test_each_command_of_a_stages_remedy_is_completed_with_the_recipe() -> None:
+    below = tuple(f"src/tfwright/{folder}/" for folder in BELOW)
+    about_recipes = [
+        (remedy, command)
+        for remedy in collected()
+        if remedy.file.startswith(below)
+        for command, given in remedy.commands
+        if command not in FOREIGN | SHARED
+        and "--recipe" in options(command) - set(given)
+    ]
+    assert about_recipes
+    left = [
+        f"{remedy.file}:{remedy.line}: {command}"
+        for remedy, command in about_recipes
+        if f"'invoke {command}" in remedy.text
+        and f"'invoke {command} --recipe mine"
+        not in engine._naming_recipe(remedy.text, "mine")
+    ]
+    assert left == []

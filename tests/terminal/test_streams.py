@@ -11,6 +11,8 @@ import pytest
 from tfwright.documents.recipe import ROOT
 from tfwright.terminal import streams
 
+pytestmark = pytest.mark.medium
+
 INVOKE = f"'{sys.executable}' -m invoke --search-root '{ROOT}'"
 
 

@@ -74,28 +74,37 @@ def _known(
     prompts = list(catalogue.prompts(version, system))
     if script is None:
         return prompts
-    # Only questions of yes or no: configure.py spells their variables as plain text.
-    asked = set(_YES_NO.findall(script))
-    own = {prompt.variable for prompt in prompts}
-    prompts = [
-        prompt
-        for prompt in prompts
-        if not prompt.feature or prompt.variable in asked
-    ]
-    others = [
-        prompt.model_copy(update={"optional": True})
-        for prompt in catalogue.everything()
-        if prompt.support
-        and prompt.variable in asked - own
-        and prompt.system in {"any", system}
-    ]
-    return [*prompts, *others]
+    named = set(_WORD.findall(script))
+    asked = {name for pair in _ASKED.findall(script) for name in pair}
+    own = list[Prompt]()
+    for prompt in prompts:
+        if prompt.feature and prompt.variable not in asked:
+            continue
+        # A recipe need not answer what this script never names.
+        unnamed = prompt.asked and prompt.variable not in named
+        own.append(
+            prompt.model_copy(update={"optional": True}) if unnamed else prompt
+        )
+    variables = {prompt.variable for prompt in own}
+    others = list[Prompt]()
+    for prompt in catalogue.everything():
+        fits = prompt.system in {"any", system} and prompt not in prompts
+        if fits and prompt.asked and prompt.variable in asked:
+            changes: dict[str, object] = {"optional": True}
+            # Another wording of a question that the version has decides nothing more.
+            if prompt.variable in variables:
+                changes["feature"] = ""
+            others.append(prompt.model_copy(update=changes))
+    return [*own, *others]
 
 
-_YES_NO = re.compile(
-    r"(?:set_build_var|set_action_env_var|get_var)\(\s*environ_cp,\s*'(\w+)'"
+_WORD = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
+"""How configure.py names a variable."""
+_ASKED = re.compile(
+    r"(?:set_build_var|set_action_env_var|get_var|get_from_env_or_user_or_default)"
+    r"\(\s*environ_cp,\s*'(\w+)'|var_name='(\w+)'"
 )
-"""How configure.py asks a question of yes or no."""
+"""How configure.py asks a question, whose variable it spells as plain text."""
 
 
 def of_recipe(system: str, own: Sequence[PromptTable]) -> Dialect:

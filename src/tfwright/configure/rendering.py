@@ -9,6 +9,7 @@ from tfwright.configure.bazelrc import FIRST_OWN_FILE
 from tfwright.configure.interview import Interview, as_text
 from tfwright.configure.prompt import Answer
 from tfwright.documents.release import Release
+from tfwright.errors import RecipeError
 from tfwright.tools import render as templates
 
 TEMPLATE = "tf_configure.bazelrc.j2"
@@ -17,7 +18,8 @@ TEMPLATE = "tf_configure.bazelrc.j2"
 def render(interview: Interview) -> str:
     """Return the file that ./configure writes for these answers.
 
-    The answers must be complete: see `Interview.unanswered`.
+    The answers must be complete: see `Interview.unanswered`. Raises RecipeError for one that only
+    the ./configure of this commit wants, and no release that calls itself so.
     """
     dialect = interview.dialect
     written = settled(interview)
@@ -35,7 +37,14 @@ def render(interview: Interview) -> str:
         "system": dialect.system,
         "traits": dialect.traits,
     }
-    return templates.render(TEMPLATE, values)
+    try:
+        return templates.render(TEMPLATE, values)
+    except templates.MissingValueError as fault:
+        variable = fault.args[0]
+        raise RecipeError(
+            f"The ./configure of this commit writes {variable}, which the recipe does not answer",
+            remedy=f'Add to the recipe:\n[configure.answers]\n{variable} = "..."',
+        ) from fault
 
 
 def _clang_major(answers: dict[str, Answer]) -> str:
@@ -85,7 +94,7 @@ def _settle(interview: Interview, variable: str, value: str) -> str:
     if (
         value.startswith(("/", "~"))
         and _follows(interview)
-        and _followed(interview, variable)
+        and _followed(interview, variable, value)
     ):
         # configure itself calls these two, and pathlib treats '..' in another way.
         return os.path.realpath(os.path.expanduser(value))  # noqa: PTH111
@@ -113,7 +122,7 @@ def _follows(interview: Interview) -> bool:
     return interview.dialect.system == platform.system()
 
 
-def _followed(interview: Interview, variable: str) -> bool:
+def _followed(interview: Interview, variable: str, path: str) -> bool:
     """Say whether a version writes what the links of a path lead to, instead of the path."""
     traits, release = interview.dialect.traits, interview.dialect.release
     match variable:
@@ -125,9 +134,13 @@ def _followed(interview: Interview, variable: str) -> bool:
         case "CUDA_TOOLKIT_PATH":
             return traits["cuda_found"] and traits["cuda_links_followed"]
         case "GCC_HOST_COMPILER_PATH":
-            return traits["compiler_links_followed"]
+            return traits["compiler_links_followed"] and (
+                # Before 2.12 a compiler that is no link keeps its path, whatever its
+                # directory is.
+                traits["folder_links_followed"] or Path(path).is_symlink()
+            )
         case "CLANG_COMPILER_PATH" | "CLANG_CUDA_COMPILER_PATH":
-            return release >= Release(2, 13)
+            return traits["clang_choice"]
         case _:
             return False
 

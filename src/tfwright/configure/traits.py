@@ -24,6 +24,17 @@ def are_of_tensorflow(scripts: Scripts) -> bool:
     return OWN_FUNCTION in scripts.get(SCRIPT, "")
 
 
+def scripts_in(tree: Path) -> Scripts:
+    """Return the files of a tree that show what its ./configure asks and writes."""
+    # By name only: what a script of the tree says is read, and nothing of it runs.
+    found = {name: tree / name for name in files()}
+    return {
+        name: path.read_text("utf-8", "replace")
+        for name, path in found.items()
+        if path.is_file() and not path.is_symlink()
+    }
+
+
 class Trait(Table):
     """One difference, in one range of versions."""
 

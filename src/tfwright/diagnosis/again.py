@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.diagnosis import reader
+from tfwright.diagnosis import advice, reader
 from tfwright.diagnosis.excerpt import Excerpt
 from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, everything
@@ -48,7 +48,12 @@ def record(
     name = OUT_OF_MEMORY if killed else SERVER_DIED if died else ""
     if name and (match is None or match.entry.rank != "root"):
         match = Match(
-            _named(name), line=0, text="", explains=True, certain=killed
+            _named(name),
+            line=0,
+            text="",
+            explains=True,
+            certain=killed,
+            advice=advice.of(_named(name), {}),
         )
     return FailureRecord(found.first, match)
 

@@ -12,6 +12,16 @@ from pathlib import Path
 
 FILE = Path(__file__).with_name("bazel_names.toml")
 
+_OF_WORKSPACE = {
+    "bind",
+    "local_repository",
+    "new_local_repository",
+    "register_execution_platforms",
+    "register_toolchains",
+    "workspace",
+}
+"""Functions that WORKSPACE files alone may call."""
+
 
 @dataclass(frozen=True)
 class NameTable:
@@ -53,6 +63,9 @@ def option(text: str) -> str:
 
 def symbol(name: str) -> str:
     """Say which versions define a name of BUILD or .bzl files, or a member of `native`."""
+    if name in _OF_WORKSPACE:
+        # Where it is called counts, and not which version this is.
+        return ""
     for kind in ("symbol", "rule"):
         said = _sentence(kind, name, f"`{name}`")
         if said:

@@ -24,6 +24,7 @@ ORDER = (
     "memory",
     "configure",
     "modules",
+    "system",
     "fetch",
     "bazel",
     "analysis",
@@ -55,7 +56,15 @@ Rank = Literal["root", "weak", "wrapper", "summary", "harmless"]
 ``harmless``: it looks bad and means nothing.
 """
 Fact = Literal[
-    "disk", "memory", "glibc", "xcode", "driver", "python", "compiler", "cuda"
+    "disk",
+    "memory",
+    "glibc",
+    "xcode",
+    "driver",
+    "python",
+    "compiler",
+    "cuda",
+    "machine",
 ]
 """What can be looked at on this host."""
 
@@ -96,6 +105,12 @@ class Family(Table):
     sample: Line = ""
     cause: Line
     remedy: Line
+    recipe: tuple[Line, ...] = ()
+    """Lines of a recipe that mend it, each as `[table] key = value`."""
+    host_file: tuple[Line, ...] = ()
+    """Lines of the host file that mend it."""
+    commands: tuple[Line, ...] = ()
+    """What to type in a shell."""
     sources: tuple[Line, ...] = ()
     evidence: tuple[Fact, ...] = ()
     detail: Line = ""

@@ -4,10 +4,21 @@ The last line of a log names what failed to follow; the root is what it followed
 once, from a file, from gzip or from a pipe, in bounded time and memory.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from tfwright.diagnosis import complaints, excerpt, facts, finder, sketch, tables
+from tfwright.diagnosis import (
+    advice,
+    complaints,
+    excerpt,
+    facts,
+    finder,
+    sketch,
+    tables,
+)
+from tfwright.diagnosis.advice import Advice
 from tfwright.diagnosis.complaints import Complaint, Line, Recognition
 from tfwright.diagnosis.excerpt import Excerpt
 from tfwright.diagnosis.facts import Facts
@@ -18,6 +29,9 @@ DETAIL_LINES = 6
 """Lines below the root that may name what it is about."""
 MOST_MATCHES = 12
 """Matches that a diagnosis keeps; a log that holds more kinds of errors is not one failed build."""
+_RC_FILE = re.compile(r"Reading rc options for '\w+' from (?P<file>\S{1,400}):$")
+_PAIR = 2
+"""Matches where a particular failure and its family both explain a line."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,8 @@ class Match:
     certain: bool = False
     """Whether the cause is proved: by the line alone, or by it and the facts of the build."""
     parameters: dict[str, str] = field(default_factory=dict)
+    advice: Advice = field(default_factory=Advice)
+    """What to type."""
 
     @property
     def cause(self) -> str:
@@ -98,8 +114,28 @@ def _explaining(
     """Return what is known of the root, the most particular first."""
     line = kept[root.at]
     following = kept[root.at + 1 : root.at + 1 + DETAIL_LINES]
-    readings = [_detailed(reading, following) for reading in root.readings]
-    return [_match(line, reading, shown, explains=True) for reading in readings]
+    readings = [
+        _given(_detailed(reading, following), kept) for reading in root.readings
+    ]
+    matches = [
+        _match(line, reading, shown, explains=True) for reading in readings
+    ]
+    return _advised(matches)
+
+
+def _advised(matches: list[Match]) -> list[Match]:
+    """Give what the family advises to the particular failure, which has no lines of its own.
+
+    A build that fails shows the first match only.
+    """
+    if len(matches) < _PAIR or matches[0].advice:
+        return matches
+    first, family, *others = matches
+    return [
+        replace(first, advice=family.advice),
+        replace(family, advice=Advice()),
+        *others,
+    ]
 
 
 def _detailed(reading: Recognition, following: Sequence[Line]) -> Recognition:
@@ -113,9 +149,26 @@ def _detailed(reading: Recognition, following: Sequence[Line]) -> Recognition:
     parameters = dict(reading.parameters)
     for line in following:
         found = detail.search(line.text)
-        for name, value in found.groupdict().items() if found else ():
+        for group, value in found.groupdict().items() if found else ():
+            name = group.rstrip("0123456789")
             parameters[name] = parameters.get(name) or value or ""
     return replace(reading, parameters=parameters)
+
+
+def _given(reading: Recognition, kept: Sequence[Line]) -> Recognition:
+    """Add the rc file that gives an option, where Bazel shows what it reads (--announce_rc)."""
+    option = reading.parameters.get("option") or reading.parameters.get("config")
+    if not option or not reading.family.id.startswith("bazel-"):
+        return reading
+    for announced, options in pairwise(kept):
+        found = _RC_FILE.search(announced.text)
+        if found and re.search(
+            rf"(?:^|[ =]){re.escape(option)}(?:$|[ =])", options.text
+        ):
+            return replace(
+                reading, parameters={**reading.parameters, "given": found["file"]}
+            )
+    return reading
 
 
 def _others(
@@ -143,6 +196,7 @@ def _match(
         explains=explains,
         certain=family.certain and shown.prove(family),
         parameters=dict(reading.parameters),
+        advice=advice.of(family, reading.parameters),
     )
 
 

@@ -26,6 +26,12 @@ _GAPS = (
     (re.compile(r" \.(?=\s+[A-Z`]|\s*$)"), "."),
 )
 """What is replaced in a sentence whose parameters are in place, in this order."""
+_WORD = re.compile(r"[A-Za-z0-9_/@.][A-Za-z0-9_.+/=:,@~^-]{0,200}")
+"""A parameter that stays one word wherever it is put."""
+_WORDS = re.compile(
+    r"[A-Za-z0-9_/@.-][A-Za-z0-9_.+/=:,@~^*<>-]*(?: [A-Za-z0-9_.+/=:,@~^*<>-]+)*"
+)
+"""What a table says: words of this program's own, with such a parameter among them."""
 _LONGEST = 300
 """Characters of a parameter that a sentence shows."""
 _COMPUTED: Mapping[str, Callable[[str], str]] = {
@@ -91,6 +97,22 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
         return found[1] if any(parameters.get(name) for name in names) else ""
 
     return _tidy(_PLACE.sub(value, _PART.sub(part, template)))
+
+
+def line(template: str, parameters: Mapping[str, str]) -> str:
+    """Return a line that people copy; empty if one of its places is.
+
+    Parameters come from a log that anybody may have written: one that a shell or TOML could read
+    as more than a name leaves the line empty, too.
+    """
+    values = []
+    for place in _PLACE.finditer(template):
+        value = fill(place[0], parameters)
+        if not (_WORDS if place["table"] else _WORD).fullmatch(value):
+            return ""
+        values.append(value)
+    filled = iter(values)
+    return _PLACE.sub(lambda _: next(filled), template)
 
 
 def _tidy(text: str) -> str:

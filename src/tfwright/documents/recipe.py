@@ -3,7 +3,6 @@
 import datetime as dt
 import functools
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -36,6 +35,7 @@ from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.toml import Table, load
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import Evidence, RecipeError
+from tfwright.printable import shell_word
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout that holds recipes/, patches/ and templates/."""
@@ -774,7 +774,7 @@ def read(
     source = loaded.source.located(folder)
     recipe = loaded.model_copy(update={"source": source})
     if folder != _resolved(RECIPES):
-        recipe._argument = shlex.quote(str(path))  # noqa: SLF001 our own
+        recipe._argument = shell_word(str(path))  # noqa: SLF001 our own
     for file in (*source.patches, *source.assets.values()):
         _require(path, source, file)
     return recipe

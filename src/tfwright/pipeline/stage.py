@@ -120,11 +120,11 @@ class Stage:
     """A stage module, read: what it needs and makes comes from the signature of its ``run``.
 
     A module may also define ``REVISION`` (raised when the stage's own logic changes what it makes),
-    ``CACHED = False`` (always run), and three hooks, which declare what they are handed as ``run``
+    ``CACHED = False`` (always run), and four hooks, which declare what they are handed as ``run``
     does: ``inputs`` returns name and digest of outside content, such as patches; ``steps`` the
-    commands and files, for the plan; ``damage`` says what on disk differs from a result.
-    Nothing has run yet when a plan is made, so ``steps`` asks for a result as ``Tree | None``, and
-    is handed what that stage made last.
+    commands and files, for the plan; ``foresees`` what will cost time again; ``damage`` says what
+    on disk differs from a result. Nothing has run yet when a plan is made, so ``steps`` and
+    ``foresees`` ask for a result as ``Tree | None``, and are handed what that stage made last.
     """
 
     module: ModuleType
@@ -181,6 +181,13 @@ class Stage:
         `last` is what the stages made in earlier builds, as far as there were any.
         """
         return self._ask("steps", request, last) or ()
+
+    def foresees(self, request: BuildRequest, last: Results) -> str:
+        """Say what of the stage's work has to be done again; empty if nothing is known of that.
+
+        `last` is what earlier stages found now, and else what the stages made in earlier builds.
+        """
+        return self._ask("foresees", request, last) or ""
 
     def damage(self, request: BuildRequest, result: Result) -> str | None:
         """Say what on disk differs from `result`, beyond its artefacts; None if nothing does."""

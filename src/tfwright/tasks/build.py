@@ -1,6 +1,7 @@
 """Commands that build: build, plan, shell, toolkit, clean."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from invoke import Context, task
@@ -28,7 +29,7 @@ from tfwright.tasks.common import JSON, OFFLINE, RECIPE, UNTIL, explained, job_o
 )
 def build(
     _: Context,
-    recipe: list[str],
+    recipe: Sequence[str] | None = None,
     until: str = "publish",
     again: str = "",
     fresh: bool = False,
@@ -57,7 +58,7 @@ def build(
         "cache": cache,
     }
     # Only the demo builds on every host, so it is what a first "invoke build" runs.
-    names = recipe or ["demo"]
+    names = [*(recipe or ("demo",))]
     if len(names) > 1 or on:
         _build_several(names, on, options, as_json=json)
         return

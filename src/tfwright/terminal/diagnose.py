@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MOST_CAUSES = 3
 """How many possible causes of a failure are shown."""
+_LINES = 15
+"""Columns before a line that is to be copied."""
 MOST_OTHERS = 3
 """How many other complaints of a log are named."""
 
@@ -81,10 +83,19 @@ def tell_match(match: "Match", place: Path) -> None:
     text.part(_label(match), f"{match.entry.id}{where}")
     text.part("    why:", match.cause)
     text.part("    do:", match.remedy)
+    _tell_lines("    type:", match.advice.commands)
+    _tell_lines("    recipe:", match.advice.recipe)
+    _tell_lines("    host file:", match.advice.host_file)
     for shown in evidence.of(match.entry, place, match.parameters):
         text.part("    here:", shown)
     if match.entry.links:
         text.part("    seen:", match.entry.links[0])
+
+
+def _tell_lines(label: str, lines: Sequence[str]) -> None:
+    """Show lines that are to be copied: each stays whole, whatever the width."""
+    for number, line in enumerate(lines):
+        text.tell(f"{'' if number else label:<{_LINES}}{line}")
 
 
 def _label(match: "Match") -> "Styled":
@@ -158,6 +169,7 @@ def _said(match: "Match") -> dict[str, object]:
         "certain": match.certain,
         "cause": match.cause,
         "remedy": match.remedy,
+        "advice": asdict(match.advice),
         "parameters": {
             name: value for name, value in match.parameters.items() if value
         },

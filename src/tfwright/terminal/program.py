@@ -14,6 +14,7 @@ from tfwright.terminal import streams, text
 from tfwright.terminal.text import Column, Styled
 
 if TYPE_CHECKING:
+    from invoke import Collection
     from invoke.program import Program
 
 HELP = ("--help", "-h")
@@ -41,6 +42,7 @@ def install(
         _refuse_unknown(program, replaced)
         _lead_to_help(program)
         _name_optional_words(program)
+        whole, program.collection = program.collection, _typed(program)
         try:
             parse(program)
         except ParseError as fault:
@@ -50,6 +52,8 @@ def install(
                 "  do:     'invoke COMMAND --help' lists a command's options."
             )
             sys.exit(2)
+        finally:
+            program.collection = whole
 
     # Kept, since the replacement ends by calling it.
     parse = Program.parse_tasks
@@ -138,6 +142,16 @@ def _refuse_unknown(program: "Program", replaced: Mapping[str, str]) -> None:
     text.tell(f"Unknown command '{word}'.", text.BAD)
     text.tell(f"  do:     {remedy}")
     sys.exit(2)
+
+
+def _typed(program: "Program") -> "Collection":
+    """Return the commands that were typed: invoke copies the options of all it is given, twice."""
+    words = {*program.core.unparsed, program.args["help"].value}
+    made = type(program.collection)()
+    for name, aliases in program.collection.task_names.items():
+        if not words.isdisjoint((name, *aliases)):
+            made.add_task(program.collection[name], name)
+    return made
 
 
 def _aliases(program: "Program") -> list[str]:

@@ -13,6 +13,8 @@ from tfwright.tools import git
 from tfwright.tools.git import demo, mirror
 from tfwright.tools.git.mirror import Origin, Pin
 
+pytestmark = pytest.mark.medium
+
 
 def bring(commit: str, store: Path) -> Path:
     return mirror.bring(

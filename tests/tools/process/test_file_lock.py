@@ -28,6 +28,21 @@ def test_who_has_to_wait_is_named_as_typed_and_so_is_the_holder(
     assert "--wait" not in caught.value.remedy
 
 
+def test_a_quoted_word_of_a_command_does_not_end_the_quotes_around_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = ["/x/invoke", "build", "--verified-by", "the maintainers"]
+    monkeypatch.setattr(sys, "argv", typed)
+    with (
+        file_lock.held(tmp_path / "lock", "on recipe demo"),
+        pytest.raises(HostError) as caught,
+        file_lock.held(tmp_path / "lock", "on recipe demo"),
+    ):
+        pass
+    command = "'invoke build --verified-by \"the maintainers\"'"
+    assert caught.value.what.count(command) == 2
+
+
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"pid": []}', '{"pid": 1e400}', "\xff"]
 )

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,15 +35,37 @@ def test_a_program_sees_only_the_environment_it_is_given(
     assert printed == "['ONLY']\n"
 
 
-def test_the_umask_of_the_caller_does_not_reach_a_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize("brief", [False, True])
+def test_the_umask_of_the_caller_does_not_reach_a_program(
+    tmp_path: Path, *, brief: bool
+) -> None:
+    command = replace(python("open('made', 'w')", tmp_path), brief=brief)
     before = os.umask(0o077)
     try:
-        runner.run(
-            python("open('made', 'w')", tmp_path), tmp_path / "log", remedy="-"
-        )
+        runner.run(command, tmp_path / "log", remedy="-")
     finally:
         os.umask(before)
     assert (tmp_path / "made").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(("brief", "forks"), [("False", 1), ("True", 0)])
+def test_a_brief_program_is_started_without_a_fork(
+    tmp_path: Path, brief: str, forks: int
+) -> None:
+    script = (
+        "import os, pathlib; from tfwright.tools.process import runner\n"
+        "here = pathlib.Path.cwd(); forks = []\n"
+        "os.register_at_fork(before=lambda: forks.append(1))\n"
+        f"true = runner.Command(('/bin/true',), here, brief={brief})\n"
+        "runner.run(true, here / 'log', remedy='-'); print(len(forks))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    )
+    assert int(done.stdout) == forks
 
 
 def test_a_failing_program_is_reported_with_its_status_last_lines_and_log(

@@ -10,6 +10,8 @@ from tfwright.errors import SupplyError
 from tfwright.tools import files
 from tfwright.tools.python import packages
 
+pytestmark = pytest.mark.medium
+
 HERE = Path(sys.executable)
 
 

@@ -13,6 +13,8 @@ from tfwright.tools.process.command import Command
 from tfwright.tools.python import sdist
 from tfwright.tools.python.sdist import Sdist
 
+pytestmark = pytest.mark.medium
+
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -13,6 +13,7 @@ from tfwright.documents.recipe import (
     CompileTable,
     ConfigureTable,
     NcclTable,
+    Recipe,
     SourceTable,
 )
 from tfwright.pipeline.job import Job
@@ -76,6 +77,23 @@ def run(
         cache=use,
         remote=bool(job.host_file.remote_execution),
     )
+
+
+def foresees(
+    job: Job,
+    recipe: Recipe,
+    host: HostFacts | None,
+    tree: Tree | None,
+    configured: Configured | None,
+) -> str:
+    """Say what makes Bazel compile again what it has compiled for hours."""
+    from tfwright.pipeline import foresight
+
+    # A host that cannot build the recipe has no facts; without the rest, nothing is
+    # compiled yet.
+    if not (host and tree and configured):
+        return ""
+    return foresight.compiled_again(job, recipe, host, tree, configured)
 
 
 def _prepare(

@@ -118,13 +118,14 @@ def _interview(
     python: Mapping[str, str],
 ) -> "Interview":
     """Return the questions of this tree's ./configure, with the recipe's answers."""
-    from tfwright.configure import expected
+    from tfwright.configure import expected, traits
     from tfwright.configure.answers import complete
     from tfwright.configure.interview import Interview
 
     answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
     # The scripts decide where they can: a commit between two releases asks as it does.
-    dialect = expected.dialect(recipe, host.system, _scripts(tree.path))
+    scripts = traits.scripts_in(tree.path)
+    dialect = expected.dialect(recipe, host.system, scripts)
     return Interview(dialect, answers, recipe.configure.by, host.python)
 
 
@@ -225,24 +226,13 @@ def rendered(
     return expected.render(interview, recipe.configure) or ""
 
 
-def _scripts(tree: Path) -> "Scripts":
-    """Return the files of a tree that show what its ./configure writes."""
+def _scripts_of_last(recipe: Recipe, tree: Tree | None) -> "Scripts":
+    """Return what shows how ./configure writes, of the tree that is there if it is the recipe's."""
     from tfwright.configure import traits
 
-    # By name only: what a script of the tree says is read, and nothing of it runs.
-    found = {name: tree / name for name in traits.files()}
-    return {
-        name: path.read_text("utf-8", "replace")
-        for name, path in found.items()
-        if path.is_file() and not path.is_symlink()
-    }
-
-
-def _scripts_of_last(recipe: Recipe, tree: Tree | None) -> "Scripts":
-    """Return the same of the tree that the source stage left, if it is the recipe's."""
     # The tree on the disk may be of the commit that the recipe pinned before.
     same = tree is not None and tree.commit == recipe.source.commit
-    return _scripts(tree.path) if tree and same else {}
+    return traits.scripts_in(tree.path) if tree and same else {}
 
 
 def _site_packages(job: Job, python: Path) -> str:
@@ -429,13 +419,16 @@ def _text_of(tree: Path, written: Sequence[str]) -> str:
     texts = list[str]()
     for name in written:
         path = tree / name
-        # The tree decides what lies there: a link could lead to any file of the host.
-        if path.is_symlink() or path.stat().st_size > LONGEST_BAZELRC:
+        # The tree decides what lies there: a link could lead to any file of the host, and a pipe
+        # has no end.
+        plain = path.is_file() and not path.is_symlink()
+        if not plain or path.stat().st_size > LONGEST_BAZELRC:
             raise ToolError(
-                f"./configure wrote {name} as a link, or with more than {LONGEST_BAZELRC:,} bytes",
+                f"./configure made {name} a link, pipe or directory, or longer than "
+                f"{LONGEST_BAZELRC:,} bytes",
                 remedy="Look at what the tree's ./configure does.",
             )
-        texts.append(path.read_text("utf-8", "replace"))
+        texts.append(files.text(path))
     return "\n".join(texts)
 
 

@@ -104,6 +104,8 @@ def command(
         tree or repository,
         environment.clean(repository, extra={**_settled(), **(env or {})}),
         here=True,
+        # Without `network()` nobody keeps it waiting.
+        brief=env is None,
     )
 
 

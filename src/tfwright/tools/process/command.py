@@ -16,6 +16,8 @@ class Command:
     """The whole environment; nothing is inherited."""
     here: bool = False
     """Whether it runs on the host also while a container is open."""
+    brief: bool = False
+    """Whether it ends by itself in seconds, so that nothing has to end it when we are killed."""
 
     def __str__(self) -> str:
         return shlex.join(self.argv)

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import shlex
 import socket
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tfwright.errors import Evidence, HostError
+from tfwright.printable import shell_word
 from tfwright.tools import disk, json_text
 from tfwright.tools.process.running import is_running
 
@@ -88,7 +88,7 @@ def _typed() -> str:
     program = Path(sys.argv[0])
     # `python -m invoke` shows the file that Python runs for it.
     name = program.parent.name if program.name == "__main__.py" else program.name
-    return shlex.join([name, *sys.argv[1:]])
+    return " ".join(map(shell_word, [name, *sys.argv[1:]]))
 
 
 def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:

@@ -1,0 +1,199 @@
+"""What to type: the lines are ones that a recipe, the host file and a shell take."""
+
+import io
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tfwright.diagnosis import again, reader, tables
+from tfwright.diagnosis.advice import Advice
+from tfwright.diagnosis.families import Family, everything
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.terminal.diagnose import tell_match
+
+LINE = re.compile(r"(?:\[(?P<table>[\w.]+)\] )?(?P<rest>.+ = .+)")
+PLACE = re.compile(r"\{\w+(?:\|\w+)?\}")
+ADVISING = [
+    family
+    for family in everything()
+    if family.recipe or family.host_file or family.commands
+]
+
+
+def name(family: Family) -> str:
+    return family.id
+
+
+def match(log: str) -> reader.Match:
+    found = reader.read(io.BytesIO(log.encode()))
+    return next(match for match in found.matches if match.explains)
+
+
+def keys(template: str) -> list[str]:
+    """Return the tables and the key of a line, whose value must be valid TOML."""
+    line = LINE.fullmatch(PLACE.sub("x", template))
+    assert line, template
+    (key,) = tomllib.loads(line["rest"])
+    return [*(line["table"].split(".") if line["table"] else []), key]
+
+
+@pytest.mark.parametrize("family", ADVISING, ids=name)
+def test_the_places_of_a_line_are_parameters_and_tables_that_exist(
+    family: Family,
+) -> None:
+    for template in (*family.recipe, *family.host_file, *family.commands):
+        places = tables.names_in(template)
+
+        assert {parameter for parameter, _ in places} <= family.parameters
+        assert {table for _, table in places if table} <= tables.known_tables()
+
+
+@pytest.mark.parametrize("family", ADVISING, ids=name)
+def test_a_line_for_a_recipe_has_a_key_that_recipes_have(family: Family) -> None:
+    for template in family.recipe:
+        table, *others = keys(template)
+        model = Recipe.model_fields[table].annotation
+
+        # A table may give the key: {library|host_fact} is cuda, cudnn or nccl.
+        assert others[0] in model.model_fields or "] {" in template  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("family", ADVISING, ids=name)
+def test_a_line_for_the_host_file_has_a_key_that_it_has(family: Family) -> None:
+    for template in family.host_file:
+        # A table gives the key: {file|host_key} is cuda or cudnn.
+        first = keys(template)[0]
+
+        assert first in HostFile.model_fields or template.startswith("{")
+
+
+@pytest.mark.parametrize("family", ADVISING, ids=name)
+def test_a_command_is_one_that_a_shell_reads(family: Family) -> None:
+    for template in family.commands:
+        assert shlex.split(PLACE.sub("x", template))
+
+
+SAID = {
+    "Environment variable TF_NEED_CUDA must be set as a boolean indicator": Advice(
+        recipe=("[configure.answers] TF_NEED_CUDA = true",)
+    ),
+    "Please downgrade your bazel installation to version 0.26.1 or lower to build TensorFlow!": (
+        Advice(recipe=('[bazel] version = "0.26.1"',))
+    ),
+    "a.c:1:2: error: implicit declaration of function 'f' [-Wimplicit-function-declaration]": (
+        Advice(
+            recipe=(
+                (
+                    '[compile] flags = ["--copt=-Wno-error=implicit-function-declaration", '
+                    '"--host_copt=-Wno-error=implicit-function-declaration"]'
+                ),
+            )
+        )
+    ),
+    "/c/host_config.h:1:2: error: #error -- unsupported GNU version! gcc versions later than 8 are "
+    "not supported!": Advice(
+        recipe=('[host] gcc = "8"',),
+        host_file=('compiler = "/usr/bin/gcc-8"',),
+        commands=("apt-get install gcc-8 g++-8",),
+    ),
+    "nvcc fatal   : Unsupported gpu architecture 'compute_86'": Advice(
+        recipe=('[host] cuda = "11.1"',)
+    ),
+    "bash: line 1: patch: command not found": Advice(
+        recipe=('[host] programs = ["patch"]',),
+        commands=("apt-get install patch",),
+    ),
+    "a.cc:3:2: error: 'uint8_t' does not name a type": Advice(
+        recipe=(
+            (
+                '[compile] flags = ["--cxxopt=-include", "--cxxopt=cstdint", "--host_cxxopt=-include", '
+                '"--host_cxxopt=cstdint"]'
+            ),
+        )
+    ),
+    "a.o: undefined reference to `clock_gettime'": Advice(
+        recipe=('[compile] flags = ["--linkopt=-lrt"]',)
+    ),
+    "gcc: internal compiler error: Killed (program cc1plus)": Advice(
+        recipe=("[compile] peak = 3.0",), host_file=("jobs = 2",)
+    ),
+    "Could not find any cudnn.h matching version '8' in any subdirectory": Advice(
+        host_file=('cudnn = "/PREFIX"',),
+        commands=("invoke toolkit --recipe NAME",),
+    ),
+    "fatal: detected dubious ownership in repository at '/src/tf'": Advice(
+        commands=("git config --global --add safe.directory /src/tf",)
+    ),
+    "ImportError: libnccl.so.2: cannot open shared object file: No such file or directory": Advice(
+        commands=(
+            "python -m pip install 'nvidia-nccl-cu12'",
+            (
+                "export LD_LIBRARY_PATH=$(python -c 'import nvidia.nccl as m; print(m.__path__[0])')/lib"
+                ":$LD_LIBRARY_PATH"
+            ),
+        )
+    ),
+    "ImportError: libcublas.so.10.0: cannot open shared object file: No such file or directory": (
+        Advice(commands=("conda install cudatoolkit=10.0",))
+    ),
+    "ImportError: libGL.so.1: cannot open shared object file: No such file or directory": Advice(
+        commands=("apt-get install libgl1",)
+    ),
+    "ModuleNotFoundError: No module named 'google.protobuf'": Advice(
+        commands=(
+            "python -m pip install protobuf",
+            "invoke pin --recipe NAME --add protobuf",
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("log", SAID)
+def test_the_lines_have_the_names_of_the_log_in_place(log: str) -> None:
+    assert match(f"{log}\n").advice == SAID[log]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "ModuleNotFoundError: No module named '--index-url=http://a.example'",
+        "ModuleNotFoundError: No module named 'tensorflow.python'",
+        "bash: line 1: build: command not found",
+        "fatal: detected dubious ownership in repository at '/a; touch /b'",
+    ],
+)
+def test_a_name_that_is_no_plain_word_gives_no_line(log: str) -> None:
+    assert not match(f"{log}\n").advice
+
+
+@pytest.mark.parametrize(
+    "value", ["a b", "a;b", "$(a)", "`a`", "-a", 'a"b', "a\nb", "a'b"]
+)
+def test_a_line_takes_nothing_that_a_shell_reads_otherwise(value: str) -> None:
+    assert tables.line("type {name}", {"name": value}) == ""
+
+
+def test_a_failed_build_is_told_what_the_family_advises(tmp_path: Path) -> None:
+    log = tmp_path / "compile.log"
+    log.write_text("nvcc fatal   : Unsupported gpu architecture 'compute_86'\n")
+
+    record = again.record(log, 0, killed=False, died=False)
+
+    assert record.match is not None
+    assert record.match.entry.sample
+    assert record.match.advice.recipe == ('[host] cuda = "11.1"',)
+
+
+def test_lines_to_copy_are_shown_whole(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    tell_match(match("bash: line 1: patch: command not found\n"), tmp_path)
+
+    shown = capsys.readouterr().err
+
+    assert "    type:      apt-get install patch\n" in shown
+    assert '    recipe:    [host] programs = ["patch"]\n' in shown
