@@ -10,7 +10,7 @@ import pytest
 from tests.tools.python.test_packages import small_wheel
 
 from tfwright.errors import HostError, RecipeError, SupplyError
-from tfwright.tools import files
+from tfwright.tools import files, trees
 from tfwright.tools.python import packages, venv
 
 HERE = Path(sys.executable)
@@ -137,6 +137,22 @@ def test_a_venv_is_made_once_and_again_when_it_is_not_whole(
     again = venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
     assert again == made
     assert again.lstat().st_mtime_ns > stamp
+
+
+@pytest.mark.parametrize(
+    "rest", [b"", b" x y", b" \xff 1", b" 1 2 3", b" " + b"9" * 5000 + b" 1"]
+)
+def test_a_damaged_record_of_a_venv_is_made_again_from_its_files(
+    tmp_path: Path, rest: bytes
+) -> None:
+    home = tmp_path / "venv"
+    home.mkdir()
+    (home / "module.py").write_text("x = 1\n", "utf-8")
+    found = trees.content(home)
+    record = tmp_path / "venv.sha256"
+    record.write_bytes(found.sha256.encode() + rest)
+    assert not venv.damaged(home)
+    assert venv.content(home) == found
 
 
 @pytest.mark.slow

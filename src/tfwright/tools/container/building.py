@@ -28,7 +28,7 @@ def insist_on_pins(containerfile: Path) -> None:
     """Refuse a Containerfile whose base images are not named by digest. Raises RecipeError."""
     stages, arguments = {"scratch"}, {}
     try:
-        lines = containerfile.read_text("utf-8").splitlines()
+        lines = files.text(containerfile, "strict").splitlines()
     except (OSError, UnicodeDecodeError) as fault:
         raise RecipeError(
             f"{containerfile} cannot be read: {fault}",

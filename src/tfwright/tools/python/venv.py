@@ -89,18 +89,22 @@ def damaged(home: Path) -> bool:
     Also true of one that was made before tfwright kept a digest of them.
     """
     try:
-        said = _record(home).read_text("ascii").split()
+        said = files.text(_record(home)).split()
         return said[:1] != [trees.content(home).sha256]
-    except (OSError, UnicodeDecodeError):
+    except OSError:
         return True
 
 
 def content(home: Path) -> TreeContent:
-    """Return what `venv` found in a venv; only one that was made long ago is read again."""
-    said = _record(home).read_text("ascii").split()
-    if len(said) != len(TreeContent._fields):
+    """Return what `venv` found in a venv.
+
+    One that was made long ago, or whose record is damaged, is read again.
+    """
+    try:
+        digest, number, size = files.text(_record(home)).split()
+        return TreeContent(digest, int(number), int(size))
+    except ValueError:
         return trees.content(home)
-    return TreeContent(said[0], int(said[1]), int(said[2]))
 
 
 def _record(home: Path) -> Path:
@@ -155,7 +159,7 @@ def _holds(home: Path, requirements: Sequence[str]) -> bool:
     if not finished or damaged(home):
         return False
     installed = {}
-    for line in (home / DONE).read_text("utf-8").splitlines():
+    for line in files.text(home / DONE).splitlines():
         pin, _, digest = line.partition(_HASH)
         installed[pin] = digest
     for line in requirements:
