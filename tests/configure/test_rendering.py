@@ -9,6 +9,7 @@ from tfwright.configure.interview import By, Interview
 from tfwright.configure.prompt import Answer, Answers
 from tfwright.configure.traits import Scripts
 from tfwright.documents.release import ExactRelease
+from tfwright.errors import RecipeError
 
 CUDA: Answers = {
     "TF_NEED_CUDA": True,
@@ -322,6 +323,18 @@ def test_the_script_tells_how_it_words_a_question_and_what_it_never_names() -> (
         if prompt.variable in {"TF_CUDA_CLANG", "TF_SET_ANDROID_WORKSPACE"}
     }
     assert all(optional.values())
+
+
+def test_what_only_the_script_wants_is_asked_of_the_recipe_without_a_traceback() -> (
+    None
+):
+    tensorrt: Answers = {"TF_NEED_TENSORRT": True, "TF_TENSORRT_VERSION": "5"}
+    asks = OWN + "# TF_NEED_CUDA TF_NEED_TENSORRT\n"
+    with pytest.raises(
+        RecipeError, match="writes TENSORRT_INSTALL_PATH"
+    ) as caught:
+        render("2.0", {**CUDA, **tensorrt}, scripts={"configure.py": asks})
+    assert 'TENSORRT_INSTALL_PATH = "..."' in caught.value.remedy
 
 
 OPENCL: Answers = {

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 LINE_SECONDS = 30.0
 """How often progress is reported without a terminal to draw on."""
-NOTE = 15
-"""Characters in front of a note."""
 
 
 class Terminal:
@@ -62,8 +60,9 @@ class Terminal:
     def note(self, text_of_note: str) -> None:
         """Show a fact that the reader should know."""
         self._close()
-        lead = Styled(f"  {self._stage:<10} - ", text.WARNING)
-        text.part(lead, text_of_note, NOTE)
+        # Commands that are no build have no stage.
+        lead = f"  {self._stage:<10} - " if self._stage else "  - "
+        text.part(Styled(lead, text.WARNING), text_of_note, len(lead))
 
     def progress(self, progress: Progress) -> None:
         """Draw the foot or the bar; without a terminal, write a line now and then."""
