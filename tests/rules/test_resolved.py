@@ -57,7 +57,16 @@ def test_entries_without_a_name_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "resolved = x", "resolved = [", "\0", "a = 1"]
+    "text",
+    [
+        "",
+        "resolved = x",
+        "resolved = resolved",
+        "resolved = [",
+        "\0",
+        "a = 1",
+        "resolved = ['a'] * 100000000",
+    ],
 )
 def test_a_file_without_a_list_names_nothing(text: str) -> None:
     assert resolved.pins(text) == {}

@@ -6,7 +6,10 @@ from contextlib import suppress
 from typing import Any
 
 from tfwright.rules.starlark.evaluator import Program
-from tfwright.rules.starlark.model import Scope, UnknownError
+from tfwright.rules.starlark.model import ExhaustedError, Scope, UnknownError
+
+UNREADABLE = (UnknownError, ExhaustedError, RecursionError)
+"""What reading a text may end in; a name that stands for itself is followed without an end."""
 
 
 def pins(text: str) -> dict[str, str]:
@@ -18,7 +21,7 @@ def pins(text: str) -> dict[str, str]:
     pinned = {}
     for entry in _entries(program):
         # What cannot be read says nothing about a repository.
-        with suppress(UnknownError):
+        with suppress(*UNREADABLE):
             # The original attributes are those of WORKSPACE; Bazel adds resolved ones next to them.
             attributes = program.force(entry.get("original_attributes"))
             if isinstance(attributes, dict) and "name" in attributes:
@@ -31,7 +34,7 @@ def pins(text: str) -> dict[str, str]:
 def _entries(program: Program) -> Iterator[dict[Any, Any]]:
     """Yield what the file lists: it is Starlark, ``resolved = [...]``, read here and not run."""
     made = None
-    with suppress(UnknownError):
+    with suppress(*UNREADABLE):
         module = program.module("resolved.bzl")
         made = program.value(ast.Name("resolved", ast.Load()), Scope(module))
     for entry in made if isinstance(made, list) else ():

@@ -82,6 +82,9 @@ class Terminal:
 
     def _draw_bar(self, progress: Progress) -> None:
         """Move the bar of a download or of a count."""
+        # One stage counts bytes of a download first, and archives afterwards.
+        if self._bar is not None and self._bar.unit != progress.unit:
+            self._close()
         if self._bar is None:
             from tqdm import tqdm  # noqa: PLC0415 start-up is part of the product
 
