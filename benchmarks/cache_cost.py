@@ -1,10 +1,11 @@
 """What the verifying proxy costs: a build out of a full cache, against Bazel's own disk cache.
 
-    python benchmarks/cache_cost.py BAZEL [--actions 400] [--rounds 5]
+    python benchmarks/cache_cost.py BAZEL [--actions 400] [--rounds 10]
 
 Every build starts a server in an empty output base and takes all from the cache. Both kinds run in
-turn; the ratio is that of each pair, since other programs disturb both alike. Measured is processor
-time, of Bazel with all that it started and of the proxy: waiting for a busy core does not count.
+turn, each of them first in every second pair; the ratio is that of each pair, since other programs
+disturb both alike. Measured is processor time, user and system, of the client, the server, all that
+it started, and the proxy: waiting for a busy core does not count. Linux only.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.tools import files
@@ -26,6 +28,21 @@ from tfwright.tools.cache.store import CacheDirectory
 LIMIT = 10 << 30
 OBJECT = 200_000
 """Bytes of each object file, as TensorFlow's are in the middle."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of processor time that a build took."""
+
+    bazel: float
+    """Client, server and actions."""
+    proxy: float
+    """This process."""
+
+    @property
+    def whole(self) -> float:
+        """Of everything."""
+        return self.bazel + self.proxy
 
 
 def workspace(room: Path, actions: int) -> Path:
@@ -68,8 +85,14 @@ def used_by(server: Path) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def build(binary: Path, room: Path, folder: Path, flag: str) -> float:
-    """Build in an empty output base; return the seconds of processor time that it took."""
+def used_by_clients() -> float:
+    """Return the seconds of processor time of all programs that this one waited for."""
+    spent = os.times()
+    return spent.children_user + spent.children_system
+
+
+def build(binary: Path, room: Path, folder: Path, flag: str) -> Cost:
+    """Build in an empty output base."""
     base = room / "base"
     startup = (
         str(binary),
@@ -77,19 +100,22 @@ def build(binary: Path, room: Path, folder: Path, flag: str) -> float:
         f"--output_base={base}",
     )
     # The proxy runs in this process.
-    begun = time.process_time()
+    own, clients = time.process_time(), used_by_clients()
     command = (*startup, "build", "--curses=no", flag, "//:all")
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False
     )
-    seconds = time.process_time() - begun + used_by(base / "server")
+    cost = Cost(
+        used_by_clients() - clients + used_by(base / "server"),
+        time.process_time() - own,
+    )
     subprocess.run(
         (*startup, "shutdown"), cwd=folder, capture_output=True, check=False
     )
     files.remove(base)
     if done.returncode != 0:
         sys.exit(done.stderr[-2000:])
-    return seconds
+    return cost
 
 
 def main() -> None:
@@ -97,7 +123,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bazel", type=Path)
     parser.add_argument("--actions", type=int, default=400)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument(
         "--flag",
         default="remote_cache",
@@ -108,25 +134,48 @@ def main() -> None:
         room = Path(place)
         folder = workspace(room, asked.actions)
 
-        def own() -> float:
+        def own() -> Cost:
             return build(
                 asked.bazel, room, folder, f"--disk_cache={room / 'theirs'}"
             )
 
-        def ours() -> float:
+        def ours() -> Cost:
             with served(room) as url:
                 return build(asked.bazel, room, folder, f"--{asked.flag}={url}")
 
         own(), ours()
-        pairs = [(own(), ours()) for _ in range(asked.rounds)]
-    theirs, mine = (
-        statistics.median(column) for column in zip(*pairs, strict=True)
-    )
-    ratio = statistics.median(second / first for first, second in pairs)
+        pairs = []
+        for number in range(asked.rounds):
+            # Who comes first may find a disk or a processor in another state.
+            first, second = (own, ours) if number % 2 == 0 else (ours, own)
+            costs = first(), second()
+            pair = costs if number % 2 == 0 else costs[::-1]
+            pairs.append(pair)
+            shown(f"{number + 1:>3}", *pair)
+    summary(asked.actions, pairs)
+
+
+def shown(label: str, theirs: Cost, mine: Cost) -> None:
+    """Print what a pair took."""
     print(
-        f"{asked.actions} actions: disk cache {theirs:.2f} s, proxy {mine:.2f} s"
+        f"{label}  disk cache {theirs.whole:6.2f} s, with the proxy {mine.whole:6.2f} s"
+        f" (the proxy itself {mine.proxy:5.2f} s), ratio {mine.whole / theirs.whole:.3f}",
+        flush=True,
     )
-    print(f"ratio of the pairs, in the middle: {ratio:.3f}")
+
+
+def summary(actions: int, pairs: list[tuple[Cost, Cost]]) -> None:
+    """Print the figures of all pairs."""
+    ratios = sorted(mine.whole / theirs.whole for theirs, mine in pairs)
+    proxy = statistics.median(mine.proxy for _, mine in pairs)
+    theirs = sum(cost.whole for cost, _ in pairs)
+    mine = sum(cost.whole for _, cost in pairs)
+    print(f"{actions} actions, {len(pairs)} pairs of processor time")
+    print(
+        f"ratio {statistics.median(ratios):.3f} in the middle,"
+        f" {ratios[0]:.3f} to {ratios[-1]:.3f}; of the sums {mine / theirs:.3f}"
+    )
+    print(f"the proxy itself: {1000 * proxy / actions:.2f} ms for each action")
 
 
 if __name__ == "__main__":

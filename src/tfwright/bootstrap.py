@@ -64,7 +64,7 @@ def _open_closed_streams() -> None:
 def _ready(place: Path, root: Path, wanted: str) -> bool:
     """Tell whether the venv was finished from the requirements as they are now."""
     marks = place / "tfwright-requirements"
-    done = marks.read_text("utf-8").split() if marks.is_file() else []
+    done = marks.read_text("utf-8", "replace").split() if marks.is_file() else []
     # A venv breaks when the Python that it was made from is removed or upgraded.
     return _sha256(root / wanted) in done and (place / "bin/python").exists()
 

@@ -9,14 +9,15 @@ import sys
 NEEDED = (3, 11)
 NEWER = ("3.14", "3.13", "3.12", "3.11")
 """Versions that are looked for, the newest first."""
+UV_INSTALLER = "https://astral.sh/uv/install.sh"
 PACKAGES = {
-    "ubuntu 22.04": "sudo apt-get install python3.11 python3.11-venv",
-    "rhel 9": "sudo dnf install python3.12",
-    "rocky 9": "sudo dnf install python3.12",
-    "almalinux 9": "sudo dnf install python3.12",
-    "rhel 8": "sudo dnf install python3.12",
-    "rocky 8": "sudo dnf install python3.12",
-    "almalinux 8": "sudo dnf install python3.12",
+    "ubuntu 22.04": "apt-get install -y python3.11 python3.11-venv",
+    "rhel 9": "dnf install -y python3.12",
+    "rocky 9": "dnf install -y python3.12",
+    "almalinux 9": "dnf install -y python3.12",
+    "rhel 8": "dnf install -y python3.12",
+    "rocky 8": "dnf install -y python3.12",
+    "almalinux 8": "dnf install -y python3.12",
 }
 """Releases whose own packages include a newer Python in addition to the default one."""
 
@@ -45,7 +46,7 @@ def _line(words):
     package = PACKAGES.get(_system())
     if package:
         return "%s && python%s %s" % (
-            package,
+            _as_root(package),
             package.split("python")[1].split()[0],
             words,
         )
@@ -53,10 +54,25 @@ def _line(words):
     if _on_path("uv"):
         return runner
     # pipx and pip of these systems are too old to run a tool that was never installed.
-    return (
-        "curl -LsSf https://astral.sh/uv/install.sh | sh && ~/.local/bin/"
-        + runner
-    )
+    return "%s | sh && ~/.local/bin/%s" % (_download(UV_INSTALLER), runner)
+
+
+def _download(url):
+    # type: (str) -> str
+    """Return what prints a file from the web; a minimal Debian has no program for it."""
+    if _on_path("wget") and not _on_path("curl"):
+        return "wget -qO- " + url
+    download = "curl -LsSf " + url
+    if _on_path("curl") or not _on_path("apt-get"):
+        return download
+    return "%s && %s" % (_as_root("apt-get install -y curl"), download)
+
+
+def _as_root(command):
+    # type: (str) -> str
+    """Return a command as it is typed to run it as root."""
+    # A container's root often has no sudo.
+    return command if os.geteuid() == 0 else "sudo " + command
 
 
 def _system():

@@ -5,6 +5,7 @@ only where a caller is documented to catch it: below `wheel.inspect.library`.
 """
 
 import io
+import tarfile
 import tempfile
 import warnings
 import zipfile
@@ -173,10 +174,68 @@ def as_host_file(path: Path) -> object:
     return load(path, HostFile)
 
 
+def as_archive(path: Path) -> object:
+    """Unpack an archive; nothing may land outside of the folder for it."""
+    from tfwright.tools import unpacking  # noqa: PLC0415 only where it is attacked
+
+    into = path.parent / "into"
+    into.mkdir()
+    unpacking.unpack(path, into)
+    others = {entry.name for entry in path.parent.iterdir()} - {path.name, "into"}
+    assert not others, f"it wrote {others}"
+    return None
+
+
+def archives() -> list[bytes]:
+    """Return a tar and a zip with a directory, a file, a link and a long name."""
+    plain, zipped = io.BytesIO(), io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, kind, to in (
+            ("a", tarfile.DIRTYPE, ""),
+            ("a/f", tarfile.REGTYPE, ""),
+            ("a/l", tarfile.SYMTYPE, "f"),
+            ("a/" + "x" * 120, tarfile.LNKTYPE, "a/f"),
+        ):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, to
+            tar.addfile(info)
+    with zipfile.ZipFile(zipped, "w") as archive:
+        archive.writestr("a/f", b"content")
+    return [plain.getvalue(), zipped.getvalue()]
+
+
+def as_outputs(path: Path) -> object:
+    from tfwright.tools.bazel import events  # noqa: PLC0415 only where it is attacked
+
+    return events.outputs(path)
+
+
+def as_resolved(content: bytes) -> object:
+    from tfwright.rules import resolved  # noqa: PLC0415 only where it is attacked
+
+    return resolved.pins(content.decode("utf-8", "replace"))
+
+
+def as_nightly_file(path: Path) -> object:
+    from tfwright.documents.nightly import NightlyFile  # noqa: PLC0415 only where it is attacked
+    from tfwright.documents.toml import load  # noqa: PLC0415 the same
+
+    return load(path, NightlyFile)
+
+
 def a_wheel() -> list[bytes]:
     return [wheel_with("", b"")]
 
 
+OUTPUTS = (
+    b'{"id":{"namedSet":{"id":"0"}},"namedSetOfFiles":{"files":[{"uri":"file:///a"}]}}\n'
+    b'{"id":{"targetCompleted":{}},"completed":{"outputGroup":'
+    b'[{"name":"default","fileSets":[{"id":"0"}]}]}}\n'
+)
+RESOLVED = (
+    b'resolved = [{"original_attributes": {"name": "a", "sha256": "00"}}]\n'
+)
+NIGHTLY_FILE = b'recipes = ["demo"]\nat = "02:00"\n'
 TREE = recipe.ROOT / "src/tfwright/demo/tree"
 HOST_FILE = b'build_out = "/x"\noffline = true\n\n[pythons]\n"3.6" = "/usr/bin/python3.6"\n'
 TARGETS = {
@@ -226,6 +285,14 @@ TARGETS = {
     ),
     "lock": Target(by_path(as_lock, "a.lock"), files(recipe.RECIPES, "*.lock*")),
     "bundle": Target(by_path(as_bundle, "a.bundle"), a_bundle),
+    "archive": Target(by_path(as_archive, "a.tar"), archives),
+    "outputs of Bazel": Target(
+        by_path(as_outputs, "events.json"), lambda: [OUTPUTS]
+    ),
+    "resolved rules": Target(as_resolved, lambda: [RESOLVED]),
+    "nightly file": Target(
+        by_path(as_nightly_file, "nightly.toml"), lambda: [NIGHTLY_FILE]
+    ),
     "log": Target(
         as_log,
         lambda: [

@@ -1,5 +1,6 @@
 """Why two builds' actions differ: causes before consequences."""
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,7 +10,10 @@ from tfwright.commands import cache
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError
 from tfwright.terminal import cache as page
-from tfwright.tools.cache import wire
+from tfwright.tools.cache import history, toolchain, wire
+from tfwright.tools.cache.history import CachedBuild
+from tfwright.tools.cache.tally import CacheUse
+from tfwright.tools.cache.toolchain import Toolchain
 
 
 def action(
@@ -118,3 +122,25 @@ def test_a_cache_whose_first_build_still_runs_shows_what_it_holds(
     said = capsys.readouterr().out
     assert "3c626f2935f9" in said
     assert "No build that used the cache has ended yet." in said
+
+
+def kept_build(settings: HostFile, moment: str, compiler: str) -> str:
+    """Leave what a build leaves: its toolchain, a line of the history, a log; return its name."""
+    root = settings.cache_directory
+    tools = Toolchain({"gcc": compiler})
+    toolchain.keep(tools, root)
+    finished = time.mktime(time.strptime(moment, cache.LOG_TIME)) + 0.5
+    use = CacheUse(toolchain=tools.digest)
+    history.add(root, CachedBuild(recipe="demo", finished=finished, use=use))
+    (root / f"logs/demo-{moment}.log").write_bytes(action("a.o", a="1"))
+    return f"demo-{moment}"
+
+
+def test_another_compiler_is_named_for_the_two_builds_that_were_asked_for(
+    settings: HostFile,
+) -> None:
+    first = kept_build(settings, "20261123-041919", "a")
+    second = kept_build(settings, "20261123-042612", "a")
+    third = kept_build(settings, "20261123-043000", "b")
+    assert cache.why(settings, [first, second]).toolchains == ()
+    assert cache.why(settings, [first, third]).toolchains == ("gcc",)

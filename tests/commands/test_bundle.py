@@ -1,9 +1,11 @@
 """What becomes of a bundle where it is unpacked."""
 
 import hashlib
+import subprocess
 from pathlib import Path
 
 import pytest
+from tests.upstream import commit
 
 from tfwright.commands import bundle as carrying
 from tfwright.documents import recipe as recipes
@@ -58,6 +60,7 @@ def made(
     *more: tuple[Kind, str, bytes],
     recipe: Path | None = None,
     bazel: str = "0.26.1",
+    clones: tuple[Carried, ...] = (),
 ) -> Path:
     """Write a bundle of the demo recipe, its documents and an archive."""
     contents = [
@@ -81,6 +84,7 @@ def made(
         python="3.11",
         bazel=bazel,
         members=tuple(content.member for content in contents),
+        clones=clones,
     )
     bundle.write(
         folder / "made.tar",
@@ -152,21 +156,148 @@ def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
     assert not (build_out / "vault").exists()
 
 
-def test_a_bundle_that_lacks_a_commit_which_it_promises_is_refused(
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """Return a repository with one commit."""
+    commit(tmp_path / "upstream", {"WORKSPACE": "", "core/op.cc": "int one;"})
+    return tmp_path / "upstream"
+
+
+def git(repository: Path, *arguments: str, given: bytes = b"") -> bytes:
+    command = ["git", *arguments]
+    return subprocess.run(
+        command, cwd=repository, input=given, capture_output=True, check=True
+    ).stdout
+
+
+def packed(repository: Path, commit: str, *lacking: str) -> bytes:
+    """Return a commit as `invoke bundle` packs it, less some objects."""
+    listed = git(repository, "rev-list", "--objects", commit).decode()
+    ids = [line.partition(" ")[0] for line in listed.splitlines()]
+    wanted = "".join(f"{name}\n" for name in ids if name not in lacking)
+    pack = git(
+        repository, "pack-objects", "--stdout", "-q", given=wanted.encode()
+    )
+    return f"# v2 git bundle\n{commit} refs/pins/{commit}\n\n".encode() + pack
+
+
+def head(repository: Path) -> str:
+    return git(repository, "rev-parse", "HEAD").decode().strip()
+
+
+def recipe_of_commit(folder: Path, pinned: str) -> Path:
+    """Write the demo recipe with a tree that tfwright does not ship."""
+    path = recipe_of(folder)
+    text = path.read_text("utf-8").replace(SOURCE.commit, pinned)
+    path.write_text(
+        text.replace(SOURCE.url, "https://example.org/t.git"), "utf-8"
+    )
+    return path
+
+
+def nothing_is_placed(build_out: Path) -> bool:
+    return [path.name for path in build_out.iterdir()] == ["unbundling.lock"]
+
+
+@pytest.mark.parametrize("path", ["WORKSPACE", "core", "core/op.cc", ""])
+@pytest.mark.parametrize("kind", ["source", "clone"])
+def test_half_a_commit_is_refused_before_anything_is_put_anywhere(
+    tmp_path: Path, build_out: Path, upstream: Path, path: str, kind: Kind
+) -> None:
+    pinned = head(upstream)
+    lacking = git(upstream, "rev-parse", f"{pinned}:{path}").decode().strip()
+    half = packed(upstream, pinned, lacking)
+    cloned = Carried(remote="https://example.org/r.git", commit=pinned)
+    if kind == "source":
+        recipe = recipe_of_commit(tmp_path, pinned)
+        file = made(tmp_path, ("source", bundle.SOURCE, half), recipe=recipe)
+    else:
+        file = made(tmp_path, ("clone", pinned, half), clones=(cloned,))
+    with pytest.raises(SupplyError, match=f"{kind}/.* does not hold all of"):
+        carrying.unpack(file, build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+
+
+def test_a_commit_is_put_into_the_mirror_of_its_url(
+    tmp_path: Path, build_out: Path, upstream: Path
+) -> None:
+    pinned = head(upstream)
+    recipe = recipe_of_commit(tmp_path, pinned)
+    source = packed(upstream, pinned)
+    carrying.unpack(
+        made(tmp_path, ("source", bundle.SOURCE, source), recipe=recipe),
+        build_out,
+        SILENCE,
+    )
+    (mirror,) = (build_out / "git").glob("*.git")
+    assert git(mirror, "show", f"{pinned}:core/op.cc") == b"int one;"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        # With a filter, git takes what is missing for promised.
+        (b"# v3 git bundle\n@filter=blob:none\n", b"# v2 git bundle\n"),
+        (b"# v3 git bundle\n@object-format=sha1\n", b"# v2 git bundle\n"),
+        (b" refs/heads/../../hooks/x\n", b" refs/pins/"),
+        (b" --upload-pack=/bin/true\n", b" refs/pins/"),
+    ],
+)
+def test_a_git_bundle_that_begins_in_another_way_is_refused(
+    tmp_path: Path, build_out: Path, upstream: Path, wrong: bytes, right: bytes
+) -> None:
+    pinned = head(upstream)
+    source = packed(upstream, pinned)
+    more = pinned.encode() + b"\n" if b"pins" in right else b""
+    changed = source.replace(right + more, wrong)
+    assert changed != source
+    recipe = recipe_of_commit(tmp_path, pinned)
+    file = made(tmp_path, ("source", bundle.SOURCE, changed), recipe=recipe)
+    with pytest.raises(SupplyError, match="does not hold all of the commit"):
+        carrying.unpack(file, build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+
+
+def test_a_bundle_that_lacks_a_commit_is_refused_before_anything_is_put_anywhere(
     tmp_path: Path, build_out: Path
 ) -> None:
-    manifest = bundle.read(made(tmp_path)).model_copy(
-        update={
-            "clones": (
-                Carried(remote="https://example.org/r.git", commit="1" * 40),
-            )
-        }
-    )
-    with pytest.raises(
-        SupplyError,
-        match=f"no member clone/{'1' * 40}, of https://example.org/r.git",
-    ):
-        carrying._place_clones(manifest, {}, Places(build_out, "demo"))
+    cloned = Carried(remote="https://example.org/r.git", commit="1" * 40)
+    file = made(tmp_path, clones=(cloned,))
+    with pytest.raises(SupplyError, match=f"no member clone/{'1' * 40}, of http"):
+        carrying.unpack(file, build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+    file = made(tmp_path, recipe=recipe_of_commit(tmp_path, "1" * 40))
+    with pytest.raises(SupplyError, match=r"no member source/source\.bundle"):
+        carrying.unpack(file, build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("clone", "2" * 40), ("source", "other"), ("clone", "x")]
+)
+def test_a_commit_that_nothing_asks_for_is_refused(
+    tmp_path: Path, build_out: Path, kind: Kind, name: str
+) -> None:
+    with pytest.raises(SupplyError, match="which its recipe does not name"):
+        carrying.unpack(made(tmp_path, (kind, name, b"")), build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+
+
+@pytest.mark.parametrize("kind", ["recipe", "lock"])
+def test_a_faulty_document_is_named_by_its_member(
+    tmp_path: Path, build_out: Path, kind: str
+) -> None:
+    if kind == "recipe":
+        (tmp_path / "demo.toml").write_text("nonsense = 1\n", "utf-8")
+        file = made(tmp_path, recipe=tmp_path / "demo.toml")
+    else:
+        file = made(tmp_path, ("lock", "demo.lock", b"nonsense = 1\n"))
+    name = "demo.toml" if kind == "recipe" else "demo.lock"
+    with pytest.raises(RecipeError) as caught:
+        carrying.unpack(file, build_out, SILENCE)
+    assert f"In the bundle, {kind}/{name}" in caught.value.what
+    assert "unbundling" not in caught.value.what
+    assert "where the bundle was made" in caught.value.remedy
 
 
 def test_a_bundle_with_two_recipes_is_refused(
@@ -222,19 +353,22 @@ def test_a_directory_in_the_place_of_a_document_is_not_replaced(
         carrying.unpack(made(tmp_path), build_out, SILENCE)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [("source", "source.bundle"), ("clone", "a" * 40), ("clone", "stray")],
-)
+@pytest.mark.parametrize("kind", ["source", "clone"])
 def test_a_commit_that_git_cannot_read_is_refused_before_anything_has_its_place(
-    tmp_path: Path, build_out: Path, kind: Kind, name: str
+    tmp_path: Path, build_out: Path, kind: Kind
 ) -> None:
-    file = made(tmp_path, (kind, name, b"no git bundle"))
-    with pytest.raises(
-        SupplyError, match=f"{kind}/{name} of the bundle does not hold the commit"
-    ):
+    cloned = Carried(remote="https://example.org/r.git", commit="a" * 40)
+    if kind == "source":
+        recipe = recipe_of_commit(tmp_path, "a" * 40)
+        member: tuple[Kind, str, bytes] = (kind, bundle.SOURCE, b"no git bundle")
+        file = made(tmp_path, member, recipe=recipe)
+    else:
+        file = made(
+            tmp_path, (kind, "a" * 40, b"no git bundle"), clones=(cloned,)
+        )
+    with pytest.raises(SupplyError, match="does not hold all of the commit"):
         carrying.unpack(file, build_out, SILENCE)
-    assert not (build_out / "vault").exists()
+    assert nothing_is_placed(build_out)
 
 
 def test_what_a_killed_unpacking_left_is_removed_by_the_next_fetch_and_by_the_vault(

@@ -256,6 +256,22 @@ def test_the_commands_of_a_remedy_take_a_recipe_by_its_path(
     assert recipes.read(CPU).argument == CPU
 
 
+def test_a_substitute_that_replaces_an_archive_by_itself_is_found(
+    outside: Path,
+) -> None:
+    text = outside.read_text("utf-8")
+    table = text.partition("[fetch.substitutes.nasm]\n")[2]
+    own = re.search(r'(?m)^replaces = "(\w+)"[\s\S]*?^sha256 = "(\w+)"', table)
+    assert own
+    (found,) = changed(
+        outside, f'replaces = "{own[1]}"', f'replaces = "{own[2]}"'
+    )
+    assert found.what == (
+        "the substitute nasm replaces an archive by the same archive"
+    )
+    assert "[[fetch.sources]]" in found.remedy
+
+
 def test_a_substitute_that_says_nothing_of_what_it_replaces_is_found(
     outside: Path,
 ) -> None:

@@ -2,17 +2,24 @@ import hashlib
 import http.server
 import threading
 import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.upstream import run_git
 
+from tfwright.commands import pin as pinning
 from tfwright.commands.pin import checksums
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError, SupplyError
+from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import SILENCE
+from tfwright.tools.bazel import binary
+from tfwright.tools.python import resolving
+from tfwright.vault.toolkit import sources
 
 RECIPE = """\
 summary = "x"
@@ -226,3 +233,122 @@ def test_a_recipe_that_says_something_else_is_refused_and_stays(
     with pytest.raises(RecipeError, match=says):
         checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
     assert recipe_path.read_text("utf-8") == text.replace(old, new)
+
+
+TOOLKIT = """
+[toolkit.compiler]
+tree = "{tree}"
+
+[toolkit.compiler.debian]
+suite = "bookworm"
+files = {{ "a_1_amd64.deb" = "", "b_1%3a2_amd64.deb" = "", "c_1_amd64.deb" = "" }}
+"""
+
+
+class Archive:
+    """Stands in for apt: gives the packages that it has, and notes what it was asked for."""
+
+    def __init__(self, *has: str) -> None:
+        self.has = has
+        self.asked: list[list[str]] = []
+
+    def give(
+        self,
+        _way: str,
+        _part: object,
+        pins: Mapping[str, str],
+        _supplier: object,
+        folder: Path,
+    ) -> list[Path]:
+        self.asked.append(sorted(pins))
+        if not set(pins) <= set(self.has):
+            raise SupplyError("apt has no such package", remedy="-")
+        for name in pins:
+            (folder / name).write_text(f"content of {name}", "utf-8")
+        return sorted(folder.iterdir())
+
+
+@pytest.fixture
+def toolkit_recipe(recipe_path: Path, tmp_path: Path) -> Path:
+    """Write a recipe that leaves open only the checksums of three packages."""
+    text = recipe_path.read_text("utf-8")
+    text = text[: text.index("# Why zlib.")] + TOOLKIT.format(tree="a" * 64)
+    path = tmp_path / "toolkit.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def of_package(name: str) -> str:
+    return hashlib.sha256(f"content of {name}".encode()).hexdigest()
+
+
+def learned(path: Path) -> dict[str, str]:
+    values = tomllib.loads(path.read_text("utf-8"))
+    files: dict[str, str] = values["toolkit"]["compiler"]["debian"]["files"]
+    return files
+
+
+def test_packages_of_a_toolkit_are_downloaded_together_and_kept(
+    toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["a_1_amd64.deb", "b_1%3a2_amd64.deb", "c_1_amd64.deb"]
+    archive = Archive(*names)
+    monkeypatch.setattr(sources, "packages_of", archive.give)
+    found = checksums.pin(toolkit_recipe, host_file(tmp_path), SILENCE)
+    assert archive.asked == [names]
+    assert learned(toolkit_recipe) == {name: of_package(name) for name in names}
+    # 'invoke toolkit' does not download them again.
+    store = sources.store(tmp_path / "build_out/vault")
+    assert all(store.holds(checksum.learned.sha256) for checksum in found)
+    assert str(found[0]).endswith(f"{of_package(names[0])}, from debian")
+
+
+def test_a_package_that_cannot_be_had_leaves_only_its_own_checksum_open(
+    toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = Archive("a_1_amd64.deb", "b_1%3a2_amd64.deb")
+    monkeypatch.setattr(sources, "packages_of", archive.give)
+    with pytest.raises(SupplyError, match="apt has no such package"):
+        checksums.pin(toolkit_recipe, host_file(tmp_path), SILENCE)
+    found = learned(toolkit_recipe)
+    assert found["a_1_amd64.deb"] == of_package("a_1_amd64.deb")
+    assert found["b_1%3a2_amd64.deb"] == of_package("b_1%3a2_amd64.deb")
+    assert found["c_1_amd64.deb"] == ""
+
+
+def test_a_package_in_the_drop_folder_is_not_downloaded(
+    toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = Archive("a_1_amd64.deb", "b_1%3a2_amd64.deb")
+    monkeypatch.setattr(sources, "packages_of", archive.give)
+    drop = tmp_path / "drop"
+    drop.mkdir()
+    (drop / "c_1_amd64.deb").write_text("content of c_1_amd64.deb", "utf-8")
+    checksums.pin(toolkit_recipe, host_file(tmp_path, drop=drop), SILENCE)
+    assert archive.asked == [["a_1_amd64.deb", "b_1%3a2_amd64.deb"]]
+    assert learned(toolkit_recipe)["c_1_amd64.deb"] == of_package("c_1_amd64.deb")
+
+
+def test_packages_are_pinned_although_bazel_cannot_be_had(
+    recipe_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object, **_keys: object) -> object:
+        raise SupplyError("tfwright could not obtain Bazel", remedy="-")
+
+    def resolve(*_args: object) -> tuple[str, ...]:
+        return ("wheel==0.45.1",)
+
+    monkeypatch.setattr(binary, "obtain", refuse)
+    monkeypatch.setattr(resolving, "closure", resolve)
+    text = recipe_path.read_text("utf-8")
+    text = text[: text.index("# Why zlib.")] + '[verify]\ncpu = "sse3"\n'
+    recipe_path.write_text(text, "utf-8")
+    recipe = recipes.read(str(recipe_path))
+    job = BuildRequest(recipe=recipe, host_file=host_file(tmp_path))
+    pinned = pinning.pin(job, recipe_path, ["wheel"])
+    assert pinned.bazel == ""
+    written = recipes.read(str(recipe_path))
+    assert written.host.requirements == ("wheel==0.45.1",)
+    # With nothing else to do, it is the whole answer.
+    with pytest.raises(SupplyError, match="could not obtain Bazel"):
+        pinning.pin(replace(job, recipe=written), recipe_path)

@@ -9,6 +9,7 @@ from tfwright.configure.interview import By, Interview
 from tfwright.configure.prompt import Answer, Answers
 from tfwright.configure.traits import Scripts
 from tfwright.documents.release import ExactRelease
+from tfwright.errors import RecipeError
 
 CUDA: Answers = {
     "TF_NEED_CUDA": True,
@@ -322,6 +323,31 @@ def test_the_script_tells_how_it_words_a_question_and_what_it_never_names() -> (
         if prompt.variable in {"TF_CUDA_CLANG", "TF_SET_ANDROID_WORKSPACE"}
     }
     assert all(optional.values())
+
+
+def test_a_commit_between_2_1_and_2_2_names_the_tests_in_one_filter() -> None:
+    script = (
+        OWN
+        + "def system_specific_test_config(env):\n"
+        + "  write_to_bazelrc('test --test_tag_filters=%s' % filters)\n"
+    )
+    text = render("2.0", scripts={"configure.py": script})
+    joined = "test --test_tag_filters=-benchmark-test,-no_oss,-gpu,-oss_serial"
+    assert joined in text
+    assert joined not in render("2.0")
+    assert "test:v1" not in text
+
+
+def test_what_only_the_script_wants_is_asked_of_the_recipe_without_a_traceback() -> (
+    None
+):
+    tensorrt: Answers = {"TF_NEED_TENSORRT": True, "TF_TENSORRT_VERSION": "5"}
+    asks = OWN + "# TF_NEED_CUDA TF_NEED_TENSORRT\n"
+    with pytest.raises(
+        RecipeError, match="writes TENSORRT_INSTALL_PATH"
+    ) as caught:
+        render("2.0", {**CUDA, **tensorrt}, scripts={"configure.py": asks})
+    assert 'TENSORRT_INSTALL_PATH = "..."' in caught.value.remedy
 
 
 OPENCL: Answers = {

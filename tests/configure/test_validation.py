@@ -146,3 +146,20 @@ def test_what_became_of_a_feature_is_true_of_the_version(
     }
     assert says in found[variable].what
     assert found[variable].harmless is harmless
+
+
+@pytest.mark.parametrize(
+    ("version", "variable", "asked"),
+    [
+        # Three entries: for candidates, and with another wording.
+        ("1.15", "TF_NEED_JEMALLOC", "(1.0 to 1.11 did)"),
+        ("1.15", "TF_NEED_IGNITE", "(1.12 did)"),
+        ("1.8", "TF_NEED_ROCM", "(1.12 and later did)"),
+        ("2.20", "TF_DOWNLOAD_CLANG", "(1.6 to 2.13 did)"),
+    ],
+)
+def test_the_releases_that_ask_a_question_are_named_once(
+    version: str, variable: str, asked: str
+) -> None:
+    (fault,) = faults(version, {variable: False})
+    assert asked in fault.what

@@ -1,10 +1,13 @@
 """Images from a Containerfile: only with pinned bases, and the same image from the same steps."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tfwright.commands import image as images
 from tfwright.errors import RecipeError
+from tfwright.pipeline.job import BuildRequest
 from tfwright.tools.container import building
 
 PINNED = "debian@sha256:" + "a" * 64
@@ -56,3 +59,16 @@ def test_a_base_that_can_move_is_refused_with_its_line(
 def test_a_missing_containerfile_is_named(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="cannot be read"):
         building.insist_on_pins(tmp_path / "x.Containerfile")
+
+
+@pytest.mark.slow
+def test_a_file_that_no_recipe_names_gives_an_image_that_a_recipe_can_pin(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    if not shutil.which("podman"):
+        pytest.skip("podman is not installed")
+    path = containerfile(tmp_path, "FROM scratch", 'LABEL made="by a test"')
+    kept = images.build_file(job, path)
+    assert images.listed(job.places.vault) == (kept,)
+    # The recipe pins it by this digest, so the same steps must give it again.
+    assert images.build_file(job, path).digest == kept.digest

@@ -66,6 +66,13 @@ def test_git_runs_on_the_host_while_a_container_is_open() -> None:
     assert inside.placed(Command(("cc",), Path("/"))).argv == ("cc",)
 
 
+def test_an_engines_warnings_do_not_get_among_what_programs_print() -> None:
+    assert "--log-level=fatal" in argv()
+    container = Container("abc", IMAGE, 1, "docker")
+    placed = container.command(Command(("cc",), Path("/out")), terminal=False)
+    assert placed.argv[:3] == ("docker", "--log-level=fatal", "exec")
+
+
 # A real container
 
 

@@ -80,6 +80,27 @@ def test_what_leaves_no_line_is_known_from_the_outside(
     assert match.entry.id == name
 
 
+def test_a_server_that_a_busy_host_starts_too_slowly_is_no_lack_of_memory(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(
+        "Starting local Bazel server and connecting to it...\n"
+        "... still trying to connect to local Bazel server after 110 seconds ...\n"
+        "FATAL: couldn't connect to server (2566) after 120 seconds.\n"
+        "Killed non-responsive server process (pid=2566)\n",
+        "utf-8",
+    )
+    # Bazel then ends with the status that it has when its server died.
+    match = again.record(log, 0, killed=False, died=True).match
+
+    assert match is not None
+    assert (match.entry.id, match.entry.retry) == (
+        "bazel-server-too-slow",
+        "pass",
+    )
+
+
 def test_a_run_that_says_nothing_has_no_match(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("", "utf-8")

@@ -23,6 +23,66 @@ VISIBILITY = (
 )
 LOADED = "E tensorflow/stream_executor/cuda/cuda_dnn.cc:378] Loaded runtime CuDNN library: "
 CAUSES = [
+    # dl-load.c and rtld.c of glibc
+    (
+        (
+            "python: error while loading shared libraries: __vdso_time: invalid mode for dlopen(): "
+            "Invalid argument\n"
+        ),
+        "load-two-glibcs",
+        "two different glibcs",
+    ),
+    (
+        (
+            "/bin/ls: relocation error: /opt/glibc/libc.so.6: symbol _dl_exception_create, version "
+            "GLIBC_PRIVATE not defined in file ld-linux-x86-64.so.2 with link time reference\n"
+        ),
+        "load-two-glibcs",
+        "_dl_exception_create",
+    ),
+    (
+        (
+            "Traceback (most recent call last):\n"
+            '  File "/t/third_party/gpus/find_cuda_config.py", line 250, in get_header_version\n'
+            '    version = int(_get_header_version(path, "CUDA_VERSION"))\n'
+            "ValueError: invalid literal for int() with base 10: ''\n"
+        ),
+        "python-exception",
+        "a header that is not what its name says",
+    ),
+    (
+        (
+            "Traceback (most recent call last):\n"
+            '  File "/v/lib/python3.9/site-packages/pip/_internal/req/x.py", line 5, in f\n'
+            "    g()\n"
+            "KeyError: 'a'\n"
+        ),
+        "python-exception",
+        "It is pip itself that fails",
+    ),
+    (
+        "/bin/bash: bazel-bintensorflowtoolspip_packagebuild_pip_package: No such file or directory\n",
+        "package-no-bazel-bin",
+        "took the backslashes out",
+    ),
+    (
+        (
+            "java.io.IOException: Error downloading [https://a.example/o/n/archive/.zip] to /o/.zip: "
+            "GET returned 404 Not Found\n"
+        ),
+        "fetch-not-there",
+        "lacks the commit or the tag",
+    ),
+    (
+        "AttributeError: module 'importlib._bootstrap' has no attribute 'SourceFileLoader'\n",
+        "python-name-missing",
+        "An old setuptools or pip",
+    ),
+    (
+        "AttributeError: module 'numpy' has no attribute 'typeDict'\n",
+        "python-numpy-abi",
+        "numpy 1.24 dropped that name",
+    ),
     (
         f"{OWN}'xla::Shape::ToString(std::__cxx11::basic_string<char> const&)'\n",
         "link-own-symbol",

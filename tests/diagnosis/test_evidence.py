@@ -1,8 +1,9 @@
+import io
 from pathlib import Path
 
 import pytest
 
-from tfwright.diagnosis import evidence
+from tfwright.diagnosis import evidence, reader
 from tfwright.diagnosis.families import Fact, everything
 
 ASKS_FOR_CUDA = next(
@@ -11,6 +12,7 @@ ASKS_FOR_CUDA = next(
 ASKS_FOR_DISK = next(
     family for family in everything() if "disk" in family.evidence
 )
+LOOKS_AT_NOTHING = next(family for family in everything() if not family.evidence)
 
 
 def test_a_cuda_home_that_cannot_be_looked_at_is_no_evidence(
@@ -35,3 +37,45 @@ def test_every_fact_is_one_sentence_or_nothing(
     fact: Fact, tmp_path: Path
 ) -> None:
     assert "\n" not in evidence._LOOK[fact](tmp_path)
+
+
+def test_a_library_of_another_number_is_named(tmp_path: Path) -> None:
+    (tmp_path / "libcudart.so.7.5").touch()
+    wanted = tmp_path / "libcudart.so.7.0"
+
+    (seen,) = evidence.of(LOOKS_AT_NOTHING, tmp_path, {"path": str(wanted)})
+
+    assert seen == f"{wanted} is not on this host; libcudart.so.7.5 is there"
+
+
+def test_each_of_several_files_is_looked_at(tmp_path: Path) -> None:
+    gone, there = tmp_path / "a.h", tmp_path / "b.h"
+    there.touch()
+    both = {"path": f"{gone} or {there}"}
+
+    assert evidence.of(LOOKS_AT_NOTHING, tmp_path, both) == (
+        f"{gone} is not on this host",
+    )
+
+
+def test_a_label_is_no_file(tmp_path: Path) -> None:
+    target = {"target": "//tensorflow/core:lib"}
+
+    assert evidence.of(LOOKS_AT_NOTHING, tmp_path, target) == ()
+
+
+def test_the_file_that_gives_an_option_is_named(tmp_path: Path) -> None:
+    log = (
+        b"INFO: Reading rc options for 'build' from /t/.bazelrc:\n"
+        b"  'build' options: --define=a=b\n"
+        b"INFO: Reading rc options for 'build' from /home/u/.bazelrc:\n"
+        b"  Inherited 'common' options: --gone_option --x=1\n"
+        b"ERROR: Unrecognized option: --gone_option\n"
+    )
+    match = next(
+        match for match in reader.read(io.BytesIO(log)).matches if match.explains
+    )
+
+    seen = evidence.of(match.entry, tmp_path, match.parameters)
+
+    assert "the log shows that /home/u/.bazelrc gives it" in seen

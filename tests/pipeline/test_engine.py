@@ -91,6 +91,36 @@ def reasons(job: BuildRequest) -> list[str]:
     return [planned.why for planned in engine.plan(job)]
 
 
+@pytest.mark.parametrize(
+    ("remedy", "shown"),
+    [
+        (
+            "Use 'invoke fetch', then 'invoke build --again fetch'.",
+            "Use 'invoke fetch --recipe X', then 'invoke build --recipe X --again fetch'.",
+        ),
+        (
+            "Run 'invoke fetch --recipe other'.",
+            "Run 'invoke fetch --recipe other'.",
+        ),
+        ("Run 'invoke vault --verify'.", "Run 'invoke vault --verify'."),
+    ],
+)
+def test_a_remedy_names_the_recipe_that_failed(
+    nest: BuildRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    remedy: str,
+    shown: str,
+) -> None:
+    def fail(_: BuildRequest, __: CompileTable) -> Egg:
+        raise ToolError("It broke", remedy=remedy)
+
+    lays = (Stage(module("lay", fail)),)
+    monkeypatch.setattr(engine, "PIPELINE", lays)
+    with pytest.raises(ToolError) as caught:
+        engine.build(replace(nest, until="lay"))
+    assert caught.value.remedy == shown.replace("X", nest.argument)
+
+
 def test_a_first_build_runs_every_stage_in_order(nest: BuildRequest) -> None:
     assert isinstance(engine.build(nest), Bird)
     assert RUNS == ["lay", "hatch"]

@@ -8,6 +8,7 @@ from tfwright import tasks
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
 from tfwright.documents.recipe import Recipe
+from tfwright.pipeline import engine
 
 FOREIGN = {"--list"}
 """What invoke itself understands in place of a command."""
@@ -59,3 +60,39 @@ def test_every_table_that_a_remedy_names_is_one_of_a_document() -> None:
         if name not in tables
     ]
     assert wrong == []
+
+
+BELOW = (
+    "pipeline",
+    "tools",
+    "vault",
+    "configure",
+    "host",
+    "rules",
+    "wheel",
+    "trial",
+)
+"""What runs in a stage, and mostly does not know of which recipe."""
+SHARED = {"vault"}
+"""What is about all recipes, unless it is asked for the links of one."""
+
+
+def test_each_command_of_a_stages_remedy_is_completed_with_the_recipe() -> None:
+    below = tuple(f"src/tfwright/{folder}/" for folder in BELOW)
+    about_recipes = [
+        (remedy, command)
+        for remedy in collected()
+        if remedy.file.startswith(below)
+        for command, given in remedy.commands
+        if command not in FOREIGN | SHARED
+        and "--recipe" in options(command) - set(given)
+    ]
+    assert about_recipes
+    left = [
+        f"{remedy.file}:{remedy.line}: {command}"
+        for remedy, command in about_recipes
+        if f"'invoke {command}" in remedy.text
+        and f"'invoke {command} --recipe mine"
+        not in engine._naming_recipe(remedy.text, "mine")
+    ]
+    assert left == []

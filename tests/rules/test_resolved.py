@@ -1,5 +1,7 @@
 """What Bazel writes about the repositories that it made."""
 
+import pytest
+
 from tfwright.rules import resolved
 
 TEXT = """\
@@ -47,3 +49,30 @@ def test_names_and_digests_are_read_without_running_it() -> None:
 
 def test_no_repository_is_no_name() -> None:
     assert resolved.pins("resolved = []\n") == {}
+
+
+def test_entries_without_a_name_are_passed_over() -> None:
+    text = 'resolved = [{}, 1, {"original_attributes": 2}, {"original_attributes": {}}]'
+    assert resolved.pins(text) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "resolved = x",
+        "resolved = resolved",
+        "resolved = [",
+        "\0",
+        "a = 1",
+        "resolved = ['a'] * 100000000",
+    ],
+)
+def test_a_file_without_a_list_names_nothing(text: str) -> None:
+    assert resolved.pins(text) == {}
+
+
+def test_an_entry_that_cannot_be_read_is_passed_over() -> None:
+    sound = '{"original_attributes": {"name": "b", "sha256": "00"}}'
+    text = f'resolved = [{{"original_attributes": {{"name": x, "commit": 1}}}}, {sound}]'
+    assert resolved.pins(text) == {"b": "00"}

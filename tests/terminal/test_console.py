@@ -1,6 +1,7 @@
 """What people read."""
 
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,18 @@ def test_a_plan_shows_commands_environment_and_files_of_the_stages_that_run(
 def test_a_service_stop_reads_as_an_interrupt() -> None:
     with pytest.raises(KeyboardInterrupt), console.ending_gently():
         signal.raise_signal(signal.SIGTERM)
+
+
+def test_the_bar_counts_in_the_unit_of_what_a_stage_counts_by_now(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    listener = console.Terminal()
+    listener.started("fetch", "")
+    listener.progress(Progress(1000, 2000, "B", "bazel"))
+    assert "B/s" in capsys.readouterr().err
+    listener.progress(Progress(21, 67, "archives", "zlib"))
+    shown = capsys.readouterr().err
+    assert "21/67" in shown
+    assert "archives/s" in shown
+    listener.note("Done")

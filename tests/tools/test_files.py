@@ -1,6 +1,10 @@
 """Files are replaced as a whole or not at all."""
 
+import errno
 import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -74,3 +78,79 @@ def test_the_end_of_a_log_has_whole_lines_where_there_are_some(
     log = tmp_path / "log"
     log.write_text(text, "utf-8")
     assert files.tail(log, 10) == shown
+
+
+@pytest.mark.parametrize(
+    ("limit", "remedy"),
+    [
+        (errno.EFBIG, "ulimit -f unlimited"),
+        (errno.EMFILE, "ulimit -n 1024"),
+        (errno.EAGAIN, "ulimit -u 4096"),
+        (errno.ENOMEM, "ulimit -v unlimited"),
+    ],
+)
+def test_a_limit_is_named_with_the_command_that_raises_it(
+    limit: int, remedy: str
+) -> None:
+    with pytest.raises(HostError) as caught, disk.explained():
+        raise OSError(limit, os.strerror(limit))
+    assert remedy in caught.value.remedy
+
+
+def test_memory_that_ran_out_is_the_hosts_fault() -> None:
+    with pytest.raises(HostError, match="memory ran out"), disk.explained():
+        raise MemoryError
+
+
+def test_a_file_larger_than_the_limit_is_the_hosts_fault(tmp_path: Path) -> None:
+    code = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from tfwright.errors import HostError\n"
+        "from tfwright.tools import disk, files\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try:\n"
+        "    with disk.explained():\n"
+        f"        files.write(Path({str(tmp_path / 'file')!r}), bytes(10000))\n"
+        "except HostError as fault:\n"
+        "    print(fault.what)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("A file may not be so large here: ")
+
+
+def test_the_place_that_is_taken_is_named_and_not_the_temporary_file(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "match.json").mkdir()
+    with (
+        pytest.raises(
+            HostError, match=r"match\.json is a directory, where a file"
+        ),
+        disk.explained(),
+    ):
+        files.write(tmp_path / "match.json", "{}")
+
+
+def test_a_file_moves_to_another_disk(tmp_path: Path) -> None:
+    memory = Path("/dev/shm")  # noqa: S108 a disk that most systems have
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second disk")
+    source = tmp_path / "source"
+    source.write_bytes(b"content")
+    with tempfile.TemporaryDirectory(dir=memory) as other:
+        files.move(source, Path(other, "deep/place"), 0o555)
+        assert Path(other, "deep/place").read_bytes() == b"content"
+        assert Path(other, "deep/place").stat().st_mode & 0o777 == 0o555
+        assert [path.name for path in Path(other, "deep").iterdir()] == ["place"]
+    assert not source.exists()
+
+
+def test_what_somebody_removed_meanwhile_is_named(tmp_path: Path) -> None:
+    with (
+        pytest.raises(HostError, match=r"stamps/a is not there any more"),
+        disk.explained(),
+    ):
+        (tmp_path / "stamps/a").write_text("x", "utf-8")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tfwright.errors import HostError, SupplyError
-from tfwright.progress import SILENCE
+from tfwright.progress import SILENCE, Progress
 from tfwright.vault import bundle
 from tfwright.vault.bundle import BundleMember, Content, Manifest
 
@@ -237,12 +237,57 @@ def test_a_manifest_that_names_a_place_outside_is_refused(
         bundle.read(path)
 
 
-@pytest.mark.parametrize("recipe", ["../small", "/etc/passwd", ".", "", "a/b"])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "../small",
+        "/etc/passwd",
+        ".",
+        "",
+        "a/b",
+        "vault",
+        "unbundling.lock",
+        "Demo.trials.JSON",
+    ],
+)
 def test_a_recipe_named_like_a_path_is_refused(
     tmp_path: Path, recipe: str
 ) -> None:
     with pytest.raises(SupplyError, match=r"at manifest\.json: recipe"):
         bundle.read(forged(tmp_path, {"recipe": recipe}, lambda _: None))
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("tfwright", "0." + "1" * 5000),
+        ("bazel", "0." + "1" * 5000),
+        ("platform", "linux-" + "a" * 300),
+        ("platform", "linux-x86_64\N{LATIN SMALL LETTER E WITH ACUTE}"),
+        ("python", "3." + "1" * 5000),
+        ("python", "3.\N{ARABIC-INDIC DIGIT ONE}"),
+    ],
+)
+def test_a_version_that_none_has_is_refused(
+    tmp_path: Path, field: str, text: str
+) -> None:
+    with pytest.raises(SupplyError, match=rf"at manifest\.json: {field}:"):
+        bundle.read(forged(tmp_path, {field: text}, lambda _: None))
+
+
+def test_a_manifest_of_ten_thousands_of_files_is_refused(tmp_path: Path) -> None:
+    many = [described(f"f{number}") for number in range(bundle.MOST_MEMBERS + 1)]
+    with pytest.raises(SupplyError, match=r"members: .* at most 10000 items"):
+        bundle.read(forged(tmp_path, {"members": many}, lambda _: None))
+
+
+def test_progress_ends_at_all_bytes(made: Path, tmp_path: Path) -> None:
+    heard: list[Progress] = []
+    manifest = bundle.read(made)
+    (tmp_path / "room").mkdir()
+    bundle.unpack(made, manifest, tmp_path / "room", heard.append)
+    assert heard[-1].done == heard[-1].total == manifest.size
+    assert heard == sorted(heard, key=lambda progress: progress.done)
 
 
 @pytest.mark.parametrize(

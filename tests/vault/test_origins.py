@@ -2,6 +2,7 @@
 
 import hashlib
 import http.server
+import os
 import subprocess
 import threading
 import zipfile
@@ -15,7 +16,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable
 from tfwright.errors import SupplyError
 from tfwright.progress import SILENCE
-from tfwright.tools import files
+from tfwright.tools import files, trees
 from tfwright.tools.git.archive import Pack, SourceArchive, pack, regenerate
 from tfwright.vault import origins
 from tfwright.vault.origins import (
@@ -217,6 +218,30 @@ def test_a_dropped_file_is_found_by_its_digest_whatever_its_name_and_copied(
     ).ways == {wanted.sha256: DROP}
     dropped.write_bytes(b"other")
     assert store.path(wanted.sha256).read_bytes() == b"given"
+
+
+def test_a_dropped_file_that_vanishes_is_one_source_less(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "drop").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / f"drop/{name}").write_bytes(b"given")
+    looked = trees.files_below
+
+    def racing(
+        root: Path, *, follow: bool
+    ) -> Iterator[tuple[Path, os.stat_result]]:
+        for path, state in looked(root, follow=follow):
+            # As a program that copies does with the name that it used meanwhile.
+            if path.name == "a":
+                path.unlink()
+            yield path, state
+
+    monkeypatch.setattr(trees, "files_below", racing)
+    wanted = WantedArchive("a", digest(b"given"), ())
+    assert obtain(
+        wanted, store, HostFile(drop=tmp_path / "drop"), offline=True
+    ).ways == {wanted.sha256: DROP}
 
 
 def test_wrong_bytes_never_enter_whatever_the_way(

@@ -224,3 +224,14 @@ def test_recipes_that_need_the_same_thing_share_it(
 
 def test_a_vault_that_is_not_there_is_empty(build_out: Path) -> None:
     assert usage.look(build_out, []) == Inventory((), ())
+
+
+@pytest.mark.parametrize("name", ["stamps/fetch.json", "bundle.json"])
+def test_a_named_pipe_among_the_records_is_an_error_and_no_wait(
+    build_out: Path, locked: tuple[Recipe, Path], name: str
+) -> None:
+    place = build_out / locked[0].name / name
+    place.parent.mkdir(parents=True)
+    os.mkfifo(place)
+    with pytest.raises(OSError, match="named pipe"):
+        taken(build_out, locked)

@@ -3,6 +3,7 @@
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,7 +132,7 @@ def _inputs(
 ) -> Iterator[Content]:
     """Yield what was fetched, except a tree that tfwright ships: every tfwright has it."""
     if job.recipe.source.url not in demo.trees():
-        source = room / "source.bundle"
+        source = room / bundle.SOURCE
         git_bundle.pack(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
     yield Content.of(
@@ -312,7 +313,7 @@ def _place(
     _refuse_to_replace(documents | added)
     # git reads its bundles in a repository of the scratch directory before anything has its place.
     _verify_commits(
-        recipe, manifest, unpacked, build_out / bundle.UNPACKING / "verified.git"
+        recipe, unpacked, build_out / bundle.UNPACKING / "verified.git"
     )
     _place_shared(recipe, unpacked, places)
     _place_programs(manifest, unpacked, places)
@@ -341,27 +342,44 @@ def _report_believed(
 
 
 def _verify_commits(
-    recipe: Recipe,
-    manifest: Manifest,
-    unpacked: Mapping[BundleMember, Path],
-    scratch: Path,
+    recipe: Recipe, unpacked: Mapping[BundleMember, Path], scratch: Path
 ) -> None:
-    """Insist that git can read each member which holds a commit, and finds that commit in it."""
-    commits = {clone.commit: clone.commit for clone in manifest.clones}
-    commits |= {"source.bundle": recipe.source.commit}
+    """Insist that git can read each member which holds a commit, and finds all of it.
+
+    Mirrors are shared by all recipes, so half a commit must not get into one.
+    """
     for member, path in unpacked.items():
         # Other members are verified by their checksums alone.
         if member.kind not in {"clone", "source"}:
             continue
-        commit = commits.get(member.name)
+        evidence = None
         try:
-            git_bundle.verify(path, commit or "", scratch)
+            complete = _has_its_commit(recipe, member, path, scratch)
         except ToolError as fault:
+            complete, evidence = False, fault.evidence
+        # One after the other, so that none completes another, or takes its room.
+        files.remove(scratch)
+        if not complete:
             raise SupplyError(
-                f"{member.path} of the bundle does not hold the commit that it is for",
+                f"{member.path} of the bundle does not hold all of the commit that it is for",
                 remedy="Make the bundle again with 'invoke bundle', or copy it again.",
-                evidence=fault.evidence,
-            ) from fault
+                evidence=evidence,
+            )
+
+
+def _has_its_commit(
+    recipe: Recipe, member: BundleMember, path: Path, scratch: Path
+) -> bool:
+    """Raise ToolError where git cannot read the member."""
+    cloned = member.kind == "clone"
+    commit = member.name if cloned else recipe.source.commit
+    if not git_bundle.begins_with(path, commit):
+        return False
+    if cloned:
+        clones.verify(commit, path, scratch)
+        return True
+    git_bundle.verify(path, commit, scratch)
+    return mirror.is_complete(scratch, Pin.of(recipe.source))
 
 
 def _of(
@@ -381,7 +399,28 @@ def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe
             f"The bundle has {len(documents)} recipes; it must have one",
             remedy="Make the bundle again with 'invoke bundle'.",
         )
-    return load(documents[0], Recipe, extra={"name": manifest.recipe})
+    with _naming_member("recipe", unpacked):
+        return load(documents[0], Recipe, extra={"name": manifest.recipe})
+
+
+@contextmanager
+def _naming_member(
+    kind: str, unpacked: Mapping[BundleMember, Path]
+) -> Iterator[None]:
+    """Name a document by its member, since its file in the scratch directory does not last."""
+    try:
+        yield
+    except RecipeError as fault:
+        # Of each kind there is one; a lock may also be that of the checkout.
+        for member, path in _of(kind, unpacked).items():
+            if str(path) not in fault.what:
+                continue
+            shown = fault.what.replace(str(path), member.path)
+            raise RecipeError(
+                f"In the bundle, {shown}",
+                remedy="Correct it where the bundle was made, and make the bundle again.",
+            ) from fault
+        raise
 
 
 def _lock(
@@ -395,7 +434,8 @@ def _lock(
             remedy="Make the bundle again with 'invoke bundle'.",
         )
     documents.append(RECIPES / f"{manifest.recipe}.lock")
-    return lock.read(documents[0]) if documents[0].is_file() else None
+    with _naming_member("lock", unpacked):
+        return lock.read(documents[0]) if documents[0].is_file() else None
 
 
 def _places_of_documents(
@@ -504,11 +544,6 @@ def _place_clones(
         member.name: path for member, path in _of("clone", unpacked).items()
     }
     for carried in manifest.clones:
-        if carried.commit not in packed:
-            raise SupplyError(
-                f"The bundle has no member clone/{carried.commit}, of {carried.remote}",
-                remedy="Make the bundle again with 'invoke bundle'.",
-            )
         clones.unpack(
             Clone(carried.remote, carried.commit),
             packed[carried.commit],

@@ -1,5 +1,7 @@
 """What the build cache holds and did, and why two builds shared less of it than expected."""
 
+import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,9 @@ from tfwright.tools.cache.store import CacheDirectory
 
 SHOWN = 10
 """Builds that are listed."""
+LOG_TIME = "%Y%m%d-%H%M%S"
+LOG_NAME = re.compile(r"(?P<recipe>.+)-(?P<moment>\d{8}-\d{6})(?:\.log)?")
+"""How a log that is kept is called: its recipe, and this host's time."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class CacheComparison:
     only_first: int
     only_second: int
     toolchains: tuple[str, ...]
-    """Parts of the toolchain that differ, if the builds were the last two of the history."""
+    """Parts of the toolchain that differ, if the history still has both builds."""
 
 
 def look(settings: HostFile) -> CacheState:
@@ -105,7 +110,7 @@ def why(settings: HostFile, names: Sequence[str]) -> CacheComparison:
     return _compared(
         _actions(_log(settings, first)),
         _actions(_log(settings, second)),
-        tuple(_toolchain_changes(settings)),
+        tuple(_toolchain_changes(settings, first, second)),
     )
 
 
@@ -191,14 +196,33 @@ def _unequal(
             yield name, old, new
 
 
-def _toolchain_changes(settings: HostFile) -> Iterator[str]:
-    """Yield what changed in the toolchain between the last two builds."""
+def _toolchain_changes(
+    settings: HostFile, first: str, second: str
+) -> Iterator[str]:
+    """Yield what differs between the toolchains of two builds, where the history has both."""
     root = settings.cache_directory
-    last = history.read(root)[-2:]
-    if len(last) < 2:  # noqa: PLR2004 two builds are compared
+    before, after = _build_of(root, first), _build_of(root, second)
+    if before is None or after is None:
         return
-    before, after = (
-        toolchain.kept(root, build.use.toolchain).parts for build in last
-    )
-    for name, _, _ in _unequal(before, after):
+    old = toolchain.kept(root, before.use.toolchain).parts
+    new = toolchain.kept(root, after.use.toolchain).parts
+    for name, _, _ in _unequal(old, new):
         yield name
+
+
+def _build_of(root: Path, name: str) -> CachedBuild | None:
+    """Return the build that left a log: the recipe's last one when the log got its name."""
+    named = LOG_NAME.fullmatch(Path(name).name)
+    if named is None:
+        return None
+    try:
+        moment = time.mktime(time.strptime(named["moment"], LOG_TIME))
+    except (ValueError, OverflowError):
+        return None
+    builds = [
+        build
+        for build in history.read(root)
+        # The name has whole seconds.
+        if build.recipe == named["recipe"] and build.finished < moment + 1
+    ]
+    return max(builds, key=lambda build: build.finished, default=None)

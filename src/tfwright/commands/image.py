@@ -39,12 +39,24 @@ def build(job: BuildRequest, name: str) -> BuiltImage:
     if pinned is None or pinned.containerfile is None:
         raise RecipeError(
             f"{name} names no Containerfile",
-            remedy='Add containerfile = "NAME" to [host.image]; docs/containers.md shows one.',
+            remedy='Add containerfile = "NAME" to [host.image]; docs/containers.md shows one. To '
+            "build an image before a recipe pins it: invoke image --containerfile FILE",
         )
     path = recipes.find(name).parent / pinned.containerfile
     runtime = job.host_file.container.runtime
     kept = building.build(path, job.places.vault, job.log("image"), runtime)
     return BuiltImage(kept, pinned.digest)
+
+
+def build_file(job: BuildRequest, containerfile: Path) -> KeptImage:
+    """Build an image from a Containerfile that no recipe names yet.
+
+    Raises RecipeError for a base without digest, ToolError if podman fails.
+    """
+    runtime = job.host_file.container.runtime
+    return building.build(
+        containerfile, job.places.vault, job.log("image"), runtime
+    )
 
 
 def pull(job: BuildRequest, name: str) -> KeptImage:

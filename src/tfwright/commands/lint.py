@@ -293,6 +293,14 @@ def says_what_it_replaces(subject: Subject) -> Iterator[LintFinding]:
                 f"the substitute {name} does not state which archive it replaces",
                 f"Run 'invoke fetch --recipe {subject.recipe.argument}': it shows the line.",
             )
+        elif table.replaces == table.sha256:
+            yield subject.finding(
+                "replaces",
+                subject.at("fetch", "substitutes", name, "replaces"),
+                f"the substitute {name} replaces an archive by the same archive",
+                "Write as 'replaces' the checksum of the rule in the tree. The same file from "
+                "another place is a [[fetch.sources]].",
+            )
 
 
 def was_verified_in_the_past(subject: Subject) -> Iterator[LintFinding]:

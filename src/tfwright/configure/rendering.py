@@ -9,6 +9,7 @@ from tfwright.configure.bazelrc import FIRST_OWN_FILE
 from tfwright.configure.interview import Interview, as_text
 from tfwright.configure.prompt import Answer
 from tfwright.documents.release import Release
+from tfwright.errors import RecipeError
 from tfwright.tools import render as templates
 
 TEMPLATE = "tf_configure.bazelrc.j2"
@@ -17,7 +18,8 @@ TEMPLATE = "tf_configure.bazelrc.j2"
 def render(interview: Interview) -> str:
     """Return the file that ./configure writes for these answers.
 
-    The answers must be complete: see `Interview.unanswered`.
+    The answers must be complete: see `Interview.unanswered`. Raises RecipeError for one that only
+    the ./configure of this commit wants, and no release that calls itself so.
     """
     dialect = interview.dialect
     written = settled(interview)
@@ -35,7 +37,14 @@ def render(interview: Interview) -> str:
         "system": dialect.system,
         "traits": dialect.traits,
     }
-    return templates.render(TEMPLATE, values)
+    try:
+        return templates.render(TEMPLATE, values)
+    except templates.MissingValueError as fault:
+        variable = fault.args[0]
+        raise RecipeError(
+            f"The ./configure of this commit writes {variable}, which the recipe does not answer",
+            remedy=f'Add to the recipe:\n[configure.answers]\n{variable} = "..."',
+        ) from fault
 
 
 def _clang_major(answers: dict[str, Answer]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tfwright.configure import catalogue, stanzas
 from tfwright.configure.interview import Interview
 from tfwright.configure.prompt import Answer, Prompt
-from tfwright.documents.release import Release
+from tfwright.documents.release import ExactRelease, Release, first_of
 
 LONGEST_LINE = 4095
 """Bytes of a line that a terminal passes on; the kernel drops the rest."""
@@ -116,15 +116,45 @@ def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
 
 
 def _asked_by(prompts: list[Prompt]) -> str:
-    spans = [f"{prompt.since} to {prompt.until}" for prompt in prompts]
-    spans = [span.removesuffix(" to 99.0") for span in spans]
+    """Say which releases ask, in lines: ``1.4 to 1.9 did``."""
+    spans = list[tuple[Release, Release]]()
+    # A question is catalogued once for each wording; a reader only wants to know when it
+    # came and went.
+    for prompt in sorted(prompts, key=lambda prompt: first_of(prompt.since)):
+        since = ExactRelease.parse(prompt.since).line
+        until = ExactRelease.parse(prompt.until).line
+        if spans and since <= _after(spans[-1][1]):
+            spans[-1] = (spans[-1][0], max(spans[-1][1], until))
+        else:
+            spans.append((since, until))
     systems = {prompt.system for prompt in prompts}
     where = (
         f" on {systems.pop()}"
         if len(systems) == 1 and "any" not in systems
         else ""
     )
-    return f"{', '.join(spans)} did{where}" if spans else ""
+    shown = [_span(*span) for span in spans]
+    return f"{', '.join(shown)} did{where}" if shown else ""
+
+
+def _after(line: Release) -> Release:
+    """Return the release line that came next."""
+    last_of_series = Release(0, 12), Release(1, 15)
+    if line in last_of_series:
+        return Release(line.major + 1, 0)
+    return Release(line.major, line.minor + 1)
+
+
+def _span(since: Release, until: Release) -> str:
+    if since == until:
+        return str(since)
+    if until >= NEVER:
+        return f"{since} and later"
+    return f"{since} to {until}"
+
+
+NEVER = Release(99, 0)
+"""The end of a range in the catalogue that has none."""
 
 
 def _of_value(

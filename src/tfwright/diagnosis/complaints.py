@@ -56,6 +56,8 @@ _REMARK = re.compile(
     # apt's warnings and notes, what build services mark so, and the subject of a commit
     r"|[WN]: |##\[(?:warning|debug|notice|command|group)\]|::(?:warning|debug|notice)[ :]"
     r"|HEAD is now at |Previous HEAD position was "
+    # what a test that passed, or was left out, is called, and why
+    r"|(?:\S{1,300}::\S{1,300} )?(?:SKIPPED|XFAIL|XPASS|PASSED)\b"
 )
 """Lines that begin like this report no error, whatever they quote."""
 _QUOTING = re.compile(

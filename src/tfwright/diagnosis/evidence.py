@@ -17,6 +17,10 @@ _XCODE = Path("/var/db/xcode_select_link")
 _CUDA = ("/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda")
 """Where toolkits mostly lie."""
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
+_GIVEN = "given"
+"""The parameter that names the rc file of an option."""
+_MOST_VERSIONS = 3
+"""Files that are named beside one that is not there."""
 _COMPILERS = ("gcc", "clang", "nvcc", "ld")
 
 
@@ -28,11 +32,11 @@ def of(
     `place` is where the build writes. Of the parameters, an absolute path is looked at.
     """
     seen = [_looked(fact, place) for fact in family.evidence]
-    seen += [
-        _path(value)
-        for value in (parameters or {}).values()
-        if value.startswith("/")
-    ]
+    for name, value in (parameters or {}).items():
+        if name == _GIVEN:
+            seen.append(f"the log shows that {value} gives it")
+        else:
+            seen += _paths(value)
     return tuple(text for text in dict.fromkeys(seen) if text)
 
 
@@ -44,15 +48,42 @@ def _looked(fact: Fact, place: Path) -> str:
         return ""
 
 
-def _path(text: str) -> str:
-    """Say whether a file that the log names is there."""
-    path = Path(text.split(":", 1)[0].strip("'\"`,"))
+def _paths(text: str) -> list[str]:
+    """Say of each file that the log names whether it is there."""
+    # "//a/b" is a label of Bazel's; ./configure joins the files that it looked for by "or".
+    named = [part.strip("'\"`,. ") for part in text.split(" or ")]
+    return [
+        _path(Path(part.split(":", 1)[0]))
+        for part in named
+        if part.startswith("/") and not part.startswith("//")
+    ]
+
+
+def _path(path: Path) -> str:
+    """Say that a file is not there, and which of its versions are."""
     try:
         if path.is_symlink() and not path.exists():
             return f"{path} is a link to {path.readlink()}, which is not there"
-        return "" if path.exists() else f"{path} is not on this host"
+        if path.exists():
+            return ""
+        others = _versions(path)
     except OSError:
         return ""
+    beside = f"; {', '.join(others)} is there" if others else ""
+    return f"{path} is not on this host{beside}"
+
+
+def _versions(library: Path) -> list[str]:
+    """Return the names of the same library with other numbers, in its folder."""
+    stem, number, _ = library.name.partition(".so")
+    if not number or not library.parent.is_dir():
+        return []
+    names = [
+        entry.name
+        for entry in library.parent.iterdir()
+        if entry.name.startswith(f"{stem}.so")
+    ]
+    return sorted(names)[:_MOST_VERSIONS]
 
 
 def _disk(place: Path) -> str:

@@ -12,7 +12,12 @@ from functools import cache
 from itertools import pairwise
 
 from tfwright.diagnosis import lines
-from tfwright.diagnosis.complaints import Complaint, Line, Recognition
+from tfwright.diagnosis.complaints import (
+    Complaint,
+    Judged,
+    Line,
+    Recognition,
+)
 from tfwright.diagnosis.families import Family, everything
 
 REACH = 400
@@ -41,6 +46,9 @@ _SUCCESS = re.compile(
     r"|(?:config\.status|configure): creating "
     r"|g?make: (?:'.{1,300}' is up to date|Nothing to be done)"
     r"|Executing transaction: .{0,40}done$"
+    # pytest, CTest and GoogleTest, where no test failed
+    r"|=+ (?:\d+ (?:passed|skipped|xfailed|xpassed|deselected|warnings?)(?:, )?){1,6} in [\d.]+s"
+    r"|100% tests passed|\[  PASSED  \] \d+ tests?\.$"
 )
 """What a tool says when it has done its work."""
 _IGNORED = re.compile(r"g?make(?:\[\d+\])?: \[.{1,300}\] Error \d+ \(ignored\)$")
@@ -68,6 +76,7 @@ _BAZEL_SAYS = re.compile(
     r"(?!: (?:Could|No|Failed|Cannot))"
 )
 """How Bazel's own lines begin; pip's, which look the same, go on with these words."""
+_EXCEPTION_FAMILY = "python-exception"
 _LOADED = ("load-", "import-")
 """Families of what the system's loader says."""
 _STARLARK = (".bzl", "BUILD", "BUILD.bazel", "WORKSPACE", ".bazel", "BUILD.tpl")
@@ -335,15 +344,27 @@ def _ending(
         return known
     # What any program may say is less than that a rule of the build files stopped.
     if known and not (starlark and known.family.id == "general-error"):
-        return replace(known, rank="root")
+        return replace(known, rank="root", readings=_in_file(known, traceback))
     said = lines.said(text).strip().removeprefix("Error: ")
     parameters = {"file": traceback.file, "message": said, "exception": ""}
     exception = _EXCEPTION.match(said)
     if exception and not starlark:
         parameters["exception"] = exception["exception"]
         parameters["message"] = exception["message"] or ""
-    family = _named(_RULE_STOPPED if starlark else "python-exception")
+    family = _named(_RULE_STOPPED if starlark else _EXCEPTION_FAMILY)
     return Complaint(traceback.last, (Recognition(family, parameters),), "root")
+
+
+def _in_file(known: Complaint, traceback: Traceback) -> Judged:
+    """Return the readings of an exception with the file that raised it."""
+    return tuple(
+        Recognition(
+            reading.family, {**reading.parameters, "file": traceback.file}
+        )
+        if reading.family.id == _EXCEPTION_FAMILY
+        else reading
+        for reading in known.readings
+    )
 
 
 @cache

@@ -4,8 +4,10 @@ The last line of a log names what failed to follow; the root is what it followed
 once, from a file, from gzip or from a pipe, in bounded time and memory.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from tfwright.diagnosis import (
     advice,
@@ -27,6 +29,7 @@ DETAIL_LINES = 6
 """Lines below the root that may name what it is about."""
 MOST_MATCHES = 12
 """Matches that a diagnosis keeps; a log that holds more kinds of errors is not one failed build."""
+_RC_FILE = re.compile(r"Reading rc options for '\w+' from (?P<file>\S{1,400}):$")
 _PAIR = 2
 """Matches where a particular failure and its family both explain a line."""
 
@@ -111,7 +114,9 @@ def _explaining(
     """Return what is known of the root, the most particular first."""
     line = kept[root.at]
     following = kept[root.at + 1 : root.at + 1 + DETAIL_LINES]
-    readings = [_detailed(reading, following) for reading in root.readings]
+    readings = [
+        _given(_detailed(reading, following), kept) for reading in root.readings
+    ]
     matches = [
         _match(line, reading, shown, explains=True) for reading in readings
     ]
@@ -148,6 +153,22 @@ def _detailed(reading: Recognition, following: Sequence[Line]) -> Recognition:
             name = group.rstrip("0123456789")
             parameters[name] = parameters.get(name) or value or ""
     return replace(reading, parameters=parameters)
+
+
+def _given(reading: Recognition, kept: Sequence[Line]) -> Recognition:
+    """Add the rc file that gives an option, where Bazel shows what it reads (--announce_rc)."""
+    option = reading.parameters.get("option") or reading.parameters.get("config")
+    if not option or not reading.family.id.startswith("bazel-"):
+        return reading
+    for announced, options in pairwise(kept):
+        found = _RC_FILE.search(announced.text)
+        if found and re.search(
+            rf"(?:^|[ =]){re.escape(option)}(?:$|[ =])", options.text
+        ):
+            return replace(
+                reading, parameters={**reading.parameters, "given": found["file"]}
+            )
+    return reading
 
 
 def _others(

@@ -40,6 +40,8 @@ SHARED = frozenset(
 )
 """Directories of build_out that belong to all recipes: `invoke clean` removes the one named like
 its recipe."""
+STATE_ENDINGS = (".json", ".lock")
+"""How files of build_out end; a recipe of such a name would have its directory there."""
 EXACT_PIN = re.compile(
     r"(?P<name>[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)"
     r"(?P<extras>\[[A-Za-z0-9,._-]+\])?"
@@ -142,6 +144,10 @@ def recipe_name(text: str) -> str:
     # macOS ignores case in names of directories, hence casefold.
     if text.casefold() in SHARED:
         message = f"{text} is a directory of build_out that all recipes share; rename the file"
+        raise ValueError(message)
+    if text.casefold().endswith(STATE_ENDINGS):
+        endings = " or ".join(STATE_ENDINGS)
+        message = f"{text} must not end in {endings}, as files of build_out do; rename the file"
         raise ValueError(message)
     return file_name(text)
 

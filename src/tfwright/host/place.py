@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tfwright.tools import files
+from tfwright.tools import disk, files
 from tfwright.tools.process import environment, inside, runner
 from tfwright.tools.process.command import Command
 
@@ -58,7 +58,9 @@ class Place:
             # "replace": a header in Latin-1 must not end a look at the host.
             text = files.content(self.at(path)).decode("utf-8", "replace")
             return Seen(text.replace("\r\n", "\n").strip(), str(path))
-        except OSError:
+        except OSError as fault:
+            if disk.is_limit(fault):
+                raise
             return NOTHING
 
     def which(

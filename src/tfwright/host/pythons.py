@@ -23,14 +23,17 @@ name = 'python%d.%d%s' % (sys.version_info[0], sys.version_info[1], getattr(sys,
 header = os.path.join(getattr(sys, 'base_prefix', sys.prefix), 'include', name, 'Python.h')
 pip = os.path.join(os.path.dirname(os.__file__), 'ensurepip')
 found = [('headers', os.path.exists(header)), ('pip', os.path.exists(pip))]
+util = os.path.join(os.path.dirname(os.__file__), 'distutils', 'util.py')
+if sys.version_info[:2] < (3, 12) and not os.path.exists(util):
+    found.append(('distutils', False))
 for name in ('numpy', 'wheel'):
     folders = [os.path.join(entry, name) for entry in sys.path]
     found.append((name, any(os.path.isdir(folder) for folder in folders)))
 print(', '.join(part if there else 'no ' + part for part, there in found))
 """
 """Says which parts of it are installed: Debian keeps the headers, and the pip that a venv gets, in
-packages of their own. numpy and wheel matter to people who build by hand; tfwright's builds bring
-their own."""
+packages of their own; older ones also distutils, which that pip imports. numpy and wheel matter to
+people who build by hand; tfwright's builds bring their own."""
 
 
 def find(

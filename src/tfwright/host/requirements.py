@@ -208,12 +208,12 @@ def _bazel(
     # The release may have gone from its server; npm's package is the second source.
     if version not in host_file.bazels and not host.has("npm"):
         remedy = (
-            "Nothing, if that can be downloaded; else name a binary in the host file: [bazels] "
-            f"{version!r} = '/path/to/bazel'."
+            "Nothing, if this host reaches github.com. Otherwise install npm, or name a binary in "
+            f"the host file: [bazels] {version!r} = '/path/to/bazel'."
         )
         yield Finding(
-            f"the only source of Bazel {version} is its official release",
-            "npm as a second source",
+            f"Bazel {version} can only come from its official release on GitHub",
+            "npm, whose registry is the second source",
             remedy,
         )
 
@@ -304,6 +304,13 @@ def _parts(
             remedies.of("venv", host.installer, python=version),
             blocks="fetch",
             why=why,
+        )
+    if "no distutils" in parts.value:
+        yield Finding(
+            f"Python {version} without distutils",
+            "what its ensurepip and its venv module import",
+            remedies.of("distutils", host.installer),
+            blocks="fetch",
         )
 
 

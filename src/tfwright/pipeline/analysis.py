@@ -39,4 +39,4 @@ def wanted(calls: Invocation) -> Mapping[str, str]:
         files.remove(client.output_base)
     if outcome.status != 0:
         raise failure.error_of(job, command, outcome, FailureRecord(None, None))
-    return resolved.pins(report.read_text("utf-8"))
+    return resolved.pins(files.text(report))

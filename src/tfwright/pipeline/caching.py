@@ -56,7 +56,7 @@ class CompilerChoice:
 
     def toolchain(self, root: Path) -> Toolchain:
         """Return what compiles on this host; digests of its files are remembered under `root`."""
-        written = self.configured.bazelrc.path.read_text("utf-8", "replace")
+        written = files.text(self.configured.bazelrc.path)
         # With -march=native the same flags compile other code on another processor, so
         # the cache must keep such hosts apart.
         native = any(

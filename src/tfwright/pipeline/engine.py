@@ -21,6 +21,12 @@ from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import become
 
+_UNNAMED = re.compile(
+    r"'invoke (build|bundle|clean|doctor|fetch|image|lock|patch|pin|plan|shell|toolkit)\b"
+    r"(?![^']*--(recipe|unpack))"
+)
+"""A command of a remedy that takes a recipe, and names none."""
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -208,9 +214,19 @@ def _run(
                 stamps.write(request, stage, depends, result, took)
     except TfwrightError as fault:
         fault.stage = stage.name
+        fault.remedy = _naming_recipe(fault.remedy, request.argument)
         raise
     request.listener.finished(stage.name, seconds)
     return result
+
+
+def _naming_recipe(remedy: str, argument: str) -> str:
+    """Add ``--recipe`` to the commands of a remedy that would be about the demo without it.
+
+    What fails below the pipeline knows no recipe.
+    """
+    # A function, since a path may have backslashes, which a template would interpret.
+    return _UNNAMED.sub(lambda found: f"{found[0]} --recipe {argument}", remedy)
 
 
 @contextmanager

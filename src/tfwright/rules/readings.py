@@ -68,7 +68,7 @@ _RULES = TypeAdapter(Rules)
 def _kept(path: Path) -> Rules | None:
     """Return what a file holds; None where there is none, or it is not as it was written."""
     try:
-        said, _, text = path.read_text("utf-8").partition("\n")
+        said, _, text = files.text(path, "strict").partition("\n")
         # The first line is a digest of the rest, since a reading that was cut could
         # miss a download.
         whole = said == _digest(text)

@@ -195,6 +195,7 @@ def cache(
         "add": "a file system in a tar file, which becomes an image in the vault",
         "pull": "bring the recipe's image from its registry, by digest",
         "build": "build the recipe's image from the Containerfile next to it",
+        "containerfile": "build an image from this file, before a recipe pins it",
     }
 )
 def image(
@@ -203,6 +204,7 @@ def image(
     add: str = "",
     pull: bool = False,
     build: bool = False,
+    containerfile: str = "",
     json: bool = False,
 ) -> None:
     """List the container images in the vault, or bring one; a recipe names it by its digest."""
@@ -218,6 +220,9 @@ def image(
             found: tuple[KeptImage, ...] = (images.pull(job, recipe),)
         elif add:
             found = (images.add(file_of(add, "image --add"), job.places.vault),)
+        elif containerfile:
+            file = file_of(containerfile, "image --containerfile")
+            found = (images.build_file(job, file),)
         else:
             found = images.listed(job.places.vault)
         page.show_images(found, as_json=json)

@@ -8,7 +8,7 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
-    from tfwright.commands.cache import CacheComparison, CacheState
+    from tfwright.commands.cache import ActionChange, CacheComparison, CacheState
     from tfwright.tools.cache.history import CachedBuild
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -23,7 +23,7 @@ BUILDS = (
     Column("faults", right=True, rank=1),
 )
 EXPLAINED = 20
-"""Changed actions that are listed one by one."""
+"""Differences that are listed one by one."""
 
 
 def show_cache(state: "CacheState", *, as_json: bool) -> None:
@@ -67,13 +67,21 @@ def show_why(found: "CacheComparison", *, as_json: bool) -> None:
         f"{len(found.changes)} differ, {len(causes)} of them not because of another one."
     )
     text.line(f"{first} are in the first build only, {second} in the second.")
-    for change in causes[:EXPLAINED]:
-        text.line(f"\n{change.mnemonic} {change.name}")
-        text.line(f"  {change.what}")
-    if len(causes) > EXPLAINED:
-        text.line(f"\nand {len(causes) - EXPLAINED} more; --json lists them all")
+    # One variable makes each action differ: it is said once.
+    grouped: dict[str, list[ActionChange]] = {}
+    for change in causes:
+        grouped.setdefault(change.what, []).append(change)
+    for what, changes in list(grouped.items())[:EXPLAINED]:
+        others = text.counted(len(changes) - 1, "other action")
+        more = f", and {others}" if len(changes) > 1 else ""
+        text.line(f"\n{changes[0].mnemonic} {changes[0].name}{more}")
+        text.line(f"  {what}")
+    if len(grouped) > EXPLAINED:
+        text.line(
+            f"\nand {len(grouped) - EXPLAINED} more differences; --json lists them all"
+        )
     for part in found.toolchains:
-        text.line(f"The last two builds had another toolchain: {part} changed.")
+        text.line(f"The two builds had different toolchains: {part} changed.")
 
 
 def _row(build: "CachedBuild") -> tuple[str, ...]:

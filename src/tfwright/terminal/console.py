@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 LINE_SECONDS = 30.0
 """How often progress is reported without a terminal to draw on."""
-NOTE = 15
-"""Characters in front of a note."""
 
 
 class Terminal:
@@ -62,8 +60,9 @@ class Terminal:
     def note(self, text_of_note: str) -> None:
         """Show a fact that the reader should know."""
         self._close()
-        lead = Styled(f"  {self._stage:<10} - ", text.WARNING)
-        text.part(lead, text_of_note, NOTE)
+        # Commands that are no build have no stage.
+        lead = f"  {self._stage:<10} - " if self._stage else "  - "
+        text.part(Styled(lead, text.WARNING), text_of_note, len(lead))
 
     def progress(self, progress: Progress) -> None:
         """Draw the foot or the bar; without a terminal, write a line now and then."""
@@ -83,6 +82,9 @@ class Terminal:
 
     def _draw_bar(self, progress: Progress) -> None:
         """Move the bar of a download or of a count."""
+        # One stage counts bytes of a download first, and archives afterwards.
+        if self._bar is not None and self._bar.unit != progress.unit:
+            self._close()
         if self._bar is None:
             from tqdm import tqdm  # noqa: PLC0415 start-up is part of the product
 

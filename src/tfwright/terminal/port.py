@@ -57,11 +57,8 @@ def show_pinned(pinned: "Pinned") -> None:
 def show_new(made: "NewRecipe") -> None:
     """Print what is left to decide; the new file on stdout."""
     for line in made.open:
-        text.paragraph(
-            Styled("  decide: ", text.WARNING),
-            line,
-            indent=10,
-        )
+        # With standard output for the path alone, a script can take it.
+        text.part(Styled("  decide: ", text.WARNING), line, indent=10)
     text.tell(f"Then: invoke lint --recipe {made.path}")
     text.tell(f"      invoke build --recipe {made.path} --until configure")
     print(made.path)

@@ -11,6 +11,7 @@ from tfwright.errors import Evidence, HostError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 REFUSED = {
+    errno.ENOENT: "is not there any more: something removed it meanwhile",
     errno.EROFS: "is on a disk that is mounted read-only",
     errno.EACCES: "cannot be read or written by this user",
     errno.EPERM: "cannot be read or written by this user",
@@ -22,8 +23,19 @@ REFUSED = {
     errno.EIO: "cannot be read or written: the disk reports an error",
     errno.ESTALE: "is on a network disk that has lost it",
     errno.ELOOP: "is behind symbolic links that form a circle",
+    errno.EXDEV: "is on another disk than the file that should be moved there",
+    errno.ENOTEMPTY: "is a directory with files in it, where another thing is wanted",
+    errno.EBUSY: "is in use by the system, as a mounted disk is",
+    errno.ETXTBSY: "is a program that is running",
 }
 """What the system calls EROFS and so on, as the end of a sentence about a path."""
+LIMITS = {
+    errno.EFBIG: ("A file may not be so large here", "f unlimited"),
+    errno.EMFILE: ("This process may not open more files", "n 1024"),
+    errno.EAGAIN: ("No more processes may be started", "u 4096"),
+    errno.ENOMEM: ("The memory ran out", "v unlimited"),
+}
+"""What the limits of a shell or service refuse, with the option of ``ulimit`` that raises each."""
 OF_DATABASE = {
     sqlite3.SQLITE_IOERR: errno.EIO,
     sqlite3.SQLITE_READONLY: errno.EACCES,
@@ -69,18 +81,39 @@ def insist_on_working_directory() -> None:
 
 
 def is_about_disk(fault: OSError) -> bool:
-    """Say whether an error is about the place that was to be read or written, not about a bug."""
-    return fault.errno in FULL or fault.errno in REFUSED
+    """Say whether an error is about this host's disk or limits, not about a bug."""
+    known = FULL | REFUSED.keys() | LIMITS.keys()
+    return fault.errno in known
+
+
+def is_limit(fault: OSError) -> bool:
+    """Say whether a limit of this process is at fault, whatever it was that it wanted to do."""
+    return fault.errno in LIMITS
 
 
 def failure(fault: OSError, path: Path | None = None) -> HostError:
     """Return the error for a file that the system did not let us read or write."""
     # write() and close() raise without a name: only open() knows which file it was.
-    place = path or fault.filename or "build_out"
+    place = path or fault.filename2 or fault.filename or "build_out"
     if fault.errno in FULL:
         return full(f"{place} cannot be written")
+    if fault.errno in LIMITS:
+        return _limited(
+            fault, str(path or fault.filename2 or fault.filename or "")
+        )
     why = REFUSED.get(fault.errno or 0) or f"cannot be used: {_reason(fault)}"
     return HostError(f"{place} {why}", remedy=PLACE)
+
+
+def _limited(fault: OSError, place: str) -> HostError:
+    what, option = LIMITS[fault.errno or 0]
+    return HostError(
+        f"{what}: {place or _reason(fault)}",
+        remedy=(
+            f"Raise the limit of this shell with 'ulimit -{option}', or that of the service or "
+            "container that started it."
+        ),
+    )
 
 
 def of_database(fault: sqlite3.Error, file: Path) -> HostError | None:
@@ -112,7 +145,7 @@ def _reason(fault: OSError) -> str:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn what a disk refuses in the block into a HostError; other errors pass."""
+    """Turn what a disk or a limit refuses in the block into a HostError; other errors pass."""
     try:
         yield
     except OSError as fault:
@@ -120,3 +153,5 @@ def explained() -> Iterator[None]:
         if not is_about_disk(fault):
             raise
         raise failure(fault) from fault
+    except MemoryError as fault:
+        raise failure(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))) from fault

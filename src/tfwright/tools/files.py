@@ -1,5 +1,6 @@
 """Files: digests, and writing so that a reader sees the old content or the new, never a half."""
 
+import errno
 import hashlib
 import os
 import shutil
@@ -24,6 +25,11 @@ def content(path: Path) -> bytes:
     """Return the bytes of a file of ours. Raises OSError, also for a pipe in its place."""
     with opening.plain(path) as stream:
         return stream.read()
+
+
+def text(path: Path, errors: str = "replace") -> str:
+    """Return a text file of ours. Raises OSError, also for a pipe in its place."""
+    return content(path).decode("utf-8", errors)
 
 
 def tail(path: Path, most: int = TAIL) -> str:
@@ -69,12 +75,20 @@ def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
 
 
 def move(source: Path, to: Path, mode: int = 0o444) -> None:
-    """Give a file of the same disk its place; its content reaches the disk before its name does."""
+    """Give a file its place; its content reaches the disk before its name does."""
     to.parent.mkdir(parents=True, exist_ok=True)
     source.chmod(mode)
-    with source.open("rb") as stream:
-        os.fsync(stream.fileno())
-    source.replace(to)
+    try:
+        with source.open("rb") as stream:
+            os.fsync(stream.fileno())
+        source.replace(to)
+    except OSError as fault:
+        # A part of build_out may be a link to another disk.
+        if fault.errno != errno.EXDEV:
+            raise
+        with replacing(to, mode) as temporary:
+            shutil.copyfile(source, temporary)
+        source.unlink()
 
 
 def remove(path: Path) -> None:

@@ -1,5 +1,6 @@
 """Templates: text made from ROOT/templates, where a name that has no value is an error."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
@@ -11,10 +12,23 @@ TEMPLATES = ROOT / "templates"
 def render(template: str, values: Mapping[str, object]) -> str:
     """Return the text that a template of TEMPLATES gives with these values.
 
-    In a template for HTML, named ``*.html.j2``, every value is escaped. Raises
-    jinja2.UndefinedError for a name without a value, which is a fault of ours.
+    In a template for HTML, named ``*.html.j2``, every value is escaped. Raises MissingValueError
+    for a key that a mapping lacks, and jinja2.UndefinedError for any other name without a value,
+    which is a fault of ours.
     """
-    return renderer(template)(values)
+    import jinja2
+
+    try:
+        return renderer(template)(values)
+    except jinja2.UndefinedError as fault:
+        key = re.fullmatch(r"'dict object' has no attribute '(\w+)'", str(fault))
+        if key is None:
+            raise
+        raise MissingValueError(key[1]) from fault
+
+
+class MissingValueError(Exception):
+    """A template wants a key that its mapping does not have; the argument is that key."""
 
 
 @lru_cache

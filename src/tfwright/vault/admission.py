@@ -11,9 +11,10 @@ from packaging.utils import canonicalize_name, canonicalize_version
 from tfwright.documents.names import EXACT_PIN
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, SupplyError
+from tfwright.tools.git import demo
 from tfwright.tools.python import packages
 from tfwright.vault import locking
-from tfwright.vault.bundle import BundleMember, Manifest
+from tfwright.vault.bundle import SOURCE, BundleMember, Manifest
 from tfwright.vault.lock import Lock
 
 
@@ -26,6 +27,7 @@ def insist(
     recipe or the lock pins.
     """
     _insist_on_patches(recipe, manifest)
+    _insist_on_commits(recipe, manifest)
     return (
         *_believed_bazels(recipe, locked, manifest),
         *_believed_packages(recipe, locked, manifest),
@@ -50,6 +52,23 @@ def _insist_on_patches(recipe: Recipe, manifest: Manifest) -> None:
             remedy="Make the bundle again with 'invoke bundle'.",
             evidence=Evidence(lines=lacking),
         )
+
+
+def _insist_on_commits(recipe: Recipe, manifest: Manifest) -> None:
+    """Refuse a bundle whose commits are not exactly those of its recipe and its manifest."""
+    # Every tfwright has the trees that it ships.
+    bundled = recipe.source.url in demo.trees()
+    wanted = {} if bundled else {f"source/{SOURCE}": recipe.source.url}
+    wanted |= {f"clone/{clone.commit}": clone.remote for clone in manifest.clones}
+    members = (*_of("clone", manifest), *_of("source", manifest))
+    carried = {member.path for member in members}
+    for path in sorted(wanted.keys() - carried):
+        raise SupplyError(
+            f"The bundle has no member {path}, of {wanted[path]}",
+            remedy="Make the bundle again with 'invoke bundle'.",
+        )
+    if unknown := sorted(carried - wanted.keys()):
+        raise _stranger(unknown[0], unknown)
 
 
 def _believed_bazels(

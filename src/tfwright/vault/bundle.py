@@ -41,8 +41,14 @@ from tfwright.tools.process import file_lock
 from tfwright.vault.lock import LARGEST
 
 MANIFEST = "manifest.json"
+SOURCE = "source.bundle"
+"""The member that holds the recipe's commit."""
 LARGEST_MANIFEST = 16 * 2**20
 """In bytes: the manifest is read whole before anything of the bundle has been verified."""
+MOST_MEMBERS = 10_000
+"""TensorFlow's bundles have a few hundred; each member costs files and checksums."""
+LONGEST_VERSION = 100
+"""Characters of a version or a platform, which are shown and become parts of paths."""
 BLOCK = tarfile.BLOCKSIZE
 END = bytes(2 * BLOCK)
 PIECE = 1 << 20
@@ -152,6 +158,9 @@ class Carried(Table):
     commit: Commit
 
 
+VersionText = Annotated[Line, Field(max_length=LONGEST_VERSION)]
+
+
 class Manifest(Table):
     """What is in a bundle.
 
@@ -159,16 +168,25 @@ class Manifest(Table):
     """
 
     format: Literal[1] = 1
-    tfwright: Line
+    tfwright: VersionText
     """The version that wrote it."""
     recipe: RecipeName
-    platform: Annotated[str, StringConstraints(pattern=r"^[a-z]+-\w+$")]
+    platform: Annotated[
+        str,
+        StringConstraints(
+            pattern=r"^[a-z]+-[a-z0-9_]+$", max_length=LONGEST_VERSION
+        ),
+    ]
     """For which the programs and packages are, ``linux-x86_64``."""
-    python: Annotated[str, StringConstraints(pattern=r"^\d+\.\d+$")]
+    python: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,3}\.[0-9]{1,3}$")]
     """For which tfwright's own packages are."""
-    bazel: Line
+    bazel: VersionText
     """Bazel's version."""
-    members: Annotated[tuple[BundleMember, ...], AfterValidator(_different)]
+    members: Annotated[
+        tuple[BundleMember, ...],
+        Field(max_length=MOST_MEMBERS),
+        AfterValidator(_different),
+    ]
     clones: tuple[Carried, ...] = ()
     absent: tuple[Absent, ...] = ()
 
@@ -222,6 +240,7 @@ def write(
 
     Raises SupplyError if a file is not what the manifest says.
     """
+    done = 0
     with files.replacing(to) as temporary, temporary.open("wb") as output:
         _put(output, MANIFEST, manifest.encoded())
         for member in manifest.members:
@@ -236,7 +255,8 @@ def write(
                     output,
                 )
             output.write(_padding(member.size))
-            report(Progress(output.tell(), manifest.size, "B", member.path))
+            done += member.size
+            report(Progress(done, manifest.size, "B", member.path))
         output.write(END)
 
 
@@ -343,9 +363,9 @@ def _parsed(member: _Whole, content: bytes) -> Manifest:
         manifest = Manifest.model_validate_json(content)
     except ValidationError as fault:
         first = fault.errors(include_url=False)[0]
-        raise member.refused(
-            f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        ) from fault
+        place = ".".join(map(str, first["loc"]))
+        why = first["msg"].removeprefix("Value error, ")
+        raise member.refused(f"{place}: {why}" if place else why) from fault
     # One text for one manifest: its checksum identifies the bundle.
     if manifest.encoded() != content:
         raise member.refused("it is not written as this version writes it")
@@ -395,6 +415,7 @@ def unpack(
     """
     _insist_on_room(into, manifest)
     placed: dict[BundleMember, Path] = {}
+    done = 0
     with _opened(path) as stream:
         # The file was opened a second time, so it may be another one than was read
         # before.
@@ -416,7 +437,8 @@ def unpack(
             source.expect(
                 _padding(member.size), "it is not padded as it has to be"
             )
-            report(Progress(stream.tell(), manifest.size, "B", member.path))
+            done += member.size
+            report(Progress(done, manifest.size, "B", member.path))
         _whole(path, stream, "its end").expect(
             END, "it does not end as it has to"
         )

@@ -50,10 +50,7 @@ def of_file(
             except SupplyError as fault:
                 refused.append(f"{where}: {fault.what}")
                 continue
-            sha256 = files.sha256(target)
-            with store.admitting(sha256, where) as place:
-                shutil.copyfile(target, place)
-            return Learned(sha256, where)
+            return kept(target, where, store)
     raise SupplyError(
         f"No source gives {wanted.name}, so its checksum cannot be learned",
         remedy="Correct its urls, name a mirror in the host file, or put the file into the drop "
@@ -62,14 +59,23 @@ def of_file(
     )
 
 
+def kept(path: Path, where: str, store: Store) -> Learned:
+    """Keep a file that `where` gave in the store, under the checksum that it turns out to have."""
+    sha256 = files.sha256(path)
+    with store.admitting(sha256, where) as place:
+        shutil.copyfile(path, place)
+    return Learned(sha256, where)
+
+
 def _ways(
     wanted: WantedArchive, origins: Origins, report: Callable[[Progress], None]
 ) -> Sequence[tuple[str, Callable[[Path], object]]]:
     ways: list[tuple[str, Callable[[Path], object]]] = []
     # What the host's owner put there was meant, and costs no network.
-    dropped = _dropped(wanted, origins)
-    if dropped:
-        ways.append((str(dropped), lambda to: shutil.copyfile(dropped, to)))
+    names = [url.rpartition("/")[2] for url in wanted.urls]
+    found = dropped(names, origins.host_file.drop)
+    if found:
+        ways.append((str(found), lambda to: shutil.copyfile(found, to)))
     # One attempt each: whoever waits for a checksum sits at a terminal.
     get = partial(downloads.download, pauses=(), report=report)
     ways += [(url, partial(get, url)) for url in origins.urls(wanted)]
@@ -79,10 +85,8 @@ def _ways(
     return ways
 
 
-def _dropped(wanted: WantedArchive, origins: Origins) -> Path | None:
-    """Return the dropped file that is named like one of the urls."""
-    folder = origins.host_file.drop
-    names = {url.rpartition("/")[2] for url in wanted.urls}
+def dropped(names: Sequence[str], folder: Path | None) -> Path | None:
+    """Return the file of the drop folder that has one of the names."""
     found = trees.files_below(folder, follow=True) if folder else ()
     return min((path for path, _ in found if path.name in names), default=None)
 

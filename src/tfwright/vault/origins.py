@@ -3,6 +3,7 @@
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -227,7 +228,13 @@ class Origins:
                 "no file there has this checksum",
                 remedy="Put it there; its name does not matter.",
             )
-        shutil.copyfile(self._dropped[sha256], target)
+        try:
+            shutil.copyfile(self._dropped[sha256], target)
+        except FileNotFoundError as fault:
+            raise SupplyError(
+                f"{self._dropped[sha256]} was removed meanwhile",
+                remedy="Put it there again.",
+            ) from fault
 
     @cached_property
     def _dropped(self) -> Mapping[str, Path]:
@@ -237,7 +244,9 @@ class Origins:
             return {}
         found = {}
         for path, _ in trees.files_below(folder, follow=True):
-            found[files.sha256(path)] = path
+            # Somebody may be copying files there under names that do not last.
+            with suppress(FileNotFoundError):
+                found[files.sha256(path)] = path
         return found
 
 

@@ -139,9 +139,7 @@ def look(
         recipe.name: _needs(build_out, recipe, path) for recipe, path in recipes
     }
     pinned = [
-        Needs(
-            path.name, _named([path.read_text("utf-8", "replace")]), complete=True
-        )
+        Needs(path.name, _named([files.text(path)]), complete=True)
         for path in locks
     ]
     traces = [*build_out.glob("*/stamps"), *build_out.glob("*/bundle.json")]
@@ -198,11 +196,11 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
     locked = path.with_suffix(".lock")
     records = [
         *_records(build_out, recipe.name),
-        *([locked.read_text("utf-8", "replace")] if locked.is_file() else []),
+        *([files.text(locked)] if locked.is_file() else []),
     ]
     # By pattern and not by field: a digest in a table of the future keeps its file,
     # too.
-    keys = _named([path.read_text("utf-8", "replace"), *records])
+    keys = _named([files.text(path), *records])
     verify = recipe.verify
     installed = (*recipe.host.requirements, *verify.requirements, *verify.plugins)
     # Packages of pip are kept under digests that a recipe without hashes does not know.
@@ -223,7 +221,7 @@ def _records(build_out: Path, name: str) -> list[str]:
     """Return what was written down when a recipe was built, or came as a bundle."""
     own = build_out / name
     return [
-        path.read_text("utf-8", "replace")
+        files.text(path)
         for path in (*sorted(own.glob("stamps/*.json")), *own.glob("bundle.json"))
     ]
 
@@ -290,7 +288,7 @@ def _programs(store: Path) -> Iterator[VaultEntry]:
         if not marker.is_file():
             yield VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
             continue
-        installed = _venv(marker.read_text("utf-8", "replace").splitlines())
+        installed = _venv(files.text(marker).splitlines())
         yield VaultEntry(VENV, path.name, path, frozenset({path.name, installed}))
 
 
@@ -311,7 +309,7 @@ def _bazel(path: Path) -> VaultEntry:
     if not (about.is_file() and file.is_file()):
         return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
     try:
-        known = json_text.parsed(about.read_text("utf-8", "replace"))
+        known = json_text.parsed(files.text(about))
         name, key = (
             f"{known['version']} for {known['platform']}",
             f"bazel {known['version']}",

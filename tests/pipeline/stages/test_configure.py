@@ -298,6 +298,15 @@ def test_exit_status_0_without_a_file_is_a_failure(bench: Bench) -> None:
     )
 
 
+@pytest.mark.parametrize("command", ["mkfifo", "mkdir", "ln -s /etc/passwd"])
+def test_a_bazelrc_that_is_no_file_is_not_read(
+    bench: Bench, command: str
+) -> None:
+    script = f"#!/bin/sh\n{command} .tf_configure.bazelrc\n"
+    with pytest.raises(ToolError, match=r"pipe or directory|wrote no bazelrc"):
+        bench.run(script)
+
+
 def test_a_file_of_an_earlier_run_does_not_count(bench: Bench) -> None:
     bench.bazelrc.write_text("build --copt=-old\n")
     bench.fails("#!/bin/sh\ntrue\n", ToolError, "wrote no bazelrc")

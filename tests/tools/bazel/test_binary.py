@@ -184,6 +184,7 @@ def test_when_no_way_leads_anywhere_each_says_why_and_the_remedy_names_the_file(
     assert "Connection refused" in release
     assert (npm, path) == ("npm: npm is not installed", "PATH: it has no bazel")
     assert f"bazel-{VERSION}-{PLATFORM}" in caught.value.remedy
+    assert caught.value.remedy.startswith("Install npm")
     assert list((obtain.store / "bazel").iterdir()) == []
 
 
@@ -329,6 +330,18 @@ def test_a_host_file_that_names_something_else_is_corrected_not_passed_over(
         program(given, content)
     with pytest.raises(RecipeError, match=says):
         obtain(given=given)
+
+
+def test_a_binary_of_the_host_file_that_cannot_be_read_is_named_with_its_remedy(
+    obtain: Obtain,
+) -> None:
+    # Not even root can read the beginning of it.
+    given = Path("/proc/self/mem")
+    if not given.exists():
+        pytest.skip("only Linux has a file that root cannot read")
+    with pytest.raises(RecipeError, match="it cannot be read") as caught:
+        obtain(given=given)
+    assert caught.value.remedy.endswith("chmod a+rx /proc/self/mem")
 
 
 def test_the_plan_finds_only_what_is_in_the_store(

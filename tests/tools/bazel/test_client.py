@@ -243,3 +243,34 @@ def test_the_outputs_of_a_target_are_read_through_nested_sets(
         Path("/out/c"),
         Path("/out/a b"),
     )
+
+
+def test_sets_that_share_their_parts_are_read_once_each(tmp_path: Path) -> None:
+    # Each set has the one before it twice: 2 ** 60 ways lead down to the file.
+    events = [
+        {
+            "id": {"namedSet": {"id": str(number)}},
+            "namedSetOfFiles": {"fileSets": [{"id": str(number - 1)}] * 2},
+        }
+        for number in range(1, 60)
+    ]
+    first = {
+        "id": {"namedSet": {"id": "0"}},
+        "namedSetOfFiles": {"files": [{"uri": "file:///out/a"}]},
+    }
+    group = {"name": "default", "fileSets": [{"id": "59"}]}
+    last = {"id": {"targetCompleted": {}}, "completed": {"outputGroup": [group]}}
+    lines = map(json.dumps, [first, *events, last])
+    (tmp_path / "events").write_text("\n".join(lines), "utf-8")
+    assert bazel_events.outputs(tmp_path / "events") == (Path("/out/a"),)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"id": {}}\n{"id": {"named', "[]", '{"id": 1}', '{"x": {}}', "null"]
+)
+def test_a_list_of_outputs_that_is_cut_off_is_named(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "events").write_text(text, "utf-8")
+    with pytest.raises(ToolError, match=r"list of what it built, .*/events"):
+        bazel_events.outputs(tmp_path / "events")

@@ -62,6 +62,20 @@ def test_a_name_that_a_repository_lacks_is_refused(
         remote.commit_of(tmp_path, f"file://{upstream}", "v2.6.0")
 
 
+def test_the_names_that_a_repository_has_of_the_same_version_are_listed(
+    upstream: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(SupplyError) as caught:
+        remote.commit_of(tmp_path, str(upstream), "r2.6.0")
+    assert caught.value.remedy == "Name one that it has: v2.6.0-rc1."
+    with pytest.raises(SupplyError) as caught:
+        remote.commit_of(tmp_path, str(upstream), "v2.6")
+    assert caught.value.remedy == "Name one that it has: r2.6, v2.6.0-rc1."
+    with pytest.raises(SupplyError, match="no tag and no branch") as caught:
+        remote.commit_of(tmp_path, str(upstream), "main")
+    assert "such as v1.12.0" in caught.value.remedy
+
+
 @pytest.mark.parametrize("tag", ["v1.0.0-rc2", "v1.0.0rc2", "1.0.0-rc2"])
 def test_a_release_candidate_is_found_however_its_tag_is_spelled(
     upstream: Path, tmp_path: Path, tag: str

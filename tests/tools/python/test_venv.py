@@ -1,6 +1,7 @@
 """The target Python's venv: exact pins, made once, whole or made again."""
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from tests.tools.python.test_packages import small_wheel
 
 from tfwright.errors import HostError, RecipeError, SupplyError
-from tfwright.tools import files
+from tfwright.tools import files, trees
 from tfwright.tools.python import packages, venv
 
 HERE = Path(sys.executable)
@@ -55,6 +56,36 @@ def test_an_interpreter_that_is_not_there_is_the_hosts_fault(
             offline=False,
             log=tmp_path / "log",
         )
+
+
+def wrapper(folder: Path, rest: str) -> Path:
+    path = folder / "python3.9"
+    path.write_text(f"#!/bin/sh\necho warning: no cgroups >&2\n{rest}\n", "utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def test_what_a_wrapper_prints_is_not_taken_for_the_version(
+    tmp_path: Path,
+) -> None:
+    python = wrapper(tmp_path, f'exec {HERE} "$@"')
+    made = venv.venv(python, [], (tmp_path,), offline=False, log=tmp_path / "log")
+    name = made.relative_to(tmp_path / "pythons").parts[0]
+    assert name.startswith(f"{platform.python_version()}-")
+
+
+def test_an_interpreter_that_tells_no_version_is_the_hosts_fault(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(HostError, match="does not say its version") as caught:
+        venv.venv(
+            wrapper(tmp_path, "true"),
+            [],
+            (tmp_path,),
+            offline=False,
+            log=tmp_path / "log",
+        )
+    assert "[pythons]" in caught.value.remedy
 
 
 def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
@@ -106,6 +137,22 @@ def test_a_venv_is_made_once_and_again_when_it_is_not_whole(
     again = venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
     assert again == made
     assert again.lstat().st_mtime_ns > stamp
+
+
+@pytest.mark.parametrize(
+    "rest", [b"", b" x y", b" \xff 1", b" 1 2 3", b" " + b"9" * 5000 + b" 1"]
+)
+def test_a_damaged_record_of_a_venv_is_made_again_from_its_files(
+    tmp_path: Path, rest: bytes
+) -> None:
+    home = tmp_path / "venv"
+    home.mkdir()
+    (home / "module.py").write_text("x = 1\n", "utf-8")
+    found = trees.content(home)
+    record = tmp_path / "venv.sha256"
+    record.write_bytes(found.sha256.encode() + rest)
+    assert not venv.damaged(home)
+    assert venv.content(home) == found
 
 
 @pytest.mark.slow

@@ -101,6 +101,19 @@ def test_a_wheel_that_is_not_there_is_an_error_and_no_report(
         inspection.inspect(tmp_path / "none.whl")
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["bin/tool", "tool", "libtensorflow.so.1.12.0-rc2", "a.so_", "a.so.1a"],
+)
+def test_a_library_is_known_by_its_content_under_other_names(
+    tmp_path: Path, name: str
+) -> None:
+    content = {f"small/{name}": mac_library("10.13"), "small/Eigen": b"// text"}
+    report = inspection.inspect(wheel_of(tmp_path, MAC, content))
+    assert [library.path for library in report.libraries] == [f"small/{name}"]
+    assert "10.13" in "".join(report.faults)
+
+
 @compiler
 def test_a_library_is_read_with_the_paths_of_its_builder(tmp_path: Path) -> None:
     (tmp_path / "a.cc").write_text(

@@ -1,11 +1,11 @@
 """`invoke pin`: exact versions and checksums for what a recipe leaves open."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import HostError
+from tfwright.errors import HostError, SupplyError
 from tfwright.host import pythons
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import toml_editing
@@ -36,15 +36,32 @@ def pin(
 
     `added` are further requirements of the build, such as ``h5py`` or ``numpy==1.14.5``,
     `verifying` those of the wheel; the other pins that are there keep their versions. Bazel's
-    checksum is written first. Raises HostError if the target Python is not here, SupplyError if pip
-    finds no versions that fit together.
+    checksum is written last, and stays open where only packages could be had. Raises HostError if
+    the target Python is not here, SupplyError if pip finds no versions that fit together.
     """
     recipe = job.recipe
-    bazel = _pin_bazel(job, path)
     wanted_lists = _wanted(recipe, added, verifying)
     # A recipe without packages can be pinned on any host.
     if not any(wanted_lists.values()):
-        return Pinned(path, {}, (), bazel)
+        return Pinned(path, {}, (), _pin_bazel(job, path))
+    lists = _pin_packages(job, path, wanted_lists)
+    changes = tuple(_changes(recipe, lists))
+    try:
+        bazel = _pin_bazel(job, path)
+    except SupplyError as fault:
+        # The packages do not depend on it, and are written.
+        if not changes:
+            raise
+        job.listener.note(f"Bazel's checksum stays open: {fault.what}")
+        bazel = ""
+    return Pinned(path, lists, changes, bazel)
+
+
+def _pin_packages(
+    job: BuildRequest, path: Path, wanted_lists: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Write both lists with everything that their packages need."""
+    recipe = job.recipe
     interpreter = pythons.find(recipe.host.python, job.host_file)
     if interpreter is None:
         raise HostError(
@@ -55,7 +72,7 @@ def pin(
     version = pythons.version_of(interpreter)
     log = job.log("pin")
     log.parent.mkdir(parents=True, exist_ok=True)
-    lists = {}
+    lists: dict[str, tuple[str, ...]] = {}
     # An empty list stays as it is: a recipe need not verify anything.
     for key, wanted in wanted_lists.items():
         if wanted:
@@ -64,8 +81,7 @@ def pin(
             table, name = key.split(".")
             if lists[key] != tuple(getattr(getattr(recipe, table), name)):
                 toml_editing.put_list(path, (table, name), lists[key])
-    changes = tuple(_changes(recipe, lists))
-    return Pinned(path, lists, changes, bazel)
+    return lists
 
 
 def _wanted(

@@ -1,9 +1,8 @@
 """The checksums that a recipe leaves open: found in its text, learned, and written there."""
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote
@@ -12,13 +11,13 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents import toml
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, SubstituteTable
-from tfwright.documents.toolkit import PartName, PartTable, Way
+from tfwright.documents.toolkit import PartName, Way
 from tfwright.errors import SupplyError
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import Listener
-from tfwright.tools import files, toml_editing
+from tfwright.tools import toml_editing
 from tfwright.vault import learning, substitutes
 from tfwright.vault.learning import OPEN, Learned
 from tfwright.vault.origins import Origins, WantedArchive
@@ -58,8 +57,11 @@ def pin(
         recipe=recipe, host_file=host_file.of(recipe), listener=listener
     )
     found = []
+    learned: dict[Key, Learned] = {}
     for key in keys:
-        checksum = PinnedChecksum(key, _learned(job, key))
+        if key not in learned:
+            learned |= _learned(job, key, keys)
+        checksum = PinnedChecksum(key, learned[key])
         toml_editing.put_value(path, key, checksum.learned.sha256)
         listener.note(f"Pinned {checksum}")
         found.append(checksum)
@@ -109,20 +111,32 @@ def _completed(values: dict[str, Any]) -> None:
         place[key[-1]] = OPEN
 
 
-def _learned(job: BuildRequest, key: Key) -> Learned:
+def _learned(
+    job: BuildRequest, key: Key, keys: Sequence[Key]
+) -> dict[Key, Learned]:
+    """Learn the checksum of a key, with those of `keys` that the same download brings."""
     recipe = job.recipe
     match key:
         case "fetch", "substitutes", str(name), _:
-            return _of_substitute(job, name, recipe.fetch.substitutes[name])
+            table = recipe.fetch.substitutes[name]
+            return {key: _of_substitute(job, name, table)}
         case "fetch", "sources", int(number), _:
             # Alone, so that no other source of the recipe can answer in its place.
             alone = FetchTable(sources=(recipe.fetch.sources[number],))
             origins = Origins(job.host_file, job.places.git, job.offline, alone)
             wanted = WantedArchive(f"fetch.sources {number + 1}", OPEN, ())
-            return learning.of_source(wanted, origins, external.store(job.job))
-    part, way, name = str(key[1]), str(key[2]), str(key[-1])
-    table = getattr(recipe.toolkit, cast("PartName", part))
-    return _of_package(job, table, cast("Way", way), name)
+            store = external.store(job.job)
+            return {key: learning.of_source(wanted, origins, store)}
+        case _, _, "archives", str(url):
+            return {key: _of_archive(job, url)}
+    together = [other for other in keys if other[:-1] == key[:-1]]
+    try:
+        return _of_packages(job, together)
+    except SupplyError:
+        if len(together) == 1:
+            raise
+        # One that cannot be had must not keep the others open.
+        return _of_packages(job, [key])
 
 
 def _of_substitute(
@@ -142,27 +156,46 @@ def _of_substitute(
     return learning.of_file(wanted, origins, external.store(job.job), report)
 
 
-def _of_package(
-    job: BuildRequest, part: PartTable, way: Way, name: str
-) -> Learned:
-    """Learn the checksum of one package of a toolkit."""
+def _of_archive(job: BuildRequest, url: str) -> Learned:
+    """Learn the checksum of one archive of a toolkit."""
+    wanted = WantedArchive(url.rpartition("/")[2], OPEN, (url,))
+    origins = Origins(job.host_file, job.places.git, job.offline)
     store = sources.store(job.places.vault)
-    if way == "archives":
-        wanted = WantedArchive(name.rpartition("/")[2], OPEN, (name,))
-        origins = Origins(job.host_file, job.places.git, job.offline)
-        return learning.of_file(wanted, origins, store, job.listener.progress)
+    return learning.of_file(wanted, origins, store, job.listener.progress)
+
+
+def _of_packages(job: BuildRequest, keys: Sequence[Key]) -> dict[Key, Learned]:
+    """Learn the checksums of packages of one part, and keep the packages for `toolkit`."""
+    part, way = cast("PartName", keys[0][1]), cast("Way", keys[0][2])
+    table = getattr(job.recipe.toolkit, part)
+    store = sources.store(job.places.vault)
     supplier = Supplier(
         store, job.host_file, job.listener, job.log("pin-toolkit")
     )
     supplier.log.parent.mkdir(parents=True, exist_ok=True)
     store.root.mkdir(parents=True, exist_ok=True)
+    found: dict[Key, Learned] = {}
+    names = {str(key[-1]): key for key in keys}
+    for name in tuple(names):
+        if dropped := learning.dropped([name], job.host_file.drop):
+            found[names.pop(name)] = learning.kept(dropped, str(dropped), store)
+    if not names:
+        return found
+    job.listener.note(f"Downloading {', '.join(names)}: {way}")
     with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:
-        bring = partial(sources.packages_of, way, part, {name: OPEN}, supplier)
-        for path in bring(Path(room)):
+        pins = dict.fromkeys(names, OPEN)
+        for path in sources.packages_of(way, table, pins, supplier, Path(room)):
             # apt writes a colon as %3a in the names of files.
-            if unquote(path.name) == unquote(name):
-                return Learned(files.sha256(path), f"{way}: {path.name}")
-    raise SupplyError(
-        f"{name} was not given under this name",
-        remedy="Correct the file name; the package index or archive lists them.",
-    )
+            key = _unquoted(names).get(unquote(path.name))
+            if key:
+                found[key] = learning.kept(path, way, store)
+    if lacking := [name for name, key in names.items() if key not in found]:
+        raise SupplyError(
+            f"{lacking[0]} was not given under this name",
+            remedy="Correct the file name; the package index or archive lists them.",
+        )
+    return found
+
+
+def _unquoted(names: Mapping[str, Key]) -> dict[str, Key]:
+    return {unquote(name): key for name, key in names.items()}

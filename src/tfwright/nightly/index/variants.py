@@ -108,7 +108,7 @@ def _known(home: Path) -> dict[str, str]:
     for page in home.glob("*/index.json"):
         # A page that cannot be read costs another proof.
         with suppress(ValidationError):
-            read = _Page.model_validate_json(page.read_bytes())
+            read = _Page.model_validate_json(files.content(page))
             found |= {file.filename: file.hashes.sha256 for file in read.files}
     return found
 

@@ -419,13 +419,16 @@ def _text_of(tree: Path, written: Sequence[str]) -> str:
     texts = list[str]()
     for name in written:
         path = tree / name
-        # The tree decides what lies there: a link could lead to any file of the host.
-        if path.is_symlink() or path.stat().st_size > LONGEST_BAZELRC:
+        # The tree decides what lies there: a link could lead to any file of the host, and a pipe
+        # has no end.
+        plain = path.is_file() and not path.is_symlink()
+        if not plain or path.stat().st_size > LONGEST_BAZELRC:
             raise ToolError(
-                f"./configure wrote {name} as a link, or with more than {LONGEST_BAZELRC:,} bytes",
+                f"./configure made {name} a link, pipe or directory, or longer than "
+                f"{LONGEST_BAZELRC:,} bytes",
                 remedy="Look at what the tree's ./configure does.",
             )
-        texts.append(path.read_text("utf-8", "replace"))
+        texts.append(files.text(path))
     return "\n".join(texts)
 
 

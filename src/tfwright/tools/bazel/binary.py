@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import tempfile
 import zipfile
@@ -132,7 +133,13 @@ def _digest_of(given: Path) -> str:
             f"The host file names {given} as Bazel, but that file does not exist",
             remedy="Correct [bazels] in the host file, or take it out.",
         )
-    return files.sha256(given)
+    try:
+        return files.sha256(given)
+    except OSError as fault:
+        raise RecipeError(
+            f"The host file names {given} as Bazel, but it cannot be read: {fault.strerror}",
+            remedy=f"Make it readable and executable: chmod a+rx {shlex.quote(str(given))}",
+        ) from fault
 
 
 def _kept_anywhere(
@@ -200,10 +207,20 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
     raise SupplyError(
         f"tfwright could not obtain Bazel {wanted.version} for {wanted.platform}",
         remedy=(
-            f"Bring {wanted.name} to this host and name it in the host file: [bazels] "
-            f"\"{wanted.version}\" = '/path/to/bazel'."
+            f"{_with_npm(ways)}Bring {wanted.name} to this host and name it in the host file: "
+            f"[bazels] \"{wanted.version}\" = '/path/to/bazel'."
         ),
         evidence=Evidence(lines=failures),
+    )
+
+
+def _with_npm(ways: Mapping[str, Way]) -> str:
+    """Return the advice to install npm, where it would be asked and is missing."""
+    lacks = "npm" in ways and here() in PACKAGES and not shutil.which("npm")
+    return (
+        "Install npm, whose registry has copies of Bazel's releases. Or: "
+        if lacks
+        else ""
     )
 
 

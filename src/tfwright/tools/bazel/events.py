@@ -6,12 +6,25 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from tfwright.errors import ToolError
+
 Event = Mapping[str, Any]
 
 
 def outputs(events: Path) -> tuple[Path, ...]:
     """Return the default outputs of the targets that were asked for, in Bazel's order."""
+    try:
+        return _outputs(events)
+    except (ValueError, LookupError, TypeError, AttributeError) as fault:
+        raise ToolError(
+            f"Bazel's list of what it built, {events}, cannot be read: {fault!r}",
+            remedy="Make room on the disk if it is full, then build again.",
+        ) from fault
+
+
+def _outputs(events: Path) -> tuple[Path, ...]:
     sets: dict[str, Event] = {}
+    seen: set[str] = set()
     found: dict[Path, None] = {}
     for event in _events(events):
         # Bazel reports each set of files once, and lets later events refer to it by a
@@ -24,7 +37,7 @@ def outputs(events: Path) -> tuple[Path, ...]:
                 # Other groups hold validation and coverage files, which the user did
                 # not ask for.
                 if group["name"] == "default":
-                    found |= dict.fromkeys(_files(group, sets))
+                    found |= dict.fromkeys(_files(group, sets, seen))
     return tuple(found)
 
 
@@ -35,14 +48,24 @@ def _events(path: Path) -> Iterator[Event]:
             yield json.loads(line)
 
 
-def _files(group: Event, sets: Mapping[str, Event]) -> Iterator[Path]:
-    """Walk down nested sets to the local files in them."""
-    for inner in group.get("fileSets", ()):
-        members = sets[inner["id"]]
+def _files(
+    group: Event, sets: Mapping[str, Event], seen: set[str]
+) -> Iterator[Path]:
+    """Walk down nested sets to the local files in them, into each set once.
+
+    Sets share parts, so that there can be far more ways down than sets.
+    """
+    waiting = list(group.get("fileSets", ()))[::-1]
+    while waiting:
+        name = waiting.pop()["id"]
+        if name in seen:
+            continue
+        seen.add(name)
+        members = sets[name]
         for file in members.get("files", ()):
             uri = urlsplit(file["uri"])
             # With a remote cache that downloads little, files may only have a
             # bytestream:// address.
             if uri.scheme == "file":
                 yield Path(unquote(uri.path))
-        yield from _files(members, sets)
+        waiting += list(members.get("fileSets", ()))[::-1]

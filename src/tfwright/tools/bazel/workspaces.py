@@ -35,7 +35,7 @@ def workspaces(binary: Path) -> dict[str, str]:
 def _kept(path: Path) -> dict[str, str] | None:
     """Return the texts that were read before; None if there are none, or they are damaged."""
     try:
-        texts = json_text.parsed(path.read_bytes())
+        texts = json_text.parsed(files.content(path))
     except (OSError, ValueError):
         return None
     sound = isinstance(texts, dict) and all(

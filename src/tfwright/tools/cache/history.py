@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tfwright.tools import files
 from tfwright.tools.cache.tally import CacheUse
 
 KEPT = 50
@@ -31,7 +32,7 @@ def add(root: Path, build: CachedBuild) -> None:
 def read(root: Path) -> tuple[CachedBuild, ...]:
     """Return the last builds, the newest last; lines that cannot be read are left out."""
     try:
-        lines = _file(root).read_text("utf-8", "replace").splitlines()[-KEPT:]
+        lines = files.text(_file(root)).splitlines()[-KEPT:]
     except OSError:
         return ()
     builds = []

@@ -28,11 +28,11 @@ def insist_on_pins(containerfile: Path) -> None:
     """Refuse a Containerfile whose base images are not named by digest. Raises RecipeError."""
     stages, arguments = {"scratch"}, {}
     try:
-        lines = containerfile.read_text("utf-8").splitlines()
+        lines = files.text(containerfile, "strict").splitlines()
     except (OSError, UnicodeDecodeError) as fault:
         raise RecipeError(
             f"{containerfile} cannot be read: {fault}",
-            remedy="Write it next to the recipe, or remove host.image.containerfile.",
+            remedy="Correct its name; a recipe's Containerfile is next to the recipe.",
         ) from fault
     for number, line in enumerate(lines, 1):
         if given := ARG.match(line):

@@ -35,6 +35,9 @@ CLIENT_VARIABLES = (
     "DOCKER_CONTEXT",
 )
 """What an engine needs of the caller's environment; nothing of it reaches the container."""
+QUIET_CLIENT = "--log-level=fatal"
+"""Rootless podman warns at every start of what it lacks, in the output of programs inside. What it
+fails with, it says all the same."""
 WAITING = "read -r _ < {pipe}"
 QUIET = 'stty -echo; exec "$@"'
 """A terminal inside echoes what is typed unless that is switched off; ours already has it off."""
@@ -302,7 +305,10 @@ def _started(plan: ContainerPlan, room: Path) -> Container:
 def client(engine: Engine, *arguments: str) -> Command:
     """Return a command of an engine, which runs on the host even while a container is open."""
     return Command(
-        (engine, *arguments), Path("/"), _client_environment(), here=True
+        (engine, QUIET_CLIENT, *arguments),
+        Path("/"),
+        _client_environment(),
+        here=True,
     )
 
 

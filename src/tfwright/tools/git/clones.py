@@ -88,6 +88,20 @@ def pack(wanted: Clone, repository: Path, to: Path) -> None:
     git_bundle.pack(repository, wanted.commit, to, history=True)
 
 
+def verify(commit: str, bundle: Path, scratch: Path) -> None:
+    """Read a git bundle into an empty repository in `scratch`, which is made.
+
+    Raises ToolError unless it has the commit with all its history.
+    """
+    git_bundle.verify(bundle, commit, scratch)
+    _insist_on_history(scratch, commit)
+
+
+def _insist_on_history(repository: Path, commit: str) -> None:
+    # unbundle accepts a pack that lacks objects; rev-list fails over the first one missing.
+    git.run(git.command(repository, "rev-list", "--objects", "--quiet", commit))
+
+
 def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
     """Put a commit that came as a git bundle where `bring` finds it.
 
@@ -99,10 +113,7 @@ def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
     ):
         mirror.open_or_make(kept)
         git.run(git.command(kept, "bundle", "unbundle", str(bundle)))
-        # unbundle accepts a pack that lacks objects; rev-list fails over the first one missing.
-        git.run(
-            git.command(kept, "rev-list", "--objects", "--quiet", wanted.commit)
-        )
+        _insist_on_history(kept, wanted.commit)
         git.run(git.command(kept, "update-ref", _branch(wanted), wanted.commit))
 
 

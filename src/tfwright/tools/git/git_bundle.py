@@ -8,6 +8,7 @@ file too.
 import tempfile
 from pathlib import Path
 
+from tfwright.documents import opening
 from tfwright.tools import files, git
 from tfwright.tools.process import file_lock
 
@@ -34,17 +35,35 @@ def pack(mirror: Path, commit: str, to: Path, *, history: bool = False) -> None:
         listed = "".join(f"{line}\n" for line in present)
         wanted.write(listed.encode("utf-8", "surrogateescape"))
         wanted.seek(0)
-        output.write(f"{SIGNATURE}\n{commit} refs/pins/{commit}\n\n".encode())
+        output.write(_header(commit))
         # git writes to the same file, past this process's buffer.
         output.flush()
         git.collect(command, wanted, output)
 
 
+def _header(commit: str) -> bytes:
+    """Return all that stands before the pack: the commit under one name, without prerequisites."""
+    return f"{SIGNATURE}\n{commit} refs/pins/{commit}\n\n".encode()
+
+
+def begins_with(bundle: Path, commit: str) -> bool:
+    """Tell whether a file begins as `pack` writes a bundle of this commit.
+
+    Other headers can switch on what git knows besides: a filter, after which it takes missing
+    objects for promised ones, or another form of ids.
+    """
+    header = _header(commit)
+    with opening.plain(bundle) as stream:
+        return stream.read(len(header)) == header
+
+
 def verify(bundle: Path, commit: str, scratch: Path) -> None:
-    """Read a git bundle into a scratch repository. Raises ToolError unless it holds the commit."""
-    if not scratch.exists():
-        scratch.mkdir(parents=True)
-        git.run(git.command(scratch, "init", "--quiet", "--bare"))
+    """Read a git bundle into an empty repository in `scratch`, which is made.
+
+    Raises ToolError unless the bundle holds the commit.
+    """
+    scratch.mkdir(parents=True)
+    git.run(git.command(scratch, "init", "--quiet", "--bare"))
     git.run(git.command(scratch, "bundle", "unbundle", str(bundle)))
     git.run(git.command(scratch, "cat-file", "-e", f"{commit}^{{commit}}"))
 
@@ -72,5 +91,5 @@ def unpack(bundle: Path, mirror: Path, commit: str) -> None:
 def _end_history(mirror: Path, commit: str) -> None:
     """Tell git that what came before a commit is not here, as it knows of a shallow fetch."""
     shallow = mirror / "shallow"
-    before = shallow.read_text("ascii") if shallow.is_file() else ""
+    before = files.text(shallow) if shallow.is_file() else ""
     files.write(shallow, f"{before}{commit}\n")

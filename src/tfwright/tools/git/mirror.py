@@ -235,9 +235,16 @@ def _insist_on_bundled(pin: Pin, made: str) -> None:
         )
 
 
+def is_complete(repository: Path, pin: Pin) -> bool:
+    """Tell whether a repository has the commit and all files that the pin wants of it.
+
+    Raises ToolError if git cannot list the commit's files, RecipeError as `bring` does.
+    """
+    return _lacking(repository, pin) == []
+
+
 def _insist_on_all(mirror: Path, pin: Pin) -> None:
-    lacking = _lacking(mirror, pin)
-    if lacking is None or lacking:
+    if not is_complete(mirror, pin):
         raise SupplyError(
             f"{pin} is not in the mirror of {pin.url}, and an offline build downloads nothing",
             remedy=(

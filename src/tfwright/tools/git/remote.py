@@ -17,6 +17,8 @@ from tfwright.tools.git.mirror import Origin
 DEPTH = 500
 """Commits before the newest one that are asked for: some days of TensorFlow."""
 COMMIT = re.compile(r"[0-9a-f]{40}")
+SHOWN = 6
+"""Names of a repository that an error lists."""
 
 
 def head(store: Path, address: str, branch: str) -> str:
@@ -51,8 +53,23 @@ def commit_of(store: Path, address: str, name: str) -> str:
             return found
     raise SupplyError(
         f"{address} has no tag and no branch {name}",
-        remedy="Name one that it has, such as v1.12.0 or r1.12.",
+        remedy=_others(store, address, name),
     )
+
+
+def _others(store: Path, address: str, name: str) -> str:
+    """Return a remedy with the names that a repository has of the same version."""
+    version = re.search(r"\d+(?:\.\d+)*", name)
+    listed = _refs(store, address, f"*{version[0]}*") if version else {}
+    names = list[str]()
+    for ref in listed:
+        kind, _, short = ref.removeprefix("refs/").partition("/")
+        if kind in {"tags", "heads"} and not short.endswith("^{}"):
+            names.append(short)
+    if not names:
+        return "Name one that it has, such as v1.12.0 or r1.12."
+    more = ", ..." if names[SHOWN:] else ""
+    return f"Name one that it has: {', '.join(sorted(names)[:SHOWN])}{more}."
 
 
 def release_of(

@@ -195,7 +195,12 @@ def answer(command: Command) -> str:
             timeout=GRACE_SECONDS,
             check=True,
         )
-    except (OSError, subprocess.SubprocessError):
+    except OSError as fault:
+        # A program that is there must not be reported as missing.
+        if disk.is_limit(fault):
+            raise
+        return ""
+    except subprocess.SubprocessError:
         return ""
     return done.stdout.decode("utf-8", "replace").strip()
 

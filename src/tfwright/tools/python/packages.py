@@ -97,7 +97,7 @@ def _supplied(python: Path, pins: Sequence[str], vault: Path) -> bool:
     pip takes seconds to come to the same answer.
     """
     try:
-        names = _record(python, pins, vault).read_text("utf-8").splitlines()
+        names = files.text(_record(python, pins, vault)).splitlines()
         kept = [shelf(vault) / name for name in names]
         return bool(kept) and all(
             files.sha256(path) == path.parent.name for path in kept

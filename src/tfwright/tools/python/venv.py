@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from tfwright.tools.trees import TreeContent
 
 _HASH = " --hash=sha256:"
 _LAST_WITHOUT_VENV = (3, 2)
+_FULL_VERSION = re.compile(r"^\d+\.\d+\.\d+\S*$", re.MULTILINE | re.ASCII)
 DONE = "complete"
 """The marker that is written last: scripts of a venv hold its path, so it cannot be made elsewhere
 and renamed."""
@@ -87,18 +89,22 @@ def damaged(home: Path) -> bool:
     Also true of one that was made before tfwright kept a digest of them.
     """
     try:
-        said = _record(home).read_text("ascii").split()
+        said = files.text(_record(home)).split()
         return said[:1] != [trees.content(home).sha256]
-    except (OSError, UnicodeDecodeError):
+    except OSError:
         return True
 
 
 def content(home: Path) -> TreeContent:
-    """Return what `venv` found in a venv; only one that was made long ago is read again."""
-    said = _record(home).read_text("ascii").split()
-    if len(said) != len(TreeContent._fields):
+    """Return what `venv` found in a venv.
+
+    One that was made long ago, or whose record is damaged, is read again.
+    """
+    try:
+        digest, number, size = files.text(_record(home)).split()
+        return TreeContent(digest, int(number), int(size))
+    except ValueError:
         return trees.content(home)
-    return TreeContent(said[0], int(said[1]), int(said[2]))
 
 
 def _record(home: Path) -> Path:
@@ -125,9 +131,16 @@ def _version(interpreter: Path, log: Path) -> str:
     command = Command(
         (str(interpreter), "-c", code), Path("/"), environment.clean(Path("/"))
     )
-    return runner.run(
-        command, log, remedy="Name the target Python in the host file: [pythons]."
-    ).strip()
+    remedy = "Name the target Python in the host file: [pythons]."
+    said = runner.run(command, log, remedy=remedy)
+    # A wrapper of an interpreter may print more than the interpreter.
+    found = _FULL_VERSION.findall(said)
+    if not found:
+        raise HostError(
+            f"{interpreter} does not say its version, but: {said[:200]}",
+            remedy=remedy,
+        )
+    return str(found[-1])
 
 
 def _key(interpreter: Path, version: str, requirements: Sequence[str]) -> str:
@@ -146,7 +159,7 @@ def _holds(home: Path, requirements: Sequence[str]) -> bool:
     if not finished or damaged(home):
         return False
     installed = {}
-    for line in (home / DONE).read_text("utf-8").splitlines():
+    for line in files.text(home / DONE).splitlines():
         pin, _, digest = line.partition(_HASH)
         installed[pin] = digest
     for line in requirements:

@@ -44,7 +44,12 @@ def settle(root: Path) -> None:
     program, profile = root / "bin/nvcc", root / "bin/nvcc.profile"
     if not program.is_file():
         return
-    text = profile.read_text("utf-8") if profile.is_file() else _PROFILE
+    # Latin-1 keeps the bytes of comments in any encoding.
+    text = (
+        files.content(profile).decode("latin-1")
+        if profile.is_file()
+        else _PROFILE
+    )
     for name, folder in _WRAPPED.items():
         if (root / folder / name).is_file():
             _wrap(root, name, folder)
@@ -54,7 +59,7 @@ def settle(root: Path) -> None:
     wanted = "CICC_PATH" in text and _CICC_PATH not in text
     if wanted and (root / _WRAPPERS / "cicc").is_file():
         text += _CICC_PATH
-    files.write(profile, text)
+    files.write(profile, text.encode("latin-1"))
 
 
 def _wrap(root: Path, name: str, folder: str) -> None:

@@ -15,8 +15,28 @@ DRIVER = re.compile(r"(@rpath/)?(libcuda\.|libnvidia-ml\.|libcuda\.dylib)")
 """Libraries that come with NVIDIA's driver, which puts them where the loader always looks."""
 PACKAGE = re.compile(r"(?:^|/)nvidia/([a-z0-9_]+)/lib$")
 """Where pip puts the libraries of NVIDIA's own packages, such as nvidia-cublas-cu12."""
-SITE = PurePosixPath("/site-packages")
-"""Stands for the directory that a wheel is installed into."""
+HOLDINGS = {
+    "cublas": ("cublas", "nvblas"),
+    "cuda_cupti": ("cupti", "nvperf", "pcsampling"),
+    "cuda_nvrtc": ("nvrtc",),
+    "cuda_runtime": ("cudart",),
+    "cudnn": ("cudnn",),
+    "cufft": ("cufft",),
+    "curand": ("curand",),
+    "cusolver": ("cusolver",),
+    "cusparse": ("cusparse",),
+    "nccl": ("nccl",),
+    "nvjitlink": ("nvJitLink",),
+    "nvjpeg": ("nvjpeg",),
+}
+"""How the libraries begin that each of NVIDIA's packages holds, by its directory; from the wheels'
+RECORDs. Others may hold anything."""
+SITE = "site-packages"
+"""The directory that a wheel is installed into."""
+ORIGIN = re.compile(r"(\$ORIGIN|\$\{ORIGIN\}|@loader_path)(?=/|$)")
+"""What stands for the directory of the library itself."""
+SHOWN = 2
+"""Directories that are named for a library before the others are only counted."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +97,10 @@ def _way(
         return "with NVIDIA's driver"
     if name.removeprefix("@rpath/") in own:
         return "inside the wheel"
-    folders = list(_installed(library))
     if name.startswith("/"):
         return f"at {PurePosixPath(name).parent}, a fixed place"
-    ways = list(
-        dict.fromkeys(
-            filter(None, (_folder(folder, packages) for folder in folders))
-        )
-    )
+    told = (_folder(folder, name, packages) for folder in _installed(library))
+    ways = _few(list(dict.fromkeys(filter(None, told))))
     # The loader goes on to the system's places wherever a search path leads to nothing.
     system = "LD_LIBRARY_PATH or the system's loader configuration"
     if library.macho:
@@ -92,42 +108,60 @@ def _way(
     return ", then ".join([*ways, system]) if ways else f"only by {system}"
 
 
+def _few(ways: list[str]) -> list[str]:
+    left = len(ways) - SHOWN
+    if left < 1:
+        return ways
+    return [*ways[:SHOWN], f"{left} more {'place' if left == 1 else 'places'}"]
+
+
 def _installed(library: Library) -> Iterator[str]:
-    """Return the directories that a library looks into, as they are once the wheel is installed."""
+    """Yield the directories that a library looks into, once the wheel is installed.
+
+    Those near the library are relative to where the wheel is installed: ``site-packages/…``.
+    """
     # PEP 427: what is below .data/purelib ends up at the top of site-packages.
     path = library.path.rpartition("/purelib/")[2].rpartition("/platlib/")[2]
-    here = (SITE / path).parent
+    here = PurePosixPath(path).parent
     for folder in inspection_library.search_path(library):
-        plain = re.sub(
-            r"^(\$ORIGIN|\$\{ORIGIN\}|@loader_path)", str(here), folder
-        )
-        yield _plain(plain) if plain != folder else folder
+        plain, count = ORIGIN.subn(str(here), folder, count=1)
+        yield _plain(plain) if count and folder[0] in "$@" else folder
 
 
 def _plain(path: str) -> str:
-    """Return a path without ``..``."""
+    """Return a path below site-packages, or from there up, with ``..`` at its beginning only."""
     parts = list[str]()
-    for part in PurePosixPath(path).parts[1:]:
-        if part == ".." and parts:
+    for part in PurePosixPath(path).parts:
+        if part == ".." and parts and parts[-1] != "..":
             parts.pop()
-        elif part != "..":
+        else:
             parts.append(part)
-    return "/" + "/".join(parts)
+    return "/".join([SITE, *parts])
 
 
-def _folder(folder: str, packages: dict[str, str]) -> str:
-    """Say in words what a directory is; nothing for one that cannot hold NVIDIA's libraries."""
+def _folder(folder: str, name: str, packages: dict[str, str]) -> str:
+    """Say in words what a directory is; nothing for one that cannot hold the library."""
     package = PACKAGE.search(folder)
-    if package and folder.startswith(str(SITE)):
+    if package and not _may_hold(package[1], name):
+        return ""
+    if folder.startswith("/"):
+        return f"{folder}, a fixed place"
+    if folder.startswith(f"{SITE}/.."):
+        return f"{folder}, which is outside {SITE}"
+    if package and folder.startswith(f"{SITE}/"):
         known = packages.get(package[1])
         wanted = (
             "which its metadata names"
             if known
             else "which its metadata does not name"
         )
-        return (
-            f"pip's {known or 'nvidia-' + package[1].replace('_', '-')}, {wanted}"
-        )
-    if folder.startswith(f"{SITE}/"):
-        return ""
-    return f"{folder}, a fixed place" if folder.startswith("/") else ""
+        own = known or "nvidia-" + package[1].replace("_", "-")
+        return f"{folder} of pip's {own}, {wanted}"
+    return ""
+
+
+def _may_hold(package: str, name: str) -> bool:
+    """Say whether one of NVIDIA's packages may hold a library."""
+    stem = name.removeprefix("@rpath/").removeprefix("lib")
+    begins = HOLDINGS.get(package)
+    return begins is None or stem.startswith(begins)

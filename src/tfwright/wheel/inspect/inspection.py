@@ -1,6 +1,7 @@
 """What a wheel is, read from its bytes alone: any wheel, on any machine, without running it."""
 
 import re
+import stat
 import zipfile
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from packaging.utils import (
 
 from tfwright.errors import Evidence, WheelError
 from tfwright.wheel import archive, headers, record, tags
+from tfwright.wheel.binary import elf, macho
 from tfwright.wheel.binary.content import Content
 from tfwright.wheel.inspect import build_info, cuda, floor, links
 from tfwright.wheel.inspect import library as inspection_library
@@ -29,6 +31,8 @@ from tfwright.wheel.inspect.library import Library
 from tfwright.wheel.inspect.summary import Summary
 
 LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib)$")
+DISGUISED = re.compile(r"(^|/)[^./]*$|\.(so|dylib)[^a-z]")
+"""Other names that a program or library may have: without an ending, or of a release candidate."""
 SHOWN = 20
 """Faults that an error names; the others are counted."""
 LONGEST = 200
@@ -226,9 +230,7 @@ class _Unpacked:
 def contents(wheel: zipfile.ZipFile) -> WheelContents:
     """Read each shared library in a wheel, while another processor unpacks the next one."""
     members = [
-        member
-        for member in archive.files(wheel)
-        if LIBRARY.search(member.filename)
+        member for member in archive.files(wheel) if _is_library(wheel, member)
     ]
     found, entries, tables = [], {}, {}
     # One ahead and no more: two of the largest libraries have to fit into memory.
@@ -248,6 +250,17 @@ def contents(wheel: zipfile.ZipFile) -> WheelContents:
                 tables[library.path] = table
     # After all have been read: a symbol may come from the wheel's last library.
     return WheelContents(links.resolved(found, tables), entries)
+
+
+def _is_library(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
+    """Say whether a member is a library by its name, or a library or program by its first bytes."""
+    if LIBRARY.search(member.filename):
+        return True
+    executable = member.external_attr >> 16 & stat.S_IXUSR
+    if not executable and not DISGUISED.search(member.filename):
+        return False
+    with wheel.open(member) as stream:
+        return stream.read(len(elf.MAGIC)) in {elf.MAGIC, *macho.MAGICS}
 
 
 def _unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Unpacked:

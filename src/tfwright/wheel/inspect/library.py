@@ -1,5 +1,6 @@
 """One shared library of a wheel, read from its bytes alone."""
 
+import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from tfwright.wheel.inspect import text as inspection_text
 from tfwright.wheel.inspect.text import Text
 
 NCCL_OPS = "_nccl_ops.so"
+FIXED = re.compile(r"/|@|\$(ORIGIN|\{ORIGIN\})(/|$)")
+"""How a directory begins that does not depend on where a program is started."""
 
 
 @dataclass(frozen=True)
@@ -91,15 +94,12 @@ def notes(library: Library) -> Iterator[str]:
         yield f"needs {missing[0]}{others}, and names no library that has it"
     # The loader takes a relative path from the working directory, which a stranger may
     # own.
-    folders = search_path(library)
-    stray = [
-        folder
-        for folder in folders
-        if not folder.startswith(("$ORIGIN", "@", "/"))
-    ]
+    stray = [folder for folder in search_path(library) if not FIXED.match(folder)]
     if stray:
+        # An empty entry, as in "a::b", is the working directory itself.
+        shown = ", ".join(folder or "." for folder in stray)
         yield (
-            f"looks for libraries in {', '.join(stray)}, below whatever directory it is started in"
+            f"looks for libraries in {shown}, below whatever directory it is started in"
         )
     for part in library.parts:
         if part.cpu and part.cpu.unknown:
