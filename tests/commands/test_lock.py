@@ -22,6 +22,8 @@ from tfwright.tools import files
 from tfwright.tools.http import downloads
 from tfwright.vault import lock
 
+pytestmark = pytest.mark.medium
+
 RULE = (
     'http_archive(name = "{name}", urls = ["https://nowhere.invalid/{name}.zip"], sha256 = '
     '"{sha256}")\n'

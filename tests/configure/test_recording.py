@@ -12,6 +12,8 @@ from tfwright.errors import RecipeError
 from tfwright.tools.process import dialogue
 from tfwright.tools.process.command import Command
 
+pytestmark = pytest.mark.medium
+
 SCRIPT = """\
 set_build_var(environ_cp, 'TF_NEED_IPU_HOROVOD', 'Horovod for IPU (requires MPI)', False)
 get_var(environ_cp, 'TF_NEED_FOO', 'FOO')

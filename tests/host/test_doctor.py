@@ -11,6 +11,8 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT
 from tfwright.host import examination, inventory, probes
 
+pytestmark = pytest.mark.medium
+
 
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_recipe_can_be_held_against_this_host(name: str) -> None:

@@ -28,6 +28,8 @@ from tfwright.nightly.night import BuildHost, FreeSpace, NightOutcome
 from tfwright.nightly.notices import Notice
 from tfwright.tools.process import file_lock
 
+pytestmark = pytest.mark.medium
+
 BROKEN = Breakage(
     stage="compile",
     line="error: no <member> named 'foo'",

@@ -31,6 +31,8 @@ from tfwright.tools.process import file_lock
 from tfwright.vault import substitutes
 from tfwright.vault.store import Store
 
+pytestmark = pytest.mark.medium
+
 Act = Callable[[], object]
 
 

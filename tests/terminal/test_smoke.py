@@ -10,6 +10,8 @@ from tfwright.terminal import smoke as page
 from tfwright.tools import plotting
 from tfwright.trial.run import TrialOutcome
 
+pytestmark = pytest.mark.medium
+
 HOSTILE = "</li><script>alert(1)</script>|`"
 
 

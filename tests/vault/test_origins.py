@@ -35,6 +35,8 @@ from tfwright.vault.origins import (
 from tfwright.vault.shortage import Shortage
 from tfwright.vault.store import Store
 
+pytestmark = pytest.mark.medium
+
 NOWHERE = "http://127.0.0.1:9"
 """Port 9 is out of use: whoever asks there is refused at once."""
 

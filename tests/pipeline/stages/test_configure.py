@@ -27,6 +27,8 @@ from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
 from tfwright.tools.process.command import Command
 
+pytestmark = pytest.mark.medium
+
 COMMIT = "0123456789" * 4
 SOURCE = {"url": "https://example.org/tensorflow.git", "commit": COMMIT}
 ANSWERS: dict[str, bool | str] = {

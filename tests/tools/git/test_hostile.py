@@ -25,6 +25,8 @@ from tfwright.tools.process import supervised
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.supervised import Allowance
 
+pytestmark = pytest.mark.medium
+
 COMMIT = "1" * 40
 FLUSH = b"0000"
 

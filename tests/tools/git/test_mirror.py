@@ -18,6 +18,8 @@ from tfwright.tools import git
 from tfwright.tools.git import mirror
 from tfwright.tools.git.mirror import Origin, Pin
 
+pytestmark = pytest.mark.medium
+
 
 class Notebook(Silence):
     """Keeps what it is told."""

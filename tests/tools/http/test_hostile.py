@@ -18,6 +18,8 @@ from tfwright.tools.http.downloads import download, fetch
 from tfwright.tools.http.transfer import DownloadOutcome, Limits, WantedFile
 from tfwright.vault.store import Store
 
+pytestmark = pytest.mark.medium
+
 CONTENT = b"TensorFlow" * 3_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 WELL = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (

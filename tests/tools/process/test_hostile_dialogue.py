@@ -14,6 +14,8 @@ from tfwright.terminal.console import explain
 from tfwright.tools.process import dialogue, reading
 from tfwright.tools.process.command import Command
 
+pytestmark = pytest.mark.medium
+
 QUESTION = "Flux? [y/N]: "
 needs_system_calls = pytest.mark.skipif(
     not Path("/proc/self/syscall").exists(),

@@ -13,6 +13,8 @@ from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.tools import files, trees
 from tfwright.tools.python import packages, venv
 
+pytestmark = pytest.mark.medium
+
 HERE = Path(sys.executable)
 
 

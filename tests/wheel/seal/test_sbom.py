@@ -12,6 +12,8 @@ from tfwright.wheel.seal.sbom import (
     SubstituteComponent,
 )
 
+pytestmark = pytest.mark.medium
+
 SHA256 = "a" * 64
 MATERIALS = Materials(
     project="tensorflow",
