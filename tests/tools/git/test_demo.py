@@ -56,7 +56,7 @@ def test_neither_modes_nor_leftovers_nor_the_users_git_change_the_commit(
     shutil.copytree(demo.TREE, copy)
     for path in copy.rglob("*"):
         path.chmod(0o700)
-    (copy / "__pycache__").mkdir()
+    (copy / "__pycache__").mkdir(exist_ok=True)
     (copy / "__pycache__/configure.cpython-311.pyc").touch()
     monkeypatch.setattr(demo, "TREE", copy)
     monkeypatch.setenv("GIT_AUTHOR_NAME", "somebody")
