@@ -403,6 +403,7 @@ def stubbed(
     return Stubbed(made, place)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "why",
     [
@@ -431,6 +432,7 @@ def test_a_download_that_the_network_stopped_is_tried_again_twice(
     assert stubbed.jobs == ["4", "4", "4"]
 
 
+@pytest.mark.medium
 def test_what_passes_is_forgotten(stubbed: Stubbed) -> None:
     stubbed.says(DOWNLOAD.format("Connection reset"))
     stubbed.build()
@@ -525,6 +527,7 @@ def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> Non
 # The memory
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("said", "status"),
     [
