@@ -96,7 +96,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     "nccl.rebuild": {"nccl": {"rebuild": False}},
     "nccl.flags": {"nccl": {"flags": ["-fno-inline"]}},
     "package.project_name": {"package": {"project_name": "another_demo"}},
-    "package.flags": {"package": {"flags": ["--quiet"]}},
+    "package.flags": {"package": {"flags": ["--gpu"]}},
     "package.platform": {"package": {"platform": "manylinux_2_36_x86_64"}},
     "verify.imports": {"verify": {"imports": ["tensorflow_demo"]}},
     "verify.requirements": {"verify": {"requirements": ["six==1.17.0"]}},
