@@ -1,8 +1,10 @@
 """What the verifying proxy costs: a build out of a full cache, against Bazel's own disk cache.
 
     python benchmarks/cache_cost.py BAZEL [--actions 400] [--rounds 10]
+    python benchmarks/cache_cost.py --recipe linux-r1.8-cpu [--rounds 3]
 
-Every build starts a server in an empty output base and takes all from the cache. Both kinds run in
+The first kind builds small libraries. The second repeats the last build of a recipe, out of the
+cache that it filled; it knows the disk cache of Bazel before 1.0. Every build starts a server in an empty output base and takes all from the cache. Both kinds run in
 turn, each of them first in every second pair; the ratio is that of each pair, since other programs
 disturb both alike. Measured is processor time, user and system, of the client, the server, all that
 it started, and the proxy: waiting for a busy core does not count. Linux only.
@@ -10,22 +12,33 @@ it started, and the proxy: waiting for a busy core does not count. Linux only.
 
 import argparse
 import os
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from tfwright.pipeline import engine
+from tfwright.pipeline.job import BuildRequest
+from tfwright.tasks.common import job_of
 from tfwright.tools import files
-from tfwright.tools.cache import proxy
+from tfwright.tools.cache import history, proxy, seal
 from tfwright.tools.cache.build_cache import BuildCache, Trust
 from tfwright.tools.cache.store import CacheDirectory
+from tfwright.tools.process.command import Command
 
-LIMIT = 10 << 30
+LIMIT = 100 << 30
+CACHE = re.compile("--remote_(?:http_)?cache=")
+LEFT_OUT = re.compile(
+    "--(?:remote_(?:http_)?cache|profile|build_event_json_file|curses"
+    "|experimental_generate_json_trace_profile)"
+)
+"""Options of a build that would write next to its own outputs."""
 OBJECT = 200_000
 """Bytes of each object file, as TensorFlow's are in the middle."""
 
@@ -43,6 +56,69 @@ class Cost:
     def whole(self) -> float:
         """Of everything."""
         return self.bazel + self.proxy
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is built."""
+
+    startup: tuple[str, ...]
+    """The Bazel with its options of start-up, without an output base."""
+    options: tuple[str, ...]
+    """The command, ``build``, and all that follows, without a cache."""
+    flag: str
+    """How this Bazel calls an HTTP cache."""
+    folder: Path
+    env: Mapping[str, str]
+
+
+def libraries(bazel: Path, room: Path, actions: int, flag: str) -> Subject:
+    """Return a workspace of so many actions: C++ libraries, two actions each."""
+    folder = workspace(room, actions)
+    return Subject(
+        (str(bazel), f"--output_user_root={room / 'user'}"),
+        ("build", "--curses=no", "//:all"),
+        flag,
+        folder,
+        os.environ,
+    )
+
+
+def last_build(job: BuildRequest) -> Subject:
+    """Return the run of Bazel that compile would make for a recipe that was built."""
+    steps = next(
+        planned.steps
+        for planned in engine.plan(job)
+        if planned.stage.name == "compile"
+    )
+    command = next(step for step in steps if isinstance(step, Command))
+    at = command.argv.index("build")
+    startup, options = command.argv[:at], command.argv[at:]
+    flag = next(option for option in options if CACHE.match(option))
+    return Subject(
+        tuple(one for one in startup if not one.startswith("--output_base=")),
+        # The tree's links must keep leading to the real build's outputs.
+        (
+            "build",
+            "--symlink_prefix=/",
+            *(one for one in options[1:] if not LEFT_OUT.match(one)),
+        ),
+        flag.partition("=")[0].removeprefix("--"),
+        command.cwd,
+        command.env,
+    )
+
+
+def as_disk_cache(
+    directory: CacheDirectory, toolchain: str, theirs: Path
+) -> None:
+    """Lay out what our cache holds as Bazel before 1.0 lays out its own, with links to our files."""
+    theirs.mkdir()
+    for blob in directory.root.glob("cas/*/*"):
+        (theirs / blob.name).hardlink_to(blob)
+    for entry in (directory.root / "ac" / toolchain).glob("*/*"):
+        payload, _ = seal.remove(entry.read_bytes())
+        (theirs / f"ac_{entry.name}").write_bytes(payload)
 
 
 def workspace(room: Path, actions: int) -> Path:
@@ -65,16 +141,6 @@ def workspace(room: Path, actions: int) -> Path:
     return folder
 
 
-@contextmanager
-def served(room: Path) -> Iterator[str]:
-    """Run the proxy as a build does."""
-    cache = BuildCache(
-        CacheDirectory(room / "ours", LIMIT), Trust("0" * 64, b"s" * 32)
-    )
-    with proxy.serving(cache) as server:
-        yield server.url
-
-
 def used_by(server: Path) -> float:
     """Return the seconds of processor time that a Bazel server and its children used."""
     pid = int((server / "server.pid.txt").read_text("ascii"))
@@ -91,27 +157,27 @@ def used_by_clients() -> float:
     return spent.children_user + spent.children_system
 
 
-def build(binary: Path, room: Path, folder: Path, flag: str) -> Cost:
+def build(subject: Subject, room: Path, flag: str) -> Cost:
     """Build in an empty output base."""
     base = room / "base"
-    startup = (
-        str(binary),
-        f"--output_user_root={room / 'user'}",
-        f"--output_base={base}",
+    startup = (*subject.startup, f"--output_base={base}")
+    run = partial(
+        subprocess.run,
+        cwd=subject.folder,
+        env=subject.env,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     # The proxy runs in this process.
     own, clients = time.process_time(), used_by_clients()
-    command = (*startup, "build", "--curses=no", flag, "//:all")
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False
-    )
+    command, *options = subject.options
+    done = run((*startup, command, flag, *options))
     cost = Cost(
         used_by_clients() - clients + used_by(base / "server"),
         time.process_time() - own,
     )
-    subprocess.run(
-        (*startup, "shutdown"), cwd=folder, capture_output=True, check=False
-    )
+    run((*startup, "shutdown"))
     files.remove(base)
     if done.returncode != 0:
         sys.exit(done.stderr[-2000:])
@@ -121,7 +187,8 @@ def build(binary: Path, room: Path, folder: Path, flag: str) -> Cost:
 def main() -> None:
     """Fill both caches, then measure pairs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bazel", type=Path)
+    parser.add_argument("bazel", type=Path, nargs="?")
+    parser.add_argument("--recipe")
     parser.add_argument("--actions", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument(
@@ -130,29 +197,66 @@ def main() -> None:
         help="how this Bazel calls an HTTP cache",
     )
     asked = parser.parse_args()
+    if asked.recipe:
+        of_recipe(asked.recipe, asked.rounds)
+        return
     with tempfile.TemporaryDirectory(prefix="tfwright-cache-") as place:
         room = Path(place)
-        folder = workspace(room, asked.actions)
-
-        def own() -> Cost:
-            return build(
-                asked.bazel, room, folder, f"--disk_cache={room / 'theirs'}"
-            )
-
-        def ours() -> Cost:
-            with served(room) as url:
-                return build(asked.bazel, room, folder, f"--{asked.flag}={url}")
-
-        own(), ours()
-        pairs = []
-        for number in range(asked.rounds):
-            # Who comes first may find a disk or a processor in another state.
-            first, second = (own, ours) if number % 2 == 0 else (ours, own)
-            costs = first(), second()
-            pair = costs if number % 2 == 0 else costs[::-1]
-            pairs.append(pair)
-            shown(f"{number + 1:>3}", *pair)
+        subject = libraries(asked.bazel, room, asked.actions, asked.flag)
+        cache = BuildCache(
+            CacheDirectory(room / "ours", LIMIT), Trust("0" * 64, b"s" * 32)
+        )
+        build(subject, room, f"--disk_cache={room / 'theirs'}")
+        through(cache, subject, room)
+        pairs = measured(subject, cache, room, asked.rounds)
     summary(asked.actions, pairs)
+
+
+def of_recipe(name: str, rounds: int) -> None:
+    """Measure pairs of the last build of a recipe."""
+    job = job_of(name, offline=True)
+    host_file = job.host_file
+    root = host_file.cache_directory
+    use = [one.use for one in history.read(root) if one.recipe == name][-1]
+    directory = CacheDirectory(root, LIMIT)
+    trust = Trust(use.toolchain, seal.secret(host_file.cache_secret))
+    # On the disk of the cache, so that files can be linked.
+    with tempfile.TemporaryDirectory(prefix="cost-", dir=root) as place:
+        room = Path(place)
+        as_disk_cache(directory, use.toolchain, room / "theirs")
+        cache = BuildCache(directory, trust)
+        pairs = measured(last_build(job), cache, room, rounds)
+        tally = cache.tally.use(use.toolchain)
+    print(f"{tally.hits} hits of {tally.lookups} lookups through the proxy")
+    summary(use.lookups, pairs)
+
+
+def through(cache: BuildCache, subject: Subject, room: Path) -> Cost:
+    """Build with the proxy, run as a build runs it."""
+    with proxy.serving(cache) as server:
+        return build(subject, room, f"--{subject.flag}={server.url}")
+
+
+def measured(
+    subject: Subject, cache: BuildCache, room: Path, rounds: int
+) -> list[tuple[Cost, Cost]]:
+    """Return pairs: with Bazel's own disk cache, and with the proxy."""
+
+    def own() -> Cost:
+        return build(subject, room, f"--disk_cache={room / 'theirs'}")
+
+    def ours() -> Cost:
+        return through(cache, subject, room)
+
+    pairs = []
+    for number in range(rounds):
+        # Who comes first may find a disk or a processor in another state.
+        first, second = (own, ours) if number % 2 == 0 else (ours, own)
+        costs = first(), second()
+        pair = costs if number % 2 == 0 else costs[::-1]
+        pairs.append(pair)
+        shown(f"{number + 1:>3}", *pair)
+    return pairs
 
 
 def shown(label: str, theirs: Cost, mine: Cost) -> None:
