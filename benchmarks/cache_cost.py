@@ -214,7 +214,8 @@ def main() -> None:
 
 def of_recipe(name: str, rounds: int) -> None:
     """Measure pairs of the last build of a recipe."""
-    job = job_of(name, offline=True)
+    # Not offline: Bazel in a network of its own would not reach the proxy here.
+    job = job_of(name)
     host_file = job.host_file
     root = host_file.cache_directory
     use = [one.use for one in history.read(root) if one.recipe == name][-1]
