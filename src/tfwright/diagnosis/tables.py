@@ -22,6 +22,8 @@ _GAPS = (
     (re.compile(r": : ?"), ": "),
     # A parameter may end with a full stop. An ellipsis, as in `-L...`, keeps its three.
     (re.compile(r"(?<!\.)\. ?\.(?=\s|$)"), "."),
+    # ... or with a question.
+    (re.compile(r"(?<=[?!])\.(?=\s|$)"), ""),
     # "`df -h . /tmp`" is left alone: only the end of a sentence closes up.
     (re.compile(r" \.(?=\s+[A-Z`]|\s*$)"), "."),
 )
