@@ -144,7 +144,7 @@ SAID = {
     # git
     "error: unable to create file a/b.mlir: Filename too long": (
         "too-many-files",
-        "length of a path",
+        "A path is longer",
     ),
     # bazel: src/main/tools/linux-sandbox-pid1.cc, process-wrapper-legacy.cc
     'src/main/tools/linux-sandbox-pid1.cc:95: "fopen(/proc/self/uid_map)": No such file or '
