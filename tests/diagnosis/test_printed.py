@@ -290,7 +290,7 @@ SAID = {
     ),
     'Can\'t exec "g++": No such file or directory at /opt/rocm/bin/hipcc line 243.': (
         "execution-not-found",
-        "cannot be run: g++ No such file",
+        "cannot be run: g++: No such file",
     ),
     # jobs.c of bash, base_command.py of pip, blaze.cc of bazel
     "/bin/bash: line 1: 133735 Segmentation fault      (core dumped) bazel-out/host/bin/a/gen_cc 0": (
