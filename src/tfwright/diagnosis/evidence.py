@@ -20,7 +20,7 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 _GIVEN = "given"
 """The parameter that names the rc file of an option."""
 _MOST_VERSIONS = 3
-"""Files that are named beside one that is not there."""
+"""Files with other version numbers that are named if a file is missing."""
 _ABOUT_GPUS = re.compile(
     r"cuda|cudnn|cublas|cufft|curand|cusolver|cusparse|cupti|cudart|nccl|nvrtc|nvidia|nvinfer|gpu"
     r"|nvcc|nvlink|thrust|\bcub\b|\.cu\b",
@@ -88,8 +88,8 @@ def _path(path: Path) -> str:
         others = _versions(path)
     except OSError:
         return ""
-    beside = f"; {', '.join(others)} is there" if others else ""
-    return f"{path} is not on this host{beside}"
+    instead = f"; {', '.join(others)} is there" if others else ""
+    return f"{path} is not on this host{instead}"
 
 
 def _versions(library: Path) -> list[str]:
