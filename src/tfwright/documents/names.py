@@ -72,6 +72,13 @@ def one_line(text: str) -> str:
     return text
 
 
+def statement(text: str) -> str:
+    """Accept one line that says something. Raises ValueError."""
+    if not text.strip():
+        raise ValueError("must say something")
+    return one_line(text)
+
+
 def no_option(text: str) -> str:
     """Accept a name that no program takes for an option or a range of commits.
 
@@ -216,6 +223,10 @@ Line = Annotated[
     str, AfterValidator(one_line), _in_editors(r"^[^\x00-\x1f\x7f]*$")
 ]
 """Text on one line, without control characters."""
+Statement = Annotated[
+    str, AfterValidator(statement), _in_editors(r"^(?=.*\S)[^\x00-\x1f\x7f]*$")
+]
+"""Prose on one line for people, who would learn nothing from blanks."""
 Name = Annotated[
     str,
     AfterValidator(no_option),
