@@ -5,6 +5,7 @@ longer fits, in a tree of their own where every patch before it is applied.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,7 +75,10 @@ def prepare(job: BuildRequest, number: int) -> Path:
     tree = _workplace(job)
     # Earlier patches go into the index, so that the difference holds this patch alone.
     repository = external.repository(job.job, source)
-    content = patched_tree.make(tree, before, repository, source.commit)
+    try:
+        content = patched_tree.make(tree, before, repository, source.commit)
+    except RecipeError as fault:
+        raise _earlier_first(job.recipe, number, before.patches, fault) from fault
     git.check_out(tree, content)
     target = source.file(patch)
     if base := merging.base_of(target):
@@ -83,6 +87,22 @@ def prepare(job: BuildRequest, number: int) -> Path:
     else:
         git.apply_what_fits(tree, target)
     return tree
+
+
+def _earlier_first(
+    recipe: Recipe, number: int, before: Sequence[str], fault: RecipeError
+) -> RecipeError:
+    """Return the error for a patch whose predecessors do not fit, with the one to redo first."""
+    for patch in before:
+        found = _NUMBER.match(Path(patch).name)
+        if found and str(recipe.source.file(patch)) in fault.what:
+            first = f"invoke patch --recipe {recipe.argument} --refresh {int(found[1])}"
+            return RecipeError(
+                f"Patch {number} comes after one that does not fit: {fault.what}",
+                remedy=f"Redo that one first: {first}",
+                evidence=fault.evidence,
+            )
+    return fault
 
 
 def waiting(tree: Path) -> list[str]:
@@ -108,8 +128,10 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
     # With a part left out, the new patch would silently do less than the old one.
     if left := waiting(tree):
         raise RecipeError(
-            f"Parts of {target.name} that did not fit are still waiting: {left[0]}",
-            remedy="Make the change by hand; delete git's marks in the file, and each FILE.rej.",
+            f"Parts of {target.name} that did not fit are still waiting in {len(left)} of the "
+            f"files in {tree}",
+            remedy="Make the change by hand; delete git's marks in the file, and each FILE.rej. "
+            "Then run this again.",
             evidence=Evidence(lines=left),
         )
     changed = _write(tree, target, patching.header(target))
