@@ -4,10 +4,14 @@ The edits are made in the recipe's own tree (``build_out/RECIPE/tree``), or, to 
 longer fits, in a tree of their own where every patch before it is applied.
 """
 
+import hashlib
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import BaseModel
 
 from tfwright.configure import edits
 from tfwright.documents import recipe as recipes
@@ -73,6 +77,7 @@ def prepare(job: BuildRequest, number: int) -> Path:
     position = source.patches.index(patch)
     before = source.model_copy(update={"patches": source.patches[:position]})
     tree = _workplace(job)
+    _insist_on_written(job, tree)
     # Earlier patches go into the index, so that the difference holds this patch alone.
     repository = external.repository(job.job, source)
     try:
@@ -86,7 +91,51 @@ def prepare(job: BuildRequest, number: int) -> Path:
         merging.merge(tree, target, external.repository(job.job, made_for), base)
     else:
         git.apply_what_fits(tree, target)
+    begun = BegunPatch(number=number, content=_edits(tree))
+    files.write(_begun(job), begun.model_dump_json())
     return tree
+
+
+class BegunPatch(BaseModel):
+    """What the tree of a patch that is being redone was when a person got it."""
+
+    number: int
+    content: str
+
+
+def _insist_on_written(job: BuildRequest, tree: Path) -> None:
+    """Raise RecipeError if the tree has edits that no patch has yet: they would be lost."""
+    begun = _begun_in(job)
+    if begun is None or not git.is_tree(tree) or _edits(tree) == begun.content:
+        return
+    own = f"invoke patch --recipe {job.recipe.argument} --refresh {begun.number} --write"
+    raise RecipeError(
+        f"{tree} holds edits of patch {begun.number} that are not written yet",
+        remedy=f"Write them: {own}. Or delete that directory, and them with it.",
+    )
+
+
+def _edits(tree: Path) -> str:
+    """Return a checksum of all files of a tree that differ from its index, new ones included."""
+    names = sorted({*git.changed(tree), *git.strangers(tree)})
+    found = {
+        name: files.sha256(tree / name)
+        for name in names
+        if (tree / name).is_file()
+    }
+    return hashlib.sha256(json.dumps([names, found]).encode()).hexdigest()
+
+
+def _begun(job: BuildRequest) -> Path:
+    return job.places.own / "patch.json"
+
+
+def _begun_in(job: BuildRequest) -> BegunPatch | None:
+    try:
+        return BegunPatch.model_validate_json(_begun(job).read_bytes())
+    except (OSError, ValueError):
+        # Without the file, or with half of one, nothing is known of the tree.
+        return None
 
 
 def _earlier_first(
@@ -125,6 +174,14 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
             f"{target.name} has no tree to be redone in",
             remedy=f"Make it: invoke patch --recipe {job.recipe.argument} --refresh {number}",
         )
+    begun = _begun_in(job)
+    if begun and begun.number != number:
+        raise RecipeError(
+            f"The tree in {tree} is for patch {begun.number}, not for {number}",
+            remedy=f"Write that one: invoke patch --recipe {job.recipe.argument} "
+            f"--refresh {begun.number} --write. Without --write, --refresh {number} makes the "
+            "tree of this one.",
+        )
     # With a part left out, the new patch would silently do less than the old one.
     if left := waiting(tree):
         raise RecipeError(
@@ -136,6 +193,7 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
         )
     changed = _write(tree, target, patching.header(target))
     git.discard(tree)
+    files.remove(_begun(job))
     return WrittenPatch(target, changed, added=False)
 
 
