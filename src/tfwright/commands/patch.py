@@ -7,6 +7,7 @@ longer fits, in a tree of their own where every patch before it is applied.
 import hashlib
 import json
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ from tfwright.tools.git.patching import PatchHeader
 
 CONTEXT = 1
 """Lines of context around a change: the smallest that git still applies in one place only."""
+WIDTH = 100
+"""Characters of a line of a header."""
 _NUMBER = re.compile(r"(\d{4})-")
 
 
@@ -88,7 +91,8 @@ def prepare(job: BuildRequest, number: int) -> Path:
     target = source.file(patch)
     if base := merging.base_of(target):
         made_for = source.model_copy(update={"commit": base})
-        merging.merge(tree, target, external.repository(job.job, made_for), base)
+        original = external.repository(job.job, made_for)
+        merging.merge(tree, target, original, base, job.listener.note)
     else:
         git.apply_what_fits(tree, target)
     begun = BegunPatch(number=number, content=_edits(tree))
@@ -191,14 +195,20 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
             "Then run this again.",
             evidence=Evidence(lines=left),
         )
-    changed = _write(tree, target, patching.header(target))
+    header = patching.header(target)
+    changed = _write(tree, target, header, patching.head_text(target))
     git.discard(tree)
     files.remove(_begun(job))
     return WrittenPatch(target, changed, added=False)
 
 
-def _write(tree: Path, target: Path, header: PatchHeader) -> tuple[str, ...]:
-    """Write the difference between a tree and its index as a patch; return the files it changes."""
+def _write(
+    tree: Path, target: Path, header: PatchHeader, head: str = ""
+) -> tuple[str, ...]:
+    """Write the difference between a tree and its index as a patch; return the files it changes.
+
+    `head` is the header as its author wrote it, if there is one.
+    """
     # The configure stage writes into tracked files too; that is not part of a patch.
     diff = git.difference(tree, CONTEXT, but=tuple(edits.TRACKED))
     if not diff.strip():
@@ -215,7 +225,7 @@ def _write(tree: Path, target: Path, header: PatchHeader) -> tuple[str, ...]:
         )
     before = target.read_bytes() if target.exists() else None
     target.parent.mkdir(parents=True, exist_ok=True)
-    files.write(target, f"{as_text(header)}\n{diff}")
+    files.write(target, f"{head or as_text(header)}\n{diff}")
     try:
         # Read back as a build reads it: a patch that it refuses shows here already.
         return tuple(file.path for file in patching.read(target))
@@ -245,9 +255,17 @@ def as_text(header: PatchHeader) -> str:
         "Upstream": header.upstream,
         "Drop when": header.drop_when,
     }
-    return "".join(
-        f"{name}: {' '.join(text.split())}\n" for name, text in fields.items()
-    )
+    filled = [
+        textwrap.fill(
+            f"{name}: {' '.join(text.split())}",
+            width=WIDTH,
+            subsequent_indent=" ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for name, text in fields.items()
+    ]
+    return "\n".join([*filled, ""])
 
 
 def _workplace(job: BuildRequest) -> Path:

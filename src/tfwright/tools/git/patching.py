@@ -75,6 +75,13 @@ def header(patch: Path) -> PatchHeader:
     return PatchHeader(known["Why"], known["Upstream"], known["Drop when"])
 
 
+def head_text(patch: Path) -> str:
+    """Return the header as it was written, without the commit that a port notes above it."""
+    head = _text(patch).partition("diff --git ")[0]
+    lines = [line for line in head.splitlines() if not line.startswith("Base: ")]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
 def read(patch: Path) -> tuple[FilePatch, ...]:
     """Read what a patch does, file by file.
 
