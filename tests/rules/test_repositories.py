@@ -462,6 +462,7 @@ def test_work_without_end_is_given_up_with_a_reason(
 NAMED = "urls = [" + ", ".join(f'"https://a/{n}"' for n in range(500)) + "]\n"
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "text",
     [

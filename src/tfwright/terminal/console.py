@@ -60,7 +60,7 @@ class Terminal:
     def note(self, text_of_note: str) -> None:
         """Show a fact that the reader should know."""
         self._close()
-        # Commands that are no build have no stage.
+        # Only builds have stages.
         lead = f"  {self._stage:<10} - " if self._stage else "  - "
         text.part(Styled(lead, text.WARNING), text_of_note, len(lead))
 

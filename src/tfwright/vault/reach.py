@@ -4,7 +4,14 @@ An archive may hold rules that declare more: they are read once the archive is t
 """
 
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -107,9 +114,12 @@ class Reached:
         """The repositories that a ``load`` still waits for."""
         return {nested.archive for nested in self.rules.nested}
 
-    def notes(self) -> Iterator[str]:
-        """Say it in a few sentences; nothing if nothing was wanted."""
-        yield from self.supply.notes()
+    def notes(self, unmet: Collection[str] = ()) -> Iterator[str]:
+        """Say it in a few sentences; nothing if nothing was wanted.
+
+        `unmet` are the addresses for which the last build stopped.
+        """
+        yield from self.supply.notes(unmet)
         if self.clones:
             remotes = ", ".join(clone.remote for clone in self.clones)
             yield f"The commits that rules clone are on this host: {remotes}"

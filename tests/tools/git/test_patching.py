@@ -394,6 +394,7 @@ def test_a_hunk_at_a_line_of_5000_digits_is_refused(tmp_path: Path) -> None:
         patching.read(path)
 
 
+@pytest.mark.medium
 def test_a_patch_of_very_many_hunks_is_refused_in_a_moment(
     tmp_path: Path,
 ) -> None:
