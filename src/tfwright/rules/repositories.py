@@ -472,9 +472,7 @@ class _Reading:
     def _report(self, path: str, line: int, why: str) -> None:
         self._record(Unreadable(self._place + path, line, why))
 
-    def _record(
-        self, finding: Repository | Unreadable | Nested | Load
-    ) -> None:
+    def _record(self, finding: Repository | Unreadable | Nested | Load) -> None:
         """Keep a finding, unless it repeats one that is reached, or the declaration being read."""
         if isinstance(finding, Repository):
             repeats = (finding.name, finding.sha256) in self._declared

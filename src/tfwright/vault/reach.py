@@ -4,7 +4,14 @@ An archive may hold rules that declare more: they are read once the archive is t
 """
 
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -47,6 +54,8 @@ class Reached:
     supply: Supply
     asked: Mapping[Clone, Path | TfwrightError]
     """The commits that rules clone: the repository that holds each, or why none does."""
+    unread: tuple[Load, ...] = ()
+    """Loads of archives and commits that are here, and have no such file."""
 
     @property
     def clones(self) -> dict[Clone, Path]:
@@ -150,9 +159,28 @@ def bring(
             ):
                 more[way] = behind
         if not more:
-            return reached
+            return replace(reached, unread=_unread(reached, followed, tables))
         followed.update(more)
         reached = replace(reached, rules=repositories.joined(found, followed))
+
+
+def _unread(
+    reached: Reached,
+    followed: Collection[Nested | Load],
+    tables: Mapping[str, SubstituteTable],
+) -> tuple[Load, ...]:
+    """Return the loads that lead into an archive or commit that is here, and to no file of it."""
+    here = set()
+    for repository in reached.rules.repositories:
+        table = tables.get(repository.name)
+        sha256 = table.sha256 if table else repository.sha256
+        if sha256 in reached.supply.ways or repository.clone in reached.clones:
+            here.add(repository.name)
+    return tuple(
+        load
+        for load in reached.rules.loads
+        if load not in followed and load.archive in here
+    )
 
 
 def _more(
