@@ -1,14 +1,18 @@
 """Inputs that are gone: named at once and for what they are, and there again once they were given."""
 
+import http.server
 import io
 import os
+import shutil
 import tarfile
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.upstream import commit
+from tests.upstream import commit, run_git
 
 from tfwright.commands import lock as pinning
 from tfwright.documents.host_file import HostFile
@@ -169,14 +173,20 @@ def failure(act: Callable[[], object]) -> TfwrightError:
 
 
 @pytest.mark.parametrize("offline", [False, True], ids=["", "offline"])
-@pytest.mark.parametrize("gone", ["outer", "deep"])
-@pytest.mark.parametrize("way", ["an archive", "a substitute", "a clone"])
+@pytest.mark.parametrize(
+    ("way", "gone"),
+    [
+        ("an archive", "outer"),
+        ("an archive", "deep"),
+        ("a substitute", "outer"),
+        ("a substitute", "deep"),
+        ("a clone", "deep"),
+    ],
+)
 def test_what_rules_are_loaded_through_is_named_where_it_is_missing_and_the_lock_stays(
     make: Make, way: str, gone: str, *, offline: bool
 ) -> None:
     chain = make(way)
-    if (way, gone) == ("a clone", "outer"):
-        pytest.skip("a clone is no archive")
     chain.locked()
     text = chain.lock.read_text("utf-8")
     assert len(chain.fetched().archives) == (1 if way == "a clone" else 2)
@@ -226,3 +236,113 @@ def test_a_substitute_without_the_file_that_is_loaded_from_it_is_said_to_lack_it
     assert "WORKSPACE:3 loads @outer//outer.bzl" in fault.evidence.lines
     assert "strip_prefix" in fault.remedy
     assert len(chain.fetched().archives) == (2 if with_lock else 3)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    """Serve what was lost, below a folder of its own; yield the address."""
+    handler = partial(SilentHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+class SilentHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def client(
+    folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Put a registry's client first on PATH that gives what a command makes."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n", "utf-8")
+    (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize("way", ["a blob", "npm", "deb"])
+def test_a_source_that_the_recipe_adds_gives_what_was_missing(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    chain = make()
+    chain.locked()
+    kept = chain.lose("deep")
+    fault = failure(chain.fetched)
+    assert "[[fetch.sources]]" in fault.remedy
+    source: dict[str, str] = {"sha256": files.sha256(kept)}
+    if way == "a blob":
+        work = tmp_path / "holding"
+        commit(work, {"README": "archives"})
+        shutil.copyfile(kept, work / kept.name)
+        commit(work)
+        blob = run_git("rev-parse", f"HEAD:{kept.name}", cwd=work)
+        source |= {"git": work.as_uri(), "blob": blob}
+    elif way == "npm":
+        package = tmp_path / "package.tgz"
+        with tarfile.open(package, "w:gz") as packed:
+            packed.add(kept, "package/deps/deep.tar.gz")
+        client(tmp_path / "bin", "npm", f"cp {package} x.tgz", monkeypatch)
+        source |= {"package": "pkg:npm/a@1", "member": "package/deps/deep.tar.gz"}
+    else:
+        given = f'case "$*" in *source*) cp {kept} deep_1.orig.tar.gz;; esac'
+        client(tmp_path / "bin", "apt-get", given, monkeypatch)
+        source |= {
+            "package": "pkg:deb/debian/deep",
+            "member": "deep_1.orig.tar.gz",
+        }
+    recipe = chain.job.recipe
+    fetch = FetchTable.model_validate({"sources": [source]})
+    found = chain.fetched(recipe=recipe.model_copy(update={"fetch": fetch}))
+    assert files.sha256(kept) in {archive.sha256 for archive in found.archives}
+
+
+@pytest.mark.parametrize("key", ["downloads", "drop"])
+def test_a_place_that_the_host_file_adds_gives_what_was_missing(
+    make: Make, tmp_path: Path, served: str, key: str
+) -> None:
+    chain = make()
+    chain.locked()
+    kept = chain.lose("deep")
+    fault = failure(chain.fetched)
+    assert f"[{key}]" in fault.remedy or str(chain.drop) in fault.remedy
+    added: dict[str, object] = {"downloads": {"https://nowhere.invalid/": served}}
+    if key == "drop":
+        (tmp_path / "other").mkdir()
+        kept = kept.rename(tmp_path / "other/x")
+        added = {"drop": tmp_path / "other"}
+    host_file = chain.job.host_file.model_copy(update=added)
+    found = chain.fetched(host_file=host_file)
+    assert files.sha256(kept) in {archive.sha256 for archive in found.archives}
+
+
+def test_a_substitute_for_what_was_missing_needs_a_new_lock_and_each_step_is_named(
+    make: Make,
+) -> None:
+    chain = make()
+    chain.locked()
+    before = files.sha256(chain.lose("deep"))
+    fault = failure(chain.fetched)
+    assert "[fetch.substitutes]" in fault.remedy
+    other = tarred(chain.drop / "b", {"b-1/deep.bzl": "def deep():\n    pass\n"})
+    table = {
+        "reason": "gone",
+        "replaces": before,
+        "sha256": files.sha256(other),
+        "urls": ["https://nowhere.invalid/b.tar.gz"],
+        "strip_prefix": "b-1",
+    }
+    fetch = FetchTable.model_validate({"substitutes": {"deep": table}})
+    recipe = chain.job.recipe.model_copy(update={"fetch": fetch})
+    chain.job = replace(chain.job, recipe=recipe)
+    fault = failure(chain.fetched)
+    assert "small.lock does not fit the inputs" in fault.what
+    assert "run 'invoke lock --recipe small'" in fault.remedy
+    # Only the recipe's own system can ask its Bazel, and the lock knows what that said.
+    fault = failure(lambda: pinning.write(chain.job, chain.lock))
+    assert f"remove {chain.lock} first" in fault.remedy
+    chain.lock.unlink()
+    pinning.write(chain.job, chain.lock)
+    assert chain.fetched().archives
