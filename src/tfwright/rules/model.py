@@ -101,6 +101,11 @@ class Rules:
     """What Bazel reads before it makes any of the repositories: without one of these files it makes
     none."""
 
+    @property
+    def ways(self) -> tuple[Nested | Load, ...]:
+        """Return what leads into other repositories: calls of their symbols, and loads."""
+        return (*self.nested, *self.loads)
+
     def __add__(self, other: "Rules") -> "Rules":
         """Put two findings together."""
         return Rules(

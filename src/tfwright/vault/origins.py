@@ -14,7 +14,7 @@ from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files, registry, trees
 from tfwright.tools.git import archive, transport
-from tfwright.tools.git.archive import Pack, SourceArchive
+from tfwright.tools.git.archive import Form, Pack, SourceArchive
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.http import downloads
 from tfwright.tools.http.transfer import DownloadOutcome, WantedFile
@@ -309,8 +309,11 @@ def _from_git(
         # A file that somebody committed whole: git has its bytes, whatever made it.
         yield table.blob, partial(archive.write_blob, table.blob)
     elif table.ref and table.prefix:
-        named = filter(None, map(archive.form_of, wanted.urls))
-        for form in dict.fromkeys(named) or ("tar.gz",):
+        forms: dict[Form, None] = {}
+        for url in wanted.urls:
+            if form := archive.form_of(url):
+                forms[form] = None
+        for form in forms or ("tar.gz",):
             # Of a zip nothing says in which time zone the forge wrote it.
             for zone in archive.ZONES if form == "zip" else archive.ZONES[:1]:
                 pack = partial(archive.pack_ref, table.prefix, form, zone)

@@ -150,7 +150,7 @@ def bring(
         )
         reached = _more(reached, archives, commits, suppliers)
         more = {}
-        for way in (*reached.rules.nested, *reached.rules.loads):
+        for way in reached.rules.ways:
             # Each round has fewer of them to read.
             if way in followed:
                 continue
@@ -266,7 +266,7 @@ def clones(found: Rules, lock: Lock | None) -> list[Clone]:
 
 def _leading(found: Rules) -> set[str]:
     """Return the repositories without which Bazel cannot read all rules."""
-    return {way.archive for way in (*found.nested, *found.loads)}
+    return {way.archive for way in found.ways}
 
 
 def _file(

@@ -147,7 +147,7 @@ def test_a_gitlab_writes_zip_archives_in_greenwich_time_and_compresses_by_bzip2(
             with zipfile.ZipFile(made) as packed:
                 assert packed.getinfo("r-v1.0/file.txt").date_time[3] == 12
         else:
-            with tarfile.open(made, f"r:{form.partition('.')[2]}") as packed:
+            with tarfile.open(made) as packed:
                 assert "r-v1.0/file.txt" in packed.getnames()
 
 
