@@ -69,6 +69,8 @@ LARGEST_LISTING = 64 * 2**20
 LARGEST_TEXTS = 256 * 2**20
 """Bytes of the texts that are read at once; all rules of a TensorFlow have less than five
 million."""
+PLAIN = "* -text -ident -filter !eol !working-tree-encoding\n"
+"""What overrides a commit's own .gitattributes, with which git would check out other bytes."""
 OLDEST = (2, 32)
 """The first git that can be kept from the user's configuration, by GIT_CONFIG_GLOBAL."""
 
@@ -473,6 +475,7 @@ def prepare(
     files.write(repository / "objects/info/alternates", f"{mirror / 'objects'}\n")
     # The mirror has no parents of the commit; git must not look for them.
     files.write(repository / "shallow", f"{commit}\n")
+    files.write(repository / "info/attributes", PLAIN)
     for each in preparation(tree, commit):
         run(each)
     if exclude:
