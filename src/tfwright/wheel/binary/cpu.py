@@ -339,6 +339,8 @@ class _Decoder:
         # Only this one knows the groups of an instruction, at several times the cost.
         self.detailed.detail = True
         self.known: dict[tuple[str, bool, bool], set[str]] = {}
+        self.boundary = -1, 0
+        """The function of the place that was looked at last, and where its instruction begins."""
 
     def sampled(self) -> dict[MachineFunction, set[str]]:
         """Return what each function of the sample uses, but for those whose names say a choice."""
@@ -447,8 +449,13 @@ class _Decoder:
         start = (
             function.start if place - function.start <= _BACK else place - _BACK
         )
+        # Places come in order, and where one instruction begins all that follow it are known to.
+        known, begin = self.boundary
+        if known == function.start and start < begin <= place:
+            start = begin
         content = bytes(self.code.content[start : place + _INSTRUCTION])
         for address, size, mnemonic, _ in self.plain.disasm_lite(content, start):
             if address + size > place:
+                self.boundary = function.start, address
                 return content[address - start : address - start + size], mnemonic
         return b"", ""
