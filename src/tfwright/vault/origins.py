@@ -311,8 +311,8 @@ def _from_git(
     elif table.ref and table.prefix:
         forms: dict[Form, None] = {}
         for url in wanted.urls:
-            if form := archive.form_of(url):
-                forms[form] = None
+            if named := archive.form_of(url):
+                forms[named] = None
         for form in forms or ("tar.gz",):
             # Of a zip nothing says in which time zone the forge wrote it.
             for zone in archive.ZONES if form == "zip" else archive.ZONES[:1]:
