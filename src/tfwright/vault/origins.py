@@ -313,7 +313,9 @@ def _from_git(
         for url in wanted.urls:
             if named := archive.form_of(url):
                 forms[named] = None
-        for form in forms or ("tar.gz",):
+        if not forms:
+            forms["tar.gz"] = None
+        for form in forms:
             # Of a zip nothing says in which time zone the forge wrote it.
             for zone in archive.ZONES if form == "zip" else archive.ZONES[:1]:
                 pack = partial(archive.pack_ref, table.prefix, form, zone)
