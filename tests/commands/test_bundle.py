@@ -119,6 +119,7 @@ def test_everything_is_put_where_a_build_looks_for_it(
     assert (checkout / "patches/demo/nccl.h").is_file()
 
 
+@pytest.mark.medium
 def test_unpacking_again_changes_nothing(tmp_path: Path, build_out: Path) -> None:
     file = made(tmp_path)
     carrying.unpack(file, build_out, SILENCE)

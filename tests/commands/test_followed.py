@@ -120,6 +120,7 @@ def test_a_branch_that_was_rewritten_is_said_on_the_page(
     assert "no path leads" in page.markdown(found, tmp_path / "page")
 
 
+@pytest.mark.medium
 def test_each_choice_of_the_axes_has_its_own_lock_fingerprint_version_and_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,7 @@ def host_file(folder: Path, **keys: object) -> HostFile:
     return HostFile.model_validate(given | keys)
 
 
+@pytest.mark.medium
 def test_every_open_checksum_is_learned_from_mirrors_and_written(
     recipe_path: Path, tmp_path: Path
 ) -> None:
@@ -138,6 +139,7 @@ def test_every_open_checksum_is_learned_from_mirrors_and_written(
     assert recipe_path.read_text("utf-8") == after
 
 
+@pytest.mark.medium
 def test_the_drop_folder_is_searched_by_name(
     recipe_path: Path, tmp_path: Path
 ) -> None:
@@ -151,6 +153,7 @@ def test_the_drop_folder_is_searched_by_name(
     assert str(dropped) in found[0].learned.where
 
 
+@pytest.mark.medium
 def test_what_was_learned_before_a_failure_stays(
     recipe_path: Path, tmp_path: Path
 ) -> None:
@@ -177,6 +180,7 @@ def test_other_faults_of_the_recipe_are_told_first(
     assert recipe_path.read_text("utf-8") == text
 
 
+@pytest.mark.medium
 def test_a_repository_alone_says_no_file(
     recipe_path: Path, tmp_path: Path
 ) -> None:

@@ -152,6 +152,7 @@ def test_what_is_no_name_is_refused(
         aims.of(job, to)
 
 
+@pytest.mark.medium
 def test_a_version_that_the_repository_lacks_is_named(job: BuildRequest) -> None:
     with pytest.raises(SupplyError, match=r"has no tag v1\.12\.0-rc7"):
         aims.of(job, "v1.12.0-rc7")
@@ -164,6 +165,7 @@ def test_a_bundled_tree_has_no_other_release(tmp_path: Path) -> None:
         aims.of(job, "v1.13.0")
 
 
+@pytest.mark.medium
 def test_no_word_of_the_old_release_stays_unseen(
     job: BuildRequest, tmp_path: Path
 ) -> None:

@@ -1,8 +1,11 @@
+import pytest
+
 from tfwright.commands import recipes as listing
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 
 
+@pytest.mark.medium
 def test_every_bundled_recipe_has_a_row() -> None:
     rows = {row.recipe: row for row in listing.rows(HostFile())}
     assert sorted(rows) == recipes.names()

@@ -120,8 +120,11 @@ def test_the_build_cache_takes_part_only_when_asked_to(
 ) -> None:
     jobs = built(lambda _: "always")
     reproduce(job, original, cached=True)
-    assert jobs[0].host_file.cache.enabled
-    assert jobs[0].host_file.cache_directory == job.host_file.cache_directory
+    host_file = jobs[0].host_file
+    assert host_file.cache.enabled
+    assert host_file.cache_directory == job.host_file.cache_directory
+    # An entry that was sealed with another secret is a miss.
+    assert host_file.cache_secret == job.host_file.cache_secret
 
 
 @needs_personality

@@ -26,7 +26,7 @@ from tfwright.progress import Silence
 from tfwright.tools import files
 from tfwright.vault import lock
 from tfwright.vault.lock import Lock, LockedBazel, LockedPackage, Tensorflow
-from tfwright.vault.toolkit import soundness, tree
+from tfwright.vault.toolkit import soundness, sources, tree
 from tfwright.vault.toolkit.tree import InstalledPart
 
 CUDA_H = "#define CUDA_VERSION 10010\n"
@@ -630,6 +630,25 @@ def test_a_stated_difference_is_shown_and_accepted(
     (provided,) = toolkit.provide(job, [], licence_accepted=True)
     assert provided.part.version == "7.6.5"
     assert "cuDNN from wheels: no static library" in listener.shown
+
+
+def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
+    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel_file = tmp_path / CUDNN_WHEEL
+    wheel_file.write_bytes(CUDNNS["wheel"])
+    # In the place of pip, which would ask the network.
+    monkeypatch.setattr(sources, "packages_of", lambda *_: [wheel_file])
+    pin = {CUDNN_WHEEL: hashlib.sha256(CUDNNS["wheel"]).hexdigest()}
+    listener = Notes()
+    job = replace(pinned(job, cudnn={"wheels": pin}), listener=listener)
+    for _ in range(2):
+        list(toolkit.provide(job, [], licence_accepted=True))
+    # Nothing the second time, when the part is in place.
+    assert listener.shown == [
+        f"Downloading {CUDNN_WHEEL} (wheels)",
+        "Unpacking cuDNN 7.6",
+    ]
 
 
 def test_a_directory_with_the_wanted_version_becomes_the_toolkit(

@@ -71,7 +71,7 @@ SAID = {
         "openblas-devel",
     ),
     "Error: Failed to download metadata for repo 'appstream': Cannot prepare internal mirrorlist: "
-    "No URLs in mirrorlist": ("rpm-repository", "vault.centos.org"),
+    "No URLs in mirrorlist": ("rpm-repository", "CentOS's vault"),
     "PackagesNotFoundError: The following packages are not available from current channels:\n\n"
     "  - tensorflow-gpu=2.11\n": ("conda-not-found", "tensorflow-gpu=2.11"),
     "UnsatisfiableError: The following specifications were found to be in conflict:\n"

@@ -57,6 +57,7 @@ def fleet_host(tmp_path: Path, *names: str, **keys: object) -> BuildHost:
     return replace(host, fleet=FakeFleet(host.builder))
 
 
+@pytest.mark.medium
 def test_what_workers_build_is_published_with_the_worker_named(
     tmp_path: Path,
 ) -> None:

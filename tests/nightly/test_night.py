@@ -470,14 +470,20 @@ def interrupted(*_: object) -> int:
     raise KeyboardInterrupt
 
 
+def cut_off_after_a_failure(tmp_path: Path, *names: str) -> BuildHost:
+    """Return a host whose last night found recipe a broken, and never ended; a has changed since."""
+    host = host_with(tmp_path, *names)
+    builder(host).broken["a"] = BROKEN
+    cut_off(host)
+    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    return host
+
+
 def test_a_recipe_that_was_corrected_after_a_cut_off_night_is_built(
     tmp_path: Path,
 ) -> None:
-    host = host_with(tmp_path, "a", "b")
-    builder(host).broken["a"] = BROKEN
-    cut_off(host)
+    host = cut_off_after_a_failure(tmp_path, "a", "b")
     builder(host).broken.clear()
-    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
     assert night.run(host).verdicts == {"a": "good", "b": "good"}
     assert sorted(builder(host).built) == ["a", "a", "b"]
 
@@ -498,11 +504,8 @@ def test_what_blocked_a_recipe_in_a_cut_off_night_is_looked_at_again(
 def test_a_failure_that_a_cut_off_night_tried_again_stays_in_that_night(
     tmp_path: Path,
 ) -> None:
-    host = host_with(tmp_path, "a", "b")
-    builder(host).broken["a"] = BROKEN
-    cut_off(host)
+    host = cut_off_after_a_failure(tmp_path, "a", "b")
     # The resumed night builds it once more, and keeps the second verdict.
-    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
     assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
     builder(host).unreachable.add("a")
     assert pass_night(host).verdicts == {"a": "blocked", "b": "unchanged"}
@@ -511,10 +514,7 @@ def test_a_failure_that_a_cut_off_night_tried_again_stays_in_that_night(
 def test_a_failure_that_a_cut_off_night_had_no_room_to_try_again_stays_in_it(
     tmp_path: Path,
 ) -> None:
-    host = host_with(tmp_path, "a", "b")
-    builder(host).broken["a"] = BROKEN
-    cut_off(host)
-    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    host = cut_off_after_a_failure(tmp_path, "a", "b")
     builder(host).free = 0
     assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
     builder(host).unreachable.add("a")
@@ -524,11 +524,8 @@ def test_a_failure_that_a_cut_off_night_had_no_room_to_try_again_stays_in_it(
 def test_a_night_that_is_cut_off_twice_keeps_its_newest_verdict(
     tmp_path: Path,
 ) -> None:
-    host = host_with(tmp_path, "a")
-    builder(host).broken["a"] = BROKEN
-    cut_off(host)
+    host = cut_off_after_a_failure(tmp_path, "a")
     builder(host).broken.clear()
-    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
     cut_off(host)
     assert pass_night(host).verdicts == {"a": "good"}
 

@@ -285,6 +285,7 @@ def test_a_packed_log_is_shown_and_linked_as_it_lies_there(
     assert "error: <broken>" in pages.markdown(build, tmp_path)
 
 
+@pytest.mark.medium
 def test_a_long_log_is_shown_around_its_broken_line(tmp_path: Path) -> None:
     (tmp_path / "x.log").write_text(
         "".join(f"line {number} {'x' * 60}\n" for number in range(20000))

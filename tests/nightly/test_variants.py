@@ -87,6 +87,7 @@ def page(host: BuildHost, project: str) -> dict[str, dict[str, object]]:
     return {file["filename"]: file for file in json.loads(text)["files"]}
 
 
+@pytest.mark.medium
 def test_without_the_key_there_is_no_variant_in_the_index(
     host: BuildHost,
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_wheel_whose_claim_is_not_in_its_code_is_refused_and_said(
     assert len(list((host.site / "packages").glob("*.whl"))) == 2
 
 
+@pytest.mark.medium
 def test_a_variant_is_proved_once_and_goes_with_its_build(
     host: BuildHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ Why: a second patch shows that the series counts.
 Upstream: none
 Drop when: never
 
+diff --git a/WORKSPACE b/WORKSPACE
 --- a/WORKSPACE
 +++ b/WORKSPACE
 @@ -2 +2,2 @@

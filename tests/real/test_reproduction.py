@@ -124,6 +124,16 @@ def test_the_demo_becomes_the_same_bytes_elsewhere(tmp_path: Path) -> None:
     assert reproduced(ROOT, tmp_path)["reproduced"] is True
 
 
+def test_with_the_cache_nothing_is_compiled_elsewhere(tmp_path: Path) -> None:
+    assert invoke(ROOT, tmp_path, "build").returncode == 0
+    done = invoke(ROOT, tmp_path, "reproduce", "--cached")
+    assert done.returncode == 0, done.stderr
+    said = invoke(ROOT, tmp_path, "cache", "--json").stdout
+    last, first = (build["use"] for build in json.loads(said)["builds"])
+    assert first["hits"] == 0
+    assert last["hits"] == last["lookups"] > 0
+
+
 @pytest.mark.skipif(
     randomisation.obstacle() is not None,
     reason="address-space randomisation cannot be switched off here",

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from tests.remedies.collected import collected
 
 from tfwright import tasks
@@ -21,6 +22,7 @@ def options(command: str) -> set[str]:
     return {f"--{flag.replace('_', '-')}" for flag in flags} | {"--help"}
 
 
+@pytest.mark.medium
 def test_the_package_says_hundreds_of_remedies() -> None:
     assert len(collected()) > 300
 

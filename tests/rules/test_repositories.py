@@ -191,12 +191,12 @@ def test_a_rule_without_a_digest_is_listed_as_not_lockable() -> None:
 def test_a_container_is_listed_with_its_digest_and_is_not_lockable() -> None:
     found = only(
         read(
-            'container_pull(name = "c", registry = "gcr.io", repository = "tf/c", digest = '
+            'container_pull(name = "c", registry = "images.example.org", repository = "tf/c", digest = '
             '"sha256:12")'
         )
     )
     assert (found.urls, found.commit, found.lockable) == (
-        ("gcr.io/tf/c",),
+        ("images.example.org/tf/c",),
         "sha256:12",
         False,
     )
@@ -470,6 +470,7 @@ def test_work_without_end_is_given_up_with_a_reason(
 NAMED = "urls = [" + ", ".join(f'"https://a/{n}"' for n in range(500)) + "]\n"
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "text",
     [

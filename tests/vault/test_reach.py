@@ -304,6 +304,24 @@ def test_only_what_the_lock_knows_to_be_needed_must_be_there(
     assert names(reached.needed_and_missing(None)) == []
 
 
+def test_of_what_was_not_found_the_archives_that_bazel_asked_for_are_named(
+    store: Store,
+) -> None:
+    plain = repositories.read(
+        {
+            "WORKSPACE": f'http_archive(name = "two", url = "https://a.example/b.zip", '
+            f'sha256 = "{TWO}")\n'
+        }
+    )
+    reached = reach.bring(
+        plain, {}, None, store, Suppliers(Giver(store), no_clone)
+    )
+    (unasked,) = reached.notes({"https://other.example/c.zip"})
+    _, asked = reached.notes({"https://a.example/b.zip"})
+    assert "were not found, and Bazel will say" in unasked
+    assert asked.startswith("The last build stopped for two: name a mirror")
+
+
 @pytest.mark.parametrize(
     "lock", [None, locked(outer=False, two=False)], ids=["no lock", "lock"]
 )

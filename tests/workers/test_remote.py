@@ -177,6 +177,7 @@ echo 17
 """
 
 
+@pytest.mark.medium
 def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ def simulated(
     return current.closed(), now
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("losses", [0, 20])
 def test_a_thousand_recipes_on_a_hundred_workers_end_near_the_optimum(
     losses: int,

@@ -240,10 +240,12 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
     """Return the job that builds elsewhere, with the same inputs and without a network."""
     place = job.places.build_out / FOLDER
     host_file = job.host_file
-    directory = host_file.cache_directory
-    cache = host_file.cache.model_copy(
-        update={"enabled": cached, "directory": directory}
-    )
+    # Both default to places in build_out, which is another one there.
+    shared = {
+        "directory": host_file.cache_directory,
+        "secret": host_file.cache_secret,
+    }
+    cache = host_file.cache.model_copy(update={"enabled": cached, **shared})
     own = host_file.model_copy(update={"build_out": place, "cache": cache})
     # Up to the seal: publishing would put the second wheel in the place of the original.
     elsewhere = replace(

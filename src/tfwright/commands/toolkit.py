@@ -251,6 +251,8 @@ def _provided(
         # The packages are needed for this refusal, too: the licence's text is in them.
         if table.licence and not licence_accepted:
             raise _unaccepted_packages(kind, table, obtained, room, root)
+        # The longest step: without a note it would look like the download.
+        job.listener.note(f"Unpacking {kind.title} {_pinned(job.recipe, kind)}")
         made = _arranged(kind, obtained, room)
         accepted = bool(table.licence)
         return _put(

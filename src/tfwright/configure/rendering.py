@@ -135,7 +135,7 @@ def _followed(interview: Interview, variable: str, path: str) -> bool:
             return traits["cuda_found"] and traits["cuda_links_followed"]
         case "GCC_HOST_COMPILER_PATH":
             return traits["compiler_links_followed"] and (
-                # Before 2.12 a compiler that is no link keeps its path, whatever its
+                # Before 2.12 a compiler that is not a link keeps its path, whatever its
                 # directory is.
                 traits["folder_links_followed"] or Path(path).is_symlink()
             )

@@ -85,7 +85,7 @@ _SOURCE = re.compile(
 _RUN = ("gpu-", "op-", "tf-")
 """Families of what a program says while it runs."""
 _NCCL = re.compile(r"[^\s:]{1,200}:\d+:\d+ \[\d+\] .{0,120}NCCL WARN ")
-"""What NCCL writes: a peer that does not answer is no server of downloads."""
+"""What NCCL writes: a peer that does not answer is not a download server."""
 _DOWNLOADED = ("fetch-", "pip-", "too-many")
 """Families of downloads, and of limits that anything may meet."""
 _COMMAND = re.compile(

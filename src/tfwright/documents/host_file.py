@@ -85,8 +85,8 @@ class CacheTable(Table):
     writes: Flag = True
     """Whether this host uploads its results to the server."""
     secret: HostPath | None = None
-    """A file with a secret. Hosts with the same secret trust each other's entries; by default each
-    host trusts its own only."""
+    """A file with a secret. Hosts with the same secret trust each other's entries; by default
+    ``cache-secret`` in build_out, so that each build_out trusts its own entries only."""
     logs: Flag = False
     """Whether Bazel writes an execution log, which 'invoke cache --why' compares."""
     trust: tuple[HostPath, ...] = ()
@@ -210,6 +210,11 @@ class HostFile(Table):
     def cache_directory(self) -> Path:
         """Where this host keeps what was compiled."""
         return self.cache.directory or self.build_out / "cache"
+
+    @property
+    def cache_secret(self) -> Path:
+        """The file with the secret that this host's entries are sealed with."""
+        return self.cache.secret or self.build_out / "cache-secret"
 
     def of(self, recipe: Recipe) -> Self:
         """Return these settings with the toolkit of a recipe where `invoke toolkit` made one.

@@ -230,7 +230,7 @@ def _publish(host: BuildHost, state: State, *, pages: bool = True) -> None:
 
 
 def _sweep(host: BuildHost, state: State) -> None:
-    """Remove the files of deleted builds, while nobody makes the site from them."""
+    """Remove the files of deleted builds, while no process makes the site from them."""
     with site.publishing(host.directory):
         retention.sweep(state, host.site)
 

@@ -10,14 +10,14 @@ from tfwright.diagnosis import again
 from tfwright.diagnosis.again import FailureRecord
 from tfwright.diagnosis.reader import Match
 from tfwright.documents.recipe import CompileTable
-from tfwright.pipeline import cost, failure
+from tfwright.pipeline import cost, failure, unmet
 from tfwright.pipeline.invocation import Invocation
 from tfwright.pipeline.job import Job
 from tfwright.progress import Listener, Progress
 from tfwright.tools import files
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
-from tfwright.tools.bazel.output import download_fault
+from tfwright.tools.bazel.output import download_fault, download_faults
 from tfwright.tools.process import capacity
 from tfwright.tools.process.command import Command
 
@@ -61,6 +61,7 @@ def build(calls: Invocation) -> BazelRun:
     while True:
         outcome, command = _run(calls, jobs)
         if outcome.status == 0:
+            unmet.remember(job, ())
             return outcome
         failed = _cause(job, outcome)
         known = failed.match
@@ -68,9 +69,10 @@ def build(calls: Invocation) -> BazelRun:
         if known and known.entry.retry == "fewer" and jobs > 1:
             jobs = _fewer(job, jobs)
         elif known is None or not pauses or not _may_pass(job, known, before):
-            raise failure.error_of(
-                job, command, _with_all_downloads(calls, outcome), failed
-            )
+            outcome = _with_all_downloads(calls, outcome)
+            lacking = download_faults(outcome.errors)
+            unmet.remember(job, (fault.url for fault in lacking))
+            raise failure.error_of(job, command, outcome, failed)
         else:
             job.listener.note(
                 f"{_reason(outcome, known)}; trying again in {pauses[0]:g} s"

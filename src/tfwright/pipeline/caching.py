@@ -247,7 +247,7 @@ def _trust(
 ) -> Trust:
     """Return whose entries are believed: our own, and what trusted builders list."""
     table, root = job.host_file.cache, job.host_file.cache_directory
-    secret = seal.secret(table.secret or job.places.build_out / "cache-secret")
+    secret = seal.secret(job.host_file.cache_secret)
     listed: dict[str, str] = {}
     for key in table.trust:
         listed |= manifest.read(root, server, tools.digest, key)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from tfwright.documents.recipe import BazelTable, FetchTable, Recipe, SourceTable
+from tfwright.pipeline import unmet
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Programs, Substituted
 from tfwright.progress import SILENCE, Progress
@@ -138,7 +139,7 @@ def _report(
     pins: RecipePins,
     reached: Reached,
 ) -> None:
-    for text in reached.notes():
+    for text in reached.notes(unmet.read(job)):
         job.listener.note(text)
     names = ", ".join(sorted(pins.fetch.substitutes))
     # Said in every build, since such a wheel is not made from what upstream pinned.

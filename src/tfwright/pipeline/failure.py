@@ -94,7 +94,9 @@ def _no_download(
     if job.offline:
         what = f"This build is offline, and Bazel wanted to download {many}"
         remedy = (
-            f"Run 'invoke fetch --recipe {job.argument}' first, with a network."
+            f"Run 'invoke fetch --recipe {job.argument}' with a network. What it does not find "
+            "either needs a mirror in [mirrors] or [downloads] of the host file; or put the file, "
+            "under any name, into the folder that the host file names as 'drop'."
         )
     else:
         what = f"Bazel could not download {many}" + (

@@ -2,12 +2,11 @@
 
 import re
 
-from tfwright.configure import bazelrc, expected, traits
-from tfwright.configure.answers import complete
+from tfwright.configure import bazelrc, expected
 from tfwright.configure.bazelrc import BazelrcDifference
-from tfwright.configure.interview import Interview
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
+from tfwright.pipeline import questions
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, HostFacts, Tree
 from tfwright.tools import files
@@ -50,13 +49,9 @@ def _text(configured: Configured) -> str:
 def _rendered(job: Job, recipe: Recipe, host: HostFacts, tree: Tree) -> str:
     """Return the file of the next build; nothing if the recipe cannot be configured."""
     python = _python(job, recipe, host)
-    answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
-    # The tree on the disk may be of the commit that the recipe pinned before.
-    same = tree.commit == recipe.source.commit
-    scripts = traits.scripts_in(tree.path) if same else {}
+    scripts = questions.scripts_of_last(recipe, tree)
     try:
-        spoken = expected.dialect(recipe, host.system, scripts)
-        interview = Interview(spoken, answers, recipe.configure.by, host.python)
+        interview = questions.on_host(job, recipe, host, python, scripts)
         expected.insist_on_answers(interview)
         return expected.render(interview, recipe.configure) or ""
     except RecipeError:

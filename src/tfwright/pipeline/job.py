@@ -105,6 +105,11 @@ class Places:
         return self.own / "memory.json"
 
     @property
+    def unmet(self) -> Path:
+        """The downloads for which the last build stopped."""
+        return self.own / "unmet.json"
+
+    @property
     def lock(self) -> Path:
         """Held while this recipe is built."""
         return self.own / "lock"

@@ -60,7 +60,7 @@ class Terminal:
     def note(self, text_of_note: str) -> None:
         """Show a fact that the reader should know."""
         self._close()
-        # Commands that are no build have no stage.
+        # Only builds have stages.
         lead = f"  {self._stage:<10} - " if self._stage else "  - "
         text.part(Styled(lead, text.WARNING), text_of_note, len(lead))
 
@@ -204,6 +204,9 @@ def _suspect(evidence: Evidence) -> None:
 
 def interrupted(resume: str = "") -> None:
     """Say that the user stopped the build, and that nothing is lost."""
+    # Only builds have stages; a lint or a pin begins again.
+    if not resume:
+        tell("\nStopped.")
+        return
     tell("\nStopped; finished stages are kept.")
-    if resume:
-        tell(f"  resume: {resume}")
+    tell(f"  resume: {resume}")

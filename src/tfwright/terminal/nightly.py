@@ -154,7 +154,7 @@ def schedule(
         text.tell("Nothing was changed.")
         return 1
     (timers.uninstall if remove else timers.install)(wanted)
-    # A build host has nobody logged in at night.
+    # At night no user is logged in to a build host.
     if not remove and timers.needs_login(wanted):
         text.tell(
             "The timer runs only while you are logged in; 'loginctl enable-linger' changes that.",

@@ -94,13 +94,12 @@ def is_limit(fault: OSError) -> bool:
 def failure(fault: OSError, path: Path | None = None) -> HostError:
     """Return the error for a file that the system did not let us read or write."""
     # write() and close() raise without a name: only open() knows which file it was.
-    place = path or fault.filename2 or fault.filename or "build_out"
+    named = path or fault.filename2 or fault.filename
+    if fault.errno in LIMITS:
+        return _limited(fault, str(named or _reason(fault)))
+    place = named or "build_out"
     if fault.errno in FULL:
         return full(f"{place} cannot be written")
-    if fault.errno in LIMITS:
-        return _limited(
-            fault, str(path or fault.filename2 or fault.filename or "")
-        )
     why = REFUSED.get(fault.errno or 0) or f"cannot be used: {_reason(fault)}"
     return HostError(f"{place} {why}", remedy=PLACE)
 
@@ -108,7 +107,7 @@ def failure(fault: OSError, path: Path | None = None) -> HostError:
 def _limited(fault: OSError, place: str) -> HostError:
     what, option = LIMITS[fault.errno or 0]
     return HostError(
-        f"{what}: {place or _reason(fault)}",
+        f"{what}: {place}",
         remedy=(
             f"Raise the limit of this shell with 'ulimit -{option}', or that of the service or "
             "container that started it."

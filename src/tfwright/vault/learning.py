@@ -6,7 +6,7 @@ packages, and last the drop folder, where only the name of the file can be looke
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -73,9 +73,10 @@ def _ways(
     ways: list[tuple[str, Callable[[Path], object]]] = []
     # What the host's owner put there was meant, and costs no network.
     names = [url.rpartition("/")[2] for url in wanted.urls]
-    found = dropped(names, origins.host_file.drop)
-    if found:
-        ways.append((str(found), lambda to: shutil.copyfile(found, to)))
+    ways += [
+        (str(found), partial(shutil.copyfile, found))
+        for found in dropped(names, origins.host_file.drop).values()
+    ]
     # One attempt each: whoever waits for a checksum sits at a terminal.
     get = partial(downloads.download, pauses=(), report=report)
     ways += [(url, partial(get, url)) for url in origins.urls(wanted)]
@@ -85,10 +86,14 @@ def _ways(
     return ways
 
 
-def dropped(names: Sequence[str], folder: Path | None) -> Path | None:
-    """Return the file of the drop folder that has one of the names."""
-    found = trees.files_below(folder, follow=True) if folder else ()
-    return min((path for path, _ in found if path.name in names), default=None)
+def dropped(names: Collection[str], folder: Path | None) -> dict[str, Path]:
+    """Return the files of the drop folder that have one of the names, by name."""
+    below = trees.files_below(folder, follow=True) if folder else ()
+    found = dict[str, Path]()
+    for path in sorted(path for path, _ in below if path.name in names):
+        # Of several with one name the first.
+        found.setdefault(path.name, path)
+    return found
 
 
 def of_source(wanted: WantedArchive, origins: Origins, store: Store) -> Learned:

@@ -2,7 +2,14 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -125,8 +132,11 @@ class Supply:
     """Checksum of each file that is in the vault now = the kind of source that gave it."""
     missing: tuple[Missing, ...]
 
-    def notes(self) -> Iterator[str]:
-        """Say it in a sentence or two; nothing if nothing was wanted."""
+    def notes(self, unmet: Collection[str] = ()) -> Iterator[str]:
+        """Say it in a few sentences; nothing if nothing was wanted.
+
+        `unmet` are the addresses for which the last build stopped.
+        """
         if self.ways:
             counts = Counter(self.ways.values()).items()
             listed = ", ".join(f"{count} from {way}" for way, count in counts)
@@ -135,6 +145,16 @@ class Supply:
             yield (
                 f"{len(self.missing)} archives were not found, and Bazel will say if it wants one: "
                 f"{_listed(missing.wanted.name for missing in self.missing)}"
+            )
+        stopped = [
+            missing.wanted.name
+            for missing in self.missing
+            if not set(missing.wanted.urls).isdisjoint(unmet)
+        ]
+        if stopped:
+            yield (
+                f"The last build stopped for {_listed(stopped)}: name a mirror in [mirrors] or "
+                "[downloads] of the host file, or copy the files into its drop folder"
             )
 
 

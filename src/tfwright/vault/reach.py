@@ -116,9 +116,12 @@ class Reached:
         """The repositories that Bazel reads files of before it makes any."""
         return _leading(self.rules)
 
-    def notes(self) -> Iterator[str]:
-        """Say it in a few sentences; nothing if nothing was wanted."""
-        yield from self.supply.notes()
+    def notes(self, unmet: Collection[str] = ()) -> Iterator[str]:
+        """Say it in a few sentences; nothing if nothing was wanted.
+
+        `unmet` are the addresses for which the last build stopped.
+        """
+        yield from self.supply.notes(unmet)
         if self.clones:
             remotes = ", ".join(clone.remote for clone in self.clones)
             yield f"The commits that rules clone are on this host: {remotes}"

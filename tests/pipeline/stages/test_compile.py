@@ -26,7 +26,7 @@ from tfwright.documents.recipe import (
     Recipe,
 )
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.pipeline import attempts
+from tfwright.pipeline import attempts, unmet
 from tfwright.pipeline.invocation import Invocation
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import (
@@ -403,6 +403,7 @@ def stubbed(
     return Stubbed(made, place)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "why",
     [
@@ -431,6 +432,7 @@ def test_a_download_that_the_network_stopped_is_tried_again_twice(
     assert stubbed.jobs == ["4", "4", "4"]
 
 
+@pytest.mark.medium
 def test_what_passes_is_forgotten(stubbed: Stubbed) -> None:
     stubbed.says(DOWNLOAD.format("Connection reset"))
     stubbed.build()
@@ -509,9 +511,36 @@ def test_an_offline_build_tries_no_download_again(stubbed: Stubbed) -> None:
     stubbed.says(DOWNLOAD.format("Connection refused"))
     with pytest.raises(
         SupplyError, match="offline, and Bazel wanted to download"
-    ):
+    ) as caught:
         stubbed.build(offline=True)
     assert len(stubbed.jobs) == 1
+    # fetch may have been run before, and may have found the file nowhere.
+    assert "with a network. What it does not find either" in caught.value.remedy
+
+
+def test_the_downloads_for_which_a_build_stopped_are_remembered_until_one_succeeds(
+    stubbed: Stubbed,
+) -> None:
+    fault = DOWNLOAD.format("GET returned 404 Not Found")
+    stubbed.says(fault)
+    (stubbed.place / "missing.said").write_text(
+        fault.replace("a.zip", "b.zip"), "utf-8"
+    )
+    with pytest.raises(SupplyError):
+        stubbed.build()
+    stopped = {"http://h/a.zip", "http://h/b.zip"}
+    assert unmet.read(stubbed.job) == stopped
+    # The next run of the stub finds nothing to complain of.
+    stubbed.build()
+    assert unmet.read(stubbed.job) == frozenset()
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{}", "[" * 100_000])
+def test_an_edited_memory_of_downloads_is_no_memory(
+    stubbed: Stubbed, content: str
+) -> None:
+    files.write(stubbed.job.places.unmet, content)
+    assert unmet.read(stubbed.job) == frozenset()
 
 
 def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> None:
@@ -525,6 +554,7 @@ def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> Non
 # The memory
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("said", "status"),
     [

@@ -73,6 +73,7 @@ def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(
     assert run(job) == made
 
 
+@pytest.mark.medium
 def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(
     job: BuildRequest,
 ) -> None:
@@ -85,6 +86,7 @@ def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(
         _ = made.python
 
 
+@pytest.mark.medium
 def test_a_mirror_of_the_host_file_stands_in_for_the_url(
     job: BuildRequest, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def test_the_library_takes_the_place_of_bazels_and_is_read_only_like_it(
     assert made.path.stat().st_mode & 0o777 == 0o555
 
 
+@pytest.mark.medium
 def test_with_cuda_defined_the_operation_is_in_it_and_has_no_kernel(
     built: BuildRequest, notes: list[str]
 ) -> None:
@@ -165,6 +166,7 @@ def test_a_link_in_the_runfiles_stays_a_link(built: BuildRequest) -> None:
     assert link.read_bytes() != b"Bazel's"
 
 
+@pytest.mark.medium
 def test_the_library_is_the_same_wherever_the_tree_lies(
     built: BuildRequest, tmp_path: Path
 ) -> None:

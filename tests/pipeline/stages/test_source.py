@@ -164,6 +164,7 @@ def test_a_tree_whose_repository_was_damaged_is_made_from_nothing(
     assert run_git("diff", "--name-only", cwd=first.path) == ""
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("patches")
 def test_another_commit_or_excluded_path_makes_the_tree_from_nothing(
     job: BuildRequest, table: SourceTable, inputs: Inputs

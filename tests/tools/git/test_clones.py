@@ -130,6 +130,7 @@ def test_a_commit_that_the_origin_has_not_is_not_to_be_had(
         )
 
 
+@pytest.mark.medium
 def test_a_carried_commit_serves_as_one_that_was_fetched(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ def carried(upstream: Path, tmp_path: Path, pin: Pin) -> Path:
     return here
 
 
+@pytest.mark.medium
 def test_a_commit_arrives_with_its_files_and_without_its_history(
     upstream: Path, tmp_path: Path
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_commit_arrives_with_its_files_and_without_its_history(
     assert run(here, "fsck") == ""
 
 
+@pytest.mark.medium
 def test_what_a_recipe_leaves_out_is_left_out(
     upstream: Path, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def test_a_name_that_a_repository_lacks_is_refused(
         remote.commit_of(tmp_path, f"file://{upstream}", "v2.6.0")
 
 
+@pytest.mark.medium
 def test_the_names_that_a_repository_has_of_the_same_version_are_listed(
     upstream: Path, tmp_path: Path
 ) -> None:

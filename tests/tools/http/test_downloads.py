@@ -433,6 +433,7 @@ def test_what_may_pass_is_tried_again_and_told_when_it_does_not(
     assert [path for path, _ in site.asked] == ["/a"] * 3 + ["/b"] * 3
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "after",
     [lambda: "1", lambda: email.utils.formatdate(time.time() + 2, usegmt=True)],
@@ -620,6 +621,7 @@ def start(store: Store, url: str) -> "subprocess.Popen[str]":
     )
 
 
+@pytest.mark.medium
 def test_two_processes_bring_a_file_once(
     site: Site, url: str, store: Store
 ) -> None:
@@ -639,6 +641,7 @@ def waiting_for(store: Store) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, -2)]
 )
@@ -776,6 +779,7 @@ def secure(
     )
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"])
 def test_a_private_authority_is_believed_when_the_environment_or_the_system_names_it(
     site: Site,

@@ -148,6 +148,7 @@ def test_a_long_path_does_not_wrap(tmp_path: Path) -> None:
     assert len(heard) == 1
 
 
+@pytest.mark.medium
 def test_a_question_nobody_knows_stops_long_before_the_timeout(
     tmp_path: Path,
 ) -> None:
@@ -165,6 +166,7 @@ def test_a_question_nobody_knows_stops_long_before_the_timeout(
     assert not (tmp_path / "went-on").exists()
 
 
+@pytest.mark.medium
 def test_silence_is_an_error_that_shows_the_last_lines(tmp_path: Path) -> None:
     with pytest.raises(
         ToolError, match="asked nothing and did not end for 1 seconds"
@@ -173,6 +175,7 @@ def test_silence_is_an_error_that_shows_the_last_lines(tmp_path: Path) -> None:
     assert caught.value.evidence.lines == ("Extracting...",)
 
 
+@pytest.mark.medium
 def test_nothing_is_left_running_after_an_error(tmp_path: Path) -> None:
     with pytest.raises(ToolError):
         talk(bash("sleep 60 & echo $! >child; wait", tmp_path), {}, timeout=0.5)

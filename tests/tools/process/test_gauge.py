@@ -67,6 +67,7 @@ def test_watching_costs_less_than_a_hundredth_of_a_processor() -> None:
     assert (time.process_time() - begun) / 20 < gauge.SECONDS / 100
 
 
+@pytest.mark.medium
 def test_the_processor_time_of_a_process_and_its_ended_children_is_counted_from_the_beginning() -> (
     None
 ):

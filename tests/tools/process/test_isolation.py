@@ -160,6 +160,7 @@ def test_beside_a_program_in_our_own_network_a_command_stays_as_it_is() -> None:
     assert isolation.in_network_of(os.getppid(), command) is command
 
 
+@pytest.mark.medium
 def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(
     tmp_path: Path,
 ) -> None:

@@ -155,6 +155,7 @@ def test_a_program_can_be_ended_even_if_its_caller_ignores_the_signal(
     assert told == "False\n"
 
 
+@pytest.mark.medium
 def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(
     tmp_path: Path,
 ) -> None:
@@ -223,6 +224,7 @@ def await_number(path: Path) -> int:
     raise AssertionError(f"{path} was not written")
 
 
+@pytest.mark.medium
 def test_a_program_that_takes_too_long_is_ended_with_its_children(
     tmp_path: Path,
 ) -> None:

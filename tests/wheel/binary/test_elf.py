@@ -83,6 +83,7 @@ def test_packed_relocations_ask_for_the_glibc_that_knows_them() -> None:
     assert elf._parted("GLIBC_PRIVATE") == ("", "")
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("abi", "said"), [("0", ("before cxx11",)), ("1", ("cxx11",))]
 )
@@ -98,6 +99,7 @@ def test_the_strings_of_the_interface_tell_the_abi(
     )
 
 
+@pytest.mark.medium
 def test_the_strings_of_the_standard_librarys_own_functions_tell_nothing(
     tmp_path: Path,
 ) -> None:
@@ -135,6 +137,7 @@ def test_a_file_that_says_that_it_has_millions_of_sections_is_refused_at_once(
         elf_sections.read(content)
 
 
+@pytest.mark.medium
 def test_what_is_read_is_what_pyelftools_reads_from_the_sections(
     tmp_path: Path,
 ) -> None:

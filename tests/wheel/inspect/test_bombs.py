@@ -114,6 +114,7 @@ def test_a_build_info_that_python_cannot_say_is_left_out(
     assert inspection.inspect(path).stated == ()
 
 
+@pytest.mark.medium
 def test_many_libraries_with_the_same_fault_are_one_fault(tmp_path: Path) -> None:
     path = wheel(
         tmp_path,
@@ -198,6 +199,7 @@ def test_nothing_of_a_wheel_reaches_the_terminal_as_it_is(
     assert "\u202e" not in printed
 
 
+@pytest.mark.medium
 def test_memory_stays_bounded(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     faults(wheel(tmp_path, {f"{INFO}/RECORD": b"a\n" * 30_000_000}))

@@ -27,6 +27,7 @@ READERS = (
 )
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_input_is_refused_and_nothing_else_happens(name: str) -> None:
     target = TARGETS[name]

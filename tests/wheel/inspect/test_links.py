@@ -69,6 +69,7 @@ def test_what_python_gives_and_what_may_be_missing_is_not(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.medium
 def test_where_a_library_from_elsewhere_is_needed_nothing_is_said(
     tmp_path: Path,
 ) -> None:

@@ -52,6 +52,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.medium
 def test_a_platform_whose_symbols_suffice_is_proved(wheel: Path) -> None:
     assert platform_tag.prove(wheel, "manylinux_2_31_x86_64").reasons == ()
     platform_tag.insist(wheel, "manylinux_2_31_x86_64")

@@ -60,6 +60,7 @@ def test_an_empty_archive_is_one() -> None:
     assert read(written({})) == {}
 
 
+@pytest.mark.medium
 def test_more_than_65534_members_are_counted_in_64_bits() -> None:
     made = written({str(number): b"" for number in range(66_000)})
     assert b"PK\6\6" in made

@@ -21,6 +21,7 @@ from tfwright.tools import toml_editing
 from tfwright.vault import learning, substitutes
 from tfwright.vault.learning import OPEN, Learned
 from tfwright.vault.origins import Origins, WantedArchive
+from tfwright.vault.store import Store
 from tfwright.vault.toolkit import sources
 from tfwright.vault.toolkit.sources import Supplier
 
@@ -166,29 +167,17 @@ def _of_archive(job: BuildRequest, url: str) -> Learned:
 
 def _of_packages(job: BuildRequest, keys: Sequence[Key]) -> dict[Key, Learned]:
     """Learn the checksums of packages of one part, and keep the packages for `toolkit`."""
-    part, way = cast("PartName", keys[0][1]), cast("Way", keys[0][2])
-    table = getattr(job.recipe.toolkit, part)
     store = sources.store(job.places.vault)
-    supplier = Supplier(
-        store, job.host_file, job.listener, job.log("pin-toolkit")
-    )
-    supplier.log.parent.mkdir(parents=True, exist_ok=True)
     store.root.mkdir(parents=True, exist_ok=True)
-    found: dict[Key, Learned] = {}
     names = {str(key[-1]): key for key in keys}
-    for name in tuple(names):
-        if dropped := learning.dropped([name], job.host_file.drop):
-            found[names.pop(name)] = learning.kept(dropped, str(dropped), store)
-    if not names:
-        return found
-    job.listener.note(f"Downloading {', '.join(names)}: {way}")
-    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:
-        pins = dict.fromkeys(names, OPEN)
-        for path in sources.packages_of(way, table, pins, supplier, Path(room)):
-            # apt writes a colon as %3a in the names of files.
-            key = _unquoted(names).get(unquote(path.name))
-            if key:
-                found[key] = learning.kept(path, way, store)
+    dropped = learning.dropped(names, job.host_file.drop)
+    found = {
+        names[name]: learning.kept(path, str(path), store)
+        for name, path in dropped.items()
+    }
+    others = {name: names[name] for name in names if name not in dropped}
+    if others:
+        found |= _downloaded(job, others, store)
     if lacking := [name for name, key in names.items() if key not in found]:
         raise SupplyError(
             f"{lacking[0]} was not given under this name",
@@ -197,5 +186,26 @@ def _of_packages(job: BuildRequest, keys: Sequence[Key]) -> dict[Key, Learned]:
     return found
 
 
-def _unquoted(names: Mapping[str, Key]) -> dict[str, Key]:
-    return {unquote(name): key for name, key in names.items()}
+def _downloaded(
+    job: BuildRequest, names: Mapping[str, Key], store: Store
+) -> dict[Key, Learned]:
+    """Download packages of one part; return those that came under the names asked for."""
+    _, part, way, *_ = next(iter(names.values()))
+    table = getattr(job.recipe.toolkit, cast("PartName", part))
+    supplier = Supplier(
+        store, job.host_file, job.listener, job.log("pin-toolkit")
+    )
+    supplier.log.parent.mkdir(parents=True, exist_ok=True)
+    job.listener.note(f"Downloading {', '.join(names)}: {way}")
+    # apt writes a colon as %3a in the names of files.
+    keys = {unquote(name): key for name, key in names.items()}
+    pins = dict.fromkeys(names, OPEN)
+    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:
+        brought = sources.packages_of(
+            cast("Way", way), table, pins, supplier, Path(room)
+        )
+        return {
+            keys[unquote(path.name)]: learning.kept(path, str(way), store)
+            for path in brought
+            if unquote(path.name) in keys
+        }

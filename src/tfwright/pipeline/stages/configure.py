@@ -14,6 +14,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ConfigureTable, Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError
+from tfwright.pipeline import questions
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact, Step, Writes
@@ -24,7 +25,6 @@ from tfwright.tools.process.command import Command
 if TYPE_CHECKING:
     from tfwright.configure.answering import Answerer
     from tfwright.configure.interview import Interview
-    from tfwright.configure.traits import Scripts
 
 
 REVISION = 2
@@ -44,13 +44,14 @@ def run(
     tree: Tree,
 ) -> Configured:
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
-    from tfwright.configure import expected, rendering
+    from tfwright.configure import expected, rendering, traits
 
     table = recipe.configure
     python = _target_python(job, inputs)
     # An earlier ./configure may have edited tracked files; its edits are not part of the source.
     git.restore(tree.path)
-    interview = _interview(job, recipe, host, tree, python)
+    scripts = traits.scripts_in(tree.path)
+    interview = questions.on_host(job, recipe, host, python, scripts)
     # Answers that cannot be meant are refused before a program of the tree runs.
     expected.insist_on_answers(interview)
     rendered = expected.render(interview, table)
@@ -81,11 +82,12 @@ def rehearse(
 
     Nothing that it writes stays, so that the stage runs again afterwards.
     """
-    from tfwright.configure import expected
+    from tfwright.configure import expected, traits
 
     host, inputs, tree = parts
     git.restore(tree.path)
-    interview = _interview(job, recipe, host, tree, _target_python(job, inputs))
+    python, scripts = _target_python(job, inputs), traits.scripts_in(tree.path)
+    interview = questions.on_host(job, recipe, host, python, scripts)
     command = _command(job, recipe.configure, tree.path, interview, tree.epoch)
     _require_program(tree.path, recipe.configure)
     _prepare_programs(job, inputs, interview)
@@ -108,25 +110,6 @@ def _target_python(job: Job, inputs: Inputs) -> dict[str, str]:
         # set, whose order changes before 2.5.
         "PYTHON_LIB_PATH": _site_packages(job, inputs.python),
     }
-
-
-def _interview(
-    job: Job,
-    recipe: Recipe,
-    host: HostFacts,
-    tree: Tree,
-    python: Mapping[str, str],
-) -> "Interview":
-    """Return the questions of this tree's ./configure, with the recipe's answers."""
-    from tfwright.configure import expected, traits
-    from tfwright.configure.answers import complete
-    from tfwright.configure.interview import Interview
-
-    answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
-    # The scripts decide where they can: a commit between two releases asks as it does.
-    scripts = traits.scripts_in(tree.path)
-    dialect = expected.dialect(recipe, host.system, scripts)
-    return Interview(dialect, answers, recipe.configure.by, host.python)
 
 
 def _settle(
@@ -195,8 +178,8 @@ def steps(
     if fetched and fetched.programs:
         python["PYTHON_BIN_PATH"] = str(fetched.python)
     table = recipe.configure
-    system, scripts = expected.system(recipe), _scripts_of_last(recipe, tree)
-    dialect = expected.dialect(recipe, system, scripts)
+    scripts = questions.scripts_of_last(recipe, tree)
+    dialect = expected.dialect(recipe, expected.system(recipe), scripts)
     interview = Interview(
         dialect, complete(recipe, job.host_file, python), table.by
     )
@@ -220,19 +203,10 @@ def rendered(
 
     # Without a tree the tables decide what this release writes.
     interview = expected.interview(
-        recipe, host_file, _scripts_of_last(recipe, tree)
+        recipe, host_file, questions.scripts_of_last(recipe, tree)
     )
     expected.insist_on_answers(interview)
     return expected.render(interview, recipe.configure) or ""
-
-
-def _scripts_of_last(recipe: Recipe, tree: Tree | None) -> "Scripts":
-    """Return what shows how ./configure writes, of the tree that is there if it is the recipe's."""
-    from tfwright.configure import traits
-
-    # The tree on the disk may be of the commit that the recipe pinned before.
-    same = tree is not None and tree.commit == recipe.source.commit
-    return traits.scripts_in(tree.path) if tree and same else {}
 
 
 def _site_packages(job: Job, python: Path) -> str:

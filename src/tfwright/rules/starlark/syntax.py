@@ -100,7 +100,7 @@ def defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
 
 def located(label: str, seen_from: str) -> tuple[str | None, str]:
     """Return repository (None for the same) and path of a label: ``@repo//package:file.bzl``."""
-    # The pattern takes quadratic time for what is no label.
+    # The pattern takes quadratic time for text that is not a label.
     found = re.fullmatch(_LABEL, label) if len(label) <= LONGEST_LABEL else None
     # A label never names a parent directory: Bazel refuses it, and it would lead out of the tree.
     if not found or ".." in label:

@@ -70,6 +70,10 @@ _INCLUDES = re.compile(
     r"#include <\.\.\.> search starts here:\n(.*?)End of search list", re.DOTALL
 )
 
+_OF_ONE_COMPILER = re.compile(r"/c\+\+/[^/]+/")
+"""Where each version of a C++ library lies, below a folder for all. A compiler that uses it names
+it as a folder of its own; to install another compiler must not cost all of the cache."""
+
 
 @dataclass(frozen=True)
 class Toolchain:
@@ -157,7 +161,7 @@ def _compiler_parts(
         Path(_asked(driver, f"-print-file-name={name}")) for name in LIBRARIES
     )
     yield f"libraries of {compiler}", known.of_all(_located(libraries))
-    yield f"headers of {compiler}", _listing(_include_folders(driver))
+    yield f"headers of {compiler}", known.of_headers(_include_folders(driver))
 
 
 def _asked(driver: str, *question: str) -> str:
@@ -196,7 +200,7 @@ def _include_folders(driver: str) -> list[Path]:
 
 
 def _listing(folders: Iterable[Path]) -> str:
-    """Return a digest of names, sizes and times of all files below some folders.
+    """Return a digest of names, sizes and times of all headers below some folders.
 
     A system has tens of thousands of headers; package managers keep their times, so that two hosts
     with the same packages agree.
@@ -205,6 +209,8 @@ def _listing(folders: Iterable[Path]) -> str:
     for folder in folders:
         # Sorted, since the order of a directory differs between two disks.
         for path, found in sorted(trees.files_below(folder, follow=True)):
+            if _OF_ONE_COMPILER.search(str(path), len(str(folder))):
+                continue
             line = f"{path}\0{found.st_size}\0{int(found.st_mtime)}\n"
             digest.update(line.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
@@ -240,6 +246,7 @@ class _Digests:
         self._memo = memo
         self._seen: dict[str, list[object]] = {}
         self._known: dict[str, list[object]] = json_text.record(memo)
+        self._headers: dict[tuple[Path, ...], str] = {}
 
     def of(self, path: Path) -> str:
         """Return the SHA-256 of a file, through its links."""
@@ -261,6 +268,13 @@ class _Digests:
         """Return one digest over the names and contents of files."""
         lines = sorted(f"{path.name} {self.of(path)}" for path in paths)
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    def of_headers(self, folders: Sequence[Path]) -> str:
+        """Return one digest over all headers below folders: most compilers have the same ones."""
+        key = tuple(folders)
+        if key not in self._headers:
+            self._headers[key] = _listing(folders)
+        return self._headers[key]
 
     def save(self) -> None:
         """Keep what was computed."""

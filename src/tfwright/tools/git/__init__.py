@@ -110,7 +110,7 @@ def command(
         tree or repository,
         environment.clean(repository, extra={**_settled(), **(env or {})}),
         here=True,
-        # Without `network()` nobody keeps it waiting.
+        # Without `network()` it never waits for a server.
         brief=env is None,
     )
 

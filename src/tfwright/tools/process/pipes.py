@@ -44,7 +44,7 @@ def collect(
     `given` is the file that it reads, `into` one that takes its output. A program that prints more
     than `most` bytes is ended. Raises OSError if it cannot be started.
     """
-    # Nobody reads what it complains of while its output is read: a full pipe would stop it.
+    # Its errors are not read while its output is: a full pipe would stop it.
     with tempfile.TemporaryFile() as complaints:
         streams = (
             into or subprocess.PIPE,
@@ -96,7 +96,7 @@ def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
     if one of them cannot be started.
     """
     with (
-        # Nobody reads what the first one complains of while the second one works: a pipe
+        # The first one's errors are not read while the second one works: a pipe
         # that is full would stop both.
         tempfile.TemporaryFile() as complaints,
         # Both at once and no file between them: such a stream may be hundreds of

@@ -88,7 +88,7 @@ def _bring(
         raise SupplyError(
             f"{len(lacking)} files are not on this host", remedy="Go online."
         )
-    supplier.listener.note(f"Downloading {len(lacking)} files: {way}")
+    supplier.listener.note(f"Downloading {_named(lacking)} ({way})")
     if way == "archives":
         _download(lacking, supplier)
         return
@@ -100,6 +100,13 @@ def _bring(
             lacking,
             supplier.store,
         )
+
+
+def _named(pins: Mapping[str, str]) -> str:
+    """Return what is downloaded: one file by its name, several by their number."""
+    if len(pins) == 1:
+        return next(iter(pins)).rpartition("/")[2]
+    return f"{len(pins)} files"
 
 
 def _take_dropped(pins: Mapping[str, str], supplier: Supplier) -> None:

@@ -99,8 +99,8 @@ def _way(
         return "inside the wheel"
     if name.startswith("/"):
         return f"at {PurePosixPath(name).parent}, a fixed place"
-    told = (_folder(folder, name, packages) for folder in _installed(library))
-    ways = _few(list(dict.fromkeys(filter(None, told))))
+    named = (_folder(folder, name, packages) for folder in _installed(library))
+    ways = _few(list(dict.fromkeys(filter(None, named))))
     # The loader goes on to the system's places wherever a search path leads to nothing.
     system = "LD_LIBRARY_PATH or the system's loader configuration"
     if library.macho:

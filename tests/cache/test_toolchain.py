@@ -1,0 +1,98 @@
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfwright.tools.cache import toolchain
+from tfwright.tools.cache.toolchain import Toolchain
+
+
+@pytest.fixture
+def include(tmp_path: Path) -> Path:
+    """Headers of a system with the C++ library of one compiler."""
+    root = tmp_path / "include"
+    write(root / "stdio.h")
+    write(root / "c++/12/vector")
+    write(root / "x86_64-linux-gnu/c++/12/bits/c++config.h")
+    return root
+
+
+def write(header: Path, text: str = "int a;") -> None:
+    header.parent.mkdir(parents=True, exist_ok=True)
+    header.write_text(text)
+
+
+def compiler(tmp_path: Path, include: Path) -> Path:
+    """A compiler that says where it looks for headers, as gcc 12 and clang do."""
+    folders = [
+        include / "c++/12",
+        include / "x86_64-linux-gnu/c++/12",
+        include / "x86_64-linux-gnu",
+        include,
+    ]
+    said = "\n".join(f" {folder}" for folder in folders)
+    program = tmp_path / "cc"
+    program.write_text(
+        f"#!/bin/sh\n[ $1 = -xc++ ] && cat >&2 <<END\n"
+        f"#include <...> search starts here:\n{said}\nEnd of search list.\nEND\n"
+        "echo ${1#-print-*=}\n"
+    )
+    program.chmod(0o755)
+    return program
+
+
+def headers(tmp_path: Path, include: Path) -> str:
+    """What a toolchain records of a compiler's headers."""
+    program = str(compiler(tmp_path, include))
+    found = toolchain.of_host(
+        [program], Path(sys.executable), None, tmp_path / "memo", native=False
+    )
+    return found.parts[f"headers of {program}"]
+
+
+def test_another_header_of_the_system_makes_another_toolchain(
+    tmp_path: Path, include: Path
+) -> None:
+    before = headers(tmp_path, include)
+    assert headers(tmp_path, include) == before
+    write(include / "zlib.h")
+    assert headers(tmp_path, include) != before
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["stdio.h", "c++/12/vector", "x86_64-linux-gnu/c++/12/bits/c++config.h"],
+)
+def test_a_header_that_was_changed_makes_another_toolchain(
+    tmp_path: Path, include: Path, header: str
+) -> None:
+    before = headers(tmp_path, include)
+    write(include / header, "long a;")
+    assert headers(tmp_path, include) != before
+
+
+def test_the_library_of_another_compiler_leaves_the_toolchain_as_it_was(
+    tmp_path: Path, include: Path
+) -> None:
+    before = headers(tmp_path, include)
+    write(include / "c++/11/vector")
+    write(include / "c++/v1/vector")
+    write(include / "x86_64-linux-gnu/c++/11/bits/c++config.h")
+    assert headers(tmp_path, include) == before
+
+
+def test_a_touched_header_makes_another_toolchain(
+    tmp_path: Path, include: Path
+) -> None:
+    before = headers(tmp_path, include)
+    os.utime(include / "stdio.h", (1, 1))
+    assert headers(tmp_path, include) != before
+
+
+def test_the_parts_of_a_toolchain_are_written_down_under_its_digest(
+    tmp_path: Path,
+) -> None:
+    tools = Toolchain({"gcc": "a" * 64})
+    toolchain.keep(tools, tmp_path)
+    assert toolchain.kept(tmp_path, tools.digest) == tools
