@@ -10,6 +10,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
+from tfwright.tools import toml_editing
 from tfwright.tools.git import patching
 from tfwright.tools.git.patching import PatchHeader
 
@@ -130,6 +131,52 @@ def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
     assert made.path == own
     engine.build(job_of(path, tmp_path))
     assert "// Redone." in (job.places.tree / EDITED).read_text("utf-8")
+
+
+def test_of_two_patches_that_do_not_fit_the_first_is_named_to_be_redone_first(
+    path: Path, tmp_path: Path
+) -> None:
+    name = recipes.read(str(path)).source.patches[0]
+    own = tmp_path / "patches" / name
+    own.parent.mkdir(parents=True)
+    text = (recipes.PATCHES / name).read_text("utf-8")
+    own.write_text(text.replace("\n-", "\n-not there "), "utf-8")
+    second = own.with_name("0002-second.patch")
+    second.write_text(text, "utf-8")
+    listed = [name, str(second.relative_to(tmp_path / "patches"))]
+    toml_editing.put_list(path, ("source", "patches"), listed)
+    with pytest.raises(RecipeError, match="Patch 2 comes after one") as caught:
+        patches.prepare(job_of(path, tmp_path), 2)
+    assert caught.value.remedy.endswith(f"--recipe {path} --refresh 1")
+
+
+def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_patch(
+    path: Path, tmp_path: Path
+) -> None:
+    (name,) = recipes.read(str(path)).source.patches
+    second = tmp_path / "patches/demo/0002-second.patch"
+    second.parent.mkdir(parents=True)
+    second.write_text(
+        f"{patches.as_text(HEADER)}\ndiff --git a/new.txt b/new.txt\nnew file mode 100644\n"
+        "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+new\n",
+        "utf-8",
+    )
+    listed = [name, "demo/0002-second.patch"]
+    toml_editing.put_list(path, ("source", "patches"), listed)
+    job = job_of(path, tmp_path)
+    patches.prepare(job, 1)
+    # Nothing was edited yet, so that another one may take the place.
+    tree = patches.prepare(job, 2)
+    (tree / "new.txt").write_text("newer\n", "utf-8")
+    for number in (1, 2):
+        with pytest.raises(RecipeError, match="edits of patch 2") as caught:
+            patches.prepare(job, number)
+        assert f"--recipe {path} --refresh 2 --write" in caught.value.remedy
+    with pytest.raises(RecipeError, match="is for patch 2"):
+        patches.refresh(job, 1)
+    assert patches.refresh(job, 2).path == second
+    assert "+newer" in second.read_text("utf-8")
+    patches.prepare(job, 1)
 
 
 def test_a_number_that_no_patch_has_is_answered_with_those_there_are(

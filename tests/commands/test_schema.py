@@ -4,6 +4,7 @@ import tomllib
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from tfwright.commands import schema as schemas
 from tfwright.documents import recipe as recipes
@@ -53,6 +54,55 @@ def test_the_schema_refuses_a_short_commit() -> None:
     values = values_of("demo")
     values["source"]["commit"] = "abc"
     assert "'abc' does not match" in errors("recipe", values)[0]
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value"),
+    [
+        ("host", "requirements", ["six>=1"]),
+        ("host", "requirements", ["numpy"]),
+        ("source", "patches", ["../secret"]),
+        ("source", "patches", ["/etc/passwd"]),
+        ("source", "branch", "-rf"),
+        ("source", "branch", "a..b"),
+        ("source", "url", "ext::sh -c id"),
+        ("source", "exclude", ["a\\b"]),
+        ("configure", "answers", {"tf_need_cuda": False}),
+        ("configure", "answers", {"TF_NEED_CUDA": "n\ny"}),
+        ("configure", "program", "~/configure"),
+        ("compile", "flags", ["--copt=-O2\n--copt=-O3"]),
+        ("verified", "digests", {"weather": "1234"}),
+    ],
+)
+def test_the_schema_refuses_what_the_model_refuses(
+    table: str, key: str, value: object
+) -> None:
+    values = values_of("demo")
+    values.setdefault(table, {})[key] = value
+    with pytest.raises(ValidationError):
+        Recipe.model_validate({**values, "name": "demo"})
+    assert errors("recipe", values)
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value"),
+    [
+        ("host", "requirements", ["numpy==1.14.5", "a[b,c]==1!2.0+x"]),
+        ("host", "requirements", ["six==1.0 --hash=sha256:" + "0" * 64]),
+        ("source", "exclude", [".bazelrc", "a/..b/c", "a b/ü", "a..b"]),
+        ("source", "branch", "v1.15.5+nv22.12"),
+        ("source", "url", "file:///srv/tensorflow"),
+        ("configure", "answers", {"CC_OPT_FLAGS": "", "A1": "ü"}),
+        ("compile", "env", {"A_B": ""}),
+    ],
+)
+def test_the_schema_takes_what_the_model_takes(
+    table: str, key: str, value: object
+) -> None:
+    values = values_of("demo")
+    values.setdefault(table, {})[key] = value
+    Recipe.model_validate({**values, "name": "demo"})
+    assert errors("recipe", values) == []
 
 
 def test_a_recipe_without_its_host_is_refused() -> None:

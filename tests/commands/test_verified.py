@@ -1,3 +1,4 @@
+import datetime as dt
 import shutil
 from pathlib import Path
 
@@ -13,8 +14,12 @@ from tfwright.errors import RecipeError
 def copied(tmp_path: Path) -> Path:
     """Return a copy of the demo's recipe, verified just now."""
     path = Path(shutil.copy(recipes.find("demo"), tmp_path / "mine.toml"))
-    verified.write(path, recipes.read(str(path)), until="publish", by="Ada")
+    verified.write(path, parts_of(path), until="publish", by="Ada")
     return path
+
+
+def parts_of(path: Path) -> dict[str, str]:
+    return verified.parts(recipes.read(str(path)), None)
 
 
 def changed(path: Path, before: str, after: str) -> Recipe:
@@ -64,14 +69,81 @@ def test_a_table_that_a_person_wrote_is_not_believed(copied: Path) -> None:
     assert verified.stale(recipes.read(str(copied)), None) == "no digests"
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('until = "publish"', 'until = "compile"'),
+        ('by = "Ada"', 'by = "Grace"'),
+        ('host = "', 'host = "Another '),
+        ("\non = ", "\non = 2024-01-01 # "),
+    ],
+)
+def test_a_table_that_was_edited_by_hand_is_not_believed(
+    copied: Path, before: str, after: str
+) -> None:
+    recipe = changed(copied, before, after)
+    assert verified.stale(recipe, None) == "[verified] itself changed"
+
+
+def test_a_note_may_be_written_later(copied: Path) -> None:
+    recipe = changed(copied, "digests = ", 'note = "Nice."\ndigests = ')
+    assert verified.stale(recipe, None) == ""
+
+
+def test_a_date_that_has_not_come_yet_is_not_believed(copied: Path) -> None:
+    day = dt.datetime.now(dt.UTC).date() + dt.timedelta(days=9)
+    recipe = changed(copied, "\non = ", f"\non = {day} # ")
+    assert verified.stale(recipe, None) == f"{day} has not come yet"
+
+
+def test_a_wheel_of_before_tensorflow_is_not_believed(copied: Path) -> None:
+    recipe = changed(copied, "\non = ", "\non = 1970-01-01 # ")
+    (found,) = [
+        finding
+        for finding in lint.lint(str(copied))
+        if finding.rule == "verified"
+    ]
+    assert "1970-01-01" in found.what
+    assert verified.stale(recipe, None)
+
+
+@pytest.mark.parametrize("key", ["by", "host"])
+def test_an_empty_statement_is_refused(copied: Path, key: str) -> None:
+    lines = copied.read_text("utf-8").splitlines()
+    lines = [f'{key} = " "' if x.startswith(f"{key} = ") else x for x in lines]
+    copied.write_text("\n".join(lines), "utf-8")
+    with pytest.raises(RecipeError, match=rf"verified.{key}.*must say"):
+        recipes.read(str(copied))
+
+
+def test_what_was_edited_during_the_build_is_not_verified(
+    copied: Path,
+) -> None:
+    """The parts are taken before the build, which may take hours."""
+    recipe = recipes.read(str(copied))
+    before = verified.parts(recipe, None)
+    lock = copied.with_suffix(".lock")
+    lock.write_text("", "utf-8")
+    verified.write(copied, before, until="publish", by="Ada")
+    assert verified.stale(recipes.read(str(copied)), lock) == "lock changed"
+
+
+@pytest.mark.parametrize("name", ["a\nb", " ", "\x1b[31m"])
+def test_a_name_that_a_recipe_cannot_hold_is_refused_before_the_build(
+    name: str,
+) -> None:
+    with pytest.raises(RecipeError, match="--verified-by"):
+        verified.insist_on_name(name)
+
+
 def test_a_stage_that_does_not_exist_is_refused(copied: Path) -> None:
     with pytest.raises(RecipeError, match=r"verified.until"):
         changed(copied, 'until = "publish"', 'until = "done"')
 
 
 def test_what_a_build_writes_needs_no_reason(copied: Path) -> None:
-    recipe = recipes.read(str(copied))
-    verified.write(copied, recipe, until="publish", by="a person", note="a note")
+    now = parts_of(copied)
+    verified.write(copied, now, until="publish", by="a person", note="a note")
     table = copied.read_text("utf-8").partition("[verified]")[2]
     assert "digests = " in table
     assert lint.without_reason(f"[verified]{table}") == []

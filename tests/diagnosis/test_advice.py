@@ -179,13 +179,13 @@ def test_a_line_takes_nothing_that_a_shell_reads_otherwise(value: str) -> None:
 
 def test_a_failed_build_is_told_what_the_family_advises(tmp_path: Path) -> None:
     log = tmp_path / "compile.log"
-    log.write_text("nvcc fatal   : Unsupported gpu architecture 'compute_86'\n")
+    log.write_text("/usr/bin/env: 'python': No such file or directory\n")
 
     record = again.record(log, 0, killed=False, died=False)
 
     assert record.match is not None
     assert record.match.entry.sample
-    assert record.match.advice.recipe == ('[host] cuda = "11.1"',)
+    assert record.match.advice.commands == ("apt-get install python-is-python3",)
 
 
 def test_lines_to_copy_are_shown_whole(

@@ -33,7 +33,7 @@ def test_only_what_the_last_attempt_wrote_is_read(log: Path) -> None:
     last = again.record(log, len(TIMEOUT), killed=False, died=False)
 
     assert first.match is not None
-    assert first.match.entry.id == "fetch-timeout"
+    assert first.match.entry.id == "fetch-connection"
     assert last.match is not None
     assert last.match.entry.id == "compile-gettid"
 
@@ -50,7 +50,7 @@ def test_people_are_shown_the_cause_that_the_stage_decided_by(
     shown = capsys.readouterr().err
 
     assert "compile-gettid" in shown
-    assert "fetch-timeout" not in shown
+    assert "fetch-connection" not in shown
 
 
 def test_a_log_without_a_record_is_read_as_a_whole(
@@ -60,7 +60,7 @@ def test_a_log_without_a_record_is_read_as_a_whole(
         ToolError("configure failed", remedy="x", evidence=Evidence(log=log))
     )
 
-    assert "fetch-timeout" in capsys.readouterr().err
+    assert "fetch-connection" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -79,3 +79,20 @@ def test_the_file_that_gives_an_option_is_named(tmp_path: Path) -> None:
     seen = evidence.of(match.entry, tmp_path, match.parameters)
 
     assert "the log shows that /home/u/.bazelrc gives it" in seen
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [("link-library-missing", "library"), ("host-driver", "message")],
+)
+def test_cuda_is_named_only_where_a_message_is_about_it(
+    family: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda = tmp_path / "cuda"
+    cuda.mkdir()
+    monkeypatch.setattr(evidence, "_CUDA", (str(cuda),))
+    found = next(each for each in everything() if each.id == family)
+    known = found.model_copy(update={"evidence": ("cuda",)})
+
+    assert evidence.of(known, tmp_path, {name: "-lpthread"}) == ()
+    assert str(cuda) in evidence.of(known, tmp_path, {name: "-lcudart"})[0]

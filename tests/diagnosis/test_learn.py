@@ -60,13 +60,15 @@ def test_paths_numbers_and_names_become_gaps() -> None:
     assert re.fullmatch(made, "/opt/b.so: undefined symbol 'bar' (error 7)")
 
 
-KNOWN = "ERROR: Config value cuda is not defined in any .rc file\n"
+KNOWN = (
+    "a/log.cc:43:13: error: ambiguating new declaration of 'long int gettid()'\n"
+)
 
 
 def test_a_failure_that_the_catalogue_describes_makes_no_second_entry() -> None:
     learned = taught(KNOWN)
 
-    assert (learned.name, learned.entry) == ("bazel-config-undefined", "")
+    assert (learned.name, learned.entry) == ("compile-gettid", "")
     assert learned.fixture == learn.MARK + KNOWN
 
 
@@ -122,9 +124,9 @@ def test_a_fixture_of_another_log_is_kept(tmp_path: Path) -> None:
     ]
 
     assert [path.name for path in paths] == [
-        "bazel-config-undefined.log",
-        "bazel-config-undefined-2.log",
-        "bazel-config-undefined.log",
+        "compile-gettid.log",
+        "compile-gettid-2.log",
+        "compile-gettid.log",
     ]
 
 

@@ -43,6 +43,10 @@ def test_a_cause_names_the_parameters_whole(message: str) -> None:
         ("Use --linkopt=-L... or more.", "Use --linkopt=-L... or more."),
         ("It says {a}. {b}. More.", "It says x. More."),
         ("It is {a} {b}. Then", "It is x. Then"),
+        ("It raised {a}: {b}. Then", "It raised x. Then"),
+        ("It failed: {b}: {b} {a}.", "It failed: x."),
+        ("It failed: {a}: {b} {b}.", "It failed: x."),
+        ("Why {a}? {b}. Then", "Why x? Then"),
     ],
 )
 def test_an_empty_parameter_leaves_no_gap(template: str, text: str) -> None:

@@ -144,7 +144,7 @@ SAID = {
     # git
     "error: unable to create file a/b.mlir: Filename too long": (
         "too-many-files",
-        "length of a path",
+        "A path is longer",
     ),
     # bazel: src/main/tools/linux-sandbox-pid1.cc, process-wrapper-legacy.cc
     'src/main/tools/linux-sandbox-pid1.cc:95: "fopen(/proc/self/uid_map)": No such file or '
@@ -290,7 +290,7 @@ SAID = {
     ),
     'Can\'t exec "g++": No such file or directory at /opt/rocm/bin/hipcc line 243.': (
         "execution-not-found",
-        "cannot be run: g++ No such file",
+        "cannot be run: g++: No such file",
     ),
     # jobs.c of bash, base_command.py of pip, blaze.cc of bazel
     "/bin/bash: line 1: 133735 Segmentation fault      (core dumped) bazel-out/host/bin/a/gen_cc 0": (

@@ -4,7 +4,6 @@ Each rule is a function that yields findings for one recipe; `RULES` lists them.
 recipe's own text where it judges what a person wrote, such as the reason behind a pin.
 """
 
-import datetime as dt
 import json
 import re
 import tomllib
@@ -14,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tfwright.commands import plan as plans
+from tfwright.commands import verified
 from tfwright.configure import expected, validation
 from tfwright.documents import recipe as recipes
 from tfwright.documents.faults import line_of
@@ -303,18 +303,13 @@ def says_what_it_replaces(subject: Subject) -> Iterator[LintFinding]:
             )
 
 
-def was_verified_in_the_past(subject: Subject) -> Iterator[LintFinding]:
-    """Find a date of verification that has not come yet."""
-    verified = subject.recipe.verified
-    # A day more, since it is tomorrow already in other time zones.
-    latest = dt.datetime.now(dt.UTC).date() + dt.timedelta(days=1)
-    if verified and verified.on > latest:
-        yield subject.finding(
-            "verified",
-            subject.at("verified", "on"),
-            f"{verified.on} has not come yet",
-            "Let 'invoke build --verified-by NAME' write the table.",
-        )
+def was_verified_on_a_day(subject: Subject) -> Iterator[LintFinding]:
+    """Find a date of verification on which nothing can have been verified."""
+    said = subject.recipe.verified
+    if said and (reason := verified.impossible(said)):
+        line = subject.at("verified", "on")
+        let_build = "Let 'invoke build --verified-by NAME' write the table."
+        yield subject.finding("verified", line, reason, let_build)
 
 
 def _line_with(subject: Subject, text: str, first: int = 1) -> int:
@@ -425,7 +420,7 @@ RULES: Sequence[Rule] = (
     is_not_tied_to_one_cpu,
     makes_a_wheel,
     says_what_it_replaces,
-    was_verified_in_the_past,
+    was_verified_on_a_day,
     has_sound_patches,
     has_no_patch_that_is_due,
     has_a_current_lock,

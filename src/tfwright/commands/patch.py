@@ -4,9 +4,15 @@ The edits are made in the recipe's own tree (``build_out/RECIPE/tree``), or, to 
 longer fits, in a tree of their own where every patch before it is applied.
 """
 
+import hashlib
+import json
 import re
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import BaseModel
 
 from tfwright.configure import edits
 from tfwright.documents import recipe as recipes
@@ -21,6 +27,8 @@ from tfwright.tools.git.patching import PatchHeader
 
 CONTEXT = 1
 """Lines of context around a change: the smallest that git still applies in one place only."""
+WIDTH = 100
+"""Characters of a line of a header."""
 _NUMBER = re.compile(r"(\d{4})-")
 
 
@@ -72,17 +80,82 @@ def prepare(job: BuildRequest, number: int) -> Path:
     position = source.patches.index(patch)
     before = source.model_copy(update={"patches": source.patches[:position]})
     tree = _workplace(job)
+    _insist_on_written(job, tree)
     # Earlier patches go into the index, so that the difference holds this patch alone.
     repository = external.repository(job.job, source)
-    content = patched_tree.make(tree, before, repository, source.commit)
+    try:
+        content = patched_tree.make(tree, before, repository, source.commit)
+    except RecipeError as fault:
+        raise _earlier_first(job.recipe, number, before.patches, fault) from fault
     git.check_out(tree, content)
     target = source.file(patch)
     if base := merging.base_of(target):
         made_for = source.model_copy(update={"commit": base})
-        merging.merge(tree, target, external.repository(job.job, made_for), base)
+        original = external.repository(job.job, made_for)
+        merging.merge(tree, target, original, base, job.listener.note)
     else:
         git.apply_what_fits(tree, target)
+    begun = BegunPatch(number=number, content=_edits(tree))
+    files.write(_begun(job), begun.model_dump_json())
     return tree
+
+
+class BegunPatch(BaseModel):
+    """What the tree of a patch that is being redone was when a person got it."""
+
+    number: int
+    content: str
+
+
+def _insist_on_written(job: BuildRequest, tree: Path) -> None:
+    """Raise RecipeError if the tree has edits that no patch has yet: they would be lost."""
+    begun = _begun_in(job)
+    if begun is None or not git.is_tree(tree) or _edits(tree) == begun.content:
+        return
+    own = f"invoke patch --recipe {job.recipe.argument} --refresh {begun.number} --write"
+    raise RecipeError(
+        f"{tree} holds edits of patch {begun.number} that are not written yet",
+        remedy=f"Write them: {own}. Or delete that directory, and them with it.",
+    )
+
+
+def _edits(tree: Path) -> str:
+    """Return a checksum of all files of a tree that differ from its index, new ones included."""
+    names = sorted({*git.changed(tree), *git.strangers(tree)})
+    found = {
+        name: files.sha256(tree / name)
+        for name in names
+        if (tree / name).is_file()
+    }
+    return hashlib.sha256(json.dumps([names, found]).encode()).hexdigest()
+
+
+def _begun(job: BuildRequest) -> Path:
+    return job.places.own / "patch.json"
+
+
+def _begun_in(job: BuildRequest) -> BegunPatch | None:
+    try:
+        return BegunPatch.model_validate_json(_begun(job).read_bytes())
+    except (OSError, ValueError):
+        # Without the file, or with half of one, nothing is known of the tree.
+        return None
+
+
+def _earlier_first(
+    recipe: Recipe, number: int, before: Sequence[str], fault: RecipeError
+) -> RecipeError:
+    """Return the error for a patch whose predecessors do not fit, with the one to redo first."""
+    for patch in before:
+        found = _NUMBER.match(Path(patch).name)
+        if found and str(recipe.source.file(patch)) in fault.what:
+            first = f"invoke patch --recipe {recipe.argument} --refresh {int(found[1])}"
+            return RecipeError(
+                f"Patch {number} comes after one that does not fit: {fault.what}",
+                remedy=f"Redo that one first: {first}",
+                evidence=fault.evidence,
+            )
+    return fault
 
 
 def waiting(tree: Path) -> list[str]:
@@ -105,20 +178,37 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
             f"{target.name} has no tree to be redone in",
             remedy=f"Make it: invoke patch --recipe {job.recipe.argument} --refresh {number}",
         )
+    begun = _begun_in(job)
+    if begun and begun.number != number:
+        raise RecipeError(
+            f"The tree in {tree} is for patch {begun.number}, not for {number}",
+            remedy=f"Write that one: invoke patch --recipe {job.recipe.argument} "
+            f"--refresh {begun.number} --write. Without --write, --refresh {number} makes the "
+            "tree of this one.",
+        )
     # With a part left out, the new patch would silently do less than the old one.
     if left := waiting(tree):
         raise RecipeError(
-            f"Parts of {target.name} that did not fit are still waiting: {left[0]}",
-            remedy="Make the change by hand; delete git's marks in the file, and each FILE.rej.",
+            f"Parts of {target.name} that did not fit are still waiting in {len(left)} of the "
+            f"files in {tree}",
+            remedy="Make the change by hand; delete git's marks in the file, and each FILE.rej. "
+            "Then run this again.",
             evidence=Evidence(lines=left),
         )
-    changed = _write(tree, target, patching.header(target))
+    header = patching.header(target)
+    changed = _write(tree, target, header, patching.head_text(target))
     git.discard(tree)
+    files.remove(_begun(job))
     return WrittenPatch(target, changed, added=False)
 
 
-def _write(tree: Path, target: Path, header: PatchHeader) -> tuple[str, ...]:
-    """Write the difference between a tree and its index as a patch; return the files it changes."""
+def _write(
+    tree: Path, target: Path, header: PatchHeader, head: str = ""
+) -> tuple[str, ...]:
+    """Write the difference between a tree and its index as a patch; return the files it changes.
+
+    `head` is the header as its author wrote it, if there is one.
+    """
     # The configure stage writes into tracked files too; that is not part of a patch.
     diff = git.difference(tree, CONTEXT, but=tuple(edits.TRACKED))
     if not diff.strip():
@@ -135,7 +225,7 @@ def _write(tree: Path, target: Path, header: PatchHeader) -> tuple[str, ...]:
         )
     before = target.read_bytes() if target.exists() else None
     target.parent.mkdir(parents=True, exist_ok=True)
-    files.write(target, f"{as_text(header)}\n{diff}")
+    files.write(target, f"{head or as_text(header)}\n{diff}")
     try:
         # Read back as a build reads it: a patch that it refuses shows here already.
         return tuple(file.path for file in patching.read(target))
@@ -165,9 +255,17 @@ def as_text(header: PatchHeader) -> str:
         "Upstream": header.upstream,
         "Drop when": header.drop_when,
     }
-    return "".join(
-        f"{name}: {' '.join(text.split())}\n" for name, text in fields.items()
-    )
+    filled = [
+        textwrap.fill(
+            f"{name}: {' '.join(text.split())}",
+            width=WIDTH,
+            subsequent_indent=" ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for name, text in fields.items()
+    ]
+    return "\n".join([*filled, ""])
 
 
 def _workplace(job: BuildRequest) -> Path:

@@ -8,15 +8,21 @@ import datetime as dt
 import hashlib
 import json
 import platform
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from tfwright import __version__
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import Recipe, VerifiedTable
+from tfwright.errors import RecipeError
 from tfwright.tools import files, toml_editing
 
 DIGITS = 16
 """Hexadecimal digits of each checksum: enough to notice any change, short enough to read."""
+FIRST_DAY = dt.date(2015, 11, 9)
+"""The day on which TensorFlow was published."""
+SHOWN = {"run": "[verified] itself"}
+"""Parts that are shown in other words."""
 DESCRIBING = {"name", "summary", "verified"}
 """Parts of a recipe that decide nothing."""
 
@@ -48,21 +54,44 @@ def _short(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
+def insist_on_name(by: str) -> None:
+    """Raise RecipeError for a name that a recipe cannot hold: hours later it would be lost."""
+    if not by.strip() or not by.isprintable():
+        raise RecipeError(
+            f"{by!r} cannot be the name for --verified-by",
+            remedy="Give a name on one line: --verified-by 'Ada Lovelace'.",
+        )
+
+
 def write(
-    path: Path, recipe: Recipe, *, until: str, by: str, note: str = ""
+    path: Path,
+    built: Mapping[str, str],
+    *,
+    until: str,
+    by: str,
+    note: str = "",
 ) -> None:
-    """Write the [verified] table of a recipe that was just built up to a stage."""
-    lock = path.with_suffix(".lock")
+    """Write the [verified] table of a recipe that was just built up to a stage.
+
+    `built` are its `parts` from before the build: what was edited meanwhile was not built.
+    """
+    today = dt.datetime.now(dt.UTC).date()
     values: dict[str, object] = {
         "until": until,
-        "on": dt.datetime.now(dt.UTC).date(),
+        "on": today,
         "host": host(),
         "by": by,
-        "digests": parts(recipe, lock),
     }
+    run = _run(until, today, host(), by)
+    values["digests"] = {**built, "run": run}
     if note:
         values["note"] = note
     toml_editing.put_table(path, "verified", values)
+
+
+def _run(until: str, on: dt.date, where: str, by: str) -> str:
+    """Return a short checksum of what a table says about the run itself."""
+    return _short(json.dumps([until, str(on), where, by]))
 
 
 def removed_from(text: str) -> str:
@@ -87,6 +116,8 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
     """Say what changed since a recipe was verified; empty if nothing did, or it never was."""
     if recipe.verified is None:
         return ""
+    if reason := impossible(recipe.verified):
+        return reason
     before = {
         str(part): digest for part, digest in recipe.verified.digests.items()
     }
@@ -95,7 +126,23 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
         return "no digests"
     # Parts that are on one side only count too: a lock file that was added or deleted.
     now = parts(recipe, lock)
+    # The first tables that were written had no checksum of the run.
+    if "run" in before:
+        said = recipe.verified
+        now["run"] = _run(said.until, said.on, said.host, said.by)
     differing = [
-        part for part in (*before, *now) if before.get(part) != now.get(part)
+        SHOWN.get(part, part)
+        for part in (*before, *now)
+        if before.get(part) != now.get(part)
     ]
     return f"{', '.join(dict.fromkeys(differing))} changed" if differing else ""
+
+
+def impossible(said: VerifiedTable) -> str:
+    """Say why a recipe cannot have been built on the date that its table names, if so."""
+    # A day more, since it is tomorrow already in other time zones.
+    if said.on > dt.datetime.now(dt.UTC).date() + dt.timedelta(days=1):
+        return f"{said.on} has not come yet"
+    if said.on < FIRST_DAY:
+        return f"there was no TensorFlow on {said.on}"
+    return ""

@@ -9,8 +9,8 @@ from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, everything
 from tfwright.diagnosis.reader import Match
 
-OUT_OF_MEMORY = "host-out-of-memory"
-SERVER_DIED = "bazel-server-died"
+OUT_OF_MEMORY = "memory-compiler-killed"
+SERVER_DIED = "memory-bazel-server-died"
 
 
 @dataclass(frozen=True)

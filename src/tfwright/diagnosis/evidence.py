@@ -21,6 +21,13 @@ _GIVEN = "given"
 """The parameter that names the rc file of an option."""
 _MOST_VERSIONS = 3
 """Files with other version numbers that are named if a file is missing."""
+_ABOUT_GPUS = re.compile(
+    r"cuda|cudnn|cublas|cufft|curand|cusolver|cusparse|cupti|cudart|nccl|nvrtc|nvidia|nvinfer|gpu"
+    r"|nvcc|nvlink|thrust|\bcub\b|\.cu\b",
+    re.IGNORECASE,
+)
+_OF_ANYTHING = ("host-", "link-", "load-")
+"""Families that are sometimes about CUDA: its toolkit and driver say nothing of other libraries."""
 _COMPILERS = ("gcc", "clang", "nvcc", "ld")
 
 
@@ -31,13 +38,25 @@ def of(
 
     `place` is where the build writes. Of the parameters, an absolute path is looked at.
     """
-    seen = [_looked(fact, place) for fact in family.evidence]
-    for name, value in (parameters or {}).items():
+    given = parameters or {}
+    seen = [
+        _looked(fact, place)
+        for fact in family.evidence
+        if fact not in {"cuda", "driver"} or _about_gpus(family, given)
+    ]
+    for name, value in given.items():
         if name == _GIVEN:
             seen.append(f"the log shows that {value} gives it")
         else:
             seen += _paths(value)
     return tuple(text for text in dict.fromkeys(seen) if text)
+
+
+def _about_gpus(family: Family, parameters: Mapping[str, str]) -> bool:
+    """Say whether CUDA and the driver may have to do with it."""
+    return not family.id.startswith(_OF_ANYTHING) or any(
+        _ABOUT_GPUS.search(value) for value in parameters.values()
+    )
 
 
 def _looked(fact: Fact, place: Path) -> str:

@@ -72,6 +72,10 @@ _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
 _UNBOUNDED_GROUP = re.compile(r"(?<!\\)\)(?:[*+]|\{\d*,\})")
 _NESTED = re.compile(r"(?<!\\)[*+}]\??\)[*+]")
 _THREAD = re.compile(r"^([\w.-]+/[\w.-]+)#(\d+)$")
+_REFERENCED = re.compile(r",? and (?:was )?referenced by '[^']{0,300}'?\.?$")
+"""What Bazel adds to a message of another part: the target that wants the package."""
+_STOP = re.compile(r"(?:[:,;]|(?<!\.)\.)+$")
+"""The end of a sentence, which is no part of a name; the three stops of an ellipsis stay."""
 
 
 def _bounded(pattern: str) -> str:
@@ -161,7 +165,7 @@ class Family(Table):
         parameters: dict[str, str] = {}
         for group, value in found.groupdict().items():
             name = group.rstrip("0123456789")
-            parameters[name] = parameters.get(name) or (value or "").strip()
+            parameters[name] = parameters.get(name) or _plain(value or "")
         return parameters
 
     @property
@@ -175,6 +179,11 @@ class Family(Table):
     def matches(self, line: str) -> bool:
         """Say whether one line of a log shows this failure."""
         return self.regex.search(line) is not None
+
+
+def _plain(value: str) -> str:
+    """Return a parameter as a sentence can hold it, without its own stop."""
+    return _STOP.sub("", _REFERENCED.sub("", value.strip()))
 
 
 class _Families(Table):

@@ -19,11 +19,14 @@ _GAPS = (
     (re.compile(r" {2,}"), " "),
     (re.compile(r"\( +"), "("),
     (re.compile(r" +\)"), ")"),
-    (re.compile(r": : ?"), ": "),
+    (re.compile(r"(?: ?:(?= )){2,} ?"), ": "),
+    (re.compile(r" ?: ?(?=[).](?:\s|$))"), ""),
     # A parameter may end with a full stop. An ellipsis, as in `-L...`, keeps its three.
     (re.compile(r"(?<!\.)\. ?\.(?=\s|$)"), "."),
     # "`df -h . /tmp`" is left alone: only the end of a sentence closes up.
     (re.compile(r" \.(?=\s+[A-Z`]|\s*$)"), "."),
+    # A parameter may end with a question.
+    (re.compile(r"(?<=[?!])\.(?=\s|$)"), ""),
 )
 """What is replaced in a sentence whose parameters are in place, in this order."""
 _WORD = re.compile(r"[A-Za-z0-9_/@.][A-Za-z0-9_.+/=:,@~^-]{0,200}")

@@ -9,7 +9,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated
 
-from pydantic import AfterValidator, Strict, StringConstraints
+from pydantic import AfterValidator, Strict, StringConstraints, WithJsonSchema
 
 LONGEST_COMPONENT = 200
 """Bytes of one component of a path; file systems take 255, and temporary names are longer than the
@@ -57,6 +57,7 @@ PACKAGE_URL = re.compile(
 LONGEST_URL = 2000
 """Characters of an address; what looks for known forms in one may take quadratic time."""
 URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
+_GIT_URL = r"(https://|ssh://|file:///|bundled:)(?!-)\S+"
 _GIT_DIRECTORY = re.compile(r"\.git|git~[0-9]+", re.IGNORECASE)
 """Names under which some file system opens ``.git``: Windows shortens it to ``git~1``."""
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+!-]*")
@@ -69,6 +70,13 @@ def one_line(text: str) -> str:
             "must be one line of printable text; a line break would answer the next question too"
         )
     return text
+
+
+def statement(text: str) -> str:
+    """Accept one line that says something. Raises ValueError."""
+    if not text.strip():
+        raise ValueError("must say something")
+    return one_line(text)
 
 
 def no_option(text: str) -> str:
@@ -155,7 +163,7 @@ def recipe_name(text: str) -> str:
 def git_url(text: str) -> str:
     """Accept a url whose transport runs no command. Raises ValueError."""
     # ext:: runs any command, and a host that begins with "-" becomes an option of ssh.
-    if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
+    if not re.fullmatch(_GIT_URL, text):
         raise ValueError(
             "must start with https://, ssh://, file:/// or bundled:, and have no blank or leading "
             "'-' (git's other transports can run commands)"
@@ -202,22 +210,53 @@ def package_url(text: str) -> str:
     return text
 
 
+def _in_editors(pattern: str) -> WithJsonSchema:
+    """Return what the JSON Schema says of a text: it never refuses what tfwright takes."""
+    # JavaScript, Rust and Python name a group in different ways; all have plain ones.
+    plain = re.sub(r"\(\?P<\w+>", "(", pattern)
+    return WithJsonSchema({"type": "string", "pattern": plain})
+
+
 Flag = Annotated[bool, Strict()]
 """``true`` or ``false``; without Strict, pydantic takes 1 and "yes" for true."""
-Line = Annotated[str, AfterValidator(one_line)]
+Line = Annotated[
+    str, AfterValidator(one_line), _in_editors(r"^[^\x00-\x1f\x7f]*$")
+]
 """Text on one line, without control characters."""
-Name = Annotated[str, AfterValidator(no_option)]
+Statement = Annotated[
+    str, AfterValidator(statement), _in_editors(r"^(?=.*\S)[^\x00-\x1f\x7f]*$")
+]
+"""Prose on one line for people, who would learn nothing from blanks."""
+Name = Annotated[
+    str,
+    AfterValidator(no_option),
+    _in_editors(r"^(?!-)(?!.*\.\.)[\w./+-]+$"),
+]
 """A branch, tag or the like that no program can take for an option."""
-InnerPath = Annotated[str, AfterValidator(inner_path)]
+InnerPath = Annotated[
+    str,
+    AfterValidator(inner_path),
+    _in_editors(r"^(?![/~-])(?!(.*/)?\.\.(/|$))[^\\\x00-\x1f\x7f]+$"),
+]
 """A relative path with forward slashes that cannot leave its root."""
-FileName = Annotated[str, AfterValidator(file_name)]
+FileName = Annotated[
+    str, AfterValidator(file_name), _in_editors(rf"^{_FILE_NAME.pattern}$")
+]
 """The name of a file, without a directory."""
 RecipeName = Annotated[str, AfterValidator(recipe_name)]
 """The name of a recipe, and of its directory in build_out."""
-GitUrl = Annotated[str, AfterValidator(git_url)]
-DownloadUrl = Annotated[str, AfterValidator(download_url)]
-PackageUrl = Annotated[str, AfterValidator(package_url)]
-PackagePin = Annotated[str, AfterValidator(exact_pin)]
+GitUrl = Annotated[str, AfterValidator(git_url), _in_editors(f"^{_GIT_URL}$")]
+DownloadUrl = Annotated[
+    str, AfterValidator(download_url), _in_editors(f"^{URL}$")
+]
+PackageUrl = Annotated[
+    str,
+    AfterValidator(package_url),
+    _in_editors(f"^{PACKAGE_URL.pattern}$"),
+]
+PackagePin = Annotated[
+    str, AfterValidator(exact_pin), _in_editors(f"^{EXACT_PIN.pattern}$")
+]
 """A package of the Python index at one version: ``numpy==1.14.5``."""
 # Lower case only: a digest is compared as text, and names a file.
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -28,6 +28,7 @@ from tfwright.documents.names import (
     PackageUrl,
     RecipeName,
     Sha256,
+    Statement,
     Version,
     one_line,
 )
@@ -245,7 +246,7 @@ class SubstituteTable(Table):
     The wheel is then not built from the pinned bytes, and says so.
     """
 
-    reason: Line
+    reason: Statement
     """Why the pinned archive cannot be downloaded, and what this one is; shown wherever the wheel
     is described."""
     replaces: Sha256 | None = None
@@ -290,8 +291,8 @@ class FileSourceTable(Table):
     """A repository. Without `ref` and `blob`, it is one more repository for an archive or a commit
     that tfwright packs itself."""
     ref: Name | None = None
-    """A commit or tag that is packed into `prefix` and compressed by gzip, as GitLab and other
-    forges do."""
+    """A commit or tag that is packed into `prefix`, as GitLab and other forges do: in the form that
+    the urls of the file end in, else compressed by gzip."""
     prefix: InnerPath | None = None
     """The directory in that archive: ``eigen-3.3.9``."""
     blob: Commit | None = None
@@ -581,14 +582,17 @@ class VerifiedTable(Table):
     """The last stage that was run."""
     on: dt.date
     """The date of the run."""
-    host: Line
+    host: Statement
     """The machine that ran it."""
-    by: Line
+    by: Statement
     """The person who ran it."""
     note: Line = ""
     """Anything that readers should know, such as inputs that were substituted."""
-    digests: dict[Literal["recipe", "patches", "lock", "tfwright"], Line] = {}
-    """A short checksum of each part that decides the wheel, taken at that run."""
+    digests: dict[
+        Literal["recipe", "patches", "lock", "tfwright", "run"], Line
+    ] = {}
+    """A short checksum of each part that decides the wheel, and of this table, taken at that
+    run."""
 
 
 class Recipe(Table):
@@ -597,7 +601,7 @@ class Recipe(Table):
     # The tables stand in the order in which the pipeline reads them; README.md follows it.
     name: RecipeName
     """The file's name without ``.toml``; not written in the file."""
-    summary: Line
+    summary: Statement
     """One line for lists of recipes: which TensorFlow, and for whom."""
     source: SourceTable
     """The TensorFlow to build, and the changes that the recipe makes to it."""

@@ -80,6 +80,7 @@ def _build_one(
     verified_by: str,
     cache: bool,
 ) -> None:
+    from tfwright.documents import recipe as recipes
     from tfwright.pipeline import engine
     from tfwright.terminal import console
 
@@ -92,6 +93,14 @@ def _build_one(
         jobs=engine.jobs_asked(jobs),
     )
     job = job if cache else job.without_cache()
+    built: dict[str, str] = {}
+    if verified_by:
+        from tfwright.commands import verified
+
+        verified.insist_on_name(verified_by)
+        # Before the build: what is edited while it runs is not what it builds.
+        lock = recipes.find(recipe).with_suffix(".lock")
+        built = verified.parts(job.recipe, lock)
     console.announce(job)
     console.conclude(
         job,
@@ -103,13 +112,10 @@ def _build_one(
         ),
     )
     if verified_by:
-        from tfwright.commands import verified
-        from tfwright.documents import recipe as recipes
-
         # After the build: a recipe must not claim what was not seen.
         verified.write(
             recipes.find(recipe),
-            job.recipe,
+            built,
             until=until,
             by=verified_by,
         )

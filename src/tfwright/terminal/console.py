@@ -204,6 +204,9 @@ def _suspect(evidence: Evidence) -> None:
 
 def interrupted(resume: str = "") -> None:
     """Say that the user stopped the build, and that nothing is lost."""
+    # Only builds have stages; a lint or a pin begins again.
+    if not resume:
+        tell("\nStopped.")
+        return
     tell("\nStopped; finished stages are kept.")
-    if resume:
-        tell(f"  resume: {resume}")
+    tell(f"  resume: {resume}")

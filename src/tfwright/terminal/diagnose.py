@@ -19,6 +19,8 @@ _LINES = 15
 """Columns before a line that is to be copied."""
 MOST_OTHERS = 3
 """How many other complaints of a log are named."""
+OTHER_SHOWN = 80
+"""Characters of another complaint."""
 
 
 def show_diagnosis(
@@ -137,10 +139,9 @@ def _tell_others(others: Sequence["Match"]) -> None:
     """Name the complaints that are not the root; the root mostly explains them."""
     for match in others[:MOST_OTHERS]:
         # A compiler's line can be thousands of characters.
-        text.part(
-            "  also:",
-            f"{match.entry.id}, line {match.line}: {match.text.strip()[:80]}",
-        )
+        said = match.text.strip()
+        short = said[:OTHER_SHOWN] + (" …" if len(said) > OTHER_SHOWN else "")
+        text.part("  also:", f"{match.entry.id}, line {match.line}: {short}")
     if len(others) > MOST_OTHERS:
         text.part(
             "  also:",

@@ -115,3 +115,40 @@ def test_a_program_stays_one(source: Path) -> None:
     commit(source, BEFORE)
     tree, _ = merged(source, BEFORE)
     assert (tree / "core/op.cc").stat().st_mode & 0o100
+
+
+def merged_after_a_move(source: Path, place: str) -> tuple[Path, list[str]]:
+    """Merge the patch into a tree whose commit has the file elsewhere, or not at all."""
+    base = run_git("rev-parse", "HEAD", cwd=source)
+    (source / "core/op.cc").unlink()
+    files_now = {"core/other.cc": "nothing like it\n" * 59}
+    if place:
+        files_now[place] = BEFORE.replace("line 40 of", "line 40 is of")
+    new = upstream.commit(source, files_now)
+    patch = source.parent / "0001-x.patch"
+    patch.write_text(PATCH.format(base=base), "utf-8")
+    tree = source.parent / "tree"
+    git.prepare(tree, source / ".git", new, ())
+    git.check_out(tree, git.content(tree))
+    said: list[str] = []
+    merging.merge(tree, patch, source / ".git", base, said.append)
+    return tree, said
+
+
+def test_a_file_that_was_moved_is_merged_where_it_is_now(source: Path) -> None:
+    tree, said = merged_after_a_move(source, "core/ops/op.cc")
+    assert said == ["core/op.cc is core/ops/op.cc in the new commit"]
+    text = (tree / "core/ops/op.cc").read_text("utf-8")
+    assert "line 11 is patched\n" in text
+    assert "line 40 is of" in text
+    assert not (tree / "core/op.cc").exists()
+
+
+def test_the_change_to_a_file_that_is_gone_waits_for_a_person(
+    source: Path,
+) -> None:
+    tree, said = merged_after_a_move(source, "")
+    assert said == ["core/op.cc is gone in the new commit"]
+    assert not (tree / "core/op.cc").exists()
+    rejected = (tree / "core/op.cc.rej").read_text("utf-8")
+    assert "+line 11 is patched\n" in rejected

@@ -205,7 +205,7 @@ def test_a_deletion_is_not_taken_for_done_while_its_line_is_elsewhere(
     with pytest.raises(RecipeError) as caught:
         put_in(tree, patch, deletes)
     assert "already" not in caught.value.what
-    assert "'invoke patch --recipe R --refresh N'" in caught.value.remedy
+    assert "'invoke patch --refresh 1'" in caught.value.remedy
 
 
 def test_a_change_that_upstream_made_in_other_words_is_recognised(

@@ -189,7 +189,16 @@ def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
     elif tree:
         hint = f"; .bazelversion says {tree.exact}"
     if not versions.within(version, least, most):
-        return PortedPin("tool", "Bazel", "change", f"{version}; {limits}{hint}")
+        fit = (tree.exact if tree else "") or (tested.version if tested else "")
+        # The checksum is that of the other Bazel.
+        do = (
+            f'. Write version = "{fit}" into [bazel] without a sha256, then: '
+            f"invoke pin --recipe {recipe.argument}"
+            if fit
+            else ""
+        )
+        says = f"{version}; {limits}{hint}{do}"
+        return PortedPin("tool", "Bazel", "change", says)
     wanted = tree.exact if tree else ""
     # Without limits nothing says that another Bazel works than the tested one.
     if not (wanted or least) and tested:
@@ -334,7 +343,12 @@ def _substitutes(
             yield PortedPin("substitute", name, "look", says)
         else:
             pinned = ", ".join(sorted(after)) or "which one cannot be read"
-            says = f"the tree pins another archive now ({pinned}): find that one"
+            asked = f"invoke vault --links --recipe {recipe.argument}"
+            # Without the substitute, the pinned archive is asked for like any other.
+            says = (
+                f"the tree pins another archive now ({pinned}). Remove the substitute "
+                f"if a source has that one ({asked}); else find a file for it"
+            )
             yield PortedPin("substitute", name, "change", says)
 
 

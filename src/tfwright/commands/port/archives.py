@@ -115,7 +115,8 @@ def compared(old: Rules, new: Rules, job: BuildRequest) -> ArchiveChange:
         changed=tuple(sorted(fresh_names & names_before)),
         new=tuple(sorted(fresh_names - names_before)),
         gone=tuple(sorted(names_before - names_after)),
-        lost=tuple(_lost(fresh, new, job)),
+        # A rule may pin one archive for each platform.
+        lost=tuple(dict.fromkeys(_lost(fresh, new, job))),
     )
 
 

@@ -1,8 +1,9 @@
 """A patch carried to other files than it was made for: a three-way merge, file by file."""
 
+import difflib
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tfwright.errors import RecipeError, ToolError
@@ -15,6 +16,8 @@ _BASE = re.compile(r"^Base: ([0-9a-f]{40})$", re.MULTILINE)
 MARKS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")
 """How git begins the lines around a conflict."""
 LABELS = ("the new commit", "the commit of the patch", "the patch")
+LEAST_SIMILAR = 0.6
+"""Share of equal lines from which a file counts as the one that was elsewhere before."""
 LARGEST_CONFLICT = 20
 """Lines of conflicts, above those of the patch itself, that a person can still take in."""
 
@@ -31,12 +34,19 @@ def base_of(patch: Path) -> str:
     return found[1] if found else ""
 
 
-def merge(tree: Path, patch: Path, repository: Path, base: str) -> list[str]:
+def merge(
+    tree: Path,
+    patch: Path,
+    repository: Path,
+    base: str,
+    note: Callable[[str], None] = print,
+) -> list[str]:
     """Carry a patch into the files of a tree; return the paths in which conflicts are left.
 
     `base` is the commit that the patch was made for, and `repository` holds it. Each file becomes
     the merge of the tree's own with the patched one, and where both changed the same lines it shows
-    all three versions between git's marks.
+    all three versions between git's marks. A file that the tree has elsewhere by now is merged
+    there; the change to one that is gone is next to its place as ``FILE.rej``.
     """
     conflicting = []
     for file in patching.read(patch):
@@ -44,6 +54,18 @@ def merge(tree: Path, patch: Path, repository: Path, base: str) -> list[str]:
         after = _patched(before, file)
         place = tree / file.path
         _insist_on_inside(tree, place)
+        # Without its old text it is a file that the patch creates.
+        if before and not place.is_file():
+            moved = _moved(tree, repository, base, file.path, before)
+            if moved is None:
+                note(f"{file.path} is gone in the new commit")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                files.write(place.with_name(f"{place.name}.rej"), _rejected(file))
+                conflicting.append(file.path)
+                continue
+            note(f"{file.path} is {moved} in the new commit")
+            place = tree / moved
+            _insist_on_inside(tree, place)
         place.parent.mkdir(parents=True, exist_ok=True)
         ours = (
             place.read_text("utf-8", "surrogateescape") if place.is_file() else ""
@@ -55,6 +77,42 @@ def merge(tree: Path, patch: Path, repository: Path, base: str) -> list[str]:
         if unresolved(place):
             conflicting.append(file.path)
     return conflicting
+
+
+def _moved(
+    tree: Path, repository: Path, base: str, path: str, before: str
+) -> str | None:
+    """Return where a tree has a file that it does not have at a path any more; None if nowhere.
+
+    It is the most similar one that is new in the same directory or below it.
+    """
+    parent = str(Path(path).parent)
+    below = "" if parent == "." else f"{parent}/"
+    known = git.named(repository, base, lambda name: name.startswith(below))
+    lines, similar = before.splitlines(), dict[str, float]()
+    for place in sorted((tree / parent).rglob("*")):
+        name = str(place.relative_to(tree))
+        if name in known or place.is_symlink() or not place.is_file():
+            continue
+        # A text of another length cannot be as similar as that.
+        if place.stat().st_size > len(before) / LEAST_SIMILAR + 4096:
+            continue
+        theirs = place.read_text("utf-8", "replace").splitlines()
+        matcher = difflib.SequenceMatcher(None, lines, theirs, autojunk=False)
+        if matcher.quick_ratio() >= LEAST_SIMILAR:
+            similar[name] = matcher.ratio()
+    best = max(similar, key=lambda name: similar[name], default=None)
+    return best if best and similar[best] >= LEAST_SIMILAR else None
+
+
+def _rejected(file: FilePatch) -> str:
+    """Return what a patch changes in a file, for a person to make elsewhere."""
+    parts = []
+    for hunk in file.hunks:
+        removed = "".join(f"-{line}" for line in hunk.before)
+        added = "".join(f"+{line}" for line in hunk.after)
+        parts.append(f"@@ line {hunk.start} @@\n{removed}{added}")
+    return f"--- {file.path}\n{''.join(parts)}"
 
 
 def _insist_on_inside(tree: Path, place: Path) -> None:

@@ -75,6 +75,13 @@ def header(patch: Path) -> PatchHeader:
     return PatchHeader(known["Why"], known["Upstream"], known["Drop when"])
 
 
+def head_text(patch: Path) -> str:
+    """Return the header as it was written, without the commit that a port notes above it."""
+    head = _text(patch).partition("diff --git ")[0]
+    lines = [line for line in head.splitlines() if not line.startswith("Base: ")]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
 def read(patch: Path) -> tuple[FilePatch, ...]:
     """Read what a patch does, file by file.
 
@@ -289,9 +296,10 @@ def _fits(
 def _moved(patch: Path, place: HunkPlace) -> str:
     offset = place.fit.offset(place.hunk)
     where = "below" if offset > 0 else "above"
+    counted = "1 line" if abs(offset) == 1 else f"{abs(offset)} lines"
     return (
         f"{patch.name}: {place} applies at line {place.fit.line}, "
-        f"{abs(offset)} lines {where} where the patch has it"
+        f"{counted} {where} where the patch has it"
     )
 
 
@@ -305,7 +313,7 @@ def _misfit(
     if not unfit:
         return RecipeError(
             f"{patch} does not fit: {fault.what}",
-            remedy=REDO,
+            remedy=_redo(patch),
             evidence=fault.evidence,
         )
     says = "; ".join(
@@ -320,10 +328,16 @@ def _misfit(
     )
 
 
-REDO = (
-    "Redo the patch against the pinned commit: 'invoke patch --recipe R --refresh N' "
-    "prepares a tree, and writes the patch from your edits."
-)
+def _redo(patch: Path) -> str:
+    """Return the command that makes a patch again; what knows the recipe adds its name."""
+    found = re.match(r"0*(\d+)-", patch.name)
+    number = found[1] if found else "N"
+    return (
+        f"Redo the patch against the pinned commit: 'invoke patch --refresh {number}' "
+        "prepares a tree, and writes the patch from your edits."
+    )
+
+
 _SAYS: dict[str, Callable[[HunkPlace], str]] = {
     "done": lambda place: f" is in the tree already, at line {place.fit.line}",
     "reformatted": lambda place: (
@@ -384,7 +398,7 @@ def _remedy(patch: Path, verdicts: Sequence[str], outlived: Outlived) -> str:
             "Compare the lines below with the patch. If they do the same, "
             f"remove it from the recipe.{header_says}"
         )
-    return REDO + header_says
+    return _redo(patch) + header_says
 
 
 def _drop_when(patch: Path) -> str:

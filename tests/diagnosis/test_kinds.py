@@ -1,0 +1,80 @@
+"""A family says of a message at least what an entry of the catalogue would say."""
+
+import io
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tfwright.diagnosis import families, reader
+from tfwright.diagnosis.families import Family, refinements
+from tfwright.diagnosis.reader import Match
+
+MESSAGES = tomllib.loads(
+    Path(__file__).with_name("kinds.toml").read_text("utf-8")
+)["message"]
+FACT = re.compile(r"[\w./=-]*(?:\d|--|_|[a-z]/|[a-z][A-Z])[\w./=-]*")
+"""What a sentence names: versions, options, files, variables."""
+
+
+def explaining(log: str) -> list[Match]:
+    found = reader.read(io.BytesIO(log.encode()))
+    return [match for match in found.matches if match.explains]
+
+
+def said(match: Match) -> str:
+    return f"{match.cause} {match.remedy}"
+
+
+def facts(match: Match) -> set[str]:
+    return {fact.strip(".") for fact in FACT.findall(said(match))}
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda case: str(case["says"]))
+def test_the_family_says_what_is_known_of_this_message(
+    message: dict[str, str],
+) -> None:
+    first = explaining(message["log"])[0]
+
+    assert first.entry.id == message["family"]
+    assert message["says"] in said(first)
+
+
+@pytest.mark.parametrize("family", refinements(), ids=lambda family: family.id)
+def test_no_refinement_names_less_than_the_family_below_it(
+    family: Family,
+) -> None:
+    matches = explaining(family.sample)
+    if not matches or matches[-1].entry.sample:
+        # No family explains it, too.
+        return
+    first, general = matches[0], matches[-1]
+    own = (family.certain, family.needs, family.retry, family.commands)
+
+    assert (
+        facts(first) - facts(general)
+        or own != (general.entry.certain, (), general.entry.retry, ())
+        or not facts(general)
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        ("Read timed out and referenced by '//a:b'", "Read timed out"),
+        ("no such file, and was referenced by '//a:b'.", "no such file"),
+        ("9.3.0.", "9.3.0"),
+        ("github.com,", "github.com"),
+        ("for '//a:b':.", "for '//a:b'"),
+        ("-L...", "-L..."),
+    ],
+)
+def test_a_parameter_has_no_end_of_a_sentence(value: str, plain: str) -> None:
+    assert families._plain(value) == plain
+
+
+def test_a_status_of_cuda_is_no_crash_of_a_compiler() -> None:
+    log = "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE: forward compatibility was attempted\n"
+
+    assert [match.entry.id for match in explaining(log)] == ["gpu-driver-too-old"]
