@@ -86,6 +86,10 @@ class SupplyError(TfwrightError):
     who = "supply"
 
 
+class SilentServerError(SupplyError):
+    """A server that could not be reached, which would be the same for any other file of it."""
+
+
 class ToolError(TfwrightError):
     """An outside program (git, Bazel, ./configure, pip) failed."""
 

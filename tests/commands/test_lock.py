@@ -12,7 +12,7 @@ from tfwright.commands import links
 from tfwright.commands import lock as pinning
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
-from tfwright.errors import HostError, SupplyError
+from tfwright.errors import HostError, SupplyError, ToolError
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs
@@ -171,6 +171,35 @@ def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(
     log = caught.value.evidence.log
     assert log is not None
     assert "2" * 64 in log.read_text("utf-8")
+
+
+def test_a_lock_that_knows_the_needs_is_not_replaced_where_bazel_cannot_be_asked(
+    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "small.lock"
+    monkeypatch.setattr(pinning, "_wanted", lambda *_: ({"one": ""}, None))
+    pinning.write(job, path)
+    text = path.read_text("utf-8")
+    assert "needed = true" in text
+    why = ToolError("the target cannot be analysed", remedy="Read the log.")
+    monkeypatch.setattr(pinning, "_wanted", lambda *_: (None, why))
+    with pytest.raises(
+        HostError, match=r"small\.lock was not replaced: .*cannot be analysed"
+    ) as caught:
+        pinning.write(replace(job, locked=path), path)
+    assert path.read_text("utf-8") == text
+    assert caught.value.remedy.startswith("Read the log. To write a lock file")
+    # As it says: remove the lock first. A script sees that the new one knows less.
+    path.unlink()
+    with pytest.raises(
+        HostError, match="was written without a record of which archives"
+    ) as caught:
+        pinning.write(job, path)
+    assert caught.value.remedy == "Read the log. Then run 'invoke lock' again."
+    assert "needed" not in path.read_text("utf-8")
+    monkeypatch.setattr(pinning, "_wanted", lambda *_: ({"one": ""}, None))
+    pinning.write(replace(job, locked=path), path)
+    assert path.read_text("utf-8") == text
 
 
 def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(

@@ -27,6 +27,21 @@ def containerfile(folder: Path, *lines: str) -> Path:
         (f"ARG BASE={PINNED}", "FROM --platform=linux/amd64 ${BASE}"),
         (f"FROM {PINNED} AS made", "FROM made"),
         ("FROM sha256:" + "b" * 64,),
+        (f"FROM {PINNED} \\", "  # why", "", "  AS made", "FROM made"),
+        (
+            f"FROM {PINNED} AS Made",
+            f"FROM {PINNED}",
+            "COPY --from=made /a /b",
+            "COPY --from=0 /a /b",
+            "RUN --mount=type=bind,from=made,target=/m cp /m/a /b",
+        ),
+        (
+            f"FROM {PINNED}",
+            "RUN python3 - <<END",
+            "from os import path",
+            "END",
+            "RUN echo --from here",
+        ),
     ],
 )
 def test_a_base_with_a_digest_is_accepted(
@@ -38,15 +53,44 @@ def test_a_base_with_a_digest_is_accepted(
 @pytest.mark.parametrize(
     ("lines", "named"),
     [
-        (("FROM debian:11",), "x.Containerfile:1: the base image debian:11"),
+        (("FROM debian:11",), "x.Containerfile:1: the image debian:11"),
         (
             ("ARG BASE=debian", "from $BASE"),
-            "x.Containerfile:2: the base image debian",
+            "x.Containerfile:2: the image debian",
         ),
         (
             (f"FROM {PINNED} AS made", "FROM other"),
-            "x.Containerfile:2: the base image other",
+            "x.Containerfile:2: the image other",
         ),
+        (("FROM debian:11 \\", "  AS made"), ":1: the image debian:11"),
+        (("F\\", "ROM debian:11"), ":1: the image debian:11"),
+        (("# a comment \\", "FROM debian:11"), ":2: the image debian:11"),
+        (("\ufeffFROM debian:11",), ":1: the image debian:11"),
+        (
+            (
+                "ARG BASE=debian:11",
+                f"FROM {PINNED}",
+                f"ARG BASE={PINNED}",
+                "FROM $BASE",
+            ),
+            ":4: the image debian:11",
+        ),
+        (
+            (f"FROM {PINNED}", "RUN <<'E\\'", "E\\", "FROM debian:11"),
+            ":4: the image debian:11",
+        ),
+        (
+            (f"FROM {PINNED}", "COPY --from=busybox:latest /bin/sh /sh"),
+            ":2: the image busybox:latest",
+        ),
+        (
+            (
+                f"FROM {PINNED}",
+                "RUN --mount=type=bind,from=busybox,target=/m /m/x",
+            ),
+            ":2: the image busybox",
+        ),
+        (("# escape=`", "FROM debian:11 `", " AS made"), "joins lines"),
     ],
 )
 def test_a_base_that_can_move_is_refused_with_its_line(

@@ -69,6 +69,14 @@ def test_a_mirror_whose_fields_do_not_fit_its_pattern_is_refused(
         HostFile(mirrors={pattern: mirror})
 
 
+def test_a_pattern_that_matches_in_too_many_ways_is_refused() -> None:
+    crowded = "".join(f"{{{letter}}}" for letter in "abcdefghijkl")
+    with pytest.raises(ValueError, match="may hold 2 fields between two slashes"):
+        HostFile(mirrors={f"https://a.org/{crowded}/x": "/m"})
+    host = HostFile(mirrors={"https://{host}.{zone}/{name}": "/{zone}/{name}"})
+    assert host.mirror_of("https://a.org/x") == "/org/x"
+
+
 def test_a_text_is_not_taken_for_yes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

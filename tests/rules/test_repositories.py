@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tfwright.rules import repositories as rules
-from tfwright.rules.model import Nested, Repository, Rules, Unreadable
+from tfwright.rules.model import Load, Nested, Repository, Rules, Unreadable
 from tfwright.rules.starlark import evaluator
 from tfwright.tools.git.clones import Clone
 
@@ -342,7 +342,8 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
     call = Nested(
         "closure", "closure/defs.bzl", "closure_repositories", "WORKSPACE", 2
     )
-    assert found == Rules((), (), (call,))
+    load = Load("closure", "closure/defs.bzl", "WORKSPACE", 1)
+    assert found == Rules((), (), (call,), (load,))
     repositories = 'load("@closure//closure:versions.bzl", "V")\nload("@other//:deps.bzl", "deps")\n'
     repositories += (
         "def closure_repositories(omit_a = False):\n    if not omit_a:\n        "
@@ -363,8 +364,15 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
         ("https://example.org/v1",),
     )
     assert rules.joined(found, {call: followed}) == Rules(
-        followed.repositories, (), (deeper,)
+        followed.repositories, (), (deeper,), (load,)
     )
+    assert rules.behind(load, files) == Rules(
+        (),
+        (),
+        (),
+        (Load("other", "deps.bzl", "@closure//closure/repositories.bzl", 2),),
+    )
+    assert rules.behind(load, {"closure/other.bzl": ""}) is None
 
 
 def test_a_nested_macro_that_is_not_in_its_repository_is_reported() -> None:

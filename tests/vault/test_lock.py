@@ -7,7 +7,7 @@ import pytest
 
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
-from tfwright.rules.model import Nested, Repository, Rules, Unreadable
+from tfwright.rules.model import Load, Nested, Repository, Rules, Unreadable
 from tfwright.vault import lock
 from tfwright.vault.lock import (
     Cloned,
@@ -170,6 +170,29 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute
         ONE: True,
         TWO: False,
     }
+
+
+def test_what_bazel_loads_a_file_of_is_needed_whatever_its_analysis_names(
+    recipe: Recipe,
+) -> None:
+    repositories = (
+        Repository("zlib", "http_archive", "WORKSPACE", 1, (URL,), ONE),
+        Repository("rules", "http_archive", "WORKSPACE", 2, (URL,), TWO),
+        Repository(
+            "more", "git_repository", "WORKSPACE", 3, (URL,), commit="d" * 40
+        ),
+    )
+    loads = tuple(
+        Load(name, "defs.bzl", "WORKSPACE", 4) for name in ("rules", "more")
+    )
+    gathered = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"a": ""})
+    rules = Rules(repositories, (), (), loads)
+    made = lock.of(recipe.source, recipe.bazel, rules, gathered)
+    assert {entry.names: entry.needed for entry in made.archives} == {
+        ("zlib",): False,
+        ("rules",): True,
+    }
+    assert [entry.needed for entry in made.clones] == [True]
 
 
 def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:

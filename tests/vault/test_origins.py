@@ -7,6 +7,7 @@ import subprocess
 import threading
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable
-from tfwright.errors import SupplyError
+from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import SILENCE
 from tfwright.tools import files, trees
+from tfwright.tools.git import transport
 from tfwright.tools.git.archive import Pack, SourceArchive, pack, regenerate
 from tfwright.vault import origins
 from tfwright.vault.origins import (
@@ -29,6 +31,8 @@ from tfwright.vault.origins import (
     VAULT,
     Missing,
     Origins,
+    Servers,
+    Source,
     Supply,
     WantedArchive,
 )
@@ -444,3 +448,107 @@ def test_a_mirror_that_is_not_there_is_one_more_source_that_failed(
     )
     (lacking,) = obtain(wanted, store, gone, offline=True).missing
     assert lacking.attempts[0].why == f"{tmp_path}/gone is not a repository"
+
+
+FORGES = {
+    "a zip file": ("zip", "TZ=UTC git archive --format=zip --prefix=r/ v1.0"),
+    "a zip file in California": (
+        "zip",
+        "TZ=America/Los_Angeles git archive --format=zip --prefix=r/ v1.0",
+    ),
+    "bzip2": ("tar.bz2", "git archive --prefix=r/ v1.0 | bzip2"),
+    "not compressed": ("tar", "git archive --prefix=r/ v1.0"),
+}
+
+
+@pytest.mark.parametrize(("form", "command"), FORGES.values(), ids=FORGES)
+def test_another_forges_archive_is_made_in_the_form_that_its_address_names(
+    store: Store, mirror: Path, form: str, command: str
+) -> None:
+    made = subprocess.run(
+        ["sh", "-c", command], cwd=mirror, check=True, capture_output=True
+    ).stdout
+    url = f"{NOWHERE}/o/r/archive/v1.0.{form}"
+    wanted = WantedArchive("a", digest(made), (url,))
+    supply = from_recipe(
+        store, wanted, git=mirror.parent.as_uri(), ref="v1.0", prefix="r"
+    )
+    assert supply.ways == {wanted.sha256: RECIPE}
+
+
+def test_an_archive_of_a_gitlab_is_made_of_the_hosts_mirror_of_its_repository(
+    store: Store, mirror: Path, tmp_path: Path
+) -> None:
+    url = "https://mirror.example/gitlab.com/o/r/-/archive/v1.0/r-v1.0.tar.bz2"
+    source = SourceArchive.of(url)
+    assert source
+    regenerate(source, mirror, tmp_path / "made")
+    wanted = WantedArchive("r", files.sha256(tmp_path / "made"), (url,))
+    host_file = HostFile(mirrors={"https://gitlab.com/o/r.git": str(mirror)})
+    assert obtain(wanted, store, host_file, offline=True).ways == {
+        wanted.sha256: GIT
+    }
+
+
+def silent(asked: list[str], server: str, *, answers: bool = False) -> Source:
+    """Return a source whose server is out of reach, or has no such file."""
+
+    def fill(_: Path) -> None:
+        asked.append(server)
+        if answers:
+            raise SupplyError("it has no such file", remedy="-")
+        raise SilentServerError("no route", remedy="-")
+
+    return Source(GIT, server, remote=True, fill=fill, server=server)
+
+
+def test_a_server_that_is_out_of_reach_is_not_asked_for_each_file_again(
+    tmp_path: Path,
+) -> None:
+    asked, servers = list[str](), Servers()
+    for _ in range(20):
+        for server in ("a", "b"):
+            with pytest.raises(SupplyError):
+                servers.fill(silent(asked, server), tmp_path / "file")
+    assert asked == ["a", "b", "a", "b"]
+    with pytest.raises(SupplyError, match="not asked again: no route"):
+        servers.fill(silent(asked, "a"), tmp_path / "file")
+
+
+def test_a_server_that_answered_in_between_is_asked_again(tmp_path: Path) -> None:
+    asked, servers = list[str](), Servers()
+    for number in range(20):
+        with pytest.raises(SupplyError):
+            servers.fill(
+                silent(asked, "a", answers=bool(number % 2)), tmp_path / "file"
+            )
+    assert len(asked) == 20
+
+
+def test_many_files_of_one_repository_that_is_gone_ask_for_it_twice(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def insist(address: str) -> None:
+        asked.append(address)
+        raise SilentServerError("no route", remedy="-")
+
+    monkeypatch.setattr(transport, "insist_on_host", insist)
+    wanted = [
+        WantedArchive(
+            str(number),
+            str(number % 10) * 64,
+            (f"https://github.com/o/r/archive/{number}.zip",),
+        )
+        for number in range(9)
+    ]
+    mirrors = {"https://github.com/o/r.git": "https://gone.invalid/o/r.git"}
+    lacking = origins.obtain(
+        [replace(file, urls=(file.urls[0],)) for file in wanted],
+        store,
+        Origins(HostFile(mirrors=mirrors), store.root.parent / "git"),
+        SILENCE.progress,
+    ).missing
+    assert len(asked) == 2
+    assert lacking[8].attempts[-1].why == "not asked again: no route"

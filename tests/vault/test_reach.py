@@ -412,3 +412,76 @@ def test_an_archive_that_unpacks_to_more_rules_than_any_is_not_read(
         for number in range(3):
             packed.writestr(f"a-1/{number}.bzl", "#" * 500)
     assert reach.texts(tmp_path / "a.zip", "a-1") == {}
+
+
+LOADS = {
+    "an attribute of it is called": "outer.check()",
+    "it is a value": 'http_archive(name = "x", url = outer, sha256 = "5")',
+    "it is a rule": f'outer(name = "x", url = "https://a.example/x", sha256 = "{"5" * 64}")',
+    "nothing uses it": "",
+}
+
+
+@pytest.mark.parametrize("use", LOADS.values(), ids=LOADS)
+@pytest.mark.parametrize("inner", [False, True], ids=["WORKSPACE", "a file"])
+def test_an_archive_that_a_file_is_loaded_from_must_be_there_however_that_is_used(
+    store: Store, use: str, *, inner: bool
+) -> None:
+    loading = f'load("@outer//:defs.bzl", "outer")\n{use}\n'
+    texts = {"WORKSPACE": archive("outer", ONE) + loading}
+    if inner:
+        texts = {
+            "WORKSPACE": archive("outer", ONE)
+            + 'load("//third_party:a.bzl", "a")\n',
+            "third_party/a.bzl": 'load(":b.bzl", "b")\n',
+            "third_party/b.bzl": f"{loading}def b():\n  pass\n",
+        }
+    idle = locked(outer=False)
+    for lock in (None, idle):
+        giver = Giver(store)
+        reached = reach.bring(
+            repositories.read(texts), {}, lock, store, Suppliers(giver, no_clone)
+        )
+        assert "outer" in giver.asked[0]
+        assert names(reached.needed_and_missing(lock)) == ["outer"]
+
+
+def archive(name: str, sha256: str) -> str:
+    return (
+        f'http_archive(name = "{name}", url = "https://example.org/{name}.tar.gz", '
+        f'sha256 = "{sha256}")\n'
+    )
+
+
+@pytest.mark.parametrize("way", ["archive", "substitute", "clone"])
+def test_an_archive_that_a_loaded_file_loads_must_be_there_however_deep(
+    store: Store, tmp_path: Path, way: str
+) -> None:
+    texts = {
+        "rules/defs.bzl": 'load(":more.bzl", "more")\ndef inner():\n  pass\n',
+        "rules/more.bzl": 'load("@two//:two.bzl", "TWO")\n',
+    }
+    outer = tmp_path / "outer.tar.gz"
+    with tarfile.open(outer, "w:gz") as packed:
+        for name, text in texts.items():
+            info = tarfile.TarInfo(f"outer-1/{name}")
+            info.size = len(text)
+            packed.addfile(info, io.BytesIO(text.encode()))
+    cloned = Clone(str(tmp_path / "git"), commit(tmp_path / "git", texts))
+    found = cloning(cloned) if way == "clone" else tree(files.sha256(outer))
+    found += repositories.read({"WORKSPACE": archive("two", TWO)})
+    tables = {}
+    if way == "substitute":
+        found = tree() + repositories.read({"WORKSPACE": archive("two", TWO)})
+        tables["outer"] = SubstituteTable(
+            reason="gone",
+            sha256=files.sha256(outer),
+            urls=("https://example.org/o",),
+        )
+    suppliers = Suppliers(
+        Giver(store, outer), lambda _: tmp_path / "git" / ".git"
+    )
+    known = locked(outer=False, two=False)
+    for lock in (None, known):
+        reached = reach.bring(found, tables, lock, store, suppliers)
+        assert names(reached.needed_and_missing(lock)) == ["two"]

@@ -35,6 +35,10 @@ def _absolute(path: Path) -> Path:
 _FIELD = re.compile(r"\{([a-z]\w*)\}")
 
 
+MOST_FIELDS = 2
+"""Fields in one part of a path: with more of them there are too many ways to match a url."""
+
+
 def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
     for pattern, mirror in mirrors.items():
         fields = _FIELD.findall(pattern)
@@ -43,6 +47,13 @@ def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
         if twice or not set(fields).issuperset(_FIELD.findall(mirror)):
             message = (
                 f"{pattern} must hold each field once, and all those of {mirror}"
+            )
+            raise ValueError(message)
+        if any(
+            len(_FIELD.findall(part)) > MOST_FIELDS for part in pattern.split("/")
+        ):
+            message = (
+                f"{pattern} may hold {MOST_FIELDS} fields between two slashes"
             )
             raise ValueError(message)
     return mirrors

@@ -291,8 +291,8 @@ class FileSourceTable(Table):
     """A repository. Without `ref` and `blob`, it is one more repository for an archive or a commit
     that tfwright packs itself."""
     ref: Name | None = None
-    """A commit or tag that is packed into `prefix` and compressed by gzip, as GitLab and other
-    forges do."""
+    """A commit or tag that is packed into `prefix`, as GitLab and other forges do: in the form that
+    the urls of the file end in, else compressed by gzip."""
     prefix: InnerPath | None = None
     """The directory in that archive: ``eigen-3.3.9``."""
     blob: Commit | None = None

@@ -121,6 +121,9 @@ def bring(
     reached = reach.bring(
         found, tables, locked, store(job), _suppliers(job, pins)
     )
+    # What such a file declares is not known: the list of what is missing would not be whole, and
+    # the lock would seem to know too much.
+    substitutes.insist_on_loads(tables, reached.rules, reached.unread)
     missing = reached.needed_and_missing(locked)
     refused = reached.needed_and_refused(locked)
     # All at once: a build that stops for one archive after the other costs a minute each.

@@ -78,12 +78,33 @@ class Nested:
 
 
 @dataclass(frozen=True)
+class Load:
+    """A file of another repository that Bazel reads, whether or not anything in it is called."""
+
+    archive: str
+    """Name of that repository."""
+    path: str
+    """The file in it."""
+    file: str
+    """Where it is loaded."""
+    line: int
+
+
+@dataclass(frozen=True)
 class Rules:
     """Everything that was found to be downloaded."""
 
     repositories: tuple[Repository, ...]
     unreadable: tuple[Unreadable, ...]
     nested: tuple[Nested, ...] = ()
+    loads: tuple[Load, ...] = ()
+    """What Bazel reads before it makes any of the repositories: without one of these files it makes
+    none."""
+
+    @property
+    def ways(self) -> tuple[Nested | Load, ...]:
+        """Return what leads into other repositories: calls of their symbols, and loads."""
+        return (*self.nested, *self.loads)
 
     def __add__(self, other: "Rules") -> "Rules":
         """Put two findings together."""
@@ -91,4 +112,5 @@ class Rules:
             (*self.repositories, *other.repositories),
             (*self.unreadable, *other.unreadable),
             (*self.nested, *other.nested),
+            (*self.loads, *other.loads),
         )

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tfwright.rules.model import (
     BAZELS_PLACE,
+    Load,
     Nested,
     Repository,
     Rules,
@@ -67,6 +68,7 @@ def read(texts: Mapping[str, str]) -> Rules:
     with reading.bounded("WORKSPACE"):
         # What WORKSPACE leads to is read first: a later finding that repeats it is dropped.
         reading.start("WORKSPACE")
+        reading.loads("WORKSPACE")
         reading.reached = False
         for path in sorted(texts):
             if path.startswith(PLACES):
@@ -87,6 +89,7 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
         reading = _Reading(Program({path: texts[path]}), place=BAZELS_PLACE)
         with reading.bounded(path):
             reading.start(path)
+            reading.loads(path)
         found += reading.rules()
     marked = []
     for repository in found.repositories:
@@ -107,8 +110,22 @@ def follow(nested: Nested, texts: Mapping[str, str]) -> Rules:
     return reading.rules()
 
 
-def joined(found: Rules, followed: Mapping[Nested, Rules]) -> Rules:
-    """Put what nested calls were found to download to the rest.
+def behind(load: Load, texts: Mapping[str, str]) -> Rules | None:
+    """Return what a file that is loaded loads itself, given the .bzl files of its repository.
+
+    None if the repository has no such file.
+    """
+    if load.path not in texts:
+        return None
+    program = Program(texts, ("", load.archive))
+    reading = _Reading(program, place=f"@{load.archive}//")
+    with reading.bounded(load.path):
+        reading.loads(load.path)
+    return reading.rules()
+
+
+def joined(found: Rules, followed: Mapping[Nested | Load, Rules]) -> Rules:
+    """Put what nested calls and loads were found to lead to, to the rest.
 
     The calls that were not followed stay nested.
     """
@@ -121,6 +138,7 @@ def joined(found: Rules, followed: Mapping[Nested, Rules]) -> Rules:
         tuple(dict.fromkeys(whole.repositories)),
         tuple(dict.fromkeys(whole.unreadable)),
         tuple(dict.fromkeys(left)),
+        tuple(dict.fromkeys(whole.loads)),
     )
 
 
@@ -130,7 +148,7 @@ class _Reading:
     def __init__(self, program: Program, place: str) -> None:
         self._program = program
         self._place = place
-        self._found: dict[Repository | Unreadable | Nested, None] = {}
+        self._found: dict[Repository | Unreadable | Nested | Load, None] = {}
         self._seen: set[ast.FunctionDef] = set()
         self._active: list[ast.FunctionDef] = []
         self._declared: tuple[tuple[str, str], ...] = ()
@@ -156,6 +174,9 @@ class _Reading:
             tuple(
                 finding for finding in self._found if isinstance(finding, Nested)
             ),
+            tuple(
+                finding for finding in self._found if isinstance(finding, Load)
+            ),
         )
 
     @contextmanager
@@ -171,6 +192,12 @@ class _Reading:
         with self._reporting(path, 1):
             module = self._program.module(path)
             self._body(module.body, Scope(module))
+
+    def loads(self, path: str) -> None:
+        """Note the files of other repositories that Bazel reads together with a file."""
+        for file, line, repository, there in self._program.loads(path):
+            if repository != BAZELS_OWN:
+                self._record(Load(repository, there, self._place + file, line))
 
     def leftovers(self, path: str) -> None:
         """Read the functions of a file that nothing led to."""
@@ -445,7 +472,7 @@ class _Reading:
     def _report(self, path: str, line: int, why: str) -> None:
         self._record(Unreadable(self._place + path, line, why))
 
-    def _record(self, finding: Repository | Unreadable | Nested) -> None:
+    def _record(self, finding: Repository | Unreadable | Nested | Load) -> None:
         """Keep a finding, unless it repeats one that is reached, or the declaration being read."""
         if isinstance(finding, Repository):
             repeats = (finding.name, finding.sha256) in self._declared

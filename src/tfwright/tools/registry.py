@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from tfwright.documents.names import PACKAGE_URL
-from tfwright.errors import SupplyError, ToolError
+from tfwright.errors import SilentServerError, SupplyError, ToolError
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
@@ -74,7 +74,12 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
             with unpacking.reading(str(package)):
                 _copy_member(package, brought, member, target)
         except ToolError as fault:
-            raise SupplyError(
+            kind = (
+                SilentServerError
+                if package_clients.silent(fault)
+                else SupplyError
+            )
+            raise kind(
                 f"{package} could not be downloaded: {_complaint(fault)}",
                 remedy="Check how that registry's client reaches its servers.",
             ) from fault
@@ -140,6 +145,7 @@ def _npm(package: RegistryPackage, folder: Path) -> Path:
         "--ignore-scripts",
         # npm retries twice by default, after ten seconds and more.
         "--fetch-retries=1",
+        "--fetch-retry-mintimeout=1000",
         f"{package.name}@{package.version}",
     )
     _run(argv, folder, package_clients.of("npm", (Path(npm).parent,)))

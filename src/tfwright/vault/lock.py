@@ -111,8 +111,8 @@ class LockedArchive(Table):
     size: Size | None = None
     """Missing until it was obtained once."""
     needed: bool | None = None
-    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked,
-    or cannot tell."""
+    """Whether Bazel was seen to want it for this recipe's target, or reads a file of it before it
+    makes any repository; missing if Bazel was not asked, or cannot tell."""
     of_bazel: bool = False
     """Whether the pinned Bazel declares it, and not the tree."""
 
@@ -355,7 +355,7 @@ def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:
             urls=tuple(dict.fromkeys(urls)),
             sha256=sha256,
             size=gathered.sizes.get(sha256),
-            needed=_needed(users, gathered),
+            needed=_needed(users, rules, gathered),
             of_bazel=all(entry.of_bazel for entry in users),
         )
 
@@ -367,7 +367,7 @@ def _clones(rules: Rules, gathered: Gathered) -> Iterator[Cloned]:
             names=_names(users),
             remote=clone.remote,
             commit=clone.commit,
-            needed=_needed(users, gathered),
+            needed=_needed(users, rules, gathered),
         )
 
 
@@ -386,13 +386,19 @@ def _names(users: Iterable[Repository]) -> tuple[str, ...]:
     return tuple(sorted({entry.name for entry in users if entry.name}))
 
 
-def _needed(users: Sequence[Repository], gathered: Gathered) -> bool | None:
+def _needed(
+    users: Sequence[Repository], rules: Rules, gathered: Gathered
+) -> bool | None:
     """Say whether Bazel wants an archive or commit.
 
     A rule that downloads in its own code may be wanted, and not have downloaded it.
     """
     if gathered.wanted is None:
         return None
+    loaded = {load.archive for load in rules.loads}
+    # Bazel names what the target wants, and not what it read to know the rules.
+    if not loaded.isdisjoint(entry.name for entry in users):
+        return True
     # Bazel reports the substitute's digest; the lock has the archive that the tree
     # pins.
     pinned = {entry.used: entry.sha256 for entry in gathered.substitutes}

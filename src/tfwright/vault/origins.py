@@ -17,11 +17,11 @@ from pathlib import Path
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, FileSourceTable
-from tfwright.errors import SupplyError
+from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files, registry, trees
-from tfwright.tools.git import archive
-from tfwright.tools.git.archive import Pack, SourceArchive
+from tfwright.tools.git import archive, transport
+from tfwright.tools.git.archive import Form, Pack, SourceArchive
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.http import downloads
 from tfwright.tools.http.transfer import DownloadOutcome, WantedFile
@@ -41,6 +41,8 @@ VAULT, URL, MIRROR, GIT, PACKED, INDEX, RECIPE, DROP = (
     "the drop folder",
 )
 """The kinds of sources, as people read them."""
+MOST_MISSES = 2
+"""Times that a server may be out of reach, with no answer in between, before it is left alone."""
 SHOWN = 12
 """Archives that a note names before it only counts."""
 
@@ -70,6 +72,8 @@ class Source:
     """Whether asking it needs the network."""
     fill: Callable[[Path], None]
     """Writes what the place has, or raises SupplyError; nothing has verified that yet."""
+    server: str = ""
+    """Who is asked; other files may have sources there too. Empty for this host."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,38 @@ class Attempt:
 
     source: str
     why: str
+
+
+@dataclass
+class Servers:
+    """What one run learned about the servers of git repositories and registries.
+
+    Each that is out of reach costs seconds or minutes, and many files may have a source there.
+    """
+
+    _misses: Counter[str] = field(default_factory=Counter)
+    _gone: dict[str, str] = field(default_factory=dict)
+
+    def fill(self, source: Source, target: Path) -> None:
+        """Let a source write its file; raises SupplyError, at once if its server is gone."""
+        server = source.server
+        if server in self._gone:
+            raise SupplyError(
+                f"not asked again: {self._gone[server]}",
+                remedy="Check the network.",
+            )
+        try:
+            source.fill(target)
+        except SilentServerError as fault:
+            self._misses[server] += 1
+            if server and self._misses[server] >= MOST_MISSES:
+                self._gone[server] = fault.what
+            raise
+        except SupplyError:
+            # It answered, although not with this file.
+            del self._misses[server]
+            raise
+        del self._misses[server]
 
 
 @dataclass(frozen=True)
@@ -143,6 +179,7 @@ class Origins:
     offline: bool = False
     fetch: FetchTable = field(default_factory=FetchTable)
     """The recipe's own sources."""
+    servers: Servers = field(default_factory=Servers, compare=False)
 
     def urls(self, wanted: WantedArchive) -> list[str]:
         """Return the urls of a file, then those that the host file puts in their place.
@@ -204,6 +241,7 @@ class Origins:
             lambda target: make(
                 archive.holding(ref, origin, self.repositories), target
             ),
+            server="" if origin.local else transport.host_of(origin.address)[0],
         )
 
     def _index(self, wanted: WantedArchive) -> Iterator[Source]:
@@ -215,6 +253,7 @@ class Origins:
                 f"{package.name} {package.version}",
                 remote=True,
                 fill=partial(sdist.download, package, wanted.sha256),
+                server="pypi",
             )
 
     def _recipe(self, wanted: WantedArchive) -> Iterator[Source]:
@@ -225,7 +264,13 @@ class Origins:
             if table.package and table.member:
                 package = RegistryPackage.of(table.package)
                 fill = partial(registry.extract, package, table.member)
-                yield Source(RECIPE, str(package), remote=True, fill=fill)
+                yield Source(
+                    RECIPE,
+                    str(package),
+                    remote=True,
+                    fill=fill,
+                    server=package.kind,
+                )
             elif table.git:
                 named = self.host_file.mirror_of(table.git) or table.git
                 for ref, make in _from_git(table, wanted):
@@ -284,7 +329,17 @@ def _from_git(
         # A file that somebody committed whole: git has its bytes, whatever made it.
         yield table.blob, partial(archive.write_blob, table.blob)
     elif table.ref and table.prefix:
-        yield table.ref, partial(archive.pack_ref, table.prefix, table.ref)
+        forms: dict[Form, None] = {}
+        for url in wanted.urls:
+            if named := archive.form_of(url):
+                forms[named] = None
+        if not forms:
+            forms["tar.gz"] = None
+        for form in forms:
+            # Of a zip nothing says in which time zone the forge wrote it.
+            for zone in archive.ZONES if form == "zip" else archive.ZONES[:1]:
+                pack = partial(archive.pack_ref, table.prefix, form, zone)
+                yield table.ref, partial(pack, table.ref)
     else:
         if wanted.pack:
             yield wanted.pack.ref, partial(archive.pack, wanted.pack)
@@ -322,7 +377,7 @@ def obtain(
     for number, file in enumerate(rest):
         report(Progress(number, len(rest), "archives", file.name))
         failed = attempts.setdefault(file.sha256, [])
-        if way := _first(file, origins.sources(file), store, failed):
+        if way := _first(file, origins, store, failed):
             ways[file.sha256] = way
     missing = []
     for file in rest:
@@ -355,7 +410,7 @@ def _downloaded(
 
 def _first(
     wanted: WantedArchive,
-    sources: Iterable[Source],
+    origins: Origins,
     store: Store,
     attempts: list[Attempt],
 ) -> str:
@@ -363,12 +418,12 @@ def _first(
 
     Return the kind of the first that has the file, and note the others.
     """
-    for source in sources:
+    for source in origins.sources(wanted):
         try:
             # The store verifies the checksum, so a wrong file counts as a failed
             # attempt.
             with store.admitting(wanted.sha256, source.where) as target:
-                source.fill(target)
+                origins.servers.fill(source, target)
         except SupplyError as fault:
             attempts.append(Attempt(f"{source.way}, {source.where}", fault.what))
         else:

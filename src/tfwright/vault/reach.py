@@ -20,7 +20,7 @@ from pathlib import Path
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.rules import repositories
-from tfwright.rules.model import Nested, Repository, Rules
+from tfwright.rules.model import Load, Nested, Repository, Rules
 from tfwright.rules.readings import Readings
 from tfwright.rules.starlark.syntax import LONGEST_FILE
 from tfwright.tools import git, unpacking
@@ -54,6 +54,8 @@ class Reached:
     supply: Supply
     asked: Mapping[Clone, Path | TfwrightError]
     """The commits that rules clone: the repository that holds each, or why none does."""
+    unread: tuple[Load, ...] = ()
+    """Loads of archives and commits that are here, and have no such file."""
 
     @property
     def clones(self) -> dict[Clone, Path]:
@@ -111,8 +113,8 @@ class Reached:
 
     @property
     def _loaded(self) -> set[str]:
-        """The repositories that a ``load`` still waits for."""
-        return {nested.archive for nested in self.rules.nested}
+        """The repositories that Bazel reads files of before it makes any."""
+        return _leading(self.rules)
 
     def notes(self, unmet: Collection[str] = ()) -> Iterator[str]:
         """Say it in a few sentences; nothing if nothing was wanted.
@@ -141,7 +143,8 @@ def bring(
 
     What the lock knows that Bazel does not want is left out, unless it declares more.
     """
-    reached, followed = Reached(found, Supply({}, ()), {}), dict[Nested, Rules]()
+    reached = Reached(found, Supply({}, ()), {})
+    followed = dict[Nested | Load, Rules]()
     while True:
         # Each round may bring archives whose rules declare more, as rules_closure does.
         archives, commits = (
@@ -150,16 +153,37 @@ def bring(
         )
         reached = _more(reached, archives, commits, suppliers)
         more = {}
-        for nested in reached.rules.nested:
+        for way in reached.rules.ways:
+            # Each round has fewer of them to read.
+            if way in followed:
+                continue
             if behind := _followed(
-                nested, reached, tables, store, suppliers.readings
+                way, reached, tables, store, suppliers.readings
             ):
-                more[nested] = behind
-        # A call that was followed leaves the nested ones, so each round has fewer of them to read.
+                more[way] = behind
         if not more:
-            return reached
+            return replace(reached, unread=_unread(reached, followed, tables))
         followed.update(more)
         reached = replace(reached, rules=repositories.joined(found, followed))
+
+
+def _unread(
+    reached: Reached,
+    followed: Collection[Nested | Load],
+    tables: Mapping[str, SubstituteTable],
+) -> tuple[Load, ...]:
+    """Return the loads that lead into an archive or commit that is here, and to no file of it."""
+    here = set()
+    for repository in reached.rules.repositories:
+        table = tables.get(repository.name)
+        sha256 = table.sha256 if table else repository.sha256
+        if sha256 in reached.supply.ways or repository.clone in reached.clones:
+            here.add(repository.name)
+    return tuple(
+        load
+        for load in reached.rules.loads
+        if load not in followed and load.archive in here
+    )
 
 
 def _more(
@@ -198,7 +222,7 @@ def wanted(
 ) -> list[WantedArchive]:
     """Return the files that WORKSPACE leads to, each once, or their substitutes."""
     # Bazel may not want an archive, and still WORKSPACE loads a file of it.
-    leading = {nested.archive for nested in found.nested}
+    leading = _leading(found)
     locked = lock.archives if lock else ()
     idle = {
         archive.sha256
@@ -227,7 +251,7 @@ def wanted(
 
 def clones(found: Rules, lock: Lock | None) -> list[Clone]:
     """Return the commits that rules clone to which WORKSPACE leads, each once."""
-    leading = {nested.archive for nested in found.nested}
+    leading = _leading(found)
     idle = {
         cloned.clone
         for cloned in (lock.clones if lock else ())
@@ -241,6 +265,11 @@ def clones(found: Rules, lock: Lock | None) -> list[Clone]:
     return list(
         dict.fromkeys(clone for clone in pinned if clone and clone not in idle)
     )
+
+
+def _leading(found: Rules) -> set[str]:
+    """Return the repositories without which Bazel cannot read all rules."""
+    return {way.archive for way in found.ways}
 
 
 def _file(
@@ -261,15 +290,18 @@ def _file(
 
 
 def _followed(
-    nested: Nested,
+    way: Nested | Load,
     reached: Reached,
     tables: Mapping[str, SubstituteTable],
     store: Store,
     before: Readings,
 ) -> Rules | None:
-    """Return the rules behind a nested call; None if its repository is not here, or has none."""
+    """Return what is behind a nested call or a load.
+
+    None if its repository is not here, or has no rules.
+    """
     for repository in reached.rules.repositories:
-        if repository.name != nested.archive or not repository.reached:
+        if repository.name != way.archive or not repository.reached:
             continue
         table, clone = tables.get(repository.name), repository.clone
         sha256 = table.sha256 if table else repository.sha256
@@ -280,29 +312,31 @@ def _followed(
             own = table.strip_prefix if table else None
             prefix = repository.strip_prefix if own is None else own
             return _read(
-                nested, [sha256, prefix], partial(texts, path, prefix), before
+                way, [sha256, prefix], partial(texts, path, prefix), before
             )
         if clone and clone in reached.clones:
             place = reached.clones[clone]
             files = partial(git.texts, place, clone.commit, repositories.relevant)
-            return _read(nested, [clone.commit], files, before)
+            return _read(way, [clone.commit], files, before)
     return None
 
 
 def _read(
-    nested: Nested,
+    way: Nested | Load,
     where: Sequence[str],
     files: Callable[[], dict[str, str]],
     before: Readings,
 ) -> Rules | None:
-    """Read the files that a nested call leads into, unless an earlier run read the same."""
+    """Read the files that a call or a load leads into, unless an earlier run read the same."""
 
     def follow() -> Rules | None:
         found = files()
-        return repositories.follow(nested, found) if found else None
+        if isinstance(way, Load):
+            return repositories.behind(way, found)
+        return repositories.follow(way, found) if found else None
 
     # The digest of an archive decides all of its files, so that it is not even opened again.
-    return before.remembered([*where, asdict(nested)], follow)
+    return before.remembered([*where, asdict(way)], follow)
 
 
 def texts(archive: Path, strip_prefix: str) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 import ast
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import Evidence, RecipeError
 from tfwright.rules import repositories
-from tfwright.rules.model import Repository, Rules
+from tfwright.rules.model import Load, Repository, Rules
 from tfwright.tools.git.archive import Pack
 from tfwright.vault.origins import WantedArchive
 
@@ -70,6 +70,39 @@ def insist(
             "Check that each substitute is the version which the tree pins now, then write its "
             "'replaces' as below."
         ),
+        evidence=Evidence(lines=lines),
+    )
+
+
+def insist_on_loads(
+    tables: Mapping[str, SubstituteTable],
+    found: Rules,
+    unread: Iterable[Load],
+) -> None:
+    """Raise RecipeError for a substitute without a file that Bazel loads from it.
+
+    `unread` are the loads whose file was not found. What such a file declares would be missed.
+    """
+    made = {
+        repository.name
+        for repository in found.repositories
+        # A patch of the tree may add the file.
+        if not repository.patches
+    }
+    lacking = [
+        load for load in unread if load.archive in tables and load.archive in made
+    ]
+    if not lacking:
+        return
+    lines = [
+        f"{load.file}:{load.line} loads @{load.archive}//{load.path}"
+        for load in lacking
+    ]
+    names = ", ".join(dict.fromkeys(load.archive for load in lacking))
+    raise RecipeError(
+        f"fetch.substitutes: the substitute has no file that Bazel loads from it: {names}",
+        remedy="Correct strip_prefix (for a packed commit: prefix), or name an archive that has "
+        "the file.",
         evidence=Evidence(lines=lines),
     )
 

@@ -10,6 +10,8 @@ import pytest
 from tests.upstream import run_git
 
 from tfwright.errors import SupplyError
+from tfwright.tools import git
+from tfwright.tools.git import archive
 from tfwright.tools.git.archive import SourceArchive, regenerate
 
 
@@ -45,6 +47,16 @@ def mirror(tmp_path: Path) -> Path:
         ),
         ("https://github.com/a/b/archive/refs/tags/v2.0.tar.gz", "b-2.0/"),
         ("https://github.com/google/vault/archive/vaults.zip", "vault-vaults/"),
+        ("https://codeload.github.com/a/b/tar.gz/refs/tags/v2.0", "b-2.0/"),
+        ("https://codeload.github.com/a/b/zip/v2.0", "b-2.0/"),
+        (
+            "https://gitlab.com/libeigen/eigen/-/archive/v3.3.9/eigen-v3.3.9.tar.gz",
+            "eigen-v3.3.9/",
+        ),
+        (
+            "https://mirror.example/x/gitlab.com/a/b/c/-/archive/1/c-1.tar.bz2",
+            "c-1/",
+        ),
     ],
 )
 def test_an_archive_unpacks_into_the_directory_that_github_names(
@@ -96,3 +108,77 @@ def test_a_ref_that_the_mirror_lacks_is_told(
         regenerate(
             SourceArchive("o", "r", "v9.9", "tar.gz"), mirror, tmp_path / "made"
         )
+
+
+@pytest.mark.parametrize(
+    ("url", "repository"),
+    [
+        (
+            "https://mirror.example/x/gitlab.com/a/b/c/-/archive/1/c-1.zip",
+            "https://gitlab.com/a/b/c.git",
+        ),
+        (
+            "https://salsa.example/a/c/-/archive/feature/x/c-feature-x.zip",
+            "https://salsa.example/a/c.git",
+        ),
+        (
+            "https://codeload.github.com/a/b/tar.gz/v1",
+            "https://github.com/a/b.git",
+        ),
+    ],
+)
+def test_the_repository_is_that_of_the_forge_and_not_of_its_mirror(
+    url: str, repository: str
+) -> None:
+    found = SourceArchive.of(url)
+    assert found
+    assert found.repository == repository
+
+
+def test_a_gitlab_writes_zip_archives_in_greenwich_time_and_compresses_by_bzip2(
+    mirror: Path, tmp_path: Path
+) -> None:
+    made, forge = tmp_path / "made", "https://gitlab.com/o/r/-/archive/v1.0"
+    for form in ("zip", "tar.bz2", "tar", "tar.gz"):
+        found = SourceArchive.of(f"{forge}/r-v1.0.{form}")
+        assert found
+        regenerate(found, mirror, made)
+        if form == "zip":
+            with zipfile.ZipFile(made) as packed:
+                assert packed.getinfo("r-v1.0/file.txt").date_time[3] == 12
+        else:
+            with tarfile.open(made) as packed:
+                assert "r-v1.0/file.txt" in packed.getnames()
+
+
+@pytest.mark.usefixtures("mirror")
+def test_a_commit_whose_files_repeat_each_other_is_not_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "work"
+    for number in range(50):
+        (work / str(number)).write_bytes(bytes(100_000))
+    run_git("add", ".", cwd=work)
+    run_git("commit", "--quiet", "-m", "Many", cwd=work)
+    head = run_git("rev-parse", "HEAD", cwd=work)
+    monkeypatch.setattr(archive, "LARGEST", 4_000_000)
+    wanted = SourceArchive("o", "r", head, "tar.gz")
+    with pytest.raises(SupplyError, match="has 5,000,007 bytes of files"):
+        regenerate(wanted, work / ".git", tmp_path / "made")
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.usefixtures("mirror")
+def test_a_file_of_a_repository_is_written_as_it_is_and_not_through_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = bytes(range(256)) * 40 + b"\r\nlast\n"
+    (tmp_path / "work/a.tar.gz").write_bytes(content)
+    run_git("add", ".", cwd=tmp_path / "work")
+    run_git("commit", "--quiet", "-m", "Add", cwd=tmp_path / "work")
+    blob = run_git("rev-parse", "HEAD:a.tar.gz", cwd=tmp_path / "work")
+    monkeypatch.setattr(git, "LARGEST_TEXTS", 1000)
+    archive.write_blob(blob, tmp_path / "work/.git", tmp_path / "made")
+    assert (tmp_path / "made").read_bytes() == content
+    with pytest.raises(SupplyError, match="printed more than 1,000 bytes"):
+        git.blobs(tmp_path / "work/.git", [blob])

@@ -346,3 +346,35 @@ def test_entries_are_the_files_of_a_commit(upstream: Path) -> None:
         ("core/op.cc", 0o100644),
         ("core/testdata/big.bin", 0o100644),
     ]
+
+
+def test_a_tree_has_the_bytes_of_the_commit_whatever_its_attributes_ask_for(
+    tmp_path: Path,
+) -> None:
+    work, tree = tmp_path / "work", tmp_path / "tree"
+    texts = {
+        ".gitattributes": "* text eol=crlf ident filter=lfs\n"
+        "*.u working-tree-encoding=UTF-16\n*.n working-tree-encoding=nonsense\n",
+        "a.bat": "one\ntwo\n",
+        "b.txt": "$Id$\n",
+        "c.u": "three\n",
+        "d.n": "four\n",
+    }
+    work.mkdir()
+    run_git("init", "--quiet", cwd=work)
+    for name, text in texts.items():
+        (work / name).write_text(text, "utf-8")
+        blob = run_git("hash-object", "-w", "--no-filters", name, cwd=work)
+        run_git(
+            "update-index",
+            "--add",
+            "--cacheinfo",
+            f"100644,{blob},{name}",
+            cwd=work,
+        )
+    content = run_git("write-tree", cwd=work)
+    pinned = run_git("commit-tree", content, "-m", "one", cwd=work)
+    git.prepare(tree, work / ".git", pinned, ())
+    git.check_out(tree, content)
+    found = {name: (tree / name).read_bytes().decode() for name in texts}
+    assert found == texts

@@ -826,3 +826,30 @@ def test_the_environments_proxy_is_asked(
     monkeypatch.setenv("http_proxy", url)
     assert bring(store, "http://files.invalid/a").obtained
     assert site.asked == [("http://files.invalid/a", 0)]
+
+
+def test_a_name_that_nobody_has_is_looked_up_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up = []
+
+    def lookup(host: str, *_: object, **__: object) -> list[object]:
+        looked_up.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    wanted = [
+        WantedFile(
+            str(number),
+            f"{number:064}",
+            (f"http://a{number}.invalid/x", f"http://b{number}.invalid/x"),
+        )
+        for number in range(30)
+    ]
+    begun = time.monotonic()
+    outcomes = fetch(
+        wanted, store, report=SILENCE.progress, limits=Limits(pauses=(30, 60))
+    )
+    assert time.monotonic() - begun < 10
+    assert len(looked_up) == len(set(looked_up)) == 60
+    assert not any(outcome.obtained for outcome in outcomes)

@@ -7,6 +7,7 @@ work is counted.
 
 import ast
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from tfwright.rules.starlark.model import (
@@ -27,6 +28,7 @@ from tfwright.rules.starlark.syntax import (
     assigned,
     defaults,
     expression_of,
+    labels,
     located,
     parse,
 )
@@ -409,12 +411,40 @@ class Program:
             for name, symbol in zip(names, symbols, strict=False)
         }
 
+    def loads(self, path: str) -> Iterator[tuple[str, int, str, str]]:
+        """Yield the loads of other repositories that a file leads to, through its own ones.
+
+        Each is file and line of the load, repository and path of what is loaded.
+        """
+        waiting, seen = [path], set[str]()
+        while waiting:
+            here = waiting.pop(0)
+            if here in seen:
+                continue
+            seen.add(here)
+            # What is wrong with a file is reported where it is read.
+            with suppress(UnknownError):
+                module = self.module(here)
+                for line, label in labels(module.body):
+                    self.spend()
+                    with suppress(UnknownError):
+                        repository, there = self._located(label, here)
+                        if repository is None:
+                            waiting.append(there)
+                        else:
+                            yield here, line, repository, there
+
+    def _located(self, label: str, seen_from: str) -> tuple[str | None, str]:
+        """Return repository and path of a label; None for the repository of these texts."""
+        repository, path = located(label, seen_from)
+        # A name of the own repository leads back into these texts, as a bare path does.
+        return (None if repository in self._own else repository), path
+
     def _symbol(self, label: str, symbol: str, module: Module) -> object:
         """Return what a label and a symbol in it stand for, seen from a module."""
         try:
-            repository, path = located(label, module.path)
-            # A name of the own repository leads back into these texts, as a bare path does.
-            if repository is not None and repository not in self._own:
+            repository, path = self._located(label, module.path)
+            if repository is not None:
                 return External(repository, path, symbol)
             return Later(
                 ast.Name(symbol, ast.Load()), self.globals(self.module(path))

@@ -57,6 +57,19 @@ def expression_of(statement: ast.stmt) -> ast.expr | None:
     return None
 
 
+def labels(body: Sequence[ast.stmt]) -> Iterator[tuple[int, str]]:
+    """Yield the line and the label of each ``load`` of a file."""
+    for statement in body:
+        match statement:
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Name(id="load"),
+                    args=[ast.Constant(value=str() as label), *_],
+                )
+            ):
+                yield statement.lineno, label
+
+
 def assigned(target: ast.expr, thing: object) -> dict[str, object]:
     """Return the names that an assignment binds; where it takes a value apart, they are unknown."""
     match target:

@@ -7,7 +7,7 @@ also where Docker runs it: Docker before 25 gives no image in OCI's form.
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tfwright.errors import RecipeError
@@ -17,36 +17,89 @@ from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
 
 FROM = re.compile(
-    r"^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*$", re.IGNORECASE
+    r"FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*", re.IGNORECASE
 )
-ARG = re.compile(r'^\s*ARG\s+(\w+)=(?:"([^"]*)"|(\S+))\s*$', re.IGNORECASE)
+FIRST_WORD = re.compile(r"\s*FROM\b", re.IGNORECASE)
+ARG = re.compile(r'ARG\s+(\w+)=(?:"([^"]*)"|(\S+))\s*', re.IGNORECASE)
+TAKEN = re.compile(r"--from=(\S+)|--mount=\S*?\bfrom=([^,\s]+)", re.IGNORECASE)
+"""What `COPY` and `RUN` name to take files of."""
+MOST_HALVES = 20
+"""Lines that a FROM is put together from."""
+DIRECTIVE = re.compile(r"^\W*#\s*escape\s*=.*$", re.IGNORECASE | re.MULTILINE)
 VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 PINNED = re.compile(r"(.+@)?sha256:[0-9a-f]{64}")
 
 
 def insist_on_pins(containerfile: Path) -> None:
-    """Refuse a Containerfile whose base images are not named by digest. Raises RecipeError."""
-    stages, arguments = {"scratch"}, {}
+    """Refuse a Containerfile that names another image than by digest. Raises RecipeError."""
     try:
-        lines = files.text(containerfile, "strict").splitlines()
+        text = files.text(containerfile, "strict")
     except (OSError, UnicodeDecodeError) as fault:
         raise RecipeError(
             f"{containerfile} cannot be read: {fault}",
             remedy="Correct its name; a recipe's Containerfile is next to the recipe.",
         ) from fault
-    for number, line in enumerate(lines, 1):
-        if given := ARG.match(line):
+    if found := DIRECTIVE.search(text):
+        raise RecipeError(
+            f"{containerfile.name} changes the character that joins lines",
+            remedy=f"Take the line {found[0].strip()!r} out, and join lines by a backslash.",
+        )
+    for number, named in _unpinned(text):
+        raise RecipeError(
+            f"{containerfile.name}:{number}: the image {named} has no digest",
+            remedy=f"Write {named}@sha256:…; a tag can move to another image.",
+        )
+
+
+def _unpinned(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the images without a digest, each with the number of its line."""
+    stages, arguments, count = {"scratch"}, dict[str, str](), 0
+    for number, line in _instructions(text):
+        # An ARG after the first FROM is one of that stage, and no later FROM sees it.
+        if not count and (given := ARG.fullmatch(line)):
             arguments[given[1]] = given[2] or given[3] or ""
-        named = FROM.match(line)
-        if named is None:
+        names = [found[1] or found[2] for found in TAKEN.finditer(line)]
+        if named := FROM.fullmatch(line):
+            names.append(named[1])
+        for name in names:
+            image = _expanded(name, arguments)
+            if image.lower() not in stages and not PINNED.fullmatch(image):
+                yield number, image
+        if named:
+            # Later instructions name a stage by its name or by its number.
+            stages |= {str(count), (named[2] or str(count)).lower()}
+            count += 1
+
+
+def _instructions(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the instructions of a Containerfile, and whatever else might be a FROM."""
+    lines = text.removeprefix("\ufeff").split("\n")
+    place = 0
+    while place < len(lines):
+        begun = place
+        instruction, place = _joined(lines, begun, len(lines))
+        yield begun + 1, instruction
+        for inner in range(begun + 1, place):
+            # The end of a here-document may look like the first half of a line.
+            if FIRST_WORD.match(lines[inner]):
+                yield inner + 1, _joined(lines, inner, inner + MOST_HALVES)[0]
+
+
+def _joined(lines: Sequence[str], start: int, end: int) -> tuple[str, int]:
+    """Return an instruction, joined as podman joins lines, and the number of the line after it."""
+    whole = ""
+    for number in range(start, min(end, len(lines))):
+        # A comment is dropped also between two halves, and its last character joins nothing.
+        comment = lines[number].lstrip().startswith("#")
+        if comment and not whole:
+            return "", number + 1
+        if comment or (whole and not lines[number].strip()):
             continue
-        base = _expanded(named[1], arguments)
-        if base not in stages and not PINNED.fullmatch(base):
-            raise RecipeError(
-                f"{containerfile.name}:{number}: the base image {base} has no digest",
-                remedy=f"Write {base}@sha256:…; a tag can move to another image.",
-            )
-        stages.add(named[2] or "")
+        half = lines[number].rstrip()
+        if not half.endswith("\\"):
+            return (whole + half).strip(), number + 1
+        whole += half[:-1]
+    return whole.strip(), min(end, len(lines))
 
 
 def build(

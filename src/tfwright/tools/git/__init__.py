@@ -13,6 +13,7 @@ import re
 import shutil
 import tempfile
 import zlib
+from collections import Counter
 from collections.abc import (
     Callable,
     Collection,
@@ -65,6 +66,11 @@ REGULAR = {0o100644, 0o100755}
 LINK = 0o120000
 LARGEST_LISTING = 64 * 2**20
 """Bytes that git takes to list the files of a commit; TensorFlow 2.20 takes four million."""
+LARGEST_TEXTS = 256 * 2**20
+"""Bytes of the texts that are read at once; all rules of a TensorFlow have less than five
+million."""
+PLAIN = "* -text -ident -filter !eol !working-tree-encoding\n"
+"""What overrides a commit's own .gitattributes, with which git would check out other bytes."""
 OLDEST = (2, 32)
 """The first git that can be kept from the user's configuration, by GIT_CONFIG_GLOBAL."""
 
@@ -275,6 +281,26 @@ def missing(repository: Path, commit: str) -> set[str]:
     return {line[1:] for line in listed.splitlines() if line.startswith("?")}
 
 
+def size(repository: Path, commit: str) -> int:
+    """Return the bytes of all files of a commit or tree, as far as a repository has them.
+
+    A file that is there twice counts twice. Raises SupplyError as `entries` does.
+    """
+    counts = Counter(entry.blob for entry in entries(repository, commit))
+    with tempfile.TemporaryFile() as given:
+        given.write("".join(f"{name}\n" for name in counts).encode())
+        given.seek(0)
+        form = "--batch-check=%(objectname) %(objectsize)"
+        said = collect(command(repository, "cat-file", form), given).printed
+    total = 0
+    for line in said.decode().splitlines():
+        name, _, bytes_of_one = line.partition(" ")
+        # "<name> missing" for what a partial repository does not have.
+        if bytes_of_one.isdigit():
+            total += counts[name] * int(bytes_of_one)
+    return total
+
+
 def text(repository: Path, name: str) -> str:
     """Return the content of a file, named by its id or as ``TREE:PATH``; empty if there is none."""
     return blobs(repository, [name]).get(name, "")
@@ -309,7 +335,7 @@ def _blobs(repository: Path, asked: Sequence[str]) -> dict[str, str]:
         )
         given.seek(0)
         answer = collect(
-            command(repository, "cat-file", "--batch"), given
+            command(repository, "cat-file", "--batch"), given, most=LARGEST_TEXTS
         ).printed
     found, place = {}, 0
     for name in asked:
@@ -449,6 +475,7 @@ def prepare(
     files.write(repository / "objects/info/alternates", f"{mirror / 'objects'}\n")
     # The mirror has no parents of the commit; git must not look for them.
     files.write(repository / "shallow", f"{commit}\n")
+    files.write(repository / "info/attributes", PLAIN)
     for each in preparation(tree, commit):
         run(each)
     if exclude:

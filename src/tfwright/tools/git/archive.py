@@ -1,7 +1,7 @@
-"""Archives made from a git mirror: GitHub's own, bit for bit, and packed commits."""
+"""Archives made from a git mirror: those of forges, bit for bit, and packed commits."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -14,45 +14,100 @@ from tfwright.tools.process import file_lock, pipes
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.environment import SYSTEM_PATH
 
-_URL = re.compile(
-    r"https?://(?:.*/)?github\.com/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/"
-    r"(?:refs/tags/)?(?P<ref>\w[\w./+-]*?)\.(?P<form>tar\.gz|zip)"
+CALIFORNIA, UTC = "America/Los_Angeles", "UTC"
+"""The time zones in which GitHub, and other forges, write the file times of a zip."""
+ZONES = (UTC, CALIFORNIA)
+Form = Literal["tar.gz", "tar.bz2", "tar", "zip"]
+_REF = r"(?:refs/(?:tags|heads)/)?(?P<ref>\w[\w./+-]*?)"
+_FORM = r"(?P<form>tar\.gz|tgz|tar\.bz2|tar|zip)"
+_URLS = (
+    re.compile(
+        r"https?://(?:.*/)?(?P<host>github\.com)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/"
+        rf"{_REF}\.{_FORM}"
+    ),
+    # Where the addresses above redirect to: some trees name these.
+    re.compile(
+        r"https?://(?:.*/)?codeload\.(?P<host>github\.com)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/"
+        rf"{_FORM}/{_REF}"
+    ),
 )
+_GITLABS = tuple(
+    re.compile(
+        rf"https?://{host}/(?P<owner>[\w./-]+)/(?P<name>[\w.-]+)/-/archive/"
+        rf"{_REF}/[\w.+-]+?\.{_FORM}"
+    )
+    # A mirror keeps the forge's path below its own host, so the last host counts.
+    for host in (r"(?:.*/)?(?P<host>gitlab\.[\w.-]+)", r"(?P<host>[\w.-]+)")
+)
+_FORMS: Mapping[str, Form] = {
+    "tar.gz": "tar.gz",
+    "tgz": "tar.gz",
+    "tar.bz2": "tar.bz2",
+    "tar": "tar",
+    "zip": "zip",
+}
+COMPRESSORS: Mapping[Form, tuple[str, ...]] = {
+    "tar.gz": ("gzip", "-n"),
+    "tar.bz2": ("bzip2",),
+}
+"""What forges compress with. gzip's header then has neither name nor time."""
+LARGEST = 16 * 2**30
+"""Bytes of all files of a commit that is packed. A few trees that repeat each other have any number
+of files, and the checksum is known only at the end."""
 
 
 @dataclass(frozen=True)
 class SourceArchive:
-    """What GitHub packs at ``/OWNER/NAME/archive/REF.tar.gz`` or ``.zip``."""
+    """What a forge packs at ``/OWNER/NAME/archive/REF.tar.gz`` or ``.zip``."""
 
     owner: str
     name: str
     ref: str
     """A commit, a tag or a branch."""
-    form: Literal["tar.gz", "zip"]
+    form: Form
+    host: str = "github.com"
+    gitlab: bool = False
+    """Whether it is named and packed as GitLab does."""
 
     @classmethod
     def of(cls, url: str) -> Self | None:
-        """Read an address of GitHub, or of a mirror that keeps GitHub's path.
+        """Read an address of GitHub, or of a mirror that keeps GitHub's path, or of a GitLab.
 
         None for any other.
         """
-        found = _URL.fullmatch(url)
-        if not found:
-            return None
-        form: Literal["tar.gz", "zip"] = (
-            "zip" if found["form"] == "zip" else "tar.gz"
-        )
-        return cls(found["owner"], found["name"], found["ref"], form)
+        for pattern in (*_URLS, *_GITLABS):
+            if found := pattern.fullmatch(url):
+                return cls(
+                    found["owner"],
+                    found["name"],
+                    found["ref"],
+                    _FORMS[found["form"]],
+                    found["host"],
+                    pattern in _GITLABS,
+                )
+        return None
 
     @property
     def repository(self) -> str:
         """The url of the repository."""
-        return f"https://github.com/{self.owner}/{self.name}.git"
+        return f"https://{self.host}/{self.owner}/{self.name}.git"
 
     @property
     def prefix(self) -> str:
-        """The directory in GitHub's archive: no leading v of a tag, dashes for slashes."""
-        return f"{self.name}-{re.sub(r'^v(?=[0-9])', '', self.ref).replace('/', '-')}/"
+        """The directory in the archive: dashes for slashes, and of GitHub no leading v of a tag."""
+        tag = self.ref if self.gitlab else re.sub(r"^v(?=[0-9])", "", self.ref)
+        return f"{self.name}-{tag.replace('/', '-')}/"
+
+    @property
+    def zone(self) -> str:
+        """The time zone that a zip's file times are written in."""
+        return UTC if self.gitlab else CALIFORNIA
+
+
+def form_of(url: str) -> Form | None:
+    """Return what the ending of a url says about its archive; None if git packs no such form."""
+    found = re.search(rf"\.{_FORM}$", url)
+    return _FORMS[found["form"]] if found else None
 
 
 @dataclass(frozen=True)
@@ -83,6 +138,7 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
                 remedy="Correct [mirrors] in the host file.",
             )
         return origin.local
+    transport.insist_on_host(origin.address)
     copy = place(store, f"{origin.address}#archives")
     with file_lock.held(
         copy.with_suffix(".lock"), f"git fetch {origin.address}", wait=True
@@ -111,12 +167,13 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
 def regenerate(archive: SourceArchive, mirror: Path, target: Path) -> None:
     """Write `archive` to `target` from a bare mirror of its repository.
 
-    GitHub's bytes are those of ``git archive`` through ``gzip -n``, and for zip those of git in the
-    time zone of California, which its file times are written in. Raises SupplyError if the mirror
+    A forge's bytes are those of ``git archive`` through ``gzip -n``, and for zip those of git in
+    the forge's time zone, which its file times are written in. Raises SupplyError if the mirror
     lacks the ref or one of its files; whether the bytes are the pinned ones, the caller checks.
     """
-    form = ("--format=zip",) if archive.form == "zip" else ("--format=tar",)
-    _write(mirror, (*form, f"--prefix={archive.prefix}"), (archive.ref,), target)
+    _write(
+        mirror, archive.form, archive.prefix, (archive.ref,), target, archive.zone
+    )
 
 
 def pack(wanted: Pack, mirror: Path, target: Path) -> None:
@@ -135,50 +192,80 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
             f"{mirror} lacks files of {wanted.ref[:12]}: {', '.join(paths_lacking)}",
             remedy=f"Name a mirror that has them, or leave them out: exclude = [{listed}].",
         )
+    form: Form = "zip" if wanted.zipped else "tar.gz"
     # Not compressed: the bytes would depend on git's zlib.
-    form = ("--format=zip", "-0") if wanted.zipped else ("--format=tar",)
-    _write(
-        mirror,
-        (*form, f"--prefix={wanted.prefix}"),
-        (wanted.ref, "--", *paths),
-        target,
-    )
+    options = ("-0",) if wanted.zipped else ()
+    what = (*options, wanted.ref, "--", *paths)
+    _write(mirror, form, wanted.prefix, what, target)
 
 
-def _write(
-    mirror: Path, options: Sequence[str], what: Sequence[str], target: Path
+def _write(  # noqa: PLR0913, PLR0917 each is a fact of its own
+    mirror: Path,
+    form: Form,
+    prefix: str,
+    what: Sequence[str],
+    target: Path,
+    zone: str = CALIFORNIA,
 ) -> None:
-    """Let git pack a ref, or paths of it, and gzip compress what is not a zip."""
+    """Let git pack a ref, or paths of it, and another program compress what is not a zip."""
+    _insist_on_size(mirror, what)
     environment = {
         "PATH": ":".join(SYSTEM_PATH),
         # git writes a zip's file times in the local time zone.
-        "TZ": "America/Los_Angeles",
+        "TZ": zone,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_NO_LAZY_FETCH": "1",
     }
+    packed = "zip" if form == "zip" else "tar"
+    options = (f"--format={packed}", f"--prefix={prefix}")
     argv = ("git", f"--git-dir={mirror}", "archive", *options, *what)
     packing = Command(argv, target.parent, environment)
-    with target.open("wb") as output:
-        if "--format=zip" in options:
-            ended = pipes.collect(packing, into=output)
-        else:
-            compressing = Command(("gzip", "-n"), target.parent, environment)
-            ended = pipes.through(packing, compressing, output)
+    try:
+        with target.open("wb") as output:
+            if compressor := COMPRESSORS.get(form):
+                compressing = Command(compressor, target.parent, environment)
+                ended = pipes.through(packing, compressing, output)
+            else:
+                ended = pipes.collect(packing, into=output)
+    except FileNotFoundError as fault:
+        raise SupplyError(
+            f"{fault.filename} is not installed",
+            remedy=f"Install {fault.filename}.",
+        ) from fault
     if ended.status != 0:
         complaint = ended.complaint.strip().partition("\n")[0]
         raise SupplyError(
-            f"{mirror} cannot give {what[0]}: {complaint}",
+            f"{mirror} cannot give {_ref(what)}: {complaint}",
             remedy="Fetch the whole repository into the mirror.",
         )
 
 
-def pack_ref(prefix: str, ref: str, mirror: Path, target: Path) -> None:
-    """Write a commit or tag as GitLab and other forges do: into `prefix`, through ``gzip -n``.
+def _ref(what: Sequence[str]) -> str:
+    return next(part for part in what if not part.startswith("-"))
+
+
+def _insist_on_size(mirror: Path, what: Sequence[str]) -> None:
+    """Raise SupplyError for a commit with more in it than any source has."""
+    ref = _ref(what)
+    # git itself says best what is wrong with a ref that is not there.
+    if git.kind(mirror, ref) is None:
+        return
+    if (size := git.size(mirror, ref)) > LARGEST:
+        raise SupplyError(
+            f"{ref} of {mirror} has {size:,} bytes of files",
+            remedy=f"Do not use this repository: no archive has more than {LARGEST:,}.",
+        )
+
+
+def pack_ref(  # noqa: PLR0913, PLR0917 each is a fact of its own
+    prefix: str, form: Form, zone: str, ref: str, mirror: Path, target: Path
+) -> None:
+    """Write a commit or tag as GitLab and other forges do: into `prefix`, in a form.
 
     Raises SupplyError as `regenerate` does.
     """
-    _write(mirror, ("--format=tar", f"--prefix={prefix}/"), (ref,), target)
+    _write(mirror, form, f"{prefix}/", (ref,), target, zone)
 
 
 def write_blob(blob: str, mirror: Path, target: Path) -> None:
@@ -191,8 +278,9 @@ def write_blob(blob: str, mirror: Path, target: Path) -> None:
             f"{mirror} has no file with the id {blob}",
             remedy="Fetch the whole repository into the mirror.",
         )
-    content = git.run(git.command(mirror, "cat-file", "blob", blob))
-    target.write_bytes(content.encode("utf-8", "surrogateescape"))
+    # Into the file and not into memory: an archive may have a gigabyte.
+    with target.open("wb") as output:
+        git.collect(git.command(mirror, "cat-file", "blob", blob), into=output)
 
 
 def lacking(mirror: Path, wanted: Pack) -> list[str]:

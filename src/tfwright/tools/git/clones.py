@@ -47,6 +47,7 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
                     f"{wanted.commit} of {wanted.remote} is not here",
                     remedy="Run 'invoke fetch' once with a network.",
                 )
+            transport.insist_on_host(origin.address)
             _transfer(wanted, kept, origin)
     return kept
 

@@ -14,6 +14,7 @@ from tfwright.documents.recipe import SourceTable
 from tfwright.errors import (
     Evidence,
     RecipeError,
+    SilentServerError,
     SupplyError,
     TfwrightError,
     ToolError,
@@ -314,10 +315,11 @@ def _refuse_idle(pin: Pin, entries: Sequence[TreeEntry]) -> None:
 def _transfer(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
     """Bring the commit, then the wanted files that did not come with it."""
     try:
+        transport.insist_on_host(origin.address)
         if _lacking(mirror, pin) is None:
             _bring_commit(mirror, pin, listener)
         _bring_files(mirror, pin, listener)
-    except ToolError as fault:
+    except (ToolError, SilentServerError) as fault:
         raise _unobtainable(pin, origin, fault) from fault
     lacking = _lacking(mirror, pin)
     if lacking is None:
@@ -489,6 +491,7 @@ def _tell_of_branch(
     It is never followed.
     """
     try:
+        transport.insist_on_host(origin.address)
         asked = git.command(
             mirror,
             "ls-remote",

@@ -5,13 +5,17 @@ redirect to another transport, and runs no hook or filter of what it receives. W
 bound is how much it takes: disk, memory and time.
 """
 
+import os
 import shutil
+import socket
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit
 
-from tfwright.errors import Evidence, SupplyError
+from tfwright.errors import Evidence, SilentServerError, SupplyError
 from tfwright.printable import printable
 from tfwright.tools import git
 from tfwright.tools.process import supervised
@@ -23,8 +27,43 @@ LARGEST = 16 * 2**30
 """Bytes that one transfer may bring; TensorFlow with all its history has less than two GiB."""
 LONGEST_ANSWER = 120.0
 """Seconds in which a server has to answer which commit a branch is at."""
+CONNECT_SECONDS = 5.0
+"""git itself waits minutes for a host that does not take a connection."""
+HTTPS = 443
 Hear = Callable[[Iterable[str]], list[str]]
 """Reads the lines of git's progress, and returns the other ones."""
+
+
+def insist_on_host(address: str) -> None:
+    """Raise SilentServerError unless the host of a repository takes connections.
+
+    Only https without a proxy is tried: how a proxy or ssh gets to a host is their business.
+    """
+    host, port = host_of(address)
+    if not host or any(
+        os.environ.get(name)
+        for both in ("https_proxy", "all_proxy")
+        for name in (both, both.upper())
+    ):
+        return
+    try:
+        with socket.create_connection((host, port), CONNECT_SECONDS):
+            pass
+    # UnicodeError: a label of the name is longer than any may be.
+    except (OSError, UnicodeError) as fault:
+        raise SilentServerError(
+            f"{host} cannot be reached: {printable(str(fault))}",
+            remedy="Check the network, or name a mirror in the host file: [mirrors].",
+        ) from fault
+
+
+def host_of(address: str) -> tuple[str, int]:
+    """Return the host and port of an https address; no host for any other address."""
+    with suppress(ValueError):
+        parts = urlsplit(address)
+        if parts.scheme == "https" and parts.hostname:
+            return parts.hostname, parts.port or HTTPS
+    return "", 0
 
 
 def fetch(

@@ -368,17 +368,23 @@ class _Run:
             return
         host, pause = self.hosts[transfer.host], transfer.next_pause()
         if isinstance(fault, UnreachableError):
-            self._doubt(host, transfer, str(fault))
+            self._doubt(host, transfer, fault)
         if host.gone or pause is None or fault.after > self.limits.patience:
             transfer.fail(str(fault))
             return
         host.rests_until = max(host.rests_until, time.monotonic() + fault.after)
         transfer.wait(pause)
 
-    def _doubt(self, host: _Host, transfer: FileTransfer, why: str) -> None:
-        """Give a host up that did not answer this file twice, nor any other one in between."""
-        if host.heard_at <= transfer.missed_at < math.inf:
-            host.gone = why
+    def _doubt(
+        self, host: _Host, transfer: FileTransfer, fault: UnreachableError
+    ) -> None:
+        """Give a host up that did not answer this file twice, nor any other one in between.
+
+        One without an address is not asked a second time.
+        """
+        missed_twice = host.heard_at <= transfer.missed_at < math.inf
+        if fault.unknown or missed_twice:
+            host.gone = str(fault)
         transfer.missed_at = time.monotonic()
 
 

@@ -1,5 +1,6 @@
 """One answer of a server: checked before it is read, and read no further than allowed."""
 
+import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -22,6 +23,13 @@ MOST_REDIRECTS = 20
 MOST_REDIRECT_SECONDS = 60.0
 """For all redirects of one request: each head may take a while."""
 OK, RANGE_NOT_SATISFIABLE = 200, 416
+NO_SUCH_NAME = frozenset(
+    getattr(socket, name)
+    for name in ("EAI_NONAME", "EAI_NODATA")
+    if hasattr(socket, name)
+)
+"""What a name server says that knows that there is no such host; a server that is out of reach
+itself is EAI_AGAIN."""
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers of a server that may be another one in a moment."""
 LARGEST = 4 * 2**30
@@ -51,6 +59,11 @@ class UnreachableError(TransientError):
 
     It will not for another file either.
     """
+
+    def __init__(self, why: str, *, unknown: bool = False) -> None:
+        """Say why, and whether the name of the host is known to be nobody's."""
+        super().__init__(why)
+        self.unknown = unknown
 
 
 class NoRangeError(TransientError):
@@ -299,7 +312,12 @@ def classified(fault: BaseException) -> Exception:
         requests.ReadTimeout,
     )
     if any(isinstance(cause, unreachable) for cause in chain):
-        return UnreachableError(f"the host cannot be reached: {why}")
+        unknown = any(
+            isinstance(cause, socket.gaierror) and cause.errno in NO_SUCH_NAME
+            for cause in chain
+        )
+        message = f"the host cannot be reached: {why}"
+        return UnreachableError(message, unknown=unknown)
     broken = (
         requests.ConnectionError,
         requests.exceptions.ChunkedEncodingError,

@@ -1,10 +1,12 @@
-"""What npm and pip see of the caller's environment: only how to reach their index."""
+"""How npm, pip and apt are run: what they see of the caller's environment, and what they say."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright.documents import account
+from tfwright.errors import ToolError
 from tfwright.tools.process import environment
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy")
@@ -29,6 +31,19 @@ _INDEX = {
 }
 """Which index is asked is the host's own business, and so are the clients' configuration files,
 found by HOME."""
+
+
+_UNREACHED = re.compile(
+    # npm's codes, pip's warning, apt's sentences.
+    r"\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)\b"
+    r"|after connection broken by"
+    r"|(Could not resolve|Temporary failure resolving|Could not connect to|Cannot initiate the)"
+)
+
+
+def silent(fault: ToolError) -> bool:
+    """Tell whether a client failed because it could not reach its server."""
+    return any(_UNREACHED.search(line) for line in fault.evidence.lines)
 
 
 def proxies() -> Mapping[str, str]:

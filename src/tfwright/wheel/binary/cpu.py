@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from tfwright.documents.levels import CpuLevel
+from tfwright.wheel.binary.disassembly import Disassembler
 from tfwright.wheel.binary.machine_code import Code, MachineFunction
 
 LEVELS = get_args(CpuLevel)
@@ -331,14 +332,14 @@ class _Decoder:
 
         self.code = code
         self.plain, self.detailed = (
-            Cs(CS_ARCH_X86, CS_MODE_64),
+            Disassembler(),
             Cs(CS_ARCH_X86, CS_MODE_64),
         )
-        # Without it capstone stops at the first bytes that it cannot decode.
-        self.plain.skipdata = True
         # Only this one knows the groups of an instruction, at several times the cost.
         self.detailed.detail = True
-        self.known: dict[tuple[str, bool, bool], set[str]] = {}
+        self.known: dict[tuple[bytes, bool, bool], set[str]] = {}
+        self.boundary = -1, 0
+        """The function of the place that was looked at last, and where its instruction begins."""
 
     def sampled(self) -> dict[MachineFunction, set[str]]:
         """Return what each function of the sample uses, but for those whose names say a choice."""
@@ -361,19 +362,15 @@ class _Decoder:
     def _uses(self, function: MachineFunction) -> set[str]:
         """Return the extensions of a function's instructions with vector registers."""
         content = bytes(self.code.content[function.start : _end(function)])
-        found, place = set[str](), 0
-        for _, size, mnemonic, operands in self.plain.disasm_lite(content, 0):
-            # xmm, ymm, zmm: instructions without vector registers hardly ever need an
-            # extension.
-            if "mm" in operands:
-                # The same mnemonic is another extension with longer registers: vpaddd
-                # is AVX, AVX2 or AVX-512.
-                kind = mnemonic, "ymm" in operands, "zmm" in operands
-                if kind not in self.known:
-                    instruction = content[place : place + size]
-                    self.known[kind] = {"vector", *self._extensions(instruction)}
-                found |= self.known[kind]
-            place += size
+        found = set[str]()
+        # Instructions without vector registers hardly ever need an extension.
+        for code, mnemonic, operands in self.plain.vectors(content):
+            # The same mnemonic is another extension with longer registers: vpaddd
+            # is AVX, AVX2 or AVX-512.
+            kind = mnemonic, b"ymm" in operands, b"zmm" in operands
+            if kind not in self.known:
+                self.known[kind] = {"vector", *self._extensions(code)}
+            found |= self.known[kind]
         return found
 
     def _extensions(self, instruction: bytes) -> set[str]:
@@ -447,8 +444,12 @@ class _Decoder:
         start = (
             function.start if place - function.start <= _BACK else place - _BACK
         )
+        # Places come in order, and where one instruction begins all that follow it are known to.
+        known, begin = self.boundary
+        if known == function.start and start < begin <= place:
+            start = begin
         content = bytes(self.code.content[start : place + _INSTRUCTION])
-        for address, size, mnemonic, _ in self.plain.disasm_lite(content, start):
-            if address + size > place:
-                return content[address - start : address - start + size], mnemonic
-        return b"", ""
+        at, code, name = self.plain.covering(content, place - start)
+        if code:
+            self.boundary = function.start, start + at
+        return code, name
