@@ -72,3 +72,37 @@ def test_a_dotted_key_is_added_to_the_lines_of_its_table(path: Path) -> None:
     toml_editing.put_dotted(path, "c", ("sha256", "darwin-arm64"), "cd", "from y")
     both = tomllib.loads(path.read_text("utf-8"))["c"]["sha256"]
     assert both == {"linux-x86_64": "ab", "darwin-arm64": "cd"}
+
+
+NEXT = """\
+[verified]
+by = "a"  # who
+
+# About what follows.
+[[prompts]]
+name = "x"
+"""
+
+
+def test_a_table_that_is_replaced_leaves_the_comment_of_the_next_one(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(NEXT, "utf-8")
+    toml_editing.put_table(path, "verified", {"by": "b"})
+    text = path.read_text("utf-8")
+    assert text == NEXT.replace('by = "a"  # who', 'by = "b"')
+
+
+def test_a_table_that_is_removed_leaves_the_comment_of_the_next_one() -> None:
+    left = toml_editing.without_table(NEXT, "verified")
+    assert left.strip() == NEXT[NEXT.index("# About") :].strip()
+
+
+def test_a_table_in_several_pieces_is_replaced_as_a_whole(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text("[a]\nb = 1\n[a.c]\nd = 1\n[e]\n", "utf-8")
+    toml_editing.put_table(path, "a", {"b": 2})
+    assert tomllib.loads(path.read_text("utf-8")) == {"a": {"b": 2}, "e": {}}

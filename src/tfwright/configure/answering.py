@@ -97,7 +97,8 @@ def unknown(text: str, dialect: Dialect) -> RecipeError:
     variable = stanzas.variable_of(text)
     return RecipeError(
         f"./configure asks a question that is not known for {dialect}: {question.strip()}",
-        remedy="Find out which variable configure reads the answer into, and what it writes. "
+        remedy="Let 'invoke record' ask you and write the lines. Or find out which variable "
+        "configure reads the answer into, and what it writes. "
         f"Then add to the recipe:\n{stanzas.prompt(question, variable, yes_no=yes_no)}",
         evidence=Evidence(lines=last_lines(text)),
     )

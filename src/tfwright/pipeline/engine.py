@@ -22,7 +22,7 @@ from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import become
 
 _UNNAMED = re.compile(
-    r"'invoke (build|bundle|clean|doctor|fetch|image|lock|patch|pin|plan|shell|toolkit)\b"
+    r"'invoke (build|bundle|clean|doctor|fetch|image|lock|patch|pin|plan|record|shell|toolkit)\b"
     r"(?![^']*--(recipe|unpack))"
 )
 """A command of a remedy that takes a recipe, and names none."""

@@ -12,10 +12,15 @@ def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
     """Replace a table, or add it at the end; nothing else in the file changes."""
     import tomlkit
 
-    document = tomlkit.parse(path.read_text("utf-8"))
+    text = path.read_text("utf-8")
+    document = tomlkit.parse(text)
     made = tomlkit.table()
     for key, value in values.items():
         made[key] = _item(value)
+    if place := _alone(text, table):
+        lines = tomlkit.dumps({table: made})
+        files.write(path, f"{text[: place[0]]}{lines}{text[place[1] :]}")
+        return
     if table in document:
         document[table] = made
     else:
@@ -28,10 +33,26 @@ def without_table(text: str, table: str) -> str:
     """Return a document's text without one of its tables; all else stays as it was written."""
     import tomlkit
 
+    if place := _alone(text, table):
+        return text[: place[0]] + text[place[1] :]
     document = tomlkit.parse(text)
     if table in document:
         document.remove(table)
     return tomlkit.dumps(document)
+
+
+def _alone(text: str, table: str) -> tuple[int, int] | None:
+    """Return where a table is if all of it stands below one header; else None.
+
+    tomlkit takes the comments above the next header for the end of the table before it.
+    """
+    names = [_name_of(line) for line in re.findall(r"(?m)^[ \t]*\[.*", text)]
+    if any(name[:1] == (table,) and len(name) > 1 for name in names):
+        return None
+    try:
+        return section(text, (table,))
+    except KeyError:
+        return None
 
 
 def without_key(path: Path, key: Sequence[str]) -> None:
