@@ -4,7 +4,7 @@ import sys
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, explained
+from tfwright.tasks.common import JSON, explained, file_of
 
 
 @task(
@@ -185,5 +185,7 @@ def variant(
         from tfwright.terminal import variant as page
 
         folder = Path(write) if write else None
-        found = variant.variant_of(Path(wheel), write=folder, label=label)
+        found = variant.variant_of(
+            file_of(wheel, "variant"), write=folder, label=label
+        )
         page.show_variant(found, as_json=json)

@@ -86,10 +86,16 @@ def job_of(
 def file_of(given: str, command: str) -> Path:
     """Return the path that a command was given.
 
-    Invoke takes an unknown option for the value of a positional argument; that is refused here.
+    Invoke takes an unknown option for the value of a positional argument; that is refused here, and
+    so is no file at all, which would be the working directory.
     """
     from tfwright.errors import RecipeError
 
+    if not given:
+        raise RecipeError(
+            f"'invoke {command}' was not given a file",
+            remedy=f"Name one; 'invoke {command} --help' shows how.",
+        )
     if given.startswith("-") and given != "-":
         raise RecipeError(
             f"'{given}' is an unknown option of 'invoke {command}'",

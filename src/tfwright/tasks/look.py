@@ -110,8 +110,9 @@ def smoke(
         # needs a library that may be missing.
         if report:
             plotting.require()
+        file = file_of(wheel, "smoke")
         request = smoking.Request(
-            Path(wheel), host_file.read(), python, requirement, module
+            file, host_file.read(), python, requirement, module
         )
         # Standard output must hold nothing but the JSON.
         hear = (lambda _: None) if json else page.show_outcome
