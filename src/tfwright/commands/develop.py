@@ -76,6 +76,6 @@ def test(*, everything: bool, coverage: bool) -> None:
         run("coverage", "run", "-m", "pytest", *marks)
         run("coverage", "report", "--skip-covered", "--show-missing")
     else:
-        # Fast tests wait for others half of their time; the slow ones start programs that want
-        # all cores for themselves.
-        run("pytest", *(marks or (f"--numprocesses={2 * capacity.cores()}",)))
+        # Fast tests wait for others now and then; the slow ones start programs that want all cores
+        # for themselves.
+        run("pytest", *(marks or (f"--numprocesses={capacity.cores() + 1}",)))
