@@ -50,6 +50,7 @@ def documented(readme: str) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.medium
 def test_the_page_describes_every_key_of_every_table() -> None:
     tables: dict[str, type[Table]] = {
         "At the top": Recipe,

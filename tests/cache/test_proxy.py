@@ -130,6 +130,7 @@ def test_only_the_own_user_is_served(
         requests.get(f"{served.url}/cas/{sha256(b'')}", timeout=5)
 
 
+@pytest.mark.medium
 def test_a_program_without_a_network_reaches_the_cache(
     served: CacheProxy,
 ) -> None:

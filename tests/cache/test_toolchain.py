@@ -51,6 +51,7 @@ def headers(tmp_path: Path, include: Path) -> str:
     return found.parts[f"headers of {program}"]
 
 
+@pytest.mark.medium
 def test_another_header_of_the_system_makes_another_toolchain(
     tmp_path: Path, include: Path
 ) -> None:
@@ -60,6 +61,7 @@ def test_another_header_of_the_system_makes_another_toolchain(
     assert headers(tmp_path, include) != before
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "header",
     ["stdio.h", "c++/12/vector", "x86_64-linux-gnu/c++/12/bits/c++config.h"],
@@ -72,6 +74,7 @@ def test_a_header_that_was_changed_makes_another_toolchain(
     assert headers(tmp_path, include) != before
 
 
+@pytest.mark.medium
 def test_the_library_of_another_compiler_leaves_the_toolchain_as_it_was(
     tmp_path: Path, include: Path
 ) -> None:
@@ -82,6 +85,7 @@ def test_the_library_of_another_compiler_leaves_the_toolchain_as_it_was(
     assert headers(tmp_path, include) == before
 
 
+@pytest.mark.medium
 def test_a_touched_header_makes_another_toolchain(
     tmp_path: Path, include: Path
 ) -> None:

@@ -95,6 +95,7 @@ def made(
     return folder / "made.tar"
 
 
+@pytest.mark.medium
 def test_everything_is_put_where_a_build_looks_for_it(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
@@ -138,6 +139,7 @@ def test_of_a_damaged_bundle_nothing_is_put_anywhere(
     assert not checkout.exists()
 
 
+@pytest.mark.medium
 def test_what_a_killed_unbundle_left_is_cleared_away(
     tmp_path: Path, build_out: Path
 ) -> None:
@@ -389,6 +391,7 @@ def test_a_running_unpacking_is_not_disturbed(build_out: Path) -> None:
         assert room.is_dir()
 
 
+@pytest.mark.medium
 def test_another_recipe_takes_neither_bazel_nor_packages_of_a_bundle(
     tmp_path: Path, build_out: Path
 ) -> None:
@@ -451,6 +454,7 @@ def test_a_bundle_of_another_bazel_than_the_recipe_wants_is_refused(
         carrying.unpack(made(tmp_path, bazel="0.24.1"), build_out, SILENCE)
 
 
+@pytest.mark.medium
 def test_what_no_checksum_holds_is_named(tmp_path: Path, build_out: Path) -> None:
     said: list[str] = []
 
@@ -465,6 +469,7 @@ def test_what_no_checksum_holds_is_named(tmp_path: Path, build_out: Path) -> Non
     assert f"bazel, {PACKAGE}" in text
 
 
+@pytest.mark.medium
 def test_a_file_that_was_added_replaces_no_other(
     tmp_path: Path, build_out: Path
 ) -> None:

@@ -94,6 +94,7 @@ def a_build(
     return NightlyBuild.model_validate(values)
 
 
+@pytest.mark.medium
 def test_the_commits_since_the_last_good_build_are_listed(
     builder: PipelineBuilder, upstream: Upstream
 ) -> None:
@@ -105,6 +106,7 @@ def test_the_commits_since_the_last_good_build_are_listed(
     assert found.changed == ("the commit",)
 
 
+@pytest.mark.medium
 def test_a_branch_that_was_rewritten_is_said_on_the_page(
     builder: PipelineBuilder, upstream: Upstream, tmp_path: Path
 ) -> None:

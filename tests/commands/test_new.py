@@ -102,6 +102,7 @@ def test_a_python_that_the_release_was_not_made_for_is_refused(
         )
 
 
+@pytest.mark.medium
 def test_a_branch_that_the_repository_lacks_is_named(
     host_file: HostFile, tmp_path: Path
 ) -> None:
@@ -198,6 +199,7 @@ def test_what_is_no_release_is_refused() -> None:
             new.version_of(text)
 
 
+@pytest.mark.medium
 def test_cudnn_and_cuda_are_what_the_release_was_tested_with(
     host_file: HostFile, tmp_path: Path
 ) -> None:
@@ -245,6 +247,7 @@ def test_a_mac_gets_no_driver_and_no_gcc(
         )
 
 
+@pytest.mark.medium
 def test_an_interrupted_interview_keeps_what_was_answered(
     host_file: HostFile, tmp_path: Path
 ) -> None:

@@ -78,6 +78,7 @@ def ported(job: BuildRequest, to: str, folder: Path) -> tuple[Path, set[str]]:
     return path, {key.name for key in aims.enter(aim, job.recipe, path)}
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("to", "name", "branch", "version", "release"),
     [

@@ -121,6 +121,7 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("system", ["Linux", "Darwin"])
 def test_a_cpu_dialogue_is_that_of_1_12(site: Site, system: str) -> None:
     site.pretend(system)
@@ -132,6 +133,7 @@ def test_a_cpu_dialogue_is_that_of_1_12(site: Site, system: str) -> None:
     assert not bazelrc.compare(site.rendered(site.answers()), site.written)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("system", ["Linux", "Darwin"])
 def test_a_cuda_dialogue_is_that_of_1_12(site: Site, system: str) -> None:
     site.pretend(system)
@@ -145,6 +147,7 @@ def test_a_cuda_dialogue_is_that_of_1_12(site: Site, system: str) -> None:
     assert not bazelrc.compare(site.rendered(site.answers(**CUDA)), site.written)
 
 
+@pytest.mark.medium
 def test_every_feature_that_is_chosen_is_written_as_1_12_writes_it(
     site: Site,
 ) -> None:
@@ -246,6 +249,7 @@ def test_a_toolkit_that_is_not_there_is_asked_for_ten_times(site: Site) -> None:
     assert "Assuming to be a scripting mistake." in done.stderr
 
 
+@pytest.mark.medium
 def test_configuring_again_imports_the_file_once_and_keeps_what_else_bazelrc_says(
     site: Site,
 ) -> None:

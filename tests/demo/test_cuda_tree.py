@@ -32,6 +32,7 @@ def configure(folder: Path, typed: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.medium
 def test_the_recipe_pins_the_tree_as_it_is_bundled() -> None:
     assert RECIPE.source.commit == demo.commit_id(demo.CUDA_URL)
 

@@ -64,6 +64,7 @@ def test_a_label_is_no_file(tmp_path: Path) -> None:
     assert evidence.of(LOOKS_AT_NOTHING, tmp_path, target) == ()
 
 
+@pytest.mark.medium
 def test_the_file_that_gives_an_option_is_named(tmp_path: Path) -> None:
     log = (
         b"INFO: Reading rc options for 'build' from /t/.bazelrc:\n"

@@ -71,6 +71,7 @@ def test_what_workers_build_is_published_with_the_worker_named(
     assert {row.worker for row in rows} == {"one"}
 
 
+@pytest.mark.medium
 def test_two_workers_fit_twice_as_much_into_a_night(tmp_path: Path) -> None:
     first = fleet_host(tmp_path, "a", "b", "c")
     night.run(first)

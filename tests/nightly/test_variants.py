@@ -100,6 +100,7 @@ def test_without_the_key_there_is_no_variant_in_the_index(
     assert not NightlyFile.model_validate({"directory": "/x"}).variants
 
 
+@pytest.mark.medium
 def test_a_variant_is_reached_over_http_and_states_what_its_code_shows(
     host: BuildHost,
 ) -> None:

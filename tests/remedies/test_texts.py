@@ -27,6 +27,7 @@ def test_the_package_says_hundreds_of_remedies() -> None:
     assert len(collected()) > 300
 
 
+@pytest.mark.medium
 def test_every_command_that_a_remedy_names_exists_with_its_options() -> None:
     known = {name for group in tasks.names().values() for name in group}
     wrong = []

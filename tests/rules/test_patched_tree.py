@@ -95,6 +95,7 @@ def test_a_second_run_applies_nothing_and_gives_the_same(
     assert len(applied) == 3
 
 
+@pytest.mark.medium
 def test_after_a_changed_patch_it_and_the_later_ones_are_applied(
     make: Make, applied: list[str], patches: Path, tmp_path: Path
 ) -> None:
@@ -111,6 +112,7 @@ def test_after_a_changed_patch_it_and_the_later_ones_are_applied(
     ]
 
 
+@pytest.mark.medium
 def test_a_patch_that_was_dropped_leaves_nothing_behind(
     make: Make, applied: list[str], tmp_path: Path
 ) -> None:
@@ -137,6 +139,7 @@ def test_all_patches_are_tried_before_any_misfit_is_reported(
     assert len(applied) == 3
 
 
+@pytest.mark.medium
 def test_patches_that_fit_after_a_misfit_was_mended_give_the_same_as_from_nothing(
     make: Make, patches: Path
 ) -> None:
@@ -151,6 +154,7 @@ def test_patches_that_fit_after_a_misfit_was_mended_give_the_same_as_from_nothin
     assert make().patched() == expected
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "damage", ["object", "missing object", "steps", "index", "lock"]
 )
@@ -182,6 +186,7 @@ def test_what_was_damaged_meanwhile_is_made_again(
     ]
 
 
+@pytest.mark.medium
 def test_files_that_are_replaced_are_another_step(make: Make) -> None:
     asked: list[str] = []
 

@@ -89,6 +89,7 @@ def test_a_program_that_hangs_is_ended(run: Callable[..., TrialOutcome]) -> None
     assert outcome.seconds < 30
 
 
+@pytest.mark.medium
 def test_no_result_is_a_failure_with_the_last_line(
     run: Callable[..., TrialOutcome],
 ) -> None:

@@ -184,6 +184,7 @@ def test_one_wrong_bit_is_refused_with_the_member_that_has_it(
         unpack(made, tmp_path)
 
 
+@pytest.mark.medium
 def test_no_wrong_byte_anywhere_is_taken(made: Path, tmp_path: Path) -> None:
     whole = made.read_bytes()
     for position in range(0, len(whole), 97):
@@ -275,6 +276,7 @@ def test_a_version_that_none_has_is_refused(
         bundle.read(forged(tmp_path, {field: text}, lambda _: None))
 
 
+@pytest.mark.medium
 def test_a_manifest_of_ten_thousands_of_files_is_refused(tmp_path: Path) -> None:
     many = [described(f"f{number}") for number in range(bundle.MOST_MEMBERS + 1)]
     with pytest.raises(SupplyError, match=r"members: .* at most 10000 items"):

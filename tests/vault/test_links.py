@@ -83,6 +83,7 @@ def states(
     return [link.state for link in row.links]
 
 
+@pytest.mark.medium
 def test_a_head_tells_what_is_gone_and_what_has_another_size(
     address: str, store: Store
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_host_that_cannot_be_asked_is_not_said_to_have_lost_the_file(
     assert states("http://127.0.0.1:9", store, "good", deep=False) == [SILENT]
 
 
+@pytest.mark.medium
 def test_what_is_on_this_host_is_always_read(
     address: str, store: Store, tmp_path: Path
 ) -> None:

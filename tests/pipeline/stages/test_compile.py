@@ -440,6 +440,7 @@ def test_what_passes_is_forgotten(stubbed: Stubbed) -> None:
     assert attempts.read(stubbed.job).jobs is None
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("said", "kind", "what"),
     [
@@ -479,6 +480,7 @@ def test_what_will_not_get_better_by_itself_is_not_tried_again(
     assert (stubbed.jobs, tried_again) == (["4"], [])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("offline", [True, False])
 def test_all_archives_that_bazel_cannot_get_are_named_at_once(
     stubbed: Stubbed, *, offline: bool
@@ -507,6 +509,7 @@ def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(
     assert len(stubbed.jobs) == 2
 
 
+@pytest.mark.medium
 def test_an_offline_build_tries_no_download_again(stubbed: Stubbed) -> None:
     stubbed.says(DOWNLOAD.format("Connection refused"))
     with pytest.raises(
@@ -518,6 +521,7 @@ def test_an_offline_build_tries_no_download_again(stubbed: Stubbed) -> None:
     assert "with a network. What it does not find either" in caught.value.remedy
 
 
+@pytest.mark.medium
 def test_the_downloads_for_which_a_build_stopped_are_remembered_until_one_succeeds(
     stubbed: Stubbed,
 ) -> None:
@@ -543,6 +547,7 @@ def test_an_edited_memory_of_downloads_is_no_memory(
     assert unmet.read(stubbed.job) == frozenset()
 
 
+@pytest.mark.medium
 def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> None:
     stubbed.says("ERROR: Unrecognized option: --nosuch", status=2)
     with pytest.raises(
@@ -587,6 +592,7 @@ def test_where_the_memory_ran_out_the_build_goes_on_with_half_the_jobs_and_remem
     )
 
 
+@pytest.mark.medium
 def test_the_jobs_are_those_that_ran_also_if_the_memory_is_gone_in_the_end(
     stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -600,6 +606,7 @@ def test_the_jobs_are_those_that_ran_also_if_the_memory_is_gone_in_the_end(
     assert stubbed.jobs == ["4", "2"]
 
 
+@pytest.mark.medium
 def test_the_plan_shows_the_jobs_that_the_memory_held(stubbed: Stubbed) -> None:
     stubbed.says(KILLED)
     stubbed.build()
@@ -619,6 +626,7 @@ def test_the_memory_of_a_single_action_that_is_not_there_ends_the_build(
     assert stubbed.jobs == ["1"]
 
 
+@pytest.mark.medium
 def test_what_the_user_asks_for_wins_over_what_was_remembered(
     stubbed: Stubbed,
 ) -> None:
@@ -627,6 +635,7 @@ def test_what_the_user_asks_for_wins_over_what_was_remembered(
     assert stubbed.jobs == ["3"]
 
 
+@pytest.mark.medium
 def test_a_host_with_more_memory_than_was_remembered_starts_anew(
     stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -637,6 +646,7 @@ def test_a_host_with_more_memory_than_was_remembered_starts_anew(
     assert stubbed.jobs == ["4"]
 
 
+@pytest.mark.medium
 def test_a_build_that_only_waited_for_memory_runs_one_action_less_the_next_time(
     stubbed: Stubbed, ears: Ears, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,7 @@ def test_the_plan_shows_the_transfer_of_the_pinned_commit(
     )
 
 
+@pytest.mark.medium
 def test_what_is_no_file_in_the_drop_folder_is_passed_over(
     job: BuildRequest, tmp_path: Path
 ) -> None:
@@ -129,6 +130,7 @@ def test_what_is_no_file_in_the_drop_folder_is_passed_over(
     assert fetch.inputs(mine, mine.recipe.source) == before
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("setting", ["mirrors", "downloads"])
 def test_a_place_that_the_host_file_adds_wakes_the_stage(
     job: BuildRequest, setting: str

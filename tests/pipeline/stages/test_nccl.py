@@ -109,6 +109,7 @@ def test_with_cuda_defined_the_operation_is_in_it_and_has_no_kernel(
     ]
 
 
+@pytest.mark.medium
 def test_it_finds_what_it_calls_in_tensorflows_framework_library_by_itself(
     built: BuildRequest,
 ) -> None:

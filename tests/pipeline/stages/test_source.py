@@ -105,6 +105,7 @@ def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(
     )
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("patches")
 def test_a_tree_is_the_same_however_often_it_is_made_and_under_any_umask(
     job: BuildRequest, table: SourceTable, inputs: Inputs
@@ -121,6 +122,7 @@ def test_a_tree_is_the_same_however_often_it_is_made_and_under_any_umask(
     assert (second, contents(second)) == (first, before)
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("patches")
 def test_the_content_changes_with_a_patch(
     job: BuildRequest, table: SourceTable, inputs: Inputs
@@ -135,6 +137,7 @@ def test_the_content_changes_with_a_patch(
     assert one.content != other.content
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("patches")
 def test_a_change_of_one_patch_writes_only_the_files_that_differ(
     job: BuildRequest, table: SourceTable, inputs: Inputs

@@ -144,6 +144,7 @@ def test_a_binary_in_the_store_is_used_without_asking_anyone(
     )
 
 
+@pytest.mark.medium
 def test_a_binary_that_was_damaged_in_the_store_is_obtained_again(
     obtain: Obtain, releases: Path
 ) -> None:

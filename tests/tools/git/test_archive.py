@@ -135,6 +135,7 @@ def test_the_repository_is_that_of_the_forge_and_not_of_its_mirror(
     assert found.repository == repository
 
 
+@pytest.mark.medium
 def test_a_gitlab_writes_zip_archives_in_greenwich_time_and_compresses_by_bzip2(
     mirror: Path, tmp_path: Path
 ) -> None:

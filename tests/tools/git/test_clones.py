@@ -76,6 +76,7 @@ def cloned(wanted: Clone, repository: Path, folder: Path) -> str:
     return (folder / "made/BUILD").read_text("utf-8")
 
 
+@pytest.mark.medium
 def test_bazels_git_finds_a_commit_on_this_host_that_it_looks_for_elsewhere(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_bazels_git_finds_a_commit_on_this_host_that_it_looks_for_elsewhere(
     )  # with its history, and no other branch
 
 
+@pytest.mark.medium
 def test_what_is_here_is_asked_of_nobody(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:
@@ -148,6 +150,7 @@ def test_a_carried_commit_serves_as_one_that_was_fetched(
     assert cloned(wanted, here, tmp_path / "bazel") == "second"
 
 
+@pytest.mark.medium
 def test_a_carried_file_without_the_commit_or_its_history_is_refused(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:

@@ -97,6 +97,7 @@ def test_what_a_recipe_leaves_out_is_left_out(
         )
 
 
+@pytest.mark.medium
 def test_git_itself_reads_the_file(upstream: Path, tmp_path: Path) -> None:
     pin = pin_of(upstream)
     carried(upstream, tmp_path, pin)

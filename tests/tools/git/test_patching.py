@@ -340,6 +340,7 @@ def test_a_file_that_git_changed_in_another_way_is_noticed(
         put_in(tree, patch, FITS)
 
 
+@pytest.mark.medium
 def test_a_form_feed_ends_no_line(tree: Path, patch: Path) -> None:
     put_in(tree, patch, FITS.replace("+line three\n", "+line\fthree\u2028\r\n"))
     assert "line\fthree\u2028\r\n" in git.text(

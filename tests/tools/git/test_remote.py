@@ -29,6 +29,7 @@ def upstream(tmp_path: Path) -> Path:
     return repository
 
 
+@pytest.mark.medium
 def test_a_few_files_of_a_commit_are_read_without_the_others(
     upstream: Path, tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_server_that_gives_nothing_gives_no_texts(tmp_path: Path) -> None:
     assert not (tmp_path / "looking.git").exists()
 
 
+@pytest.mark.medium
 def test_a_name_that_a_repository_lacks_is_refused(
     upstream: Path, tmp_path: Path
 ) -> None:
@@ -77,6 +79,7 @@ def test_the_names_that_a_repository_has_of_the_same_version_are_listed(
     assert "such as v1.12.0" in caught.value.remedy
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("tag", ["v1.0.0-rc2", "v1.0.0rc2", "1.0.0-rc2"])
 def test_a_release_candidate_is_found_however_its_tag_is_spelled(
     upstream: Path, tmp_path: Path, tag: str

@@ -491,6 +491,7 @@ def test_a_file_without_urls_is_not_obtained(store: Store) -> None:
     assert bring(store).failures == ()
 
 
+@pytest.mark.medium
 def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(
     store: Store,
 ) -> None:
@@ -530,6 +531,7 @@ def many(url: str, count: int) -> tuple[list[WantedFile], dict[str, bytes]]:
     ], contents
 
 
+@pytest.mark.medium
 def test_a_host_gets_no_more_requests_at_once_than_it_should_on_kept_connections(
     site: Site, url: str, store: Store
 ) -> None:
@@ -800,6 +802,7 @@ def test_a_private_authority_is_believed_when_the_environment_or_the_system_name
         assert bring(store, f"https://{address}/a").obtained
 
 
+@pytest.mark.medium
 def test_an_expired_certificate_is_refused_at_once(
     site: Site, store: Store, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ PARENT = (
 CHILD = "x = bytearray(96 << 20); x = None; print('ready', flush=True); input()"
 
 
+@pytest.mark.medium
 def test_an_action_counts_with_what_it_started_and_with_memory_that_it_gave_back() -> (
     None
 ):
@@ -41,6 +42,7 @@ def test_a_program_that_is_gone_has_run_nothing() -> None:
     assert gauge.actions(gone.pid) == []
 
 
+@pytest.mark.medium
 def test_watching_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gauge, "SECONDS", 0.05)
     with (
@@ -60,6 +62,7 @@ def test_watching_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     time.sleep(0.2)
 
 
+@pytest.mark.medium
 def test_watching_costs_less_than_a_hundredth_of_a_processor() -> None:
     begun = time.process_time()
     for _ in range(20):

@@ -49,6 +49,7 @@ def test_an_enclosed_program_has_loopback_and_no_other_interface() -> None:
     ]
 
 
+@pytest.mark.medium
 def test_its_loopback_works_and_is_its_own(port: int) -> None:
     assert runner.answer(enclosed(*python(TALK))) == "heard"
     status = subprocess.run(
@@ -129,6 +130,7 @@ def test_a_program_that_is_not_there_is_named() -> None:
     )
 
 
+@pytest.mark.medium
 def test_a_second_program_can_join_the_network_of_the_first(port: int) -> None:
     with subprocess.Popen(
         enclosed(*python(WAIT)).argv,

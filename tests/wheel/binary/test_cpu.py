@@ -54,6 +54,7 @@ def read(library: Path) -> Cpu:
     return found
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("options", "level", "extensions"),
     [
@@ -76,11 +77,13 @@ def test_what_the_compiler_was_allowed_everywhere_is_needed(
     assert all(use.function.startswith("_ZN10tensorflow") for use in found.needs)
 
 
+@pytest.mark.medium
 def test_how_it_was_decided_is_said(tmp_path: Path) -> None:
     (use,) = read(built(tmp_path, "", "-mavx")).needs
     assert use.decided == "64 of 64 sampled functions with vector registers"
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "name", ["xnn_scale__avx2", "_ZN4dnnl9jit_avx2", "checked_at_run_time"]
 )
@@ -91,6 +94,7 @@ def test_one_function_that_the_library_chooses_at_run_time_is_not_needed(
     assert (found.level, found.needs, found.chosen) == ("x86-64", (), ("fma",))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", ["tensorflow", "Eigen"])
 def test_one_function_of_tensorflow_is_enough_to_need_it(
     tmp_path: Path, name: str
@@ -105,6 +109,7 @@ def test_one_function_of_tensorflow_is_enough_to_need_it(
     assert "fused" in found.needs[0].function
 
 
+@pytest.mark.medium
 def test_sse3_in_one_function_of_tensorflow_is_found(tmp_path: Path) -> None:
     further = (
         "namespace tensorflow { using Pair __attribute__((vector_size(16))) = double; "
@@ -114,6 +119,7 @@ def test_sse3_in_one_function_of_tensorflow_is_found(tmp_path: Path) -> None:
     assert read(built(tmp_path, further)).level == "sse3"
 
 
+@pytest.mark.medium
 def test_a_constant_that_looks_like_an_instruction_is_none(
     tmp_path: Path,
 ) -> None:
@@ -124,6 +130,7 @@ def test_a_constant_that_looks_like_an_instruction_is_none(
     assert read(library).level == "x86-64"
 
 
+@pytest.mark.medium
 def test_a_stripped_library_is_told_by_the_table_of_its_frames(
     tmp_path: Path,
 ) -> None:
@@ -140,6 +147,7 @@ def test_code_for_another_machine_has_no_level(tmp_path: Path) -> None:
     assert (read.machine, read.cpu) == ("aarch64", None)
 
 
+@pytest.mark.medium
 def test_code_that_is_said_to_end_after_the_file_is_refused(
     tmp_path: Path,
 ) -> None:
@@ -155,6 +163,7 @@ def test_code_that_is_said_to_end_after_the_file_is_refused(
         elf.examine(content)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("floor", "kept"), [("sse3", False), ("avx", True), ("avx2", True)]
 )

@@ -58,6 +58,7 @@ def test_a_platform_whose_symbols_suffice_is_proved(wheel: Path) -> None:
     platform_tag.insist(wheel, "manylinux_2_31_x86_64")
 
 
+@pytest.mark.medium
 def test_an_older_platform_is_refused_with_the_symbols_in_the_way(
     wheel: Path,
 ) -> None:

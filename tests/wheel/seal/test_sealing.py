@@ -136,6 +136,7 @@ def test_the_smaller_of_stored_and_compressed_is_kept(
     assert kept["empty"] == (zipfile.ZIP_STORED, b"")
 
 
+@pytest.mark.medium
 def test_the_number_of_processors_does_not_show(
     make_wheel: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
