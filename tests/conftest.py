@@ -6,6 +6,7 @@ import os
 import signal
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from tfwright.errors import SupplyError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import Listener, Silence
 from tfwright.tools.bazel import binary
+from tfwright.tools.http import downloads
 from tfwright.wheel.seal import build_record, sbom, sealing
 from tfwright.wheel.seal.build_record import (
     BuildRecord,
@@ -298,3 +300,13 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def no_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no terminal decide how wide a page is; the workers of xdist set this variable."""
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a server that is not there up at once."""
+    defaults = downloads.fetch.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(
+        defaults, "limits", replace(downloads.DEFAULTS, pauses=())
+    )

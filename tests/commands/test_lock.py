@@ -19,25 +19,14 @@ from tfwright.pipeline.results import Inputs
 from tfwright.pipeline.stage import Stage
 from tfwright.pipeline.stages import fetch
 from tfwright.tools import files
-from tfwright.tools.http import downloads
 from tfwright.vault import lock
 
-pytestmark = pytest.mark.medium
+pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("in_a_hurry")]
 
 RULE = (
     'http_archive(name = "{name}", urls = ["https://nowhere.invalid/{name}.zip"], sha256 = '
     '"{sha256}")\n'
 )
-
-
-@pytest.fixture(autouse=True)
-def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a server that is not there up at once."""
-    defaults = downloads.fetch.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(
-        defaults, "limits", replace(downloads.DEFAULTS, pauses=())
-    )
 
 
 @pytest.fixture

@@ -103,13 +103,18 @@ def test_a_tree_without_edits_gives_no_patch(
         patches.make(job, path, "nothing", HEADER)
 
 
-def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
-    path: Path, tmp_path: Path
-) -> None:
+def own_first_patch(path: Path, tmp_path: Path) -> tuple[Path, str]:
+    """Return where a recipe's own copy of its first patch belongs, and the text of the bundled one."""
     name = recipes.read(str(path)).source.patches[0]
     own = tmp_path / "patches" / name
     own.parent.mkdir(parents=True)
-    text = (recipes.PATCHES / name).read_text("utf-8")
+    return own, (recipes.PATCHES / name).read_text("utf-8")
+
+
+def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
+    path: Path, tmp_path: Path
+) -> None:
+    own, text = own_first_patch(path, tmp_path)
     removed = next(
         line
         for line in text.splitlines()
@@ -136,14 +141,12 @@ def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
 def test_of_two_patches_that_do_not_fit_the_first_is_named_to_be_redone_first(
     path: Path, tmp_path: Path
 ) -> None:
-    name = recipes.read(str(path)).source.patches[0]
-    own = tmp_path / "patches" / name
-    own.parent.mkdir(parents=True)
-    text = (recipes.PATCHES / name).read_text("utf-8")
+    own, text = own_first_patch(path, tmp_path)
     own.write_text(text.replace("\n-", "\n-not there "), "utf-8")
     second = own.with_name("0002-second.patch")
     second.write_text(text, "utf-8")
-    listed = [name, str(second.relative_to(tmp_path / "patches"))]
+    folder = tmp_path / "patches"
+    listed = [str(patch.relative_to(folder)) for patch in (own, second)]
     toml_editing.put_list(path, ("source", "patches"), listed)
     with pytest.raises(RecipeError, match="Patch 2 comes after one") as caught:
         patches.prepare(job_of(path, tmp_path), 2)

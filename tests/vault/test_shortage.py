@@ -22,26 +22,15 @@ from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs
 from tfwright.tools import files
-from tfwright.tools.http import downloads
 from tfwright.vault import lock
 
-pytestmark = pytest.mark.medium
+pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("in_a_hurry")]
 
 RULE = (
     'http_archive(name = "{name}", urls = ["https://nowhere.invalid/{name}.tar.gz"], '
     'sha256 = "{sha256}", strip_prefix = "{name}")\n'
 )
 NESTED = 'load("@{name}//:{name}.bzl", "{name}")\n'
-
-
-@pytest.fixture(autouse=True)
-def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a server that is not there up at once."""
-    defaults = downloads.fetch.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(
-        defaults, "limits", replace(downloads.DEFAULTS, pauses=())
-    )
 
 
 def tarred(path: Path, texts: Mapping[str, str]) -> Path:
