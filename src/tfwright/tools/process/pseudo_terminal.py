@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tfwright.errors import Evidence, HostError
-from tfwright.tools.process import inside, isolation, runner
+from tfwright.tools.process import inside, interrupts, isolation, runner
 from tfwright.tools.process.command import Command
 
 if TYPE_CHECKING:
@@ -34,21 +34,22 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
 
     command = inside.placed(isolation.placed(command), terminal=True)
     try:
-        child = pexpect.spawn(
-            command.argv[0],
-            list(command.argv[1:]),
-            cwd=command.cwd,
-            env=dict(command.env),
-            # Echoed answers would stand in front of the program's replies.
-            echo=False,
-            dimensions=SCREEN,
-            encoding="utf-8",
-            # A read may end in the middle of a character, and compilers print file
-            # names as bytes.
-            codec_errors="replace",
-            timeout=None,
-            preexec_fn=runner.settle,
-        )
+        with interrupts.deferred():
+            child = pexpect.spawn(
+                command.argv[0],
+                list(command.argv[1:]),
+                cwd=command.cwd,
+                env=dict(command.env),
+                # Echoed answers would stand in front of the program's replies.
+                echo=False,
+                dimensions=SCREEN,
+                encoding="utf-8",
+                # A read may end in the middle of a character, and compilers print file
+                # names as bytes.
+                codec_errors="replace",
+                timeout=None,
+                preexec_fn=runner.settle,
+            )
     except pexpect.ExceptionPexpect as fault:
         what = f"{command.argv[0]} cannot be run: it is missing or not executable"
         raise HostError(

@@ -12,7 +12,7 @@ from typing import IO, Any, NoReturn
 
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools import disk, files
-from tfwright.tools.process import file_lock, inside, isolation
+from tfwright.tools.process import file_lock, inside, interrupts, isolation
 from tfwright.tools.process.command import Command
 
 UMASK = 0o022
@@ -75,20 +75,24 @@ def leashed(
     """
     with _terminal_for(command) as terminal:
         placed = inside.placed(isolation.placed(command))
-        with subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
-            placed.argv,
-            cwd=placed.cwd,
-            env=dict(placed.env),
-            stdin=stdin,
-            start_new_session=True,
-            umask=UMASK,
-            preexec_fn=terminal,  # noqa: PLW1509 a few system calls, no lock
-            # A lock lasts as long as any program of this build: see file_lock.HELD.
-            pass_fds=file_lock.HELD,
-            stdout=stdout,
-            stderr=stderr,
-        ) as process:
+        with (
+            interrupts.deferred() as release,
+            subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
+                placed.argv,
+                cwd=placed.cwd,
+                env=dict(placed.env),
+                stdin=stdin,
+                start_new_session=True,
+                umask=UMASK,
+                preexec_fn=terminal,  # noqa: PLW1509 a few system calls, no lock
+                # A lock lasts as long as any program of this build: see file_lock.HELD.
+                pass_fds=file_lock.HELD,
+                stdout=stdout,
+                stderr=stderr,
+            ) as process,
+        ):
             try:
+                release()
                 yield process
             except BaseException:
                 end(process)
