@@ -1,13 +1,15 @@
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tfwright.commands import record as recording
 from tfwright.configure import expected
+from tfwright.configure.interview import Interview
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Silence
@@ -20,6 +22,7 @@ class Heard(Silence):
     stages: list[str] = field(default_factory=list)
 
     def started(self, stage: str, why: str) -> None:
+        assert why
         self.stages.append(stage)
 
 
@@ -27,7 +30,12 @@ class Heard(Silence):
 def test_each_stage_before_configure_runs_once_before_the_questions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def answered(_: object, recipe: Any, __: object, respond: Any) -> str:
+    def answered(
+        _: object,
+        recipe: Recipe,
+        __: object,
+        respond: Callable[[Interview], object],
+    ) -> str:
         interview = expected.interview(recipe, HostFile())
         respond(interview)
         return expected.render(interview, recipe.configure) or ""

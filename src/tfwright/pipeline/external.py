@@ -57,7 +57,8 @@ def repository(
 ) -> Path:
     """Bring the pinned commit into the mirror of its repository, and return the mirror.
 
-    `about_branch` says whether to note where the branch is now. Raises SupplyError if the repository does not give the commit.
+    `about_branch` says whether to note where the branch is now. Raises SupplyError if the
+    repository does not give the commit.
     """
     asked = origin(job, source.url)
     pin, kept = Pin.of(source), job.places.git

@@ -142,8 +142,9 @@ def bring(  # noqa: PLR0913 each is a fact of its own
 ) -> Path:
     """See to it that the mirror of a url holds what a pin needs, and return its directory.
 
-    Nothing is transferred twice, and offline no server is asked. `about_branch` says whether the
-    server is asked where the branch is now. Recipes that share a mirror wait for each other. Raises SupplyError if the commit, or one of its files, cannot be fetched.
+    Nothing is transferred twice, and offline no server is asked. `about_branch` says whether to
+    note where the branch is now. Recipes that share a mirror wait for each other. Raises
+    SupplyError if the commit, or one of its files, cannot be fetched.
     """
     mirror = place(store, pin.url)
     with (
