@@ -145,7 +145,9 @@ class Cloned(Table):
 class LockedRequirement(Table):
     """A package of the target Python that the build imports."""
 
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")]
+    name: Annotated[
+        str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    ]
     version: Version
     hashes: Annotated[tuple[Sha256, ...], Field(min_length=1)]
     """Of the files that pip may choose."""
