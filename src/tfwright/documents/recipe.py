@@ -91,11 +91,9 @@ def _question(text: str) -> str:
 
 
 # TensorFlow takes both spellings, 7.5 and sm_75; NVIDIA marks variants by a letter, as in sm_90a.
+_CAPABILITY = r"(sm_|compute_)?[0-9]+(\.[0-9]+)?[af]?"
 Capabilities = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^((sm_|compute_)?[0-9]+(\.[0-9]+)?[af]?)(,(sm_|compute_)?[0-9]+(\.[0-9]+)?[af]?)*$"
-    ),
+    str, StringConstraints(pattern=rf"^{_CAPABILITY}(,{_CAPABILITY})*$")
 ]
 # sm_90a and sm_100f: code for one GPU, or for one family of GPUs.
 Architecture = Annotated[
