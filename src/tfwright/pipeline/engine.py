@@ -1,6 +1,5 @@
 """The engine: check, skip, run, stop."""
 
-import difflib
 import os
 import re
 import sys
@@ -10,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
+from tfwright.documents import spelling
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.pipeline import containers, rivals, stamps
 from tfwright.pipeline.job import BuildRequest, Job
@@ -350,10 +350,8 @@ def stage_named(name: str) -> Stage:
         if stage.name == name:
             return stage
     names = [stage.name for stage in PIPELINE]
-    near = difflib.get_close_matches(name, names, n=1)
-    guess = f"; did you mean {near[0]!r}?" if near else ""
     raise RecipeError(
-        f"Unknown stage {name!r}{guess}",
+        f"Unknown stage {name!r}{spelling.guess(name, names)}",
         remedy=f"The stages are: {', '.join(names)}.",
     )
 

@@ -390,7 +390,7 @@ def _decided(draft: _Draft, wish: Wish, toolkit: Toolkit | None) -> None:
 
 
 def _asked(draft: _Draft, recipe: Recipe, prompt: Prompt, ask: Ask) -> str:
-    """Ask for one answer; without a person, the answer to a yes-or-no question is no."""
+    """Ask for one answer; without a terminal, answer a yes-or-no question with no."""
     default = (
         "false" if prompt.yes_no else json.dumps(TEXTS.get(prompt.variable, ""))
     )
