@@ -123,8 +123,8 @@ def _constants(value: ast.AST, python: tuple[int, ...]) -> Iterator[str]:
             for part in chosen:
                 yield from _constants(part, python)
         case _:
-            for part in ast.iter_child_nodes(value):
-                yield from _constants(part, python)
+            for child in ast.iter_child_nodes(value):
+                yield from _constants(child, python)
 
 
 def _answer(test: ast.expr, python: tuple[int, ...]) -> bool | None:
