@@ -10,6 +10,7 @@ The wheel must always be the same.
 import argparse
 import contextlib
 import http.server
+import os
 import random
 import shutil
 import socket
@@ -133,9 +134,8 @@ def nginx(root: Path) -> Iterator[str]:
     port = free_port()
     (root / "data").mkdir(parents=True, exist_ok=True)
     (root / "nginx.conf").write_text(NGINX.format(root=root, port=port), "utf-8")
-    program = shutil.which("nginx", path="/usr/sbin:/usr/bin") or sys.exit(
-        "nginx is missing"
-    )
+    path = f"{os.environ['PATH']}:/usr/sbin"
+    program = shutil.which("nginx", path=path) or sys.exit("nginx is missing")
     with subprocess.Popen(
         (program, "-p", root, "-c", root / "nginx.conf")
     ) as process:
