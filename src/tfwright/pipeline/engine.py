@@ -57,6 +57,21 @@ def build(
 ) -> Result:
     """Take a recipe through the pipeline up to the last wanted stage; return what that one made.
 
+    As `results`, which returns what all of them made.
+    """
+    made = results(request, again=again, fresh=fresh, wait=wait)
+    return made[wanted(request)[-1].makes]
+
+
+def results(
+    request: BuildRequest,
+    *,
+    again: str = "",
+    fresh: bool = False,
+    wait: bool | None = None,
+) -> Results:
+    """Take a recipe through the pipeline up to the last wanted stage; return what each made.
+
     Stages whose stamp holds are skipped; `again` names one that runs all the same, `fresh` drops
     everything but the caches first. `wait` says whether to wait for another command that works on
     the recipe; None stands for a command that cannot be asked to. Raises a TfwrightError that names
@@ -69,15 +84,15 @@ def build(
         rivals.insist_on_own_name(request)
         if fresh:
             _clear(request)
-        results: Results = {}
+        made: Results = {}
         for stage in wanted(request):
-            decision = decide(stage, request, results, again=stage.name == again)
+            decision = decide(stage, request, made, again=stage.name == again)
             if decision.result:
-                results[stage.makes] = decision.result
+                made[stage.makes] = decision.result
                 request.listener.kept(stage.name)
             else:
-                results[stage.makes] = _run(decision, request, results)
-        return results[stage.makes]
+                made[stage.makes] = _run(decision, request, made)
+        return made
 
 
 @contextmanager
