@@ -51,18 +51,24 @@ CHANCE = random.Random(1)  # noqa: S311 faults need no cryptography
 # What happens to the files of a cache
 
 
+def overwrite(path: Path, content: bytes | bytearray) -> None:
+    """Write into a file, which may be read-only."""
+    path.chmod(0o600)
+    path.write_bytes(content)
+
+
 def tampered(path: Path) -> None:
     """Flip a bit."""
     content = bytearray(path.read_bytes())
     if content:
         content[CHANCE.randrange(len(content))] ^= 1 << CHANCE.randrange(8)
-    path.write_bytes(content)
+    overwrite(path, content)
 
 
 def truncated(path: Path) -> None:
     """Cut off the end."""
     content = path.read_bytes()
-    path.write_bytes(content[: CHANCE.randrange(len(content) + 1)])
+    overwrite(path, content[: CHANCE.randrange(len(content) + 1)])
 
 
 def removed(path: Path) -> None:
@@ -72,7 +78,7 @@ def removed(path: Path) -> None:
 
 def replaced(path: Path) -> None:
     """Write noise."""
-    path.write_bytes(CHANCE.randbytes(CHANCE.randrange(2000)))
+    overwrite(path, CHANCE.randbytes(CHANCE.randrange(2000)))
 
 
 def damaged(root: Path, damage: Callable[[Path], None]) -> None:
@@ -89,7 +95,7 @@ def swapped(root: Path) -> None:
         contents = [path.read_bytes() for path in paths]
         CHANCE.shuffle(contents)
         for path, content in zip(paths, contents, strict=True):
-            path.write_bytes(content)
+            overwrite(path, content)
 
 
 def _files(root: Path) -> Iterator[Path]:
