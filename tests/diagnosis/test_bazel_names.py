@@ -67,7 +67,8 @@ def test_an_attribute_is_looked_up_with_its_rule() -> None:
 
 def test_what_no_version_has_is_said_to_be_unknown() -> None:
     assert bazel_names.symbol("tf_cc_test") == ""
-    assert "None of Bazel" in bazel_names.member("repo_name")
+    assert "None of Bazel" in bazel_names.member("Label.repo_names")
+    assert bazel_names.member("MyProvider.files") == ""
     assert bazel_names.option("-c") == ""
 
 

@@ -609,7 +609,7 @@ def test_a_traceback_that_lost_its_indentation_ends_at_its_message() -> None:
 
     assert found.first is not None
     assert found.first.line == 4
-    assert first(log)[0] == "bazel-extension-missing"
+    assert first(log)[0] == "bazel-symbol-not-in-file"
 
 
 @pytest.mark.parametrize(

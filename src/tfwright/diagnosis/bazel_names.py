@@ -74,13 +74,17 @@ def symbol(name: str) -> str:
 
 
 def member(name: str) -> str:
-    """Say which versions have a method or a field of that name, whatever it belongs to."""
+    """Say which versions have a method or a field, given as ``type.member``.
+
+    Nothing is known of the types of rules (structures, providers).
+    """
     known = _table().spans.get("member", {})
-    found = [full for full in known if full.partition(".")[2] == name]
-    said = [_sentence("member", full, f"`{full}`") for full in found]
-    if not said:
-        return f"None of Bazel {_bounds()} has `{name}`: this one is older than the rules expect."
-    return " ".join(said[:2])
+    kind = name.partition(".")[0]
+    if not any(full.startswith(f"{kind}.") for full in known):
+        return ""
+    return _sentence("member", name, f"`{name}`") or (
+        f"None of Bazel {_bounds()} has `{name}`: this one is older than the rules expect."
+    )
 
 
 def attribute(name: str) -> str:

@@ -33,6 +33,7 @@ _PREFIX = re.compile(
       | ==>[ ](?=Error|Warning)                    # spack and Homebrew
       | \#\#\[(?:error|section)\]                  # Azure and GitHub
       | ::error(?:[ ][^:]{0,200})?::
+      | [ ]{4,12}>[ ](?=\S)                        # Nix: the last lines of a builder
       | (?:E[ ]{3}|>[ ])(?=[ ]*\S)                 # pytest, or a quotation
       | [ ]{0,12}`(?=[A-Z/])                       # Markdown
     )""",
