@@ -108,8 +108,11 @@ def survived(
     return [
         complaint
         for complaint in complaints
-        if complaint.at not in ignored
-        and (complaint.at > last or complaint.family.fatal)
+        if complaint.rank == "harmless"
+        or (
+            complaint.at not in ignored
+            and (complaint.at > last or complaint.family.fatal)
+        )
     ]
 
 

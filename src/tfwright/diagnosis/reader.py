@@ -140,9 +140,7 @@ def _advised(matches: list[Match]) -> list[Match]:
     ]
 
 
-def _detailed(
-    reading: Recognition, kept: Sequence[Line], at: int
-) -> Recognition:
+def _detailed(reading: Recognition, kept: Sequence[Line], at: int) -> Recognition:
     """Complete the parameters of a reading from the lines around the root.
 
     Some tools name the symbol, or the header, on the line after their message; a traceback says
