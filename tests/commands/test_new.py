@@ -2,13 +2,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.upstream import run_git
 
 from tfwright.commands import lint, new
-from tfwright.commands.new import bazel
+from tfwright.commands.new import bazel, wanted_of
 from tfwright.configure.prompt import Prompt
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.release import ExactRelease, Release
+from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.host.match import Wish
 
@@ -43,7 +44,7 @@ def test_a_new_recipe_answers_every_question_and_gives_every_reason(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     wish = Wish(system="Linux", python="3.6")
-    made = new.new(wish, ExactRelease(1, 8), host_file, tmp_path, alone)
+    made = new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
     assert made.path.name == "linux-r1.8-cpu.toml"
     assert lint.lint(str(made.path)) == []
     recipe = recipes.read(str(made.path))
@@ -56,7 +57,7 @@ def test_a_gpu_decides_cuda_capabilities_and_answers(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     wish = Wish(system="Linux", gpu="8.6", python="3.8")
-    made = new.new(wish, ExactRelease(2, 6), host_file, tmp_path, alone)
+    made = new.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
     recipe = recipes.read(str(made.path))
     assert recipe.host.cuda == "11.2"
     assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "8.6"
@@ -76,7 +77,7 @@ def test_a_person_is_asked_and_believed(
         return "true" if prompt.variable == "TF_NEED_S3" else default
 
     wish = Wish(system="Linux", python="3.6")
-    made = new.new(wish, ExactRelease(1, 8), host_file, tmp_path, ask)
+    made = new.new(wish, wanted_of("1.8"), host_file, tmp_path, ask)
     assert "TF_NEED_S3" in asked
     assert recipes.read(str(made.path)).configure.answers["TF_NEED_S3"] is True
 
@@ -85,7 +86,7 @@ def test_nothing_is_overwritten(host_file: HostFile, tmp_path: Path) -> None:
     (tmp_path / "linux-r1.8-cpu.toml").write_text("mine\n", "utf-8")
     wish = Wish(system="Linux", python="3.6")
     with pytest.raises(RecipeError, match="exists already"):
-        new.new(wish, ExactRelease(1, 8), host_file, tmp_path, alone)
+        new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
     assert (tmp_path / "linux-r1.8-cpu.toml").read_text("utf-8") == "mine\n"
 
 
@@ -95,7 +96,7 @@ def test_a_python_that_the_release_was_not_made_for_is_refused(
     with pytest.raises(RecipeError, match=r"was not made for Python 3\.12"):
         new.new(
             Wish(system="Linux", python="3.12"),
-            ExactRelease(1, 8),
+            wanted_of("1.8"),
             host_file,
             tmp_path,
             alone,
@@ -109,7 +110,7 @@ def test_a_branch_that_the_repository_lacks_is_named(
     with pytest.raises(SupplyError, match=r"has no tag and no branch r1\.9"):
         new.new(
             Wish(system="Linux", python="3.6"),
-            ExactRelease(1, 9),
+            wanted_of("1.9"),
             host_file,
             tmp_path,
             alone,
@@ -175,16 +176,14 @@ def test_an_unknown_release_leaves_no_half_recipe_behind(
 ) -> None:
     folder = tmp_path / "recipes"
     with pytest.raises(RecipeError, match="No table says which Python"):
-        new.new(
-            Wish(system="Linux"), ExactRelease(2, 99), host_file, folder, alone
-        )
+        new.new(Wish(system="Linux"), wanted_of("2.99"), host_file, folder, alone)
     assert not list(folder.glob("*"))
 
 
 def test_a_release_candidate_is_its_tag(
     host_file: HostFile, tmp_path: Path
 ) -> None:
-    version = new.version_of("1.12-rc0")
+    version = wanted_of("1.12-rc0")
     made = new.new(Wish(system="Linux"), version, host_file, tmp_path, alone)
     assert made.path.name == "linux-r1.12-rc0-cpu.toml"
     recipe = recipes.read(str(made.path))
@@ -193,10 +192,52 @@ def test_a_release_candidate_is_its_tag(
     assert lint.lint(str(made.path)) == []
 
 
+def test_the_first_version_of_a_line_is_its_tag_and_not_the_newest_commit_of_the_branch(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    upstream = Path(host_file.mirrors[new.URL].removeprefix("file://"))
+    run_git("tag", "v1.8.0", cwd=upstream)
+    tagged = run_git("rev-parse", "HEAD", cwd=upstream)
+    run_git("commit", "-q", "--allow-empty", "-m", "Mend", cwd=upstream)
+    for text in ("1.8.0", "v1.8.0"):
+        folder = tmp_path / text
+        wish = Wish(system="Linux", python="3.6")
+        made = new.new(wish, wanted_of(text), host_file, folder, alone)
+        recipe = recipes.read(str(made.path))
+        assert recipe.source.commit == tagged
+        assert str(recipe.source.exact) == "1.8.0"
+        assert recipe.summary == "TensorFlow 1.8.0 for Linux"
+
+
+def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    upstream = Path(host_file.mirrors[new.URL].removeprefix("file://"))
+    setup = upstream / "tensorflow/tools/pip_package/setup.py"
+    setup.parent.mkdir(parents=True)
+    setup.write_text("_VERSION = '2.4.0'\n", "utf-8")
+    run_git("add", ".", cwd=upstream)
+    run_git("commit", "-q", "-m", "2.4.0", cwd=upstream)
+    commit = run_git("rev-parse", "HEAD", cwd=upstream)
+    wish = Wish(system="Linux", python="3.8")
+    named = wanted_of(f"v2.4.0@{commit}")
+    made = new.new(wish, named, host_file, tmp_path, alone)
+    assert recipes.read(str(made.path)).source.commit == commit
+    assert not [line for line in made.open if "source.commit" in line]
+    with pytest.raises(RecipeError, match=r"is TensorFlow 2\.4, not 2\.3"):
+        new.new(wish, wanted_of(f"2.3@{commit}"), host_file, tmp_path, alone)
+    # Whether a server has a commit is known once it is fetched.
+    elsewhere = wanted_of(f"2.3.0@{'0' * 40}")
+    made = new.new(wish, elsewhere, host_file, tmp_path, alone)
+    assert "source.commit" in made.open[0]
+    with pytest.raises(RecipeError, match="not the 40 digits"):
+        wanted_of("v2.4.0@185fc30")
+
+
 def test_what_is_no_release_is_refused() -> None:
     for text in ("banana", "1.8x", "", "1", "r1.8/x"):
         with pytest.raises(RecipeError, match="is not a TensorFlow release"):
-            new.version_of(text)
+            wanted_of(text)
 
 
 @pytest.mark.medium
@@ -204,7 +245,7 @@ def test_cudnn_and_cuda_are_what_the_release_was_tested_with(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     wish = Wish(system="Linux", cuda="8.0")
-    made = new.new(wish, ExactRelease(1, 4), host_file, tmp_path, alone)
+    made = new.new(wish, wanted_of("1.4"), host_file, tmp_path, alone)
     recipe = recipes.read(str(made.path))
     assert (
         recipe.host.cudnn == recipe.configure.answers["TF_CUDNN_VERSION"] == "6"
@@ -212,7 +253,7 @@ def test_cudnn_and_cuda_are_what_the_release_was_tested_with(
     # TensorFlow does not take the 2.0 that this CUDA compiles for.
     assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "3.0,6.2"
     other = Wish(system="Linux", cuda="9.2")
-    made = new.new(other, ExactRelease(1, 8), host_file, tmp_path, alone)
+    made = new.new(other, wanted_of("1.8"), host_file, tmp_path, alone)
     assert "this release was tested with 9.0" in made.path.read_text("utf-8")
 
 
@@ -220,27 +261,27 @@ def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     wish = Wish(system="Linux", gpu="12.0")
-    made = new.new(wish, ExactRelease(2, 20), host_file, tmp_path, alone)
+    made = new.new(wish, wanted_of("2.20"), host_file, tmp_path, alone)
     recipe = recipes.read(str(made.path))
     assert (recipe.host.cuda, recipe.host.cudnn) == ("12.8", "9.7")
     assert recipe.compile.target == recipes.WHEEL_TARGET
     assert lint.lint(str(made.path)) == []
     with pytest.raises(RecipeError, match="does not compile for"):
-        new.new(wish, ExactRelease(1, 8), host_file, tmp_path, alone)
+        new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
 
 
 def test_a_mac_gets_no_driver_and_no_gcc(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     wish = Wish(system="Darwin", cuda="9.2")
-    made = new.new(wish, ExactRelease(1, 8), host_file, tmp_path, alone)
+    made = new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
     host = recipes.read(str(made.path)).host
     assert (host.gcc, host.driver) == (None, None)
     assert host.xcode
     with pytest.raises(RecipeError, match=r"NVIDIA made no CUDA 11\.2 for macOS"):
         new.new(
             Wish(system="Darwin", cuda="11.2"),
-            ExactRelease(2, 6),
+            wanted_of("2.6"),
             host_file,
             tmp_path,
             alone,
@@ -258,7 +299,7 @@ def test_an_interrupted_interview_keeps_what_was_answered(
 
     wish = Wish(system="Linux", python="3.6")
     with pytest.raises(KeyboardInterrupt):
-        new.new(wish, ExactRelease(1, 8), host_file, tmp_path, ask)
+        new.new(wish, wanted_of("1.8"), host_file, tmp_path, ask)
     kept = recipes.read(str(tmp_path / "linux-r1.8-cpu.toml"))
     assert kept.configure.answers["TF_NEED_JEMALLOC"] is True
 

@@ -10,6 +10,17 @@ from tfwright.commands.port import PortedPin
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.pipeline.job import BuildRequest
+from tfwright.progress import Silence
+
+
+class Notes(Silence):
+    """Remembers the notes."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.heard.append(text)
 
 
 def test_what_must_change_comes_first() -> None:
@@ -176,8 +187,11 @@ def check_port(
     job: BuildRequest, path: Path, patches: Path, tmp_path: Path
 ) -> None:
     """Port the recipe, and hold the report against what became of each pin."""
-    made = port.port(job, path, "v1.12.0")
-
+    notes = Notes()
+    made = port.port(replace(job, listener=notes), path, "v1.12.0")
+    assert [text for text in notes.heard if "branch r1." in text] == [
+        "The server has no branch r1.12; the pinned commit decides"
+    ]
     assert made.path == tmp_path / "linux-r1.12-cpu.toml"
     written = made.path.read_text("utf-8")
     recipe = recipes.read(str(made.path))

@@ -60,6 +60,17 @@ def test_a_missing_pin_is_named_with_its_table_and_a_remedy(
     assert told.exit_status == 2
 
 
+def test_a_version_in_digits_of_another_script_is_refused(
+    recipe_file: Path,
+) -> None:
+    text = recipe_file.read_text("utf-8")
+    recipe_file.write_text(
+        text.replace('version = "0.', 'version = "\u0660.'), "utf-8"
+    )
+    with pytest.raises(RecipeError, match=r"bazel\.version"):
+        recipe.read(str(recipe_file))
+
+
 def test_a_wrong_type_is_refused_with_its_line(recipe_file: Path) -> None:
     told = fault(recipe_file, 'version = "0.26.1"', "version = 26")
     assert f"{recipe_file}:14: bazel.version" in told.what

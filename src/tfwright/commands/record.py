@@ -37,9 +37,8 @@ def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
 
     Raises what the stages up to source raise, and ToolError if ./configure fails or hangs.
     """
-    host, inputs, tree = (
-        _made(job, until) for until in ("check", "fetch", "source")
-    )
+    made = engine.results(replace(job, until="source"))
+    host, inputs, tree = (made[kind] for kind in (HostFacts, Inputs, Tree))
     if not (
         isinstance(host, HostFacts)
         and isinstance(inputs, Inputs)
@@ -87,10 +86,6 @@ def _keep(job: BuildRequest, path: Path, recorder: Recorder) -> None:
     job.listener.note(
         f"Kept in {path}: {names}. Run 'invoke record' again to go on from there."
     )
-
-
-def _made(job: BuildRequest, until: str) -> object:
-    return engine.build(replace(job, until=until))
 
 
 def _script(tree: Path, program: str) -> str:

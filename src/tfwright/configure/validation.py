@@ -1,6 +1,5 @@
 """What is wrong with a recipe's answers, as far as the recipe alone shows it."""
 
-import difflib
 import re
 import shlex
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from tfwright.configure import catalogue, stanzas
 from tfwright.configure.interview import Interview
 from tfwright.configure.prompt import Answer, Prompt
+from tfwright.documents import spelling
 from tfwright.documents.release import ExactRelease, Release, first_of
 
 LONGEST_LINE = 4095
@@ -105,8 +105,8 @@ def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
     names = [prompt.variable for prompt in interview.dialect.prompts]
     # A typing error, as TF_NEED_CUDNN, is more likely than a variable of another
     # program.
-    near = difflib.get_close_matches(variable, names, n=1)
-    guess = f"; did you mean {near[0]}?" if near else ""
+    near = spelling.nearest(variable, names)
+    guess = f"; did you mean {near}?" if near else ""
     what = f"no ./configure of {interview.dialect} reads it{guess}"
     remedy = (
         f"Correct or remove {variable}. If a patch or a fork asks for it, "

@@ -75,7 +75,7 @@ _THREAD = re.compile(r"^([\w.-]+/[\w.-]+)#(\d+)$")
 _REFERENCED = re.compile(r",? and (?:was )?referenced by '[^']{0,300}'?\.?$")
 """What Bazel adds to a message of another part: the target that wants the package."""
 _STOP = re.compile(r"(?:[:,;]|(?<!\.)\.)+$")
-"""The end of a sentence, which is no part of a name; the three stops of an ellipsis stay."""
+"""The end of a sentence, which does not belong to a name; the three stops of an ellipsis stay."""
 
 
 def _bounded(pattern: str) -> str:

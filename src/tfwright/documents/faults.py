@@ -1,6 +1,5 @@
 """What is wrong with a TOML document, in words for its author: line, key, value and remedy."""
 
-import difflib
 import json
 import re
 from collections import Counter
@@ -8,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from tfwright.documents import spelling
 from tfwright.printable import printable
 
 if TYPE_CHECKING:
@@ -124,13 +124,8 @@ def _described(
     key = _dotted_name(place)
     table = _table(model, place[:-1])
     if finding["type"] == "extra_forbidden":
-        # Cut, since difflib takes quadratic time for a long key.
         known = list(table.model_fields) if table else []
-        near = difflib.get_close_matches(
-            str(place[-1])[:LONGEST_VALUE], known, n=1
-        )
-        guess = f"; did you mean {near[0]!r}?" if near else ""
-        what = f"unknown key {key}{guess}"
+        what = f"unknown key {key}{spelling.guess(str(place[-1]), known)}"
         return DocumentFault(line, what, f"Use one of: {', '.join(known)}.")
     if finding["type"] == "missing":
         last = str(place[-1])
@@ -191,10 +186,8 @@ def _of_choice(expected: str, given: object) -> str:
     what = f"must be {expected}, not {_spelled(given)}"
     choices = re.findall(r"'([^']*)'", expected)
     by_lower_case = {choice.lower(): choice for choice in choices}
-    near = difflib.get_close_matches(
-        str(given).lower()[:LONGEST_VALUE], by_lower_case, n=1
-    )
-    return f"{what}; did you mean {by_lower_case[near[0]]!r}?" if near else what
+    near = spelling.nearest(str(given).lower(), by_lower_case)
+    return f"{what}; did you mean {by_lower_case[near]!r}?" if near else what
 
 
 def _rewritten(kind: str, source: str, place: Location) -> str:

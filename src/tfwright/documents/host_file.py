@@ -300,7 +300,7 @@ def read() -> HostFile:
     file = path()
     # A file that the user names must exist; the one in the usual place is optional.
     if not _there(file) and "TFWRIGHT_HOST_FILE" not in os.environ:
-        return HostFile()
+        return HostFile.defaults()
     return load(file, HostFile)
 
 

@@ -263,25 +263,30 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 # Python reads no number of more than 4,300 digits.
 Version = Annotated[
-    str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$", max_length=100)
+    str,
+    StringConstraints(
+        pattern=r"^[0-9]+(\.[0-9]+)*[A-Za-z0-9_.+-]*$", max_length=100
+    ),
 ]
 DebFile = Annotated[
     str,
     StringConstraints(
-        pattern=r"^[a-z0-9][a-z0-9.+-]*_[\w.+~%-]+_(amd64|arm64|all)\.deb$"
+        pattern=r"^[a-z0-9][a-z0-9.+-]*_[A-Za-z0-9_.+~%-]+_(amd64|arm64|all)\.deb$"
     ),
 ]
 """A Debian package as apt names its file: ``libcudart11.0_11.8.89~11.8.0-5_amd64.deb``."""
 WheelFile = Annotated[
     str,
-    StringConstraints(pattern=r"^[A-Za-z0-9][\w.]*-[\w.!+]+(-[\w.]+){3,4}\.whl$"),
+    StringConstraints(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.]*-[A-Za-z0-9_.!+]+(-[A-Za-z0-9_.]+){3,4}\.whl$"
+    ),
 ]
 """A wheel as the package index names it."""
 # Without query and fragment: the last part of the path is the file's name.
 HttpsUrl = Annotated[
-    str, StringConstraints(pattern=r"^https://[\w.-]+/[^\s?#]+$")
+    str, StringConstraints(pattern=r"^https://[A-Za-z0-9_.-]+/[^\s?#]+$")
 ]
 HttpUrl = Annotated[
-    str, StringConstraints(pattern=r"^https?://[\w.:-]+(/[^\s?#]*)?$")
+    str, StringConstraints(pattern=r"^https?://[A-Za-z0-9_.:-]+(/[^\s?#]*)?$")
 ]
 """The address of a package archive, which apt gets on a line of its own."""

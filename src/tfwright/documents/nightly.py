@@ -73,8 +73,10 @@ def _web_address(text: str) -> str:
 Size = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
 LocalVersion = Annotated[str, AfterValidator(_local)]
 """What stands after the ``+`` of a version."""
-PythonVersion = Annotated[str, StringConstraints(pattern=r"^\d\.\d{1,2}$")]
-MailAddress = Annotated[str, StringConstraints(pattern=r"^[\w.+-]+@[\w.-]+$")]
+PythonVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]\.[0-9]{1,2}$")]
+MailAddress = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9_.+-]+@[A-Za-z0-9_.-]+$")
+]
 
 
 class FollowTable(Table):
@@ -135,7 +137,9 @@ class MailTable(Table):
     """The recipients."""
     sender: MailAddress
     """The address in the From field."""
-    host: Annotated[str, StringConstraints(pattern=r"^[\w.-]+$")] = "localhost"
+    host: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$")] = (
+        "localhost"
+    )
     """The mail server."""
     port: Annotated[int, Field(gt=0, lt=65536)] = 25
     """Its port: usually 25, 587 with ``starttls``, 465 with ``tls``."""

@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from tfwright.documents import spelling
 from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
     Commit,
@@ -90,15 +91,13 @@ def _question(text: str) -> str:
 
 
 # TensorFlow takes both spellings, 7.5 and sm_75; NVIDIA marks variants by a letter, as in sm_90a.
+_CAPABILITY = r"(sm_|compute_)?[0-9]+(\.[0-9]+)?[af]?"
 Capabilities = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^((sm_|compute_)?\d+(\.\d+)?[af]?)(,(sm_|compute_)?\d+(\.\d+)?[af]?)*$"
-    ),
+    str, StringConstraints(pattern=rf"^{_CAPABILITY}(,{_CAPABILITY})*$")
 ]
 # sm_90a and sm_100f: code for one GPU, or for one family of GPUs.
 Architecture = Annotated[
-    str, StringConstraints(pattern=r"^(sm|compute)_\d{1,4}[af]?$")
+    str, StringConstraints(pattern=r"^(sm|compute)_[0-9]{1,4}[af]?$")
 ]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
 # Both limits come from macOS, whose PATH_MAX is 1,024 bytes with the final zero.
@@ -341,9 +340,9 @@ class ImageTable(Table):
         StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._/:-]{0,200}[a-z0-9])?$"),
     ]
     """Registry and repository: ``docker.io/library/debian``."""
-    tag: Annotated[str, StringConstraints(pattern=r"^\w[\w.-]{0,127}$")] = (
-        "latest"
-    )
+    tag: Annotated[
+        str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")
+    ] = "latest"
     """The tag that had this digest; it is shown, and never resolved."""
     digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
     """The digest of the image's manifest. Required, since a tag can move to another image."""
@@ -359,7 +358,9 @@ class HostTable(Table):
     """The operating system as ``uname -s`` prints it; ``Darwin`` is macOS."""
     machine: str = "x86_64"
     """The processor as ``uname -m`` prints it; ``any`` for a recipe that compiles nothing."""
-    python: Annotated[str, StringConstraints(pattern=r"^(\d{1,3}\.\d{1,3}|any)$")]
+    python: Annotated[
+        str, StringConstraints(pattern=r"^([0-9]{1,3}\.[0-9]{1,3}|any)$")
+    ]
     """The target Python, ``3.6``; ``any`` takes the Python that runs tfwright."""
     requirements: tuple[PackagePin, ...] = ()
     """What the build needs in the target Python, as exact pip pins: ``numpy==1.14.5``."""
@@ -487,9 +488,9 @@ class ConfigureTable(Table):
 class CompileTable(Table):
     """What Bazel builds, and how."""
 
-    target: Annotated[str, StringConstraints(pattern=r"^//[\w./:+-]*$")] = (
-        TENSORFLOW_TARGET
-    )
+    target: Annotated[
+        str, StringConstraints(pattern=r"^//[A-Za-z0-9_./:+-]*$")
+    ] = TENSORFLOW_TARGET
     """The target of ``bazel build``; from 2.17 on ``//tensorflow/tools/pip_package:wheel``."""
     flags: tuple[Line, ...] = ()
     """Flags of ``bazel build``, after the ones that tfwright needs."""
@@ -512,7 +513,8 @@ class PackageTable(Table):
     """How the wheel is made from what was built."""
 
     project_name: (
-        Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")] | None
+        Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+        | None
     ) = None
     """The wheel's name, if it is not TensorFlow's own."""
     program: InnerPath | None = None
@@ -524,7 +526,10 @@ class PackageTable(Table):
     """Further arguments of build_pip_package, such as ``--gpu``."""
     platform: (
         Annotated[
-            str, StringConstraints(pattern=r"^manylinux_\d{1,4}_\d{1,4}_\w+$")
+            str,
+            StringConstraints(
+                pattern=r"^manylinux_[0-9]{1,4}_[0-9]{1,4}_[A-Za-z0-9_]+$"
+            ),
         ]
         | None
     ) = None
@@ -543,7 +548,8 @@ class VerifyTable(Table):
     """The checks that the wheel must pass before it is published."""
 
     imports: tuple[
-        Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*$")], ...
+        Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*$")],
+        ...,
     ] = ("tensorflow",)
     """Modules that must import in a fresh venv of the target Python."""
     requirements: tuple[PackagePin, ...] = ()
@@ -740,17 +746,9 @@ def find(name: str) -> Path:
     path = Path(name) if name.endswith(".toml") else RECIPES / f"{name}.toml"
     if path.is_file():
         return path
-    import difflib  # noqa: PLC0415 only on the way to an error
-
     wanted = name.removesuffix(".toml")
-    # Below the default of 0.6, which a part of a name such as "r1.8" does not reach.
-    near = difflib.get_close_matches(
-        wanted,
-        names(),
-        n=1,
-        cutoff=0.4,
-    )
-    guess = f"; did you mean {near[0]!r}?" if near else ""
+    # Below the default, which a part of a name such as "r1.8" does not reach.
+    guess = spelling.guess(wanted, names(), similar=0.4)
     raise RecipeError(
         f"Unknown recipe {name!r}{guess}",
         remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "

@@ -1,6 +1,5 @@
 """The engine: check, skip, run, stop."""
 
-import difflib
 import os
 import re
 import sys
@@ -10,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
+from tfwright.documents import spelling
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.pipeline import containers, rivals, stamps
 from tfwright.pipeline.job import BuildRequest, Job
@@ -57,6 +57,21 @@ def build(
 ) -> Result:
     """Take a recipe through the pipeline up to the last wanted stage; return what that one made.
 
+    As `results`, which returns what all of them made.
+    """
+    made = results(request, again=again, fresh=fresh, wait=wait)
+    return made[wanted(request)[-1].makes]
+
+
+def results(
+    request: BuildRequest,
+    *,
+    again: str = "",
+    fresh: bool = False,
+    wait: bool | None = None,
+) -> Results:
+    """Take a recipe through the pipeline up to the last wanted stage; return what each made.
+
     Stages whose stamp holds are skipped; `again` names one that runs all the same, `fresh` drops
     everything but the caches first. `wait` says whether to wait for another command that works on
     the recipe; None stands for a command that cannot be asked to. Raises a TfwrightError that names
@@ -69,15 +84,15 @@ def build(
         rivals.insist_on_own_name(request)
         if fresh:
             _clear(request)
-        results: Results = {}
+        made: Results = {}
         for stage in wanted(request):
-            decision = decide(stage, request, results, again=stage.name == again)
+            decision = decide(stage, request, made, again=stage.name == again)
             if decision.result:
-                results[stage.makes] = decision.result
+                made[stage.makes] = decision.result
                 request.listener.kept(stage.name)
             else:
-                results[stage.makes] = _run(decision, request, results)
-        return results[stage.makes]
+                made[stage.makes] = _run(decision, request, made)
+        return made
 
 
 @contextmanager
@@ -335,10 +350,8 @@ def stage_named(name: str) -> Stage:
         if stage.name == name:
             return stage
     names = [stage.name for stage in PIPELINE]
-    near = difflib.get_close_matches(name, names, n=1)
-    guess = f"; did you mean {near[0]!r}?" if near else ""
     raise RecipeError(
-        f"Unknown stage {name!r}{guess}",
+        f"Unknown stage {name!r}{spelling.guess(name, names)}",
         remedy=f"The stages are: {', '.join(names)}.",
     )
 

@@ -52,14 +52,24 @@ def origin(job: Job, url: str) -> Origin:
     return Origin.of(job.host_file.mirror_of(url) or url)
 
 
-def repository(job: Job, source: SourceTable) -> Path:
+def repository(
+    job: Job, source: SourceTable, *, about_branch: bool = False
+) -> Path:
     """Bring the pinned commit into the mirror of its repository, and return the mirror.
 
-    Raises SupplyError if the repository does not give the commit.
+    `about_branch` says whether to note where the branch is now. Raises SupplyError if the
+    repository does not give the commit.
     """
     asked = origin(job, source.url)
     pin, kept = Pin.of(source), job.places.git
-    return mirror.bring(pin, kept, asked, job.listener, offline=job.offline)
+    return mirror.bring(
+        pin,
+        kept,
+        asked,
+        job.listener,
+        offline=job.offline,
+        about_branch=about_branch,
+    )
 
 
 def read(

@@ -106,6 +106,11 @@ class Rules:
         """Return what leads into other repositories: calls of their symbols, and loads."""
         return (*self.nested, *self.loads)
 
+    @property
+    def loaded(self) -> set[str]:
+        """Return the names of the repositories that Bazel reads a file of."""
+        return {load.archive for load in self.loads}
+
     def __add__(self, other: "Rules") -> "Rules":
         """Put two findings together."""
         return Rules(

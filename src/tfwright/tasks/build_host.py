@@ -107,11 +107,12 @@ def index(
             # A yanked wheel stays: pip still takes it for a pin of exactly its version.
             index.yank(place, yank or unyank, reason if yank else None)
             return
-        page.show_update(index.refresh(place), str(place.folder))
+        update = index.refresh(place)
+        page.show_update(update, str(place.folder))
         if serve:
             with index.serving(place, port) as (url, forever):
                 page.show_serving(url)
-                page.show_use(url)
+                page.show_use(update, url)
                 # Whoever reads through a pipe waits for the address before it asks.
                 sys.stdout.flush()
                 forever()

@@ -118,7 +118,7 @@ def doctor(
 @task(
     help=MACHINE
     | {
-        "release": "of TensorFlow, as 2.6, 2.4.4 or 1.12.0-rc0; default: the newest that fits",
+        "release": "as 2.6, 2.4.4, 1.12.0-rc0 or 2.4.0@COMMIT; default: the newest that fits",
         "bazel": "version, where neither the tree nor tfwright's tables name one",
         "like": "copy this recipe instead, without what was verified",
         "name": "with --like: the name of the copy",
@@ -170,7 +170,7 @@ def new(
                 machine=wish.machine,
                 python=python,
             )
-        wanted = making.version_of(release or _newest_release(wish))
+        wanted = making.wanted_of(release or _newest_release(wish))
         place = Path(folder) if folder else recipes.RECIPES
         tools = making.Tools(bazel=bazel)
         page.show_new(

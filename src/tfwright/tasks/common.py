@@ -86,8 +86,8 @@ def job_of(
 def file_of(given: str, command: str) -> Path:
     """Return the path that a command was given.
 
-    Invoke takes an unknown option for the value of a positional argument; that is refused here, and
-    so is no file at all, which would be the working directory.
+    Invoke takes an unknown option for the value of a positional argument. That is refused here, as
+    is an empty path, which would be the working directory.
     """
     from tfwright.errors import RecipeError
 

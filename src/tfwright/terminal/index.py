@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tfwright.nightly.index.matching import MatchedWheel
+    from tfwright.nightly.index.wheels import IndexedWheel
     from tfwright.nightly.index.write import IndexUpdate
 
 
@@ -25,22 +26,41 @@ def show_update(update: "IndexUpdate", folder: str) -> None:
         text.tell(f"    do: {fault.remedy}")
 
 
-def show_use(url: str) -> None:
+def show_use(update: "IndexUpdate", url: str) -> None:
     """Print the configuration that users need: for pip, for uv, and against confusion."""
     print("pip, in pip.conf:")
     print("    [global]")
     print(f"    extra-index-url = {url}simple/")
-    # Without it pip compares the versions of both indexes, and a public wheel may win.
-    print(
-        "  Pin the local version: tensorflow==1.8.0+cpu can come from no public index."
-    )
-    print("uv, in pyproject.toml; nothing but what you name comes from here:")
+    newest = _newest(update)
+    # Without a pin, pip compares the versions of both indexes, and a public wheel may win.
+    if newest and "+" in newest.version:
+        pin = f"{newest.project}=={newest.version}"
+        print(
+            f"  Pin the local version, as in {pin}: public indexes accept none."
+        )
+    else:
+        print(
+            "  Give wheels a local version and pin it: public indexes accept none."
+        )
+    print("uv, in pyproject.toml; only what you name comes from this index:")
     print("    [[tool.uv.index]]")
     print('    name = "tfwright"')
     print(f'    url = "{url}simple/"')
     print("    explicit = true")
     print("    [tool.uv.sources]")
-    print('    tensorflow = { index = "tfwright" }')
+    project = newest.project if newest else "tensorflow"
+    print(f'    {project} = {{ index = "tfwright" }}')
+
+
+def _newest(update: "IndexUpdate") -> "IndexedWheel | None":
+    """Return the newest wheel that is offered, one with a local version if there is any."""
+    offered = [
+        wheel
+        for wheel in update.wheels
+        if not wheel.hidden and wheel.yanked is None
+    ]
+    offered.reverse()
+    return max(offered, key=lambda wheel: "+" in wheel.version, default=None)
 
 
 FITTING = (

@@ -4,12 +4,12 @@ Users start invoke's own program, so a subclass of it would never run. invoke im
 before it parses the command line; `install` replaces three of its methods at that moment.
 """
 
-import difflib
 import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tfwright.documents import spelling
 from tfwright.terminal import streams, text
 from tfwright.terminal.text import Column, Styled
 
@@ -136,8 +136,8 @@ def _refuse_unknown(program: "Program", replaced: Mapping[str, str]) -> None:
     if word in replaced:
         remedy = f"Use '{replaced[word]}' instead."
     else:
-        near = difflib.get_close_matches(word, known, n=1)
-        remedy = f"Did you mean 'invoke {near[0]}'? " if near else ""
+        near = spelling.nearest(word, known)
+        remedy = f"Did you mean 'invoke {near}'? " if near else ""
         remedy += "'invoke --list' lists all commands."
     text.tell(f"Unknown command '{word}'.", text.BAD)
     text.tell(f"  do:     {remedy}")

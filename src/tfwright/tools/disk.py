@@ -2,7 +2,6 @@
 
 import errno
 import os
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,13 +35,6 @@ LIMITS = {
     errno.ENOMEM: ("The memory ran out", "v unlimited"),
 }
 """What the limits of a shell or service refuse, with the option of ``ulimit`` that raises each."""
-OF_DATABASE = {
-    sqlite3.SQLITE_IOERR: errno.EIO,
-    sqlite3.SQLITE_READONLY: errno.EACCES,
-    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
-    sqlite3.SQLITE_PERM: errno.EACCES,
-}
-"""What SQLite calls that."""
 NO_ROOM = 1 << 20
 """Bytes left on a disk that count as none: not every program says why it could not write."""
 ROOM = (
@@ -113,29 +105,6 @@ def _limited(fault: OSError, place: str) -> HostError:
             "container that started it."
         ),
     )
-
-
-def of_database(fault: sqlite3.Error, file: Path) -> HostError | None:
-    """Return the error for a database that the disk or another process refuses.
-
-    None if neither is at fault, so that the file itself may be damaged: it must not be thrown away
-    because a disk was full.
-    """
-    # The upper bits say where in SQLite it happened.
-    code = getattr(fault, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
-        return full(f"{file} cannot be written")
-    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        return HostError(
-            f"Another process keeps {file} locked",
-            remedy="Wait until it has ended, then start again.",
-        )
-    if code not in OF_DATABASE:
-        return None
-    # A disk without room for SQLite's own files reads as one that refuses.
-    if is_full(file.parent):
-        return full(f"{file} cannot be written")
-    return failure(OSError(OF_DATABASE[code], str(fault), str(file)))
 
 
 def _reason(fault: OSError) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from tfwright.documents.names import PACKAGE_URL
-from tfwright.errors import SilentServerError, SupplyError, ToolError
+from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
@@ -74,12 +74,7 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
             with unpacking.reading(str(package)):
                 _copy_member(package, brought, member, target)
         except ToolError as fault:
-            kind = (
-                SilentServerError
-                if package_clients.silent(fault)
-                else SupplyError
-            )
-            raise kind(
+            raise package_clients.kind_of(fault)(
                 f"{package} could not be downloaded: {_complaint(fault)}",
                 remedy="Check how that registry's client reaches its servers.",
             ) from fault

@@ -156,7 +156,7 @@ def is_tar(path: Path) -> bool:
 
 
 def members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the members of a tar. Raises ReadError if there is no end to them."""
+    """Yield the members of a tar. Raises ReadError if they have no end."""
     for number, member in enumerate(tar):
         # An extended header can replace the size that its member has.
         if member.size < 0 or number > MOST_MEMBERS:

@@ -2,7 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -138,7 +145,9 @@ class Cloned(Table):
 class LockedRequirement(Table):
     """A package of the target Python that the build imports."""
 
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")]
+    name: Annotated[
+        str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    ]
     version: Version
     hashes: Annotated[tuple[Sha256, ...], Field(min_length=1)]
     """Of the files that pip may choose."""
@@ -345,6 +354,7 @@ def _changed_binaries(
 
 def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:
     """Yield an archive for each digest, with all names and urls that the rules give it."""
+    loaded = rules.loaded
     # By digest: WORKSPACE may make several repositories of one file.
     for sha256, users in _grouped(rules, lambda entry: entry.sha256):
         # Package URLs, since the address depends on which registry or mirror the rules
@@ -355,19 +365,20 @@ def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:
             urls=tuple(dict.fromkeys(urls)),
             sha256=sha256,
             size=gathered.sizes.get(sha256),
-            needed=_needed(users, rules, gathered),
+            needed=_needed(users, loaded, gathered),
             of_bazel=all(entry.of_bazel for entry in users),
         )
 
 
 def _clones(rules: Rules, gathered: Gathered) -> Iterator[Cloned]:
     """Yield each commit that rules clone, with all names that they give it."""
+    loaded = rules.loaded
     for clone, users in _grouped(rules, lambda entry: entry.clone):
         yield Cloned(
             names=_names(users),
             remote=clone.remote,
             commit=clone.commit,
-            needed=_needed(users, rules, gathered),
+            needed=_needed(users, loaded, gathered),
         )
 
 
@@ -387,7 +398,7 @@ def _names(users: Iterable[Repository]) -> tuple[str, ...]:
 
 
 def _needed(
-    users: Sequence[Repository], rules: Rules, gathered: Gathered
+    users: Sequence[Repository], loaded: Collection[str], gathered: Gathered
 ) -> bool | None:
     """Say whether Bazel wants an archive or commit.
 
@@ -395,9 +406,8 @@ def _needed(
     """
     if gathered.wanted is None:
         return None
-    loaded = {load.archive for load in rules.loads}
     # Bazel names what the target wants, and not what it read to know the rules.
-    if not loaded.isdisjoint(entry.name for entry in users):
+    if any(entry.name in loaded for entry in users):
         return True
     # Bazel reports the substitute's digest; the lock has the archive that the tree
     # pins.

@@ -21,7 +21,7 @@ from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files, registry, trees
 from tfwright.tools.git import archive, transport
-from tfwright.tools.git.archive import Form, Pack, SourceArchive
+from tfwright.tools.git.archive import Form, Layout, Pack, SourceArchive
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.http import downloads
 from tfwright.tools.http.transfer import DownloadOutcome, WantedFile
@@ -329,22 +329,25 @@ def _from_git(
         # A file that somebody committed whole: git has its bytes, whatever made it.
         yield table.blob, partial(archive.write_blob, table.blob)
     elif table.ref and table.prefix:
-        forms: dict[Form, None] = {}
-        for url in wanted.urls:
-            if named := archive.form_of(url):
-                forms[named] = None
-        if not forms:
-            forms["tar.gz"] = None
-        for form in forms:
-            # Of a zip nothing says in which time zone the forge wrote it.
-            for zone in archive.ZONES if form == "zip" else archive.ZONES[:1]:
-                pack = partial(archive.pack_ref, table.prefix, form, zone)
-                yield table.ref, partial(pack, table.ref)
+        for layout in _layouts(f"{table.prefix}/", wanted.urls):
+            yield table.ref, partial(archive.pack_ref, layout, table.ref)
     else:
         if wanted.pack:
             yield wanted.pack.ref, partial(archive.pack, wanted.pack)
         for forged in _source_archives(wanted):
             yield forged.ref, partial(archive.regenerate, forged)
+
+
+def _layouts(prefix: str, urls: Sequence[str]) -> Iterator[Layout]:
+    """Yield how a forge may have packed what the urls name, as far as their endings tell."""
+    named = [form for form in map(archive.form_of, urls) if form]
+    forms: Iterable[Form] = dict.fromkeys(named) or ("tar.gz",)
+    for form in forms:
+        if form == "zip":
+            # Nothing says in which time zone the forge wrote it.
+            yield from (Layout(form, prefix, zone) for zone in archive.ZONES)
+        else:
+            yield Layout(form, prefix)
 
 
 def obtain(

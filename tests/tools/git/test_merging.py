@@ -53,7 +53,7 @@ def merged(source: Path, text: str) -> tuple[Path, list[str]]:
     tree = source.parent / "tree"
     git.prepare(tree, source / ".git", new, ())
     git.check_out(tree, git.content(tree))
-    return tree, merging.merge(tree, patch, source / ".git", base)
+    return tree, merging.merge(tree, patch, source / ".git", base, print)
 
 
 def test_what_upstream_changed_elsewhere_and_the_patch_come_together(
@@ -79,7 +79,9 @@ def test_nothing_is_written_through_a_link_of_the_tree(
     (tree / link).symlink_to(outside / "x" if "/" in link else outside)
     base = merging.base_of(source.parent / "0001-x.patch")
     with pytest.raises(RecipeError, match=r"core/op\.cc is reached by a link"):
-        merging.merge(tree, source.parent / "0001-x.patch", source / ".git", base)
+        merging.merge(
+            tree, source.parent / "0001-x.patch", source / ".git", base, print
+        )
     assert list(outside.iterdir()) == []
 
 

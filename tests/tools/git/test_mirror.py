@@ -319,7 +319,7 @@ def test_a_branch_that_is_gone_is_reported(
     bring(pin, store, notebook)
     assert (
         notebook.notes[-1]
-        == "The server has no branch r1.8 any more; the pinned commit decides"
+        == "The server has no branch r1.8; the pinned commit decides"
     )
 
 

@@ -22,7 +22,7 @@ from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError
 from tfwright.host import compatibility, match, versions
 from tfwright.host.match import Wish
-from tfwright.rules import tree_bazel
+from tfwright.rules import tree_bazel, tree_version
 from tfwright.tools import files
 from tfwright.tools.git import remote
 
@@ -72,6 +72,25 @@ class Tools:
 
 
 @dataclass(frozen=True)
+class WantedRelease:
+    """What a person names as the release of a new recipe."""
+
+    version: ExactRelease
+    tag: bool = False
+    """Whether it is one commit, as of 1.8.0, and not the newest one of a branch, as of 1.8."""
+    commit: str = ""
+    """The commit, where a person names it; a mirror may have the history and no tags."""
+
+    @property
+    def line(self) -> Release:
+        """The release line."""
+        return self.version.line
+
+    def __str__(self) -> str:
+        return str(self.version if self.tag else self.line)
+
+
+@dataclass(frozen=True)
 class Toolkit:
     """The CUDA of a new recipe, and the one that the release was tested with."""
 
@@ -100,7 +119,7 @@ class Toolkit:
 
 def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     wish: Wish,
-    version: ExactRelease,
+    wanted: WantedRelease,
     host_file: HostFile,
     folder: Path,
     ask: Ask,
@@ -108,11 +127,10 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
 ) -> NewRecipe:
     """Write a recipe for a release into `folder`.
 
-    A version with a patch level, or a release candidate, is that tag's commit; any other one is
-    the newest commit of its branch. Raises RecipeError if the release was never made for what is
-    wished for, or the file exists; SupplyError if the repository does not name the tag or branch.
+    Raises RecipeError if the release was never made for what is wished for, its commit is of
+    another one, or the file exists; SupplyError if the repository does not name the tag or branch.
     """
-    release = version.line
+    release, version = wanted.line, wanted.version
     toolkit = _toolkit(wish, release)
     platform = "macos" if wish.system == "Darwin" else "linux"
     suffix = f"cuda{toolkit.row.version}" if toolkit else "cpu"
@@ -124,9 +142,9 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
             f"{path} exists already", remedy="Change that one, or rename it."
         )
     draft = _Draft()
-    _describe(draft, wish, version, toolkit)
+    _describe(draft, wish, wanted, toolkit)
     draft.lines[:0] = [schema.line_in(folder), ""]
-    texts = _source(draft, version, host_file)
+    texts = _source(draft, wanted, host_file)
     _host(draft, wish, release, toolkit)
     _bazel(draft, bazel.chosen(release, texts, (tools or Tools()).bazel))
     if release > recipes.LAST_BY_PROGRAM:
@@ -184,48 +202,63 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
 
 
 def _describe(
-    draft: _Draft, wish: Wish, version: ExactRelease, toolkit: Toolkit | None
+    draft: _Draft, wish: Wish, wanted: WantedRelease, toolkit: Toolkit | None
 ) -> None:
     system = "macOS" if wish.system == "Darwin" else "Linux"
     kind = f"with CUDA {toolkit.row.version} " if toolkit else ""
-    named = version if _is_tag(version) else version.line
     draft.lines = [
         "# Written by 'invoke new'; not run yet.",
         "",
-        f"summary = {json.dumps(f'TensorFlow {named} {kind}for {system}')}",
+        f"summary = {json.dumps(f'TensorFlow {wanted} {kind}for {system}')}",
     ]
 
 
-def _is_tag(version: ExactRelease) -> bool:
-    """Say whether a version names one commit: 1.12.1 and 1.12.0-rc0 do, 1.12 is a line."""
-    return bool(version.patch or version.candidate or version.fork)
-
-
 def _source(
-    draft: _Draft, version: ExactRelease, host_file: HostFile
+    draft: _Draft, wanted: WantedRelease, host_file: HostFile
 ) -> dict[str, str]:
-    """Pin the tag's commit, or the newest one of the branch; return the texts that name Bazel."""
+    """Pin the commit; return the texts of its tree that name Bazel."""
     address = host_file.mirror_of(URL) or URL
     # git needs a directory to run in, and a new checkout has none yet.
     host_file.build_out.mkdir(parents=True, exist_ok=True)
-    store, branch = host_file.build_out, f"r{version.line}"
-    if _is_tag(version):
-        name, commit = remote.release_of(store, address, version)
-        reason = f"The tag {name} at upstream."
-    else:
-        commit = remote.commit_of(store, address, branch)
-        reason = f"The branch of release {version.line}; the commit is its newest one today."
+    reason, commit = _commit(wanted, host_file.build_out, address)
     draft.table("source")
     # A branch moves; the commit is what makes the recipe build the same next year.
     draft.lines += [
         f"# {reason}",
         f'url = "{URL}"',
-        f'branch = "{branch}"',
+        f'branch = "r{wanted.line}"',
         f'commit = "{commit}"',
     ]
-    if _is_tag(version):
-        draft.lines.append(f'version = "{version}"')
-    return remote.texts(store, address, commit, tree_bazel.PATHS)
+    if wanted.tag:
+        draft.lines.append(f'version = "{wanted.version}"')
+    paths = (*tree_bazel.PATHS, *tree_version.PLACES)
+    texts = remote.texts(host_file.build_out, address, commit, paths)
+    stated = tree_version.stated(texts)
+    if wanted.commit and not texts:
+        draft.open.append(
+            f"source.commit: {address} showed none of its files; 'invoke fetch --recipe FILE' "
+            "says whether it has it"
+        )
+    if stated and stated != wanted.line:
+        raise RecipeError(
+            f"Commit {commit} is TensorFlow {stated}, not {wanted.line}",
+            remedy="Name a commit of that release, or --release of this one.",
+        )
+    return texts
+
+
+def _commit(wanted: WantedRelease, store: Path, address: str) -> tuple[str, str]:
+    """Return the commit that a person names, of a tag, or the newest one of a branch; and why."""
+    if wanted.commit:
+        return "The commit that was asked for.", wanted.commit
+    if wanted.tag:
+        name, commit = remote.release_of(store, address, wanted.version)
+        return f"The tag {name} at upstream.", commit
+    commit = remote.commit_of(store, address, f"r{wanted.line}")
+    return (
+        f"The branch of release {wanted.line}; the commit is its newest one today.",
+        commit,
+    )
 
 
 def _host(
@@ -357,7 +390,7 @@ def _decided(draft: _Draft, wish: Wish, toolkit: Toolkit | None) -> None:
 
 
 def _asked(draft: _Draft, recipe: Recipe, prompt: Prompt, ask: Ask) -> str:
-    """Ask for one answer; without a person, the answer to a yes-or-no question is no."""
+    """Ask for one answer; without a terminal, answer a yes-or-no question with no."""
     default = (
         "false" if prompt.yes_no else json.dumps(TEXTS.get(prompt.variable, ""))
     )
@@ -388,17 +421,20 @@ def _answer_lines(draft: _Draft) -> Iterator[str]:
         yield f"{variable} = {value}"
 
 
-def version_of(text: str) -> ExactRelease:
-    """Read what a person names as a release: ``2.6``, ``v2.4.4`` or ``1.12.0-rc0``.
+def wanted_of(text: str) -> WantedRelease:
+    """Read what a person names as a release: ``2.6``, ``v2.4.4``, ``1.12.0-rc0``, ``2.4.0@COMMIT``.
 
     Raises RecipeError for anything else.
     """
-    if not is_version(text):
+    name, commit = remote.named_commit(text)
+    if not is_version(name):
         raise RecipeError(
-            f"{text!r} is not a TensorFlow release",
+            f"{name!r} is not a TensorFlow release",
             remedy="Write --release 2.6, or a tag such as v2.4.4 or v1.12.0-rc0.",
         )
-    return ExactRelease.parse(text)
+    version = ExactRelease.parse(name)
+    tag = name.count(".") > 1 or bool(version.candidate or version.fork)
+    return WantedRelease(version, tag, commit)
 
 
 def copy(path: Path, name: str, folder: str = "") -> NewRecipe:

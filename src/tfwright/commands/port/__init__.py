@@ -113,7 +113,9 @@ def _judged(
     # From here on the new commit is needed, which may be a long download.
     yield from _exclusions(new, path)
     new = replace(new, recipe=recipes.read(str(path)))
-    repository = external.repository(new.job, new.recipe.source)
+    repository = external.repository(
+        new.job, new.recipe.source, about_branch=True
+    )
     tree_version.insist(repository, new.recipe.source.commit, new.recipe.source)
     # Both recipes name one url, so that its mirror then holds both commits.
     external.repository(old.job, old.recipe.source)

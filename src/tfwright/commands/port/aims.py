@@ -59,18 +59,12 @@ def of(old: BuildRequest, to: str) -> Aim:
             f"{old.recipe.source.url} comes with tfwright, and has no other release",
             remedy="Copy the recipe instead: invoke new --like demo --name mine",
         )
-    name, at, stated = to.partition("@")
-    if at and not re.fullmatch(r"[0-9a-f]{40}", stated):
-        raise RecipeError(
-            f"{stated!r} is not the 40 digits of a commit",
-            remedy="Write --to v1.12.0@COMMIT with all of them.",
-        )
+    name, stated = remote.named_commit(to)
     if not re.fullmatch(r"(?!-)[\w./+-]+", name) or ".." in name:
         raise RecipeError(
             f"{name!r} is not the name of a tag or a branch",
             remedy="Write --to v1.12.0, --to r1.12 or --to v1.12.0@COMMIT.",
         )
-    # A mirror may have the history and not the tags; then the maintainer names the commit too.
     if not stated:
         name, stated = _found(old, name)
     version = ExactRelease.parse(name) if is_version(name) else None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tfwright.errors import HostError, WheelError
 from tfwright.nightly.index.wheels import IndexedWheel
-from tfwright.tools import disk, json_text
+from tfwright.tools import databases, json_text
 
 FILE = ".catalog.sqlite"
 SCHEMA = """
@@ -93,7 +93,7 @@ def opened(folder: Path) -> Iterator[Catalog]:
             database.executescript(SCHEMA)
             yield Catalog(database)
     except sqlite3.DatabaseError as fault:
-        raise disk.of_database(fault, file) or HostError(
+        raise databases.failure(fault, file) or HostError(
             f"The catalog of the index cannot be read: {fault}",
             remedy=f"Delete {file}; the next run reads every wheel again.",
         ) from fault

@@ -49,7 +49,7 @@ def run(
 
     bundle.discard_leftovers(job.places.build_out)
     pins = RecipePins(source, bazel, fetch)
-    repository = external.repository(job, source)
+    repository = external.repository(job, source, about_branch=True)
     tree_version.insist(repository, source.commit, source)
     locked = lock.read(job.locked) if job.locked else None
     # A recipe for another system can be fetched here, to be carried there in a bundle: its Bazel

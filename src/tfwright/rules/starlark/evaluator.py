@@ -422,17 +422,20 @@ class Program:
             if here in seen:
                 continue
             seen.add(here)
-            # What is wrong with a file is reported where it is read.
-            with suppress(UnknownError):
-                module = self.module(here)
-                for line, label in labels(module.body):
-                    self.spend()
-                    with suppress(UnknownError):
-                        repository, there = self._located(label, here)
-                        if repository is None:
-                            waiting.append(there)
-                        else:
-                            yield here, line, repository, there
+            for line, repository, there in self._loads_of(here):
+                if repository is None:
+                    waiting.append(there)
+                else:
+                    yield here, line, repository, there
+
+    def _loads_of(self, path: str) -> Iterator[tuple[int, str | None, str]]:
+        """Yield line, repository and path of each load in one file, as far as they can be read."""
+        # What is wrong with a file is reported where it is read.
+        with suppress(UnknownError):
+            for line, label in labels(self.module(path).body):
+                self.spend()
+                with suppress(UnknownError):
+                    yield line, *self._located(label, path)
 
     def _located(self, label: str, seen_from: str) -> tuple[str | None, str]:
         """Return repository and path of a label; None for the repository of these texts."""

@@ -610,7 +610,10 @@ AT_ONCE = 500
 
 
 def difference(tree: Path, context: int, but: Sequence[str] = ()) -> str:
-    """Return the diff from the index of a tree to its files, new files included."""
+    """Return the diff from the index of a tree to its files, new files included.
+
+    Without git's ids of the contents, which say nothing to people and differ from clone to clone.
+    """
     excluded = [f":(exclude,literal){path}" for path in but]
     # A new file counts from the moment that git knows that it is meant to be added. Only new files
     # are named: "git add ." would put deletions into the index, where no difference shows them.
@@ -633,7 +636,9 @@ def difference(tree: Path, context: int, but: Sequence[str] = ()) -> str:
         "--no-color",
         "--no-ext-diff",
     )
-    return run(inside(tree, "diff", *options, "--", ".", *excluded))
+    diff = run(inside(tree, "diff", *options, "--", ".", *excluded))
+    # The lines of a hunk begin with a sign, so that only headers match.
+    return re.sub(r"(?m)^index [0-9a-f]+\.\.[0-9a-f]+(?: \d+)?\n", "", diff)
 
 
 def apply_what_fits(tree: Path, patch: Path) -> None:

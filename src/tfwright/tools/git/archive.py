@@ -104,6 +104,19 @@ class SourceArchive:
         return UTC if self.gitlab else CALIFORNIA
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How git packs the files of a commit."""
+
+    form: Form
+    prefix: str
+    """The directory that everything is put into, with a slash at its end; empty for none."""
+    zone: str = CALIFORNIA
+    """The time zone that a zip's file times are written in."""
+    stored: bool = False
+    """Whether a zip is not compressed."""
+
+
 def form_of(url: str) -> Form | None:
     """Return what the ending of a url says about its archive; None if git packs no such form."""
     found = re.search(rf"\.{_FORM}$", url)
@@ -171,9 +184,8 @@ def regenerate(archive: SourceArchive, mirror: Path, target: Path) -> None:
     the forge's time zone, which its file times are written in. Raises SupplyError if the mirror
     lacks the ref or one of its files; whether the bytes are the pinned ones, the caller checks.
     """
-    _write(
-        mirror, archive.form, archive.prefix, (archive.ref,), target, archive.zone
-    )
+    layout = Layout(archive.form, archive.prefix, archive.zone)
+    pack_ref(layout, archive.ref, mirror, target)
 
 
 def pack(wanted: Pack, mirror: Path, target: Path) -> None:
@@ -192,38 +204,41 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
             f"{mirror} lacks files of {wanted.ref[:12]}: {', '.join(paths_lacking)}",
             remedy=f"Name a mirror that has them, or leave them out: exclude = [{listed}].",
         )
-    form: Form = "zip" if wanted.zipped else "tar.gz"
     # Not compressed: the bytes would depend on git's zlib.
-    options = ("-0",) if wanted.zipped else ()
-    what = (*options, wanted.ref, "--", *paths)
-    _write(mirror, form, wanted.prefix, what, target)
+    form: Form = "zip" if wanted.zipped else "tar.gz"
+    layout = Layout(form, wanted.prefix, stored=wanted.zipped)
+    pack_ref(layout, wanted.ref, mirror, target, paths)
 
 
-def _write(  # noqa: PLR0913, PLR0917 each is a fact of its own
+def pack_ref(
+    layout: Layout,
+    ref: str,
     mirror: Path,
-    form: Form,
-    prefix: str,
-    what: Sequence[str],
     target: Path,
-    zone: str = CALIFORNIA,
+    paths: Sequence[str] = (),
 ) -> None:
-    """Let git pack a ref, or paths of it, and another program compress what is not a zip."""
-    _insist_on_size(mirror, what)
+    """Let git pack a commit or tag, and another program compress what is not a zip.
+
+    With `paths`, git's patterns, only what they match. Raises SupplyError as `regenerate` does.
+    """
+    _insist_on_size(mirror, ref)
     environment = {
         "PATH": ":".join(SYSTEM_PATH),
         # git writes a zip's file times in the local time zone.
-        "TZ": zone,
+        "TZ": layout.zone,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_NO_LAZY_FETCH": "1",
     }
-    packed = "zip" if form == "zip" else "tar"
-    options = (f"--format={packed}", f"--prefix={prefix}")
-    argv = ("git", f"--git-dir={mirror}", "archive", *options, *what)
+    packed = "zip" if layout.form == "zip" else "tar"
+    options = (f"--format={packed}", f"--prefix={layout.prefix}")
+    level = ("-0",) if layout.stored else ()
+    what = (*options, *level, ref, "--", *paths)
+    argv = ("git", f"--git-dir={mirror}", "archive", *what)
     packing = Command(argv, target.parent, environment)
     try:
         with target.open("wb") as output:
-            if compressor := COMPRESSORS.get(form):
+            if compressor := COMPRESSORS.get(layout.form):
                 compressing = Command(compressor, target.parent, environment)
                 ended = pipes.through(packing, compressing, output)
             else:
@@ -236,18 +251,13 @@ def _write(  # noqa: PLR0913, PLR0917 each is a fact of its own
     if ended.status != 0:
         complaint = ended.complaint.strip().partition("\n")[0]
         raise SupplyError(
-            f"{mirror} cannot give {_ref(what)}: {complaint}",
+            f"{mirror} cannot give {ref}: {complaint}",
             remedy="Fetch the whole repository into the mirror.",
         )
 
 
-def _ref(what: Sequence[str]) -> str:
-    return next(part for part in what if not part.startswith("-"))
-
-
-def _insist_on_size(mirror: Path, what: Sequence[str]) -> None:
+def _insist_on_size(mirror: Path, ref: str) -> None:
     """Raise SupplyError for a commit with more in it than any source has."""
-    ref = _ref(what)
     # git itself says best what is wrong with a ref that is not there.
     if git.kind(mirror, ref) is None:
         return
@@ -256,16 +266,6 @@ def _insist_on_size(mirror: Path, what: Sequence[str]) -> None:
             f"{ref} of {mirror} has {size:,} bytes of files",
             remedy=f"Do not use this repository: no archive has more than {LARGEST:,}.",
         )
-
-
-def pack_ref(  # noqa: PLR0913, PLR0917 each is a fact of its own
-    prefix: str, form: Form, zone: str, ref: str, mirror: Path, target: Path
-) -> None:
-    """Write a commit or tag as GitLab and other forges do: into `prefix`, in a form.
-
-    Raises SupplyError as `regenerate` does.
-    """
-    _write(mirror, form, f"{prefix}/", (ref,), target, zone)
 
 
 def write_blob(blob: str, mirror: Path, target: Path) -> None:

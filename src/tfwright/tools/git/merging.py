@@ -39,7 +39,7 @@ def merge(
     patch: Path,
     repository: Path,
     base: str,
-    note: Callable[[str], None] = print,
+    note: Callable[[str], None],
 ) -> list[str]:
     """Carry a patch into the files of a tree; return the paths in which conflicts are left.
 

@@ -131,13 +131,20 @@ def fetching(mirror: Path, pin: Pin) -> Command:
     )
 
 
-def bring(
-    pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline: bool
+def bring(  # noqa: PLR0913 each is a fact of its own
+    pin: Pin,
+    store: Path,
+    origin: Origin,
+    listener: Listener,
+    *,
+    offline: bool,
+    about_branch: bool = True,
 ) -> Path:
     """See to it that the mirror of a url holds what a pin needs, and return its directory.
 
-    Nothing is transferred twice, and offline no server is asked. Recipes that share a mirror wait
-    for each other. Raises SupplyError if the commit, or one of its files, cannot be fetched.
+    Nothing is transferred twice, and offline no server is asked. `about_branch` says whether to
+    note where the branch is now. Recipes that share a mirror wait for each other. Raises
+    SupplyError if the commit, or one of its files, cannot be fetched.
     """
     mirror = place(store, pin.url)
     with (
@@ -153,6 +160,8 @@ def bring(
             _insist_on_all(mirror, pin)
         else:
             _update(mirror, pin, origin, listener)
+            if about_branch:
+                _tell_of_branch(mirror, pin, origin, listener)
         # A ref of its own, or git's garbage collection would remove the commit.
         git.run(
             git.command(
@@ -257,7 +266,7 @@ def _insist_on_all(mirror: Path, pin: Pin) -> None:
 
 
 def _update(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
-    """Transfer what the mirror lacks, and tell what became of the branch."""
+    """Transfer what the mirror lacks."""
     git.run(git.command(mirror, "config", "remote.origin.url", origin.address))
     lacking = _lacking(mirror, pin)
     if lacking is None or lacking:
@@ -266,7 +275,6 @@ def _update(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
         listener.note(
             _bill(pin, origin, size(mirror) - before, time.monotonic() - begun)
         )
-    _tell_of_branch(mirror, pin, origin, listener)
 
 
 def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
@@ -509,7 +517,7 @@ def _tell_of_branch(
     tip = listed.partition("\t")[0]
     if not tip:
         listener.note(
-            f"The server has no branch {pin.branch} any more; the pinned commit decides"
+            f"The server has no branch {pin.branch}; the pinned commit decides"
         )
     elif tip != pin.commit:
         lost = (

@@ -9,7 +9,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from tfwright.documents.release import ExactRelease
-from tfwright.errors import SupplyError, ToolError
+from tfwright.errors import RecipeError, SupplyError, ToolError
 from tfwright.tools import files, git
 from tfwright.tools.git import transport
 from tfwright.tools.git.mirror import Origin
@@ -70,6 +70,21 @@ def _others(store: Path, address: str, name: str) -> str:
         return "Name one that it has, such as v1.12.0 or r1.12."
     more = ", ..." if names[SHOWN:] else ""
     return f"Name one that it has: {', '.join(sorted(names)[:SHOWN])}{more}."
+
+
+def named_commit(text: str) -> tuple[str, str]:
+    """Take ``v1.12.0@COMMIT`` apart; the commit is empty where none is named.
+
+    A mirror may have the history and not the tags. Raises RecipeError unless all 40 digits are
+    there.
+    """
+    name, at, commit = text.partition("@")
+    if at and not COMMIT.fullmatch(commit):
+        raise RecipeError(
+            f"{commit!r} is not the 40 digits of a commit",
+            remedy=f"Write {name or 'v1.12.0'}@COMMIT with all of them.",
+        )
+    return name, commit
 
 
 def release_of(

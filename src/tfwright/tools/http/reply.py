@@ -28,8 +28,8 @@ NO_SUCH_NAME = frozenset(
     for name in ("EAI_NONAME", "EAI_NODATA")
     if hasattr(socket, name)
 )
-"""What a name server says that knows that there is no such host; a server that is out of reach
-itself is EAI_AGAIN."""
+"""What the lookup of a host name returns if no host has it; EAI_AGAIN is a name server that does
+not answer."""
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers of a server that may be another one in a moment."""
 LARGEST = 4 * 2**30
@@ -61,7 +61,7 @@ class UnreachableError(TransientError):
     """
 
     def __init__(self, why: str, *, unknown: bool = False) -> None:
-        """Say why, and whether the name of the host is known to be nobody's."""
+        """Say why, and whether no host has that name."""
         super().__init__(why)
         self.unknown = unknown
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright.documents import account
-from tfwright.errors import ToolError
+from tfwright.errors import SilentServerError, SupplyError, ToolError
 from tfwright.tools.process import environment
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy")
@@ -41,9 +41,10 @@ _UNREACHED = re.compile(
 )
 
 
-def silent(fault: ToolError) -> bool:
-    """Tell whether a client failed because it could not reach its server."""
-    return any(_UNREACHED.search(line) for line in fault.evidence.lines)
+def kind_of(fault: ToolError) -> type[SupplyError]:
+    """Return the error that a client's failure is: SilentServerError if it reached no server."""
+    unreached = any(_UNREACHED.search(line) for line in fault.evidence.lines)
+    return SilentServerError if unreached else SupplyError
 
 
 def proxies() -> Mapping[str, str]:

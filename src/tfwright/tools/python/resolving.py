@@ -1,8 +1,9 @@
 """All packages that some packages need, at the versions that pip of the target Python chooses."""
 
 import json
+import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tfwright.errors import SupplyError, ToolError
@@ -12,6 +13,14 @@ from tfwright.tools.python import package_clients, packages, venv
 
 BROUGHT_ALONG = {"pip", "setuptools", "wheel", "pkg-resources"}
 """What a fresh venv has; it is pinned only where the recipe names it."""
+MOST_UNFIT = 60
+"""Versions for other Pythons that are left out before pip's complaint is believed."""
+_OF_ANOTHER_PYTHON = re.compile(
+    r"^(?:ERROR: )?(?:(?P<name>\S+) requires Python '.*' but the running Python is"
+    r"|Package '(?P<later>[^']+)' requires a different Python)",
+    re.MULTILINE,
+)
+_CHOSEN = re.compile(r"^\s*Using version (\S+) \(newest of", re.MULTILINE)
 
 
 def closure(
@@ -43,19 +52,68 @@ def _pip(home: Path, *arguments: str) -> Command:
 
 
 def _install(home: Path, requirements: Sequence[str], log: Path) -> None:
-    # A file and not arguments: a requirement that begins with a dash would be an
-    # option.
+    # Files and not arguments: a requirement that begins with a dash would be an option.
     listed = home.with_name("requirements.txt")
     listed.write_text("".join(f"{line}\n" for line in requirements), "utf-8")
-    command = _pip(home, "install", "-r", str(listed))
+    unfit: dict[str, list[str]] = {}
+    constraints = home.with_name("constraints.txt")
+    files = ("-r", str(listed), "-c", str(constraints))
+    for _ in range(MOST_UNFIT):
+        constraints.write_text("".join(_constraints(unfit)), "utf-8")
+        try:
+            runner.run(_pip(home, "install", *files), log, remedy=_REMEDY)
+        except ToolError as fault:
+            refused = _refused(home, files, log)
+            if refused is None:
+                raise _unresolved(requirements, log, fault) from fault
+            unfit.setdefault(refused[0], []).append(refused[1])
+        else:
+            return
+    raise SupplyError(
+        f"{MOST_UNFIT} versions of {', '.join(unfit)} are for other Pythons",
+        remedy="Name older versions of these packages.",
+    )
+
+
+def _constraints(unfit: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    # One line for each package: an old pip reads only one of several.
+    for name, refused in unfit.items():
+        yield f"{name}{','.join(f'!={version}' for version in refused)}\n"
+
+
+_REMEDY = "Correct the requirement that pip names."
+
+
+def _unresolved(
+    requirements: Sequence[str], log: Path, fault: ToolError
+) -> SupplyError:
+    return SupplyError(
+        f"pip found no versions for {', '.join(requirements)}: {packages.complaint(log)}",
+        remedy="Correct the requirement that pip names, or pin an older version of it.",
+        evidence=fault.evidence,
+    )
+
+
+def _refused(
+    home: Path, files: Sequence[str], log: Path
+) -> tuple[str, str] | None:
+    """Return the package and version that pip has just refused; None if it failed otherwise.
+
+    An index that does not say which Pythons a file is for, such as a directory of wheels, makes
+    pips before 20.3 choose the newest one, and fail at it. Only their verbose output names its
+    version.
+    """
+    refused = _OF_ANOTHER_PYTHON.search(log.read_text("utf-8", "replace"))
+    if refused is None:
+        return None
+    spoken = log.with_name(f"{log.stem}-versions.log")
     try:
-        runner.run(command, log, remedy="Correct the requirement that pip names.")
-    except ToolError as fault:
-        raise SupplyError(
-            f"pip found no versions for {', '.join(requirements)}: {packages.complaint(log)}",
-            remedy="Correct the requirement that pip names, or pin an older version of it.",
-            evidence=fault.evidence,
-        ) from fault
+        runner.run(_pip(home, "install", "-v", *files), spoken, remedy=_REMEDY)
+    except ToolError:
+        chosen = _CHOSEN.findall(spoken.read_text("utf-8", "replace"))
+        name = refused["name"] or refused["later"]
+        return (name, chosen[-1]) if chosen else None
+    return None
 
 
 def _installed(home: Path, log: Path) -> list[dict[str, str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tfwright.errors import SilentServerError, SupplyError, ToolError
+from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import files
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
@@ -101,8 +101,7 @@ def _run(wanted: Sdist, room: Path, *, hashed: bool) -> None:
     except ToolError as fault:
         errors = [line for line in fault.evidence.lines if "ERROR" in line]
         last = errors[-1] if errors else fault.what
-        kind = SilentServerError if package_clients.silent(fault) else SupplyError
-        raise kind(
+        raise package_clients.kind_of(fault)(
             f"pip cannot bring {wanted.name} {wanted.version}: {last}",
             remedy=fault.remedy,
         ) from fault

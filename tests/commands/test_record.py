@@ -1,0 +1,56 @@
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands import record as recording
+from tfwright.configure import expected
+from tfwright.configure.interview import Interview
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.stages import configure
+from tfwright.progress import Silence
+
+
+@dataclass
+class Heard(Silence):
+    """Remembers which stages ran."""
+
+    stages: list[str] = field(default_factory=list)
+
+    def started(self, stage: str, why: str) -> None:
+        assert why
+        self.stages.append(stage)
+
+
+@pytest.mark.slow
+def test_each_stage_before_configure_runs_once_before_the_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answered(
+        _: object,
+        recipe: Recipe,
+        __: object,
+        respond: Callable[[Interview], object],
+    ) -> str:
+        interview = expected.interview(recipe, HostFile())
+        respond(interview)
+        return expected.render(interview, recipe.configure) or ""
+
+    monkeypatch.setattr(configure, "rehearse", answered)
+    heard = Heard()
+    path = tmp_path / "mine.toml"
+    path.write_bytes(recipes.find("demo").read_bytes())
+    job = BuildRequest(
+        recipe=recipes.read(str(path)),
+        host_file=HostFile(build_out=tmp_path / "build_out"),
+        listener=heard,
+    )
+    recording.record(job, path, lambda _: "")
+    assert heard.stages == ["check", "fetch", "source"]
+    # A second run is shown what the first one kept, and looks at the host again.
+    recording.record(replace(job, until="done"), path, lambda _: "")
+    assert heard.stages[3:] == ["check"]
