@@ -5,6 +5,8 @@
 Every BAZEL is asked itself: `help flags-as-proto` names its options, `info build-language` its
 rules and attributes, and small .bzl files print what is defined and which members it has. A name
 that all these versions share tells them apart from older and newer ones only; it is kept, too.
+Debian's Bazels 3.5.1 and 4.2.3 are built without Android's rules and options: for those names they
+count as what 2.1.0 has.
 """
 
 import base64
@@ -15,6 +17,8 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 GLOBALS = """\
@@ -249,10 +253,11 @@ def table(known: Mapping[str, Names]) -> Iterator[str]:
         for name in sorted(
             {name for names in known.values() for name in names[kind]}
         ):
-            having = [
-                version for version in versions if name in known[version][kind]
-            ]
-            spans[f"{having[0]} {having[-1]}"].append(name)
+            having = [name in known[version][kind] for version in versions]
+            for first, last in (
+                runs(having) if kind == "option" else [ends(having)]
+            ):
+                spans[f"{versions[first]} {versions[last]}"].append(name)
         yield f"\n[{kind}]"
         for span in sorted(
             spans, key=lambda span: [versions.index(end) for end in span.split()]
@@ -260,6 +265,22 @@ def table(known: Mapping[str, Names]) -> Iterator[str]:
             yield f'"{span}" = """'
             yield from wrapped(spans[span])
             yield '"""'
+
+
+def ends(having: Sequence[bool]) -> tuple[int, int]:
+    """Return the first and the last place of a name.
+
+    Rules come and go with the flags of a version: what lies between counts as there.
+    """
+    return having.index(True), len(having) - 1 - having[::-1].index(True)
+
+
+def runs(having: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last place of every run: an option may go, and come back."""
+    for there, group in groupby(enumerate(having), key=itemgetter(1)):
+        places = [place for place, _ in group]
+        if there:
+            yield places[0], places[-1]
 
 
 def wrapped(names: Sequence[str]) -> Iterator[str]:

@@ -609,7 +609,7 @@ def test_a_traceback_that_lost_its_indentation_ends_at_its_message() -> None:
 
     assert found.first is not None
     assert found.first.line == 4
-    assert first(log)[0] == "bazel-extension-missing"
+    assert first(log)[0] == "bazel-symbol-not-in-file"
 
 
 @pytest.mark.parametrize(
@@ -666,6 +666,25 @@ def test_a_failure_counts_only_if_nothing_is_tried_afterwards() -> None:
     assert diagnose(FAILED + RETRY + done).first is None
     assert diagnose(FAILED + RETRY + FAILED).first is not None
     assert diagnose(FAILED + RETRY).first is not None
+
+
+def test_an_exception_that_is_printed_again_and_again_is_passed_over() -> None:
+    bare = "AttributeError: 'MessageFactory' object has no attribute 'GetPrototype'\n"
+    raised = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n'
+
+    assert diagnose(2 * bare + "2.16.2\n").first is None
+    assert diagnose(2 * bare).first is not None
+    assert diagnose(raised + 2 * bare + "2.16.2\n").first is not None
+
+
+def test_what_pip_leaves_in_conflict_is_no_failed_installation() -> None:
+    head = "ERROR: pip's dependency resolver does not currently take into account all packages.\n"
+    wants = (
+        "tensorflow-cpu 2.16.2 requires six>=1.12.0, which is not installed.\n"
+    )
+
+    assert diagnose(head + 2 * wants).first is None
+    assert diagnose(wants).first is not None
 
 
 def test_what_python_ignores_while_it_ends_is_no_error() -> None:

@@ -13,7 +13,7 @@ from tfwright.diagnosis import tables
         ),
         ("symbol_owner", "_ZN6google8protobuf7MessageC1Ev", "protobuf"),
         ("symbol_owner", "cublasCreate_v2", "CUDA"),
-        ("symbol_owner", "_Z14tf_git_versionv", "version_info.cc"),
+        ("symbol_cause", "_Z14tf_git_versionv", "version_info.cc"),
         ("symbol_owner", "clock_gettime", "librt"),
         ("header_owner", "cudnn.h", "cuDNN"),
         ("header_owner", "nccl.h", "NCCL"),

@@ -23,26 +23,31 @@ _OF_WORKSPACE = {
 """Functions that WORKSPACE files alone may call."""
 
 
+Spans = tuple[tuple[str, str], ...]
+"""First and last versions; more than one pair for a name that went and came back."""
+
+
 @dataclass(frozen=True)
 class NameTable:
     """What some versions of Bazel have."""
 
     versions: tuple[str, ...]
     """The versions that were asked, the oldest first."""
-    spans: Mapping[str, Mapping[str, tuple[str, str]]]
-    """Of each kind of name, the first and the last version that has a name."""
+    spans: Mapping[str, Mapping[str, Spans]]
+    """Of each kind of name, from which to which version it is there."""
 
 
 @lru_cache
 def _table() -> NameTable:
     document = tomllib.loads(FILE.read_text("utf-8"))
     versions = tuple(document.pop("versions").split())
-    spans: dict[str, dict[str, tuple[str, str]]] = {}
+    spans: dict[str, dict[str, Spans]] = {}
     for kind, texts in document.items():
-        spans[kind] = {}
+        known = spans.setdefault(kind, {})
         for span, names in texts.items():
             first, _, last = span.partition(" ")
-            spans[kind].update(dict.fromkeys(names.split(), (first, last)))
+            for name in names.split():
+                known[name] = (*known.get(name, ()), (first, last))
     return NameTable(versions, spans)
 
 
@@ -74,13 +79,17 @@ def symbol(name: str) -> str:
 
 
 def member(name: str) -> str:
-    """Say which versions have a method or a field of that name, whatever it belongs to."""
+    """Say which versions have a method or a field, given as ``type.member``.
+
+    Nothing is known of the types of rules (structures, providers).
+    """
     known = _table().spans.get("member", {})
-    found = [full for full in known if full.partition(".")[2] == name]
-    said = [_sentence("member", full, f"`{full}`") for full in found]
-    if not said:
-        return f"None of Bazel {_bounds()} has `{name}`: this one is older than the rules expect."
-    return " ".join(said[:2])
+    kind = name.partition(".")[0]
+    if not any(full.startswith(f"{kind}.") for full in known):
+        return ""
+    return _sentence("member", name, f"`{name}`") or (
+        f"None of Bazel {_bounds()} has `{name}`: this one is older than the rules expect."
+    )
 
 
 def attribute(name: str) -> str:
@@ -96,11 +105,17 @@ def _bounds() -> str:
 
 def _sentence(kind: str, name: str, shown: str) -> str:
     """Say which versions have a name; nothing if none of those that were asked has it."""
-    span = _table().spans.get(kind, {}).get(name)
-    if span is None:
+    spans = _table().spans.get(kind, {}).get(name, ())
+    if len(spans) > 1:
+        told = " and ".join(
+            first if first == last else f"{first} to {last}"
+            for first, last in spans
+        )
+        return f"Of Bazel {_bounds()}, {told} have {shown}, and those between do not."
+    if not spans:
         return ""
     versions = _table().versions
-    first, last = span
+    first, last = spans[0]
     came, went = first != versions[0], last != versions[-1]
     what = shown[:1].upper() + shown[1:]
     # Versions between two that were asked are unknown: what is gone by one may have gone before.
@@ -110,10 +125,9 @@ def _sentence(kind: str, name: str, shown: str) -> str:
     # An option that a Bazel has is one that it takes. Other names can be switched off by a flag.
     sure = kind == "option"
     if came:
-        then = (
-            f", and is {gone}" if went else ": this one is older" if sure else ""
-        )
-        return f"{what} came with Bazel {first}{then}."
+        newer = f": this one is older, or newer than {versions[-1]}"
+        then = f", and is {gone}" if went else newer if sure else ""
+        return f"{what} {_came(first)}{then}."
     older = f"older than {versions[0]}"
     if went:
         rest = (
@@ -128,3 +142,20 @@ def _sentence(kind: str, name: str, shown: str) -> str:
         else f"a flag can switch it off (--incompatible_…), or this one is {older}"
     )
     return f"Bazel {_bounds()} have {shown}: {rest}."
+
+
+def _came(first: str) -> str:
+    """Say when a name came that the version `first` is the first to have of those asked."""
+    versions = _table().versions
+    before = versions[versions.index(first) - 1]
+    (major, minor, _), (old_major, old_minor, _) = map(_numbers, (first, before))
+    next_minor = major == old_major and minor == old_minor + 1
+    if next_minor or (major == old_major + 1 and minor == 0):
+        return f"came with Bazel {first}"
+    return f"came after Bazel {before}, and by {first}"
+
+
+def _numbers(version: str) -> tuple[int, int, int]:
+    """Return the three numbers of a version of Bazel."""
+    major, minor, patch = map(int, version.split("."))
+    return major, minor, patch

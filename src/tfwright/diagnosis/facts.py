@@ -55,9 +55,13 @@ _GPU = re.compile(
 _NO_GPU = re.compile(
     r"kernel driver does not appear to be running|No GPU devices available on machine"
     r"|libcuda\.so\.1: cannot open|Couldn't open CUDA library libcuda|nvidia/version does not exist"
-    r"|failed call to cuInit: UNKNOWN ERROR \(303\)"
+    r"|failed call to cuInit: UNKNOWN ERROR \(303\)|Could not find cuda drivers on your machine"
 )
 """What TensorFlow logs without a driver."""
+_GPU_SKIPPED = re.compile(
+    r"Cannot dlopen some GPU libraries|Skipping registering GPU devices"
+)
+"""What TensorFlow logs when a driver shows a GPU, and a library that it needs is not found."""
 _CUDA = re.compile(
     r"--config=cuda|nvcc|local_config_cuda|libcu\w+\.so|CUDA_|cuda"
 )
@@ -159,4 +163,6 @@ def _gpu(text: str) -> bool | None:
     """Say whether a log shows a GPU, or that it has no driver."""
     if _GPU.search(text):
         return True
-    return False if _NO_GPU.search(text) else None
+    if _NO_GPU.search(text):
+        return False
+    return True if _GPU_SKIPPED.search(text) else None

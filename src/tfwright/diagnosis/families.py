@@ -119,6 +119,8 @@ class Family(Table):
     evidence: tuple[Fact, ...] = ()
     detail: Line = ""
     """A regular expression whose groups complete the parameters, on one of the next lines."""
+    above: Line = ""
+    """The same, on one of the lines before: the nearest that matches counts."""
     remark: bool = False
     """Whether the line may be one that its tool calls information or a warning."""
     unless: Line = ""
@@ -139,6 +141,11 @@ class Family(Table):
     def detail_regex(self) -> re.Pattern[str] | None:
         """The compiled expression for the next lines."""
         return re.compile(self.detail) if self.detail else None
+
+    @cached_property
+    def above_regex(self) -> re.Pattern[str] | None:
+        """The compiled expression for the lines before."""
+        return re.compile(self.above) if self.above else None
 
     @cached_property
     def literals(self) -> tuple[str, ...]:
@@ -172,8 +179,8 @@ class Family(Table):
     def parameters(self) -> frozenset[str]:
         """The names that a sentence may use."""
         groups = [*self.regex.groupindex]
-        if self.detail_regex:
-            groups += self.detail_regex.groupindex
+        for around in (self.detail_regex, self.above_regex):
+            groups += around.groupindex if around else ()
         return frozenset(group.rstrip("0123456789") for group in groups)
 
     def matches(self, line: str) -> bool:

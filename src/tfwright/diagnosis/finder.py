@@ -65,6 +65,13 @@ _APT_PROGRESS = re.compile(r"Err:\d+ \S")
 _CMAKE_WARNING = re.compile(r"CMake (?:\w+ )?Warning(?: \(dev\))?(?: at |:|$)")
 _IGNORED_EXCEPTION = "Exception ignored in"
 """What Python prints before a traceback of something that it cleans up: the program goes on."""
+_BARE_EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,100}(?:Error|Exception): ")
+"""An exception that a library of C prints without a traceback, before it goes on."""
+_PIP_CONFLICTS = "pip's dependency resolver does not currently take into account"
+"""What pip writes before it lists conflicts, once it has installed what it was asked for."""
+_PIP_CONFLICT = re.compile(
+    r".{1,400}, (?:which is not installed|but you .{1,200} incompatible)"
+)
 _CAUSED_BY = "Caused by: "
 _WHILE_HANDLING = (
     "During handling of the above exception, another exception occurred"
@@ -108,8 +115,11 @@ def survived(
     return [
         complaint
         for complaint in complaints
-        if complaint.at not in ignored
-        and (complaint.at > last or complaint.family.fatal)
+        if complaint.rank == "harmless"
+        or (
+            complaint.at not in ignored
+            and (complaint.at > last or complaint.family.fatal)
+        )
     ]
 
 
@@ -131,7 +141,33 @@ def _without_effect(kept: Sequence[Line]) -> frozenset[int]:
             ignored.update(_indented_below(kept, at))
         elif said.startswith(_IGNORED_EXCEPTION):
             ignored.update(_traceback_below(kept, at))
+        elif _PIP_CONFLICTS in said:
+            ignored.update(_conflicts_below(kept, at))
+        elif _BARE_EXCEPTION.match(said):
+            ignored.update(_repeats_that_pass(kept, at))
     return frozenset(ignored)
+
+
+def _conflicts_below(kept: Sequence[Line], at: int) -> range:
+    """Return the lines of pip's list: what each package wants, and what is there."""
+    after = at + 1
+    while after < len(kept) and _PIP_CONFLICT.match(kept[after].text):
+        after += 1
+    return range(at, after)
+
+
+def _repeats_that_pass(kept: Sequence[Line], at: int) -> range:
+    """Return an exception that is printed again and again, after which the program goes on.
+
+    protobuf prints one like that for each module that was made for another version of it.
+    """
+    text = kept[at].text
+    after = at + 1
+    while after < len(kept) and kept[after].text == text:
+        after += 1
+    raised = at > 0 and kept[at - 1].text.startswith((" ", "\t"))
+    passes = after > at + 1 and after < len(kept) and not raised
+    return range(at, after) if passes else range(at, at)
 
 
 def _indented_below(kept: Sequence[Line], at: int) -> range:

@@ -32,7 +32,9 @@ _PREFIX = re.compile(
       | [ ]{2,5}(?:>>[ ])?\d{1,6}[ ]{4}             # spack: the lines of a build's log
       | ==>[ ](?=Error|Warning)                    # spack and Homebrew
       | \#\#\[(?:error|section)\]                  # Azure and GitHub
+      | \[(?:ERROR|FATAL)[ ][\d:.]{8,18}[ ]src/main/cpp/[\w./-]{1,60}:\d{1,5}\][ ]  # Bazel's client
       | ::error(?:[ ][^:]{0,200})?::
+      | [ ]{4,12}>[ ](?=\S)                        # Nix: the last lines of a builder
       | (?:E[ ]{3}|>[ ])(?=[ ]*\S)                 # pytest, or a quotation
       | [ ]{0,12}`(?=[A-Z/])                       # Markdown
     )""",

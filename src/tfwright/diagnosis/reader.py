@@ -27,6 +27,8 @@ from tfwright.diagnosis.sketch import LogStream
 
 DETAIL_LINES = 6
 """Lines below the root that may name what it is about."""
+ABOVE_LINES = 12
+"""Lines above the root that may do so: the innermost frames of a traceback."""
 MOST_MATCHES = 12
 """Matches that a diagnosis keeps; a log that holds more kinds of errors is not one failed build."""
 _RC_FILE = re.compile(r"Reading rc options for '\w+' from (?P<file>\S{1,400}):$")
@@ -113,9 +115,9 @@ def _explaining(
 ) -> list[Match]:
     """Return what is known of the root, the most particular first."""
     line = kept[root.at]
-    following = kept[root.at + 1 : root.at + 1 + DETAIL_LINES]
     readings = [
-        _given(_detailed(reading, following), kept) for reading in root.readings
+        _given(_detailed(reading, kept, root.at), kept)
+        for reading in root.readings
     ]
     matches = [
         _match(line, reading, shown, explains=True) for reading in readings
@@ -138,21 +140,34 @@ def _advised(matches: list[Match]) -> list[Match]:
     ]
 
 
-def _detailed(reading: Recognition, following: Sequence[Line]) -> Recognition:
-    """Complete the parameters of a reading from the lines below the root.
+def _detailed(reading: Recognition, kept: Sequence[Line], at: int) -> Recognition:
+    """Complete the parameters of a reading from the lines around the root.
 
-    Some tools name the symbol, or the header, on the line after their message.
+    Some tools name the symbol, or the header, on the line after their message; a traceback says
+    before it who asked for what is missing.
     """
-    detail = reading.family.detail_regex
-    if detail is None:
-        return reading
+    family = reading.family
     parameters = dict(reading.parameters)
-    for line in following:
-        found = detail.search(line.text)
+    if family.detail_regex:
+        below = kept[at + 1 : at + 1 + DETAIL_LINES]
+        _complete(parameters, family.detail_regex, below)
+    if family.above_regex:
+        above = kept[max(0, at - ABOVE_LINES) : at]
+        _complete(parameters, family.above_regex, above[::-1])
+    return replace(reading, parameters=parameters)
+
+
+def _complete(
+    parameters: dict[str, str],
+    pattern: re.Pattern[str],
+    around: Sequence[Line],
+) -> None:
+    """Add what a pattern finds in the lines, the first of which counts most."""
+    for line in around:
+        found = pattern.search(line.text)
         for group, value in found.groupdict().items() if found else ():
             name = group.rstrip("0123456789")
             parameters[name] = parameters.get(name) or value or ""
-    return replace(reading, parameters=parameters)
 
 
 def _given(reading: Recognition, kept: Sequence[Line]) -> Recognition:

@@ -15,6 +15,7 @@ FILE = Path(__file__).with_name("tables.toml")
 
 _PLACE = re.compile(r"\{(?:(?P<of>\w+)\+)?(?P<name>\w+)(?:\|(?P<table>\w+))?\}")
 _PART = re.compile(r"<([^<>]*)>")
+_OR = "||"
 _GAPS = (
     (re.compile(r" {2,}"), " "),
     (re.compile(r"\( +"), "("),
@@ -80,7 +81,8 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
 
     ``{of+name|table}`` looks for two parameters that belong together, as ``rule.attribute``.
 
-    A part in angle brackets is left out where none of its parameters has a value.
+    A part in angle brackets is left out where none of its parameters has a value. Of alternatives
+    in it, ``<...||...>``, the first that says something counts.
     """
 
     def value(place: re.Match[str]) -> str:
@@ -93,6 +95,10 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
         return given[:_LONGEST]
 
     def part(found: re.Match[str]) -> str:
+        alternatives = found[1].split(_OR)
+        if len(alternatives) > 1:
+            said = (one for one in alternatives if _PLACE.sub(value, one).strip())
+            return next(said, "")
         names = [place["name"] for place in _PLACE.finditer(found[1])]
         if not names:
             # Plain angle brackets, as around the name of a header.

@@ -1,7 +1,7 @@
 """The first page: one line for each target, trouble first, with what broke and what helps."""
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tfwright.documents.nightly import NightlyFile, Target, targets
@@ -73,6 +73,19 @@ class OverviewRow:
     """Whether nightly.toml still lists it."""
 
 
+@dataclass(frozen=True)
+class TargetHistory:
+    """What the state knows of one target."""
+
+    nights: Sequence[Nightfall]
+    builds: Sequence[KeptBuild]
+    """Oldest first."""
+    check: CheckedOn | None
+    """The last attempt to reproduce one of them."""
+    reproduced: Collection[str]
+    """Identifiers of the builds, of any target, that gave the same bytes again."""
+
+
 def rows(
     nightly: NightlyFile, state: State, now: dt.datetime
 ) -> list[OverviewRow]:
@@ -82,56 +95,45 @@ def rows(
     """
     # More than a year is not shown, and a host may have ten years of nights.
     since = max(0, state.nights() - 400)
-    history, kept = state.history(since), state.builds()
-    checks = state.checks("reproduced")
-    found = []
-    by_target: dict[str, list[KeptBuild]] = {}
-    for build in kept:
-        by_target.setdefault(build.target, []).append(build)
+    history, checks = state.history(since), state.checks("reproduced")
     reproduced = gates.reproductions(state)
+    by_target: dict[str, list[KeptBuild]] = {}
+    for build in state.builds():
+        by_target.setdefault(build.target, []).append(build)
     listed = {target.name: target for target in targets(nightly)}
     former = {
         name: Target(name=name, recipe=name)
         for name in by_target
         if name not in listed
     }
-    for target in (listed | former).values():
+    found = []
+    for name, target in (listed | former).items():
         # One that has left nightly.toml may have had its last night before those.
-        nights = history.get(target.name) or state.history_of(target.name, 1)
-        own = by_target.get(target.name, [])
-        check = checks.get(target.name)
-        found.append(
-            _row(nightly, state, target, nights, own, check, reproduced, now)
-        )
-        if target.name in former:
-            found[-1] = replace(found[-1], listed=False)
+        nights = history.get(name) or state.history_of(name, 1)
+        builds = by_target.get(name, [])
+        past = TargetHistory(nights, builds, checks.get(name), reproduced)
+        row = _row(nightly, state, target, past, now)
+        found.append(replace(row, listed=name in listed))
     found.sort(key=lambda row: (ORDER.index(row.standing.word), row.target.name))
     return found
 
 
-def _row(  # noqa: PLR0913, PLR0917 the columns come from as many places
+def _row(
     nightly: NightlyFile,
     state: State,
     target: Target,
-    nights: Sequence[Nightfall],
-    own: Sequence[KeptBuild],
-    check: CheckedOn | None,
-    reproduced: set[str],
+    past: TargetHistory,
     now: dt.datetime,
 ) -> OverviewRow:
     """Return one line of the page."""
-    standing = stand(nights, now, nightly.notices.stale_nights)
-    # pip does not find a hidden wheel, so the page does not offer it.
-    listed = [build for build in own if build.listed and not build.hidden]
-    # A wheel that failed its tests is in the index, but no reason to leave the last good one.
-    wheels = [build for build in listed if build.good] or listed
+    standing = stand(past.nights, now, nightly.notices.stale_nights)
+    tone = TONE[standing.word]
+    wheels = _offered(past.builds)
     newest = wheels[-1] if wheels else None
     before = wheels[-2].size if len(wheels) > 1 else 0
-    failed = None if standing.fine else _last_failure(state, nights)
-    here = {build.id for build in own}
-    says = _reproduction(newest, check, reproduced)
-    tone = TONE[standing.word]
-    seconds = {build.id: build.seconds for build in own}
+    failed = None if standing.fine else _last_failure(state, past.nights)
+    reproduced, reproduced_tone = _reproduction(newest, past)
+    seconds = {build.id: build.seconds for build in past.builds}
     return OverviewRow(
         target=target,
         standing=standing,
@@ -139,17 +141,24 @@ def _row(  # noqa: PLR0913, PLR0917 the columns come from as many places
         mark=MARK[tone],
         kept=newest,
         size_change=words.change(before, newest.size) if newest else "",
-        spark=drawing.sparkline(nights, seconds),
-        reproduced=says[0],
-        reproduced_tone=says[1],
+        spark=drawing.sparkline(past.nights, seconds),
+        reproduced=reproduced,
+        reproduced_tone=reproduced_tone,
         install=install_command(nightly, newest),
         failed=failed,
-        failed_here=bool(failed and failed.id in here),
+        failed_here=bool(failed and failed.id in seconds),
         days=words.days_since(standing.since, now),
         worker=_worker(nightly, state, newest),
-        builds=own,
+        builds=past.builds,
         listed=True,
     )
+
+
+def _offered(builds: Sequence[KeptBuild]) -> Sequence[KeptBuild]:
+    """Return the builds whose wheels the page offers: those that passed, else all in the index."""
+    listed = [build for build in builds if build.listed and not build.hidden]
+    # A wheel that failed its tests is in the index, but no reason to leave the last good one.
+    return [build for build in listed if build.good] or listed
 
 
 def _worker(nightly: NightlyFile, state: State, newest: KeptBuild | None) -> str:
@@ -170,11 +179,12 @@ def _last_failure(
 
 
 def _reproduction(
-    newest: KeptBuild | None, check: CheckedOn | None, reproduced: set[str]
+    newest: KeptBuild | None, past: TargetHistory
 ) -> tuple[str, str]:
-    """Say whether the newest wheel was built again to the same bytes."""
-    if newest and newest.id in reproduced:
+    """Say whether the newest wheel was built again to the same bytes, and in which tone."""
+    if newest and newest.id in past.reproduced:
         return "reproduced", "good"
+    check = past.check
     if check and not check.passed:
         return f"not reproduced on {words.day(check.at)}: {check.detail}", "bad"
     return "not reproduced yet", "dim"
