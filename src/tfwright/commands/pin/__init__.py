@@ -48,7 +48,7 @@ def pin(
     changes = tuple(_changes(recipe, lists))
     try:
         bazel = _pin_bazel(job, path)
-    except SupplyError as fault:
+    except (SupplyError, HostError) as fault:
         # The packages do not depend on it, and are written.
         if not changes:
             raise
