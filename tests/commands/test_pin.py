@@ -338,6 +338,34 @@ def test_a_package_in_the_drop_folder_is_not_downloaded(
     assert learned(toolkit_recipe)["c_1_amd64.deb"] == of_package("c_1_amd64.deb")
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("numpy==", "does not name a package"),
+        ("numpy 1.14", "does not name a package"),
+        ("", "does not name a package"),
+        ("./x", "does not name a package"),
+        ("-r/etc/passwd", "does not name a package"),
+        ("git+https://example.org/x", "does not name a package"),
+        ("x @ git+https://example.org/x", "names a file or a repository"),
+        ('numpy; python_version < "3"', "has a condition"),
+    ],
+)
+def test_what_is_no_requirement_is_refused_before_pip_is_asked(
+    recipe_path: Path, tmp_path: Path, line: str, says: str
+) -> None:
+    text = recipe_path.read_text("utf-8")
+    text = text[: text.index("# Why zlib.")] + '[verify]\ncpu = "sse3"\n'
+    recipe_path.write_text(text, "utf-8")
+    recipe = recipes.read(str(recipe_path))
+    job = BuildRequest(recipe=recipe, host_file=host_file(tmp_path))
+    for added, verifying in (([line], []), ([], [line])):
+        with pytest.raises(RecipeError, match=says) as caught:
+            pinning.pin(job, recipe_path, added, verifying)
+        assert caught.value.remedy
+    assert recipe_path.read_text("utf-8") == text
+
+
 @pytest.mark.parametrize("kind", [SupplyError, HostError])
 def test_packages_are_pinned_although_bazel_cannot_be_had(
     recipe_path: Path,
