@@ -169,6 +169,8 @@ def test_without_any_knowledge_a_person_has_to_name_bazel() -> None:
         bazel.chosen(Release(2, 99), {})
     assert "--bazel VERSION" in caught.value.remedy
     assert bazel.chosen(Release(2, 99), {}, "8.0.0").version == "8.0.0"
+    with pytest.raises(RecipeError, match="is not a version of Bazel"):
+        bazel.chosen(Release(2, 99), {}, "x y")
 
 
 def test_an_unknown_release_leaves_no_half_recipe_behind(
