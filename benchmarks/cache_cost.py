@@ -1,18 +1,21 @@
-"""What the verifying proxy costs: a build out of a full cache, against Bazel's own disk cache.
+"""What verifying costs: a build out of a full cache, against Bazel's own disk cache.
 
-    python benchmarks/cache_cost.py BAZEL [--actions 400] [--rounds 10]
-    python benchmarks/cache_cost.py --recipe linux-r1.8-cpu [--rounds 3]
+    python benchmarks/cache_cost.py BAZEL [--actions 400] [--rounds 10] [--proxy]
+    python benchmarks/cache_cost.py --recipe linux-r1.8-cpu [--rounds 3] [--proxy]
 
 The first kind builds small libraries. The second repeats the last build of a recipe, out of the
-cache that it filled; it knows the disk cache of Bazel before 1.0. Every build starts a server in an empty output base and takes all from the cache. Both kinds run in
-turn, each of them first in every second pair; the ratio is that of each pair, since other programs
-disturb both alike. Measured is processor time, user and system, of the client, the server, all that
-it started, and the proxy: waiting for a busy core does not count. Linux only.
+cache that it filled. Bazel is one from 0.17 to 2.1, which gets a private cache laid out; with
+``--proxy`` it asks the proxy. Every build starts a server in an empty output base and takes all from
+the cache. Both kinds run in turn, each of them first in every second pair; the ratio is that of each
+pair, since other programs disturb both alike. Measured is processor time, user and system, of the
+client, the server, all that it started, and this process, which opens the cache, lays it out or
+serves it, and takes it in again: waiting for a busy core does not count. Linux only.
 """
 
 import argparse
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -27,15 +30,14 @@ from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tasks.common import job_of
 from tfwright.tools import files
-from tfwright.tools.cache import history, proxy, seal
+from tfwright.tools.cache import history, private_cache, proxy, seal
 from tfwright.tools.cache.build_cache import BuildCache, Trust
 from tfwright.tools.cache.store import CacheDirectory
 from tfwright.tools.process.command import Command
 
 LIMIT = 100 << 30
-CACHE = re.compile("--remote_(?:http_)?cache=")
 LEFT_OUT = re.compile(
-    "--(?:remote_(?:http_)?cache|profile|build_event_json_file|curses"
+    "--(?:remote_(?:http_)?cache|disk_cache|profile|build_event_json_file|curses"
     "|experimental_generate_json_trace_profile)"
 )
 """Options of a build that would write next to its own outputs."""
@@ -49,13 +51,13 @@ class Cost:
 
     bazel: float
     """Client, server and actions."""
-    proxy: float
+    ours: float
     """This process."""
 
     @property
     def whole(self) -> float:
         """Of everything."""
-        return self.bazel + self.proxy
+        return self.bazel + self.ours
 
 
 @dataclass(frozen=True)
@@ -66,19 +68,30 @@ class Subject:
     """The Bazel with its options of start-up, without an output base."""
     options: tuple[str, ...]
     """The command, ``build``, and all that follows, without a cache."""
-    flag: str
-    """How this Bazel calls an HTTP cache."""
     folder: Path
     env: Mapping[str, str]
 
 
-def libraries(bazel: Path, room: Path, actions: int, flag: str) -> Subject:
+@dataclass(frozen=True)
+class Cache:
+    """Our cache, as each build opens it."""
+
+    root: Path
+    trust: Trust
+    flag: str | None
+    """How this Bazel calls an HTTP cache; None where it gets a directory."""
+
+    def open(self) -> BuildCache:
+        """Open it as a process of its own would."""
+        return BuildCache(CacheDirectory(self.root, LIMIT), self.trust)
+
+
+def libraries(bazel: Path, room: Path, actions: int) -> Subject:
     """Return a workspace of so many actions: C++ libraries, two actions each."""
     folder = workspace(room, actions)
     return Subject(
         (str(bazel), f"--output_user_root={room / 'user'}"),
         ("build", "--curses=no", "//:all"),
-        flag,
         folder,
         os.environ,
     )
@@ -94,7 +107,6 @@ def last_build(job: BuildRequest) -> Subject:
     command = next(step for step in steps if isinstance(step, Command))
     at = command.argv.index("build")
     startup, options = command.argv[:at], command.argv[at:]
-    flag = next(option for option in options if CACHE.match(option))
     return Subject(
         tuple(one for one in startup if not one.startswith("--output_base=")),
         # The tree's links must keep leading to the real build's outputs.
@@ -103,20 +115,17 @@ def last_build(job: BuildRequest) -> Subject:
             "--symlink_prefix=/",
             *(one for one in options[1:] if not LEFT_OUT.match(one)),
         ),
-        flag.partition("=")[0].removeprefix("--"),
         command.cwd,
         command.env,
     )
 
 
-def as_disk_cache(
-    directory: CacheDirectory, toolchain: str, theirs: Path
-) -> None:
-    """Lay out what our cache holds as Bazel before 1.0 lays out its own, with links to our files."""
+def as_disk_cache(root: Path, toolchain: str, theirs: Path) -> None:
+    """Lay out what our cache holds as Bazel lays out its own, with copies of our files."""
     theirs.mkdir()
-    for blob in directory.root.glob("cas/*/*"):
-        (theirs / blob.name).hardlink_to(blob)
-    for entry in (directory.root / "ac" / toolchain).glob("*/*"):
+    for blob in root.glob("cas/*/*"):
+        shutil.copy(blob, theirs)
+    for entry in (root / "ac" / toolchain).glob("*/*"):
         payload, _ = seal.remove(entry.read_bytes())
         (theirs / f"ac_{entry.name}").write_bytes(payload)
 
@@ -169,7 +178,6 @@ def build(subject: Subject, room: Path, flag: str) -> Cost:
         text=True,
         check=False,
     )
-    # The proxy runs in this process.
     own, clients = time.process_time(), used_by_clients()
     command, *options = subject.options
     done = run((*startup, command, flag, *options))
@@ -191,57 +199,66 @@ def main() -> None:
     parser.add_argument("--recipe")
     parser.add_argument("--actions", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--proxy", action="store_true")
     parser.add_argument(
         "--flag",
         default="remote_cache",
         help="how this Bazel calls an HTTP cache",
     )
     asked = parser.parse_args()
+    flag = asked.flag if asked.proxy else None
     if asked.recipe:
-        of_recipe(asked.recipe, asked.rounds)
+        of_recipe(asked.recipe, asked.rounds, flag)
         return
     with tempfile.TemporaryDirectory(prefix="tfwright-cache-") as place:
         room = Path(place)
-        subject = libraries(asked.bazel, room, asked.actions, asked.flag)
-        cache = BuildCache(
-            CacheDirectory(room / "ours", LIMIT), Trust("0" * 64, b"s" * 32)
-        )
-        build(subject, room, f"--disk_cache={room / 'theirs'}")
-        through(cache, subject, room)
+        subject = libraries(asked.bazel, room, asked.actions)
+        cache = Cache(room / "ours", Trust("0" * 64, b"s" * 32), flag)
+        own = build(subject, room, f"--disk_cache={room / 'theirs'}")
+        shown("fill", own, through(cache, subject, room))
         pairs = measured(subject, cache, room, asked.rounds)
     summary(asked.actions, pairs)
 
 
-def of_recipe(name: str, rounds: int) -> None:
+def of_recipe(name: str, rounds: int, flag: str | None) -> None:
     """Measure pairs of the last build of a recipe."""
     # Not offline: Bazel in a network of its own would not reach the proxy here.
     job = job_of(name)
     host_file = job.host_file
     root = host_file.cache_directory
     use = [one.use for one in history.read(root) if one.recipe == name][-1]
-    directory = CacheDirectory(root, LIMIT)
     trust = Trust(use.toolchain, seal.secret(host_file.cache_secret))
     # On the disk of the cache, so that files can be linked.
     with tempfile.TemporaryDirectory(prefix="cost-", dir=root) as place:
         room = Path(place)
-        as_disk_cache(directory, use.toolchain, room / "theirs")
-        cache = BuildCache(directory, trust)
+        as_disk_cache(root, use.toolchain, room / "theirs")
+        cache = Cache(root, trust, flag)
         pairs = measured(last_build(job), cache, room, rounds)
-        tally = cache.tally.use(use.toolchain)
-    print(f"{tally.hits} hits of {tally.lookups} lookups through the proxy")
     summary(use.lookups, pairs)
 
 
-def through(cache: BuildCache, subject: Subject, room: Path) -> Cost:
-    """Build with the proxy, run as a build runs it."""
-    with proxy.serving(cache) as server:
-        return build(subject, room, f"--{subject.flag}={server.url}")
+def through(cache: Cache, subject: Subject, room: Path) -> Cost:
+    """Build with our cache, as compile opens it."""
+    begun = time.process_time()
+    opened = cache.open()
+    if cache.flag:
+        with proxy.serving(opened) as server:
+            cost = build(subject, room, f"--{cache.flag}={server.url}")
+    else:
+        with private_cache.laid_out(opened, room / "private") as private:
+            if private is None:
+                sys.exit("the cache cannot be laid out here")
+            cost = build(subject, room, f"--disk_cache={private.folder}")
+            private.take_in()
+    said = opened.tally.use(cache.trust.toolchain)
+    print(f"     {said.hits} hits of {said.lookups} lookups {said.faults or ''}")
+    return Cost(cost.bazel, time.process_time() - begun)
 
 
 def measured(
-    subject: Subject, cache: BuildCache, room: Path, rounds: int
+    subject: Subject, cache: Cache, room: Path, rounds: int
 ) -> list[tuple[Cost, Cost]]:
-    """Return pairs: with Bazel's own disk cache, and with the proxy."""
+    """Return pairs: with Bazel's own disk cache, and with ours."""
 
     def own() -> Cost:
         return build(subject, room, f"--disk_cache={room / 'theirs'}")
@@ -261,10 +278,10 @@ def measured(
 
 
 def shown(label: str, theirs: Cost, mine: Cost) -> None:
-    """Print what a pair took."""
+    """Print what a pair took, and what of it is this process."""
     print(
-        f"{label}  disk cache {theirs.whole:6.2f} s, with the proxy {mine.whole:6.2f} s"
-        f" (the proxy itself {mine.proxy:5.2f} s), ratio {mine.whole / theirs.whole:.3f}",
+        f"{label}  Bazel's disk cache {theirs.whole:6.2f} s, ours {mine.whole:6.2f} s"
+        f" ({mine.ours:5.2f} s of it tfwright), ratio {mine.whole / theirs.whole:.3f}",
         flush=True,
     )
 
@@ -272,7 +289,7 @@ def shown(label: str, theirs: Cost, mine: Cost) -> None:
 def summary(actions: int, pairs: list[tuple[Cost, Cost]]) -> None:
     """Print the figures of all pairs."""
     ratios = sorted(mine.whole / theirs.whole for theirs, mine in pairs)
-    proxy = statistics.median(mine.proxy for _, mine in pairs)
+    ours = statistics.median(mine.ours for _, mine in pairs)
     theirs = sum(cost.whole for cost, _ in pairs)
     mine = sum(cost.whole for _, cost in pairs)
     print(f"{actions} actions, {len(pairs)} pairs of processor time")
@@ -280,7 +297,7 @@ def summary(actions: int, pairs: list[tuple[Cost, Cost]]) -> None:
         f"ratio {statistics.median(ratios):.3f} in the middle,"
         f" {ratios[0]:.3f} to {ratios[-1]:.3f}; of the sums {mine / theirs:.3f}"
     )
-    print(f"the proxy itself: {1000 * proxy / actions:.2f} ms for each action")
+    print(f"tfwright itself: {1000 * ours / actions:.2f} ms for each action")
 
 
 if __name__ == "__main__":

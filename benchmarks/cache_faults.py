@@ -10,6 +10,7 @@ The wheel must always be the same.
 import argparse
 import contextlib
 import http.server
+import os
 import random
 import shutil
 import socket
@@ -50,18 +51,24 @@ CHANCE = random.Random(1)  # noqa: S311 faults need no cryptography
 # What happens to the files of a cache
 
 
+def overwrite(path: Path, content: bytes | bytearray) -> None:
+    """Write into a file, which may be read-only."""
+    path.chmod(0o600)
+    path.write_bytes(content)
+
+
 def tampered(path: Path) -> None:
     """Flip a bit."""
     content = bytearray(path.read_bytes())
     if content:
         content[CHANCE.randrange(len(content))] ^= 1 << CHANCE.randrange(8)
-    path.write_bytes(content)
+    overwrite(path, content)
 
 
 def truncated(path: Path) -> None:
     """Cut off the end."""
     content = path.read_bytes()
-    path.write_bytes(content[: CHANCE.randrange(len(content) + 1)])
+    overwrite(path, content[: CHANCE.randrange(len(content) + 1)])
 
 
 def removed(path: Path) -> None:
@@ -71,7 +78,7 @@ def removed(path: Path) -> None:
 
 def replaced(path: Path) -> None:
     """Write noise."""
-    path.write_bytes(CHANCE.randbytes(CHANCE.randrange(2000)))
+    overwrite(path, CHANCE.randbytes(CHANCE.randrange(2000)))
 
 
 def damaged(root: Path, damage: Callable[[Path], None]) -> None:
@@ -88,7 +95,7 @@ def swapped(root: Path) -> None:
         contents = [path.read_bytes() for path in paths]
         CHANCE.shuffle(contents)
         for path, content in zip(paths, contents, strict=True):
-            path.write_bytes(content)
+            overwrite(path, content)
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -133,9 +140,8 @@ def nginx(root: Path) -> Iterator[str]:
     port = free_port()
     (root / "data").mkdir(parents=True, exist_ok=True)
     (root / "nginx.conf").write_text(NGINX.format(root=root, port=port), "utf-8")
-    program = shutil.which("nginx", path="/usr/sbin:/usr/bin") or sys.exit(
-        "nginx is missing"
-    )
+    path = f"{os.environ['PATH']}:/usr/sbin"
+    program = shutil.which("nginx", path=path) or sys.exit("nginx is missing")
     with subprocess.Popen(
         (program, "-p", root, "-c", root / "nginx.conf")
     ) as process:

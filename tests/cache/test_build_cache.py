@@ -82,6 +82,12 @@ def entry_of(directory: CacheDirectory, action: str) -> Path:
     return directory.root / "ac" / TOOLCHAIN / action[:2] / action
 
 
+def overwrite(path: Path, content: bytes) -> None:
+    """Change a file of the cache, which is read-only."""
+    path.chmod(0o600)
+    path.write_bytes(content)
+
+
 def reopened(
     cache: BuildCache, directory: CacheDirectory, trust: Trust
 ) -> BuildCache:
@@ -110,7 +116,7 @@ def test_a_changed_file_makes_the_action_a_miss(
     cache: BuildCache, directory: CacheDirectory, trust: Trust, damage: bytes
 ) -> None:
     put(cache, ACTION, b"object")
-    file_of(directory, b"object").write_bytes(damage)
+    overwrite(file_of(directory, b"object"), damage)
     assert reopened(cache, directory, trust).lookup(ACTION) is None
     assert not file_of(directory, b"object").exists()
 
@@ -120,7 +126,7 @@ def test_a_file_changed_between_the_answer_and_the_download_is_not_sent(
 ) -> None:
     put(cache, ACTION, b"object")
     assert cache.lookup(ACTION) is not None
-    file_of(directory, b"object").write_bytes(b"another")
+    overwrite(file_of(directory, b"object"), b"another")
     assert cache.blob(sha256(b"object")) is None
 
 
@@ -140,8 +146,8 @@ def test_entries_that_changed_places_are_misses(
     put(cache, OTHER, b"another object")
     mine, other = (entry_of(directory, action) for action in (ACTION, OTHER))
     content = mine.read_bytes()
-    mine.write_bytes(other.read_bytes())
-    other.write_bytes(content)
+    overwrite(mine, other.read_bytes())
+    overwrite(other, content)
     assert cache.lookup(ACTION) is None
     assert cache.lookup(OTHER) is None
 
@@ -173,7 +179,7 @@ def test_a_truncated_entry_is_a_miss(
 ) -> None:
     put(cache, ACTION, b"object")
     path = entry_of(directory, ACTION)
-    path.write_bytes(path.read_bytes()[:keep])
+    overwrite(path, path.read_bytes()[:keep])
     assert cache.lookup(ACTION) is None
 
 

@@ -95,6 +95,17 @@ def test_a_mistake_is_found_with_its_rule(
     assert found[0].remedy
 
 
+def test_a_build_whose_bazel_would_download_another_python_is_found(
+    tmp_path: Path,
+) -> None:
+    path = Path(shutil.copy(recipes.find("linux-r2.20-cuda12.8-sm120"), tmp_path))
+    name = "HERMETIC_PYTHON_VERSION=3.12"
+    assert not changed(path, name, "TF_PYTHON_VERSION=3.12.4")
+    (found,) = changed(path, "TF_PYTHON_VERSION=3.12.4", "PYTHON=3.12")
+    assert (found.rule, name in found.remedy) == ("python", True)
+    assert "does not name Python 3.12" in found.what
+
+
 def test_all_mistakes_are_found_at_once(outside: Path) -> None:
     changed(outside, 'CC_OPT_FLAGS = "', 'CC_OPT_FLAGS = "-march=native ')
     found = changed(outside, "numpy==1.14.5", "numpy==1.14.6")

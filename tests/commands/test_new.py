@@ -215,7 +215,11 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     upstream = Path(host_file.mirrors[new.URL].removeprefix("file://"))
     setup = upstream / "tensorflow/tools/pip_package/setup.py"
     setup.parent.mkdir(parents=True)
-    setup.write_text("_VERSION = '2.4.0'\n", "utf-8")
+    setup.write_text(
+        "_VERSION = '2.4.0'\nREQUIRED_PACKAGES = [\n"
+        "    'numpy ~= 1.19.2', 'keras_preprocessing ~= 1.1.2', 'gast == 0.3.3']\n",
+        "utf-8",
+    )
     run_git("add", ".", cwd=upstream)
     run_git("commit", "-q", "-m", "2.4.0", cwd=upstream)
     commit = run_git("rev-parse", "HEAD", cwd=upstream)
@@ -224,6 +228,12 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     made = new.new(wish, named, host_file, tmp_path, alone)
     assert recipes.read(str(made.path)).source.commit == commit
     assert not [line for line in made.open if "source.commit" in line]
+    (packages,) = [line for line in made.open if "invoke pin" in line]
+    assert "as setup.py of this commit requires them" in packages
+    assert packages.endswith(
+        "--add 'numpy~=1.19.2' --add wheel --add 'keras-preprocessing~=1.1.2' --verify "
+        "'numpy~=1.19.2' --verify 'keras_preprocessing~=1.1.2' --verify gast==0.3.3"
+    )
     with pytest.raises(RecipeError, match=r"is TensorFlow 2\.4, not 2\.3"):
         new.new(wish, wanted_of(f"2.3@{commit}"), host_file, tmp_path, alone)
     # Whether a server has a commit is known once it is fetched.
@@ -265,6 +275,9 @@ def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
     recipe = recipes.read(str(made.path))
     assert (recipe.host.cuda, recipe.host.cudnn) == ("12.8", "9.7")
     assert recipe.compile.target == recipes.WHEEL_TARGET
+    # Bazel would download another Python.
+    named = f"--repo_env=HERMETIC_PYTHON_VERSION={recipe.host.python}"
+    assert named in recipe.compile.flags
     assert lint.lint(str(made.path)) == []
     with pytest.raises(RecipeError, match="does not compile for"):
         new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)

@@ -283,6 +283,25 @@ def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
         yield subject.finding("wheel", line, fault.what, fault.remedy)
 
 
+def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
+    """Find a build whose Bazel would download its default Python, and not the recipe's."""
+    recipe = subject.recipe
+    python, names = recipe.host.python, recipes.HERMETIC_PYTHON_NAMES
+    if recipe.source.interface == "own" or python == "any":
+        return
+    if recipe.source.release < recipes.HERMETIC_PYTHON:
+        return
+    # A patch level is allowed: Bazel may be told which one it is to download.
+    named = rf"(?:{'|'.join(names)})={re.escape(python)}(?:\.\d+)?"
+    if not any(re.search(f"{named}$", flag) for flag in recipe.compile.flags):
+        yield subject.finding(
+            "python",
+            subject.at("compile", "flags"),
+            f"compile.flags does not name Python {python}, and Bazel downloads its own",
+            f'Add "--repo_env={names[0]}={python}"; 2.14 reads {names[1]} instead.',
+        )
+
+
 def says_what_it_replaces(subject: Subject) -> Iterator[LintFinding]:
     """Find a substitute that is bound to no archive: it could replace another version."""
     for name, table in subject.recipe.fetch.substitutes.items():
@@ -419,6 +438,7 @@ RULES: Sequence[Rule] = (
     agrees_with_its_host,
     is_not_tied_to_one_cpu,
     makes_a_wheel,
+    names_the_python_of_bazel,
     says_what_it_replaces,
     was_verified_on_a_day,
     has_sound_patches,

@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,12 +17,14 @@ from tfwright.tools.cache import (
     execution_log,
     history,
     manifest,
+    private_cache,
     proxy,
     seal,
     toolchain,
 )
 from tfwright.tools.cache.build_cache import BuildCache, Trust
 from tfwright.tools.cache.history import CachedBuild
+from tfwright.tools.cache.private_cache import PrivateCache
 from tfwright.tools.cache.proxy import CacheProxy
 from tfwright.tools.cache.server import CacheServer, ServerFaultError
 from tfwright.tools.cache.store import CacheDirectory
@@ -32,13 +34,16 @@ from tfwright.tools.process import inside
 
 GIB = 1 << 30
 EXAMPLE = "http://127.0.0.1:PORT"
-"""What a plan shows: the port is chosen when the build starts."""
+"""What a plan shows of the proxy: the port is chosen when the build starts."""
 SPELLINGS = ("remote_http_cache", "remote_cache")
 """Names of one flag. Bazel from 0.17 to 0.25 has both, and takes http:// by the first only.
 
 Bazel before 0.10 has neither name for a cache over HTTP, and goes without.
 """
 
+LAID_OUT = (Release(0, 17), Release(2, 2))
+"""The first Bazel that gets a disk cache laid out, and the first that does not: what lies between
+was tried. Later ones lay out their disk caches in another way."""
 SPAWN_CACHE = Release(0, 15)
 """From here on Bazel asks a cache for every action, before that only if a flag says so."""
 
@@ -86,22 +91,41 @@ class CompilerChoice:
 
 @dataclass(frozen=True)
 class OpenCache:
-    """The cache while a job compiles."""
+    """The cache while a job compiles: laid out as a directory for Bazel, or served."""
 
-    served: CacheProxy
     cache: BuildCache
+    front: PrivateCache | CacheProxy
     toolchain: str
+    spoiled_before: bool
+    """Whether a build that was killed may have read a file of the cache that had changed."""
 
-    def use(self) -> CacheUse:
-        """Return what it did so far."""
+    @property
+    def address(self) -> str:
+        """Where Bazel finds it: a directory, or a url."""
+        if isinstance(self.front, CacheProxy):
+            return self.front.url
+        return str(self.front.folder)
+
+    @property
+    def spoiled(self) -> bool:
+        """Whether Bazel may have read a file of the cache that had changed."""
+        return isinstance(self.front, PrivateCache) and self.front.spoiled
+
+    def finish(self) -> CacheUse:
+        """Take in what Bazel left, once it has ended; return what the cache did."""
+        if isinstance(self.front, PrivateCache):
+            self.front.take_in()
         return self.cache.tally.use(self.toolchain)
 
 
 @contextmanager
-def opened(job: Job, compilers: CompilerChoice) -> Iterator[OpenCache | None]:
-    """Serve the cache while the block runs; None where it is off or cannot be opened.
+def opened(
+    job: Job, compilers: CompilerChoice, known: Mapping[str, str], version: str
+) -> Iterator[OpenCache | None]:
+    """Open the cache while the block runs, for a Bazel of a version with these flags.
 
-    Raises HostError if a key or secret that the host file names cannot be used.
+    None where it is off or cannot be opened. Raises HostError if a key or secret that the host
+    file names cannot be used.
     """
     table = job.host_file.cache
     root = job.host_file.cache_directory
@@ -133,20 +157,48 @@ def opened(job: Job, compilers: CompilerChoice) -> Iterator[OpenCache | None]:
         server,
         writes=table.writes,
     )
-    with proxy.serving(cache) as served:
-        yield OpenCache(served, cache, tools.digest)
+    spoiled = not private_cache.take_left(cache, _private_folder(job))
+    with ExitStack() as stack:
+        front: PrivateCache | CacheProxy | None = None
+        if _takes_directory(job, known, version):
+            laying = private_cache.laid_out(cache, _private_folder(job))
+            front = stack.enter_context(laying)
+        front = front or stack.enter_context(proxy.serving(cache))
+        yield OpenCache(cache, front, tools.digest, spoiled)
+
+
+def planned(job: Job, known: Mapping[str, str], version: str) -> str:
+    """Return where a Bazel of a version, with these flags, would find the cache; empty for none."""
+    if not job.host_file.cache.enabled:
+        return ""
+    if _takes_directory(job, known, version):
+        return str(_private_folder(job) / "TOOLCHAIN")
+    return EXAMPLE
+
+
+def _takes_directory(job: Job, known: Mapping[str, str], version: str) -> bool:
+    """Say whether a Bazel gets the cache as a directory: one with a server needs the proxy."""
+    served = job.host_file.cache.server and not job.offline
+    first, end = LAID_OUT
+    tried = first <= Release.parse(version) < end
+    return tried and "disk_cache" in known and not served
+
+
+def _private_folder(job: Job) -> Path:
+    return job.places.own / "disk-cache"
 
 
 def flags(
     known: Mapping[str, str],
     version: str,
-    url: str,
+    address: str,
 ) -> Iterator[str]:
-    """Yield what leads a Bazel of a version, with these flags, to the proxy."""
-    spelling = next((name for name in SPELLINGS if name in known), None)
+    """Yield what leads a Bazel of a version, with these flags, to the cache."""
+    names = SPELLINGS if "://" in address else ("disk_cache",)
+    spelling = next((name for name in names if name in known), None)
     if spelling is None:
         return
-    yield f"--{spelling}={url}"
+    yield f"--{spelling}={address}"
     # Later Bazels may still know the flag, and need it no longer.
     if (
         Release.parse(version) < SPAWN_CACHE
@@ -178,7 +230,7 @@ def recorded(
     if cache is None:
         files.remove(_use_file(job))
         return None
-    use = cache.use()
+    use = cache.finish()
     build = CachedBuild(
         recipe=job.name,
         finished=time.time(),

@@ -15,6 +15,7 @@ from tfwright.pipeline.stage import Writes
 from tfwright.tools import files
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import Client, Options
+from tfwright.tools.cache.proxy import CacheProxy
 from tfwright.tools.git import clones
 from tfwright.tools.process import (
     capacity,
@@ -54,7 +55,7 @@ class Invocation:
     copies: tuple[Copied, ...] = ()
     """The commits that Bazel's git finds on this host."""
     cache: str = ""
-    """The url of the build cache; empty for none."""
+    """The directory or url of the build cache; empty for none."""
     first: tuple[str, ...] = ()
     """What is run first in a build without a network, and becomes Bazel."""
 
@@ -105,15 +106,17 @@ class Invocation:
         """Return the same with a build cache; a Bazel without a network reaches it by a door."""
         if cache is None:
             return self
+        if not isinstance(cache.front, CacheProxy):
+            return replace(self, cache=cache.address)
         # The proxy listens in tfwright, so a process without its network needs the open
         # socket, which `adopt` hands over.
         first: tuple[str, ...] = ()
         box = inside.current()
         if box:
-            runner.answer(box.listening(cache.served.adopt(), cache.served.port))
+            runner.answer(box.listening(cache.front.adopt(), cache.front.port))
         if self.client.alone:
-            first = isolation.listening(cache.served.adopt(), cache.served.port)
-        return replace(self, cache=cache.served.url, first=first)
+            first = isolation.listening(cache.front.adopt(), cache.front.port)
+        return replace(self, cache=cache.address, first=first)
 
     def _alone(self) -> bool:
         """Say whether Bazel needs an enclosure of its own; a container has no network anyway."""

@@ -26,7 +26,7 @@ from tfwright.documents.recipe import (
     Recipe,
 )
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.pipeline import attempts, unmet
+from tfwright.pipeline import attempts, caching, unmet
 from tfwright.pipeline.invocation import Invocation
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import (
@@ -238,6 +238,33 @@ def test_the_proxy_is_named_as_this_bazel_names_it(
     given = arguments(job, *names)
     assert flag in given
     assert not [name for name in given if "disk_cache" in name]
+
+
+def test_a_cache_that_is_laid_out_is_a_disk_cache(job: BuildRequest) -> None:
+    laid = replace(calls(job, "remote_cache", "disk_cache"), cache="/laid/out")
+    given = laid.arguments(1)
+    assert "--disk_cache=/laid/out" in given
+    assert not [name for name in given if "remote_cache" in name]
+
+
+@pytest.mark.parametrize(
+    ("version", "server", "laid_out"),
+    [
+        ("0.16.1", None, False),
+        ("0.17.2", None, True),
+        ("2.1.0", None, True),
+        ("2.2.0", None, False),
+        ("0.26.1", "http://cache.example", False),
+    ],
+)
+def test_a_bazel_whose_disk_cache_is_known_gets_one_unless_there_is_a_server(
+    job: BuildRequest, version: str, server: str | None, *, laid_out: bool
+) -> None:
+    asked = with_settings(job, cache=CacheTable(server=server))
+    known = dict.fromkeys(("disk_cache", "remote_cache"), "")
+    planned = caching.planned(asked, known, version)
+    assert planned.startswith(str(job.places.own)) == laid_out
+    assert planned.startswith("http://") != laid_out
 
 
 def test_a_flag_that_this_bazel_does_not_have_is_not_given(
@@ -782,6 +809,35 @@ def test_a_fresh_output_base_takes_all_from_the_build_cache(
     assert (tmp_path / "1").read_text("utf-8") == "begun\n"
     assert use
     assert (use.lookups, use.hits, use.faults) == (2, 2, {})
+    # Bazel counts the same.
+    assert "2 remote cache hit" in other.log("compile").read_text("utf-8")
+
+
+SPOILING = """
+genrule(
+    name = "spoiling",
+    outs = ["spoilt"],
+    cmd = "chmod u+w @CACHE@/*/* && for file in @CACHE@/*/*; do echo >> $$file; done; touch $@",
+)
+"""
+
+
+@pytest.mark.slow
+def test_a_build_that_writes_into_the_cache_is_refused_and_removed(
+    workspace: BuildRequest, binary: Path
+) -> None:
+    run(workspace, binary, "//:step1")
+    files.remove(workspace.places.bazel)
+    rules = workspace.places.tree / "BUILD"
+    cache = str(workspace.places.own / "disk-cache")
+    text = rules.read_text("utf-8") + SPOILING.replace("@CACHE@", cache)
+    rules.write_text(text, "utf-8")
+    with pytest.raises(HostError, match="changed while Bazel read them"):
+        run(workspace, binary, "//:spoiling")
+    assert not workspace.places.bazel.exists()
+    use = run(workspace, binary, "//:step1").cache
+    assert use
+    assert (use.lookups, use.hits, use.stored) == (2, 0, 2)
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from tfwright.documents.recipe import (
     Recipe,
     SourceTable,
 )
+from tfwright.errors import HostError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import (
     NCCL_LIBRARY,
@@ -64,7 +65,8 @@ def run(
     if job.host_file.remote_execution:
         job.listener.note(remote_execution.NOTE)
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
-    with caching.opened(job, compilers) as cache:
+    known = calls.options.build
+    with caching.opened(job, compilers, known, bazel.version) as cache:
         outcome, use = _compile(job, calls, cache)
     # The outputs reach the disk before the stamp that vouches for them.
     trees.settle(job.places.own)
@@ -119,6 +121,8 @@ def _compile(
     """Run Bazel to its end; return what it did, and what the cache did for it."""
     from tfwright.pipeline import attempts, caching
 
+    if cache and cache.spoiled_before:
+        _start_over(job, calls.client)
     # Before Bazel makes it: only then the counts go on from those of earlier runs.
     resumed = calls.client.output_base.exists()
     try:
@@ -127,7 +131,25 @@ def _compile(
         # The server outlives its client, and keeps its memory for hours.
         calls.client.stop()
         use = caching.recorded(job, cache, resumed=resumed)
+        spoiled = cache is not None and cache.spoiled
+        if spoiled:
+            _start_over(job, calls.client)
+    if spoiled:
+        raise HostError(
+            "Files of the build cache changed while Bazel read them",
+            remedy="Build again; nothing is left of this build's outputs. "
+            f"Find out what writes to {job.host_file.cache_directory}.",
+        )
     return outcome, use
+
+
+def _start_over(job: Job, client: "Client") -> None:
+    """Remove what Bazel built out of files that changed meanwhile."""
+    client.stop()
+    files.remove(client.output_base)
+    job.listener.note(
+        "Files of the build cache changed during a build; all that it built is removed"
+    )
 
 
 def steps(
@@ -151,20 +173,21 @@ def steps(
     stored = bazels.stored(pinned.version, pinned.sha256, job.places.stores)
     binary = stored.path if stored else Path(f"bazel-{pinned.version}")
     has_programs = fetched is not None and fetched.programs is not None
+    # Kept from the last build: a plan starts no Bazel, which would unpack itself
+    # first.
+    known = bazel_client.known_options(binary)
     calls = Invocation(
         job=job,
         table=table,
         release=source.release,
         version=pinned.version,
         binary=binary,
-        # Kept from the last build: a plan starts no Bazel,
-        # which would unpack itself first.
-        options=bazel_client.known_options(binary),
+        options=known,
         python=fetched.python if fetched and has_programs else Path("@PYTHON@"),
         epoch=tree.epoch if tree else 0,
         exported=configured.exported if configured else {},
         copies=fetched.clones if fetched else (),
-        cache=caching.EXAMPLE if job.host_file.cache.enabled else "",
+        cache=caching.planned(job, known.build, pinned.version),
     )
     return (*calls.settings, calls.build(attempts.actions_at_once(job, table)))
 

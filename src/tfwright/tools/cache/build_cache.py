@@ -1,7 +1,8 @@
-"""What the proxy answers: hits whose every byte is verified, and a miss for everything else."""
+"""What a build takes from the cache: hits whose every byte is verified; all else is a miss."""
 
 import hashlib
 import io
+import math
 import queue
 import threading
 import time
@@ -20,6 +21,7 @@ from tfwright.tools.cache.store import (
     DamagedBlobError,
 )
 from tfwright.tools.cache.tally import Tally
+from tfwright.tools.cache.verified import FileState, VerifiedEntry
 from tfwright.tools.cache.wire import MalformedMessageError
 
 LOOKUP_SECONDS = 30.0
@@ -28,6 +30,18 @@ UPLOADS = 4096
 """Results that wait to be sent to the server; further ones are only kept here."""
 DRAIN_SECONDS = 60.0
 """How long a build waits at its end for results that are still being sent."""
+
+
+class MissError(Exception):
+    """An entry cannot be used; the text says why."""
+
+
+class UnbelievedError(MissError):
+    """An entry was not written by a builder that this host trusts."""
+
+
+FAULTS = (MissError, ServerFaultError, MalformedMessageError, OSError)
+"""What makes an entry a miss."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +57,21 @@ class Trust:
 
     def opened(self, action: str, entry: bytes) -> bytes | None:
         """Return an entry without its seal if it is to be believed, else None."""
-        payload, given = seal.remove(entry)
-        if seal.holds(payload, given, self.secret, self.toolchain, action):
+        payload, _ = seal.remove(entry)
+        if self.sealed_here(action, entry) or self.lists(
+            action, _sha256(payload)
+        ):
             return payload
-        known = self.listed.get(action)
-        return (
-            payload
-            if known and known == hashlib.sha256(payload).hexdigest()
-            else None
-        )
+        return None
+
+    def sealed_here(self, action: str, entry: bytes) -> bool:
+        """Say whether this host's secret sealed an entry."""
+        payload, given = seal.remove(entry)
+        return seal.holds(payload, given, self.secret, self.toolchain, action)
+
+    def lists(self, action: str, payload: str) -> bool:
+        """Say whether a trusted builder lists an entry, by the SHA-256 of what it holds."""
+        return self.listed.get(action) == payload
 
     def sealed(self, action: str, payload: bytes) -> bytes:
         """Return an entry as it is stored."""
@@ -75,8 +95,8 @@ class BuildCache:
     ) -> None:
         """Use a directory and a server; without `writes` nothing is sent to the server."""
         self.tally = Tally()
-        self._directory = directory
-        self._trust = trust
+        self.directory = directory
+        self.trust = trust
         self._server = server
         self._written: dict[str, str] = {}
         self._damaged: set[str] = set()
@@ -102,35 +122,57 @@ class BuildCache:
         for find in (self._own_entry, self._served_entry):
             payload = self._found(find, action, deadline)
             if payload is not None:
-                self._written[action] = hashlib.sha256(payload).hexdigest()
-                self.tally.count("hits")
+                self.hit(action, _sha256(payload))
                 return payload
         return None
+
+    def hit(self, action: str, payload: str) -> None:
+        """Count an entry that a build took, by the SHA-256 of what it holds."""
+        self._written[action] = payload
+        self.tally.count("hits")
+
+    def verified(self, action: str) -> VerifiedEntry | None:
+        """Return the directory's entry of an action if it is believed and its files are verified.
+
+        Raises one of FAULTS if there is an entry that cannot be used.
+        """
+        path = self.directory.entry_path(self.trust.toolchain, action)
+        state = FileState.of(path.lstat())
+        entry = self.directory.entry(self.trust.toolchain, action)
+        if entry is None:
+            return None
+        payload = self._believed(action, entry)
+        blobs = self._bring(action_result.read(payload), math.inf)
+        ours = self.trust.sealed_here(action, entry)
+        return VerifiedEntry(state, _sha256(payload), tuple(blobs), ours)
 
     def _found(self, find: "_Find", action: str, deadline: float) -> bytes | None:
         """Return an entry with all its files in place; whatever goes wrong makes it None."""
         try:
             payload = find(action)
             if payload is not None:
-                self._bring(action_result.read(payload), deadline)
-        except (
-            _MissError,
-            ServerFaultError,
-            MalformedMessageError,
-            OSError,
-        ) as fault:
-            self.tally.fault(_reason(fault))
+                self._use(
+                    action, self._bring(action_result.read(payload), deadline)
+                )
+        except FAULTS as fault:
+            self.tally.fault(reason(fault))
             # Without the entry, Bazel runs the action and the new result replaces it.
-            self._directory.drop_entry(self._trust.toolchain, action)
+            self.directory.drop_entry(self.trust.toolchain, action)
             return None
         return payload
+
+    def _use(self, action: str, blobs: Iterable[str]) -> None:
+        """Let an entry and its files be the last that are removed."""
+        self.directory.use_entry(self.trust.toolchain, action)
+        for sha256 in blobs:
+            self.directory.refresh(sha256, used=True)
 
     def blob(self, sha256: str) -> BinaryIO | None:
         """Open a verified blob."""
         if sha256 == EMPTY:
             # Some Bazels send the empty blob, some do not, and some ask for it all the same.
             return io.BytesIO()
-        return self._directory.opened(sha256)
+        return self.directory.opened(sha256)
 
     def offer(self, action: str, payload: bytes) -> None:
         """Take the result of an action that Bazel ran, if all its files came before it."""
@@ -145,12 +187,12 @@ class BuildCache:
             if missing:
                 self.tally.fault("a result came without its files")
                 return
-            entry = self._trust.sealed(action, payload)
-            self._directory.keep_entry(self._trust.toolchain, action, entry)
-        except (OSError, _MissError, MalformedMessageError) as fault:
-            self.tally.fault(_reason(fault))
+            entry = self.trust.sealed(action, payload)
+            self.directory.keep_entry(self.trust.toolchain, action, entry)
+        except (OSError, MissError, MalformedMessageError) as fault:
+            self.tally.fault(reason(fault))
         else:
-            self._written[action] = hashlib.sha256(payload).hexdigest()
+            self._written[action] = _sha256(payload)
             self.tally.count("stored")
             self._send_later(action, entry)
 
@@ -158,13 +200,13 @@ class BuildCache:
         self, sha256: str, size: int, read: Callable[[int], bytes]
     ) -> None:
         """Take a blob that Bazel sends; one with another digest is not stored."""
-        if self._directory.holds(sha256):
+        if self.directory.holds(sha256):
             return
         try:
-            if not self._directory.keep_blob(sha256, size, read):
+            if not self.directory.keep_blob(sha256, size, read):
                 self.tally.fault("Bazel sent a file that changed meanwhile")
         except OSError as fault:
-            self.tally.fault(_reason(fault))
+            self.tally.fault(reason(fault))
 
     def close(self) -> None:
         """Wait a while for what is still being sent, then close the connections."""
@@ -181,39 +223,42 @@ class BuildCache:
 
     def _own_entry(self, action: str) -> bytes | None:
         """Return the entry in the directory."""
-        entry = self._directory.entry(self._trust.toolchain, action)
+        entry = self.directory.entry(self.trust.toolchain, action)
         return None if entry is None else self._believed(action, entry)
 
     def _served_entry(self, action: str) -> bytes | None:
         """Return the server's entry, which the directory keeps from now on."""
         entry = (
-            self._server.entry(self._trust.key(action)) if self._server else None
+            self._server.entry(self.trust.key(action)) if self._server else None
         )
         if entry is None:
             return None
         payload = self._believed(action, entry)
         # A full disk does not make a hit of the server's a miss.
         try:
-            self._directory.keep_entry(self._trust.toolchain, action, entry)
+            self.directory.keep_entry(self.trust.toolchain, action, entry)
         except OSError as fault:
-            self.tally.fault(_reason(fault))
+            self.tally.fault(reason(fault))
         return payload
 
     def _believed(self, action: str, entry: bytes) -> bytes:
-        payload = self._trust.opened(action, entry)
+        payload = self.trust.opened(action, entry)
         if payload is None:
-            raise _MissError("an entry was not written by a trusted builder")
+            raise UnbelievedError("an entry was not written by a trusted builder")
         return payload
 
-    def _bring(self, result: ActionResult, deadline: float) -> None:
-        """Get all files of a result into the directory, verified; raise what makes it a miss."""
-        for blob in result.blobs:
-            self._bring_blob(blob, deadline)
+    def _bring(self, result: ActionResult, deadline: float) -> list[str]:
+        """Get all files of a result into the directory, verified; return their digests.
+
+        Raises what makes it a miss.
+        """
+        blobs = [*result.blobs, *result.trees]
         for tree in result.trees:
-            for blob in action_result.tree_blobs(
-                self._bring_blob(tree, deadline).read_bytes()
-            ):
-                self._bring_blob(blob, deadline)
+            path = self._bring_blob(tree, deadline)
+            blobs += action_result.tree_blobs(path.read_bytes())
+        for blob in blobs:
+            self._bring_blob(blob, deadline)
+        return [blob.sha256 for blob in blobs]
 
     def _bring_blob(self, blob: Blob, deadline: float) -> Path:
         """Return the verified file of a blob."""
@@ -221,44 +266,44 @@ class BuildCache:
             return Path("/dev/null")
         # A damaged file of ours may be intact on the server.
         try:
-            path = self._directory.blob(blob)
+            path = self.directory.blob(blob)
         except DamagedBlobError as fault:
-            self.tally.fault(_reason(fault))
+            self.tally.fault(reason(fault))
             path = None
         if path is None and self._server:
             self._download(blob, deadline)
-            path = self._directory.blob(blob)
+            path = self.directory.blob(blob)
         if path is None:
-            raise _MissError("a file of a result is gone")
+            raise MissError("a file of a result is gone")
         return path
 
     def _download(self, blob: Blob, deadline: float) -> None:
-        """Get a blob from the server. Raises _MissError, ServerFaultError."""
+        """Get a blob from the server. Raises MissError, ServerFaultError."""
         if self._server is None or time.monotonic() > deadline:
-            raise _MissError("the server: too slow")
+            raise MissError("the server: too slow")
         try:
             with self._server.blob(blob.sha256, blob.size) as stream:
                 if stream is None:
                     return
-                if not self._directory.keep_blob(
+                if not self.directory.keep_blob(
                     blob.sha256, blob.size, stream.read
                 ):
                     # The server has a file of that name, so `has` alone would spare the upload.
                     self._damaged.add(blob.sha256)
                     raise ServerFaultError("it sent a file with a wrong checksum")
         except OSError as fault:
-            raise _MissError(_reason(fault)) from fault
+            raise MissError(reason(fault)) from fault
 
     def _holds(self, sha256: str) -> bool:
-        return self._directory.holds(sha256)
+        return self.directory.holds(sha256)
 
     def _all_blobs(self, result: ActionResult) -> Iterable[Blob]:
         """Yield every file of a result that was just made."""
         yield from (*result.blobs, *result.trees)
         for tree in result.trees:
-            stream = self._directory.opened(tree.sha256)
+            stream = self.directory.opened(tree.sha256)
             if stream is None:
-                raise _MissError("a result came without its files")
+                raise MissError("a result came without its files")
             with stream:
                 yield from action_result.tree_blobs(stream.read())
 
@@ -281,9 +326,9 @@ class BuildCache:
                 ServerFaultError,
                 OSError,
                 MalformedMessageError,
-                _MissError,
+                MissError,
             ) as fault:
-                self.tally.fault(_reason(fault))
+                self.tally.fault(reason(fault))
 
     def _upload(self, action: str, entry: bytes) -> None:
         if self._server is None or self._server.given_up:
@@ -293,18 +338,18 @@ class BuildCache:
                 blob.sha256
             )
             if blob.sha256 != EMPTY and lacking:
-                path = self._directory.blob(blob)
+                path = self.directory.blob(blob)
                 if path is None:
-                    raise _MissError("a file was removed before it was sent")
+                    raise MissError("a file was removed before it was sent")
                 self._server.send("cas", blob.sha256, path)
-        self._server.send("ac", self._trust.key(action), entry)
+        self._server.send("ac", self.trust.key(action), entry)
 
 
-class _MissError(Exception):
-    """An entry cannot be used; the text says why."""
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
-def _reason(fault: Exception) -> str:
+def reason(fault: Exception) -> str:
     """Say in a few words what kept something from being stored."""
     if isinstance(fault, CacheFullError):
         return "the cache is full and everything in it is in use"

@@ -2,7 +2,8 @@
 
 ``cas/ab/<sha256>`` holds blobs, ``ac/<toolchain>/ab/<action>`` sealed entries. A file's time of
 modification is when it was last used. Several builds share a directory without a lock: files appear
-whole by a rename, and one that vanishes is a miss.
+whole by a rename, and one that vanishes is a miss. Files are read-only: builds may have links to
+them.
 """
 
 import contextlib
@@ -12,12 +13,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from tfwright.tools import trees
+from tfwright.tools import files, trees
 from tfwright.tools.cache.action_result import Blob
+from tfwright.tools.cache.verified import FileState, settled_time
 
 PIECE = 1 << 20
 """Bytes that are read or written at once."""
@@ -29,16 +30,8 @@ LARGEST_ENTRY = 16 << 20
 """Bytes of an entry of the action cache; larger ones are not read."""
 EMPTY = hashlib.sha256().hexdigest()
 """The blob that no Bazel needs to upload."""
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A file whose content was compared with its name, as it was then."""
-
-    inode: int
-    size: int
-    changed: int
-    """Time of the last change of content or attributes, in nanoseconds."""
+READ_ONLY = 0o400
+"""Mode of every file: whoever writes to a link of one by mistake is refused."""
 
 
 class CacheDirectory:
@@ -47,8 +40,9 @@ class CacheDirectory:
     def __init__(self, root: Path, limit: int) -> None:
         """Open the directory, made if it is missing; `limit` is in bytes. Raises OSError."""
         self.root = root
+        self.verified: dict[str, FileState] = {}
+        """Blobs whose content was compared with their name, as they were then."""
         self._limit = limit
-        self._verified: dict[str, _Known] = {}
         self._lock = threading.Lock()
         for folder in (self._incoming, root / "cas", root / "ac"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -60,19 +54,9 @@ class CacheDirectory:
 
         A file with other content than its name says is removed.
         """
-        path = self._blob_path(blob.sha256)
+        path = self.blob_path(blob.sha256)
         try:
-            with path.open("rb", buffering=0) as stream:
-                descriptor = stream.fileno()
-                found = os.fstat(descriptor)
-                if self._verified.get(blob.sha256) == _known(found):
-                    return path
-                good = (
-                    found.st_size == blob.size and _sha256(stream) == blob.sha256
-                )
-                if good:
-                    os.utime(descriptor)
-                    self._verified[blob.sha256] = _known(os.fstat(descriptor))
+            good = self.unchanged(blob.sha256) or self._compare(path, blob)
         except OSError:
             return None
         if not good:
@@ -80,17 +64,37 @@ class CacheDirectory:
             raise DamagedBlobError(blob.sha256)
         return path
 
+    def unchanged(self, sha256: str) -> bool:
+        """Say whether a blob is as it was when its content was verified."""
+        known = self.verified.get(sha256)
+        try:
+            return known == FileState.of(os.lstat(self.blob_path(sha256)))
+        except OSError:
+            return False
+
+    def refresh(self, sha256: str, *, used: bool) -> None:
+        """Take note that links to a verified blob were changed, or that it was used just now."""
+        state = self.verified.pop(sha256, None)
+        if state is None:
+            return
+        try:
+            now = refreshed(self.blob_path(sha256), state, used=used)
+        except OSError:
+            return
+        if now:
+            self.verified[sha256] = now
+
     def holds(self, sha256: str) -> bool:
         """Say whether a blob is there; its content is not read."""
-        return sha256 == EMPTY or self._blob_path(sha256).is_file()
+        return sha256 == EMPTY or self.blob_path(sha256).is_file()
 
     def opened(self, sha256: str) -> BinaryIO | None:
         """Open a blob; None if there is none, or its content is not what its name says."""
         try:
-            stream: BinaryIO = self._blob_path(sha256).open("rb", buffering=0)
+            stream: BinaryIO = self.blob_path(sha256).open("rb", buffering=0)
         except OSError:
             return None
-        if self._verified.get(sha256) == _known(os.fstat(stream.fileno())):
+        if self.verified.get(sha256) == FileState.of(os.fstat(stream.fileno())):
             return stream
         # Another build used the file since it was verified, or something wrote to it: only its
         # content can tell.
@@ -114,22 +118,19 @@ class CacheDirectory:
             with os.fdopen(handle, "wb") as stream:
                 good = _copy(read, size, stream) == sha256
             if good:
-                self._settle(temporary, self._blob_path(sha256), size)
-                self._verified[sha256] = _known(self._blob_path(sha256).stat())
+                self._keep_verified(temporary, sha256, size)
         finally:
             temporary.unlink(missing_ok=True)
         return good
 
     def entry(self, toolchain: str, action: str) -> bytes | None:
         """Return a sealed entry of the action cache; None if there is none."""
-        path = self._entry_path(toolchain, action)
+        path = self.entry_path(toolchain, action)
         try:
-            with path.open("rb") as stream:
-                content = stream.read(LARGEST_ENTRY)
-            os.utime(path)
+            with open(path, "rb", opener=_without_access_time) as stream:
+                return stream.read(LARGEST_ENTRY)
         except OSError:
             return None
-        return content
 
     def keep_entry(self, toolchain: str, action: str, entry: bytes) -> None:
         """Store a sealed entry. Raises OSError when the disk refuses."""
@@ -140,15 +141,40 @@ class CacheDirectory:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(entry)
             self._settle(
-                temporary, self._entry_path(toolchain, action), len(entry)
+                temporary, self.entry_path(toolchain, action), len(entry)
             )
         finally:
             temporary.unlink(missing_ok=True)
 
+    def adopt(self, file: Path, sha256: str) -> bool:
+        """Move a file of this disk in as a blob; say whether it has the digest and was taken.
+
+        Raises OSError.
+        """
+        size = file.stat().st_size
+        self._make_room(size)
+        # Under a name that nobody else knows, before its content is compared.
+        with tempfile.TemporaryDirectory(dir=self._incoming) as room:
+            temporary = file.rename(Path(room, sha256))
+            good = files.sha256(temporary) == sha256
+            if good:
+                self._keep_verified(temporary, sha256, size)
+        return good
+
+    def use_entry(self, toolchain: str, action: str) -> None:
+        """Let an entry count as used just now."""
+        with contextlib.suppress(OSError):
+            now = (time.time_ns(), settled_time())
+            os.utime(self.entry_path(toolchain, action), ns=now)
+
     def drop_entry(self, toolchain: str, action: str) -> None:
         """Remove an entry that cannot be used."""
         with contextlib.suppress(OSError):
-            self._entry_path(toolchain, action).unlink(missing_ok=True)
+            self.entry_path(toolchain, action).unlink(missing_ok=True)
+
+    def actions(self, toolchain: str) -> list[str]:
+        """Return the actions that have an entry."""
+        return [path.name for path in (self.root / "ac" / toolchain).glob("*/*")]
 
     def toolchains(self) -> dict[str, int]:
         """Return how many entries each toolchain has."""
@@ -163,23 +189,53 @@ class CacheDirectory:
         """Return the bytes that all files take, as counted when last looked at."""
         return self._held
 
+    # A build asks for the paths of ten thousands of files, and joining paths takes longer.
+
+    def blob_path(self, sha256: str) -> Path:
+        """Return where a blob lies, or would."""
+        return Path(f"{self.root}/cas/{sha256[:2]}/{sha256}")
+
+    def entry_path(self, toolchain: str, action: str) -> Path:
+        """Return where an entry lies, or would."""
+        return Path(f"{self.root}/ac/{toolchain}/{action[:2]}/{action}")
+
     @property
     def _incoming(self) -> Path:
         return self.root / "incoming"
 
-    def _blob_path(self, sha256: str) -> Path:
-        return self.root / "cas" / sha256[:2] / sha256
-
-    def _entry_path(self, toolchain: str, action: str) -> Path:
-        return self.root / "ac" / toolchain / action[:2] / action
-
     def _settle(self, temporary: Path, path: Path, size: int) -> None:
         """Give a whole file its place."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.chmod(READ_ONLY)
+        os.utime(temporary, ns=(time.time_ns(), settled_time()))
         # No fsync: what a power cut leaves half written fails its digest and is a miss.
         temporary.replace(path)
         with self._lock:
             self._held += size
+
+    def _keep_verified(self, temporary: Path, sha256: str, size: int) -> None:
+        """Give a blob its place whose content was just compared with its name."""
+        path = self.blob_path(sha256)
+        self._settle(temporary, path, size)
+        self.verified[sha256] = FileState.of(path.lstat())
+
+    def _compare(self, path: Path, blob: Blob) -> bool:
+        """Say whether a blob's file has the content that its name says. Raises OSError."""
+        with path.open("rb", buffering=0) as stream:
+            descriptor = stream.fileno()
+            found = os.fstat(descriptor)
+            # An earlier tfwright left its files writable.
+            if found.st_mode & 0o222:
+                os.fchmod(descriptor, READ_ONLY)
+            # Before the content is read: from now on every write gives another time.
+            settled = min(found.st_mtime_ns, settled_time())
+            if settled != found.st_mtime_ns:
+                os.utime(descriptor, ns=(found.st_atime_ns, settled))
+            state = FileState.of(os.fstat(descriptor))
+            if state.size != blob.size or _sha256(stream) != blob.sha256:
+                return False
+            self.verified[blob.sha256] = state
+            return True
 
     def _make_room(self, size: int) -> None:
         """Remove the least recently used files if `size` more bytes exceed the limit.
@@ -225,8 +281,23 @@ class DamagedBlobError(Exception):
     """A file of the cache did not have the content that its name says; it is removed."""
 
 
-def _known(found: os.stat_result) -> _Known:
-    return _Known(found.st_ino, found.st_size, found.st_ctime_ns)
+def refreshed(path: Path, known: FileState, *, used: bool) -> FileState | None:
+    """Return a file's state after its links were changed; None if its content may have, too.
+
+    With `used` it counts as just used. Raises OSError.
+    """
+    state = FileState.of(os.lstat(path))
+    if not state.has_content_of(known):
+        return None
+    if used:
+        os.utime(path, ns=(time.time_ns(), settled_time()))
+        state = FileState.of(os.lstat(path))
+    return state
+
+
+def _without_access_time(path: str, flags: int) -> int:
+    """Open a file of ours so that its time of access stays, by which builds see Bazel's reading."""
+    return os.open(path, flags | getattr(os, "O_NOATIME", 0))
 
 
 def _sha256(stream: BinaryIO) -> str:
