@@ -14,9 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from tfwright.tools import files, trees
+from tfwright.tools import files
 from tfwright.tools.cache.action_result import Blob
 from tfwright.tools.cache.verified import FileState, settled_time
 
@@ -34,6 +34,16 @@ READ_ONLY = 0o400
 """Mode of every file: whoever writes to a link of one by mistake is refused."""
 
 
+class CachedFile(NamedTuple):
+    """A file of the cache."""
+
+    used: float
+    """When it was last used, in seconds since 1970: the cache sets the time of modification."""
+    size: int
+    """Bytes."""
+    path: str
+
+
 class CacheDirectory:
     """What this host keeps of the cache."""
 
@@ -46,7 +56,7 @@ class CacheDirectory:
         self._lock = threading.Lock()
         for folder in (self._incoming, root / "cas", root / "ac"):
             folder.mkdir(parents=True, exist_ok=True)
-        self._held = sum(found.st_size for _, found in self._files())
+        self._held = sum(file.size for file in self._files())
         self._full_until = 0.0
 
     def blob(self, blob: Blob) -> Path | None:
@@ -174,7 +184,8 @@ class CacheDirectory:
 
     def actions(self, toolchain: str) -> list[str]:
         """Return the actions that have an entry."""
-        return [path.name for path in (self.root / "ac" / toolchain).glob("*/*")]
+        entries = files_below(f"{self.root}/ac/{toolchain}")
+        return [entry.path.rpartition("/")[2] for entry in entries]
 
     def toolchains(self) -> dict[str, int]:
         """Return how many entries each toolchain has."""
@@ -251,26 +262,42 @@ class CacheDirectory:
 
     def _evict(self, size: int) -> None:
         """Count what other builds wrote as well, then remove the oldest files."""
-        oldest_first = sorted(self._files(), key=lambda item: item[1].st_mtime)
-        self._held = sum(found.st_size for _, found in oldest_first)
+        # A tuple sorts by its first field, the time of use.
+        oldest_first = sorted(self._files())
+        self._held = sum(file.size for file in oldest_first)
         young = time.time() - YOUNG_SECONDS
-        for path, found in oldest_first:
-            if (
-                self._held + size <= self._limit * FILLED
-                or found.st_mtime > young
-            ):
+        for file in oldest_first:
+            if self._held + size <= self._limit * FILLED or file.used > young:
                 break
-            path.unlink(missing_ok=True)
-            self._held -= found.st_size
+            Path(file.path).unlink(missing_ok=True)
+            self._held -= file.size
         if self._held + size > self._limit:
             # Looking through a large cache again for every blob would slow the build.
             self._full_until = time.time() + YOUNG_SECONDS / 10
             raise CacheFullError
 
-    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
+    def _files(self) -> Iterator[CachedFile]:
         """Yield all blobs and entries."""
         for kind in ("cas", "ac"):
-            yield from trees.files_below(self.root / kind)
+            yield from files_below(f"{self.root}/{kind}")
+
+
+def files_below(folder: str) -> Iterator[CachedFile]:
+    """Yield all files below a folder of a cache, in no order."""
+    try:
+        entries = list(os.scandir(folder))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                yield from files_below(entry.path)
+            elif entry.is_file(follow_symlinks=False):
+                state = entry.stat(follow_symlinks=False)
+                yield CachedFile(state.st_mtime, state.st_size, entry.path)
+        # A build that runs at the same time replaces files.
+        except FileNotFoundError:
+            continue
 
 
 class CacheFullError(OSError):
