@@ -217,6 +217,23 @@ def test_an_unchanged_file_is_not_read_again(
         build.private.take_in()
 
 
+def test_a_file_of_several_results_is_read_once(
+    cache: BuildCache, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+    compare = CacheDirectory._compare
+
+    def counted(*given: object) -> bool:
+        read.append(given)
+        return compare(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(CacheDirectory, "_compare", counted)
+    put(cache, ACTION, b"object")
+    put(cache, OTHER, b"object")
+    assert {f"ac_{ACTION}", f"ac_{OTHER}"} < begin().offered
+    assert len(read) == 1
+
+
 def test_a_record_that_someone_edited_is_not_believed(
     cache: BuildCache, directory: CacheDirectory, begin: Begin
 ) -> None:

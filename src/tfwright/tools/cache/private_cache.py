@@ -92,7 +92,8 @@ class PrivateCache:
                     self._take(action)
         except OSError as fault:
             self._cache.tally.fault(reason(fault))
-        files.remove(self.folder)
+        with suppress(OSError):
+            files.remove(self.folder)
         self._refresh(used)
         self._remember()
 
@@ -130,16 +131,20 @@ class PrivateCache:
         try:
             for sha256 in entry.blobs:
                 if sha256 != EMPTY and sha256 not in self._laid:
-                    self._link(
-                        self._directory.blob_path(sha256),
-                        sha256,
-                        self._directory.verified[sha256],
-                    )
+                    self._lay_blob(sha256)
             self._link(self._entry_path(action), ENTRY + action, entry.state)
         except FAULTS as fault:
             self._refused[action] = reason(fault)
         else:
             self._entries[action] = entry
+
+    def _lay_blob(self, sha256: str) -> None:
+        """Link a file of a result. Raises MissError, OSError."""
+        known = self._directory.verified
+        path = self._directory.blob_path(sha256)
+        self._link(path, sha256, known[sha256])
+        # A link changes the state of its file, and another entry may ask for the file again.
+        known[sha256] = self._laid[sha256].state
 
     def _link(self, path: str, name: str, known: FileState) -> None:
         """Link a file that was verified. Raises MissError if it changed meanwhile, OSError."""
