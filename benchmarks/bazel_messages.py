@@ -2,7 +2,8 @@
 
     python benchmarks/bazel_messages.py BAZEL... [--show]
 
-Every BAZEL is a released binary, which holds the server as a jar. A message is a text that a method
+Every BAZEL is a released binary, which holds the server as A-server.jar (for Debian's Bazel, pack
+/usr/share/bazel/A-server.jar into a zip file). A message is a text that a method
 of the server's own packages hands to an exception, to an error event or to an error of a rule; what
 the method puts into it becomes a plausible value. Each message is written as Bazel prints it, and
 diagnosed. The table counts, for each part of the server, the messages, how many of them a family
@@ -428,7 +429,7 @@ def right(family: str) -> bool:
 def foreign(family: str) -> bool:
     """Say whether a family speaks of a tool that Bazel's server is not."""
     return family in in_files(
-        "nvcc", "host", "link", "load", "pip", "python", "gpu", "modules"
+        "nvcc", "host", "link", "load", "pip", "python", "gpu"
     )
 
 

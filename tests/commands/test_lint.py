@@ -8,6 +8,7 @@ import pytest
 from tfwright.commands import lint as linting
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
+from tfwright.errors import RecipeError
 from tfwright.pipeline.job import BuildRequest
 
 CPU = "linux-r1.8-cpu"
@@ -93,6 +94,17 @@ def test_a_mistake_is_found_with_its_rule(
     ]
     assert says in found[0].what
     assert found[0].remedy
+
+
+def test_a_build_whose_bazel_would_download_another_python_is_found(
+    tmp_path: Path,
+) -> None:
+    path = Path(shutil.copy(recipes.find("linux-r2.20-cuda12.8-sm120"), tmp_path))
+    name = "HERMETIC_PYTHON_VERSION=3.12"
+    assert not changed(path, name, "TF_PYTHON_VERSION=3.12.4")
+    (found,) = changed(path, "TF_PYTHON_VERSION=3.12.4", "PYTHON=3.12")
+    assert (found.rule, name in found.remedy) == ("python", True)
+    assert "does not name Python 3.12" in found.what
 
 
 def test_all_mistakes_are_found_at_once(outside: Path) -> None:
@@ -396,3 +408,12 @@ def test_a_verification_in_the_future_is_found(outside: Path) -> None:
     assert (
         outside.read_text("utf-8").splitlines()[early.line - 1].startswith("on =")
     )
+
+
+def test_a_revision_that_git_does_not_know_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed(tmp_path, monkeypatch)
+    with pytest.raises(RecipeError, match="'nosuch' is not a revision") as caught:
+        linting.change_since("nosuch")
+    assert "--changed main" in caught.value.remedy

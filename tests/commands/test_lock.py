@@ -12,7 +12,7 @@ from tfwright.commands import links
 from tfwright.commands import lock as pinning
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
-from tfwright.errors import HostError, SupplyError, ToolError
+from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs
@@ -239,3 +239,24 @@ def test_the_report_of_links_covers_every_archive(job: BuildRequest) -> None:
     rows = {row.name: row for row in links.check(job, deep=False)}
     assert (rows["one"].left, rows["one"].kept) == (1, True)
     assert (rows["two"].left, rows["two"].kept) == (0, False)
+
+
+def test_the_sources_of_an_archive_are_asked_although_its_substitute_is_of_another_one(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    substitute = {
+        "reason": "its server is gone",
+        "replaces": "3" * 64,
+        "sha256": "4" * 64,
+        "urls": [f"file://{tmp_path}/other.zip"],
+    }
+    unknown = substitute | {"replaces": "5" * 64}
+    table = FetchTable.model_validate(
+        {"substitutes": {"two": substitute, "three": unknown}}
+    )
+    mine = replace(job, recipe=job.recipe.model_copy(update={"fetch": table}))
+    with pytest.raises(RecipeError):
+        inputs(mine)
+    rows = {row.name: row for row in links.check(mine, deep=False)}
+    assert rows["one"].left == 1
+    assert rows["two"].sha256 == "2" * 64

@@ -50,7 +50,8 @@ def test_a_new_recipe_answers_every_question_and_gives_every_reason(
     recipe = recipes.read(str(made.path))
     assert recipe.verified is None
     assert recipe.configure.answers["TF_NEED_CUDA"] is False
-    assert any("packages of the build" in line for line in made.open)
+    asked = f"invoke pin --recipe {made.path} --add numpy --add wheel"
+    assert made.pinning == asked
 
 
 def test_a_gpu_decides_cuda_capabilities_and_answers(
@@ -169,6 +170,8 @@ def test_without_any_knowledge_a_person_has_to_name_bazel() -> None:
         bazel.chosen(Release(2, 99), {})
     assert "--bazel VERSION" in caught.value.remedy
     assert bazel.chosen(Release(2, 99), {}, "8.0.0").version == "8.0.0"
+    with pytest.raises(RecipeError, match="is not a version of Bazel"):
+        bazel.chosen(Release(2, 99), {}, "x y")
 
 
 def test_an_unknown_release_leaves_no_half_recipe_behind(
@@ -215,7 +218,11 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     upstream = Path(host_file.mirrors[new.URL].removeprefix("file://"))
     setup = upstream / "tensorflow/tools/pip_package/setup.py"
     setup.parent.mkdir(parents=True)
-    setup.write_text("_VERSION = '2.4.0'\n", "utf-8")
+    setup.write_text(
+        "_VERSION = '2.4.0'\nREQUIRED_PACKAGES = [\n"
+        "    'numpy ~= 1.19.2', 'keras_preprocessing ~= 1.1.2', 'gast == 0.3.3']\n",
+        "utf-8",
+    )
     run_git("add", ".", cwd=upstream)
     run_git("commit", "-q", "-m", "2.4.0", cwd=upstream)
     commit = run_git("rev-parse", "HEAD", cwd=upstream)
@@ -224,6 +231,10 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     made = new.new(wish, named, host_file, tmp_path, alone)
     assert recipes.read(str(made.path)).source.commit == commit
     assert not [line for line in made.open if "source.commit" in line]
+    assert made.pinning.endswith(
+        "--add 'numpy~=1.19.2' --add wheel --add 'keras-preprocessing~=1.1.2' --verify "
+        "'numpy~=1.19.2' --verify 'keras_preprocessing~=1.1.2' --verify gast==0.3.3"
+    )
     with pytest.raises(RecipeError, match=r"is TensorFlow 2\.4, not 2\.3"):
         new.new(wish, wanted_of(f"2.3@{commit}"), host_file, tmp_path, alone)
     # Whether a server has a commit is known once it is fetched.
@@ -265,6 +276,9 @@ def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
     recipe = recipes.read(str(made.path))
     assert (recipe.host.cuda, recipe.host.cudnn) == ("12.8", "9.7")
     assert recipe.compile.target == recipes.WHEEL_TARGET
+    # Bazel would download another Python.
+    named = f"--repo_env=HERMETIC_PYTHON_VERSION={recipe.host.python}"
+    assert named in recipe.compile.flags
     assert lint.lint(str(made.path)) == []
     with pytest.raises(RecipeError, match="does not compile for"):
         new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)

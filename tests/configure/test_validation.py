@@ -26,6 +26,12 @@ def faults(
             True,
             "no ./configure of TensorFlow 1.12 reads it",
         ),
+        (
+            "2.18",
+            "HERMETIC_PYTHON_VERSION",
+            "3.11",
+            "Bazel reads it, and no ./configure of TensorFlow 2.18",
+        ),
         ("1.12", "TF_NEED_CUDAA", False, "did you mean TF_NEED_CUDA?"),
         ("1.8", "TF_NEED_MPI", "perhaps", "'perhaps' is neither true nor false"),
         ("1.8", "CC_OPT_FLAGS", True, "takes a text"),

@@ -1,9 +1,14 @@
 """`invoke vault --links`: which sources still have the archives of a recipe."""
 
+from dataclasses import replace
+
 from tfwright.commands import reached
+from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline import external
+from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import BuildRequest
-from tfwright.vault import links, lock, reach
+from tfwright.rules.model import Rules
+from tfwright.vault import links, lock, reach, substitutes
 from tfwright.vault.links import LinkRow
 from tfwright.vault.origins import Origins
 
@@ -14,8 +19,7 @@ def check(job: BuildRequest, *, deep: bool) -> list[LinkRow]:
     With `deep` they are asked for the bytes, not only whether they have any.
     """
     locked = lock.read(job.locked) if job.locked else None
-    # Rules that lie in archives are read as well, as far as the vault has them.
-    rules = reached.held(job, reached.inputs(job)).rules
+    job, rules = _read(job)
     table = job.recipe.fetch
     wanted = reach.wanted(rules, table.substitutes, locked)
     origins = Origins(job.host_file, job.places.git, job.offline, table)
@@ -27,3 +31,30 @@ def check(job: BuildRequest, *, deep: bool) -> list[LinkRow]:
         job.listener.progress,
         deep=deep,
     )
+
+
+def _read(job: BuildRequest) -> tuple[BuildRequest, Rules]:
+    """Return the rules, also those that lie in archives, as far as the vault has them.
+
+    Where the fetch stage stops, the job is without the substitutes that do not fit the tree: what
+    they should replace is what the sources are to be asked for.
+    """
+    try:
+        made = reached.inputs(job)
+    except (RecipeError, SupplyError) as fault:
+        job.listener.note(
+            f"fetch stops; the sources are asked all the same: {fault.what}"
+        )
+        repository = external.repository(job.job, job.recipe.source)
+        job = _with_fitting(
+            job, external.read(job, RecipePins.of(job.recipe), repository, None)
+        )
+        return job, reached.held(job, repository, None).rules
+    return job, reached.held(job, made.mirror, made.programs).rules
+
+
+def _with_fitting(job: BuildRequest, rules: Rules) -> BuildRequest:
+    fetch = job.recipe.fetch
+    kept = substitutes.fitting(fetch.substitutes, rules.repositories)
+    fetch = fetch.model_copy(update={"substitutes": kept})
+    return replace(job, recipe=job.recipe.model_copy(update={"fetch": fetch}))

@@ -20,7 +20,7 @@ from tfwright.documents.faults import line_of
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import DocumentError
-from tfwright.errors import RecipeError
+from tfwright.errors import RecipeError, ToolError
 from tfwright.pipeline import rivals
 from tfwright.pipeline.job import BuildRequest
 from tfwright.rules import dropping
@@ -283,6 +283,25 @@ def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
         yield subject.finding("wheel", line, fault.what, fault.remedy)
 
 
+def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
+    """Find a build whose Bazel would download its default Python, and not the recipe's."""
+    recipe = subject.recipe
+    python, names = recipe.host.python, recipes.HERMETIC_PYTHON_NAMES
+    if recipe.source.interface == "own" or python == "any":
+        return
+    if recipe.source.release < recipes.HERMETIC_PYTHON:
+        return
+    # A patch level is allowed: Bazel may be told which one it is to download.
+    named = rf"(?:{'|'.join(names)})={re.escape(python)}(?:\.\d+)?"
+    if not any(re.search(f"{named}$", flag) for flag in recipe.compile.flags):
+        yield subject.finding(
+            "python",
+            subject.at("compile", "flags"),
+            f"compile.flags does not name Python {python}, and Bazel downloads its own",
+            f'Add "--repo_env={names[0]}={python}"; 2.14 reads {names[1]} instead.',
+        )
+
+
 def says_what_it_replaces(subject: Subject) -> Iterator[LintFinding]:
     """Find a substitute that is bound to no archive: it could replace another version."""
     for name, table in subject.recipe.fetch.substitutes.items():
@@ -419,6 +438,7 @@ RULES: Sequence[Rule] = (
     agrees_with_its_host,
     is_not_tied_to_one_cpu,
     makes_a_wheel,
+    names_the_python_of_bazel,
     says_what_it_replaces,
     was_verified_on_a_day,
     has_sound_patches,
@@ -500,11 +520,19 @@ class RecipeChange:
 def change_since(revision: str) -> RecipeChange:
     """Return what differs from a git revision.
 
-    Raises ToolError if git does not know the revision.
+    Raises RecipeError if git does not know the revision.
     """
     # Resolved first, behind --end-of-options: what a person types must not become an option.
     wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
-    tree = git.run(git.command(ROOT / ".git", *wanted, tree=ROOT)).split()[-1]
+    try:
+        printed = git.run(git.command(ROOT / ".git", *wanted, tree=ROOT))
+    except ToolError as fault:
+        raise RecipeError(
+            f"{revision!r} is not a revision of this checkout",
+            remedy="Name a branch, a tag or a commit that it has: --changed main.",
+            evidence=fault.evidence,
+        ) from fault
+    tree = printed.split()[-1]
     files = tuple(_changed_files(tree))
     changed = {Path(file).stem for file in files if file.startswith("recipes/")}
     for name in recipes.names():

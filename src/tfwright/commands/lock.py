@@ -32,7 +32,7 @@ def write(job: BuildRequest, path: Path) -> Lock:
         free,
         RecipePins.of(free.recipe),
         inputs.mirror,
-        reached.held(free, inputs),
+        reached.held(free, inputs.mirror, inputs.programs),
         inputs.programs,
         wanted,
     )

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from tfwright.pipeline import engine, external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import Inputs
+from tfwright.pipeline.results import Inputs, Programs
 from tfwright.vault import reach
 from tfwright.vault.origins import VAULT, Supply, WantedArchive
 from tfwright.vault.reach import Reached, Suppliers
@@ -21,7 +22,7 @@ def inputs(job: BuildRequest) -> Inputs:
     return made
 
 
-def held(job: BuildRequest, made: Inputs) -> Reached:
+def held(job: BuildRequest, mirror: Path, programs: Programs | None) -> Reached:
     """Read what the rules lead to with the files that are in the vault; nothing is obtained."""
     store = external.store(job)
 
@@ -31,9 +32,7 @@ def held(job: BuildRequest, made: Inputs) -> Reached:
         ]
         return Supply(dict.fromkeys(held, VAULT), ())
 
-    rules = external.read(
-        job, RecipePins.of(job.recipe), made.mirror, made.programs
-    )
+    rules = external.read(job, RecipePins.of(job.recipe), mirror, programs)
     suppliers = Suppliers(supply, partial(external.clone, job, offline=True))
     # Without the lock: what it calls unused may have become needed since it was written.
     return reach.bring(

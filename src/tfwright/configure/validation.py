@@ -9,6 +9,7 @@ from tfwright.configure import catalogue, stanzas
 from tfwright.configure.interview import Interview
 from tfwright.configure.prompt import Answer, Prompt
 from tfwright.documents import spelling
+from tfwright.documents.recipe import HERMETIC_PYTHON_NAMES
 from tfwright.documents.release import ExactRelease, Release, first_of
 
 LONGEST_LINE = 4095
@@ -107,6 +108,11 @@ def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
     # program.
     near = spelling.nearest(variable, names)
     guess = f"; did you mean {near}?" if near else ""
+    if variable in HERMETIC_PYTHON_NAMES:
+        what = f"Bazel reads it, and no ./configure of {interview.dialect}"
+        flag = f"--repo_env={variable}=VERSION"
+        remedy = f'Remove {variable} from the answers, and add "{flag}" to compile.flags.'
+        return AnswerFault(variable, what, remedy)
     what = f"no ./configure of {interview.dialect} reads it{guess}"
     remedy = (
         f"Correct or remove {variable}. If a patch or a fork asks for it, "

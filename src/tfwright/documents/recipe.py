@@ -703,6 +703,11 @@ class Recipe(Table):
         return self
 
 
+HERMETIC_PYTHON = Release(2, 14)
+"""The first release whose Bazel downloads the Python that it builds for."""
+HERMETIC_PYTHON_NAMES = ("HERMETIC_PYTHON_VERSION", "TF_PYTHON_VERSION")
+"""What Bazel reads its version from. 2.14 knows the second one only, 2.18 both; which of the two
+2.15 to 2.17 know was not seen."""
 FIRST_BY_BAZEL = Release(2, 16)
 """The first release that has the target `WHEEL_TARGET`."""
 LAST_BY_PROGRAM = Release(2, 16)

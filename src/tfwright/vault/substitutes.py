@@ -74,6 +74,21 @@ def insist(
     )
 
 
+def fitting(
+    tables: Mapping[str, SubstituteTable], found: Sequence[Repository]
+) -> dict[str, SubstituteTable]:
+    """Return the substitutes that name the archive which the tree pins."""
+    kept = {}
+    for name, table in tables.items():
+        try:
+            pinned = replaced(name, found)
+        except RecipeError:
+            continue
+        if table.replaces == pinned.sha256:
+            kept[name] = table
+    return kept
+
+
 def insist_on_loads(
     tables: Mapping[str, SubstituteTable],
     found: Rules,

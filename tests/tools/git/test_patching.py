@@ -208,6 +208,43 @@ def test_a_deletion_is_not_taken_for_done_while_its_line_is_elsewhere(
     assert "'invoke patch --refresh 1'" in caught.value.remedy
 
 
+def test_a_file_that_is_made_or_removed_by_now_needs_no_patch(
+    tree: Path, patch: Path
+) -> None:
+    put_in(tree, patch, CREATES)
+    with pytest.raises(RecipeError, match="is in the tree already") as caught:
+        put_in(tree, patch, CREATES)
+    assert caught.value.remedy.startswith("Remove the patch from the recipe")
+    removes = (
+        "diff --git a/core/none.cc b/core/none.cc\ndeleted file mode 100644\n"
+        "--- a/core/none.cc\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+    )
+    with pytest.raises(
+        RecipeError, match="removes a file that is not there any more"
+    ) as caught:
+        put_in(tree, patch, removes)
+    assert caught.value.remedy.startswith("Remove the patch from the recipe")
+
+
+def test_ends_of_lines_that_differ_are_shown_as_what_differs(
+    tmp_path: Path, patch: Path
+) -> None:
+    upstream = tmp_path / "windows"
+    commit(upstream, {"core/op.cc": OP.replace("\n", "\r\n")})
+    git.prepare(tmp_path / "tree", upstream / ".git", commit(upstream), ())
+    with pytest.raises(
+        RecipeError, match="fits at line 2 but for the ends of its lines"
+    ) as caught:
+        put_in(tmp_path / "tree", patch, FITS)
+    assert r"  tree:  'line 2\r\n'" in caught.value.evidence.lines
+
+
+def test_a_hunk_without_context_is_called_so(tree: Path, patch: Path) -> None:
+    bare = FITS.partition("@@")[0] + "@@ -3 +3 @@\n-line 3\n+three\n"
+    with pytest.raises(RecipeError, match="has no line of context"):
+        put_in(tree, patch, bare)
+
+
 def test_a_change_that_upstream_made_in_other_words_is_recognised(
     tree: Path, patch: Path
 ) -> None:
@@ -282,6 +319,11 @@ def test_a_file_created_over_one_that_exists_is_refused(
         (
             "diff --git a/core/op.cc b/core/op.cc\nGIT binary patch\nliteral 1\n",
             "only changes of text",
+        ),
+        (FITS.replace("\n", "\r\n"), "its lines end in CRLF"),
+        (
+            FITS.replace("-2,3 +2,4", "-2,5 +2,6"),
+            "counts 5 and 6 lines, and 3 and 4 follow",
         ),
         (FITS.partition("\n")[2], "no 'diff --git"),
         ("", "no 'diff --git"),

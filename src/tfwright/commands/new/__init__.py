@@ -6,9 +6,12 @@ recipe is unverified, and the report lists what is still open.
 """
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from packaging.utils import canonicalize_name
 
 from tfwright.commands import schema, verified
 from tfwright.commands.new import bazel
@@ -22,7 +25,7 @@ from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError
 from tfwright.host import compatibility, match, versions
 from tfwright.host.match import Wish
-from tfwright.rules import tree_bazel, tree_version
+from tfwright.rules import tree_bazel, tree_requirements, tree_version
 from tfwright.tools import files
 from tfwright.tools.git import remote
 
@@ -34,6 +37,10 @@ TEXTS = {
     "GCC_HOST_COMPILER_PATH": "/usr/bin/gcc",
 }
 """Answers that serve most people: a wheel for any x86-64, made by the system's compiler."""
+BUILDING = ("numpy", "wheel")
+"""Packages that every build imports."""
+BUILDING_IF_REQUIRED = ("keras-applications", "keras-preprocessing", "six")
+"""Packages that the build imports too, of a release that requires them."""
 OLDEST_CAPABILITY = "3.0"
 """The oldest GPUs that TensorFlow has code for."""
 Ask = Callable[[Prompt, str], str]
@@ -47,6 +54,9 @@ class NewRecipe:
 
     path: Path
     open: tuple[str, ...]
+    pinning: str = ""
+    """The command that resolves the packages of the build, and those of the wheel if setup.py of
+    the commit says them; empty for a copy, which has its pins."""
 
 
 @dataclass
@@ -56,6 +66,7 @@ class _Draft:
     lines: list[str] = field(default_factory=list)
     answers: dict[str, str] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
+    pinning: str = ""
 
     def table(self, name: str) -> None:
         self.lines += ["", f"[{name}]"]
@@ -145,12 +156,10 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     _describe(draft, wish, wanted, toolkit)
     draft.lines[:0] = [schema.line_in(folder), ""]
     texts = _source(draft, wanted, host_file)
-    _host(draft, wish, release, toolkit)
+    python = _host(draft, wish, release, toolkit)
+    _packages(draft, tree_requirements.setup_of(texts), python)
     _bazel(draft, bazel.chosen(release, texts, (tools or Tools()).bazel))
-    if release > recipes.LAST_BY_PROGRAM:
-        draft.table("compile")
-        reason = "Bazel itself makes the wheel since 2.17"
-        draft.pin("target", recipes.WHEEL_TARGET, reason)
+    _compile(draft, release, python)
     try:
         _answer(draft, path, wish, toolkit, ask)
     except KeyboardInterrupt:
@@ -162,7 +171,9 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
         files.remove(path)
         raise
     return NewRecipe(
-        path, tuple(line.replace("FILE", str(path)) for line in draft.open)
+        path,
+        tuple(line.replace("FILE", str(path)) for line in draft.open),
+        draft.pinning.replace("FILE", str(path)),
     )
 
 
@@ -231,7 +242,7 @@ def _source(
     ]
     if wanted.tag:
         draft.lines.append(f'version = "{wanted.version}"')
-    paths = (*tree_bazel.PATHS, *tree_version.PLACES)
+    paths = (*tree_bazel.PATHS, *tree_version.PLACES, *tree_requirements.PATHS)
     texts = remote.texts(host_file.build_out, address, commit, paths)
     stated = tree_version.stated(texts)
     if wanted.commit and not texts:
@@ -263,7 +274,8 @@ def _commit(wanted: WantedRelease, store: Path, address: str) -> tuple[str, str]
 
 def _host(
     draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit | None
-) -> None:
+) -> str:
+    """Pin what the machine must have; return the target Python."""
     draft.table("host")
     draft.pin("system", wish.system or "Linux", "what was asked for")
     draft.pin("machine", "x86_64", "the only machine that these tables know")
@@ -290,10 +302,25 @@ def _host(
         "# What TensorFlow's own build imports; 'invoke pin' adds what these need.",
         "requirements = []",
     ]
-    # pip alone knows what these packages need; `invoke pin` asks it.
-    draft.open.append(
-        "the packages of the build: invoke pin --recipe FILE --add numpy --add wheel"
-    )
+    return python
+
+
+def _packages(draft: _Draft, setup: str, python: str) -> None:
+    """Name the command that pins the packages: pip alone knows what these need."""
+    required = tree_requirements.required(setup, python)
+    building = dict.fromkeys(BUILDING, "")
+    for requirement in required:
+        name = canonicalize_name(requirement.name)
+        if name in {*BUILDING, *BUILDING_IF_REQUIRED}:
+            building[name] = str(requirement.specifier)
+    asked = [
+        f"--add {shlex.quote(name + versions)}"
+        for name, versions in building.items()
+    ]
+    for requirement in required:
+        plain = str(requirement).partition(";")[0].strip()
+        asked.append(f"--verify {shlex.quote(plain)}")
+    draft.pinning = f"invoke pin --recipe FILE {' '.join(asked)}"
 
 
 def _gpu(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit) -> None:
@@ -326,6 +353,25 @@ def _gpu(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit) -> None:
 def _bazel(draft: _Draft, found: bazel.ChosenBazel) -> None:
     draft.table("bazel")
     draft.pin("version", found.version, found.reason)
+
+
+def _compile(draft: _Draft, release: Release, python: str) -> None:
+    if release < recipes.HERMETIC_PYTHON:
+        return
+    draft.table("compile")
+    if release > recipes.LAST_BY_PROGRAM:
+        reason = "Bazel itself makes the wheel since 2.17"
+        draft.pin("target", recipes.WHEEL_TARGET, reason)
+    draft.lines += [
+        "# Bazel downloads the Python that it builds for, whatever configure was told. 2.14, the",
+        "# first release that does, knows the second name only.",
+        "flags = [",
+        *(
+            f'    "--repo_env={name}={python}",'
+            for name in recipes.HERMETIC_PYTHON_NAMES
+        ),
+        "]",
+    ]
 
 
 def _answer(

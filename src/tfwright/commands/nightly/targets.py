@@ -34,8 +34,6 @@ CAPABILITIES = (
     "TF_CUDA_COMPUTE_CAPABILITIES",
 )
 """The answers that hold compute capabilities: from 2.18 on the first one decides."""
-PYTHON = "HERMETIC_PYTHON_VERSION"
-"""The setting of Bazel's own Python, from 2.15 on; configure does not ask for it."""
 LOCKS = "locks"
 """The folder of the locks of targets with axes, next to ``nightly.toml``."""
 OF_HOST = (
@@ -71,7 +69,8 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
     content = base.model_dump()
     content["name"] = target.name
     if target.python:
-        _set_flag(content, PYTHON, content["host"]["python"], target.python)
+        for name in recipe.HERMETIC_PYTHON_NAMES:
+            _set_flag(content, name, content["host"]["python"], target.python)
         content["host"]["python"] = target.python
     if target.capabilities:
         _set_capabilities(content, target.capabilities)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from tfwright.commands import patch as patch_command
 from tfwright.commands import schema
-from tfwright.commands.port import aims, archives, patches, requirements
+from tfwright.commands.port import aims, archives, patches
 from tfwright.commands.port.patches import Fate, TriedPatch
 from tfwright.configure import expected, validation
 from tfwright.configure.prompt import Prompt
@@ -25,7 +25,7 @@ from tfwright.host import compatibility, match, versions
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import BuildRequest
-from tfwright.rules import tree_bazel, tree_version
+from tfwright.rules import tree_bazel, tree_requirements, tree_version
 from tfwright.rules.dropping import DropFacts
 from tfwright.rules.model import Rules
 from tfwright.rules.tree_bazel import TreeBazel
@@ -151,10 +151,7 @@ def _exclusions(new: BuildRequest, path: Path) -> Iterator[PortedPin]:
 def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
     """Compare Bazel, Python, CUDA and the target with what the new release takes."""
     release, commit = recipe.source.release, recipe.source.commit
-    named = git.blobs(
-        repository, [f"{commit}:{path}" for path in tree_bazel.PATHS]
-    )
-    texts = {name.partition(":")[2]: text for name, text in named.items()}
+    texts = _texts(repository, commit, tree_bazel.PATHS)
     yield _bazel(recipe, tree_bazel.stated(texts))
     python, known = recipe.host.python, compatibility.python(release)
     if known is None:
@@ -171,6 +168,12 @@ def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
     except RecipeError as fault:
         says = f"{fault.what}. {fault.remedy}"
         yield PortedPin("tool", "compile.target", "change", says)
+
+
+def _texts(repository: Path, commit: str, paths: Sequence[str]) -> dict[str, str]:
+    """Return files of a commit by path, those that it has."""
+    named = git.blobs(repository, [f"{commit}:{path}" for path in paths])
+    return {name.partition(":")[2]: text for name, text in named.items()}
 
 
 def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
@@ -383,13 +386,11 @@ def _requirements(
     recipe: Recipe, path: Path, repository: Path
 ) -> Iterator[PortedPin]:
     """Hold verify.requirements against setup.py, and name the command that resolves them again."""
-    setup = git.text(
-        repository,
-        f"{recipe.source.commit}:tensorflow/tools/pip_package/setup.py",
-    )
+    texts = _texts(repository, recipe.source.commit, tree_requirements.PATHS)
+    setup = tree_requirements.setup_of(texts)
     pins, python = recipe.verify.requirements, recipe.host.python
     # Without pins a recipe installs nothing to verify with.
-    found = list(requirements.judged(pins, setup, python)) if pins else []
+    found = list(tree_requirements.judged(pins, setup, python)) if pins else []
     for pin in found:
         yield PortedPin("requirement", pin.name, pin.state, pin.says)
     redo = [pin.asks for pin in found if pin.asks]

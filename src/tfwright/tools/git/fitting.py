@@ -31,18 +31,22 @@ Verdict = Literal[
     "moved",
     "done",
     "reformatted",
+    "ends",
     "fuzz",
     "changed",
     "missing",
     "too long",
     "exists",
     "no file",
+    "gone",
 ]
 """``done``: the change is in the file already. ``reformatted``: it seems to be, in other words.
+``ends``: only the ends of the lines differ.
 ``fuzz``: the place is there, and only lines around the change differ. ``changed``: the place is
 there, and the lines to change differ too. ``missing``: nothing like it is there.
 ``too long``: it does not fit, and was not compared.
-``exists``: the patch creates a file that is there. ``no file``: it changes one that is not."""
+``exists``: the patch creates a file that is there. ``no file``: it changes one that is not.
+``gone``: it removes one that is not."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,9 @@ class Fit:
 def judge(lines: Sequence[str], hunk: Hunk) -> Fit:
     """Return how a hunk fits a file's lines; by content only, never by line numbers alone."""
     if not hunk.before:
-        return Fit("exists" if lines else "fits", 1)
+        return Fit(_created(lines, hunk), 1)
     if not lines:
-        return Fit("no file", hunk.start)
+        return Fit("no file" if hunk.after else "gone", hunk.start)
     # The same lines may occur more than once: git too takes the place next to the old one.
     at = _nearest(places(lines, hunk.before), hunk.start)
     if at is not None:
@@ -101,8 +105,17 @@ def judge(lines: Sequence[str], hunk: Hunk) -> Fit:
     return _unfit(lines, hunk)
 
 
+def _created(lines: Sequence[str], hunk: Hunk) -> Verdict:
+    """Judge a hunk that makes a whole file."""
+    if not lines:
+        return "fits"
+    return "done" if tuple(lines) == hunk.after else "exists"
+
+
 def _unfit(lines: Sequence[str], hunk: Hunk) -> Fit:
     """Say why a hunk does not fit lines that are not empty."""
+    if fit := _but_for_ends(lines, hunk):
+        return fit
     at = _nearest(places(lines, hunk.after), hunk.start)
     if hunk.after and at is not None and not _still_there(lines, hunk):
         return Fit("done", at + 1, shown=_shown(lines, at, len(hunk.after)))
@@ -112,6 +125,19 @@ def _unfit(lines: Sequence[str], hunk: Hunk) -> Fit:
             "reformatted", at + 1, shown=_shown(lines, at, len(hunk.added))
         )
     return _closest(lines, hunk)
+
+
+def _but_for_ends(lines: Sequence[str], hunk: Hunk) -> Fit | None:
+    """Find the place of a hunk whose lines end otherwise: in CRLF, or, the last one, in nothing."""
+    plain = [line.rstrip("\r\n") for line in lines]
+    wanted = [line.rstrip("\r\n") for line in hunk.before]
+    at = _nearest(places(plain, wanted), hunk.start)
+    if at is None:
+        return None
+    # Quoted, since an end of a line cannot be seen.
+    pairs = zip(hunk.before, lines[at:], strict=False)
+    differing = [(repr(was), repr(now)) for was, now in pairs if was != now]
+    return Fit("ends", at + 1, tuple(differing))
 
 
 def places(lines: Sequence[str], block: Sequence[str]) -> list[int]:

@@ -122,6 +122,13 @@ def _read_file(
             rest = (lines[at] for at in range(number + 1, end))
             body = list(_body(rest, before, after))
             hunk = Hunk(int(found[1]), _side(body, "-"), _side(body, "+"))
+            if (len(hunk.before), len(hunk.after)) != (before, after):
+                _refuse(
+                    patch,
+                    number + 1,
+                    f"the hunk's head counts {before} and {after} lines, and "
+                    f"{len(hunk.before)} and {len(hunk.after)} follow",
+                )
             hunks.append(hunk)
             number += len(body)
         else:
@@ -132,6 +139,8 @@ def _read_file(
 
 def _path(patch: Path, number: int, line: str) -> str:
     found = _FILE.fullmatch(line)
+    if line.endswith("\r\n"):
+        _refuse(patch, number, "its lines end in CRLF, and those of git in LF")
     if not found or found[1] != found[2]:
         _refuse(
             patch,
@@ -170,6 +179,9 @@ def _body(lines: Iterable[str], before: int, after: int) -> Iterator[str]:
     """Yield the lines of a hunk, as many as its head counts."""
     for line in lines:
         if not (before > 0 or after > 0 or line.startswith("\\")):
+            return
+        # The next hunk: the head of this one counts more lines than it has.
+        if line[0] not in " -+\\\r\n":
             return
         # Mail programs strip the blank of an empty context line.
         before -= line[0] in " -\n"
@@ -311,8 +323,10 @@ def _misfit(
         place for place in places if place.fit.verdict not in {"fits", "moved"}
     ]
     if not unfit:
+        bare = next((place for place in places if _bare(place.hunk)), None)
+        why = f"{bare} has no line of context" if bare else fault.what
         return RecipeError(
-            f"{patch} does not fit: {fault.what}",
+            f"{patch} does not fit: {why}",
             remedy=_redo(patch),
             evidence=fault.evidence,
         )
@@ -326,6 +340,11 @@ def _misfit(
         remedy=_remedy(patch, [place.fit.verdict for place in places], outlived),
         evidence=Evidence(where=where, lines=lines),
     )
+
+
+def _bare(hunk: Hunk) -> bool:
+    """Say whether a hunk changes lines of a file and has none around them; git refuses that."""
+    return bool(hunk.after) and 0 < len(hunk.before) == len(hunk.removed)
 
 
 def _redo(patch: Path) -> str:
@@ -358,12 +377,16 @@ _SAYS: dict[str, Callable[[HunkPlace], str]] = {
             else "several lines differ"
         )
     ),
+    "ends": lambda place: (
+        f" fits at line {place.fit.line} but for the ends of its lines"
+    ),
     "missing": lambda _: " has no counterpart in the tree",
     "too long": lambda _: (
         " is not in the tree as it stands, and too long to be compared"
     ),
     "exists": lambda _: " creates a file that exists already",
     "no file": lambda _: " changes a file that does not exist",
+    "gone": lambda _: " removes a file that is not there any more",
 }
 
 
@@ -391,9 +414,9 @@ def _remedy(patch: Path, verdicts: Sequence[str], outlived: Outlived) -> str:
     if held := outlived(drop_when):
         return f"Remove the patch from the recipe; its header says: drop when {held}."
     header_says = f" Its header says: drop when {drop_when}" if drop_when else ""
-    if all(verdict == "done" for verdict in verdicts):
+    if all(verdict in {"done", "gone"} for verdict in verdicts):
         return f"Remove the patch from the recipe; all of it is in the tree.{header_says}"
-    if all(verdict in {"done", "reformatted"} for verdict in verdicts):
+    if all(verdict in {"done", "gone", "reformatted"} for verdict in verdicts):
         return (
             "Compare the lines below with the patch. If they do the same, "
             f"remove it from the recipe.{header_says}"

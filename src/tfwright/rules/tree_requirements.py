@@ -1,8 +1,8 @@
-"""What setup.py of the new release requires, held against the pins that verify installs."""
+"""What setup.py of a tree requires, read and never run; held against the pins of a recipe."""
 
 import ast
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,8 +10,18 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+PATHS = (
+    "tensorflow/tools/pip_package/setup.py",
+    "tensorflow/tools/pip_package/setup.py.tpl",
+)
+"""Where a tree says it; from about 2.19 on in the second, which Bazel completes."""
 NIGHTLY = "-nightly"
 """setup.py names two packages for some requirements, one of them for nightly wheels only."""
+
+
+def setup_of(texts: Mapping[str, str]) -> str:
+    """Return the setup.py of a tree; `texts` are its files of `PATHS` by path."""
+    return next(filter(None, (texts.get(path) for path in PATHS)), "")
 
 
 @dataclass(frozen=True)
@@ -87,14 +97,14 @@ def _texts(body: Sequence[ast.stmt], python: tuple[int, ...]) -> Iterator[str]:
             case ast.Assign(
                 targets=[ast.Name(id="REQUIRED_PACKAGES")], value=value
             ):
-                yield from _constants(value)
+                yield from _constants(value, python)
             case ast.Expr(
                 value=ast.Call(
                     func=ast.Attribute(value=ast.Name(id="REQUIRED_PACKAGES")),
                     args=[added],
                 )
             ):
-                yield from _constants(added)
+                yield from _constants(added, python)
             case ast.If(test=test):
                 answer = _answer(test, python)
                 if answer is not None:
@@ -102,10 +112,19 @@ def _texts(body: Sequence[ast.stmt], python: tuple[int, ...]) -> Iterator[str]:
                     yield from _texts(branch, python)
 
 
-def _constants(value: ast.expr) -> Iterator[str]:
-    for part in ast.walk(value):
-        if isinstance(part, ast.Constant) and isinstance(part.value, str):
-            yield part.value
+def _constants(value: ast.AST, python: tuple[int, ...]) -> Iterator[str]:
+    """Yield the texts of a value, without those that only its conditions compare with."""
+    match value:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            answer = _answer(test, python)
+            chosen = {True: [body], False: [orelse], None: [body, orelse]}[answer]
+            for part in chosen:
+                yield from _constants(part, python)
+        case _:
+            for child in ast.iter_child_nodes(value):
+                yield from _constants(child, python)
 
 
 def _answer(test: ast.expr, python: tuple[int, ...]) -> bool | None:
