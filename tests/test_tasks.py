@@ -74,6 +74,12 @@ def test_a_mistyped_command_suggests_the_nearest(tmp_path: Path) -> None:
     assert "Did you mean 'invoke build'?" in done.stderr
 
 
+def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
+    done = invoke(tmp_path, "patch", "--refresh", "abc")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "'abc' is not a whole number" in done.stderr
+
+
 @pytest.mark.parametrize("word", sorted(tasks.REPLACED))
 def test_a_command_of_an_earlier_version_is_answered_with_the_new_one(
     word: str, tmp_path: Path

@@ -8,6 +8,7 @@ import pytest
 from tfwright.commands import lint as linting
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
+from tfwright.errors import RecipeError
 from tfwright.pipeline.job import BuildRequest
 
 CPU = "linux-r1.8-cpu"
@@ -407,3 +408,12 @@ def test_a_verification_in_the_future_is_found(outside: Path) -> None:
     assert (
         outside.read_text("utf-8").splitlines()[early.line - 1].startswith("on =")
     )
+
+
+def test_a_revision_that_git_does_not_know_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed(tmp_path, monkeypatch)
+    with pytest.raises(RecipeError, match="'nosuch' is not a revision") as caught:
+        linting.change_since("nosuch")
+    assert "--changed main" in caught.value.remedy

@@ -14,7 +14,12 @@ from tfwright.commands import pin as pinning
 from tfwright.commands.pin import checksums
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import RecipeError, SupplyError
+from tfwright.errors import (
+    HostError,
+    RecipeError,
+    SupplyError,
+    TfwrightError,
+)
 from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import SILENCE
 from tfwright.tools.bazel import binary
@@ -333,11 +338,43 @@ def test_a_package_in_the_drop_folder_is_not_downloaded(
     assert learned(toolkit_recipe)["c_1_amd64.deb"] == of_package("c_1_amd64.deb")
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("numpy==", "does not name a package"),
+        ("numpy 1.14", "does not name a package"),
+        ("", "does not name a package"),
+        ("./x", "does not name a package"),
+        ("-r/etc/passwd", "does not name a package"),
+        ("git+https://example.org/x", "does not name a package"),
+        ("x @ git+https://example.org/x", "names a file or a repository"),
+        ('numpy; python_version < "3"', "has a condition"),
+    ],
+)
+def test_what_is_no_requirement_is_refused_before_pip_is_asked(
+    recipe_path: Path, tmp_path: Path, line: str, says: str
+) -> None:
+    text = recipe_path.read_text("utf-8")
+    text = text[: text.index("# Why zlib.")] + '[verify]\ncpu = "sse3"\n'
+    recipe_path.write_text(text, "utf-8")
+    recipe = recipes.read(str(recipe_path))
+    job = BuildRequest(recipe=recipe, host_file=host_file(tmp_path))
+    for added, verifying in (([line], []), ([], [line])):
+        with pytest.raises(RecipeError, match=says) as caught:
+            pinning.pin(job, recipe_path, added, verifying)
+        assert caught.value.remedy
+    assert recipe_path.read_text("utf-8") == text
+
+
+@pytest.mark.parametrize("kind", [SupplyError, HostError])
 def test_packages_are_pinned_although_bazel_cannot_be_had(
-    recipe_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recipe_path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[TfwrightError],
 ) -> None:
     def refuse(*_args: object, **_keys: object) -> object:
-        raise SupplyError("tfwright could not obtain Bazel", remedy="-")
+        raise kind("tfwright could not obtain Bazel", remedy="-")
 
     def resolve(*_args: object) -> tuple[str, ...]:
         return ("wheel==0.45.1",)
@@ -354,5 +391,5 @@ def test_packages_are_pinned_although_bazel_cannot_be_had(
     written = recipes.read(str(recipe_path))
     assert written.host.requirements == ("wheel==0.45.1",)
     # With nothing else to do, it is the whole answer.
-    with pytest.raises(SupplyError, match="could not obtain Bazel"):
+    with pytest.raises(kind, match="could not obtain Bazel"):
         pinning.pin(replace(job, recipe=written), recipe_path)

@@ -20,7 +20,7 @@ from tfwright.documents.faults import line_of
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import DocumentError
-from tfwright.errors import RecipeError
+from tfwright.errors import RecipeError, ToolError
 from tfwright.pipeline import rivals
 from tfwright.pipeline.job import BuildRequest
 from tfwright.rules import dropping
@@ -520,11 +520,19 @@ class RecipeChange:
 def change_since(revision: str) -> RecipeChange:
     """Return what differs from a git revision.
 
-    Raises ToolError if git does not know the revision.
+    Raises RecipeError if git does not know the revision.
     """
     # Resolved first, behind --end-of-options: what a person types must not become an option.
     wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
-    tree = git.run(git.command(ROOT / ".git", *wanted, tree=ROOT)).split()[-1]
+    try:
+        printed = git.run(git.command(ROOT / ".git", *wanted, tree=ROOT))
+    except ToolError as fault:
+        raise RecipeError(
+            f"{revision!r} is not a revision of this checkout",
+            remedy="Name a branch, a tag or a commit that it has: --changed main.",
+            evidence=fault.evidence,
+        ) from fault
+    tree = printed.split()[-1]
     files = tuple(_changed_files(tree))
     changed = {Path(file).stem for file in files if file.startswith("recipes/")}
     for name in recipes.names():

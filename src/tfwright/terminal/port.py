@@ -59,8 +59,16 @@ def show_new(made: "NewRecipe") -> None:
     for line in made.open:
         # With standard output for the path alone, a script can take it.
         text.part(Styled("  decide: ", text.WARNING), line, indent=10)
-    text.tell(f"Then: invoke lint --recipe {made.path}")
-    text.tell(f"      invoke build --recipe {made.path} --until configure")
+    commands = (
+        made.pinning,
+        f"invoke lint --recipe {made.path}",
+        f"invoke build --recipe {made.path} --until configure",
+    )
+    # Lines of their own, however long: they are there to be copied.
+    label = "Then:"
+    for command in filter(None, commands):
+        text.tell(f"{label} {command}")
+        label = " " * len(label)
     print(made.path)
 
 

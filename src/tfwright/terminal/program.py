@@ -7,7 +7,7 @@ before it parses the command line; `install` replaces three of its methods at th
 import inspect
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tfwright.documents import spelling
 from tfwright.terminal import streams, text
@@ -47,11 +47,11 @@ def install(
             parse(program)
         except ParseError as fault:
             # invoke would print what was typed as it is, escape sequences included.
-            text.tell(str(fault), text.BAD)
-            text.tell(
-                "  do:     'invoke COMMAND --help' lists a command's options."
-            )
-            sys.exit(2)
+            _refuse(str(fault))
+        except ValueError as fault:
+            # An option that takes a number got something else; int() quotes it at the end.
+            typed = str(fault).rpartition(": ")[2]
+            _refuse(f"{typed} is not a whole number")
         finally:
             program.collection = whole
 
@@ -64,6 +64,12 @@ def install(
     }
     for name, function in replacements.items():
         setattr(Program, name, function)
+
+
+def _refuse(what: str) -> NoReturn:
+    text.tell(what, text.BAD)
+    text.tell("  do:     'invoke COMMAND --help' lists a command's options.")
+    sys.exit(2)
 
 
 def _show_commands(

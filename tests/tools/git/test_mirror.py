@@ -363,7 +363,7 @@ def test_a_mirror_that_lacks_files_is_told_so_by_name_and_serves_when_they_are_l
         match=r"lacks 1 of the files of r1\.8 at .*: core/testdata/big",
     ) as caught:
         bring(pin_of(upstream), store, notebook)
-    assert "exclude = " in caught.value.remedy
+    assert 'exclude = ["core/testdata/big"]' in caught.value.remedy
     pin = pin_of(upstream, "core/testdata")
     assert paths_of(bring(pin, store, notebook), pin) == {
         "configure",

@@ -21,6 +21,10 @@ for version in VERSIONS:
 else:
     sys.exit()
 if "-v" in sys.argv:
+    # Of another index, which says it; a file that is none of a package is left alone.
+    for file in ("wheel-0.45.0.tar.gz#sha256=0", "wheel-0.44.0-py3-none-any.whl", "other-9.tar.gz", "x"):
+        print("  The package https://example.org/a/" + file + " (from https://example.org/simple/) "
+              "(requires-python:>=3.9) is incompatible with the pythonversion in use.")
     print("  Using version " + version + " (newest of versions: ...)")
 print(COMPLAINT)
 sys.exit(1)
@@ -36,7 +40,9 @@ def pip(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         program = home / "bin/python"
         program.parent.mkdir(parents=True)
         text = PIP.replace("COMPLAINT", repr(said[0]))
-        program.write_text(text.replace("VERSIONS", '["0.48.0", "0.46.3"]'))
+        program.write_text(
+            text.replace("VERSIONS", '["0.48.0", "0.46.3", "0.45", "0.44"]')
+        )
         program.chmod(0o755)
 
     monkeypatch.setattr(venv, "create", create)
@@ -52,10 +58,15 @@ def pip(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ],
 )
 def test_an_old_pip_is_led_to_the_newest_version_for_its_python(
-    pip: list[str], tmp_path: Path, complaint: str
+    pip: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    complaint: str,
 ) -> None:
     pip[:] = [complaint]
     log = tmp_path / "pin.log"
+    # What one index says of its files is believed of those of the others: two attempts fail.
+    monkeypatch.setattr(resolving, "MOST_UNFIT", 3)
     found = resolving.closure(Path("python3.6"), "3.6.15", ["wheel"], log)
     assert found == ("wheel==0.37.1",)
 
@@ -75,5 +86,5 @@ def test_a_package_of_which_no_version_fits_is_named(
 ) -> None:
     assert pip
     monkeypatch.setattr(resolving, "MOST_UNFIT", 1)
-    with pytest.raises(SupplyError, match="1 versions of wheel are for other"):
+    with pytest.raises(SupplyError, match="Too many versions of wheel are for"):
         resolving.closure(Path("p"), "3.6.15", ["wheel"], tmp_path / "pin.log")

@@ -54,6 +54,9 @@ class NewRecipe:
 
     path: Path
     open: tuple[str, ...]
+    pinning: str = ""
+    """The command that resolves the packages of the build, and those of the wheel if setup.py of
+    the commit says them; empty for a copy, which has its pins."""
 
 
 @dataclass
@@ -63,6 +66,7 @@ class _Draft:
     lines: list[str] = field(default_factory=list)
     answers: dict[str, str] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
+    pinning: str = ""
 
     def table(self, name: str) -> None:
         self.lines += ["", f"[{name}]"]
@@ -167,7 +171,9 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
         files.remove(path)
         raise
     return NewRecipe(
-        path, tuple(line.replace("FILE", str(path)) for line in draft.open)
+        path,
+        tuple(line.replace("FILE", str(path)) for line in draft.open),
+        draft.pinning.replace("FILE", str(path)),
     )
 
 
@@ -300,7 +306,7 @@ def _host(
 
 
 def _packages(draft: _Draft, setup: str, python: str) -> None:
-    """Leave the packages to `invoke pin`: pip alone knows what these need."""
+    """Name the command that pins the packages: pip alone knows what these need."""
     required = tree_requirements.required(setup, python)
     building = dict.fromkeys(BUILDING, "")
     for requirement in required:
@@ -314,10 +320,7 @@ def _packages(draft: _Draft, setup: str, python: str) -> None:
     for requirement in required:
         plain = str(requirement).partition(";")[0].strip()
         asked.append(f"--verify {shlex.quote(plain)}")
-    which = "packages of the build"
-    if required:
-        which = "packages, as setup.py of this commit requires them"
-    draft.open.append(f"the {which}: invoke pin --recipe FILE {' '.join(asked)}")
+    draft.pinning = f"invoke pin --recipe FILE {' '.join(asked)}"
 
 
 def _gpu(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit) -> None:

@@ -1,5 +1,6 @@
 """The Bazel of a new recipe: one that somebody is known to have built this TensorFlow with."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,6 +26,11 @@ def chosen(
     A newer Bazel than the tested one may be allowed and still fail, so that the newest is never
     taken. Raises RecipeError if neither the tree nor a table says anything.
     """
+    if asked and not re.fullmatch(r"\d+(\.\d+)+(-?rc\d+)?", asked):
+        raise RecipeError(
+            f"--bazel {asked!r} is not a version of Bazel",
+            remedy="Write it as --bazel 3.1.0.",
+        )
     if asked:
         return ChosenBazel(asked, "what was asked for")
     tree = tree_bazel.stated(texts)

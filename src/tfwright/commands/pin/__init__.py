@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import HostError, SupplyError
+from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import pythons
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import toml_editing
@@ -36,10 +38,14 @@ def pin(
 
     `added` are further requirements of the build, such as ``h5py`` or ``numpy==1.14.5``,
     `verifying` those of the wheel; the other pins that are there keep their versions. Bazel's
-    checksum is written last, and stays open where only packages could be had. Raises HostError if
-    the target Python is not here, SupplyError if pip finds no versions that fit together.
+    checksum is written last, and stays open where only packages could be had. Raises RecipeError
+    for what is no such requirement, HostError if the target Python is not here, SupplyError if pip
+    finds no versions that fit together.
     """
     recipe = job.recipe
+    for option, lines in (("--add", added), ("--verify", verifying)):
+        for line in lines:
+            _insist_on_requirement(option, line)
     wanted_lists = _wanted(recipe, added, verifying)
     # A recipe without packages can be pinned on any host.
     if not any(wanted_lists.values()):
@@ -48,13 +54,36 @@ def pin(
     changes = tuple(_changes(recipe, lists))
     try:
         bazel = _pin_bazel(job, path)
-    except SupplyError as fault:
+    except (SupplyError, HostError) as fault:
         # The packages do not depend on it, and are written.
         if not changes:
             raise
         job.listener.note(f"Bazel's checksum stays open: {fault.what}")
         bazel = ""
     return Pinned(path, lists, changes, bazel)
+
+
+def _insist_on_requirement(option: str, line: str) -> None:
+    """Raise RecipeError unless a person named a package, as an index knows it."""
+    like = f"Write {option} numpy, {option} numpy==1.19.5 or {option} 'numpy>=1.19,<2'."
+    try:
+        requirement = Requirement(line)
+    # InvalidRequirement is a ValueError; brackets within brackets recurse.
+    except (ValueError, RecursionError):
+        raise RecipeError(
+            f"{option} {line!r} does not name a package and its versions",
+            remedy=like,
+        ) from None
+    if requirement.url:
+        raise RecipeError(
+            f"{option} {line!r} names a file or a repository, and a pin is a version of an index",
+            remedy=like,
+        )
+    if requirement.marker:
+        raise RecipeError(
+            f"{option} {line!r} has a condition, and the recipe's Python and system are known",
+            remedy="Leave out what is behind the semicolon, or the whole package.",
+        )
 
 
 def _pin_packages(

@@ -1,6 +1,7 @@
 """Bare mirrors of source repositories: one per url, with what the pins of all recipes need."""
 
 import hashlib
+import json
 import re
 import tempfile
 import time
@@ -470,9 +471,17 @@ def _incomplete(
     return SupplyError(
         f"{origin.address} lacks {len(paths)} of the files of {pin}: "
         f"{', '.join(paths[:SHOWN])}{more}",
-        remedy=f"{REMEDY}; or leave out what the build does not need: exclude = [...] in [source].",
+        remedy=f"{REMEDY}; or leave out what the build does not need, in [source]: "
+        f"exclude = {_excluding(pin, paths)}",
         evidence=Evidence(lines=paths),
     )
+
+
+def _excluding(pin: Pin, paths: Sequence[str]) -> str:
+    """Return what a recipe has to exclude then, to be copied; many paths are left to a person."""
+    if len(paths) > SHOWN:
+        return "[...]"
+    return json.dumps([*pin.exclude, *paths])
 
 
 def _bill(pin: Pin, origin: Origin, transferred: int, seconds: float) -> str:

@@ -196,7 +196,7 @@ def complaint(log: Path) -> str:
     """Return the first line in which pip says what is wrong; old ones do not mark it."""
     # pip first says which versions there are, then only that none of them fits.
     marked = re.search(
-        r"^(?:ERROR: )?(Could not find a version.*|No matching distribution.*"
+        r"^ *(?:ERROR: )?(Could not find a version.*|No matching distribution.*"
         r"|THESE PACKAGES DO NOT MATCH.*|In --require-hashes mode.*|.*Error: .*)$",
         log.read_text("utf-8", "replace"),
         re.MULTILINE,

@@ -14,10 +14,14 @@ from tfwright.tools.python import package_clients, packages, venv
 BROUGHT_ALONG = {"pip", "setuptools", "wheel", "pkg-resources"}
 """What a fresh venv has; it is pinned only where the recipe names it."""
 MOST_UNFIT = 60
-"""Versions for other Pythons that are left out before pip's complaint is believed."""
+"""How often an old pip is asked again without what it refused."""
 _OF_ANOTHER_PYTHON = re.compile(
     r"^(?:ERROR: )?(?:(?P<name>\S+) requires Python '.*' but the running Python is"
     r"|Package '(?P<later>[^']+)' requires a different Python)",
+    re.MULTILINE,
+)
+_SKIPPED = re.compile(
+    r"^.*(?:incompatible with the pythonversion|requires a different Python).*$",
     re.MULTILINE,
 )
 _CHOSEN = re.compile(r"^\s*Using version (\S+) \(newest of", re.MULTILINE)
@@ -66,11 +70,12 @@ def _install(home: Path, requirements: Sequence[str], log: Path) -> None:
             refused = _refused(home, files, log)
             if refused is None:
                 raise _unresolved(requirements, log, fault) from fault
-            unfit.setdefault(refused[0], []).append(refused[1])
+            name, refusals = refused
+            unfit.setdefault(name, []).extend(refusals)
         else:
             return
     raise SupplyError(
-        f"{MOST_UNFIT} versions of {', '.join(unfit)} are for other Pythons",
+        f"Too many versions of {', '.join(unfit)} are for other Pythons",
         remedy="Name older versions of these packages.",
     )
 
@@ -96,12 +101,13 @@ def _unresolved(
 
 def _refused(
     home: Path, files: Sequence[str], log: Path
-) -> tuple[str, str] | None:
-    """Return the package and version that pip has just refused; None if it failed otherwise.
+) -> tuple[str, list[str]] | None:
+    """Return the package that pip has just refused, with the versions that are for other Pythons.
 
     An index that does not say which Pythons a file is for, such as a directory of wheels, makes
     pips before 20.3 choose the newest one, and fail at it. Only their verbose output names its
-    version.
+    version, and those that they skipped where another index says it. Returns None if pip failed
+    otherwise.
     """
     refused = _OF_ANOTHER_PYTHON.search(log.read_text("utf-8", "replace"))
     if refused is None:
@@ -110,10 +116,26 @@ def _refused(
     try:
         runner.run(_pip(home, "install", "-v", *files), spoken, remedy=_REMEDY)
     except ToolError:
-        chosen = _CHOSEN.findall(spoken.read_text("utf-8", "replace"))
+        said = spoken.read_text("utf-8", "replace")
+        chosen = _CHOSEN.findall(said)
         name = refused["name"] or refused["later"]
-        return (name, chosen[-1]) if chosen else None
+        if chosen:
+            return name, [chosen[-1], *_skipped(said, name)]
     return None
+
+
+def _skipped(said: str, name: str) -> list[str]:
+    """Return the versions of a package of which an index says that they are for other Pythons."""
+    versions = dict[str, None]()
+    for row in _SKIPPED.findall(said):
+        for file in re.findall(r"/([^/\s#]+)(?:#\S*)? \(from ", row):
+            try:
+                project, version = packages.release(file)
+            except SupplyError:
+                continue
+            if project == packages.name_of(name):
+                versions[version] = None
+    return list(versions)
 
 
 def _installed(home: Path, log: Path) -> list[dict[str, str]]:
