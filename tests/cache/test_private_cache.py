@@ -144,16 +144,18 @@ def test_an_added_result_that_is_none_is_not_taken_in(
     assert taken == (entry == b"")
 
 
-def test_links_that_an_action_left_lead_nowhere(
-    begin: Begin, tmp_path: Path
-) -> None:
+def test_what_is_no_file_is_not_taken_in(begin: Begin, tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"secret")
     build = begin()
     link = build.private.folder / sha256(b"secret")
     link.symlink_to(tmp_path / "secret")
+    (build.private.folder / f"ac_{OTHER}").symlink_to("nowhere")
+    os.mkfifo(build.private.folder / sha256(b"a pipe"))
+    (build.private.folder / "tmp").mkdir()
     entry = build.private.folder / f"ac_{ACTION}"
     entry.write_bytes(output("a.o", b"secret"))
     build.private.take_in()
+    assert not build.private.spoiled
     assert (tmp_path / "secret").exists()
     assert begin().offered == {store.EMPTY}
 
@@ -213,6 +215,23 @@ def test_an_unchanged_file_is_not_read_again(
         build = begin()
         assert f"ac_{ACTION}" in build.offered
         build.private.take_in()
+
+
+def test_a_file_of_several_results_is_read_once(
+    cache: BuildCache, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+    compare = CacheDirectory._compare
+
+    def counted(*given: object) -> bool:
+        read.append(given)
+        return compare(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(CacheDirectory, "_compare", counted)
+    put(cache, ACTION, b"object")
+    put(cache, OTHER, b"object")
+    assert {f"ac_{ACTION}", f"ac_{OTHER}"} < begin().offered
+    assert len(read) == 1
 
 
 def test_a_record_that_someone_edited_is_not_believed(

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import math
+import os
 import queue
 import threading
 import time
@@ -137,7 +138,7 @@ class BuildCache:
         Raises one of FAULTS if there is an entry that cannot be used.
         """
         path = self.directory.entry_path(self.trust.toolchain, action)
-        state = FileState.of(path.lstat())
+        state = FileState.of(os.lstat(path))
         entry = self.directory.entry(self.trust.toolchain, action)
         if entry is None:
             return None

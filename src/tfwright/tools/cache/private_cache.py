@@ -81,28 +81,21 @@ class PrivateCache:
 
     def take_in(self) -> None:
         """Count what Bazel took, move what it added into the cache, and remove the directory."""
+        used: set[str] = set()
         try:
-            self._count()
-            self._search_left()
+            read, added = self._inspect()
+            used = self._count(read)
             # Bazel before 0.26 computes no checksum of what it took: a wrong file could be
             # the input of anything that was built.
             if not self.spoiled:
-                self._add()
+                for action in added:
+                    self._take(action)
         except OSError as fault:
             self._cache.tally.fault(reason(fault))
-        files.remove(self.folder)
+        with suppress(OSError):
+            files.remove(self.folder)
+        self._refresh(used)
         self._remember()
-
-    def _count(self) -> None:
-        """Count what Bazel took, and remove the links."""
-        hits = [action for action in self._entries if self._was_read(action)]
-        used = {ENTRY + action for action in hits}
-        for action in hits:
-            used.update(self._entries[action].blobs)
-            self._cache.tally.count("lookups")
-            self._cache.hit(action, self._entries[action].payload)
-        for name, laid in self._laid.items():
-            self._give_back(name, laid, used=name in used)
 
     def _verified(self, action: str, before: Verified) -> VerifiedEntry | None:
         """Return an entry if it is to be believed and all its files are verified."""
@@ -138,18 +131,22 @@ class PrivateCache:
         try:
             for sha256 in entry.blobs:
                 if sha256 != EMPTY and sha256 not in self._laid:
-                    self._link(
-                        self._directory.blob_path(sha256),
-                        sha256,
-                        self._directory.verified[sha256],
-                    )
+                    self._lay_blob(sha256)
             self._link(self._entry_path(action), ENTRY + action, entry.state)
         except FAULTS as fault:
             self._refused[action] = reason(fault)
         else:
             self._entries[action] = entry
 
-    def _link(self, path: Path, name: str, known: FileState) -> None:
+    def _lay_blob(self, sha256: str) -> None:
+        """Link a file of a result. Raises MissError, OSError."""
+        known = self._directory.verified
+        path = self._directory.blob_path(sha256)
+        self._link(path, sha256, known[sha256])
+        # A link changes the state of its file, and another entry may ask for the file again.
+        known[sha256] = self._laid[sha256].state
+
+    def _link(self, path: str, name: str, known: FileState) -> None:
         """Link a file that was verified. Raises MissError if it changed meanwhile, OSError."""
         link = f"{self.folder}/{name}"
         os.link(path, link, follow_symlinks=False)
@@ -160,36 +157,53 @@ class PrivateCache:
             raise MissError("a file of a result changed")
         self._laid[name] = _Laid(state, found.st_atime_ns)
 
-    def _was_read(self, action: str) -> bool:
-        """Say whether Bazel has read an entry."""
-        name = ENTRY + action
-        with suppress(OSError):
-            link = (self.folder / name).lstat()
-            return link.st_atime_ns != self._laid[name].read
-        return False
+    def _inspect(self) -> tuple[list[str], list[str]]:
+        """Return the actions whose entries Bazel read, and those whose entries it added.
 
-    def _give_back(self, name: str, laid: _Laid, *, used: bool) -> None:
-        """Remove a link, if it is what was laid out; else what was built is spoiled."""
-        link = Path(f"{self.folder}/{name}")
-        with suppress(OSError):
-            if FileState.of(os.lstat(link)) != laid.state:
-                self._directory.verified.pop(name, None)
-                self._judge(link)
-            link.unlink()
+        What is not as it was laid out is looked at.
+        """
+        read, added = [], []
+        with os.scandir(self.folder) as found:
+            for item in found:
+                state = item.stat(follow_symlinks=False)
+                laid = self._laid.get(item.name)
+                if _is_suspect(state, laid):
+                    self._judge(Path(item.path))
+                if laid and laid.read != state.st_atime_ns:
+                    read.append(item.name)
+                if laid is None and _is_new(state):
+                    added.append(item.name)
+        return _actions(read), _actions(added)
+
+    def _count(self, actions: list[str]) -> set[str]:
+        """Count the actions whose entries were read; return the names of their links."""
+        used = {ENTRY + action for action in actions}
+        for action in actions:
+            entry = self._entries[action]
+            used.update(entry.blobs)
+            self._cache.tally.count("lookups")
+            self._cache.hit(action, entry.payload)
+        return used
+
+    def _refresh(self, used: set[str]) -> None:
+        """Take note that the files of the cache have one link less, and which were used."""
+        for name, laid in self._laid.items():
             if name.startswith(ENTRY):
-                self._refresh_entry(name.removeprefix(ENTRY), laid, used=used)
+                self._refresh_entry(name, laid.state, used=name in used)
             else:
-                self._directory.refresh(name, used=used)
+                self._directory.refresh(name, used=name in used)
 
-    def _refresh_entry(self, action: str, laid: _Laid, *, used: bool) -> None:
-        """Take note that an entry has one link less. Raises OSError."""
+    def _refresh_entry(self, name: str, laid: FileState, *, used: bool) -> None:
+        action = name.removeprefix(ENTRY)
         entry = self._entries.pop(action)
-        state = refreshed(self._entry_path(action), laid.state, used=used)
-        if state:
-            self._entries[action] = entry._replace(state=state)
+        with suppress(OSError):
+            state = refreshed(self._entry_path(action), laid, used=used)
+            if state:
+                self._entries[action] = entry._replace(state=state)
 
     def _judge(self, link: Path) -> None:
-        """Compare a file that something has touched with its name."""
+        """Compare a file that is suspect with its name; another content spoils the build."""
+        self._directory.verified.pop(link.name, None)
         try:
             if link.name.startswith(ENTRY):
                 action = link.name.removeprefix(ENTRY)
@@ -201,21 +215,13 @@ class PrivateCache:
             good = False
         self.spoiled = self.spoiled or not good
 
-    def _add(self) -> None:
-        """Move what Bazel added into the cache. Raises OSError."""
-        for path in sorted(self.folder.glob(f"{ENTRY}*")):
-            self._take(path)
-
-    def _take(self, path: Path) -> None:
-        """Take the result of an action that Bazel ran, with its files."""
-        action = path.name.removeprefix(ENTRY)
-        found = path.lstat()
-        if not SHA256.fullmatch(action) or not _is_new(found):
-            return
+    def _take(self, action: str) -> None:
+        """Take the result of an action that Bazel ran, with its files. Raises OSError."""
+        path = self.folder / f"{ENTRY}{action}"
         self._cache.tally.count("lookups")
         if action in self._refused:
             self._cache.tally.fault(self._refused[action])
-        if found.st_size > LARGEST_ENTRY:
+        if path.stat().st_size > LARGEST_ENTRY:
             return
         # What a killed build left may be an entry of ours that was removed meanwhile.
         payload, _ = seal.remove(path.read_bytes())
@@ -253,12 +259,6 @@ class PrivateCache:
         except OSError as fault:
             self._cache.tally.fault(reason(fault))
 
-    def _search_left(self) -> None:
-        """Look at the links that a killed build left: only their content can tell."""
-        for path in self.folder.iterdir():
-            if path.lstat().st_nlink > 1:
-                self._judge(path)
-
     def _remember(self) -> None:
         """Write down what is verified, for the next build with this toolchain."""
         known = self._directory.verified
@@ -285,7 +285,7 @@ class PrivateCache:
         name = f"{self._trust.toolchain}-{whose}.json"
         return self._directory.root / "verified" / name
 
-    def _entry_path(self, action: str) -> Path:
+    def _entry_path(self, action: str) -> str:
         return self._directory.entry_path(self._trust.toolchain, action)
 
 
@@ -354,6 +354,20 @@ def _shows_reading(directory: CacheDirectory, place: Path) -> bool:
         os.utime(link, (0, 0))
         link.read_bytes()
         return link.stat().st_atime_ns != 0
+
+
+def _actions(names: list[str]) -> list[str]:
+    """Return the actions among the names of a disk cache, in order."""
+    entries = [name for name in names if name.startswith(ENTRY)]
+    actions = [name.removeprefix(ENTRY) for name in sorted(entries)]
+    return [action for action in actions if SHA256.fullmatch(action)]
+
+
+def _is_suspect(found: os.stat_result, laid: _Laid | None) -> bool:
+    """Say whether something has touched a file of the cache, or a killed build left it."""
+    if laid is None:
+        return stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+    return laid.state != FileState.of(found)
 
 
 def _is_new(found: os.stat_result) -> bool:

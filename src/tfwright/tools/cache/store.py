@@ -14,9 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from tfwright.tools import files, trees
+from tfwright.tools import files
 from tfwright.tools.cache.action_result import Blob
 from tfwright.tools.cache.verified import FileState, settled_time
 
@@ -34,6 +34,16 @@ READ_ONLY = 0o400
 """Mode of every file: whoever writes to a link of one by mistake is refused."""
 
 
+class CachedFile(NamedTuple):
+    """A file of the cache."""
+
+    used: float
+    """When it was last used, in seconds since 1970: the cache sets the time of modification."""
+    size: int
+    """Bytes."""
+    path: str
+
+
 class CacheDirectory:
     """What this host keeps of the cache."""
 
@@ -46,7 +56,7 @@ class CacheDirectory:
         self._lock = threading.Lock()
         for folder in (self._incoming, root / "cas", root / "ac"):
             folder.mkdir(parents=True, exist_ok=True)
-        self._held = sum(found.st_size for _, found in self._files())
+        self._held = sum(file.size for file in self._files())
         self._full_until = 0.0
 
     def blob(self, blob: Blob) -> Path | None:
@@ -54,7 +64,7 @@ class CacheDirectory:
 
         A file with other content than its name says is removed.
         """
-        path = self.blob_path(blob.sha256)
+        path = Path(self.blob_path(blob.sha256))
         try:
             good = self.unchanged(blob.sha256) or self._compare(path, blob)
         except OSError:
@@ -86,12 +96,13 @@ class CacheDirectory:
 
     def holds(self, sha256: str) -> bool:
         """Say whether a blob is there; its content is not read."""
-        return sha256 == EMPTY or self.blob_path(sha256).is_file()
+        return sha256 == EMPTY or Path(self.blob_path(sha256)).is_file()
 
     def opened(self, sha256: str) -> BinaryIO | None:
         """Open a blob; None if there is none, or its content is not what its name says."""
         try:
-            stream: BinaryIO = self.blob_path(sha256).open("rb", buffering=0)
+            path = Path(self.blob_path(sha256))
+            stream: BinaryIO = path.open("rb", buffering=0)
         except OSError:
             return None
         if self.verified.get(sha256) == FileState.of(os.fstat(stream.fileno())):
@@ -140,9 +151,8 @@ class CacheDirectory:
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(entry)
-            self._settle(
-                temporary, self.entry_path(toolchain, action), len(entry)
-            )
+            path = Path(self.entry_path(toolchain, action))
+            self._settle(temporary, path, len(entry))
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -170,11 +180,12 @@ class CacheDirectory:
     def drop_entry(self, toolchain: str, action: str) -> None:
         """Remove an entry that cannot be used."""
         with contextlib.suppress(OSError):
-            self.entry_path(toolchain, action).unlink(missing_ok=True)
+            Path(self.entry_path(toolchain, action)).unlink(missing_ok=True)
 
     def actions(self, toolchain: str) -> list[str]:
         """Return the actions that have an entry."""
-        return [path.name for path in (self.root / "ac" / toolchain).glob("*/*")]
+        entries = files_below(f"{self.root}/ac/{toolchain}")
+        return [entry.path.rpartition("/")[2] for entry in entries]
 
     def toolchains(self) -> dict[str, int]:
         """Return how many entries each toolchain has."""
@@ -189,15 +200,15 @@ class CacheDirectory:
         """Return the bytes that all files take, as counted when last looked at."""
         return self._held
 
-    # A build asks for the paths of ten thousands of files, and joining paths takes longer.
+    # Strings: a build asks for tens of thousands, and a Path takes longer than the file's state.
 
-    def blob_path(self, sha256: str) -> Path:
+    def blob_path(self, sha256: str) -> str:
         """Return where a blob lies, or would."""
-        return Path(f"{self.root}/cas/{sha256[:2]}/{sha256}")
+        return f"{self.root}/cas/{sha256[:2]}/{sha256}"
 
-    def entry_path(self, toolchain: str, action: str) -> Path:
+    def entry_path(self, toolchain: str, action: str) -> str:
         """Return where an entry lies, or would."""
-        return Path(f"{self.root}/ac/{toolchain}/{action[:2]}/{action}")
+        return f"{self.root}/ac/{toolchain}/{action[:2]}/{action}"
 
     @property
     def _incoming(self) -> Path:
@@ -215,7 +226,7 @@ class CacheDirectory:
 
     def _keep_verified(self, temporary: Path, sha256: str, size: int) -> None:
         """Give a blob its place whose content was just compared with its name."""
-        path = self.blob_path(sha256)
+        path = Path(self.blob_path(sha256))
         self._settle(temporary, path, size)
         self.verified[sha256] = FileState.of(path.lstat())
 
@@ -251,26 +262,42 @@ class CacheDirectory:
 
     def _evict(self, size: int) -> None:
         """Count what other builds wrote as well, then remove the oldest files."""
-        oldest_first = sorted(self._files(), key=lambda item: item[1].st_mtime)
-        self._held = sum(found.st_size for _, found in oldest_first)
+        # A tuple sorts by its first field, the time of use.
+        oldest_first = sorted(self._files())
+        self._held = sum(file.size for file in oldest_first)
         young = time.time() - YOUNG_SECONDS
-        for path, found in oldest_first:
-            if (
-                self._held + size <= self._limit * FILLED
-                or found.st_mtime > young
-            ):
+        for file in oldest_first:
+            if self._held + size <= self._limit * FILLED or file.used > young:
                 break
-            path.unlink(missing_ok=True)
-            self._held -= found.st_size
+            Path(file.path).unlink(missing_ok=True)
+            self._held -= file.size
         if self._held + size > self._limit:
             # Looking through a large cache again for every blob would slow the build.
             self._full_until = time.time() + YOUNG_SECONDS / 10
             raise CacheFullError
 
-    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
+    def _files(self) -> Iterator[CachedFile]:
         """Yield all blobs and entries."""
         for kind in ("cas", "ac"):
-            yield from trees.files_below(self.root / kind)
+            yield from files_below(f"{self.root}/{kind}")
+
+
+def files_below(folder: str) -> Iterator[CachedFile]:
+    """Yield all files below a folder of a cache, in no order."""
+    try:
+        entries = list(os.scandir(folder))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                yield from files_below(entry.path)
+            elif entry.is_file(follow_symlinks=False):
+                state = entry.stat(follow_symlinks=False)
+                yield CachedFile(state.st_mtime, state.st_size, entry.path)
+        # A build that runs at the same time replaces files.
+        except FileNotFoundError:
+            continue
 
 
 class CacheFullError(OSError):
@@ -281,7 +308,7 @@ class DamagedBlobError(Exception):
     """A file of the cache did not have the content that its name says; it is removed."""
 
 
-def refreshed(path: Path, known: FileState, *, used: bool) -> FileState | None:
+def refreshed(path: str, known: FileState, *, used: bool) -> FileState | None:
     """Return a file's state after its links were changed; None if its content may have, too.
 
     With `used` it counts as just used. Raises OSError.
