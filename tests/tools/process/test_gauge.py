@@ -74,7 +74,8 @@ def test_watching_costs_less_than_a_hundredth_of_a_processor() -> None:
 def test_the_processor_time_of_a_process_and_its_ended_children_is_counted_from_the_beginning() -> (
     None
 ):
-    burn = "import time\nwhile time.process_time() < 0.5: pass"
+    # More than is asked for below: the system counts in hundredths of a second.
+    burn = "import time\nwhile time.process_time() < 0.6: pass"
     program = (
         "import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', "
         f"{burn!r}])\nprint('done', flush=True)\ntime.sleep(60)"
