@@ -220,15 +220,18 @@ def log_flags(job: Job, known: Mapping[str, str]) -> Iterator[str]:
         yield f"--{spelling}={_log_file(job)}"
 
 
+def forget(job: Job) -> None:
+    """Forget what the cache did for earlier runs of Bazel: nothing of what they made is left."""
+    files.remove(_use_file(job))
+
+
 def recorded(
     job: Job,
     cache: OpenCache | None,
-    *,
-    resumed: bool,
 ) -> CacheUse | None:
     """Write down what the cache did for a run of Bazel; return it for all runs of the build."""
     if cache is None:
-        files.remove(_use_file(job))
+        forget(job)
         return None
     use = cache.finish()
     build = CachedBuild(
@@ -241,7 +244,7 @@ def recorded(
         history.add(job.host_file.cache_directory, build)
     _keep_log(job)
     # An interrupted build took its hits in several runs of Bazel.
-    total = _earlier(job, use).plus(use) if resumed else use
+    total = _earlier(job, use).plus(use)
     files.write(_use_file(job), total.model_dump_json())
     _keep_entries(job, cache)
     if use.faults:

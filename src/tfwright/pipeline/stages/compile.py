@@ -123,14 +123,15 @@ def _compile(
 
     if cache and cache.spoiled_before:
         _start_over(job, calls.client)
-    # Before Bazel makes it: only then the counts go on from those of earlier runs.
-    resumed = calls.client.output_base.exists()
+    # Here and not at the end, which a build that is killed does not come to.
+    if not calls.client.output_base.exists():
+        caching.forget(job)
     try:
         outcome = attempts.build(calls.with_cache(cache))
     finally:
         # The server outlives its client, and keeps its memory for hours.
         calls.client.stop()
-        use = caching.recorded(job, cache, resumed=resumed)
+        use = caching.recorded(job, cache)
         spoiled = cache is not None and cache.spoiled
         if spoiled:
             _start_over(job, calls.client)

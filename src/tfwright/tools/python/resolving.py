@@ -59,19 +59,43 @@ def _install(home: Path, requirements: Sequence[str], log: Path) -> None:
     # Files and not arguments: a requirement that begins with a dash would be an option.
     listed = home.with_name("requirements.txt")
     listed.write_text("".join(f"{line}\n" for line in requirements), "utf-8")
-    unfit: dict[str, list[str]] = {}
     constraints = home.with_name("constraints.txt")
+    constraints.touch()
     files = ("-r", str(listed), "-c", str(constraints))
+    command = _pip(home, "install", *files)
+    try:
+        try:
+            runner.run(command, log, remedy=_REMEDY)
+        except ToolError:
+            if not _OF_ANOTHER_PYTHON.search(log.read_text("utf-8", "replace")):
+                raise
+            _lead(home, files, log)
+            # Nothing is left to do, unless pip failed otherwise: then it says so once more.
+            runner.run(command, log, remedy=_REMEDY)
+    except ToolError as fault:
+        raise _unresolved(requirements, log, fault) from fault
+
+
+def _lead(home: Path, files: Sequence[str], log: Path) -> None:
+    """Let an old pip install once more, without the versions that are for other Pythons.
+
+    An index that does not say which Pythons a file is for, such as a directory of wheels, makes
+    pips before 20.3 choose the newest one, and fail at it. Returns as soon as it fails otherwise.
+    """
+    constraints, unfit = Path(files[-1]), dict[str, list[str]]()
+    spoken = log.with_name(f"{log.stem}-versions.log")
+    # Only its verbose output names the version that it chose.
+    command = _pip(home, "install", "-v", *files)
     for _ in range(MOST_UNFIT):
         constraints.write_text("".join(_constraints(unfit)), "utf-8")
         try:
-            runner.run(_pip(home, "install", *files), log, remedy=_REMEDY)
-        except ToolError as fault:
-            refused = _refused(home, files, log)
+            runner.run(command, spoken, remedy=_REMEDY)
+        except ToolError:
+            refused = _refused(spoken.read_text("utf-8", "replace"))
             if refused is None:
-                raise _unresolved(requirements, log, fault) from fault
-            name, refusals = refused
-            unfit.setdefault(name, []).extend(refusals)
+                return
+            name, versions = refused
+            unfit.setdefault(name, []).extend(versions)
         else:
             return
     raise SupplyError(
@@ -99,29 +123,17 @@ def _unresolved(
     )
 
 
-def _refused(
-    home: Path, files: Sequence[str], log: Path
-) -> tuple[str, list[str]] | None:
-    """Return the package that pip has just refused, with the versions that are for other Pythons.
+def _refused(said: str) -> tuple[str, list[str]] | None:
+    """Return the package that pip has just refused, with its versions for other Pythons.
 
-    An index that does not say which Pythons a file is for, such as a directory of wheels, makes
-    pips before 20.3 choose the newest one, and fail at it. Only their verbose output names its
-    version, and those that they skipped where another index says it. Returns None if pip failed
-    otherwise.
+    They are the one that it chose, and those that it skipped where another index says it. Returns
+    None if pip failed otherwise.
     """
-    refused = _OF_ANOTHER_PYTHON.search(log.read_text("utf-8", "replace"))
-    if refused is None:
+    refused, chosen = _OF_ANOTHER_PYTHON.search(said), _CHOSEN.findall(said)
+    if not (refused and chosen):
         return None
-    spoken = log.with_name(f"{log.stem}-versions.log")
-    try:
-        runner.run(_pip(home, "install", "-v", *files), spoken, remedy=_REMEDY)
-    except ToolError:
-        said = spoken.read_text("utf-8", "replace")
-        chosen = _CHOSEN.findall(said)
-        name = refused["name"] or refused["later"]
-        if chosen:
-            return name, [chosen[-1], *_skipped(said, name)]
-    return None
+    name = refused["name"] or refused["later"]
+    return name, [chosen[-1], *_skipped(said, name)]
 
 
 def _skipped(said: str, name: str) -> list[str]:
