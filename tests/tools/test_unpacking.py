@@ -188,6 +188,19 @@ def test_a_zip_that_reaches_outside_is_refused(
         unpacking.unpack(tmp_path / "a.zip", into)
 
 
+@pytest.mark.parametrize("name", ["", "."])
+def test_a_zip_with_a_member_without_a_name_is_refused(
+    tmp_path: Path, into: Path, name: str
+) -> None:
+    with (
+        zipfile.ZipFile(tmp_path / "a.zip", "w") as packed,
+        packed.open(zipfile.ZipInfo(name), "w") as member,
+    ):
+        member.write(b"x")
+    with pytest.raises(SupplyError, match="a member has no name"):
+        unpacking.unpack(tmp_path / "a.zip", into)
+
+
 def cut(content: bytes) -> bytes:
     return content[: len(content) // 2]
 

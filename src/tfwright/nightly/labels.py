@@ -17,7 +17,7 @@ from packaging.version import Version
 
 from tfwright.documents import clock
 from tfwright.errors import Evidence, WheelError
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.wheel import archive, record, variant
 from tfwright.wheel.seal import sbom
 from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
@@ -158,7 +158,7 @@ def _changed(
 
 def _bill(content: bytes, old: str, version: str) -> bytes:
     """Return the bill of materials with the new version of its subject."""
-    page = json.loads(content)
+    page = json_text.parsed(content)
     subject = page.get("metadata", {}).get("component", {})
     if subject.get("version") == old:
         subject["version"] = version

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from tfwright.rules.model import Rules
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 
 MOST = 64
 """Readings that are kept for a recipe; a build of TensorFlow 2.1 needs some ten."""
@@ -72,7 +72,7 @@ def _kept(path: Path) -> Rules | None:
         # The first line is a digest of the rest, since a reading that was cut could
         # miss a download.
         whole = said == _digest(text)
-        return _RULES.validate_python(json.loads(text)) if whole else None
+        return _RULES.validate_python(json_text.parsed(text)) if whole else None
     except (OSError, UnicodeDecodeError, ValidationError):
         return None
 

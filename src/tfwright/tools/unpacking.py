@@ -307,6 +307,10 @@ def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
     with zipfile.ZipFile(archive) as packed:
         for member in packed.infolist():
             path = PurePosixPath(member.filename)
+            # zipfile asks for the last character of a name before it looks for any.
+            if not path.parts and not member.filename.endswith("/"):
+                message = "a member has no name"
+                raise ValueError(message)
             # zipfile would silently write such a member to another place inside of
             # `into`.
             if (

@@ -266,7 +266,15 @@ def test_sets_that_share_their_parts_are_read_once_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"id": {}}\n{"id": {"named', "[]", '{"id": 1}', '{"x": {}}', "null"]
+    "text",
+    [
+        '{"id": {}}\n{"id": {"named',
+        "[]",
+        '{"id": 1}',
+        '{"x": {}}',
+        "null",
+        "[" * 100_000,
+    ],
 )
 def test_a_list_of_outputs_that_is_cut_off_is_named(
     tmp_path: Path, text: str

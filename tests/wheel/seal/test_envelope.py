@@ -79,7 +79,14 @@ def test_a_wheel_that_nobody_signed_is_not_verified(
 
 @pytest.mark.parametrize(
     "said",
-    [b"", b"[]", b"{}", b'{"subject": [1]}', b'{"subject": [{"digest": {}}]}'],
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"subject": [1]}',
+        b'{"subject": [{"digest": {}}]}',
+        b"[" * 100_000,
+    ],
 )
 def test_what_is_signed_has_to_be_a_statement(
     make_sealed: Callable[..., Path],

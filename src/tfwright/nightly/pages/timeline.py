@@ -6,7 +6,6 @@ without an end, so it is read line by line.
 
 import gzip
 import heapq
-import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from tfwright.tools import json_text
 
 LONGEST_SHOWN = 40
 """Actions, or differences, that a page names."""
@@ -113,8 +114,8 @@ def _actions(stream: "BinaryIO | gzip.GzipFile") -> Iterator[TimedAction]:
 
 def _event(line: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(line.strip().rstrip(b","))
-    except (ValueError, RecursionError):
+        found = json_text.parsed(line.strip().rstrip(b","))
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 

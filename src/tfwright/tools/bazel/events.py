@@ -1,12 +1,12 @@
 """Bazel's build event file: which files a build made, in a form that every version writes alike."""
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tfwright.errors import ToolError
+from tfwright.tools import json_text
 
 Event = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ def _events(path: Path) -> Iterator[Event]:
     """Yield the events in order; a set of files always stands before what refers to it."""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
-            yield json.loads(line)
+            yield json_text.parsed(line)
 
 
 def _files(

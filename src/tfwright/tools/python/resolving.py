@@ -1,12 +1,12 @@
 """All packages that some packages need, at the versions that pip of the target Python chooses."""
 
-import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tfwright.errors import SupplyError, ToolError
+from tfwright.tools import json_text
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients, packages, venv
@@ -155,5 +155,7 @@ def _installed(home: Path, log: Path) -> list[dict[str, str]]:
     command = _pip(home, "list", "--format=json")
     printed = runner.run(command, log, remedy="See the log.")
     # pip's warnings stand in the log as well, behind the list.
-    packages_found: list[dict[str, str]] = json.loads(printed.splitlines()[0])
+    packages_found: list[dict[str, str]] = json_text.parsed(
+        printed.splitlines()[0]
+    )
     return packages_found

@@ -4,7 +4,6 @@ Only sbatch, squeue and scancel are run here. A result is read as soon as its ta
 that the first wheel does not wait for the last one.
 """
 
-import json
 import os
 import shlex
 import time
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfwright.errors import ToolError
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 
@@ -203,7 +202,7 @@ def _result(room: Path, number: int) -> SlurmResult:
     log = room / f"{number}.log"
     lost = SlurmResult(number, LOST, _nodes(room / f"{number}.nodes"), 0.0, log)
     try:
-        said = json.loads((room / f"{number}.json").read_text("utf-8"))
+        said = json_text.parsed((room / f"{number}.json").read_text("utf-8"))
         return replace(
             lost, status=int(said["status"]), seconds=float(said["seconds"])
         )

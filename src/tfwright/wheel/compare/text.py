@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tfwright.tools import json_text
+
 CONTEXT = 1
 MOST_LINES = 400
 """Lines between the first and the last difference that are compared; more take too long."""
@@ -54,7 +56,7 @@ def document(one: bytes, two: bytes) -> TextFinding | None:
     try:
         # Keys keep their order: two orders are a difference that a reader may look for.
         pretty = [
-            json.dumps(json.loads(content), indent=1).encode()
+            json.dumps(json_text.parsed(content), indent=1).encode()
             for content in (one, two)
         ]
     except (ValueError, RecursionError):

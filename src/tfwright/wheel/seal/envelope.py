@@ -4,11 +4,10 @@ https://github.com/in-toto/attestation/blob/main/spec/v1/bundle.md and envelope.
 nothing of it: signed or not, by whom and when, its bytes are the same.
 """
 
-import json
 from pathlib import Path
 
 from tfwright.errors import WheelError
-from tfwright.tools import files, signing
+from tfwright.tools import files, json_text, signing
 from tfwright.wheel.seal import statement
 
 SUFFIX = ".intoto.jsonl"
@@ -56,7 +55,7 @@ def _subjects(payload: bytes) -> list[str]:
         # A statement may be about several files; the wheel has to be one of them.
         return [
             subject["digest"]["sha256"]
-            for subject in json.loads(payload)["subject"]
+            for subject in json_text.parsed(payload)["subject"]
         ]
     except (ValueError, LookupError, TypeError) as fault:
         raise WheelError(

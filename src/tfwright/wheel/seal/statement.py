@@ -6,11 +6,11 @@ after the sealing: what the wheel did when it was run, and when. Its signed form
 """
 
 import datetime as dt
-import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tfwright.tools import json_text
 from tfwright.wheel import archive
 from tfwright.wheel.seal import build_record, sbom
 from tfwright.wheel.seal.build_record import BuildRecord
@@ -119,7 +119,7 @@ def _image(record: BuildRecord) -> Iterator[dict[str, object]]:
 
 def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
     """Yield the rest of the wheel's bill: patches, archives, and clones by their commits."""
-    bill = json.loads(
+    bill = json_text.parsed(
         wheel.read(f"{archive.metadata_directory(wheel)}/{sbom.NAME}")
     )
     for component in bill["components"]:
