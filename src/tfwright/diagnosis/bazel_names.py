@@ -107,11 +107,11 @@ def _sentence(kind: str, name: str, shown: str) -> str:
     """Say which versions have a name; nothing if none of those that were asked has it."""
     spans = _table().spans.get(kind, {}).get(name, ())
     if len(spans) > 1:
-        told = " and ".join(
+        ranges = " and ".join(
             first if first == last else f"{first} to {last}"
             for first, last in spans
         )
-        return f"Of Bazel {_bounds()}, {told} have {shown}, and those between do not."
+        return f"Of Bazel {_bounds()}, {ranges} have {shown}, and those between do not."
     if not spans:
         return ""
     versions = _table().versions
