@@ -1,7 +1,6 @@
 """The build cache of a job: opened for compile, signed for other hosts after a good build."""
 
 import json
-import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.documents.release import Release
+from tfwright.host.toolchain import COMPILERS, stated
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, HostFacts
 from tfwright.tools import files, json_text, signing
@@ -42,16 +42,6 @@ SPELLINGS = ("remote_http_cache", "remote_cache")
 Bazel before 0.10 has neither name for a cache over HTTP, and goes without.
 """
 
-COMPILERS = (
-    "CC",
-    "GCC_HOST_COMPILER_PATH",
-    "CLANG_CUDA_COMPILER_PATH",
-    "CLANG_COMPILER_PATH",
-)
-"""Variables that name a compiler."""
-_NAMED = re.compile(rf"\b(?:{'|'.join(COMPILERS)})=[\"']?([^\s\"']+)")
-"""One of them in a flag of Bazel, or in the file that configure writes."""
-
 LAID_OUT = (Release(0, 17), Release(2, 2))
 """The first Bazel that gets a disk cache laid out, and the first that does not: what lies between
 was tried. Later ones lay out their disk caches in another way."""
@@ -73,10 +63,10 @@ class CompilerChoice:
     def toolchain(self, root: Path) -> Toolchain:
         """Return what compiles on this host; digests of its files are remembered under `root`."""
         written = files.text(self.configured.bazelrc.path)
-        stated = "\n".join((*self.compiling.flags, written))
+        said = "\n".join((*self.compiling.flags, written))
         # With -march=native the same flags compile other code on another processor, so
         # the cache must keep such hosts apart.
-        native = "=native" in stated
+        native = "=native" in said
         image = inside.name()
         if image:
             return toolchain.of_image(image, self.python, native=native)
@@ -84,14 +74,14 @@ class CompilerChoice:
         # while their files are unchanged.
         memo = root / "fingerprints.json"
         return toolchain.of_host(
-            self._named(stated),
+            self._named(said),
             self.python,
             self.host.cuda,
             memo,
             native=native,
         )
 
-    def _named(self, stated: str) -> Sequence[str]:
+    def _named(self, said: str) -> Sequence[str]:
         """Return the compilers that a build names, and those that Bazel finds by itself."""
         # The host file can name one too: configure has written it down, or it is exported.
         places = (
@@ -101,7 +91,7 @@ class CompilerChoice:
         )
         named = [place.get(name) for place in places for name in COMPILERS]
         known = (str(name) for name in named if name)
-        return [*known, *_NAMED.findall(stated), "gcc", "cc"]
+        return [*known, *stated(said), "gcc", "cc"]
 
 
 @dataclass(frozen=True)
