@@ -10,7 +10,7 @@ from typing import Literal, Self, get_args
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import RecipeError, TfwrightError, WheelError
+from tfwright.errors import RecipeError, TfwrightError, ToolError, WheelError
 from tfwright.nightly.index import write as index
 from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
@@ -19,7 +19,7 @@ from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.wheel.seal import envelope, statement
 from tfwright.workers import hand_out, schedule
 from tfwright.workers.hand_out import Hear
-from tfwright.workers.schedule import Assignment, WorkSchedule
+from tfwright.workers.schedule import Assignment, Trouble, WorkSchedule
 
 Place = Literal["here", "workers", "slurm"]
 PLACES: tuple[Place, ...] = get_args(Place)
@@ -100,25 +100,31 @@ def here(
         hear(started)
         state, failure = _built(build, recipe)
         seconds = time.monotonic() - begun
-        done[recipe] = Assignment(
-            recipe,
-            state,
-            "here",
-            seconds=seconds,
-            detail=failure,
-        )
+        ended = Assignment(recipe, state, "here", seconds=seconds)
+        done[recipe] = ended.with_trouble(failure)
         hear(done[recipe])
     finished = WorkSchedule(done, ())
     _keep(settings, finished)
     return finished
 
 
-def _built(build: BuildHere, recipe: str) -> tuple[schedule.State, str]:
+def exit_status(done: WorkSchedule) -> int:
+    """Return the status of the builds that failed if it is the same one, else ToolError's."""
+    failed = [each for each in done.assignments.values() if each.state != "built"]
+    statuses = {each.status or ToolError.exit_status for each in failed}
+    if len(statuses) > 1:
+        return ToolError.exit_status
+    return statuses.pop() if statuses else 0
+
+
+def _built(build: BuildHere, recipe: str) -> tuple[schedule.State, Trouble]:
     try:
         build(recipe)
     except TfwrightError as fault:
-        return "failed", fault.what
-    return "built", ""
+        return "failed", Trouble(
+            fault.what, fault.remedy, status=fault.exit_status
+        )
+    return "built", Trouble("")
 
 
 def on_workers(
@@ -150,7 +156,7 @@ def on_workers(
                 _collect(host, done.printed, settings, given.recipe)
         except TfwrightError as fault:
             # rsync could not reach it, or it gave other bytes than it said: not the recipe's fault.
-            return RemoteBuild(0.0, ssh.LOST, fault.what)
+            return ssh.lost(fault)
         return done
 
     begun = schedule.planned(recipes, tuple(hosts), _took(settings))

@@ -8,10 +8,10 @@ import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from tfwright.errors import HostError
+from tfwright.errors import HostError, TfwrightError
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 
@@ -34,6 +34,7 @@ ALIVE = (
 )
 """A machine that is silent for 15 seconds is lost. ssh asks nothing: a build has no keyboard."""
 PASSED_ON = ("HOME", "PATH", "SSH_AUTH_SOCK", "USER", "LOGNAME")
+READ = "The log of the build ends with the cause and the remedy."
 PRINTED = "tfwright-printed: "
 """What stands before the standard output of the remote program in its log. The terminal mixes that
 with the progress on standard error."""
@@ -71,6 +72,9 @@ class RemoteBuild:
     """Why it failed; empty if it did not."""
     printed: str = ""
     """The last line of its standard output: for a build, the path of the wheel."""
+    remedy: str = ""
+    log: str = ""
+    """What it printed, on this host."""
 
     @property
     def lost(self) -> bool:
@@ -90,14 +94,24 @@ def run(host: RemoteHost, program: Sequence[str], log: Path) -> RemoteBuild:
         command(host, program), log, remedy="Install OpenSSH."
     )
     seconds = time.monotonic() - begun
-    done = RemoteBuild(seconds, status, printed=_printed(log))
+    done = RemoteBuild(seconds, status, printed=_printed(log), log=str(log))
     if done.lost:
-        return RemoteBuild(seconds, status, _last(log) or "the connection broke")
-    return (
-        done
-        if status == 0
-        else RemoteBuild(seconds, status, _failure(log, status))
-    )
+        why = _last(log) or "the connection broke"
+        return replace(done, failure=why, remedy=reached(host))
+    if status == 0:
+        return done
+    return replace(done, failure=failure(log, status), remedy=READ)
+
+
+def lost(fault: TfwrightError) -> RemoteBuild:
+    """Return the result of a build whose worker could not be given its inputs, or gave no wheel."""
+    return RemoteBuild(0.0, LOST, fault.what, remedy=fault.remedy)
+
+
+def reached(host: RemoteHost) -> str:
+    """Return what to do about a machine that was lost."""
+    by_hand = shlex.join(("ssh", *_config(host), host.address, "true"))
+    return f"See whether {host.name} runs and lets you in: {by_hand}"
 
 
 def command(host: RemoteHost, program: Sequence[str]) -> Command:
@@ -190,7 +204,7 @@ def _printed(log: Path) -> str:
     return next((line for line in reversed(said) if line), "")
 
 
-def _failure(log: Path, status: int) -> str:
+def failure(log: Path, status: int) -> str:
     """Return the line in which tfwright says what failed."""
     lines = runner.last_lines(log, 200)
     said = [line.strip() for line in lines if line.startswith("Failed")]
