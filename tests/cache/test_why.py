@@ -141,6 +141,18 @@ def test_causes_come_before_what_follows_from_them(settings: HostFile) -> None:
     ]
 
 
+def test_an_equal_action_that_made_other_bytes_is_pointed_out(
+    settings: HostFile,
+) -> None:
+    first = action("lib", inputs={"a.o": "1"}) + action("a.o", a__cc="1")
+    second = action("lib", inputs={"a.o": "2"}) + action("a.o", a__cc="1")
+    (change,) = compared(settings, first, second).changes
+    assert not change.follows
+    assert change.what == (
+        "input a.o: 1 became 2; the action that makes it is the same in both builds"
+    )
+
+
 def test_a_log_that_is_cut_off_is_refused(settings: HostFile) -> None:
     with pytest.raises(HostError, match="not an execution log"):
         compared(settings, action("a.o", a="1")[:-3], action("a.o", a="1"))

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,6 +12,8 @@ import pytest
 
 from tfwright.commands import build as builds
 from tfwright.commands.build import RemoteOptions
+from tfwright.pipeline import external
+from tfwright.pipeline.job import BuildRequest
 from tfwright.terminal import workers as workers_page
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
@@ -180,6 +183,27 @@ def test_failures_of_several_kinds_have_the_status_of_an_outside_tool() -> None:
     assert builds.exit_status(schedule.WorkSchedule(lost, ())) == 5
     good = {"a": Assignment("a", "built")}
     assert builds.exit_status(schedule.WorkSchedule(good, ())) == 0
+
+
+def test_archives_and_bazels_of_the_vault_are_sent_to_a_worker_that_asks_for_them(
+    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = job.places.vault
+    kept = [external.store(job).path("a" * 64), vault / f"bazel/{'b' * 64}/bazel"]
+    for path in kept:
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"")
+    # A copy takes the place of rsync: what is tested is which folders go where.
+    monkeypatch.setattr(
+        ssh,
+        "send_folder",
+        lambda _host, source, to, _log: shutil.copytree(source, to),
+    )
+    there = tmp_path / "there"
+    host = replace(HOST, build_out=str(there), inputs=True)
+    builds.send_inputs(host, job.places.vault.parent, tmp_path / "log")
+    for path in kept:
+        assert (there / path.relative_to(vault.parent)).is_file()
 
 
 def test_a_fault_of_ours_in_a_thread_ends_the_run_and_hangs_nothing() -> None:

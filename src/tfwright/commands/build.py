@@ -23,6 +23,8 @@ from tfwright.workers.schedule import Assignment, Trouble, WorkSchedule
 
 Place = Literal["here", "workers", "slurm"]
 PLACES: tuple[Place, ...] = get_args(Place)
+CARRIED = ("repository_cache/content_addressable/sha256", "bazel", "images")
+"""Folders of the vault whose files are named by their digest: archives, Bazels, images."""
 BuildHere = Callable[[str], None]
 """Builds one recipe on this host, to its end; raises TfwrightError if that fails."""
 
@@ -193,7 +195,7 @@ def send_inputs(
     """
     if not (host.build_out and host.inputs):
         return
-    for part in ("content_addressable/sha256", "images"):
+    for part in CARRIED:
         folder = build_out / "vault" / part
         if folder.is_dir():
             ssh.send_folder(host, folder, f"{host.build_out}/vault/{part}", log)

@@ -1,9 +1,10 @@
 """What the build cache holds and did, and why two builds shared less of it than expected."""
 
+import itertools
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -148,12 +149,11 @@ def _compared(
     # Actions are matched by what they make: their keys are what the comparison has to explain.
     common = [name for name in after if name in before]
     changed = [name for name in common if _difference(before[name], after[name])]
-    made = {
-        execution_log.plain(output)
-        for name in changed
-        for output in after[name].outputs
-    }
-    changes = tuple(_change(before[name], after[name], made) for name in changed)
+    made = _outputs(after[name] for name in changed)
+    equal = _outputs(after[name] for name in common) - made
+    changes = tuple(
+        _change(before[name], after[name], made, equal) for name in changed
+    )
     missed = [name for name in common if not after[name].hit]
     return CacheComparison(
         changes=tuple(sorted(changes, key=lambda change: change.follows)),
@@ -178,12 +178,23 @@ def _log(settings: HostFile, name: str) -> Path:
     raise RecipeError(f"Unknown execution log {name!r}", remedy=remedy)
 
 
+def _outputs(actions: Iterable[LoggedAction]) -> set[str]:
+    """Return what actions make, as paths without the folder of a configuration."""
+    paths = itertools.chain.from_iterable(action.outputs for action in actions)
+    return {execution_log.plain(path) for path in paths}
+
+
 def _change(
     before: LoggedAction,
     after: LoggedAction,
     made: set[str],
+    equal: set[str],
 ) -> ActionChange:
+    """Describe a difference; `made` and `equal` are what differing and equal actions make."""
     what, path = _difference(before, after) or ("", "")
+    if path in equal:
+        # Another compiler behind the same path, or an action that never repeats its result.
+        what += "; the action that makes it is the same in both builds"
     return ActionChange(after.mnemonic, after.name, what, path in made)
 
 

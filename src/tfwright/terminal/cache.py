@@ -90,11 +90,12 @@ def show_why(found: "CacheComparison", *, as_json: bool) -> None:
         f"The second build took {found.hits} of {total} actions from the cache."
     )
     _show_toolchains(found)
-    text.line(f"{found.same} actions are the same.")
+    same = text.counted(found.same, "action")
+    text.line(f"The same in both: {same}.")
     text.line(
-        f"{len(found.changes)} differ, {len(causes)} of them not because of another one."
+        f"Different: {len(found.changes)}, {len(causes)} of them not because of another one."
     )
-    text.line(f"{first} are in the first build only, {second} in the second.")
+    text.line(f"In the first build only: {first}, in the second only: {second}.")
     _show_causes(causes)
 
 
@@ -146,7 +147,7 @@ def _show_causes(causes: Sequence["ActionChange"]) -> None:
         others = text.counted(len(changes) - 1, "other action")
         more = f", and {others}" if len(changes) > 1 else ""
         text.line(f"\n{changes[0].mnemonic} {changes[0].name}{more}")
-        text.line(f"  {what}")
+        text.paragraph("", what, indent=2)
     if len(grouped) > EXPLAINED:
         text.line(
             f"\nand {len(grouped) - EXPLAINED} more differences; --json lists them all"
