@@ -12,6 +12,7 @@ import pytest
 
 from tfwright.commands import build as builds
 from tfwright.commands.build import RemoteOptions
+from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.pipeline import external
 from tfwright.pipeline.job import BuildRequest
 from tfwright.terminal import workers as workers_page
@@ -56,7 +57,8 @@ def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(
         ("/bin/sh", "-c", script), capture_output=True, check=True
     )
     words = ["tasks.py", "build", "--recipe", name, "--wait", "--until=source"]
-    assert said.stdout.decode().strip() == f"{ssh.PRINTED}{words}"
+    printed = f"{ssh.PRINTED}{words}\n{ssh.PRINTED_END}"
+    assert said.stdout.decode().strip() == printed
 
 
 def test_a_machine_without_a_checkout_is_to_blame_itself(tmp_path: Path) -> None:
@@ -143,6 +145,58 @@ def test_a_build_that_failed_there_is_told_by_its_own_words(
     assert (done.lost, done.status) == (False, 5)
     assert done.failure == "Failed in compile: no x"
     assert done.log
+
+
+def ended_by_ssh(*lines: str) -> str:
+    """Return a program in the place of ssh that closes the connection aloud, as ssh -tt does."""
+    said = "\n".join((*lines, "Connection to one.example closed."))
+    return f"cat <<'END'\n{said}\nEND\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "printed"),
+    [
+        ((f"{ssh.PRINTED}a.whl", ssh.PRINTED_END), "a.whl"),
+        ((f"{ssh.PRINTED}note", "a.whl", ssh.PRINTED_END), "a.whl"),
+        (("  publish 0.1 s", ssh.PRINTED, ssh.PRINTED_END), ""),
+        ((f"{ssh.PRINTED}a.whl",), ""),
+    ],
+)
+def test_what_a_build_printed_ends_before_what_ssh_says(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    said: tuple[str, ...],
+    printed: str,
+) -> None:
+    ssh_that(tmp_path, ended_by_ssh(*said), monkeypatch)
+    done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
+    assert (done.printed, done.failure) == (printed, "")
+
+
+def test_a_program_that_cannot_run_is_told_by_the_shells_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = ("env: python9: No such file", ssh.PRINTED, ssh.PRINTED_END)
+    ssh_that(tmp_path, ended_by_ssh(*said) + "exit 127", monkeypatch)
+    done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
+    assert done.failure == "exit status 127: env: python9: No such file"
+
+
+def test_a_worker_that_names_no_wheel_has_not_built_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh_that(tmp_path, ended_by_ssh(ssh.PRINTED, ssh.PRINTED_END), monkeypatch)
+    worker = WorkerTable(
+        name="one",
+        address="one.example",
+        directory="/srv/tfwright",
+        build_out="/local/out",
+    )
+    settings = HostFile(build_out=tmp_path / "out", workers=(worker,))
+    options = RemoteOptions(("--until=publish",))
+    done = builds.on_workers(settings, ["demo"], options, lambda _: None)
+    assert done.assignments["demo"].state == "lost"
+    assert "one named no wheel" in done.assignments["demo"].detail
 
 
 def test_every_recipe_that_was_not_built_is_explained_with_worker_remedy_and_log(

@@ -56,6 +56,11 @@ class RemoteOptions:
         ]
         return cls((*arguments, *(() if options["cache"] else ("--no-cache",))))
 
+    @property
+    def publishes(self) -> bool:
+        """Whether a build that ends well has made a wheel."""
+        return "--until=publish" in self.arguments
+
     def program(self, recipe: str) -> tuple[str, ...]:
         """Return the command that builds a recipe on a worker.
 
@@ -154,7 +159,7 @@ def on_workers(
                 )
                 supplied.add(host.name)
             done = ssh.run(host, options.program(given.recipe), log)
-            if not done.failure:
+            if not done.failure and host.build_out and options.publishes:
                 _collect(host, done.printed, settings, given.recipe)
         except TfwrightError as fault:
             # rsync could not reach it, or it gave other bytes than it said: not the recipe's fault.
@@ -211,8 +216,6 @@ def _collect(
 
     Raises ToolError if rsync fails, WheelError if the wheel is not what its provenance says.
     """
-    if not host.build_out or not printed.endswith(".whl"):
-        return
     wheel = PurePosixPath(host.directory, printed)
     try:
         parse_wheel_filename(wheel.name)

@@ -38,6 +38,12 @@ READ = "The log of the build ends with the cause and the remedy."
 PRINTED = "tfwright-printed: "
 """What stands before the standard output of the remote program in its log. The terminal mixes that
 with the progress on standard error."""
+PRINTED_END = "tfwright-printed-all"
+"""What stands behind it: ssh itself says afterwards that it closes the connection."""
+MARK = re.compile(f"{PRINTED.strip()}|{PRINTED_END}")
+"""A mark alone: where the shell failed, the program printed nothing."""
+CLOSED = re.compile(r"(?:Shared c|C)onnection to .+ closed\.")
+"""What ssh says when a program has ended, well or badly."""
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
@@ -124,7 +130,8 @@ def command(host: RemoteHost, program: Sequence[str]) -> Command:
     )
     # 3 is tfwright's own status for a host that lacks something: here its checkout.
     checkout = f"cd {shlex.quote(host.directory)} && test -f tasks.py || exit 3"
-    said = f"printf '\\n%s%s\\n' {shlex.quote(PRINTED)} \"$said\""
+    marks = shlex.quote(PRINTED), shlex.quote(PRINTED_END)
+    said = f"printf '\\n%s%s\\n%s\\n' {marks[0]} \"$said\" {marks[1]}"
     script = f"{checkout}; said=$({tfwright}); status=$?; {said}; exit $status"
     return _ssh(host, ("-tt",), script)
 
@@ -195,13 +202,10 @@ def _environment() -> Mapping[str, str]:
 def _printed(log: Path) -> str:
     """Return the last line of the program's standard output; empty if it printed none."""
     lines = [TERMINAL_CODES.sub("", line) for line in runner.last_lines(log, 200)]
-    marks = [
-        number for number, line in enumerate(lines) if line.startswith(PRINTED)
-    ]
-    if not marks:
-        return ""
-    said = [line.removeprefix(PRINTED).strip() for line in lines[marks[-1] :]]
-    return next((line for line in reversed(said) if line), "")
+    _, begun, text = "\n".join(("", *lines)).rpartition(f"\n{PRINTED}")
+    said, ended, _ = text.rpartition(f"\n{PRINTED_END}")
+    printed = [line.strip() for line in said.splitlines() if line.strip()]
+    return printed[-1] if begun and ended and printed else ""
 
 
 def failure(log: Path, status: int) -> str:
@@ -210,13 +214,13 @@ def failure(log: Path, status: int) -> str:
     said = [line.strip() for line in lines if line.startswith("Failed")]
     if KILLED < status < LOST:
         return f"killed by signal {status - KILLED}"
-    return said[-1] if said else f"exit status {status}: {_last(log)}"
+    return said[-1] if said else f"exit status {status}: {_last(log, CLOSED)}"
 
 
-def _last(log: Path) -> str:
+def _last(log: Path, but: re.Pattern[str] = MARK) -> str:
+    """Return the last line of a log that no pattern leaves out."""
     for line in reversed(runner.last_lines(log, 20)):
-        # Where the shell alone failed, the mark's line is empty.
         plain = TERMINAL_CODES.sub("", line).strip()
-        if plain and plain != PRINTED.strip():
+        if plain and not (but.fullmatch(plain) or MARK.fullmatch(plain)):
             return plain
     return ""
