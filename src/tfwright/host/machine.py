@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.host.place import NOTHING, Place, Seen
-from tfwright.tools.process import capacity
 
 GIB = 2**30
 EXTENSIONS = ("sse4.1", "sse4.2", "avx", "f16c", "fma", "avx2", "avx512f")
@@ -71,6 +70,8 @@ def processor(place: Place) -> Seen:
 def memory(place: Place) -> Seen:
     """Return the bytes of memory that a build can be given."""
     if place.read("/proc/meminfo"):
+        from tfwright.tools.process import capacity
+
         return Seen(
             str(capacity.memory(place.root)),
             "/proc/meminfo and the cgroup's limit",
