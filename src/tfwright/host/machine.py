@@ -1,8 +1,8 @@
 """The machine under everything: system, C library, processor, memory, disks."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tfwright.host.place import NOTHING, Place, Seen
 
@@ -14,8 +14,7 @@ NETWORK = ("nfs", "nfs4", "cifs", "smbfs", "afpfs", "9p", "fuse.sshfs")
 https://bazel.build/remote/output-directories says why."""
 
 
-@dataclass(frozen=True)
-class Disk:
+class Disk(NamedTuple):
     """The disk that holds a path."""
 
     free: int
