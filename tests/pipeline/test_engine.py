@@ -296,11 +296,14 @@ def test_a_file_that_was_touched_is_hashed_again_only_once(
 ) -> None:
     engine.build(nest)
     os.utime(nest.places.own / "egg")
-    hashed = []
+    hashed = list[Path]()
     read = files.sha256
-    monkeypatch.setattr(
-        stamps.files, "sha256", lambda path: hashed.append(path) or read(path)
-    )
+
+    def hear(path: Path) -> str:
+        hashed.append(path)
+        return read(path)
+
+    monkeypatch.setattr(files, "sha256", hear)
     RUNS.clear()
     for _ in range(2):
         engine.build(nest)
