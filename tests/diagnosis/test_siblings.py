@@ -1,0 +1,215 @@
+"""A family answers messages of its kind that differ in names, versions and tools from each other.
+
+Each line is a tool's format with names of our own in its gaps.
+"""
+
+import io
+
+import pytest
+
+from tfwright.diagnosis import reader
+from tfwright.diagnosis.reader import Match
+
+
+def first(log: str) -> Match:
+    """Return the first match that explains the root error."""
+    found = reader.read(io.BytesIO(f"{log}\n".encode()))
+    return next(match for match in found.matches if match.explains)
+
+
+LINK = "is a symbolic link. Only regular files and directories may be uploaded to a remote cache."
+SIBLINGS = {
+    # bazel: remote/UploadManifest, tools/cpp/cc_toolchain_config of a processor without a compiler
+    f"ERROR: /w/BUILD:3:1: Executing genrule //a:b failed: Output bazel-out/k8-opt/bin/a/b.h {LINK}": (
+        "fetch-cache-refuses-output",
+        "the output bazel-out/k8-opt/bin/a/b.h is a symbolic link",
+    ),
+    f"ERROR: /w/BUILD:9:1: Copying failed: I/O exception: Output bazel-out/x/c {LINK.replace('symbolic', 'dangling symbolic')}": (
+        "fetch-cache-refuses-output",
+        "is a dangling symbolic link",
+    ),
+    "ERROR: /w/BUILD:7:1: C++ compilation of rule '//a:b' failed (Exit 1): false failed: error executing "
+    "command /bin/false -MD -MF bazel-out/arm64-v8a-opt/bin/a/b.d": (
+        "bazel-no-cross-compiler",
+        "here arm64-v8a-opt",
+    ),
+    "ERROR: /w/BUILD:7:1: Compiling a/b.cc failed: (Exit 1): false failed: error executing command (from "
+    "target //a:b)": (
+        "bazel-no-cross-compiler",
+        "that no compiler was configured for",
+    ),
+    # bazel: ActionExecutionFunction, and the script that builds it
+    "ERROR: missing input file '//third_party/x:include/y.h':/w/third_party/x/include/y.h (Permission denied)": (
+        "bazel-missing-input",
+        "the user who builds may not read it",
+    ),
+    "ERROR: JDK version (1.7) is lower than 1.8, please set $JAVA_HOME.": (
+        "bazel-bootstrap-java",
+        "JDK version (1.7) is lower",
+    ),
+    "ERROR: JAVA_HOME (/usr/lib/jvm/x) is not a path to a working JDK.": (
+        "bazel-bootstrap-java",
+        "names a JRE",
+    ),
+    "FATAL: bazel crashed due to an internal error. Printing stack trace:\n"
+    "java.lang.IllegalStateException: a\n"
+    "Caused by: java.lang.NoSuchMethodError: b": (
+        "bazel-crashed",
+        "another Java than it was made for",
+    ),
+    # bazel: linux-sandbox-pid1.cc, below a folder of the cache
+    'src/main/tools/linux-sandbox-pid1.cc:9: "mount(/, /h/.cache/bazel/_bazel_u/5/s/1/tmp, NULL)": Permission denied': (
+        "sandbox-refused",
+        "does not allow it to mount",
+    ),
+    # What XLA says of ptxas and nvlink
+    "F xla/service/gpu/nvptx_compiler.cc:9] ptxas returned an error: 'INTERNAL: ptxas 11.1.1 has a bug that "
+    "we think can affect XLA. Please use a different version.'": (
+        "gpu-ptxas-version",
+        "version 11.1.1 is known",
+    ),
+    "tensorflow.python.framework.errors_impl.InternalError: nvlink 12.4.5 has a bug": (
+        "gpu-ptxas-version",
+        "refuses the nvlink",
+    ),
+    # What TensorFlow says where CUDA does not start
+    "InternalError: cudaGetDeviceCount() failed. Status: unknown error": (
+        "gpu-runtime-start",
+        "restart, or load nvidia_uvm",
+    ),
+    "InternalError: cudaSetDevice() failed. Status: out of memory": (
+        "gpu-runtime-start",
+        "another process holds it",
+    ),
+    # clang: DiagnosticDriverKinds, and the wrappers of CUDA's headers
+    "clang-15: error: unsupported CUDA gpu architecture: sm_90": (
+        "nvcc-clang-architecture",
+        "from 16 on",
+    ),
+    "clang: error: Unsupported CUDA gpu architecture: sm_86": (
+        "nvcc-clang-architecture",
+        "sm_86 from 13 on",
+    ),
+    "/l/clang/19/include/__clang_cuda_intrinsics.h:9:10: fatal error: 'surface_functions.h' file not found": (
+        "host-header-missing",
+        "newer than this clang knows",
+    ),
+    "clang: error: unsupported option '--copt=-O3'": (
+        "host-option",
+        "an option of Bazel",
+    ),
+    "gcc: error: unrecognized command line option '--host_copt=-w'": (
+        "host-option",
+        "an option of Bazel",
+    ),
+    # gcc: a warning that counts as an error in a header of the system; its driver
+    "/usr/include/bits/stdio2.h:64:10: error: '%s' directive truncated [-Werror=format-truncation=]": (
+        "host-werror",
+        "(-Wformat-truncation)",
+    ),
+    "g++: fatal error: cannot execute 'cc1plus': execvp: No such file or directory": (
+        "host-driver",
+        "cc1plus",
+    ),
+    "gcc: error trying to exec 'as': execvp: No such file or directory": (
+        "host-driver",
+        "as execvp",
+    ),
+    "/sw/python/include/python3.8/token.h:9:1: error: unknown type name 'PyAPI_FUNC'": (
+        "host-name-missing",
+        "another header of that name was meant",
+    ),
+    "/w/tensorflow/compiler/tf2tensorrt/convert/a.cc:9:5: error: 'IPluginV2Ext' does not name a type": (
+        "host-name-missing",
+        "uses TensorRT",
+    ),
+    'a.h(7): error: namespace "nvinfer1" has no member "IFoo"': (
+        "nvcc-source-error",
+        "TensorRT's interface",
+    ),
+    # nvlink
+    "nvlink error   : entry function 'f' with max regcount of 64 calls function 'g' with regcount of 70": (
+        "nvcc-ptxas",
+        "limited to so many registers",
+    ),
+    "nvlink error   : Undefined reference to 'x' in 'obj/a.o' (target: sm_70)": (
+        "nvcc-ptxas",
+        "in none of the objects",
+    ),
+    "nvlink fatal   : No input files specified": ("nvcc-ptxas", "is empty"),
+    # gold: x86_64.cc, aarch64.cc; GNU ld: elf64-x86-64.c
+    "/usr/bin/ld.gold: error: /o/gcc/9/crtend.o: unsupported reloc 41 against global symbol f": (
+        "link-older-than-objects",
+        "unsupported reloc 41",
+    ),
+    "/usr/bin/ld: /s/lib/libx.a(y.o): unrecognized relocation (0x2a) in section `.text'": (
+        "link-older-than-objects",
+        "older than the compiler",
+    ),
+    "/usr/bin/ld: a/b.o: unknown relocation type 0x2c": (
+        "link-older-than-objects",
+        "Two installations are mixed",
+    ),
+    # Apple's ld and dyld
+    "ld: -lto_library library filename must be 'libLTO.dylib'": (
+        "link-other",
+        "is not Apple's",
+    ),
+    "ImportError: dlopen(/p/_x.so, 0x0002): tried: '/p/_x.so' (duplicate LC_RPATH '/q')": (
+        "load-no-suitable-image",
+        "(-rpath) twice",
+    ),
+    # Python: names that its own library lacks
+    "AttributeError: module 'typing' has no attribute '_GenericAlias'": (
+        "python-name-missing",
+        "private to Python's own typing",
+    ),
+    "AttributeError: module 'importlib.metadata' has no attribute 'packages_distributions'": (
+        "python-name-missing",
+        "Python's own library",
+    ),
+    "AttributeError: module 'asyncio' has no attribute 'timeout'": (
+        "python-name-missing",
+        "Python's own library",
+    ),
+    # coreutils, of a file of an installed package
+    "cp: cannot stat '/v/lib/python3.9/site-packages/numpy/core/include': No such file or directory": (
+        "package-runfiles",
+        "not installed in the Python that was configured",
+    ),
+}
+
+
+@pytest.mark.parametrize("log", SIBLINGS)
+def test_a_kind_is_recognised_by_other_names_and_versions(log: str) -> None:
+    family, part = SIBLINGS[log]
+    match = first(log)
+
+    assert match.entry.id == family
+    assert part in match.cause
+
+
+STEPS = {
+    "clang: error: unsupported CUDA gpu architecture: sm_120a": "--config=cuda_nvcc",
+    "clang: error: unsupported option '--linkopt=-s'": "in quotes of its own",
+    "/l/clang/18/include/__clang_cuda_runtime_wrapper.h:5:10: fatal error: 'a.h' file not found": (
+        "let nvcc compile"
+    ),
+    "AttributeError: module 'typing' has no attribute '_x'": "uninstall typing",
+    "/sw/include/python3.9/eval.h:1:1: error: unknown type name 'PyObject'": "unset CPATH",
+    "ERROR: missing input file '//a:b':/w/b (Permission denied)": "chmod -R a+rX",
+    "nvlink fatal   : No input files specified": "-c opt",
+}
+
+
+@pytest.mark.parametrize("log", STEPS)
+def test_a_first_step_follows_from_the_kind(log: str) -> None:
+    assert STEPS[log] in first(log).remedy
+
+
+def test_an_architecture_that_clang_lacks_gives_the_flag_for_nvcc() -> None:
+    new = first("clang: error: unsupported CUDA gpu architecture: sm_120")
+    old = first("clang: error: unsupported CUDA gpu architecture: sm_61")
+
+    assert any("--config=cuda_nvcc" in line for line in new.advice.recipe)
+    assert not old.advice.recipe
