@@ -172,6 +172,74 @@ SIBLINGS = {
         "python-name-missing",
         "Python's own library",
     ),
+    # ld and gold: an object that is PIC already, a library under two names, one that no flag names
+    "/usr/bin/ld: bazel-out/x/_objs/a/b.pic.o: relocation R_X86_64_PC32 against symbol `f' can not be used "
+    "when making a shared object; recompile with -fPIC": (
+        "link-not-pic",
+        "its name says so",
+    ),
+    "/usr/bin/ld.gold: error: bazel-out/host/bin/external/png/_objs/a.o: multiple definition of 'png_free'\n"
+    "/usr/bin/ld.gold: bazel-out/host/bin/external/libpng_archive/_objs/b.o: previous definition here": (
+        "link-duplicate",
+        "of the external repository png, the other of libpng_archive",
+    ),
+    "/usr/bin/ld: a.o: undefined reference to symbol 'dlsym@@GLIBC_2.2.5'\n"
+    "/usr/bin/ld: note: 'dlsym@@GLIBC_2.2.5' is defined in DSO /lib/libdl.so.2 so try adding it": (
+        "link-library-not-named",
+        "/lib/libdl.so.2",
+    ),
+    "./a: Relink `/l/libx.so' with `/lib/libm.so.6' for IFUNC symbol `sinf'": (
+        "load-relink-ifunc",
+        "The loader chose sinf",
+    ),
+    # Code for other processors
+    "external/a/cpu.h:9:3: error: inconsistent operand constraints in an 'asm'": (
+        "host-inline-assembly",
+        "another processor",
+    ),
+    "a/b.c:4:1: error: unknown register name 'rax' in asm": (
+        "host-inline-assembly",
+        "in a/b.c",
+    ),
+    'external/x/arch.h:7:2: error: #error "Unsupported architecture"': (
+        "host-error-directive",
+        "no code for the processor",
+    ),
+    # auditwheel, delocate
+    'auditwheel: error: cannot repair "a-1-cp310-cp310-linux_x86_64.whl" to "manylinux_2_17_x86_64" ABI because '
+    "of the presence of too-recent versioned symbols.": (
+        "package-repair",
+        "newer than the tag allows",
+    ),
+    'ValueError: Cannot repair wheel, because required library "libcudnn.so.8" could not be located': (
+        "package-repair",
+        "a second copy breaks that",
+    ),
+    "auditwheel repair: error: argument --plat: invalid choice: 'manylinux_2_28_ppc64le' (choose from 'linux_x86_64')": (
+        "package-repair",
+        "for another processor",
+    ),
+    # bazel: its launcher, a rule's program that takes too long, a submodule
+    "Failed to extract embedded binaries as a zip file: zlib returned error code -5": (
+        "bazel-client",
+        "is not whole",
+    ),
+    "Error in fail: whl_library pip_numpy failed:  (Timed out) error code: '256'": (
+        "bazel-starlark-error",
+        "mostly 10 minutes",
+    ),
+    "ERROR: /w/BUILD:1: Extension file not found: 'tensorflow/google/x.bzl'.": (
+        "bazel-extension-missing",
+        "another repository",
+    ),
+    "/usr/bin/bazel: line 9: /opt/bazel/bin/bazel-real: No such file or directory": (
+        "command-not-found",
+        "It is Bazel itself",
+    ),
+    "Cuda Configuration Error: Invalid compute capability: 75": (
+        "configure-capability",
+        "The dot is missing",
+    ),
     # coreutils, of a file of an installed package
     "cp: cannot stat '/v/lib/python3.9/site-packages/numpy/core/include': No such file or directory": (
         "package-runfiles",
@@ -199,6 +267,10 @@ STEPS = {
     "/sw/include/python3.9/eval.h:1:1: error: unknown type name 'PyObject'": "unset CPATH",
     "ERROR: missing input file '//a:b':/w/b (Permission denied)": "chmod -R a+rX",
     "nvlink fatal   : No input files specified": "-c opt",
+    'ValueError: Cannot repair wheel, because required library "libtensorflow_framework.so.2" could not be located': (
+        "--exclude libtensorflow_framework"
+    ),
+    "ERROR: /w/BUILD:1: Extension file not found: 'google/protobuf/a.bzl'.": "git submodule update",
 }
 
 
