@@ -240,6 +240,138 @@ SIBLINGS = {
         "configure-capability",
         "The dot is missing",
     ),
+    # CMake: the generators, its own commands and modules; make and ninja
+    'CMake Error: install(EXPORT "aTargets" ...) includes target "a" which requires target "b" that is not in '
+    "any export set.": ("cmake-project", "within its own tree"),
+    'CMake Error at cmake_install.cmake:7 (file):\n  file INSTALL cannot find\n  "/w/b/liba.a":': (
+        "cmake-project",
+        "/w/b/liba.a. `cmake --install` copies what was built",
+    ),
+    'CMake Error at CMakeLists.txt:4 (add_subdirectory):\n  add_subdirectory given source "x/y" which is not an '
+    "existing\n  directory.": ("cmake-project", "a git submodule"),
+    "CMake Error at CMakeLists.txt:4 (add_library):\n  Cannot find source file:\n\n    src/a.cc": (
+        "cmake-project",
+        "Cannot find source file: src/a.cc",
+    ),
+    'CMake Error at CMakeLists.txt:4 (target_link_libraries):\n  Target "a" links to:\n\n    b::c\n\n  but': (
+        "cmake-project",
+        "b::c. The package",
+    ),
+    "CMake Error: Error: generator : Ninja\nDoes not match the generator used previously: Unix Makefiles": (
+        "cmake-project",
+        "from another run",
+    ),
+    "CMake Error at CMakeDetermineCUDACompiler.cmake:1 (message):\n  Failed to find nvcc.": (
+        "cmake-project",
+        "found no nvcc",
+    ),
+    'CMake Error at CMakeTestCXXCompiler.cmake:1 (message):\n  The C++ compiler\n\n    "/usr/bin/c++"': (
+        "cmake-stopped",
+        "cannot make a program",
+    ),
+    "CMake Error at CMakeLists.txt:3 (message):\n  Only for Linux.": (
+        "make-failed",
+        "(Only for Linux)",
+    ),
+    "make[2]: *** No rule to make target '/usr/lib/liba.so', needed by 'b'.  Stop.": (
+        "make-no-rule",
+        "/usr/lib/liba.so for b",
+    ),
+    "ninja: error: '/usr/lib/liba.a', needed by 'b', missing and no known rule to make it": (
+        "make-no-rule",
+        "found when it configured",
+    ),
+    "ninja: error: loading 'build.ninja': No such file or directory": (
+        "make-no-rule",
+        "Nothing was configured",
+    ),
+    # Cython, and what it says of a file
+    "Error compiling Cython file:\n---\n...\n  a = &b\n---\n\na/b.pxi:6:2: Cannot assign type 'c' to 'd'. "
+    "Suggest adding 'noexcept'.": (
+        "cython-refused",
+        "refuses a/b.pxi: Cannot assign",
+    ),
+    "a/b.pyx:6:2: undeclared name not builtin: long": (
+        "cython-refused",
+        "names of Python 2",
+    ),
+    # bazel: CompressedTarFunction, and the file system below it
+    "Error in download_and_extract: java.io.IOException: Error extracting /o/a.tar.gz to /o: /o/b (Input/output error)": (
+        "fetch-cannot-unpack",
+        "does not answer",
+    ),
+    "   Error extracting /o/a.zip to /o: Malformed input or input contains unmappable characters: /o/b": (
+        "fetch-cannot-unpack",
+        "cannot name a file with letters beyond ASCII",
+    ),
+    "Error extracting /o/a.tar.gz to /o: /o/a.tar.gz: truncated": (
+        "fetch-archive-damaged",
+        "cut short",
+    ),
+    # check_version of tensorflow.bzl, which compares text
+    "Current Bazel version is 0.4.1, expected at least 0.5.4": (
+        "configure-bazel-version",
+        "0.4.1",
+    ),
+    "Current Bazel version is 0.11.0, expected at least 0.5.4": (
+        "configure-bazel-compared-as-text",
+        "compares Bazel's version as text",
+    ),
+    "Closure Rules requires Bazel >=0.4.5 but was 0.4.2": (
+        "configure-bazel-version",
+        "0.4.2",
+    ),
+    # libraries and headers of others
+    "a.cc:3:1: error: 'ncclCommSplit' was not declared in this scope": (
+        "nvcc-cuda-too-new",
+        "NCCL's",
+    ),
+    "a.cc:3:1: fatal error: mkl_blas.h: No such file or directory": (
+        "host-header-missing",
+        "Intel's MKL",
+    ),
+    "/w/tools/make/downloads/a/b.cc:9:1: fatal error: c.h: No such file or directory": (
+        "host-header-missing",
+        "download_dependencies.sh",
+    ),
+    "gcc: error: unrecognized command line option '-fwrapv-O2-DNDEBUG'": (
+        "host-option",
+        "without the space",
+    ),
+    "dyld: Library not loaded: @rpath/liba.2.dylib\n  Reason: image not found": (
+        "load-library-missing",
+        "none of them has it",
+    ),
+    # a processor's own part of a library, in any of Eigen's folders
+    "./third_party/eigen3/unsupported/Eigen/CXX11/src/FixedPoint/TypeCastingAVX512.h:7:1: error: 'a' is not a "
+    "class template": ("host-name-missing", "a part for particular processors"),
+    "external/eigen_archive/Eigen/src/Core/arch/AltiVec/a.h:7:1: error: no matching function for call to 'b'": (
+        "host-source-error",
+        "a part for particular processors",
+    ),
+    # what several parts of a program say of one failure
+    "ERROR: /w/core/util/BUILD:351:1: error executing shell command: '/bin/bash -c x/gen_git_source --generate' "
+    "failed (Exit 1)\nTraceback (most recent call last):\nImportError: No module named builtins": (
+        "python-module-missing",
+        "builtins",
+    ),
+    "java.io.IOException: Error downloading [https://a.example/b, https://c.example/b] to /o/b: All mirrors are "
+    "down: [GET returned 407 Proxy Authentication Required, GET returned 503 Service Unavailable]": (
+        "fetch-all-mirrors-refuse",
+        "Different servers refuse at once",
+    ),
+    "Compiling a/b.cc failed: Exec failed due to IOException: xcrun failed with code 1.": (
+        "bazel-xcode",
+        "xcrun failed with code 1",
+    ),
+    "E a/cuda_dnn.cc:286] Loaded cudnn library: 5004 but source was compiled against 4007.": (
+        "gpu-cudnn-version",
+        "loaded (5004)",
+    ),
+    "b/gen: symbol lookup error: b/gen: undefined symbol: _ZN1a1bB5cxx11E": (
+        "load-symbol-missing",
+        "symbol: _ZN1a1bB5cxx11E",
+    ),
     # coreutils, of a file of an installed package
     "cp: cannot stat '/v/lib/python3.9/site-packages/numpy/core/include': No such file or directory": (
         "package-runfiles",
