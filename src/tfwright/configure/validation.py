@@ -103,16 +103,16 @@ def _not_asked(
 
 
 def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
-    names = [prompt.variable for prompt in interview.dialect.prompts]
-    # A typing error, as TF_NEED_CUDNN, is more likely than a variable of another
-    # program.
-    near = spelling.nearest(variable, names)
-    guess = f"; did you mean {near}?" if near else ""
     if variable in HERMETIC_PYTHON_NAMES:
         what = f"Bazel reads it, and no ./configure of {interview.dialect}"
         flag = f"--repo_env={variable}=VERSION"
         remedy = f'Remove {variable} from the answers, and add "{flag}" to compile.flags.'
         return AnswerFault(variable, what, remedy)
+    names = [prompt.variable for prompt in interview.dialect.prompts]
+    # A typing error, as TF_NEED_CUDNN, is more likely than a variable of another
+    # program.
+    near = spelling.nearest(variable, names)
+    guess = f"; did you mean {near}?" if near else ""
     what = f"no ./configure of {interview.dialect} reads it{guess}"
     remedy = (
         f"Correct or remove {variable}. If a patch or a fork asks for it, "

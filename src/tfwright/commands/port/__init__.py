@@ -151,7 +151,7 @@ def _exclusions(new: BuildRequest, path: Path) -> Iterator[PortedPin]:
 def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
     """Compare Bazel, Python, CUDA and the target with what the new release takes."""
     release, commit = recipe.source.release, recipe.source.commit
-    texts = _texts(repository, commit, tree_bazel.PATHS)
+    texts = git.texts_at(repository, commit, tree_bazel.PATHS)
     yield _bazel(recipe, tree_bazel.stated(texts))
     python, known = recipe.host.python, compatibility.python(release)
     if known is None:
@@ -168,12 +168,6 @@ def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
     except RecipeError as fault:
         says = f"{fault.what}. {fault.remedy}"
         yield PortedPin("tool", "compile.target", "change", says)
-
-
-def _texts(repository: Path, commit: str, paths: Sequence[str]) -> dict[str, str]:
-    """Return files of a commit by path, those that it has."""
-    named = git.blobs(repository, [f"{commit}:{path}" for path in paths])
-    return {name.partition(":")[2]: text for name, text in named.items()}
 
 
 def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
@@ -386,7 +380,9 @@ def _requirements(
     recipe: Recipe, path: Path, repository: Path
 ) -> Iterator[PortedPin]:
     """Hold verify.requirements against setup.py, and name the command that resolves them again."""
-    texts = _texts(repository, recipe.source.commit, tree_requirements.PATHS)
+    texts = git.texts_at(
+        repository, recipe.source.commit, tree_requirements.PATHS
+    )
     setup = tree_requirements.setup_of(texts)
     pins, python = recipe.verify.requirements, recipe.host.python
     # Without pins a recipe installs nothing to verify with.

@@ -351,6 +351,14 @@ def _blobs(repository: Path, asked: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def texts_at(
+    repository: Path, commit: str, paths: Iterable[str]
+) -> dict[str, str]:
+    """Return the texts of some files of a commit by path, those that it has."""
+    found = blobs(repository, [f"{commit}:{path}" for path in paths])
+    return {name.partition(":")[2]: text for name, text in found.items()}
+
+
 def named(
     repository: Path, tree: str, wanted: Callable[[str], bool]
 ) -> dict[str, str]:

@@ -122,20 +122,15 @@ def texts(
     scratch = store / "looking.git"
     try:
         if local:
-            return _texts(local, commit, paths)
+            return git.texts_at(local, commit, paths)
         git.run(git.command(store, "init", "--quiet", "--bare", str(scratch)))
         _bring_texts(scratch, address, commit, paths)
-        return _texts(scratch, commit, paths)
+        return git.texts_at(scratch, commit, paths)
     except (ToolError, SupplyError):
         # A server may have no filters, or no network; whoever asks has to do without.
         return {}
     finally:
         files.remove(scratch)
-
-
-def _texts(repository: Path, commit: str, paths: Sequence[str]) -> dict[str, str]:
-    found = git.blobs(repository, [f"{commit}:{path}" for path in paths])
-    return {name.partition(":")[2]: text for name, text in found.items()}
 
 
 def _bring_texts(
