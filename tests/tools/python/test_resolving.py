@@ -24,6 +24,7 @@ command, *options = sys.argv[4:]
 if command == "--version":
     print("pip OWN from /x")
 elif command == "list":
+    print("DEPRECATION: Python 2.7 reached the end of its life")
     print(json.dumps([{{"name": "wheel", "version": "0.37.1"}}, {{"name": "pip", "version": "21.3.1"}}]))
 elif command == "install":
     wanted = open(options[-1]).read().split()

@@ -94,8 +94,9 @@ def _installed(home: Path, log: Path) -> list[dict[str, str]]:
     """Return name and version of each package in a venv."""
     command = _pip(home, "list", "--format=json")
     printed = runner.run(command, log, remedy="See the log.")
-    # pip's warnings stand in the log as well, behind the list.
-    packages_found: list[dict[str, str]] = json_text.parsed(
-        printed.splitlines()[0]
+    # pip's warnings are in the log as well, behind the list; that of Python 2's end is before it.
+    listed = next(
+        (line for line in printed.splitlines() if line.startswith("[")), printed
     )
+    packages_found: list[dict[str, str]] = json_text.parsed(listed)
     return packages_found
