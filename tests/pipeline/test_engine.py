@@ -302,7 +302,7 @@ def test_a_plan_looks_for_the_commands_of_a_stage_when_they_are_asked_for(
 
     stage = Stage(module("lay", lay, steps=steps))
     monkeypatch.setattr(engine, "PIPELINE", (stage,))
-    (planned,) = engine.plan(nest)
+    (planned,) = engine.plan(replace(nest, until="lay"))
     assert not asked
     assert planned.steps == (LOOK,)
 
