@@ -70,7 +70,9 @@ def test_lines_are_added_and_left_out_with_the_places_of_this_host() -> None:
     assert text == "# made\nbuild --copt=-g\nbuild --python_path=/p\n"
 
 
-def test_of_a_line_with_several_settings_only_the_unwanted_one_is_left_out() -> None:
+def test_of_a_line_with_several_settings_only_the_unwanted_one_is_left_out() -> (
+    None
+):
     written = "build:a --copt -fno-x --linkopt -lasan -c opt\n"
     difference = bazelrc.compare(written, "build:a --copt -fno-x -c opt")
     omitted = [str(setting) for setting in difference.only_rendered]

@@ -267,7 +267,9 @@ OLDEST_CAPABILITY = 3
 
 def _flags(interview: Interview, text: str) -> tuple[str, str] | None:
     """Refuse quotes that do not survive: configure splits at blanks, whatever is quoted."""
-    script = not interview.dialect.own and interview.dialect.release < Release(1, 4)
+    script = not interview.dialect.own and interview.dialect.release < Release(
+        1, 4
+    )
     # As configure does; Bazel then reads each word of the file by the shell's rules.
     for word in text.split():
         if script and re.search(r"[*?\[]", word):
