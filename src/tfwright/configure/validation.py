@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfwright.configure import catalogue, stanzas
+from tfwright.configure import catalogue
 from tfwright.configure.interview import Interview
 from tfwright.configure.prompt import Answer, Prompt
 from tfwright.documents import spelling
@@ -14,6 +14,8 @@ from tfwright.documents.release import ExactRelease, Release, first_of
 
 LONGEST_LINE = 4095
 """Bytes of a line that a terminal passes on; the kernel drops the rest."""
+RESERVED = {"HOME", "LANG", "LC_ALL", "PATH", "SOURCE_DATE_EPOCH", "TZ"}
+"""Variables that decide which programs run, or that make builds reproducible."""
 FROM_THE_HOST = {
     "PYTHON_BIN_PATH",
     "PYTHON_LIB_PATH",
@@ -56,7 +58,7 @@ def _of_answer(
         for prompt in interview.dialect.prompts
         if prompt.variable == variable
     ]
-    if variable in stanzas.RESERVED:
+    if variable in RESERVED:
         what = "is a variable that tfwright sets for every program it starts"
         yield AnswerFault(variable, what, f"Remove {variable} from the recipe.")
     if prompts:

@@ -139,7 +139,7 @@ RemoteFlag = Annotated[
     str,
     Field(
         pattern=r"^--(remote|experimental_remote|tls|google|spawn_strategy|strategy|jobs"
-        r"|extra_execution_platforms|host_platform|platforms|bes)[\w.]*(=[^\x00-\x1f]*)?$"
+        r"|extra_execution_platforms|host_platform|platforms|bes)[A-Za-z0-9_.]*(=[^\x00-\x1f]*)?$"
     ),
 ]
 """A flag of Bazel that is about other machines; all others belong in the recipe."""
@@ -151,7 +151,7 @@ class WorkerTable(Table):
     name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
     """A name for this machine in messages and tables."""
     # Never a leading '-': ssh would take the address for an option, which can run a program.
-    address: Annotated[str, Field(pattern=r"^[\w.][\w.@:-]*$")]
+    address: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.@:-]*$")]
     """The address for ssh: ``user@host``, or a name in ~/.ssh/config."""
     directory: RemotePath
     """A checkout of tfwright on that machine."""

@@ -1,8 +1,7 @@
 """Compilers and the other programs that a build starts."""
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tfwright.host.place import NOTHING, Place, Seen
 
@@ -19,8 +18,7 @@ AUTHORITIES = (
 LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
-@dataclass(frozen=True)
-class Compiler:
+class Compiler(NamedTuple):
     """A C++ compiler, by what it says itself."""
 
     family: Family

@@ -52,22 +52,25 @@ def content(
     return TreeContent(whole.hexdigest(), count, size)
 
 
-def glance(root: Path, *, follow: bool = False) -> str:
+def glance(
+    root: Path, *, follow: bool = False, without: Sequence[str] = ()
+) -> str:
     """Return a digest of the file system's facts about a directory's files, without reading them.
 
     While it stays the same, so does the content: a file cannot be changed without its time of
-    change. Raises OSError if the directory is gone.
+    change. Paths that end with one of `without` are left out. Raises OSError if the directory is
+    gone.
     """
-    whole = hashlib.sha256()
+    whole, left_out = hashlib.sha256(), tuple(without)
     for path, state in _walk(root, follow=follow):
-        # The time of access is left out: reading changes it, and not the content.
-        seen = (
-            state.st_ino,
-            state.st_mode,
-            state.st_size,
-            state.st_mtime_ns,
-            state.st_ctime_ns,
-        )
+        if path.endswith(left_out):
+            continue
+        seen: tuple[int, ...] = (state.st_ino, state.st_mode)
+        # Entries make a directory's size and times, and each one counts for itself: what replaces
+        # a file that is left out changes nothing here.
+        if not stat.S_ISDIR(state.st_mode):
+            # The time of access is left out: reading changes it, and not the content.
+            seen += (state.st_size, state.st_mtime_ns, state.st_ctime_ns)
         whole.update(f"{seen} {path}\0".encode("utf-8", "surrogateescape"))
     return whole.hexdigest()
 

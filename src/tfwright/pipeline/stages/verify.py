@@ -121,7 +121,7 @@ def _trials(
 ) -> list[Trial]:
     """Return the installation, the imports and the tree's own tests, in order."""
     venv, home = _venv(job), job.places.home
-    trials = [Trial("install", _installation(job, table, wheel))]
+    trials = list(_installations(job, table, wheel))
     # Imports before tests: without its module every test fails in the same way.
     for module in table.imports:
         command = venv.execution(
@@ -176,23 +176,31 @@ def _programs(job: Job, table: VerifyTable) -> list[Trial]:
     ]
 
 
-def _installation(
+def _installations(
     job: Job,
     table: VerifyTable,
     wheel: str,
-) -> Command:
-    """Return the run of pip: with the pinned requirements, or with none and no network."""
-    from tfwright.tools.python import packages
+) -> Iterator[Trial]:
+    """Yield the runs of pip: with the pinned requirements, or with none and no network.
 
-    pinned = (*table.requirements, *table.plugins)
-    where = (
-        packages.offline(job.places.stores)
-        if pinned
-        else ("--no-deps", "--no-index")
-    )
+    The pip of an old Python cannot read every wheel of its time, so a pinned one goes first.
+    """
+    from tfwright.tools.python import packages, pips
+
+    pip, others = pips.apart((*table.requirements, *table.plugins))
+    shelves = packages.offline(job.places.stores)
+    if pip:
+        yield Trial("install pip", _pip(job, *shelves, *pip))
+    where = shelves if others else ("--no-deps", "--no-index")
+    yield Trial("install", _pip(job, *where, wheel, *others))
+
+
+def _pip(job: Job, *arguments: str) -> Command:
+    """Return an installation by the pip of the venv."""
     # Quietly, since what is printed last is kept as what was seen.
-    arguments = ("install", "--quiet", *where, wheel, *pinned)
-    return _venv(job).pip_offline(job.places.home, *arguments)
+    return _venv(job).pip_offline(
+        job.places.home, "install", "--quiet", *arguments
+    )
 
 
 def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
