@@ -267,10 +267,16 @@ def _capabilities(interview: Interview, text: str) -> tuple[str, str] | None:
 OLDEST_CAPABILITY = 3
 
 
-def _flags(_interview: Interview, text: str) -> tuple[str, str] | None:
+def _flags(interview: Interview, text: str) -> tuple[str, str] | None:
     """Refuse quotes that do not survive: configure splits at blanks, whatever is quoted."""
+    script = not interview.dialect.own and interview.dialect.release < Release(
+        1, 4
+    )
     # As configure does; Bazel then reads each word of the file by the shell's rules.
     for word in text.split():
+        if script and re.search(r"[*?\[]", word):
+            what = f"the shell script of {interview.dialect} takes {word} for names of files"
+            return what, "Use compile.flags, which takes any flag of Bazel's."
         # Neither the comparison nor ./configure would notice: both files hold the same line.
         if "#" in re.sub(r"'[^']*'|\"[^\"]*\"", "", word):
             what = f"Bazel takes all behind the # of {word} for a comment"

@@ -39,8 +39,18 @@ MOST_FIELDS = 2
 """Fields in one part of a path: with more of them there are too many ways to match a url."""
 
 
+_REPOSITORY = re.compile(r"[/~]|bundled:|(https|ssh|file)://(?!-)")
+"""How the address of a git repository begins that tfwright asks."""
+
+
 def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
     for pattern, mirror in mirrors.items():
+        if not _REPOSITORY.match(mirror):
+            message = (
+                f"{mirror} must be an absolute path (or start with ~), "
+                "or a url with https, ssh or file"
+            )
+            raise ValueError(message)
         fields = _FIELD.findall(pattern)
         twice = len(set(fields)) < len(fields)
         # The value can repeat only what the key has matched.
@@ -57,6 +67,17 @@ def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
             )
             raise ValueError(message)
     return mirrors
+
+
+def _over_http(downloads: dict[str, str]) -> dict[str, str]:
+    for beginning, instead in downloads.items():
+        if not re.match(r"https?://", instead):
+            message = (
+                f"{instead} replaces {beginning}, and must begin with http:// or https://; "
+                "tfwright takes files on this host from the folder that 'drop' names"
+            )
+            raise ValueError(message)
+    return downloads
 
 
 HostPath = Annotated[Path, AfterValidator(_absolute)]
@@ -174,7 +195,7 @@ class HostFile(Table):
     mirrors: Annotated[dict[Line, Line], AfterValidator(_repeating)] = {}
     """Repository url = url or path of a mirror that replaces it. A key may hold fields, which the
     value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
-    downloads: dict[Line, Line] = {}
+    downloads: Annotated[dict[Line, Line], AfterValidator(_over_http)] = {}
     """Beginning of a url = text that replaces it. tfwright tries the new url after the original
     one: ``"https://github.com/" = "https://mirror.example/github/"``."""
     drop: HostPath | None = None

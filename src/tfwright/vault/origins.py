@@ -139,13 +139,18 @@ class Supply:
         """
         if self.ways:
             counts = Counter(self.ways.values()).items()
-            listed = ", ".join(f"{count} from {way}" for way, count in counts)
-            yield f"{len(self.ways)} archives are in the vault now: {listed}"
+            given = ", ".join(f"{files} from {way}" for way, files in counts)
+            count = len(self.ways)
+            there = "1 archive is" if count == 1 else f"{count} archives are"
+            yield f"{there} in the vault now: {given}"
         if self.missing:
+            count = len(self.missing)
+            lacking = "1 archive was" if count == 1 else f"{count} archives were"
             yield (
-                f"{len(self.missing)} archives were not found, and Bazel will say if it wants one: "
-                f"{_listed(missing.wanted.name for missing in self.missing)}"
+                f"{lacking} not found, and Bazel will say if it wants one: "
+                f"{listed(missing.wanted.name for missing in self.missing)}"
             )
+            yield from self._reason()
         stopped = [
             missing.wanted.name
             for missing in self.missing
@@ -153,12 +158,22 @@ class Supply:
         ]
         if stopped:
             yield (
-                f"The last build stopped for {_listed(stopped)}: name a mirror in [mirrors] or "
+                f"The last build stopped for {listed(stopped)}: name a mirror in [mirrors] or "
                 "[downloads] of the host file, or copy the files into its drop folder"
             )
 
+    def _reason(self) -> Iterator[str]:
+        """Say of one file why it was not found: a proxy or name server fails for most alike."""
+        tried = [missing for missing in self.missing if missing.attempts]
+        for missing in tried[:1]:
+            last = missing.attempts[-1]
+            yield (
+                f"The last source of {missing.wanted.name} was {last.source}: {last.why}; "
+                "'invoke links' with the same --recipe asks every source"
+            )
 
-def _listed(names: Iterable[str]) -> str:
+
+def listed(names: Iterable[str]) -> str:
     """List names, each once with its count, so that the total agrees with them."""
     # A rule with a file for each platform gives several archives of one name.
     counts = Counter(name.partition(",")[0] for name in names)
