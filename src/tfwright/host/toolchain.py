@@ -1,8 +1,7 @@
 """Compilers and the other programs that a build starts."""
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -30,8 +29,7 @@ _NAMED = re.compile(rf"\b(?:{'|'.join(COMPILERS)})=[\"']?([^\s\"']+)")
 """One of them in a flag of Bazel."""
 
 
-@dataclass(frozen=True)
-class Compiler:
+class Compiler(NamedTuple):
     """A C++ compiler, by what it says itself."""
 
     family: Family

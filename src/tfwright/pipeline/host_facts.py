@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.host import cuda, nvidia, probes, pythons, toolchain
+from tfwright.host import cuda, probes, pythons, toolchain
 from tfwright.host.probes import Host
 from tfwright.pipeline.results import HostFacts
-from tfwright.vault.toolkit import soundness, tree
 
 if TYPE_CHECKING:
     from tfwright.wheel.seal.build_record import Found
@@ -57,6 +56,10 @@ def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     program = host_file.compiler
     compiler = program.parent.parent.parent if program else None
     roots = [root for root in (toolkit, compiler) if root]
+    if not roots:
+        return ""
+    from tfwright.vault.toolkit import soundness, tree
+
     for root in roots:
         soundness.insist(root, recipe.argument)
     records = [tree.read(root) for root in roots]
@@ -74,6 +77,7 @@ def found(
     host: HostFacts,
 ) -> "Found":
     """Return what of the host takes part in the bytes: versions, not places."""
+    from tfwright.host import nvidia
     from tfwright.wheel.seal.build_record import Found
 
     place = probes.here().place

@@ -4,9 +4,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from invoke import Context, task
+from invoke import Context
 
-from tfwright.tasks.common import JSON, OFFLINE, RECIPE, UNTIL, explained, job_of
+from tfwright.tasks.common import (
+    JSON,
+    OFFLINE,
+    RECIPE,
+    UNTIL,
+    explained,
+    job_of,
+    task,
+)
 
 
 @task(

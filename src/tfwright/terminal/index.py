@@ -59,8 +59,8 @@ def _newest(update: "IndexUpdate") -> "IndexedWheel | None":
         for wheel in update.wheels
         if not wheel.hidden and wheel.yanked is None
     ]
-    offered.reverse()
-    return max(offered, key=lambda wheel: "+" in wheel.version, default=None)
+    local = [wheel for wheel in offered if "+" in wheel.version]
+    return next(reversed(local or offered), None)
 
 
 FITTING = (

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tfwright.documents.nightly import NightlyFile, Target, targets
 from tfwright.nightly import gates
@@ -84,6 +84,8 @@ class TargetHistory:
     """The last attempt to reproduce one of them."""
     reproduced: Collection[str]
     """Identifiers of the builds, of any target, that gave the same bytes again."""
+    listed: bool
+    """Whether nightly.toml still lists it."""
 
 
 def rows(
@@ -111,9 +113,10 @@ def rows(
         # One that has left nightly.toml may have had its last night before those.
         nights = history.get(name) or state.history_of(name, 1)
         builds = by_target.get(name, [])
-        past = TargetHistory(nights, builds, checks.get(name), reproduced)
-        row = _row(nightly, state, target, past, now)
-        found.append(replace(row, listed=name in listed))
+        past = TargetHistory(
+            nights, builds, checks.get(name), reproduced, listed=name in listed
+        )
+        found.append(_row(nightly, state, target, past, now))
     found.sort(key=lambda row: (ORDER.index(row.standing.word), row.target.name))
     return found
 
@@ -150,7 +153,7 @@ def _row(
         days=words.days_since(standing.since, now),
         worker=_worker(nightly, state, newest),
         builds=past.builds,
-        listed=True,
+        listed=past.listed,
     )
 
 

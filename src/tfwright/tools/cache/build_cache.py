@@ -181,7 +181,7 @@ class BuildCache:
             result = action_result.read(payload)
             missing = [
                 blob
-                for blob in self._all_blobs(result)
+                for blob in self.files_of(result)
                 if not self._holds(blob.sha256)
             ]
             # An entry without its files would be a miss for each later build.
@@ -208,6 +208,20 @@ class BuildCache:
                 self.tally.fault("Bazel sent a file that changed meanwhile")
         except OSError as fault:
             self.tally.fault(reason(fault))
+
+    def files_of(self, result: ActionResult) -> Iterable[Blob]:
+        """Yield every file of a result that was just made.
+
+        What lists the files of a directory is yielded before it is read. Raises MissError if it is
+        not in the cache by then, MalformedMessageError.
+        """
+        yield from (*result.blobs, *result.trees)
+        for tree in result.trees:
+            stream = self.directory.opened(tree.sha256)
+            if stream is None:
+                raise MissError("a result came without its files")
+            with stream:
+                yield from action_result.tree_blobs(stream.read())
 
     def close(self) -> None:
         """Wait a while for what is still being sent, then close the connections."""
@@ -298,16 +312,6 @@ class BuildCache:
     def _holds(self, sha256: str) -> bool:
         return self.directory.holds(sha256)
 
-    def _all_blobs(self, result: ActionResult) -> Iterable[Blob]:
-        """Yield every file of a result that was just made."""
-        yield from (*result.blobs, *result.trees)
-        for tree in result.trees:
-            stream = self.directory.opened(tree.sha256)
-            if stream is None:
-                raise MissError("a result came without its files")
-            with stream:
-                yield from action_result.tree_blobs(stream.read())
-
     def _send_later(self, action: str, entry: bytes) -> None:
         """Let the server have a result; the build does not wait for it."""
         if self._uploading:
@@ -334,7 +338,7 @@ class BuildCache:
     def _upload(self, action: str, entry: bytes) -> None:
         if self._server is None or self._server.given_up:
             return
-        for blob in self._all_blobs(action_result.read(seal.remove(entry)[0])):
+        for blob in self.files_of(action_result.read(seal.remove(entry)[0])):
             lacking = blob.sha256 in self._damaged or not self._server.has(
                 blob.sha256
             )

@@ -225,21 +225,11 @@ class PrivateCache:
             return
         # What a killed build left may be an entry of ours that was removed meanwhile.
         payload, _ = seal.remove(path.read_bytes())
-        with suppress(MalformedMessageError):
-            self._adopt_all(payload)
+        # What is missing or cannot be read keeps the result out of the cache.
+        with suppress(MalformedMessageError, MissError):
+            for blob in self._cache.files_of(action_result.read(payload)):
+                self._adopt(blob)
         self._cache.offer(action, payload)
-
-    def _adopt_all(self, payload: bytes) -> None:
-        """Move the files of a result in. Raises MalformedMessageError."""
-        result = action_result.read(payload)
-        for blob in (*result.trees, *result.blobs):
-            self._adopt(blob)
-        for tree in result.trees:
-            stream = self._directory.opened(tree.sha256)
-            if stream:
-                with stream:
-                    for blob in action_result.tree_blobs(stream.read()):
-                        self._adopt(blob)
 
     def _adopt(self, blob: Blob) -> None:
         """Move a file in that Bazel has added."""

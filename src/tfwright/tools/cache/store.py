@@ -12,7 +12,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -262,15 +262,7 @@ class CacheDirectory:
 
     def _evict(self, size: int) -> None:
         """Count what other builds wrote as well, then remove the oldest files."""
-        # A tuple sorts by its first field, the time of use.
-        oldest_first = sorted(self._files())
-        self._held = sum(file.size for file in oldest_first)
-        young = time.time() - YOUNG_SECONDS
-        for file in oldest_first:
-            if self._held + size <= self._limit * FILLED or file.used > young:
-                break
-            Path(file.path).unlink(missing_ok=True)
-            self._held -= file.size
+        self._held = remove_oldest(self._files(), self._limit * FILLED - size)
         if self._held + size > self._limit:
             # Looking through a large cache again for every blob would slow the build.
             self._full_until = time.time() + YOUNG_SECONDS / 10
@@ -298,6 +290,24 @@ def files_below(folder: str) -> Iterator[CachedFile]:
         # A build that runs at the same time replaces files.
         except FileNotFoundError:
             continue
+
+
+def remove_oldest(found: Iterable[CachedFile], most: float) -> int:
+    """Remove what was used longest ago until `most` bytes are left; return the bytes left.
+
+    An entry and its blobs are separate files. A missing one counts as a miss, so that any of them
+    may go, but what was used just now belongs to a build that runs.
+    """
+    # A tuple sorts by its first field, the time of use.
+    oldest_first = sorted(found)
+    held = sum(file.size for file in oldest_first)
+    young = time.time() - YOUNG_SECONDS
+    for file in oldest_first:
+        if held <= most or file.used > young:
+            break
+        Path(file.path).unlink(missing_ok=True)
+        held -= file.size
+    return held
 
 
 class CacheFullError(OSError):
