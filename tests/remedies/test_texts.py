@@ -8,7 +8,7 @@ from tests.remedies.collected import collected
 from tfwright import tasks
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.pipeline import engine
 
 FOREIGN = {"--list"}
@@ -46,6 +46,23 @@ def test_every_command_that_a_remedy_names_exists_with_its_options() -> None:
                 for flag in sorted(unknown)
             ]
     assert wrong == []
+
+
+def test_no_text_names_a_command_of_an_earlier_version() -> None:
+    # Notes and pages name commands, too, and nothing else holds those against the list.
+    words = "|".join(tasks.REPLACED)
+    gone = re.compile(rf"invoke (?:{words})\b")
+    pages = [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("src/**/*.py"),
+    ]
+    naming = [
+        page.relative_to(ROOT).as_posix()
+        for page in pages
+        if gone.search(page.read_text("utf-8"))
+    ]
+    assert not naming
 
 
 def test_every_table_that_a_remedy_names_is_one_of_a_document() -> None:

@@ -169,7 +169,7 @@ class Supply:
             last = missing.attempts[-1]
             yield (
                 f"The last source of {missing.wanted.name} was {last.source}: {last.why}; "
-                "'invoke links' with the same --recipe asks every source"
+                "'invoke vault --links' with the same --recipe asks every source"
             )
 
 
