@@ -245,7 +245,8 @@ def through(cache: Cache, subject: Subject, room: Path) -> Cost:
         with proxy.serving(opened) as server:
             cost = build(subject, room, f"--{cache.flag}={server.url}")
     else:
-        with private_cache.laid_out(opened, room / "private") as private:
+        place, tree = room / "private", subject.folder
+        with private_cache.laid_out(opened, place, tree) as private:
             if private is None:
                 sys.exit("the cache cannot be laid out here")
             cost = build(subject, room, f"--disk_cache={private.folder}")

@@ -51,13 +51,17 @@ def begin(
     directory: CacheDirectory, trust: Trust, tmp_path: Path
 ) -> Iterator[Callable[[], Build]]:
     """Return what begins a build, as if it were a process of its own."""
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/a.cc").write_text("int a;\n", "utf-8")
     with ExitStack() as stack:
 
         def begun() -> Build:
             # Only one build at a time has a private cache.
             stack.close()
             cache = BuildCache(CacheDirectory(directory.root, 1 << 30), trust)
-            laying = private_cache.laid_out(cache, tmp_path / "build")
+            laying = private_cache.laid_out(
+                cache, tmp_path / "build", tmp_path / "tree"
+            )
             private = stack.enter_context(laying)
             assert private
             return Build(cache, private)
@@ -101,6 +105,35 @@ def test_what_bazel_adds_is_there_for_the_next_build(
     build.private.take_in()
     use = build.cache.tally.use(TOOLCHAIN)
     assert (use.lookups, use.hits, use.stored, use.faults) == (1, 0, 1, {})
+    assert f"ac_{ACTION}" in begin().offered
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_nothing_is_taken_in_where_a_source_changed_during_the_build(
+    cache: BuildCache, begin: Begin, tmp_path: Path, *, killed: bool
+) -> None:
+    build = begin()
+    (tmp_path / "tree/a.cc").write_text("int b;\n", "utf-8")
+    build.add(ACTION, b"object")
+    if killed:
+        assert private_cache.take_left(
+            cache, tmp_path / "build", tmp_path / "tree"
+        )
+    else:
+        build.private.take_in()
+        faults = build.cache.tally.use(TOOLCHAIN).faults
+        assert faults == {"the tree changed while Bazel ran": 1}
+    assert begin().offered == {store.EMPTY}
+
+
+def test_the_links_that_bazel_makes_in_the_tree_are_no_change(
+    begin: Begin, tmp_path: Path
+) -> None:
+    build = begin()
+    for name in ("bazel-bin", "bazel-out", "bazel-tree"):
+        (tmp_path / "tree" / name).symlink_to(tmp_path)
+    build.add(ACTION, b"object")
+    build.private.take_in()
     assert f"ac_{ACTION}" in begin().offered
 
 
@@ -264,11 +297,12 @@ def test_an_entry_is_laid_out_as_long_as_its_builder_is_trusted(
     directory: CacheDirectory, trust: Trust, cache: BuildCache, tmp_path: Path
 ) -> None:
     entry = put(cache, ACTION, b"object")
+    (tmp_path / "tree").mkdir()
     reader = Trust(trust.toolchain, b"r" * 32, {ACTION: sha256(entry)})
 
     def offers(trust: Trust) -> bool:
         with private_cache.laid_out(
-            BuildCache(directory, trust), tmp_path / "reader"
+            BuildCache(directory, trust), tmp_path / "reader", tmp_path / "tree"
         ) as private:
             assert private
             found = (private.folder / f"ac_{ACTION}").exists()
@@ -325,7 +359,9 @@ def test_a_second_build_with_the_toolchain_gets_none(
 ) -> None:
     begin()
     cache = BuildCache(directory, trust)
-    with private_cache.laid_out(cache, tmp_path / "second") as private:
+    with private_cache.laid_out(
+        cache, tmp_path / "second", tmp_path / "tree"
+    ) as private:
         assert private is None
 
 
@@ -336,7 +372,9 @@ def test_a_place_on_another_disk_gets_none(
         raise OSError(18, "Invalid cross-device link")
 
     monkeypatch.setattr(os, "link", refused)
-    with private_cache.laid_out(cache, tmp_path / "build") as private:
+    with private_cache.laid_out(
+        cache, tmp_path / "build", tmp_path / "tree"
+    ) as private:
         assert private is None
 
 
@@ -345,7 +383,9 @@ def test_a_disk_that_does_not_show_reading_gets_none(
 ) -> None:
     # As on a disk that is mounted with noatime.
     monkeypatch.setattr(Path, "read_bytes", lambda _: b"")
-    with private_cache.laid_out(cache, tmp_path / "build") as private:
+    with private_cache.laid_out(
+        cache, tmp_path / "build", tmp_path / "tree"
+    ) as private:
         assert private is None
 
 
@@ -356,7 +396,7 @@ def test_what_a_killed_build_added_is_taken_in_by_the_next(
     build.add(ACTION, b"object")
     cache = BuildCache(directory, replace(trust, toolchain="b" * 64))
     # The compiler has changed since; the entry belongs to the earlier one.
-    assert private_cache.take_left(cache, tmp_path / "build")
+    assert private_cache.take_left(cache, tmp_path / "build", tmp_path / "tree")
     assert directory.actions("b" * 64) == []
     assert f"ac_{ACTION}" in begin().offered
 
@@ -369,6 +409,8 @@ def test_a_killed_build_is_believed_if_its_files_still_are_what_they_were(
     build = begin()
     overwrite(build.private.folder / sha256(b"object"), content)
     build.add(OTHER, b"made of it")
-    believed = private_cache.take_left(cache, tmp_path / "build")
+    believed = private_cache.take_left(
+        cache, tmp_path / "build", tmp_path / "tree"
+    )
     assert believed == (content == b"object")
     assert (f"ac_{OTHER}" in begin().offered) == believed

@@ -28,7 +28,8 @@ def hit_once(job: BuildRequest, tmp_path: Path) -> OpenCache:
     """Return the cache of a run of Bazel that took one result."""
     directory = CacheDirectory(tmp_path / "cache", 1 << 30)
     cache = BuildCache(directory, Trust(TOOLCHAIN, b"s" * 32))
-    private = PrivateCache(cache, job.places.own / "disk-cache")
+    job.places.tree.mkdir(parents=True, exist_ok=True)
+    private = PrivateCache(cache, job.places.own / "disk-cache", job.places.tree)
     private.lay_out()
     cache.tally.count("lookups")
     cache.hit("b" * 64, "c" * 64)

@@ -162,11 +162,12 @@ def opened(
         server,
         writes=table.writes,
     )
-    spoiled = not private_cache.take_left(cache, _private_folder(job))
+    folder, tree = _private_folder(job), job.places.tree
+    spoiled = not private_cache.take_left(cache, folder, tree)
     with ExitStack() as stack:
         front: PrivateCache | CacheProxy | None = None
         if _takes_directory(job, known, version):
-            laying = private_cache.laid_out(cache, _private_folder(job))
+            laying = private_cache.laid_out(cache, folder, tree)
             front = stack.enter_context(laying)
         front = front or stack.enter_context(proxy.serving(cache))
         yield OpenCache(cache, front, tools.digest, spoiled)
@@ -210,8 +211,13 @@ def flags(
         and "experimental_remote_spawn_cache" in known
     ):
         yield "--experimental_remote_spawn_cache"
-    # Without it, a source that changes during an action is cached under its old digest.
-    if "experimental_guard_against_concurrent_changes" in known:
+    # Without it, a source that changes during an action is cached under its old digest. It also
+    # refuses whatever needs a generated file that two actions write, a third of TensorFlow 1.15.
+    # So it is left out for a directory, which compares the tree before it takes anything in.
+    if (
+        "://" in address
+        and "experimental_guard_against_concurrent_changes" in known
+    ):
         yield "--experimental_guard_against_concurrent_changes"
     if "remote_download_outputs" in known:
         # From 7.0 on, files in the cache would stay there, and later stages need them.

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tfwright.tools import files
+from tfwright.tools import files, trees
 from tfwright.tools.cache import action_result, seal, verified
 from tfwright.tools.cache.action_result import SHA256, Blob
 from tfwright.tools.cache.build_cache import (
@@ -38,6 +38,10 @@ from tfwright.tools.cache.store import (
 from tfwright.tools.cache.verified import FileState, Verified, VerifiedEntry
 from tfwright.tools.cache.wire import MalformedMessageError
 
+SOURCES = ".sources"
+"""Suffix of the file, next to the directory, that says how the tree was before the build."""
+CONVENIENCE = ("bin", "genfiles", "out", "testlogs")
+"""Links that Bazel makes in the tree, each after ``bazel-``."""
 ENTRY = "ac_"
 """What the name of an entry begins with; a blob's name is its digest alone."""
 
@@ -53,13 +57,14 @@ class _Laid(NamedTuple):
 class PrivateCache:
     """The disk cache of one build."""
 
-    def __init__(self, cache: BuildCache, folder: Path) -> None:
-        """Use a directory of the build's own, on the disk of the cache."""
+    def __init__(self, cache: BuildCache, folder: Path, tree: Path) -> None:
+        """Use a directory of the build's own, on the disk of the cache, for the tree it builds."""
         self.folder = folder
         self.spoiled = False
         """Whether a file changed that Bazel may have read: what was built is not to be believed."""
         self._cache = cache
         self._directory, self._trust = cache.directory, cache.trust
+        self._tree = tree
         self._laid: dict[str, _Laid] = {}
         self._entries: dict[str, VerifiedEntry] = {}
         self._refused: dict[str, str] = {}
@@ -71,6 +76,7 @@ class PrivateCache:
         self.folder.mkdir(parents=True)
         # The cache does not hold it, and some Bazels ask for it.
         (self.folder / EMPTY).touch()
+        files.write(self._before, self._sources())
         trust = self._trust
         before = verified.read(self._record, trust.secret, trust.toolchain)
         self._directory.verified.update(before.blobs)
@@ -87,15 +93,34 @@ class PrivateCache:
             used = self._count(read)
             # Bazel before 0.26 computes no checksum of what it took: a wrong file could be
             # the input of anything that was built.
-            if not self.spoiled:
+            if not self.spoiled and self._sources_are_unchanged():
                 for action in added:
                     self._take(action)
         except OSError as fault:
             self._cache.tally.fault(reason(fault))
         with suppress(OSError):
             files.remove(self.folder)
+            files.remove(self._before)
         self._refresh(used)
         self._remember()
+
+    def _sources(self) -> str:
+        """Return a digest of the state of all files of the tree. Raises OSError."""
+        names = (*CONVENIENCE, self._tree.name)
+        links = [f"{self._tree}/bazel-{name}" for name in names]
+        return trees.glance(self._tree, without=links)
+
+    def _sources_are_unchanged(self) -> bool:
+        """Say whether the tree is as it was before the build. Raises OSError.
+
+        Bazel takes a file's digest before the action that reads it: where the file changed in
+        between, the result belongs to other sources than its entry says.
+        """
+        before = files.text(self._before) if self._before.exists() else ""
+        if before == self._sources():
+            return True
+        self._cache.tally.fault("the tree changed while Bazel ran")
+        return False
 
     def _verified(self, action: str, before: Verified) -> VerifiedEntry | None:
         """Return an entry if it is to be believed and all its files are verified."""
@@ -269,6 +294,10 @@ class PrivateCache:
             )
 
     @property
+    def _before(self) -> Path:
+        return self.folder.with_suffix(SOURCES)
+
+    @property
     def _record(self) -> Path:
         # Hosts with other secrets may share the directory.
         whose = hashlib.sha256(self._trust.secret).hexdigest()[:16]
@@ -280,12 +309,14 @@ class PrivateCache:
 
 
 @contextmanager
-def laid_out(cache: BuildCache, place: Path) -> Iterator[PrivateCache | None]:
+def laid_out(
+    cache: BuildCache, place: Path, tree: Path
+) -> Iterator[PrivateCache | None]:
     """Lay out a private cache below `place`; None where that cannot be, or another build has one.
 
     Nothing is taken in by itself: `take_in` has to wait until Bazel has ended.
     """
-    private = PrivateCache(cache, place / cache.trust.toolchain)
+    private = PrivateCache(cache, place / cache.trust.toolchain, tree)
     lock = cache.directory.root / "verified" / f"{cache.trust.toolchain}.lock"
     try:
         lock.parent.mkdir(exist_ok=True)
@@ -299,7 +330,7 @@ def laid_out(cache: BuildCache, place: Path) -> Iterator[PrivateCache | None]:
         yield private if begun else None
 
 
-def take_left(cache: BuildCache, place: Path) -> bool:
+def take_left(cache: BuildCache, place: Path, tree: Path) -> bool:
     """Take in what builds left that were killed; say whether what they built is to be believed."""
     believed = True
     for folder in place.glob("*"):
@@ -308,7 +339,7 @@ def take_left(cache: BuildCache, place: Path) -> bool:
             same = folder.name == cache.trust.toolchain
             listed = cache.trust.listed if same else {}
             trust = replace(cache.trust, toolchain=folder.name, listed=listed)
-            left = PrivateCache(BuildCache(cache.directory, trust), folder)
+            left = PrivateCache(BuildCache(cache.directory, trust), folder, tree)
             left.take_in()
             believed = believed and not left.spoiled
     return believed
