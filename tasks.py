@@ -27,6 +27,9 @@ import gc
 # A twentieth of a short command went into looking for garbage among modules that stay.
 gc.set_threshold(100000)
 
+# pydantic would read the metadata of every installed package to find plugins, and run those.
+os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
+
 from tfwright import tasks
 from tfwright.terminal import program
 

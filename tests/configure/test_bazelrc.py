@@ -68,3 +68,19 @@ def test_lines_are_added_and_left_out_with_the_places_of_this_host() -> None:
         {"PYTHON_BIN_PATH": "/p"},
     )
     assert text == "# made\nbuild --copt=-g\nbuild --python_path=/p\n"
+
+
+def test_of_a_line_with_several_settings_only_the_unwanted_one_is_left_out() -> (
+    None
+):
+    written = "build:a --copt -fno-x --linkopt -lasan -c opt\n"
+    difference = bazelrc.compare(written, "build:a --copt -fno-x -c opt")
+    omitted = [str(setting) for setting in difference.only_rendered]
+    assert omitted == ["build:a --linkopt=-lasan"]
+    amended = bazelrc.amended(written, [], omitted, {})
+    assert not bazelrc.compare(amended, "build:a --copt -fno-x -c opt")
+
+
+def test_a_line_goes_on_after_a_backslash_at_its_end() -> None:
+    joined = bazelrc.parse("build --copt=-g \\\n  --config=opt\n")
+    assert joined == bazelrc.parse("build --copt=-g --config=opt")

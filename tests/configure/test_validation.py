@@ -37,6 +37,7 @@ def faults(
         ("1.8", "CC_OPT_FLAGS", True, "takes a text"),
         ("1.8", "CC_OPT_FLAGS", "", "is empty"),
         ("1.8", "CC_OPT_FLAGS", '-DX="a b"', "splits flags at blanks"),
+        ("1.3", "CC_OPT_FLAGS", "-DX=*", "for names of files"),
         ("1.8", "CC_OPT_FLAGS", "-O2 -DX=#1", "for a comment"),
         ("1.12", "PREFIX", "/opt/a b", "without quotes"),
         ("2.6", "LIBDIR", "/opt/#lib", "without quotes"),

@@ -7,6 +7,7 @@ import pytest
 from tfwright.documents import host_file
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT
+from tfwright.documents.toml import load
 from tfwright.errors import RecipeError
 
 
@@ -67,6 +68,28 @@ def test_a_mirror_whose_fields_do_not_fit_its_pattern_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match="must hold each field once"):
         HostFile(mirrors={pattern: mirror})
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('mirrors = {"https://a/b" = "upstream"}', "must be an absolute path"),
+        ('mirrors = {"https://a/b" = "ext::sh -c id"}', "or a url with https"),
+        ('mirrors = {"https://a/b" = "ssh://-oProxyCommand=id/"}', "or a url"),
+        (
+            'downloads = {"https://a/" = "/srv/a/"}',
+            "the folder that 'drop' names",
+        ),
+        ('downloads = {"https://a/" = "file:///srv/a/"}', "must begin with http"),
+    ],
+)
+def test_a_place_that_cannot_be_asked_is_refused_with_its_line(
+    line: str, why: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "host.toml"
+    file.write_text(f"# mine\n{line}\n")
+    with pytest.raises(RecipeError, match=rf"host\.toml:2: .*{why}"):
+        load(file, HostFile)
 
 
 def test_a_pattern_that_matches_in_too_many_ways_is_refused() -> None:

@@ -17,6 +17,7 @@ from tfwright.pipeline import engine, stamps
 from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.pipeline.stage import Artefact, Result, Stage
 from tfwright.progress import Listener
+from tfwright.tools import files
 from tfwright.tools.process import file_lock, isolation, pipes
 from tfwright.tools.process.command import Command
 
@@ -288,6 +289,41 @@ def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(
             engine.build(nest)
         other.kill()
     engine.build(nest)
+
+
+def test_a_plan_looks_for_the_commands_of_a_stage_when_they_are_asked_for(
+    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def steps(job: Job) -> tuple[Command, ...]:
+        asked.append(job.name)
+        return (LOOK,)
+
+    stage = Stage(module("lay", lay, steps=steps))
+    monkeypatch.setattr(engine, "PIPELINE", (stage,))
+    (planned,) = engine.plan(replace(nest, until="lay"))
+    assert not asked
+    assert planned.steps == (LOOK,)
+
+
+def test_a_file_that_was_touched_is_hashed_again_only_once(
+    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.build(nest)
+    os.utime(nest.places.own / "egg")
+    hashed = list[Path]()
+    read = files.sha256
+
+    def hear(path: Path) -> str:
+        hashed.append(path)
+        return read(path)
+
+    monkeypatch.setattr(files, "sha256", hear)
+    RUNS.clear()
+    for _ in range(2):
+        engine.build(nest)
+    assert (RUNS, [path.name for path in hashed]) == ([], ["egg"])
 
 
 @pytest.mark.skipif(

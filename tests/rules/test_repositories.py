@@ -536,3 +536,12 @@ def test_only_what_workspace_can_lead_to_is_relevant(
     expected: bool,  # noqa: FBT001 a parameter of the test
 ) -> None:
     assert rules.relevant(path) is expected
+
+
+def test_an_address_that_is_none_leaves_the_other_ones_of_its_archive() -> None:
+    urls = ["no address", "https://a.example/b.zip", "file:///etc/passwd"]
+    (found,) = read(
+        f'http_archive(name = "a", sha256 = "{ONE}", urls = {urls})'
+    ).repositories
+    assert "https://a.example/b.zip" in found.urls
+    assert "no address" not in found.urls

@@ -41,6 +41,19 @@ def test_an_error_says_what_what_to_do_where_to_look_and_how_to_resume(
     )
 
 
+def test_the_first_line_of_an_error_fits_the_width_with_its_label(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    fault = HostError("word " * 40, remedy="Wait.")
+    fault.stage = "configure"
+    console.explain(fault)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[1].startswith("Failed in configure: word word")
+    assert lines[2].startswith("    word word")
+    assert max(map(len, lines)) <= 60
+
+
 def test_without_a_terminal_progress_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,8 +87,8 @@ def test_a_plan_shows_commands_environment_and_files_of_the_stages_that_run(
     )
     page.show_plan(
         [
-            Planned(PIPELINE[0], "", ()),
-            Planned(PIPELINE[4], "not done yet", steps),
+            Planned(PIPELINE[0], "", lambda: ()),
+            Planned(PIPELINE[4], "not done yet", lambda: steps),
         ],
         as_json=False,
     )

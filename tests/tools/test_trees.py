@@ -99,6 +99,15 @@ def test_paths_that_are_left_out_do_not_count(root: Path) -> None:
     assert trees.content(root, without=("inner/file",)) == before
 
 
+def test_replacing_a_path_that_is_left_out_does_not_show_at_a_glance(
+    root: Path,
+) -> None:
+    before = trees.glance(root, without=("inner/file",))
+    (root / "new").write_text("other", "utf-8")
+    (root / "new").replace(root / "inner/file")
+    assert trees.glance(root, without=("inner/file",)) == before
+
+
 def test_a_directory_that_is_gone_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         trees.glance(tmp_path / "gone")

@@ -29,6 +29,7 @@ from tfwright.vault.origins import (
     RECIPE,
     URL,
     VAULT,
+    Attempt,
     Missing,
     Origins,
     Servers,
@@ -354,6 +355,16 @@ def test_the_count_of_a_note_agrees_with_its_names() -> None:
     (note,) = Supply({}, missing).notes()
     assert note.startswith("4 archives were not found")
     assert note.endswith("clang (3 files), closure")
+
+
+def test_a_note_says_why_one_of_the_files_was_not_found() -> None:
+    attempt = Attempt("https://a.example/a.zip", "no proxy answers")
+    missing = Missing(WantedArchive("a", "1" * 64, ()), (attempt,))
+    counted, reason = Supply({}, (missing,)).notes()
+    assert counted.startswith("1 archive was not found")
+    assert reason.startswith(
+        "The last source of a was https://a.example/a.zip: no proxy answers"
+    )
 
 
 def from_recipe(store: Store, wanted: WantedArchive, **place: object) -> Supply:

@@ -214,7 +214,7 @@ def test_what_a_cloned_repository_declares_is_obtained_too(
     assert reached.clones == {
         definitions: clones.place(tmp_path / "git", definitions.remote)
     }
-    assert list(reached.notes())[1:] == [
+    assert list(reached.notes())[2:] == [
         f"The commits that rules clone are on this host: {definitions.remote}"
     ]
 
@@ -304,6 +304,19 @@ def test_only_what_the_lock_knows_to_be_needed_must_be_there(
     assert names(reached.needed_and_missing(None)) == []
 
 
+def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
+    rules = repositories.read(
+        {
+            "WORKSPACE": 'http_archive(name = "loose", url = "https://a.example/b.zip")\n'
+            'http_archive(name = "broken", url = "no address")\n'
+        }
+    )
+    unpinned, unread = reach.left_to_bazel(rules)
+    assert unpinned.startswith("No checksum is known")
+    assert unpinned.endswith("loose")
+    assert unread.startswith("WORKSPACE:2 http_archive: 'no address' is not an")
+
+
 def test_of_what_was_not_found_the_archives_that_bazel_asked_for_are_named(
     store: Store,
 ) -> None:
@@ -316,9 +329,9 @@ def test_of_what_was_not_found_the_archives_that_bazel_asked_for_are_named(
     reached = reach.bring(
         plain, {}, None, store, Suppliers(Giver(store), no_clone)
     )
-    (unasked,) = reached.notes({"https://other.example/c.zip"})
-    _, asked = reached.notes({"https://a.example/b.zip"})
-    assert "were not found, and Bazel will say" in unasked
+    unasked, _ = reached.notes({"https://other.example/c.zip"})
+    *_, asked = reached.notes({"https://a.example/b.zip"})
+    assert "was not found, and Bazel will say" in unasked
     assert asked.startswith("The last build stopped for two: name a mirror")
 
 

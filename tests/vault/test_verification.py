@@ -3,11 +3,10 @@
 import base64
 import hashlib
 import os
-import resource
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.limits import largest_file
 from tests.upstream import commit, run_git
 
 from tfwright.commands import vault
@@ -173,18 +172,7 @@ def test_damaged_options_of_a_bazel_are_noticed(
     assert "options.json cannot be read" in damaged(build_out).evidence.lines[0]
 
 
-@pytest.fixture
-def full_disk() -> Iterator[None]:
-    """Let this process write no byte to any file, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_unused_files_are_removed_from_a_full_disk(
-    build_out: Path, request: pytest.FixtureRequest
-) -> None:
+def test_unused_files_are_removed_from_a_full_disk(build_out: Path) -> None:
     store = Store(build_out / "vault/repository_cache")
     sha256 = hashlib.sha256(b"idle").hexdigest()
     with store.admitting(sha256, "a test") as path:
@@ -195,7 +183,7 @@ def test_unused_files_are_removed_from_a_full_disk(
     (build_out / "small").mkdir()
     (build_out / "small/lock").touch()
     packages.write_page(build_out / "vault")
-    request.getfixturevalue("full_disk")
-    vault.collect(build_out, lambda _: None)
+    with largest_file(0):
+        vault.collect(build_out, lambda _: None)
     assert not store.holds(sha256)
     assert not (build_out / bundle.UNPACKING).exists()

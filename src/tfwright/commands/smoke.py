@@ -30,7 +30,7 @@ from tfwright.host import probes, pythons
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files
 from tfwright.tools.process import file_lock, runner
-from tfwright.tools.python import packages
+from tfwright.tools.python import packages, pips
 from tfwright.tools.python import venv as python
 from tfwright.trial import PROGRAMS, run
 from tfwright.trial.run import TrialOutcome
@@ -132,10 +132,8 @@ class Bound(Table):
 
 
 class Bounds(Table):
-    """The document smoking.toml."""
+    """The document bounds.toml."""
 
-    pip: dict[str, str]
-    """Python = the pip that its venv is given first."""
     bounds: tuple[Bound, ...]
 
 
@@ -306,10 +304,8 @@ def _install(
     # What an earlier trial installed could hide what this wheel fails to require.
     files.remove(place)
     python.create(interpreter, version, place, logs / "venv.log")
-    # The pip that comes with an old Python does not know manylinux2014 and later tags.
-    pip = _bounds().pip.get(version.rpartition(".")[0])
-    if pip:
-        _pip(request.venv, logs / "pip.log", f"pip=={pip}")
+    if pip := pips.instead(place, version, logs / "pip.log"):
+        _pip(request.venv, logs / "pip.log", pip)
     _install_wheel(request, bounds, logs / "install.log")
     return time.monotonic() - start
 

@@ -54,7 +54,8 @@ def parse(text: str) -> set[Setting]:
     A line whose quotes do not match is split at its blanks.
     """
     settings = set[Setting]()
-    for line in text.splitlines():
+    # As Bazel does: a backslash at the end of a line joins it with the next one.
+    for line in text.replace("\\\n", "").splitlines():
         # A blank line or a comment has no words, and then no command.
         command, *words = _words(line) or [""]
         head, _, config = command.partition(":")
@@ -76,15 +77,19 @@ def _flags(words: list[str]) -> list[str]:
     # Releases differ in how they write a flag, and Bazel reads both spellings alike.
     flags = list[str]()
     for word in words:
-        if (
-            flags
-            and not word.startswith("-")
-            and "=" not in flags[-1].partition(" ")[0]
-        ):
+        if flags and _takes(flags[-1], word):
             flags[-1] += f"={word}"
         else:
             flags.append(word)
     return flags
+
+
+def _takes(flag: str, word: str) -> bool:
+    """Say whether the next word is the value of a flag."""
+    # The value of these begins with a dash of its own: --linkopt -lasan.
+    of_compiler = re.fullmatch(r"--(host_)?(c|cxx|conly|link)opt", flag)
+    plain = not word.startswith("-") and "=" not in flag.partition(" ")[0]
+    return of_compiler is not None or plain
 
 
 class BazelrcDifference(NamedTuple):
@@ -128,11 +133,12 @@ def amended(
     ``@NAME@`` in an added or omitted line stands for the value of NAME.
     """
     unwanted = parse("\n".join(filled(line, values) for line in omits))
-    kept = [
-        line
-        for line in text.splitlines()
-        if not parse(line) or not parse(line) <= unwanted
-    ]
+    kept = list[str]()
+    for line in text.splitlines():
+        settings = parse(line)
+        # A line may hold several settings, of which only some are unwanted.
+        rest = [str(setting) for setting in _sorted(settings - unwanted)]
+        kept += rest if settings & unwanted else [line]
     added = [filled(line, values) for line in adds]
     return "".join(f"{line}\n" for line in (*kept, *added))
 

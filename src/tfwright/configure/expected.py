@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from tfwright.configure import answering, bazelrc, rendering, validation
+from tfwright.configure import validation
 from tfwright.configure.answers import UNKNOWN_PYTHON, complete
 from tfwright.configure.dialect import Dialect, of_recipe, of_tensorflow
 from tfwright.configure.interview import Interview
@@ -80,7 +80,11 @@ def lacking(interview: Interview) -> RecipeError | None:
         for variable, answer in interview.answers.items()
     }
     prompts = replace(interview, answers=answers).unanswered()
-    return answering.missing(prompts) if prompts else None
+    if not prompts:
+        return None
+    from tfwright.configure import answering
+
+    return answering.missing(prompts)
 
 
 def _refusal(
@@ -108,6 +112,8 @@ def remarks(interview: Interview) -> list[str]:
 
 def render(interview: Interview, table: ConfigureTable) -> str | None:
     """Render the file; return None where the recipe says nothing of an interface of its own."""
+    from tfwright.configure import bazelrc, rendering
+
     changes = table.bazelrc
     answers = interview.answers.items()
     places = {name: value for name, value in answers if isinstance(value, str)}
@@ -124,6 +130,8 @@ def render(interview: Interview, table: ConfigureTable) -> str | None:
 
 def written_in(table: ConfigureTable, dialect: Dialect) -> tuple[str, ...]:
     """Return the paths, in the tree, of the files that ./configure writes for Bazel."""
+    from tfwright.configure import bazelrc
+
     if table.writes:
         return (table.writes,)
     # Bazel reads .bazelrc at the root of each workspace, whoever wrote it.

@@ -54,15 +54,16 @@ def explained(
             remedy="Correct the answer to the last question in the log.",
             evidence=evidence,
         )
-    ending = (
-        f"status {spoken.status}"
-        if spoken.status
-        else "status 0 and wrote no bazelrc"
-    )
     remedy = "Its last lines say what it needs."
     return ToolError(
-        f"./configure exited with {ending}", remedy=remedy, evidence=evidence
+        f"./configure {_ending(spoken.status)}", remedy=remedy, evidence=evidence
     )
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return f"was ended by signal {-status}"
+    return f"exited with status {status or '0 and wrote no bazelrc'}"
 
 
 def _not_found(text: str) -> Iterator[re.Match[str]]:

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from tfwright.configure import catalogue
 from tfwright.configure.bazelrc import BazelrcDifference, Setting
 from tfwright.configure.prompt import Prompt
+from tfwright.configure.validation import RESERVED
 from tfwright.documents.recipe import MOST_WILDCARDS
 
-RESERVED = {"HOME", "LANG", "LC_ALL", "PATH", "SOURCE_DATE_EPOCH", "TZ"}
-"""Variables that decide which programs run, or that make builds reproducible."""
 MOST_LINES = 4
 """Lines of a text that may belong to one question."""
 FEWEST_LETTERS = 3

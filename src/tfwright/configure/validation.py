@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfwright.configure import catalogue, stanzas
+from tfwright.configure import catalogue
 from tfwright.configure.interview import Interview
 from tfwright.configure.prompt import Answer, Prompt
 from tfwright.documents import spelling
@@ -14,6 +14,8 @@ from tfwright.documents.release import ExactRelease, Release, first_of
 
 LONGEST_LINE = 4095
 """Bytes of a line that a terminal passes on; the kernel drops the rest."""
+RESERVED = {"HOME", "LANG", "LC_ALL", "PATH", "SOURCE_DATE_EPOCH", "TZ"}
+"""Variables that decide which programs run, or that make builds reproducible."""
 FROM_THE_HOST = {
     "PYTHON_BIN_PATH",
     "PYTHON_LIB_PATH",
@@ -56,7 +58,7 @@ def _of_answer(
         for prompt in interview.dialect.prompts
         if prompt.variable == variable
     ]
-    if variable in stanzas.RESERVED:
+    if variable in RESERVED:
         what = "is a variable that tfwright sets for every program it starts"
         yield AnswerFault(variable, what, f"Remove {variable} from the recipe.")
     if prompts:
@@ -265,10 +267,16 @@ def _capabilities(interview: Interview, text: str) -> tuple[str, str] | None:
 OLDEST_CAPABILITY = 3
 
 
-def _flags(_interview: Interview, text: str) -> tuple[str, str] | None:
+def _flags(interview: Interview, text: str) -> tuple[str, str] | None:
     """Refuse quotes that do not survive: configure splits at blanks, whatever is quoted."""
+    script = not interview.dialect.own and interview.dialect.release < Release(
+        1, 4
+    )
     # As configure does; Bazel then reads each word of the file by the shell's rules.
     for word in text.split():
+        if script and re.search(r"[*?\[]", word):
+            what = f"the shell script of {interview.dialect} takes {word} for names of files"
+            return what, "Use compile.flags, which takes any flag of Bazel's."
         # Neither the comparison nor ./configure would notice: both files hold the same line.
         if "#" in re.sub(r"'[^']*'|\"[^\"]*\"", "", word):
             what = f"Bazel takes all behind the # of {word} for a comment"
@@ -299,10 +307,9 @@ def _of_platforms(interview: Interview) -> Iterator[AnswerFault]:
 
 def _of_the_way(interview: Interview) -> Iterator[AnswerFault]:
     """Refuse the environment where configure asks all the same."""
-    always_asked = interview.dialect.traits.get(
-        "python_library_always_asked", False
-    )
-    if interview.by == "environment" and always_asked:
+    if interview.by != "environment":
+        return
+    if interview.dialect.traits.get("python_library_always_asked", False):
         what = f"{interview.dialect} asks for it whatever the environment says"
         remedy = 'Set by = "dialogue" in [configure].'
         yield AnswerFault("PYTHON_LIB_PATH", what, remedy)

@@ -97,7 +97,11 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
     def part(found: re.Match[str]) -> str:
         alternatives = found[1].split(_OR)
         if len(alternatives) > 1:
-            said = (one for one in alternatives if _PLACE.sub(value, one).strip())
+            said = (
+                alternative
+                for alternative in alternatives
+                if _PLACE.sub(value, alternative).strip()
+            )
             return next(said, "")
         names = [place["name"] for place in _PLACE.finditer(found[1])]
         if not names:

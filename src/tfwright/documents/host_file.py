@@ -39,8 +39,18 @@ MOST_FIELDS = 2
 """Fields in one part of a path: with more of them there are too many ways to match a url."""
 
 
+_REPOSITORY = re.compile(r"[/~]|bundled:|(https|ssh|file)://(?!-)")
+"""How the address of a git repository begins that tfwright asks."""
+
+
 def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
     for pattern, mirror in mirrors.items():
+        if not _REPOSITORY.match(mirror):
+            message = (
+                f"{mirror} must be an absolute path (or start with ~), "
+                "or a url with https, ssh or file"
+            )
+            raise ValueError(message)
         fields = _FIELD.findall(pattern)
         twice = len(set(fields)) < len(fields)
         # The value can repeat only what the key has matched.
@@ -57,6 +67,17 @@ def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
             )
             raise ValueError(message)
     return mirrors
+
+
+def _over_http(downloads: dict[str, str]) -> dict[str, str]:
+    for beginning, instead in downloads.items():
+        if not re.match(r"https?://", instead):
+            message = (
+                f"{instead} replaces {beginning}, and must begin with http:// or https://; "
+                "tfwright takes files on this host from the folder that 'drop' names"
+            )
+            raise ValueError(message)
+    return downloads
 
 
 HostPath = Annotated[Path, AfterValidator(_absolute)]
@@ -118,7 +139,7 @@ RemoteFlag = Annotated[
     str,
     Field(
         pattern=r"^--(remote|experimental_remote|tls|google|spawn_strategy|strategy|jobs"
-        r"|extra_execution_platforms|host_platform|platforms|bes)[\w.]*(=[^\x00-\x1f]*)?$"
+        r"|extra_execution_platforms|host_platform|platforms|bes)[A-Za-z0-9_.]*(=[^\x00-\x1f]*)?$"
     ),
 ]
 """A flag of Bazel that is about other machines; all others belong in the recipe."""
@@ -130,7 +151,7 @@ class WorkerTable(Table):
     name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
     """A name for this machine in messages and tables."""
     # Never a leading '-': ssh would take the address for an option, which can run a program.
-    address: Annotated[str, Field(pattern=r"^[\w.][\w.@:-]*$")]
+    address: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.@:-]*$")]
     """The address for ssh: ``user@host``, or a name in ~/.ssh/config."""
     directory: RemotePath
     """A checkout of tfwright on that machine."""
@@ -174,7 +195,7 @@ class HostFile(Table):
     mirrors: Annotated[dict[Line, Line], AfterValidator(_repeating)] = {}
     """Repository url = url or path of a mirror that replaces it. A key may hold fields, which the
     value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
-    downloads: dict[Line, Line] = {}
+    downloads: Annotated[dict[Line, Line], AfterValidator(_over_http)] = {}
     """Beginning of a url = text that replaces it. tfwright tries the new url after the original
     one: ``"https://github.com/" = "https://mirror.example/github/"``."""
     drop: HostPath | None = None

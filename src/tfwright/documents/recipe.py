@@ -444,6 +444,15 @@ def _bazelrc_line(text: str) -> str:
     return one_line(text)
 
 
+def is_bazelrc_line(text: str) -> bool:
+    """Say whether a recipe may state a line of a bazelrc."""
+    try:
+        _bazelrc_line(text)
+    except ValueError:
+        return False
+    return True
+
+
 BazelrcLine = Annotated[str, AfterValidator(_bazelrc_line)]
 """One line of a bazelrc that sets flags; it cannot import another file."""
 

@@ -398,9 +398,7 @@ def _capabilities(
     _settings: HostFile,
     _host: Host,
 ) -> Iterator[Finding]:
-    row = (
-        compatibility.cuda(cuda.version(recipe)) if cuda.wanted(recipe) else None
-    )
+    row = compatibility.cuda(cuda.version(recipe))
     if row is None:
         return
     built, (oldest, newest) = cuda.capabilities(recipe), row.capabilities
@@ -465,7 +463,7 @@ def _gpus(
 ) -> Iterator[Finding]:
     # A driver that does not report the capability gives
     # no finding: the wheel may well run.
-    built = cuda.capabilities(recipe) if cuda.wanted(recipe) else []
+    built = cuda.capabilities(recipe)
     for gpu in host.gpus if built else ():
         if gpu.capability and not cuda.runs_on(built, gpu.capability):
             remedy = (
@@ -481,12 +479,11 @@ def _gpus(
 
 
 def _nouveau(
-    recipe: Recipe,
+    _recipe: Recipe,
     _settings: HostFile,
     host: Host,
 ) -> Iterator[Finding]:
-    loaded = nvidia.nouveau(host.place) if cuda.wanted(recipe) else None
-    if loaded:
+    if nvidia.nouveau(host.place):
         yield Finding(
             "the nouveau driver is loaded",
             "NVIDIA's driver, which cannot load while nouveau is loaded",
@@ -527,5 +524,5 @@ REQUIREMENTS = (
     _gpus,
     _protection,
 )
-"""Each returns at once for a recipe that it does not concern. nouveau comes before the driver: it
-must be gone before NVIDIA's driver can load."""
+"""Of a recipe that builds with CUDA; most return at once where Bazel downloads it. nouveau comes
+before the driver: it must be gone before NVIDIA's driver can load."""

@@ -1,11 +1,10 @@
 """The machine under everything: system, C library, processor, memory, disks."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tfwright.host.place import NOTHING, Place, Seen
-from tfwright.tools.process import capacity
 
 GIB = 2**30
 EXTENSIONS = ("sse4.1", "sse4.2", "avx", "f16c", "fma", "avx2", "avx512f")
@@ -15,8 +14,7 @@ NETWORK = ("nfs", "nfs4", "cifs", "smbfs", "afpfs", "9p", "fuse.sshfs")
 https://bazel.build/remote/output-directories says why."""
 
 
-@dataclass(frozen=True)
-class Disk:
+class Disk(NamedTuple):
     """The disk that holds a path."""
 
     free: int
@@ -71,6 +69,8 @@ def processor(place: Place) -> Seen:
 def memory(place: Place) -> Seen:
     """Return the bytes of memory that a build can be given."""
     if place.read("/proc/meminfo"):
+        from tfwright.tools.process import capacity
+
         return Seen(
             str(capacity.memory(place.root)),
             "/proc/meminfo and the cgroup's limit",

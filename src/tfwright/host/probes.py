@@ -3,10 +3,14 @@
 import functools
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tfwright.host import machine, nvidia, toolchain
+from tfwright.host import machine, toolchain
 from tfwright.host.machine import Disk
 from tfwright.host.place import HERE, Place, Seen
+
+if TYPE_CHECKING:
+    from tfwright.host.nvidia import Gpu
 
 
 class Host:
@@ -77,11 +81,15 @@ class Host:
     @cached_property
     def driver(self) -> Seen:
         """The version of NVIDIA's driver."""
+        from tfwright.host import nvidia
+
         return nvidia.driver(self.place)
 
     @cached_property
-    def gpus(self) -> list[nvidia.Gpu]:
+    def gpus(self) -> "list[Gpu]":
         """NVIDIA's GPUs."""
+        from tfwright.host import nvidia
+
         return nvidia.gpus(self.place)
 
     # By the system's PATH, which builds have; a venv's programs are not there.

@@ -9,8 +9,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.host import (
-    compatibility,
-    gpu,
+    cuda,
     machine,
     pythons,
     remedies,
@@ -19,7 +18,7 @@ from tfwright.host import (
 )
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
-from tfwright.tools import git, signing
+from tfwright.tools import git
 
 Requirement = Callable[[Recipe, HostFile, Host], Iterator[Finding]]
 
@@ -49,7 +48,7 @@ def compare(
     elif _bundled(recipe):
         # The bundled tree with a kernel is compiled by a
         # real CUDA, as TensorFlow is.
-        requirements = (*GENERAL, *gpu.REQUIREMENTS)
+        requirements = (*GENERAL, _cuda)
     findings = list[Finding]()
     for requirement in requirements:
         findings += requirement(recipe, host_file, host)
@@ -322,6 +321,8 @@ def _release(
 ) -> Iterator[Finding]:
     if recipe.source.interface == "own":
         return
+    from tfwright.host import compatibility
+
     release = recipe.source.release
     fork = (
         "nv" if recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
@@ -464,6 +465,8 @@ def _signing_key(
     _host: Host,
 ) -> Iterator[Finding]:
     if host_file.sign:
+        from tfwright.tools import signing
+
         # Tried now, since publish comes after hours of compiling.
         try:
             signing.signer(host_file.sign.key)
@@ -475,6 +478,18 @@ def _signing_key(
                 blocks="publish",
                 why="the host file: sign.key",
             )
+
+
+def _cuda(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
+    if cuda.wanted(recipe):
+        from tfwright.host import gpu
+
+        for requirement in gpu.REQUIREMENTS:
+            yield from requirement(recipe, host_file, host)
 
 
 GENERAL: tuple[Requirement, ...] = (
@@ -498,5 +513,5 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     _processor,
     _macos,
     _compiler_line,
-    *gpu.REQUIREMENTS,
+    _cuda,
 )

@@ -189,26 +189,37 @@ def run(
             _publish(host, state)
         _sweep(host, state)
         planned = _planned(host, state, chosen, asked=now)
-        verdicts = _verdicts_of(state, night)
-        for target, why in planned.blocked.items():
-            # Before it was cut off, this night may have built what cannot be judged now.
-            if verdicts.get(target) in UNSETTLED:
-                state.judge(target, night, "blocked", detail=why)
-        again = now and bool(only)
-        found = planned.targets
-        waiting = [item for item in found if again or _waits(item, verdicts)]
-        _judge_idle(state, night, [item for item in waiting if not item.due])
-        wanted = [item for item in waiting if item.due]
+        wanted = _settle(state, night, planned, again=now and bool(only))
         _attempt_all(host, state, night, wanted)
         # A night without a build has time for any reproduction, however long.
         left = _seconds_left(host, begun) if wanted else math.inf
         reproduced = (
-            _reproduce(host, state, found, left) if host.nightly.reproduce else ""
+            _reproduce(host, state, planned.targets, left)
+            if host.nightly.reproduce
+            else ""
         )
-        linked = _links(host, state, found) if host.nightly.links else ""
+        linked = (
+            _links(host, state, planned.targets) if host.nightly.links else ""
+        )
         return _close(
             host, state, night, NightOutcome(reproduced=reproduced, linked=linked)
         )
+
+
+def _settle(
+    state: State, night: int, planned: NightPlan, *, again: bool
+) -> list[DueTarget]:
+    """Judge what is not built tonight; return the rest. `again` builds what was built tonight."""
+    verdicts = _verdicts_of(state, night)
+    for target, why in planned.blocked.items():
+        # Before it was cut off, this night may have built what cannot be judged now.
+        if verdicts.get(target) in UNSETTLED:
+            state.judge(target, night, "blocked", detail=why)
+    waiting = [
+        item for item in planned.targets if again or _waits(item, verdicts)
+    ]
+    _judge_idle(state, night, [item for item in waiting if not item.due])
+    return [item for item in waiting if item.due]
 
 
 def _seconds_left(host: BuildHost, begun: dt.datetime) -> float:

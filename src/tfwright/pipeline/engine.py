@@ -4,10 +4,10 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import NoReturn
+from functools import partial
+from typing import NamedTuple, NoReturn
 
 from tfwright.documents import spelling
 from tfwright.errors import HostError, RecipeError, TfwrightError
@@ -15,7 +15,7 @@ from tfwright.pipeline import containers, rivals, stamps
 from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.pipeline.stage import Result, Results, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
-from tfwright.pipeline.stamps import Took
+from tfwright.pipeline.stamps import Seen, Stamp, Took
 from tfwright.tools import disk, files, git
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
@@ -28,24 +28,36 @@ _UNNAMED = re.compile(
 """A command of a remedy that takes a recipe, and names none."""
 
 
-@dataclass(frozen=True)
-class Decision:
+class Kept(NamedTuple):
+    """What a stage made before, and still holds."""
+
+    result: Result
+    stamp: Stamp
+    seen: Mapping[str, Seen]
+    """The states of its artefacts now."""
+
+
+class Decision(NamedTuple):
     """Whether a stage has to run, and why."""
 
     stage: Stage
     why: str
     """Why it runs; empty if what it made before still holds."""
-    result: Result | None = None
+    kept: Kept | None = None
     """What it made before, if that still holds."""
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(NamedTuple):
     """One line of a plan."""
 
     stage: Stage
     why: str
-    steps: Sequence[Step]
+    ask_steps: Callable[[], Sequence[Step]]
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """Its commands and files, found when they are asked for: most pages show few of them."""
+        return self.ask_steps()
 
 
 def build(
@@ -87,8 +99,9 @@ def results(
         made: Results = {}
         for stage in wanted(request):
             decision = decide(stage, request, made, again=stage.name == again)
-            if decision.result:
-                made[stage.makes] = decision.result
+            if kept := decision.kept:
+                made[stage.makes] = kept.result
+                stamps.renew(request, stage, kept.stamp, kept.seen)
                 request.listener.kept(stage.name)
             else:
                 made[stage.makes] = _run(decision, request, made)
@@ -138,18 +151,17 @@ def plan(
             yield Planned(
                 stage,
                 "; ".join(filter(None, reasons)),
-                _steps(stage, request, earlier),
+                partial(_steps, stage, request, earlier),
             )
             continue
         decision = decide(stage, request, results, again=stage.name == again)
-        if decision.result:
-            results[stage.makes] = decision.result
+        if decision.kept:
+            results[stage.makes] = decision.kept.result
         elif not (stage.cached or blocked):
             with containers.around(request, stage.name):
                 results[stage.makes] = stage.run(request, results)
-        yield Planned(
-            stage, decision.why, _steps(stage, request, {**earlier, **results})
-        )
+        known = {**earlier, **results}
+        yield Planned(stage, decision.why, partial(_steps, stage, request, known))
 
 
 def _steps(
@@ -176,10 +188,8 @@ def decide(
     again: bool,
 ) -> Decision:
     """Decide whether `stage` has to run; nothing is changed."""
-    if again:
-        return Decision(stage, "asked for again")
-    if not stage.cached:
-        return Decision(stage, "runs every time")
+    if again or not stage.cached:
+        return Decision(stage, "asked for again" if again else "runs every time")
     stamp = stamps.read(request, stage)
     if stamp is None:
         return Decision(stage, "not done yet")
@@ -190,14 +200,13 @@ def decide(
         return Decision(stage, "its stamp is from another version of tfwright")
     # The cheap questions first: digests at hand, then the
     # state of files, then walks of the tree.
-    why = (
-        stamps.changed(stamp, stamps.parts(stage, request, results))
-        or stamps.damage(stamp, result)
-        or stage.damage(request, result)
-    )
+    if why := stamps.changed(stamp, stamps.parts(stage, request, results)):
+        return Decision(stage, why)
+    seen = stamps.states(result)
+    why = stamps.damage(stamp, result, seen) or stage.damage(request, result)
     if why:
         return Decision(stage, why)
-    return Decision(stage, "", result)
+    return Decision(stage, "", Kept(result, stamp, seen))
 
 
 def _run(

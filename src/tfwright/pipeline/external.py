@@ -141,6 +141,10 @@ def bring(
         shortage = Shortage(job.argument, missing, refused)
         raise shortage.error(job.host_file, job.log("fetch-missing"))
     _report(job, pins, reached)
+    # Whoever wrote a lock was told, and knows what Bazel wants.
+    if not locked:
+        for text in reach.left_to_bazel(reached.rules):
+            job.listener.note(text)
     return reached
 
 

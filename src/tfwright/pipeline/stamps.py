@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -128,17 +129,29 @@ def write(
     took: Took,
 ) -> None:
     """Keep what a stage made, and from what."""
-    seen = {
-        str(artefact.path): _state(artefact) for artefact in artefacts(result)
-    }
-    # The state is taken now: a file that changes later is hashed again, once.
+    # The state is taken now: a file that is touched later is hashed again, once; see `renew`.
     stamp = Stamp(
         parts=dict(depends),
         result=result.model_dump(mode="json"),
-        seen=seen,
+        seen=states(result),
         **took._asdict(),
     )
     files.write(_path(job, stage.name), stamp.model_dump_json(indent=1))
+
+
+def renew(
+    job: Job,
+    stage: Stage,
+    stamp: Stamp,
+    seen: Mapping[str, Seen],
+) -> None:
+    """Keep the states of artefacts that were hashed again and still have their content.
+
+    Otherwise, every later build would hash them again.
+    """
+    if stamp.seen != seen:
+        renewed = stamp.model_copy(update={"seen": dict(seen)})
+        files.write(_path(job, stage.name), renewed.model_dump_json(indent=1))
 
 
 def forget(job: Job, stage: Stage) -> None:
@@ -160,14 +173,31 @@ def changed(stamp: Stamp, now: Mapping[str, str]) -> str | None:
     return None
 
 
-def damage(stamp: Stamp, result: Result) -> str | None:
-    """Name the artefact that differs from its stamp; only files that were touched are hashed."""
+def states(result: Result) -> dict[str, Seen]:
+    """Return the state of each artefact's file or directory now; what is gone has none."""
+    found = dict[str, Seen]()
     for artefact in artefacts(result):
+        with suppress(OSError):
+            found[str(artefact.path)] = _state(artefact)
+    return found
+
+
+def damage(
+    stamp: Stamp,
+    result: Result,
+    seen: Mapping[str, Seen],
+) -> str | None:
+    """Name the artefact that differs from its stamp; only files that were touched are hashed.
+
+    `seen` are the states of now.
+    """
+    for artefact in artefacts(result):
+        path = str(artefact.path)
+        # Hashing gigabytes of runfiles for each build
+        # would take longer than many builds.
+        if path in seen and stamp.seen.get(path) == seen[path]:
+            continue
         try:
-            # Hashing gigabytes of runfiles for each build
-            # would take longer than many builds.
-            if stamp.seen.get(str(artefact.path)) == _state(artefact):
-                continue
             if _changed(artefact):
                 return f"{artefact.path.name} changed on disk"
         except OSError:
@@ -195,7 +225,11 @@ def artefacts(value: object) -> Iterator[Artefact | Folder]:
 
 def _state(artefact: Artefact | Folder) -> Seen:
     if isinstance(artefact, Folder):
-        return trees.glance(artefact.path, follow=artefact.follow)
+        return trees.glance(
+            artefact.path,
+            follow=artefact.follow,
+            without=artefact.without,
+        )
     state = artefact.path.stat()
     # The time of change cannot be set back, as that of modification can.
     return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns

@@ -107,13 +107,18 @@ def urls_of(value: object) -> tuple[str, ...]:
     # http_archive takes `urls` or `url`; TensorFlow lists its own mirror first.
     given = value if isinstance(value, list) else [value]
     urls = tuple(dict.fromkeys(line_of(address) for address in given if address))
-    for url in urls:
-        if len(url) > LONGEST_URL or not re.fullmatch(URL, url):
-            message = (
-                f"{url[:80]!r} is not an address that Bazel could download from"
-            )
-            raise UnknownError(message)
-    return urls
+    good = tuple(filter(_is_address, urls))
+    # One that is not an address leaves the others as they are.
+    if urls and not good:
+        message = (
+            f"{urls[0][:80]!r} is not an address that Bazel could download from"
+        )
+        raise UnknownError(message)
+    return good
+
+
+def _is_address(url: str) -> bool:
+    return len(url) <= LONGEST_URL and re.fullmatch(URL, url) is not None
 
 
 def digest_of(value: object) -> str:

@@ -2,9 +2,9 @@
 
 import sys
 
-from invoke import Context, task
+from invoke import Context
 
-from tfwright.tasks.common import JSON, explained, file_of
+from tfwright.tasks.common import JSON, explained, file_of, task
 
 
 @task(

@@ -3,9 +3,9 @@
 import sys
 from typing import TYPE_CHECKING
 
-from invoke import Context, task
+from invoke import Context
 
-from tfwright.tasks.common import JSON, MACHINE, RECIPE, explained, job_of
+from tfwright.tasks.common import JSON, MACHINE, RECIPE, explained, job_of, task
 
 if TYPE_CHECKING:
     from tfwright.host.match import Wish

@@ -4,8 +4,11 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
+
+import invoke
 
 if TYPE_CHECKING:
     from tfwright.pipeline.job import BuildRequest
@@ -22,6 +25,18 @@ MACHINE = {
     "cuda": "version, as 10.1",
     "os": "Linux or Darwin",
 }
+
+
+class TypedCommand(invoke.Task[Any]):
+    """A command as invoke knows it; nothing changes it after its module was read."""
+
+    def __deepcopy__(self, _: object) -> Self:
+        """Return the same command: invoke copies all of them, to run one."""
+        return self
+
+
+task = partial(invoke.task, klass=TypedCommand)
+"""Makes a function a command; see invoke's decorator of that name."""
 
 
 @contextmanager

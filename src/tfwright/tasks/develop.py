@@ -2,9 +2,9 @@
 
 import sys
 
-from invoke import Context, task
+from invoke import Context
 
-from tfwright.tasks.common import JSON, RECIPE, explained, job_of
+from tfwright.tasks.common import JSON, RECIPE, explained, job_of, task
 
 
 @task(

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from invoke import Context, task
+from invoke import Context
 
 from tfwright.tasks.common import (
     JSON,
@@ -12,6 +12,7 @@ from tfwright.tasks.common import (
     explained,
     file_of,
     job_of,
+    task,
 )
 
 if TYPE_CHECKING:

@@ -3,9 +3,17 @@
 import sys
 from pathlib import Path
 
-from invoke import Context, task
+from invoke import Context
 
-from tfwright.tasks.common import JSON, RECIPE, WHEEL, explained, file_of, job_of
+from tfwright.tasks.common import (
+    JSON,
+    RECIPE,
+    WHEEL,
+    explained,
+    file_of,
+    job_of,
+    task,
+)
 
 
 @task(

@@ -82,9 +82,15 @@ def _ways(report: "Inspection") -> Iterator[str]:
     # Releases differ in which of the two they state.
     with_cuda = built.get("is_cuda_build", built.get("cuda_version"))
     if not linked and with_cuda not in {None, "False"}:
+        packages = ", ".join(report.cuda_in_reach)
+        first = (
+            f"site-packages/nvidia/*/lib of pip's packages ({packages}), "
+            if packages
+            else ""
+        )
         yield (
-            "TensorFlow opens CUDA's libraries by name while it runs: they must be "
-            "where the loader looks, or in LD_LIBRARY_PATH"
+            "TensorFlow opens CUDA's libraries by name while it runs: they must be in "
+            f"{first}LD_LIBRARY_PATH or the system's loader configuration"
         )
 
 

@@ -107,7 +107,9 @@ def paragraph(
     lines: list[str] = []
     # An empty text still gets its label.
     for row in printable_lines(text).splitlines() or [""]:
-        lines += _wrapped(row, room - indent) if room else [row]
+        # The label may be longer than the indent of the lines below it.
+        taken = 0 if lines else max(0, len(lead.text) - indent)
+        lines += _wrapped(row, room - indent, taken) if room else [row]
     line(
         Styled(lead.text.ljust(indent), lead.style),
         lines[0],
@@ -140,15 +142,18 @@ def _from_here(text: str) -> str:
     )
 
 
-def _wrapped(row: str, room: int) -> list[str]:
+def _wrapped(row: str, room: int, taken: int = 0) -> list[str]:
+    """Break a row into lines, the first of which is `taken` characters shorter."""
     # No word is broken, so paths, urls and flags can be copied.
-    return textwrap.wrap(
+    lines = textwrap.wrap(
         row,
         max(room, MARGIN),
         break_long_words=False,
         break_on_hyphens=False,
+        initial_indent=" " * taken,
         subsequent_indent=" " * (len(row) - len(row.lstrip())),
     ) or [""]
+    return [lines[0][taken:], *lines[1:]]
 
 
 def as_json(value: object) -> None:

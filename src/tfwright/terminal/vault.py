@@ -58,9 +58,10 @@ def show_lock(path: Path, lock: "Lock") -> None:
             text.WARNING,
         )
     if lock.unlockable:
-        downloads = text.counted(len(lock.unlockable), "download")
+        declared = text.counted(len(lock.unlockable), "declaration")
         text.tell(
-            f"  {downloads} without a checksum; the lock lists them", text.WARNING
+            f"  {declared} that no checksum holds: [[unlockable]] in the lock file",
+            text.WARNING,
         )
     print(path)
 

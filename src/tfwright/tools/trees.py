@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import stat
+import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,9 @@ from tfwright.tools import files
 
 DEEPEST = 100
 """Directories within each other; links may lead in a circle."""
+
+# Packed, since their decimal digits would take longer than the look at the file.
+_FACTS = struct.Struct("=QQqqq")
 
 
 class TreeContent(NamedTuple):
@@ -52,23 +56,31 @@ def content(
     return TreeContent(whole.hexdigest(), count, size)
 
 
-def glance(root: Path, *, follow: bool = False) -> str:
+def glance(
+    root: Path, *, follow: bool = False, without: Sequence[str] = ()
+) -> str:
     """Return a digest of the file system's facts about a directory's files, without reading them.
 
     While it stays the same, so does the content: a file cannot be changed without its time of
-    change. Raises OSError if the directory is gone.
+    change. Paths that end with one of `without` are left out. Raises OSError if the directory is
+    gone.
     """
-    whole = hashlib.sha256()
+    whole, left_out = hashlib.sha256(), tuple(without)
     for path, state in _walk(root, follow=follow):
-        # The time of access is left out: reading changes it, and not the content.
-        seen = (
-            state.st_ino,
-            state.st_mode,
-            state.st_size,
-            state.st_mtime_ns,
-            state.st_ctime_ns,
+        if path.endswith(left_out):
+            continue
+        # Entries make a directory's size and times, and each one counts for itself: what replaces
+        # a file that is left out changes nothing here. The time of access is left out as well:
+        # reading changes it, and not the content.
+        size, modified, changed = (
+            (0, 0, 0)
+            if stat.S_ISDIR(state.st_mode)
+            else (state.st_size, state.st_mtime_ns, state.st_ctime_ns)
         )
-        whole.update(f"{seen} {path}\0".encode("utf-8", "surrogateescape"))
+        whole.update(
+            _FACTS.pack(state.st_ino, state.st_mode, size, modified, changed)
+        )
+        whole.update(os.fsencode(path) + b"\0")
     return whole.hexdigest()
 
 

@@ -139,13 +139,18 @@ class Supply:
         """
         if self.ways:
             counts = Counter(self.ways.values()).items()
-            listed = ", ".join(f"{count} from {way}" for way, count in counts)
-            yield f"{len(self.ways)} archives are in the vault now: {listed}"
+            given = ", ".join(f"{files} from {way}" for way, files in counts)
+            count = len(self.ways)
+            there = "1 archive is" if count == 1 else f"{count} archives are"
+            yield f"{there} in the vault now: {given}"
         if self.missing:
+            count = len(self.missing)
+            lacking = "1 archive was" if count == 1 else f"{count} archives were"
             yield (
-                f"{len(self.missing)} archives were not found, and Bazel will say if it wants one: "
-                f"{_listed(missing.wanted.name for missing in self.missing)}"
+                f"{lacking} not found, and Bazel will say if it wants one: "
+                f"{listed(missing.wanted.name for missing in self.missing)}"
             )
+            yield from self._reason()
         stopped = [
             missing.wanted.name
             for missing in self.missing
@@ -153,12 +158,22 @@ class Supply:
         ]
         if stopped:
             yield (
-                f"The last build stopped for {_listed(stopped)}: name a mirror in [mirrors] or "
+                f"The last build stopped for {listed(stopped)}: name a mirror in [mirrors] or "
                 "[downloads] of the host file, or copy the files into its drop folder"
             )
 
+    def _reason(self) -> Iterator[str]:
+        """Say of one file why it was not found: a proxy or name server fails for most alike."""
+        tried = [missing for missing in self.missing if missing.attempts]
+        for missing in tried[:1]:
+            last = missing.attempts[-1]
+            yield (
+                f"The last source of {missing.wanted.name} was {last.source}: {last.why}; "
+                "'invoke links' with the same --recipe asks every source"
+            )
 
-def _listed(names: Iterable[str]) -> str:
+
+def listed(names: Iterable[str]) -> str:
     """List names, each once with its count, so that the total agrees with them."""
     # A rule with a file for each platform gives several archives of one name.
     counts = Counter(name.partition(",")[0] for name in names)
@@ -362,33 +377,35 @@ def obtain(
     """
     ways = {file.sha256: VAULT for file in wanted if store.sound(file.sha256)}
     asked = [file for file in wanted if file.sha256 not in ways]
-    attempts: dict[str, list[Attempt]] = {}
-    # Servers first and all at once: most archives come from there, and waiting is most
-    # of the time.
+    attempts: dict[str, list[Attempt]] = {file.sha256: [] for file in asked}
+    # Servers first and all at once: most archives come from there, and waiting is most of the time.
     for file, outcome in _downloaded(asked, store, origins, report):
-        attempts[file.sha256] = [
+        attempts[file.sha256] += [
             Attempt(failure.url, failure.why) for failure in outcome.failures
         ]
         if outcome.obtained:
-            # The host file's mirrors are asked in the same download, after the urls
-            # themselves.
-            own = outcome.url is None or outcome.url in file.urls
-            ways[file.sha256] = URL if own else MIRROR
+            ways[file.sha256] = _server_of(file, outcome)
     rest = [file for file in asked if file.sha256 not in ways]
-    # One after the other: making an archive from git is work for this host, not
-    # waiting.
+    # One after the other: making an archive from git is work for this host, not waiting.
     for number, file in enumerate(rest):
         report(Progress(number, len(rest), "archives", file.name))
-        failed = attempts.setdefault(file.sha256, [])
-        if way := _first(file, origins, store, failed):
+        if way := _first(file, origins, store, attempts[file.sha256]):
             ways[file.sha256] = way
-    missing = []
-    for file in rest:
-        if file.sha256 not in ways:
-            missing.append(Missing(file, tuple(attempts[file.sha256])))
-            # `invoke vault` would list the empty directory as a leftover.
-            store.tidy(file.sha256)
-    return Supply(ways, tuple(missing))
+    missing = [file for file in rest if file.sha256 not in ways]
+    for file in missing:
+        # `invoke vault` would list the empty directory as a leftover.
+        store.tidy(file.sha256)
+    return Supply(
+        ways,
+        tuple(Missing(file, tuple(attempts[file.sha256])) for file in missing),
+    )
+
+
+def _server_of(file: WantedArchive, outcome: DownloadOutcome) -> str:
+    """Say what kind of server gave a file."""
+    # The host file's mirrors are asked in the same download, after the urls themselves.
+    own = outcome.url is None or outcome.url in file.urls
+    return URL if own else MIRROR
 
 
 def _downloaded(
@@ -399,16 +416,16 @@ def _downloaded(
 ) -> Iterator[tuple[WantedArchive, DownloadOutcome]]:
     """Download what has urls; yield what became of each."""
     served = [file for file in asked if origins.urls(file)]
-    if served:
-        requests = []
-        for file in served:
-            urls = tuple(origins.urls(file))
-            # With another source left, a slow server is not waited for.
-            alternatives = bool(origins.sources(file))
-            requests.append(replace(file, urls=urls, alternatives=alternatives))
-        yield from zip(
-            served, downloads.fetch(requests, store, report=report), strict=True
-        )
+    if not served:
+        return
+    requests = []
+    for file in served:
+        urls = tuple(origins.urls(file))
+        # With another source left, a slow server is not waited for.
+        alternatives = bool(origins.sources(file))
+        requests.append(replace(file, urls=urls, alternatives=alternatives))
+    outcomes = downloads.fetch(requests, store, report=report)
+    yield from zip(served, outcomes, strict=True)
 
 
 def _first(

@@ -27,7 +27,7 @@ from tfwright.tools import git, unpacking
 from tfwright.tools.git.clones import Clone
 from tfwright.vault import substitutes
 from tfwright.vault.lock import Lock
-from tfwright.vault.origins import Missing, Supply, WantedArchive
+from tfwright.vault.origins import Missing, Supply, WantedArchive, listed
 from tfwright.vault.store import Store
 
 MOST_RULES = 64 * 2**20
@@ -130,6 +130,24 @@ class Reached:
                 f"{clone.commit[:12]} of {clone.remote} was not found, "
                 f"and Bazel will say if it wants it: {fault.what}"
             )
+
+
+def left_to_bazel(rules: Rules) -> Iterator[str]:
+    """Say what of the rules fetch cannot bring, so that a build needs a network for it."""
+    names = [
+        entry.name or entry.rule
+        for entry in rules.repositories
+        # A container's image has no url, and no wheel is made of one.
+        if any("://" in url for url in entry.urls)
+        and not (entry.lockable or entry.clone)
+    ]
+    if names:
+        yield f"No checksum is known, so that Bazel downloads it by itself: {listed(names)}"
+    for fault in rules.unreadable[:1]:
+        yield (
+            f"{fault.file}:{fault.line} {fault.why}; Bazel downloads by itself what "
+            f"{'it declares' if len(rules.unreadable) == 1 else 'such files declare'}"
+        )
 
 
 def bring(

@@ -347,6 +347,23 @@ def test_a_difference_shows_both_sides_and_is_an_error(bench: Bench) -> None:
     )
 
 
+def test_a_written_line_that_no_recipe_may_state_is_not_a_line_to_add(
+    bench: Bench,
+) -> None:
+    fault = bench.fails(
+        f"{WHOLE}echo import other.bazelrc >> .tf_configure.bazelrc\n",
+        ToolError,
+        "is not what",
+    )
+    assert "import other.bazelrc" in fault.remedy
+    assert "Add a patch" in fault.remedy
+    assert "adds" not in fault.remedy
+
+
+def test_a_signal_that_ended_configure_is_named(bench: Bench) -> None:
+    bench.fails("#!/bin/sh\nkill -9 $$\n", ToolError, "was ended by signal 9")
+
+
 def test_a_no_that_is_never_asked_for_is_noted(
     bench: Bench, notes: list[str]
 ) -> None:

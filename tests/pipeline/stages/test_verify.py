@@ -84,6 +84,25 @@ def test_a_good_wheel_is_installed_imported_and_run(
 
 
 @pytest.mark.slow
+def test_an_import_that_never_ends_is_ended_and_fails_the_wheel(
+    job: BuildRequest,
+    make_wheel: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(verify, "IMPORT_SECONDS", 2.0)
+    endless = make_wheel(
+        {"small.py": "print('begun', flush=True)\nwhile True: pass\n"}
+    )
+    with pytest.raises(
+        WheelError, match="fails 'import small': it hung, and was ended after 2 s"
+    ) as caught:
+        run(job, ALONE, endless)
+    first, *where = caught.value.evidence.lines
+    assert first == "begun"
+    assert "small.py" in "".join(where), "Python says where it was"
+
+
+@pytest.mark.slow
 def test_a_module_that_does_not_import_is_named_with_what_python_said(
     job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
@@ -266,14 +285,27 @@ def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(
 def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(
     job: BuildRequest,
 ) -> None:
-    argv = verify._installation(
-        job, VerifyTable(requirements=("six==1.16.0",)), "x.whl"
-    ).argv
+    table = VerifyTable(requirements=("six==1.16.0",))
+    (install,) = verify._installations(job, table, "x.whl")
+    argv = install.command.argv
     assert argv[-2:] == ("x.whl", "six==1.16.0")
     assert {
         "--no-index",
         f"--find-links={packages.shelf(job.places.vault) / packages.PAGE}",
     } <= set(argv)
+
+
+def test_a_pinned_pip_is_installed_first_and_installs_the_rest(
+    job: BuildRequest,
+) -> None:
+    table = VerifyTable(
+        requirements=("grpcio==1.48.2", "pip==21.3.1"), plugins=("tf-x==1",)
+    )
+    first, second = verify._installations(job, table, "x.whl")
+    assert [first.name, second.name] == ["install pip", "install"]
+    assert first.command.argv[-1] == "pip==21.3.1"
+    assert second.command.argv[-3:] == ("x.whl", "grpcio==1.48.2", "tf-x==1")
+    assert {"--no-index"} <= set(first.command.argv) & set(second.command.argv)
 
 
 def test_the_plan_shows_the_venv_the_installation_and_every_trial(

@@ -130,7 +130,12 @@ def bring(
     named: str = "",
 ) -> Path:
     return mirror.bring(
-        pin, store, Origin.of(named or pin.url), notebook, offline=offline
+        pin,
+        store,
+        Origin.of(named or pin.url),
+        notebook,
+        offline=offline,
+        about_branch=True,
     )
 
 

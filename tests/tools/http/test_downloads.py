@@ -4,7 +4,6 @@ import contextlib
 import email.utils
 import hashlib
 import http.server
-import resource
 import signal
 import socket
 import ssl
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.limits import largest_file
 
 from tfwright.errors import HostError
 from tfwright.progress import SILENCE, Progress
@@ -678,22 +678,15 @@ def test_an_interrupted_fetch_leaves_no_thread_and_no_lock(
     assert bring(store, f"{url}/a").obtained
 
 
-@pytest.fixture
-def little_room() -> Iterator[None]:
-    """Let no file of this process become larger than half of CONTENT."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(CONTENT) // 2, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@pytest.mark.usefixtures("little_room")
 def test_a_disk_that_takes_no_more_ends_the_run_with_a_remedy(
     url: str, store: Store
 ) -> None:
-    with pytest.raises(
-        HostError, match="partial could not be written: File too large"
-    ) as caught:
+    with (
+        largest_file(len(CONTENT) // 2),
+        pytest.raises(
+            HostError, match="partial could not be written: File too large"
+        ) as caught,
+    ):
         fetch(
             [WantedFile("a", DIGEST, (f"{url}/a",))],
             store,

@@ -209,6 +209,26 @@ def test_a_program_that_is_not_there_is_a_fault_of_the_host(
         talk(Command((str(tmp_path / "configure"),), tmp_path, {}), {})
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("echo", "names no interpreter"),
+        ("", "names no interpreter"),
+        ("\ufeff#!/bin/sh\n", "names no interpreter"),
+        ("#!/no/such/shell\n", "names is not installed"),
+    ],
+)
+def test_a_program_that_the_kernel_does_not_start_is_a_fault_that_says_why(
+    text: str, why: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "configure"
+    program.write_text(text)
+    program.chmod(0o755)
+    with pytest.raises(HostError, match=why) as caught:
+        talk(Command((str(program),), tmp_path, {}), {})
+    assert "#!/bin/bash" in caught.value.remedy
+
+
 def test_the_callers_environment_does_not_leak_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

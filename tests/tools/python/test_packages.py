@@ -15,20 +15,23 @@ pytestmark = pytest.mark.medium
 HERE = Path(sys.executable)
 
 
-def small_wheel(folder: Path, further: str = "") -> Path:
+def small_wheel(
+    folder: Path, further: str = "", name: str = "small", version: str = "1.0"
+) -> Path:
     """Return a wheel that pip installs, with further lines of METADATA."""
-    wheel = folder / "small-1.0-py3-none-any.whl"
+    wheel = folder / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(wheel, "w") as content:
-        content.writestr("small.py", "")
+        content.writestr(f"{name}.py", "")
         content.writestr(
-            "small-1.0.dist-info/METADATA",
-            f"Metadata-Version: 2.1\nName: small\nVersion: 1.0\n{further}",
+            f"{info}/METADATA",
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{further}",
         )
         content.writestr(
-            "small-1.0.dist-info/WHEEL",
+            f"{info}/WHEEL",
             "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         )
-        content.writestr("small-1.0.dist-info/RECORD", "")
+        content.writestr(f"{info}/RECORD", "")
     return wheel
 
 

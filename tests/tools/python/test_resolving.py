@@ -1,90 +1,201 @@
+import ensurepip
+import http.server
+import os
+import platform
+import shutil
 import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.tools.python.test_packages import small_wheel
 
 from tfwright.errors import SupplyError
-from tfwright.tools.python import resolving, venv
+from tfwright.tools.python import pips, resolving, venv
 
+HERE, VERSION = Path(sys.executable), platform.python_version()
 PIP = f"""\
 #!{sys.executable}
 import json, sys
 
-command = sys.argv[4]
-if command == "list":
-    print(json.dumps([{{"name": "wheel", "version": "0.37.1"}}, {{"name": "pip", "version": "18.1"}}]))
-    sys.exit()
-(constraints,) = open(sys.argv[-1]).read().splitlines() or [""]
-for version in VERSIONS:
-    if "!=" + version not in constraints:
-        break
-else:
-    sys.exit()
-if "-v" in sys.argv:
-    # Of another index, which says it; a file that is none of a package is left alone.
-    for file in ("wheel-0.45.0.tar.gz#sha256=0", "wheel-0.44.0-py3-none-any.whl", "other-9.tar.gz", "x"):
-        print("  The package https://example.org/a/" + file + " (from https://example.org/simple/) "
-              "(requires-python:>=3.9) is incompatible with the pythonversion in use.")
-    print("  Using version " + version + " (newest of versions: ...)")
-print(COMPLAINT)
-sys.exit(1)
+command, *options = sys.argv[4:]
+if command == "--version":
+    print("pip OWN from /x")
+elif command == "list":
+    print("DEPRECATION: Python 2.7 reached the end of its life")
+    print(json.dumps([{{"name": "wheel", "version": "0.37.1"}}, {{"name": "pip", "version": "21.3.1"}}]))
+elif command == "install":
+    wanted = open(options[-1]).read().split()
+    print(*options[:-2], *wanted, file=open("INSTALLED", "a"))
+    sys.exit("No matching distribution found for " + wanted[0] if wanted[0] == "ABSENT" else 0)
 """
+"""Stands in for a pip: notes what it is to install, and lists what it would have installed."""
+CHOOSING = "--prefer-binary --no-compile"
 
 
-@pytest.fixture
-def pip(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what pip complains about, which a test may change; its venv holds that pip only."""
-    said = ["wheel requires Python '>=3.9' but the running Python is 3.6.15"]
+class Venv:
+    """What the pip of a venv says of itself, lacks, and is asked for."""
 
-    def create(_: Path, __: str, home: Path, ___: Path) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.own = "18.1"
+        self.absent = ""
+        self.installed = folder / "installed"
+
+    def create(self, _: Path, __: str, home: Path, ___: Path) -> None:
         program = home / "bin/python"
         program.parent.mkdir(parents=True)
-        text = PIP.replace("COMPLAINT", repr(said[0]))
+        text = PIP.replace("OWN", self.own).replace("ABSENT", self.absent)
         program.write_text(
-            text.replace("VERSIONS", '["0.48.0", "0.46.3", "0.45", "0.44"]')
+            text.replace("INSTALLED", str(self.installed)), "utf-8"
         )
         program.chmod(0o755)
 
-    monkeypatch.setattr(venv, "create", create)
-    return said
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Venv:
+    made = Venv(tmp_path)
+    monkeypatch.setattr(venv, "create", made.create)
+    return made
 
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    "complaint",
+    ("own", "version", "wanted", "installed", "pins"),
     [
-        "wheel requires Python '>=3.9' but the running Python is 3.6.15",
-        "ERROR: Package 'wheel' requires a different Python: 3.6.15 not in '>=3.9'",
+        (
+            "18.1",
+            "3.6.15",
+            ["wheel"],
+            ["pip==21.3.1", f"{CHOOSING} wheel pip==21.3.1"],
+            ("pip==21.3.1", "wheel==0.37.1"),
+        ),
+        (
+            "22.0.4",
+            "3.7.16",
+            ["wheel"],
+            [f"{CHOOSING} wheel"],
+            ("wheel==0.37.1",),
+        ),
+        (
+            "22.0.4",
+            "3.7.16",
+            ["wheel", "pip<22"],
+            ["pip<22", f"{CHOOSING} wheel pip<22"],
+            ("pip==21.3.1", "wheel==0.37.1"),
+        ),
+        (
+            "20.3.4",
+            "2.7.18",
+            ["wheel"],
+            [f"{CHOOSING} --use-feature=2020-resolver wheel"],
+            ("wheel==0.37.1",),
+        ),
     ],
 )
-def test_an_old_pip_is_led_to_the_newest_version_for_its_python(
-    pip: list[str],
+def test_the_pip_that_chooses_is_a_pin_where_the_target_pythons_own_is_too_old(  # noqa: PLR0913, PLR0917
+    made: Venv,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    complaint: str,
+    own: str,
+    version: str,
+    wanted: list[str],
+    installed: list[str],
+    pins: tuple[str, ...],
 ) -> None:
-    pip[:] = [complaint]
-    log = tmp_path / "pin.log"
-    # What one index says of its files is believed of those of the others: two attempts fail.
-    monkeypatch.setattr(resolving, "MOST_UNFIT", 3)
-    found = resolving.closure(Path("python3.6"), "3.6.15", ["wheel"], log)
-    assert found == ("wheel==0.37.1",)
+    made.own = own
+    found = resolving.closure(Path("p"), version, wanted, tmp_path / "pin.log")
+    assert found == pins
+    assert made.installed.read_text("utf-8").splitlines() == installed
 
 
 @pytest.mark.medium
-def test_what_pip_complains_about_otherwise_is_the_error(
-    pip: list[str], tmp_path: Path
+@pytest.mark.parametrize(
+    ("absent", "remedy"),
+    [("wheel", "Correct the requirement"), ("pip==21.3.1", "--add pip==VERSION")],
+)
+def test_what_the_index_lacks_is_named_with_what_to_do(
+    made: Venv, tmp_path: Path, absent: str, remedy: str
 ) -> None:
-    pip[:] = ["No matching distribution found for wheel"]
-    with pytest.raises(SupplyError, match="No matching distribution found"):
+    made.absent = absent
+    with pytest.raises(SupplyError, match=f"found for {absent}") as caught:
         resolving.closure(Path("p"), "3.6.15", ["wheel"], tmp_path / "pin.log")
+    assert remedy in caught.value.remedy
 
 
-@pytest.mark.medium
-def test_a_package_of_which_no_version_fits_is_named(
-    pip: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Serve an index that says nothing but the names of its files."""
+    simple = tmp_path / "simple"
+    simple.mkdir()
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(simple))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        monkeypatch.setenv("PIP_INDEX_URL", url)
+        monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+        for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+            monkeypatch.delenv(name, raising=False)
+        yield simple
+        server.shutdown()
+
+
+def offer(index: Path, name: str, version: str, *metadata: str) -> None:
+    folder = index / name
+    folder.mkdir(exist_ok=True)
+    small_wheel(folder, "".join(f"{line}\n" for line in metadata), name, version)
+
+
+@pytest.mark.slow
+def test_an_index_that_knows_no_pythons_gives_the_newest_that_runs_on_the_target(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert pip
-    monkeypatch.setattr(resolving, "MOST_UNFIT", 1)
-    with pytest.raises(SupplyError, match="Too many versions of wheel are for"):
-        resolving.closure(Path("p"), "3.6.15", ["wheel"], tmp_path / "pin.log")
+    bundled = Path(ensurepip.__file__).with_name("_bundled")
+    wheels = list(bundled.glob("pip-*.whl"))
+    if not wheels:
+        pytest.skip(f"{bundled} holds no wheel of pip")
+    (index / "pip").mkdir()
+    shutil.copy(wheels[0], index / "pip")
+    pip = f"pip=={ensurepip.version()}"
+    # To this table the running Python's pip is an old one.
+    monkeypatch.setattr(pips, "ENOUGH", (99, 0))
+    monkeypatch.setattr(pips, "NEWER", ensurepip.version())
+    offer(index, "later", "1.0", "Requires-Dist: sooner", "Requires-Python: >=3")
+    offer(index, "later", "2.0", "Requires-Python: >=9")
+    # The newest `sooner` is for this Python, and what it needs is not.
+    offer(index, "sooner", "1.0", 'Requires-Dist: absent; python_version < "3"')
+    offer(index, "sooner", "2.0", "Requires-Dist: later>=2")
+    log = tmp_path / "log"
+    found = resolving.closure(HERE, VERSION, ["later"], log)
+    assert found == ("later==1.0", pip, "sooner==1.0")
+    # A build installs exactly these, and misses none.
+    venv.venv(HERE, found, (tmp_path / "store",), offline=False, log=log)
+
+
+TENSORFLOW_1_7 = (
+    "absl-py>=0.1.6",
+    "astor>=0.6.0",
+    "gast>=0.2.0",
+    "grpcio>=1.8.6",
+    "numpy>=1.13.3",
+    "protobuf>=3.4.0",
+    "six>=1.10.0",
+    "tensorboard>=1.7.0,<1.8.0",
+    "termcolor>=1.1.0",
+    "wheel",
+)
+
+
+@pytest.mark.real
+def test_what_tensorflow_1_7_needs_is_pinned_and_installed_for_python_3_6(
+    tmp_path: Path,
+) -> None:
+    interpreter = os.environ.get("TFWRIGHT_PYTHON36")
+    if not interpreter:
+        pytest.skip("TFWRIGHT_PYTHON36 names no Python 3.6")
+    log = tmp_path / "log"
+    found = resolving.closure(Path(interpreter), "3.6.15", TENSORFLOW_1_7, log)
+    # Packages that later Pythons bring: only the target Python knows that it needs them.
+    names = {pin.partition("==")[0] for pin in found}
+    assert {"dataclasses", "importlib-metadata", "pip"} <= names
+    venv.venv(Path(interpreter), found, (tmp_path,), offline=False, log=log)

@@ -115,6 +115,17 @@ def test_only_directories_that_fit_a_library_are_named(tmp_path: Path) -> None:
     }
 
 
+def test_what_is_opened_by_name_is_found_in_the_packages_of_the_search_path(
+    tmp_path: Path,
+) -> None:
+    search = "$ORIGIN/../nvidia/cudnn/lib:$ORIGIN/../../nvidia/nccl/lib:/opt/nvidia/x/lib"
+    near = library(tmp_path, "tensorflow/own.so", search)
+    deep = library(
+        tmp_path, "tensorflow/python/own.so", "$ORIGIN/../../nvidia/cublas/lib"
+    )
+    assert cuda.in_reach([near, deep]) == ("cublas", "cudnn")
+
+
 def test_many_directories_are_counted(tmp_path: Path) -> None:
     search = ":".join(f"/opt/cuda-{number}/lib64" for number in range(9))
     found = library(tmp_path, "tensorflow/own.so", search, "libcudart.so.11.0")

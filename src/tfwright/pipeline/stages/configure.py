@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import ConfigureTable, Recipe
+from tfwright.documents.recipe import (
+    ConfigureTable,
+    Recipe,
+    is_bazelrc_line,
+)
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.pipeline import questions
@@ -416,12 +420,23 @@ def _agree(
     from tfwright.configure import bazelrc, stanzas
 
     difference = bazelrc.compare(rendered, written)
+    if not difference:
+        return
+    lines = map(str, difference.only_written)
+    refused = [line for line in lines if not is_bazelrc_line(line)]
     # The lines that differ, ready to be pasted, are worth more than both files.
-    if difference:
-        raise ToolError(
-            "What ./configure wrote is not what tfwright renders from the same answers",
-            remedy="If the answers are right, then this ./configure differs from TensorFlow's, "
-            "by a patch or in a fork. Add its lines to the recipe:\n"
-            + stanzas.difference(difference, places),
-            evidence=Evidence(log=log, lines=difference.lines()),
+    remedy = (
+        "If the answers are right, then this ./configure differs from TensorFlow's, "
+        "by a patch or in a fork. Add its lines to the recipe:\n"
+        + stanzas.difference(difference, places)
+    )
+    if refused:
+        remedy = (
+            "Add a patch to the recipe, so that ./configure does not write what no recipe may "
+            "state:\n" + "\n".join(f"{stanzas.INDENT}{line}" for line in refused)
         )
+    raise ToolError(
+        "What ./configure wrote is not what tfwright renders from the same answers",
+        remedy=remedy,
+        evidence=Evidence(log=log, lines=difference.lines()),
+    )

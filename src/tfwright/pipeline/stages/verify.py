@@ -19,11 +19,17 @@ if TYPE_CHECKING:
     from tfwright.wheel.inspect.readings import Reading
 
 
+IMPORT_SECONDS = 900.0
+"""How long an import may take: seconds, and minutes on a busy host. One may also never end."""
+
+
 class Trial(NamedTuple):
     """Something that is done with the wheel."""
 
     name: str
     command: Command
+    seconds: float | None = None
+    """How long it may take; None where it has no limit."""
 
 
 def run(
@@ -121,7 +127,7 @@ def _trials(
 ) -> list[Trial]:
     """Return the installation, the imports and the tree's own tests, in order."""
     venv, home = _venv(job), job.places.home
-    trials = [Trial("install", _installation(job, table, wheel))]
+    trials = list(_installations(job, table, wheel))
     # Imports before tests: without its module every test fails in the same way.
     for module in table.imports:
         command = venv.execution(
@@ -130,7 +136,7 @@ def _trials(
             home=home,
             extra=table.env,
         )
-        trials.append(Trial(f"import {module}", command))
+        trials.append(Trial(f"import {module}", command, IMPORT_SECONDS))
     for name in table.tests:
         command = venv.execution(
             str(_copy(job, name)),
@@ -176,23 +182,31 @@ def _programs(job: Job, table: VerifyTable) -> list[Trial]:
     ]
 
 
-def _installation(
+def _installations(
     job: Job,
     table: VerifyTable,
     wheel: str,
-) -> Command:
-    """Return the run of pip: with the pinned requirements, or with none and no network."""
-    from tfwright.tools.python import packages
+) -> Iterator[Trial]:
+    """Yield the runs of pip: with the pinned requirements, or with none and no network.
 
-    pinned = (*table.requirements, *table.plugins)
-    where = (
-        packages.offline(job.places.stores)
-        if pinned
-        else ("--no-deps", "--no-index")
-    )
+    The pip of an old Python cannot read every wheel of its time, so a pinned one goes first.
+    """
+    from tfwright.tools.python import packages, pips
+
+    pip, others = pips.apart((*table.requirements, *table.plugins))
+    shelves = packages.offline(job.places.stores)
+    if pip:
+        yield Trial("install pip", _pip(job, *shelves, *pip))
+    where = shelves if others else ("--no-deps", "--no-index")
+    yield Trial("install", _pip(job, *where, wheel, *others))
+
+
+def _pip(job: Job, *arguments: str) -> Command:
+    """Return an installation by the pip of the venv."""
     # Quietly, since what is printed last is kept as what was seen.
-    arguments = ("install", "--quiet", *where, wheel, *pinned)
-    return _venv(job).pip_offline(job.places.home, *arguments)
+    return _venv(job).pip_offline(
+        job.places.home, "install", "--quiet", *arguments
+    )
 
 
 def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
@@ -201,7 +215,18 @@ def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
     log = job.log("verify-" + re.sub(r"\W+", "-", trial.name))
     remedy = "Look into the log for why it could not be started."
     try:
-        printed = runner.run(trial.command, log, remedy=remedy)
+        printed = runner.run(
+            trial.command, log, remedy=remedy, timeout=trial.seconds
+        )
+    except TimeoutError as fault:
+        raise _venv(job).refusal(
+            wheel.name,
+            trial.name,
+            f"it hung, and was ended after {trial.seconds:g} s",
+            Evidence(
+                command=trial.command.argv, log=log, lines=runner.last_lines(log)
+            ),
+        ) from fault
     # A program that fails here is a fault of the wheel, with another exit status.
     except ToolError as fault:
         seen = fault.evidence.lines[-1] if fault.evidence.lines else fault.what

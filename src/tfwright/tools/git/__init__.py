@@ -22,9 +22,8 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from tfwright.errors import (
     Evidence,
@@ -75,8 +74,7 @@ OLDEST = (2, 32)
 """The first git that can be kept from the user's configuration, by GIT_CONFIG_GLOBAL."""
 
 
-@dataclass(frozen=True)
-class TreeEntry:
+class TreeEntry(NamedTuple):
     """A file of a commit or tree."""
 
     path: str
@@ -84,8 +82,7 @@ class TreeEntry:
     blob: str
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """How a file differs between two trees; an id of zeros where it is in one only."""
 
     mode: int

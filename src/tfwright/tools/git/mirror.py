@@ -139,7 +139,7 @@ def bring(  # noqa: PLR0913 each is a fact of its own
     listener: Listener,
     *,
     offline: bool,
-    about_branch: bool = True,
+    about_branch: bool = False,
 ) -> Path:
     """See to it that the mirror of a url holds what a pin needs, and return its directory.
 

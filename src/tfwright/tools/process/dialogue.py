@@ -188,7 +188,11 @@ class _Listener:
 def _talking(command: Command, log: Path) -> "Iterator[pexpect.spawn[str]]":
     """Start a program on a pty; whatever happens, nothing of it is left running."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    remedy = f"Check that {Path(command.argv[0]).name} is a program of this tree (ls -l)."
+    name = Path(command.argv[0]).name
+    remedy = (
+        f"Add a patch to the recipe that makes {name} executable, with a first line "
+        "that names an interpreter of this host, such as #!/bin/bash."
+    )
     child = pseudo_terminal.spawn(command, remedy=remedy)
     with log.open("w", encoding="utf-8") as child.logfile:
         try:

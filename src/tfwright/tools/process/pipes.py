@@ -4,8 +4,7 @@ import io
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import IO, Any, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import end, leashed
@@ -19,8 +18,7 @@ PIECE = 1 << 16
 Heard = TypeVar("Heard")
 
 
-@dataclass(frozen=True)
-class Collected:
+class Collected(NamedTuple):
     """What a program that came to its end had to say."""
 
     status: int

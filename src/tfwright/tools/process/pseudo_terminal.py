@@ -1,5 +1,6 @@
 """Programs on a terminal of their own."""
 
+import errno
 import fcntl
 import os
 import select
@@ -10,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tfwright.errors import Evidence, HostError
+from tfwright.tools import disk
 from tfwright.tools.process import inside, interrupts, isolation, runner
 from tfwright.tools.process.command import Command
 
@@ -23,6 +25,13 @@ CANCEL_SECONDS = 30.0
 """How long a program may take to end after Ctrl-C: Bazel cancels its actions first."""
 SCREEN = (50, 4096)
 """Rows and columns. Wide, since a question may hold a long path and Bazel cuts its progress off."""
+
+_NOT_THERE = "it is missing or not executable"
+_REFUSED = {
+    errno.ENOENT: "the interpreter that its first line names is not installed",
+    errno.ENOEXEC: "its first line names no interpreter, such as #!/bin/bash",
+}
+"""Why the kernel does not start a program that is there."""
 
 
 def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
@@ -50,10 +59,15 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
                 timeout=None,
                 preexec_fn=runner.settle,
             )
-    except pexpect.ExceptionPexpect as fault:
-        what = f"{command.argv[0]} cannot be run: it is missing or not executable"
+    # pexpect looks for the file before it starts it; OSError is the kernel's refusal.
+    except (pexpect.ExceptionPexpect, OSError) as fault:
+        if isinstance(fault, OSError) and disk.is_limit(fault):
+            raise
+        number = fault.errno if isinstance(fault, OSError) else None
         raise HostError(
-            what, remedy=remedy, evidence=Evidence(command=command.argv)
+            f"{command.argv[0]} cannot be run: {_REFUSED.get(number, _NOT_THERE)}",
+            remedy=remedy,
+            evidence=Evidence(command=command.argv),
         ) from fault
     # pexpect waits 50 ms before each answer, for programs that switch echo off by
     # themselves.

@@ -12,7 +12,7 @@ from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.tools import files, trees
 from tfwright.tools.process import environment, file_lock, inside, runner
 from tfwright.tools.process.command import Command
-from tfwright.tools.python import package_clients, packages
+from tfwright.tools.python import package_clients, packages, pips
 from tfwright.tools.trees import TreeContent
 
 _HASH = " --hash=sha256:"
@@ -182,12 +182,9 @@ def _make(  # noqa: PLR0913, PLR0917 each is a fact of its own
     # An interrupted attempt leaves packages by half, which pip takes for installed.
     files.remove(home)
     create(interpreter, version, home, log)
-    # A pip of its time cannot read every wheel of its time: a pinned one goes in first
-    # and installs the rest.
-    pips = [line for line in requirements if line.startswith("pip==")]
-    rest = [line for line in requirements if line not in pips]
     installed = []
-    for lines in (pips, rest):
+    # A pip of its time cannot read every wheel of its time.
+    for lines in pips.apart(requirements):
         if lines:
             installed += _install(home, lines, log, options)
     _insist_on_all(home, log)

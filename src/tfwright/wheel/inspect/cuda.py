@@ -57,7 +57,7 @@ def sources(
     """Say where the loader will look for each of NVIDIA's libraries, the usual way first.
 
     `requires` are the packages that the wheel's metadata names. What TensorFlow opens by name while
-    it runs (from 1.14 on) no table of its libraries names.
+    it runs (from 1.14 on) no table of its libraries names; see `in_reach`.
     """
     own = {PurePosixPath(library.path).name for library in libraries}
     own |= {library.elf.soname for library in libraries if library.elf}
@@ -74,6 +74,21 @@ def sources(
     for how, (names, users) in ways.items():
         found.append(CudaSource(how, tuple(sorted(names)), len(users)))
     return tuple(sorted(found, key=lambda source: -len(source.libraries)))
+
+
+def in_reach(libraries: Sequence[Library]) -> tuple[str, ...]:
+    """Return which of pip's nvidia packages the search paths lead to, by directory: ``cublas``.
+
+    The loader looks there, too, for what a library opens by name while it runs.
+    """
+    found = {
+        package[1]
+        for library in libraries
+        for folder in _installed(library)
+        if folder.startswith(f"{SITE}/nvidia/")
+        and (package := PACKAGE.search(folder))
+    }
+    return tuple(sorted(found))
 
 
 def _packages(requires: Sequence[str]) -> dict[str, str]:

@@ -56,6 +56,8 @@ class Inspection:
     """NVIDIA's libraries that the loader has to find, with the version that their names hold."""
     cuda: tuple[CudaSource, ...] = ()
     """How it will find them."""
+    cuda_in_reach: tuple[str, ...] = ()
+    """Which of pip's nvidia packages its search paths lead to, by directory: ``cublas``."""
     summary: Summary | None = None
     """What the libraries need together; None where they were not read."""
     libraries: tuple[Library, ...] = ()
@@ -146,6 +148,7 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
         stated=stated.built,
         nvidia=tuple(sorted(filter(cuda.NVIDIA.match, needed))),
         cuda=cuda.sources(libraries, described.requires),
+        cuda_in_reach=cuda.in_reach(libraries),
         summary=inspection_summary.summarize(libraries),
         libraries=libraries,
         faults=tuple(faults),

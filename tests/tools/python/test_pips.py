@@ -1,0 +1,43 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfwright.tools.python import pips
+
+
+def venv_with(folder: Path, said: str) -> Path:
+    """Make what stands in for a venv: its pip says its version as it is given."""
+    program = folder / "bin/python"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!{sys.executable}\nprint({said!r})\n", "utf-8")
+    program.chmod(0o755)
+    return folder
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("own", "version", "pin"),
+    [
+        ("pip 18.1 from /x (python 3.6)", "3.6.15", "pip==21.3.1"),
+        ("pip 20.0.2 from /x (python 3.8)", "3.8.10", "pip==21.3.1"),
+        ("DEPRECATION: x\npip 19.2.3 from /x", "2.7.18", "pip==20.3.4"),
+        ("pip 9.0.1 from /x (python 3.4)", "3.4.10", "pip==19.1.1"),
+        ("pip 20.3.4 from /x (python 3.9)", "3.9.2", ""),
+        ("pip 24.0 from /x (python 3.12)", "3.12.1", ""),
+        ("something else", "3.6.15", "pip==21.3.1"),
+    ],
+)
+def test_a_pip_that_is_too_old_is_replaced_by_one_that_runs_on_its_python(
+    tmp_path: Path, own: str, version: str, pin: str
+) -> None:
+    home = venv_with(tmp_path / "venv", own)
+    assert pips.instead(home, version, tmp_path / "log") == pin
+
+
+def test_pip_is_set_apart_from_packages_whose_names_begin_like_it() -> None:
+    pins = ["numpy==1.19.5", "pip-tools==6.4.0", "pip==21.3.1"]
+    assert pips.apart(pins) == (
+        ["pip==21.3.1"],
+        ["numpy==1.19.5", "pip-tools==6.4.0"],
+    )
