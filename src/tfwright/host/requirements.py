@@ -346,6 +346,8 @@ def _release(
 
 def _accepted_bazel(recipe: Recipe, release: Release) -> Iterator[Finding]:
     """Compare the pinned Bazel with what ./configure of the release takes."""
+    from tfwright.host import compatibility
+
     version, bazel = recipe.bazel.version, compatibility.bazel(release)
     if not bazel or bazel.holds(version):
         return
