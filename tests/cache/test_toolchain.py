@@ -1,4 +1,5 @@
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -97,6 +98,63 @@ def test_a_touched_header_makes_another_toolchain(
 def test_the_parts_of_a_toolchain_are_written_down_under_its_digest(
     tmp_path: Path,
 ) -> None:
-    tools = Toolchain({"gcc": "a" * 64})
+    tools = Toolchain(
+        {"gcc": "a" * 64},
+        {"gcc": {"/usr/bin/gcc": "a" * 64}},
+        {"gcc": "gcc 12.2.0"},
+    )
     toolchain.keep(tools, tmp_path)
     assert toolchain.kept(tmp_path, tools.digest) == tools
+
+
+def test_the_parts_that_the_first_tfwright_wrote_down_are_read(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "toolchains").mkdir()
+    (tmp_path / "toolchains/0.json").write_text('{"gcc": "a"}')
+    assert toolchain.kept(tmp_path, "0") == Toolchain({"gcc": "a"})
+
+
+def test_versions_and_places_make_no_other_toolchain() -> None:
+    said = Toolchain({"gcc": "a"}, {"gcc": {"/usr/bin/gcc": "a"}}, {"gcc": "12"})
+    assert said.digest == Toolchain({"gcc": "a"}).digest
+
+
+@pytest.mark.medium
+def test_the_header_that_changed_can_be_named(
+    tmp_path: Path, include: Path
+) -> None:
+    def shares() -> dict[str, str]:
+        program = str(compiler(tmp_path, include))
+        found = toolchain.of_host(
+            [program], Path(sys.executable), None, tmp_path / "memo", native=False
+        )
+        return dict(found.files[f"headers of {program}"])
+
+    before = shares()
+    write(include / "stdio.h", "long a;")
+    after = shares()
+    assert {path for path in after if after[path] != before[path]} == {
+        str(include / "stdio.h")
+    }
+
+
+CLANG = """#!/bin/sh
+[ "$1" = -print-prog-name=clang ] && echo {folder}/clang && exit
+echo "${{1#-print-*=}}"
+"""
+
+
+@pytest.mark.medium
+def test_clang_is_all_that_its_driver_loads(tmp_path: Path) -> None:
+    driver = tmp_path / "wrapper"
+    driver.write_text(CLANG.format(folder=tmp_path))
+    driver.chmod(0o755)
+    # A real program, whose shared libraries ldd can list.
+    shutil.copyfile("/bin/sh", tmp_path / "clang")
+    found = toolchain.of_host(
+        [str(driver)], Path(sys.executable), None, tmp_path / "memo", native=False
+    )
+    names = {Path(path).name for path in found.files[f"programs of {driver}"]}
+    assert "clang" in names
+    assert "libc.so.6" in names

@@ -33,7 +33,9 @@ def action(
         message += wire.field(
             4, wire.field(1, name) + wire.field(2, wire.field(1, digest.encode()))
         )
-    message += wire.field(5, output.encode()) + wire.field(10, b"CppCompile")
+    for made in output.split():
+        message += wire.field(5, made.encode())
+    message += wire.field(10, b"CppCompile")
     length = bytearray()
     size = len(message)
     while size > 0x7F:
@@ -75,6 +77,52 @@ def test_a_changed_argument_is_named(settings: HostFile) -> None:
     assert found.changes[0].what == "argument '-O1' became '-O2'"
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (("-O2",), ("-DNEW", "-O2"), "argument '-DNEW' came"),
+        (("-DOLD", "-O2"), ("-O2",), "argument '-DOLD' went"),
+        (("-g0", "-O2"), ("-g",), "arguments '-g0', '-O2' became '-g'"),
+        (("-a", "-b"), ("-b", "-a"), "the same arguments are in another order"),
+    ],
+)
+def test_arguments_that_came_and_went_are_named_wherever_they_stand(
+    settings: HostFile, before: tuple[str, ...], after: tuple[str, ...], said: str
+) -> None:
+    found = compared(
+        settings,
+        action("a.o", arguments=before),
+        action("a.o", arguments=after),
+    )
+    assert found.changes[0].what == said
+
+
+def test_a_flag_is_named_and_not_the_folder_that_changes_with_it(
+    settings: HostFile,
+) -> None:
+    def compile_in(folder: str, flag: str) -> bytes:
+        output = f"bazel-out/{folder}/bin/a.o"
+        header = {f"bazel-out/{folder}/bin/a.h": "1"}
+        return action(output, arguments=(flag, "-o", output), inputs=header)
+
+    found = compared(
+        settings, compile_in("k8-opt", "-g0"), compile_in("k8-dbg", "-g")
+    )
+    assert found.changes[0].what == "argument '-g0' became '-g'"
+    found = compared(
+        settings, compile_in("k8-opt", "-g"), compile_in("k8-dbg", "-g")
+    )
+    assert "another folder below bazel-out" in found.changes[0].what
+
+
+def test_an_action_is_called_by_its_object_file_and_not_by_the_list_of_headers(
+    settings: HostFile,
+) -> None:
+    made = "lib/a.d lib/a.o"
+    found = compared(settings, action(made, a="1"), action(made, a="2"))
+    assert found.changes[0].name == "lib/a.o"
+
+
 def test_the_same_action_is_recognised_under_another_configuration(
     settings: HostFile,
 ) -> None:
@@ -91,6 +139,18 @@ def test_causes_come_before_what_follows_from_them(settings: HostFile) -> None:
         ("a.o", False),
         ("lib", True),
     ]
+
+
+def test_an_equal_action_that_made_other_bytes_is_pointed_out(
+    settings: HostFile,
+) -> None:
+    first = action("lib", inputs={"a.o": "1"}) + action("a.o", a__cc="1")
+    second = action("lib", inputs={"a.o": "2"}) + action("a.o", a__cc="1")
+    (change,) = compared(settings, first, second).changes
+    assert not change.follows
+    assert change.what == (
+        "input a.o: 1 became 2; the action that makes it is the same in both builds"
+    )
 
 
 def test_a_log_that_is_cut_off_is_refused(settings: HostFile) -> None:
@@ -124,10 +184,9 @@ def test_a_cache_whose_first_build_still_runs_shows_what_it_holds(
     assert "No build that used the cache has ended yet." in said
 
 
-def kept_build(settings: HostFile, moment: str, compiler: str) -> str:
+def kept_build(settings: HostFile, moment: str, tools: Toolchain) -> str:
     """Leave what a build leaves: its toolchain, a line of the history, a log; return its name."""
     root = settings.cache_directory
-    tools = Toolchain({"gcc": compiler})
     toolchain.keep(tools, root)
     finished = time.mktime(time.strptime(moment, cache.LOG_TIME)) + 0.5
     use = CacheUse(toolchain=tools.digest)
@@ -136,11 +195,61 @@ def kept_build(settings: HostFile, moment: str, compiler: str) -> str:
     return f"demo-{moment}"
 
 
-def test_another_compiler_is_named_for_the_two_builds_that_were_asked_for(
+def gcc(version: str, digest: str, *programs: str) -> Toolchain:
+    """Return a toolchain of a compiler and the programs that it runs."""
+    inner = {
+        f"/usr/lib/gcc/{version}/{name}": f"{name}{digest}" for name in programs
+    }
+    return Toolchain(
+        {"gcc": digest, "programs of gcc": f"all {inner}", "sed": "s"},
+        {"gcc": {"/usr/bin/gcc": digest}, "programs of gcc": inner},
+        {"gcc": f"gcc {version}"},
+    )
+
+
+def test_another_compiler_is_named_with_its_versions_for_the_builds_that_were_asked_for(
     settings: HostFile,
 ) -> None:
-    first = kept_build(settings, "20261123-041919", "a")
-    second = kept_build(settings, "20261123-042612", "a")
-    third = kept_build(settings, "20261123-043000", "b")
+    old, new = gcc("12", "a", "cc1", "ld"), gcc("11", "b", "cc1", "ld")
+    first = kept_build(settings, "20261123-041919", old)
+    second = kept_build(settings, "20261123-042612", old)
+    third = kept_build(settings, "20261123-043000", new)
     assert cache.why(settings, [first, second]).toolchains == ()
-    assert cache.why(settings, [first, third]).toolchains == ("gcc",)
+    assert cache.why(settings, [first, third]).toolchains == (
+        cache.ToolchainChange("gcc", "gcc 12", "gcc 11", ("/usr/bin/gcc",)),
+        cache.ToolchainChange(
+            "programs of gcc",
+            "",
+            "",
+            ("/usr/lib/gcc/11/cc1", "/usr/lib/gcc/11/ld"),
+        ),
+    )
+
+
+def test_a_compiler_that_one_build_lacks_is_named_without_its_parts(
+    settings: HostFile,
+) -> None:
+    old = Toolchain({"gcc": "a"})
+    new = Toolchain({"gcc": "a", "clang": "b", "programs of clang": "c"})
+    first = kept_build(settings, "20261123-041919", old)
+    second = kept_build(settings, "20261123-042612", new)
+    found = cache.why(settings, [first, second]).toolchains
+    assert found == (cache.ToolchainChange("clang", "absent", "b", ()),)
+
+
+def test_only_the_programs_that_differ_are_named_and_not_those_that_moved(
+    settings: HostFile,
+) -> None:
+    old = Toolchain({"CUDA": "1"}, {"CUDA": {"/a/nvcc": "n", "/a/ptxas": "p"}})
+    new = Toolchain({"CUDA": "2"}, {"CUDA": {"/b/nvcc": "n", "/b/ptxas": "q"}})
+    first = kept_build(settings, "20261123-041919", old)
+    second = kept_build(settings, "20261123-042612", new)
+    found = cache.why(settings, [first, second]).toolchains
+    assert found is not None
+    assert found[0].files == ("/b/ptxas",)
+
+
+def test_builds_that_the_history_forgot_have_unknown_toolchains(
+    settings: HostFile,
+) -> None:
+    assert compared(settings, action("a.o"), action("a.o")).toolchains is None

@@ -9,7 +9,13 @@ from tfwright.commands.nightly import builder, targets
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.documents.nightly import targets as targets_of
-from tfwright.errors import Evidence, SupplyError, TfwrightError, ToolError
+from tfwright.errors import (
+    Evidence,
+    RecipeError,
+    SupplyError,
+    TfwrightError,
+    ToolError,
+)
 from tfwright.nightly.builds import Breakage
 from tfwright.pipeline import stamps
 from tfwright.pipeline.stamps import Stamp
@@ -85,6 +91,20 @@ def test_a_server_that_does_not_answer_is_no_failure_of_the_recipe(
     fault: TfwrightError, result: str, tmp_path: Path
 ) -> None:
     assert builder._failure(fault, tmp_path)["result"] == result
+
+
+def test_a_failure_without_a_log_is_told_by_its_own_sentence(
+    tmp_path: Path,
+) -> None:
+    details = Evidence(
+        lines=("BUILD.tpl, hunk 1:", "third_party/BUILD.tpl, hunk 1:")
+    )
+    fault = RecipeError(
+        "0003-no-gomp.patch does not fit", remedy="Redo it.", evidence=details
+    )
+    broken = builder._failure(fault, tmp_path)["broken"]
+    assert isinstance(broken, Breakage)
+    assert broken.line == "0003-no-gomp.patch does not fit"
 
 
 def test_the_cause_names_what_the_log_names(tmp_path: Path) -> None:

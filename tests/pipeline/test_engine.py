@@ -291,6 +291,22 @@ def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(
     engine.build(nest)
 
 
+def test_a_plan_looks_for_the_commands_of_a_stage_when_they_are_asked_for(
+    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def steps(job: Job) -> tuple[Command, ...]:
+        asked.append(job.name)
+        return (LOOK,)
+
+    stage = Stage(module("lay", lay, steps=steps))
+    monkeypatch.setattr(engine, "PIPELINE", (stage,))
+    (planned,) = engine.plan(replace(nest, until="lay"))
+    assert not asked
+    assert planned.steps == (LOOK,)
+
+
 def test_a_file_that_was_touched_is_hashed_again_only_once(
     nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,12 +2,27 @@
 
 import pytest
 
-from tfwright.commands.cache import ActionChange, CacheComparison
+from tfwright.commands.cache import (
+    ActionChange,
+    CacheComparison,
+    ToolchainChange,
+)
 from tfwright.terminal.cache import show_why
 
 
 def changed(name: str, what: str) -> ActionChange:
     return ActionChange("CppCompile", name, what, follows=False)
+
+
+def compared(
+    *changes: ActionChange,
+    same: int = 0,
+    missed: int = 0,
+    toolchains: tuple[ToolchainChange, ...] | None = (),
+) -> CacheComparison:
+    return CacheComparison(
+        changes, same, 0, 0, hits=0, missed=missed, toolchains=toolchains
+    )
 
 
 def test_a_difference_of_many_actions_is_printed_once(
@@ -16,7 +31,7 @@ def test_a_difference_of_many_actions_is_printed_once(
     variable = "variable MODE: unset became 1"
     changes = [changed(f"{name}.o", variable) for name in "abcdef"]
     changes.append(changed("g.o", "input g.cc: 1 became 2"))
-    show_why(CacheComparison(tuple(changes), 0, 0, 0, ()), as_json=False)
+    show_why(compared(*changes), as_json=False)
     out = capsys.readouterr().out
     assert out.count(variable) == 1
     assert "CppCompile a.o, and 5 other actions" in out
@@ -27,7 +42,56 @@ def test_no_more_differences_are_listed_than_a_screen_holds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     changes = [changed(f"{n}.o", f"input {n}.cc: 1 became 2") for n in range(25)]
-    show_why(CacheComparison(tuple(changes), 0, 0, 0, ()), as_json=False)
+    show_why(compared(*changes), as_json=False)
     out = capsys.readouterr().out
     assert out.count("became") == 20
     assert "and 5 more differences" in out
+
+
+def test_another_toolchain_is_said_before_all_else_with_versions_and_files(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    compiler = ("gcc (Debian) 12.2.0", "gcc (Debian) 11.3.0", ("/usr/bin/gcc",))
+    programs = tuple(f"/usr/lib/gcc/{name}" for name in ("cc1", "ld", "as", "nm"))
+    changes = (
+        ToolchainChange("cc", *compiler),
+        ToolchainChange("gcc", *compiler),
+        ToolchainChange("programs of gcc", "", "", programs),
+    )
+    show_why(compared(same=6, missed=6, toolchains=changes), as_json=False)
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "The second build took 0 of 6 actions from the cache.\n"
+        "The toolchains differ"
+    )
+    assert (
+        "  cc, gcc\n    gcc (Debian) 12.2.0 became gcc (Debian) 11.3.0\n" in out
+    )
+    assert (
+        "    files: /usr/lib/gcc/cc1, /usr/lib/gcc/ld, /usr/lib/gcc/as and 1 more"
+        in out
+    )
+
+
+def test_a_compiler_that_was_rebuilt_has_its_version_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    change = ToolchainChange("gcc", "gcc 12.2.0", "gcc 12.2.0", ("/usr/bin/gcc",))
+    show_why(compared(toolchains=(change,)), as_json=False)
+    assert (
+        "gcc 12.2.0, with other content\n    file: /usr/bin/gcc"
+        in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("toolchains", "said"),
+    [((), "not in the cache any more"), (None, "not known")],
+)
+def test_actions_that_ran_without_a_difference_are_explained(
+    capsys: pytest.CaptureFixture[str],
+    toolchains: tuple[ToolchainChange, ...] | None,
+    said: str,
+) -> None:
+    show_why(compared(same=6, missed=6, toolchains=toolchains), as_json=False)
+    assert said in capsys.readouterr().out

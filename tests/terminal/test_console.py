@@ -87,8 +87,8 @@ def test_a_plan_shows_commands_environment_and_files_of_the_stages_that_run(
     )
     page.show_plan(
         [
-            Planned(PIPELINE[0], "", ()),
-            Planned(PIPELINE[4], "not done yet", steps),
+            Planned(PIPELINE[0], "", lambda: ()),
+            Planned(PIPELINE[4], "not done yet", lambda: steps),
         ],
         as_json=False,
     )

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.commands import build as builds
 from tfwright.commands.build import RemoteOptions
+from tfwright.documents.host_file import HostFile, WorkerTable
+from tfwright.pipeline import external
+from tfwright.pipeline.job import BuildRequest
+from tfwright.terminal import workers as workers_page
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
@@ -51,7 +57,8 @@ def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(
         ("/bin/sh", "-c", script), capture_output=True, check=True
     )
     words = ["tasks.py", "build", "--recipe", name, "--wait", "--until=source"]
-    assert said.stdout.decode().strip() == f"{ssh.PRINTED}{words}"
+    printed = f"{ssh.PRINTED}{words}\n{ssh.PRINTED_END}"
+    assert said.stdout.decode().strip() == printed
 
 
 def test_a_machine_without_a_checkout_is_to_blame_itself(tmp_path: Path) -> None:
@@ -106,6 +113,151 @@ def test_what_no_worker_can_build_is_refused_with_the_reason() -> None:
     done = hand_out.run(begun, lambda _: refusal, lambda _: None)
     assert done.assignments["modern"].state == "refused"
     assert done.assignments["modern"].detail == "no CUDA 11.8"
+
+
+def ssh_that(
+    tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Put a program in the place of ssh."""
+    (tmp_path / "ssh").write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+
+def test_a_lost_machine_is_named_with_the_reason_and_how_to_try_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "ssh: connect to host one.example port 22: Connection refused"
+    ssh_that(tmp_path, f"echo '{said}' >&2; exit 255", monkeypatch)
+    host = replace(HOST, config="/etc/builders")
+    done = ssh.run(host, OPTIONS.program("demo"), tmp_path / "log")
+    assert (done.lost, done.failure) == (True, said)
+    assert "one" in done.remedy
+    assert done.remedy.endswith("ssh -F /etc/builders build@one.example true")
+    assert done.log == str(tmp_path / "log")
+
+
+def test_a_build_that_failed_there_is_told_by_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh_that(tmp_path, "echo 'Failed in compile: no x'; exit 5", monkeypatch)
+    done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
+    assert (done.lost, done.status) == (False, 5)
+    assert done.failure == "Failed in compile: no x"
+    assert done.log
+
+
+def ended_by_ssh(*lines: str) -> str:
+    """Return a program in the place of ssh that closes the connection aloud, as ssh -tt does."""
+    said = "\n".join((*lines, "Connection to one.example closed."))
+    return f"cat <<'END'\n{said}\nEND\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "printed"),
+    [
+        ((f"{ssh.PRINTED}a.whl", ssh.PRINTED_END), "a.whl"),
+        ((f"{ssh.PRINTED}note", "a.whl", ssh.PRINTED_END), "a.whl"),
+        (("  publish 0.1 s", ssh.PRINTED, ssh.PRINTED_END), ""),
+        ((f"{ssh.PRINTED}a.whl",), ""),
+    ],
+)
+def test_what_a_build_printed_ends_before_what_ssh_says(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    said: tuple[str, ...],
+    printed: str,
+) -> None:
+    ssh_that(tmp_path, ended_by_ssh(*said), monkeypatch)
+    done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
+    assert (done.printed, done.failure) == (printed, "")
+
+
+def test_a_program_that_cannot_run_is_told_by_the_shells_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = ("env: python9: No such file", ssh.PRINTED, ssh.PRINTED_END)
+    ssh_that(tmp_path, ended_by_ssh(*said) + "exit 127", monkeypatch)
+    done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
+    assert done.failure == "exit status 127: env: python9: No such file"
+
+
+def test_a_worker_that_names_no_wheel_has_not_built_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh_that(tmp_path, ended_by_ssh(ssh.PRINTED, ssh.PRINTED_END), monkeypatch)
+    worker = WorkerTable(
+        name="one",
+        address="one.example",
+        directory="/srv/tfwright",
+        build_out="/local/out",
+    )
+    settings = HostFile(build_out=tmp_path / "out", workers=(worker,))
+    options = RemoteOptions(("--until=publish",))
+    done = builds.on_workers(settings, ["demo"], options, lambda _: None)
+    assert done.assignments["demo"].state == "lost"
+    assert "one named no wheel" in done.assignments["demo"].detail
+
+
+def test_every_recipe_that_was_not_built_is_explained_with_worker_remedy_and_log(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def build(given: Assignment) -> RemoteBuild:
+        if given.worker == "dying":
+            return RemoteBuild(1.0, ssh.LOST, "no answer", "", "Log in", "a.log")
+        status = 6 if given.recipe == "b" else 0
+        return RemoteBuild(
+            1.0, status, "wheel too big" if status else "", "", "Read it", "b.log"
+        )
+
+    def hear(given: Assignment) -> None:
+        workers_page.show_assignment(given)
+
+    begun = schedule.planned(["a", "b"], ["dying", "steady"], {})
+    done = hand_out.run(begun, build, hear)
+    workers_page.show_schedule(done, as_json=False)
+    said = capsys.readouterr().err
+    assert (
+        "a: dying was lost; another worker takes it\n    why:  no answer" in said
+    )
+    assert (
+        "b: failed on steady\n    why:  wheel too big\n    do:   Read it" in said
+    )
+    assert "log:  b.log" in said
+    assert builds.exit_status(done) == 6
+
+
+def test_failures_of_several_kinds_have_the_status_of_an_outside_tool() -> None:
+    failed = {
+        name: Assignment(name, "failed", status=status)
+        for name, status in (("a", 2), ("b", 6))
+    }
+    assert builds.exit_status(schedule.WorkSchedule(failed, ())) == 5
+    lost = {"a": Assignment("a", "lost")}
+    assert builds.exit_status(schedule.WorkSchedule(lost, ())) == 5
+    good = {"a": Assignment("a", "built")}
+    assert builds.exit_status(schedule.WorkSchedule(good, ())) == 0
+
+
+def test_archives_and_bazels_of_the_vault_are_sent_to_a_worker_that_asks_for_them(
+    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = job.places.vault
+    kept = [external.store(job).path("a" * 64), vault / f"bazel/{'b' * 64}/bazel"]
+    for path in kept:
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"")
+    # A copy takes the place of rsync: what is tested is which folders go where.
+    monkeypatch.setattr(
+        ssh,
+        "send_folder",
+        lambda _host, source, to, _log: shutil.copytree(source, to),
+    )
+    there = tmp_path / "there"
+    host = replace(HOST, build_out=str(there), inputs=True)
+    builds.send_inputs(host, job.places.vault.parent, tmp_path / "log")
+    for path in kept:
+        assert (there / path.relative_to(vault.parent)).is_file()
 
 
 def test_a_fault_of_ours_in_a_thread_ends_the_run_and_hangs_nothing() -> None:
@@ -200,6 +352,17 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     )
     assert {result.status for result in results.values()} == {4}
     assert results[1].nodes == ("dead", "n1")
+
+
+def test_a_task_that_failed_is_told_by_its_own_words(tmp_path: Path) -> None:
+    log = tmp_path / "0.log"
+    log.write_text("Failed in source: no commit\n  do: fetch\n", "utf-8")
+    ended = hand_out.ended(
+        Assignment("a"), SlurmResult(0, 4, ("n1", "n2"), 9.0, log)
+    )
+    assert (ended.state, ended.worker, ended.lost) == ("failed", "n2", ("n1",))
+    assert ended.detail == "Failed in source: no commit"
+    assert (ended.status, ended.log) == (4, str(log))
 
 
 def test_ctrl_c_cancels_the_array(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tfwright.workers import schedule
-from tfwright.workers.schedule import ATTEMPTS, WorkSchedule
+from tfwright.workers.schedule import ATTEMPTS, Trouble, WorkSchedule
 
 
 def test_the_longest_recipe_starts_first_and_an_unknown_one_before_it() -> None:
@@ -32,30 +32,48 @@ def test_each_idle_worker_gets_one_recipe() -> None:
 
 def test_a_failed_build_leaves_its_worker_at_work() -> None:
     current, _ = schedule.planned(["a", "b"], ["one"], {}).started()
-    current, begun = current.ended("a", 5, "no compiler").started()
+    current, begun = current.ended("a", 5, Trouble("no compiler")).started()
     assert current.assignments["a"].state == "failed"
     assert begun[0].worker == "one"
 
 
 def test_the_recipe_of_a_lost_worker_goes_to_another_one() -> None:
     current, _ = schedule.planned(["a"], ["one", "two"], {}).started()
-    current, begun = current.lost("a", 5, "no answer").started()
+    current, begun = current.lost("a", 5, Trouble("no answer")).started()
     assert (begun[0].recipe, begun[0].worker) == ("a", "two")
     assert "one" not in current.idle
+
+
+def test_a_recipe_waits_for_no_worker_that_is_gone_or_refused_it() -> None:
+    current = schedule.planned(["a"], ["one", "two"], {})
+    current, _ = current.started()
+    current, _ = current.refused("a", 1, Trouble("no CUDA")).started()
+    last = current.lost("a", 1, Trouble("no answer", "Log in", "a.log"))
+    given = last.assignments["a"]
+    assert (given.state, given.detail) == ("lost", "no answer")
+    assert (given.remedy, given.log) == ("Log in", "a.log")
+
+
+def test_what_never_started_says_that_no_worker_was_left() -> None:
+    current, _ = schedule.planned(["a", "b"], ["one"], {}).started()
+    done = current.lost("a", 1, Trouble("gone")).closed()
+    assert done.assignments["a"].detail == "gone"
+    assert "no worker was left" in done.assignments["b"].detail
+    assert done.assignments["b"].remedy
 
 
 def test_a_recipe_that_loses_every_worker_fails() -> None:
     current = schedule.planned(["a"], [f"w{number}" for number in range(9)], {})
     for _ in range(ATTEMPTS):
         current, _ = current.started()
-        current = current.lost("a", 1, "gone")
+        current = current.lost("a", 1, Trouble("gone"))
     assert current.assignments["a"].state == "failed"
     assert current.over
 
 
 def test_without_workers_the_rest_is_named_as_lost() -> None:
     current, _ = schedule.planned(["a", "b"], ["one"], {}).started()
-    current = current.lost("a", 1, "gone")
+    current = current.lost("a", 1, Trouble("gone"))
     assert current.over
     assert {each.state for each in current.closed().assignments.values()} == {
         "lost"
@@ -79,7 +97,7 @@ def simulated(
             heapq.heappush(events, (ends, given.recipe, given.worker))
         now, recipe, worker = heapq.heappop(events)
         if worker in doomed:
-            current = current.lost(recipe, 0, "died")
+            current = current.lost(recipe, 0, Trouble("died"))
         else:
             current = current.ended(recipe, recipes[recipe])
     return current.closed(), now

@@ -10,7 +10,7 @@ from typing import Literal, Self, get_args
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import RecipeError, TfwrightError, WheelError
+from tfwright.errors import RecipeError, TfwrightError, ToolError, WheelError
 from tfwright.nightly.index import write as index
 from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
@@ -19,10 +19,12 @@ from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.wheel.seal import envelope, statement
 from tfwright.workers import hand_out, schedule
 from tfwright.workers.hand_out import Hear
-from tfwright.workers.schedule import Assignment, WorkSchedule
+from tfwright.workers.schedule import Assignment, Trouble, WorkSchedule
 
 Place = Literal["here", "workers", "slurm"]
 PLACES: tuple[Place, ...] = get_args(Place)
+CARRIED = ("repository_cache/content_addressable/sha256", "bazel", "images")
+"""Folders of the vault whose files are named by their digest: archives, Bazels, images."""
 BuildHere = Callable[[str], None]
 """Builds one recipe on this host, to its end; raises TfwrightError if that fails."""
 
@@ -53,6 +55,11 @@ class RemoteOptions:
             f"--{name}" for name in ("fresh", "offline") if options[name]
         ]
         return cls((*arguments, *(() if options["cache"] else ("--no-cache",))))
+
+    @property
+    def publishes(self) -> bool:
+        """Whether a build that ends well has made a wheel."""
+        return "--until=publish" in self.arguments
 
     def program(self, recipe: str) -> tuple[str, ...]:
         """Return the command that builds a recipe on a worker.
@@ -100,25 +107,31 @@ def here(
         hear(started)
         state, failure = _built(build, recipe)
         seconds = time.monotonic() - begun
-        done[recipe] = Assignment(
-            recipe,
-            state,
-            "here",
-            seconds=seconds,
-            detail=failure,
-        )
+        ended = Assignment(recipe, state, "here", seconds=seconds)
+        done[recipe] = ended.with_trouble(failure)
         hear(done[recipe])
     finished = WorkSchedule(done, ())
     _keep(settings, finished)
     return finished
 
 
-def _built(build: BuildHere, recipe: str) -> tuple[schedule.State, str]:
+def exit_status(done: WorkSchedule) -> int:
+    """Return the status of the builds that failed if it is the same one, else ToolError's."""
+    failed = [each for each in done.assignments.values() if each.state != "built"]
+    statuses = {each.status or ToolError.exit_status for each in failed}
+    if len(statuses) > 1:
+        return ToolError.exit_status
+    return statuses.pop() if statuses else 0
+
+
+def _built(build: BuildHere, recipe: str) -> tuple[schedule.State, Trouble]:
     try:
         build(recipe)
     except TfwrightError as fault:
-        return "failed", fault.what
-    return "built", ""
+        return "failed", Trouble(
+            fault.what, fault.remedy, status=fault.exit_status
+        )
+    return "built", Trouble("")
 
 
 def on_workers(
@@ -146,11 +159,11 @@ def on_workers(
                 )
                 supplied.add(host.name)
             done = ssh.run(host, options.program(given.recipe), log)
-            if not done.failure:
+            if not done.failure and host.build_out and options.publishes:
                 _collect(host, done.printed, settings, given.recipe)
         except TfwrightError as fault:
             # rsync could not reach it, or it gave other bytes than it said: not the recipe's fault.
-            return RemoteBuild(0.0, ssh.LOST, fault.what)
+            return ssh.lost(fault)
         return done
 
     begun = schedule.planned(recipes, tuple(hosts), _took(settings))
@@ -187,7 +200,7 @@ def send_inputs(
     """
     if not (host.build_out and host.inputs):
         return
-    for part in ("content_addressable/sha256", "images"):
+    for part in CARRIED:
         folder = build_out / "vault" / part
         if folder.is_dir():
             ssh.send_folder(host, folder, f"{host.build_out}/vault/{part}", log)
@@ -203,8 +216,6 @@ def _collect(
 
     Raises ToolError if rsync fails, WheelError if the wheel is not what its provenance says.
     """
-    if not host.build_out or not printed.endswith(".whl"):
-        return
     wheel = PurePosixPath(host.directory, printed)
     try:
         parse_wheel_filename(wheel.name)

@@ -1,8 +1,10 @@
 """What the build cache holds and did, and why two builds shared less of it than expected."""
 
+import itertools
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +15,14 @@ from tfwright.tools.cache import execution_log, history, toolchain
 from tfwright.tools.cache.execution_log import LoggedAction
 from tfwright.tools.cache.history import CachedBuild
 from tfwright.tools.cache.store import CacheDirectory
+from tfwright.tools.cache.toolchain import Toolchain
 
 SHOWN = 10
 """Builds that are listed."""
+ARGUMENTS = 5
+"""Arguments that a difference lists."""
+DIGITS = 19
+"""Of a digest that stands for a part: enough for ``sha256:`` and twelve digits."""
 LOG_TIME = "%Y%m%d-%H%M%S"
 LOG_NAME = re.compile(r"(?P<recipe>.+)-(?P<moment>\d{8}-\d{6})(?:\.log)?")
 """How a log that is kept is called: its recipe, and this host's time."""
@@ -61,6 +68,18 @@ class ActionChange:
 
 
 @dataclass(frozen=True)
+class ToolchainChange:
+    """A part of the toolchain that differs between two builds."""
+
+    part: str
+    before: str
+    """How the part calls itself, else its digest; empty if only its files say what it is."""
+    after: str
+    files: tuple[str, ...]
+    """Which of its files differ, or for headers which folders."""
+
+
+@dataclass(frozen=True)
 class CacheComparison:
     """Why two builds' actions have different keys."""
 
@@ -69,8 +88,12 @@ class CacheComparison:
     """Actions that are the same in both."""
     only_first: int
     only_second: int
-    toolchains: tuple[str, ...]
-    """Parts of the toolchain that differ, if the history still has both builds."""
+    hits: int
+    """Actions that the second build took from the cache."""
+    missed: int
+    """Actions that are the same in both, and that the second build ran nevertheless."""
+    toolchains: tuple[ToolchainChange, ...] | None
+    """None if the history does not hold both builds any more."""
 
 
 def look(settings: HostFile) -> CacheState:
@@ -110,7 +133,7 @@ def why(settings: HostFile, names: Sequence[str]) -> CacheComparison:
     return _compared(
         _actions(_log(settings, first)),
         _actions(_log(settings, second)),
-        tuple(_toolchain_changes(settings, first, second)),
+        _toolchain_changes(settings, first, second),
     )
 
 
@@ -121,18 +144,24 @@ def _actions(log: Path) -> dict[str, LoggedAction]:
 def _compared(
     before: Mapping[str, LoggedAction],
     after: Mapping[str, LoggedAction],
-    toolchains: tuple[str, ...],
+    toolchains: tuple[ToolchainChange, ...] | None,
 ) -> CacheComparison:
     # Actions are matched by what they make: their keys are what the comparison has to explain.
     common = [name for name in after if name in before]
     changed = [name for name in common if _difference(before[name], after[name])]
-    made = {output for name in changed for output in after[name].outputs}
-    changes = tuple(_change(before[name], after[name], made) for name in changed)
+    made = _outputs(after[name] for name in changed)
+    equal = _outputs(after[name] for name in common) - made
+    changes = tuple(
+        _change(before[name], after[name], made, equal) for name in changed
+    )
+    missed = [name for name in common if not after[name].hit]
     return CacheComparison(
         changes=tuple(sorted(changes, key=lambda change: change.follows)),
         same=len(common) - len(changed),
         only_first=len(before) - len(common),
         only_second=len(after) - len(common),
+        hits=sum(action.hit for action in after.values()),
+        missed=len(set(missed) - set(changed)),
         toolchains=toolchains,
     )
 
@@ -149,12 +178,23 @@ def _log(settings: HostFile, name: str) -> Path:
     raise RecipeError(f"Unknown execution log {name!r}", remedy=remedy)
 
 
+def _outputs(actions: Iterable[LoggedAction]) -> set[str]:
+    """Return what actions make, as paths without the folder of a configuration."""
+    paths = itertools.chain.from_iterable(action.outputs for action in actions)
+    return {execution_log.plain(path) for path in paths}
+
+
 def _change(
     before: LoggedAction,
     after: LoggedAction,
     made: set[str],
+    equal: set[str],
 ) -> ActionChange:
+    """Describe a difference; `made` and `equal` are what differing and equal actions make."""
     what, path = _difference(before, after) or ("", "")
+    if path in equal:
+        # Another compiler behind the same path, or an action that never repeats its result.
+        what += "; the action that makes it is the same in both builds"
     return ActionChange(after.mnemonic, after.name, what, path in made)
 
 
@@ -163,20 +203,14 @@ def _difference(
 ) -> tuple[str, str] | None:
     """Return the first difference of two actions, and the input that it is about."""
     # Arguments before inputs: a flag that changed explains the outputs that differ.
-    for old, new in zip(before.arguments, after.arguments, strict=False):
-        if old != new:
-            return f"argument {old!r} became {new!r}", ""
-    if len(before.arguments) != len(after.arguments):
-        return (
-            f"{len(before.arguments)} arguments became {len(after.arguments)}",
-            "",
-        )
+    if said := _arguments(before, after):
+        return said, ""
     for name, old, new in _unequal(before.variables, after.variables):
         return f"variable {name}: {old or 'unset'} became {new or 'unset'}", ""
     # An input that no action made explains the most, and comes first. Bazel writes outputs to
     # bazel-out/, so its paths tell the two apart.
     unequal = sorted(
-        _unequal(before.inputs, after.inputs),
+        _unequal(_plain(before.inputs), _plain(after.inputs)),
         key=lambda item: "-out/" in item[0],
     )
     for path, old, new in unequal:
@@ -184,7 +218,39 @@ def _difference(
             f"input {path}: {old[:12] or 'absent'} became {new[:12] or 'absent'}",
             path,
         )
+    # Everything else is equal; Bazel's key has the folder all the same.
+    if before.arguments != after.arguments or before.outputs != after.outputs:
+        return "outputs are in another folder below bazel-out", ""
     return None
+
+
+def _arguments(before: LoggedAction, after: LoggedAction) -> str:
+    """Say which arguments of an action went and came; nothing if they are the same."""
+    old = [execution_log.plain(argument) for argument in before.arguments]
+    new = [execution_log.plain(argument) for argument in after.arguments]
+    if old == new:
+        return ""
+    gone = _listed(list((Counter(old) - Counter(new)).elements()))
+    came = _listed(list((Counter(new) - Counter(old)).elements()))
+    if gone and came:
+        return f"{gone} became {came.removeprefix('argument ')}"
+    if gone or came:
+        return f"{gone} went" if gone else f"{came} came"
+    return "the same arguments are in another order"
+
+
+def _listed(arguments: Sequence[str]) -> str:
+    """Return arguments as a sentence begins with them: ``argument '-O2'``."""
+    if not arguments:
+        return ""
+    listed = ", ".join(map(repr, arguments[:ARGUMENTS]))
+    more = len(arguments) - ARGUMENTS
+    noun = "argument" if len(arguments) == 1 else "arguments"
+    return f"{noun} {listed}" + (f" and {more} more" if more > 0 else "")
+
+
+def _plain(inputs: Mapping[str, str]) -> dict[str, str]:
+    return {execution_log.plain(path): digest for path, digest in inputs.items()}
 
 
 def _unequal(
@@ -198,16 +264,59 @@ def _unequal(
 
 def _toolchain_changes(
     settings: HostFile, first: str, second: str
-) -> Iterator[str]:
-    """Yield what differs between the toolchains of two builds, where the history has both."""
+) -> tuple[ToolchainChange, ...] | None:
+    """Return what differs between the toolchains of two builds, where the history has both."""
     root = settings.cache_directory
     before, after = _build_of(root, first), _build_of(root, second)
     if before is None or after is None:
-        return
-    old = toolchain.kept(root, before.use.toolchain).parts
-    new = toolchain.kept(root, after.use.toolchain).parts
-    for name, _, _ in _unequal(old, new):
-        yield name
+        return None
+    old = toolchain.kept(root, before.use.toolchain)
+    new = toolchain.kept(root, after.use.toolchain)
+    named = (name for name, _, _ in _unequal(old.parts, new.parts))
+    return tuple(
+        ToolchainChange(
+            name,
+            _described(old, name),
+            _described(new, name),
+            tuple(_files(old, new, name)),
+        )
+        for name in named
+        if not _explained(name, old, new)
+    )
+
+
+def _explained(name: str, old: Toolchain, new: Toolchain) -> bool:
+    """Say whether a part belongs to a compiler that only one of the builds had."""
+    compiler = name.partition(" of ")[2]
+    return bool(compiler) and (compiler in old.parts) != (compiler in new.parts)
+
+
+def _described(tools: Toolchain, name: str) -> str:
+    """Return how a part calls itself, or what stands for it; nothing for a part of many files."""
+    if name not in tools.parts:
+        return "absent"
+    if len(tools.files.get(name, ())) > 1:
+        return ""
+    return tools.versions.get(name) or tools.parts[name][:DIGITS]
+
+
+def _files(old: Toolchain, new: Toolchain, name: str) -> Iterator[str]:
+    """Yield the files of a part that differ; one that was moved is the same."""
+    before, after = old.files.get(name, {}), new.files.get(name, {})
+    left = Counter(_identities(before))
+    for path, identity in zip(after, _identities(after), strict=True):
+        if left[identity]:
+            left[identity] -= 1
+        else:
+            yield path
+    names = {Path(path).name for path in after}
+    for path in before:
+        if Path(path).name not in names:
+            yield f"{path} (in the first build only)"
+
+
+def _identities(files: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(Path(path).name, digest) for path, digest in files.items()]
 
 
 def _build_of(root: Path, name: str) -> CachedBuild | None:

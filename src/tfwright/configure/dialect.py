@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tfwright.configure import catalogue, traits
 from tfwright.configure.prompt import Prompt, from_recipe
@@ -19,9 +20,16 @@ class Dialect:
     system: str
     """As ``uname -s`` names it."""
     prompts: tuple[Prompt, ...]
-    traits: Mapping[str, bool] = field(default_factory=dict)
+    scripts: Scripts = field(default_factory=dict)
+    """The files of the tree that show what TensorFlow's own script writes, if they are known."""
     own: bool = False
     """Whether only the recipe knows this interface, and no release of TensorFlow has it."""
+
+    # Read only where the file is written: the check of most answers needs none of them.
+    @cached_property
+    def traits(self) -> Mapping[str, bool]:
+        """What it writes that others do not; none are known of an interface of its own."""
+        return {} if self.own else traits.of(self.version, self.scripts)
 
     @property
     def release(self) -> Release:
@@ -60,7 +68,7 @@ def of_tensorflow(
     # The recipe's own wording of a question takes the place of the catalogue's.
     catalogued = _known(version, system, shown.get(traits.SCRIPT))
     known = [prompt for prompt in catalogued if prompt.variable not in replaced]
-    return Dialect(version, system, (*added, *known), traits.of(version, shown))
+    return Dialect(version, system, (*added, *known), shown)
 
 
 def _known(

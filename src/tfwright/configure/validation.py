@@ -307,10 +307,9 @@ def _of_platforms(interview: Interview) -> Iterator[AnswerFault]:
 
 def _of_the_way(interview: Interview) -> Iterator[AnswerFault]:
     """Refuse the environment where configure asks all the same."""
-    always_asked = interview.dialect.traits.get(
-        "python_library_always_asked", False
-    )
-    if interview.by == "environment" and always_asked:
+    if interview.by != "environment":
+        return
+    if interview.dialect.traits.get("python_library_always_asked", False):
         what = f"{interview.dialect} asks for it whatever the environment says"
         remedy = 'Set by = "dialogue" in [configure].'
         yield AnswerFault("PYTHON_LIB_PATH", what, remedy)

@@ -3,6 +3,8 @@
 import re
 from typing import Literal, NamedTuple
 
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.host.place import NOTHING, Place, Seen
 
 Family = Literal["gcc", "clang", "Apple clang"]
@@ -16,6 +18,15 @@ AUTHORITIES = (
     "GIT_SSL_CAINFO",
 )
 LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+COMPILERS = (
+    "CC",
+    "GCC_HOST_COMPILER_PATH",
+    "CLANG_CUDA_COMPILER_PATH",
+    "CLANG_COMPILER_PATH",
+)
+"""Variables that name a compiler."""
+_NAMED = re.compile(rf"\b(?:{'|'.join(COMPILERS)})=[\"']?([^\s\"']+)")
+"""One of them in a flag of Bazel."""
 
 
 class Compiler(NamedTuple):
@@ -38,6 +49,20 @@ def compiler(place: Place) -> Seen:
         if place.which(name):
             return version_line(place, name)
     return NOTHING
+
+
+def named(recipe: Recipe, host_file: HostFile) -> tuple[str, ...]:
+    """Return the compilers that a recipe and the host file name, as commands or paths."""
+    places = (recipe.compile.env, recipe.configure.answers)
+    given = [place.get(name) for place in places for name in COMPILERS]
+    flags = stated("\n".join(recipe.compile.flags))
+    known = [*given, host_file.compiler, *flags]
+    return tuple(dict.fromkeys(str(name) for name in known if name))
+
+
+def stated(text: str) -> list[str]:
+    """Return the compilers that flags of Bazel name, or the file that configure writes."""
+    return _NAMED.findall(text)
 
 
 def version_line(place: Place, program: str) -> Seen:

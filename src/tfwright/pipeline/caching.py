@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.documents.release import Release
+from tfwright.host.toolchain import COMPILERS, stated
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, HostFacts
 from tfwright.tools import files, json_text, signing
@@ -62,11 +63,10 @@ class CompilerChoice:
     def toolchain(self, root: Path) -> Toolchain:
         """Return what compiles on this host; digests of its files are remembered under `root`."""
         written = files.text(self.configured.bazelrc.path)
+        said = "\n".join((*self.compiling.flags, written))
         # With -march=native the same flags compile other code on another processor, so
         # the cache must keep such hosts apart.
-        native = any(
-            "=native" in text for text in (*self.compiling.flags, written)
-        )
+        native = "=native" in said
         image = inside.name()
         if image:
             return toolchain.of_image(image, self.python, native=native)
@@ -74,19 +74,24 @@ class CompilerChoice:
         # while their files are unchanged.
         memo = root / "fingerprints.json"
         return toolchain.of_host(
-            self._named(),
+            self._named(said),
             self.python,
             self.host.cuda,
             memo,
             native=native,
         )
 
-    def _named(self) -> Sequence[str]:
-        """Return the compilers that the recipe names, or those that Bazel finds by itself."""
-        answer = self.answering.answers.get("GCC_HOST_COMPILER_PATH")
-        named = (self.compiling.env.get("CC"), answer)
-        stated = [str(name) for name in named if name]
-        return [*stated, "gcc", "cc"]
+    def _named(self, said: str) -> Sequence[str]:
+        """Return the compilers that a build names, and those that Bazel finds by itself."""
+        # The host file can name one too: configure has written it down, or it is exported.
+        places = (
+            self.compiling.env,
+            self.answering.answers,
+            self.configured.exported,
+        )
+        named = [place.get(name) for place in places for name in COMPILERS]
+        known = (str(name) for name in named if name)
+        return [*known, *stated(said), "gcc", "cc"]
 
 
 @dataclass(frozen=True)

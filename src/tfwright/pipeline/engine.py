@@ -4,8 +4,9 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import NamedTuple, NoReturn
 
 from tfwright.documents import spelling
@@ -51,7 +52,12 @@ class Planned(NamedTuple):
 
     stage: Stage
     why: str
-    steps: Sequence[Step]
+    ask_steps: Callable[[], Sequence[Step]]
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """Its commands and files, found when they are asked for: most pages show few of them."""
+        return self.ask_steps()
 
 
 def build(
@@ -145,7 +151,7 @@ def plan(
             yield Planned(
                 stage,
                 "; ".join(filter(None, reasons)),
-                _steps(stage, request, earlier),
+                partial(_steps, stage, request, earlier),
             )
             continue
         decision = decide(stage, request, results, again=stage.name == again)
@@ -154,9 +160,8 @@ def plan(
         elif not (stage.cached or blocked):
             with containers.around(request, stage.name):
                 results[stage.makes] = stage.run(request, results)
-        yield Planned(
-            stage, decision.why, _steps(stage, request, {**earlier, **results})
-        )
+        known = {**earlier, **results}
+        yield Planned(stage, decision.why, partial(_steps, stage, request, known))
 
 
 def _steps(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.host import cuda, probes, pythons
+from tfwright.host import cuda, probes, pythons, toolchain
 from tfwright.host.probes import Host
 from tfwright.pipeline.results import HostFacts
 
@@ -31,10 +31,20 @@ def facts(
         interpreter=interpreter,
         python=pythons.version_of(interpreter),
         compiler=host.compiler.value,
+        named=_versions(recipe, host_file, host),
         cuda=toolkit,
         cudnn=cudnn,
         toolkit=_digest(recipe, host_file, toolkit),
     )
+
+
+def _versions(recipe: Recipe, host_file: HostFile, host: Host) -> tuple[str, ...]:
+    """Return what the compilers that are named say for their versions."""
+    said = [
+        toolchain.version_line(host.place, program).value
+        for program in toolchain.named(recipe, host_file)
+    ]
+    return tuple(dict.fromkeys(version for version in said if version))
 
 
 def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
@@ -81,7 +91,7 @@ def found(
         machine=host.machine,
         glibc=host.glibc,
         python=host.python,
-        compiler=host.compiler,
+        compiler="; ".join(dict.fromkeys((host.compiler, *host.named))),
         cuda=toolkits[0].value if toolkits else "",
         cudnn=cudnn,
         nccl=nvidia.nccl(place, prefixes).value or None,

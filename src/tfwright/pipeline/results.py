@@ -26,6 +26,8 @@ class HostFacts(Result):
     """Its full version, ``3.6.15``."""
     compiler: str
     """First line of ``cc --version``; empty where there is none."""
+    named: tuple[str, ...] = ()
+    """The same of each compiler that the recipe or the host file names."""
     cuda: Path | None = None
     cudnn: Path | None = None
     toolkit: str = ""

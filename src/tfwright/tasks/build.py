@@ -172,9 +172,10 @@ def _build_several(
             done = builds.by_slurm(
                 settings, names, builds.RemoteOptions.of(options), hear
             )
-        page.show_schedule(done, as_json=as_json)
-        if any(each.state != "built" for each in done.assignments.values()):
-            sys.exit(5)
+        # A build on this host has said why it failed.
+        page.show_schedule(done, as_json=as_json, explain=place != "here")
+        if status := builds.exit_status(done):
+            sys.exit(status)
 
 
 @task(

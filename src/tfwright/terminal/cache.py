@@ -2,13 +2,19 @@
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
 from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
-    from tfwright.commands.cache import ActionChange, CacheComparison, CacheState
+    from tfwright.commands.cache import (
+        ActionChange,
+        CacheComparison,
+        CacheState,
+        ToolchainChange,
+    )
     from tfwright.tools.cache.history import CachedBuild
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -24,6 +30,18 @@ BUILDS = (
 )
 EXPLAINED = 20
 """Differences that are listed one by one."""
+FILES = 3
+"""Files of a part of the toolchain that are named."""
+DIFFERENT = (
+    "The toolchains differ, so neither build can use what the other one left:"
+)
+NOT_KNOWN = (
+    "Their toolchains are not known: the history lists the last 50 builds here."
+)
+MISSED = (
+    "The second build ran the same actions again: their entries were not in the cache any more, "
+    "or it was off."
+)
 
 
 def show_cache(state: "CacheState", *, as_json: bool) -> None:
@@ -55,18 +73,72 @@ def show_cache(state: "CacheState", *, as_json: bool) -> None:
 def show_why(found: "CacheComparison", *, as_json: bool) -> None:
     """Print what made actions differ, causes before consequences."""
     if as_json:
+        tools = found.toolchains
         text.as_json(
-            {**vars(found), "changes": [vars(change) for change in found.changes]}
+            {
+                **vars(found),
+                "changes": [vars(change) for change in found.changes],
+                "toolchains": None if tools is None else [vars(c) for c in tools],
+            }
         )
         return
     # A changed header makes hundreds of actions differ; only the first ones explain it.
     causes = [change for change in found.changes if not change.follows]
     first, second = found.only_first, found.only_second
-    text.line(f"{found.same} actions are the same.")
+    total = found.same + len(found.changes) + second
     text.line(
-        f"{len(found.changes)} differ, {len(causes)} of them not because of another one."
+        f"The second build took {found.hits} of {total} actions from the cache."
     )
-    text.line(f"{first} are in the first build only, {second} in the second.")
+    _show_toolchains(found)
+    same = text.counted(found.same, "action")
+    text.line(f"The same in both: {same}.")
+    text.line(
+        f"Different: {len(found.changes)}, {len(causes)} of them not because of another one."
+    )
+    text.line(f"In the first build only: {first}, in the second only: {second}.")
+    _show_causes(causes)
+
+
+def _show_toolchains(found: "CacheComparison") -> None:
+    """Say whether the builds could share entries at all, and whether shared ones are gone."""
+    if found.toolchains is None:
+        text.line(NOT_KNOWN)
+    elif found.toolchains:
+        text.line(DIFFERENT)
+        # gcc and cc are one program in most systems.
+        parts: dict[str, list[str]] = {}
+        for change in found.toolchains:
+            parts.setdefault(_became(change), []).append(change.part)
+        for what, names in parts.items():
+            text.line(f"  {', '.join(names)}")
+            text.paragraph("", what, indent=4)
+        text.line()
+    elif found.missed:
+        text.line(MISSED)
+
+
+def _became(change: "ToolchainChange") -> str:
+    """Say in lines what became of a part of the toolchain, and which of its files differ."""
+    lines = []
+    if change.before and change.before == change.after:
+        lines.append(f"{change.before}, with other content")
+    elif change.before or change.after:
+        before, after = (
+            change.before or "other files",
+            change.after or "other files",
+        )
+        lines.append(f"{before} became {after}")
+    # Digests of many files say nothing, their names do.
+    if change.files:
+        shown = ", ".join(change.files[:FILES])
+        more = len(change.files) - FILES
+        rest = f" and {more} more" if more > 0 else ""
+        word = "file" if len(change.files) == 1 else "files"
+        lines.append(f"{word}: {shown}{rest}")
+    return "\n".join(lines)
+
+
+def _show_causes(causes: Sequence["ActionChange"]) -> None:
     # One variable makes each action differ: it is said once.
     grouped: dict[str, list[ActionChange]] = {}
     for change in causes:
@@ -75,13 +147,11 @@ def show_why(found: "CacheComparison", *, as_json: bool) -> None:
         others = text.counted(len(changes) - 1, "other action")
         more = f", and {others}" if len(changes) > 1 else ""
         text.line(f"\n{changes[0].mnemonic} {changes[0].name}{more}")
-        text.line(f"  {what}")
+        text.paragraph("", what, indent=2)
     if len(grouped) > EXPLAINED:
         text.line(
             f"\nand {len(grouped) - EXPLAINED} more differences; --json lists them all"
         )
-    for part in found.toolchains:
-        text.line(f"The two builds had different toolchains: {part} changed.")
 
 
 def _row(build: "CachedBuild") -> tuple[str, ...]:

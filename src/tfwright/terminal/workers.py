@@ -16,7 +16,6 @@ COLUMNS = (
     Column("worker", rank=1),
     Column("seconds", right=True, rank=2),
     Column("lost on", rank=3),
-    Column("why", rank=2),
 )
 STYLES: dict[str, text.Style] = {
     "built": text.GOOD,
@@ -36,6 +35,7 @@ def show_assignment(given: "Assignment") -> None:
         text.tell(
             f"  {given.recipe}: {given.worker} {what}; another worker takes it"
         )
+        _explain(given)
     else:
         where = (
             f"{given.state} on {given.worker}" if given.worker else given.state
@@ -43,8 +43,10 @@ def show_assignment(given: "Assignment") -> None:
         text.tell(f"  {given.recipe}: {where} in {given.seconds:.0f} s")
 
 
-def show_schedule(done: "WorkSchedule", *, as_json: bool) -> None:
-    """Print who built what."""
+def show_schedule(
+    done: "WorkSchedule", *, as_json: bool, explain: bool = True
+) -> None:
+    """Print who built what; with `explain`, also why the others were not built."""
     rows = list(done.assignments.values())
     if as_json:
         text.as_json([asdict(row) for row in rows])
@@ -52,9 +54,25 @@ def show_schedule(done: "WorkSchedule", *, as_json: bool) -> None:
     text.table(COLUMNS, [_row(row) for row in rows])
     counts = Counter(row.state for row in rows)
     text.tell(", ".join(f"{count} {state}" for state, count in counts.items()))
+    for row in rows if explain else ():
+        if row.state != "built":
+            where = f" on {row.worker}" if row.worker else ""
+            text.tell(f"\n{row.recipe}: {row.state}{where}", text.BAD)
+            _explain(row)
+
+
+def _explain(given: "Assignment") -> None:
+    """Say why a worker did not build a recipe, and what to do about it."""
+    for label, sentence in (
+        ("why:", given.detail),
+        ("do:", given.remedy),
+        ("log:", given.log),
+    ):
+        if sentence:
+            text.part(f"    {label}", sentence)
 
 
 def _row(given: "Assignment") -> tuple[text.Part, ...]:
     state = Styled(given.state, STYLES.get(given.state, ""))
     seconds, lost = f"{given.seconds:.0f}", ", ".join(given.lost)
-    return (given.recipe, state, given.worker, seconds, lost, given.detail)
+    return (given.recipe, state, given.worker, seconds, lost)

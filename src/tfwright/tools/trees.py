@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import stat
+import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,9 @@ from tfwright.tools import files
 
 DEEPEST = 100
 """Directories within each other; links may lead in a circle."""
+
+# Packed, since their decimal digits would take longer than the look at the file.
+_FACTS = struct.Struct("=QQqqq")
 
 
 class TreeContent(NamedTuple):
@@ -65,13 +69,18 @@ def glance(
     for path, state in _walk(root, follow=follow):
         if path.endswith(left_out):
             continue
-        seen: tuple[int, ...] = (state.st_ino, state.st_mode)
         # Entries make a directory's size and times, and each one counts for itself: what replaces
-        # a file that is left out changes nothing here.
-        if not stat.S_ISDIR(state.st_mode):
-            # The time of access is left out: reading changes it, and not the content.
-            seen += (state.st_size, state.st_mtime_ns, state.st_ctime_ns)
-        whole.update(f"{seen} {path}\0".encode("utf-8", "surrogateescape"))
+        # a file that is left out changes nothing here. The time of access is left out as well:
+        # reading changes it, and not the content.
+        size, modified, changed = (
+            (0, 0, 0)
+            if stat.S_ISDIR(state.st_mode)
+            else (state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+        )
+        whole.update(
+            _FACTS.pack(state.st_ino, state.st_mode, size, modified, changed)
+        )
+        whole.update(os.fsencode(path) + b"\0")
     return whole.hexdigest()
 
 

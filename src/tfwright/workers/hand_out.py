@@ -13,11 +13,11 @@ from pathlib import Path
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.errors import HostError
 from tfwright.tools import files
-from tfwright.tools.remote import slurm
+from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.workers import schedule
-from tfwright.workers.schedule import Assignment, WorkSchedule
+from tfwright.workers.schedule import Assignment, Trouble, WorkSchedule
 
 Build = Callable[[Assignment], RemoteBuild]
 """Runs a build on the assignment's worker, to its end."""
@@ -70,11 +70,16 @@ def _after(
     current: WorkSchedule, recipe: str, result: RemoteBuild
 ) -> WorkSchedule:
     """Return the schedule after a worker gave its result."""
+    # ssh's own status is not the build's.
+    status = 0 if result.lost else result.status
+    trouble = Trouble(result.failure, result.remedy, result.log, status)
     if result.lost:
-        return current.lost(recipe, result.seconds, result.failure)
+        return current.lost(recipe, result.seconds, trouble)
     if result.refused:
-        return current.refused(recipe, result.seconds, result.failure)
-    return current.ended(recipe, result.seconds, result.failure)
+        return current.refused(recipe, result.seconds, trouble)
+    return current.ended(
+        recipe, result.seconds, trouble if result.failure else None
+    )
 
 
 def by_slurm(
@@ -99,33 +104,43 @@ def by_slurm(
     order = tuple(planned.assignments)
     done = dict(planned.assignments)
 
-    def ended(result: SlurmResult) -> None:
-        given = _ended(done[order[result.number]], result)
+    def heard(result: SlurmResult) -> None:
+        given = ended(done[order[result.number]], result)
         done[given.recipe] = given
         hear(given)
 
-    slurm.run(_site(table, room), [programs[recipe] for recipe in order], ended)
+    slurm.run(_site(table, room), [programs[recipe] for recipe in order], heard)
     return WorkSchedule(done, ())
 
 
-def _ended(given: Assignment, result: SlurmResult) -> Assignment:
+def ended(given: Assignment, result: SlurmResult) -> Assignment:
     """Return an assignment after its task ended."""
     state: schedule.State = "built" if result.status == 0 else "failed"
     state = "lost" if result.status == slurm.LOST else state
-    failure = (
-        f"exit status {result.status}, see {result.log}" if result.status else ""
-    )
-    if state == "lost":
-        failure = "Slurm ended the task each time before it left a result"
     nodes = result.nodes or ("",)
-    return replace(
+    done = replace(
         given,
         state=state,
         worker=nodes[-1],
         lost=nodes[:-1],
         seconds=result.seconds,
-        detail=failure,
     )
+    return done.with_trouble(_trouble(result))
+
+
+def _trouble(result: SlurmResult) -> Trouble:
+    """Return what a task that ended says of its failure."""
+    log = str(result.log)
+    if result.status == slurm.LOST:
+        return Trouble(
+            "Slurm ended the task each time before it left a result",
+            "Ask Slurm why: sacct --name=tfwright, or the log of slurmctld.",
+            log,
+        )
+    if not result.status:
+        return Trouble("", log=log)
+    said = ssh.failure(result.log, result.status)
+    return Trouble(said, ssh.READ, log, result.status)
 
 
 def _site(table: SlurmTable, room: Path) -> SlurmSite:

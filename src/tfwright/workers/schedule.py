@@ -14,6 +14,17 @@ State = Literal["waiting", "running", "built", "failed", "refused", "lost"]
 
 
 @dataclass(frozen=True)
+class Trouble:
+    """Why a worker did not build a recipe, and what to do about it."""
+
+    what: str
+    remedy: str = ""
+    log: str = ""
+    status: int = 0
+    """The exit status of the build; 0 where it has none."""
+
+
+@dataclass(frozen=True)
 class Assignment:
     """A recipe, and what became of it."""
 
@@ -28,6 +39,21 @@ class Assignment:
     seconds: float = 0.0
     detail: str = ""
     """Why it failed, or was given back last."""
+    remedy: str = ""
+    log: str = ""
+    """What the worker printed, on this host."""
+    status: int = 0
+    """The exit status of the build that failed; 0 where it has none."""
+
+    def with_trouble(self, trouble: Trouble) -> "Assignment":
+        """Return the assignment with what went wrong."""
+        return replace(
+            self,
+            detail=trouble.what,
+            remedy=trouble.remedy,
+            log=trouble.log,
+            status=trouble.status,
+        )
 
     def given_to(self, worker: str) -> "Assignment":
         """Return the assignment while a worker builds the recipe."""
@@ -82,16 +108,16 @@ class WorkSchedule:
         return self._with(*begun), tuple(begun)
 
     def ended(
-        self, recipe: str, seconds: float, failure: str = ""
+        self, recipe: str, seconds: float, failure: Trouble | None = None
     ) -> "WorkSchedule":
         """Return the schedule after a build came to its end; `failure` says why it failed."""
         state: State = "failed" if failure else "built"
-        done = replace(
-            self.assignments[recipe], state=state, seconds=seconds, detail=failure
-        )
-        return self._with(done)
+        done = replace(self.assignments[recipe], state=state, seconds=seconds)
+        return self._with(done.with_trouble(failure or Trouble("")))
 
-    def refused(self, recipe: str, seconds: float, why: str) -> "WorkSchedule":
+    def refused(
+        self, recipe: str, seconds: float, why: Trouble
+    ) -> "WorkSchedule":
         """Return the schedule after a worker could not build a recipe: another one tries.
 
         The worker stays, since it may build the other recipes.
@@ -100,27 +126,31 @@ class WorkSchedule:
         refused = (*before.refused, before.worker)
         left = set(self.workers) - self.gone - set(refused)
         state: State = "waiting" if left else "refused"
-        return self._with(
-            replace(
-                before, state=state, refused=refused, seconds=seconds, detail=why
-            )
-        )
+        done = replace(before, state=state, refused=refused, seconds=seconds)
+        return self._with(done.with_trouble(why))
 
-    def lost(self, recipe: str, seconds: float, why: str) -> "WorkSchedule":
+    def lost(self, recipe: str, seconds: float, why: Trouble) -> "WorkSchedule":
         """Return the schedule after the worker of a recipe died: another one builds the recipe."""
         before = self.assignments[recipe]
         lost = (*before.lost, before.worker)
-        state: State = "failed" if len(lost) >= ATTEMPTS else "waiting"
-        given_back = replace(
-            before, state=state, lost=lost, seconds=seconds, detail=why
-        )
-        return replace(self._with(given_back), gone=self.gone | {before.worker})
+        gone = self.gone | {before.worker}
+        left = set(self.workers) - gone - set(before.refused)
+        state: State = "waiting" if left else "lost"
+        if len(lost) >= ATTEMPTS:
+            state = "failed"
+        given_back = replace(before, state=state, lost=lost, seconds=seconds)
+        return replace(self._with(given_back.with_trouble(why)), gone=gone)
 
     def closed(self) -> "WorkSchedule":
         """Return the schedule at its end: what still waits had no worker left."""
-        left = (
-            replace(self.assignments[name], state="lost") for name in self.waiting
+        none = Trouble(
+            "no worker was left that could build it",
+            "Bring the workers back, and build it again.",
         )
+        left = []
+        for name in self.waiting:
+            given = replace(self.assignments[name], state="lost")
+            left.append(given if given.detail else given.with_trouble(none))
         return self._with(*left)
 
     def _pairs(self) -> list[tuple[str, str]]:

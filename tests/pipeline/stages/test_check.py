@@ -65,6 +65,27 @@ def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(
     assert facts.cuda is None
 
 
+def test_a_compiler_that_is_named_is_a_fact_by_its_version(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    compilers = [tmp_path / name for name in ("gcc-11", "gcc-9", "clang")]
+    for compiler in compilers:
+        compiler.write_text(f"#!/bin/sh\necho {compiler.name} 1.0; echo Free\n")
+        compiler.chmod(0o755)
+    gcc, nvcc, clang = map(str, compilers)
+    flags = (f"--action_env=CLANG_CUDA_COMPILER_PATH={clang}",)
+    table = job.recipe.compile.model_copy(
+        update={"env": {"CC": gcc}, "flags": flags}
+    )
+    named = replace(
+        job,
+        recipe=job.recipe.model_copy(update={"compile": table}),
+        host_file=job.host_file.model_copy(update={"compiler": Path(nvcc)}),
+    )
+    facts = check.run(named, named.recipe)
+    assert facts.named == ("gcc-11 1.0", "gcc-9 1.0", "clang 1.0")
+
+
 def test_a_recipe_for_a_mac_is_refused_on_another_system(
     job: BuildRequest,
 ) -> None:

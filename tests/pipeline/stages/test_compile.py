@@ -124,19 +124,20 @@ def run(
     binary: Path,
     target: str,
     *flags: str,
-    compiler: str = "cc",
-    toolkit: str = "",
+    **host: str | tuple[str, ...],
 ) -> Built:
     table = CompileTable(target=target, flags=flags)
     tree = job.places.tree
-    facts = HostFacts(
-        system="Linux",
-        machine="x86_64",
-        glibc="2.36",
-        interpreter=Path(sys.executable),
-        python="3.11",
-        compiler=compiler,
-        toolkit=toolkit,
+    facts = HostFacts.model_validate(
+        {
+            "system": "Linux",
+            "machine": "x86_64",
+            "glibc": "2.36",
+            "interpreter": sys.executable,
+            "python": "3.11",
+            "compiler": "cc",
+            **host,
+        }
     )
     inputs = Inputs(
         mirror=tree,
@@ -773,6 +774,15 @@ def test_a_changed_compiler_is_configured_again_and_the_same_one_is_not(
         run(workspace, binary, "//:hello", compiler=compiler)
         seen.append(made.stat().st_ctime_ns)
     assert seen[0] == seen[1] < seen[2]
+    assert ears.notes == ["The compiler changed; Bazel configures it again"]
+
+
+@pytest.mark.slow
+def test_a_compiler_that_the_recipe_names_and_that_changed_is_used_for_every_action(
+    workspace: BuildRequest, binary: Path, ears: Ears
+) -> None:
+    for version in ("gcc-11 11.3.0", "gcc-11 11.4.0"):
+        run(workspace, binary, "//:made", named=(version,))
     assert ears.notes == ["The compiler changed; Bazel configures it again"]
 
 

@@ -84,6 +84,25 @@ def test_a_good_wheel_is_installed_imported_and_run(
 
 
 @pytest.mark.slow
+def test_an_import_that_never_ends_is_ended_and_fails_the_wheel(
+    job: BuildRequest,
+    make_wheel: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(verify, "IMPORT_SECONDS", 2.0)
+    endless = make_wheel(
+        {"small.py": "print('begun', flush=True)\nwhile True: pass\n"}
+    )
+    with pytest.raises(
+        WheelError, match="fails 'import small': it hung, and was ended after 2 s"
+    ) as caught:
+        run(job, ALONE, endless)
+    first, *where = caught.value.evidence.lines
+    assert first == "begun"
+    assert "small.py" in "".join(where), "Python says where it was"
+
+
+@pytest.mark.slow
 def test_a_module_that_does_not_import_is_named_with_what_python_said(
     job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:

@@ -447,10 +447,12 @@ def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
     blocked = isinstance(fault, HostError) or _unanswered(fault)
     stage = fault.stage or "check"
     lines = [line for line in fault.evidence.lines if line.strip()]
-    # The last line is what a log ends with; the catalogue may find a better one below.
+    # The last line is what a log ends with; the catalogue may find a better one below. Lines
+    # without a log are details, such as the hunk of a patch that does not apply.
+    logged = bool(lines and fault.evidence.log)
     broken = Breakage(
         stage=stage,
-        line=lines[-1] if lines else fault.what,
+        line=lines[-1] if logged else fault.what.partition("\n")[0],
         cause=fault.what,
         remedy=fault.remedy,
     )

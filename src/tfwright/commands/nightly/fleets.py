@@ -95,6 +95,10 @@ class _Orders:
             self.hear(
                 f"{given.recipe}: given back by {given.worker}: {given.detail}"
             )
+        elif given.state == "lost":
+            self.hear(
+                f"{given.recipe}: {given.worker}, the last worker, was lost: {given.detail}"
+            )
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ class SshFleet(_Orders):
                 return ssh.run(host, ("nightly", OPTION, str(folder)), log)
             return self._carried_over(order, host, folder, log)
         except TfwrightError as fault:
-            return RemoteBuild(0.0, ssh.LOST, fault.what)
+            return ssh.lost(fault)
 
     def _carried_over(
         self,
@@ -213,7 +217,8 @@ def _unbuilt(order: BuildOrder, given: Assignment) -> NightlyBuild:
         stage="check",
         line=given.detail or given.state,
         cause=causes[given.state],
-        remedy="Look at the logs in build_out/workers/logs, and at the workers.",
+        remedy=given.remedy
+        or "Look at the logs in build_out/workers/logs, and at the workers.",
     )
     return NightlyBuild(
         id=order.id,

@@ -218,7 +218,7 @@ def _broken(build: NightlyBuild, folder: Path) -> list[str]:
         "",
         *_fenced([log.clean(broken.line)]),
     ]
-    if broken.cause:
+    if broken.cause not in {"", broken.line}:
         lines += ["", f"Cause: {_inline(broken.cause)}"]
     if broken.remedy:
         lines += ["", f"What helps: {_inline(broken.remedy)}"]

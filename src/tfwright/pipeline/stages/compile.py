@@ -219,8 +219,8 @@ def _forget_compiler(
     before = (
         kept.read_text("utf-8", "replace").splitlines() if kept.is_file() else []
     )
-    now = [host.compiler, str(host.cuda), host.toolkit]
-    # An earlier tfwright wrote no digest of the toolkit: what it compiled still counts.
+    now = [host.compiler, str(host.cuda), host.toolkit, *host.named]
+    # An earlier tfwright wrote less of them: what it compiled still counts.
     if before != now[: len(before)]:
         client.stop()
         files.remove(client.output_base / "action_cache")

@@ -19,11 +19,17 @@ if TYPE_CHECKING:
     from tfwright.wheel.inspect.readings import Reading
 
 
+IMPORT_SECONDS = 900.0
+"""How long an import may take: seconds, and minutes on a busy host. One may also never end."""
+
+
 class Trial(NamedTuple):
     """Something that is done with the wheel."""
 
     name: str
     command: Command
+    seconds: float | None = None
+    """How long it may take; None where it has no limit."""
 
 
 def run(
@@ -130,7 +136,7 @@ def _trials(
             home=home,
             extra=table.env,
         )
-        trials.append(Trial(f"import {module}", command))
+        trials.append(Trial(f"import {module}", command, IMPORT_SECONDS))
     for name in table.tests:
         command = venv.execution(
             str(_copy(job, name)),
@@ -209,7 +215,18 @@ def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
     log = job.log("verify-" + re.sub(r"\W+", "-", trial.name))
     remedy = "Look into the log for why it could not be started."
     try:
-        printed = runner.run(trial.command, log, remedy=remedy)
+        printed = runner.run(
+            trial.command, log, remedy=remedy, timeout=trial.seconds
+        )
+    except TimeoutError as fault:
+        raise _venv(job).refusal(
+            wheel.name,
+            trial.name,
+            f"it hung, and was ended after {trial.seconds:g} s",
+            Evidence(
+                command=trial.command.argv, log=log, lines=runner.last_lines(log)
+            ),
+        ) from fault
     # A program that fails here is a fault of the wheel, with another exit status.
     except ToolError as fault:
         seen = fault.evidence.lines[-1] if fault.evidence.lines else fault.what

@@ -15,7 +15,7 @@ from tfwright.tools.cache.wire import MalformedMessageError
 
 ARGUMENT, VARIABLE, INPUT, LISTED_OUTPUT, MNEMONIC, HIT = 1, 2, 4, 5, 10, 13
 """Fields of a SpawnExec."""
-CONFIGURATION = re.compile(r"^(bazel-out)/[^/]+/")
+CONFIGURATION = re.compile(r"(bazel-out)/[^/]+/")
 FLAGS = ("execution_log_binary_file", "experimental_execution_log_file")
 """Names of the flag that asks for the log, the newer first."""
 
@@ -36,9 +36,17 @@ class LoggedAction:
     @property
     def name(self) -> str:
         """What identifies the action in every build of the same tree."""
-        first = self.outputs[0] if self.outputs else " ".join(self.arguments[:2])
-        # The folder of a configuration changes with the flags that a comparison is to find.
-        return CONFIGURATION.sub(r"\1/", first)
+        # Bazel sorts the outputs, and a list of dependencies (.d) says less than the object file.
+        made = sorted(self.outputs, key=lambda path: path.endswith(".d"))
+        return plain(made[0] if made else " ".join(self.arguments[:2]))
+
+
+def plain(text: str) -> str:
+    """Return a path or an argument without the folder of a configuration.
+
+    That folder changes with the flags that a comparison is to find.
+    """
+    return CONFIGURATION.sub(r"\1/", text)
 
 
 def read(path: Path) -> Iterator[LoggedAction]:

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tfwright.tools import files, json_text, trees
 from tfwright.tools.process import environment, runner
@@ -74,6 +75,9 @@ _OF_ONE_COMPILER = re.compile(r"/c\+\+/[^/]+/")
 """Where each version of a C++ library lies, below a folder for all. A compiler that uses it names
 it as a folder of its own; to install another compiler must not cost all of the cache."""
 
+_LOADED = re.compile(r"=> (/\S+)")
+"""A shared library in what ldd prints."""
+
 
 @dataclass(frozen=True)
 class Toolchain:
@@ -81,6 +85,10 @@ class Toolchain:
 
     parts: Mapping[str, str] = field(default_factory=dict)
     """What each part is = its digest, or its name where that says all."""
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Part = the digest of each file or folder in it, by path; for people, not in the digest."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Part = how the program calls itself; for people, not in the digest."""
 
     @property
     def digest(self) -> str:
@@ -103,23 +111,28 @@ def of_host(
     file `memo`, and computed once for each state of a file.
     """
     known = _Digests(memo)
+    versions: dict[str, str] = {}
     # Not the kernel's version: it changes with each update, and no compiler's output with it.
     parts = {"machine": f"{platform.system()} {platform.machine()}"}
     if native:
-        parts["CPU"] = _cpu()
+        parts["CPU"], versions["CPU"] = _cpu()
     for compiler in dict.fromkeys(compilers):
-        parts |= _compiler_parts(compiler, known)
+        if driver := _which(compiler):
+            parts |= _compiler_parts(compiler, str(driver), known)
+            versions[compiler] = _version(str(driver))
     # Rules that generate files run these, and Bazel does not look at their content either.
-    parts |= {name: known.of(path) for name, path in _found(SCRIPTING)}
-    parts["target Python"] = known.of(python)
+    parts |= {name: known.of(name, path) for name, path in _found(SCRIPTING)}
+    parts["target Python"] = known.of("target Python", python)
+    versions["target Python"] = _version(str(python))
     if cuda:
         folders = [cuda / name for name in CUDA_FOLDERS]
         programs = itertools.chain.from_iterable(
             trees.files_below(folder, follow=True) for folder in folders
         )
-        parts["CUDA's programs"] = known.of_all(path for path, _ in programs)
+        paths = (path for path, _ in programs)
+        parts["CUDA's programs"] = known.of_all("CUDA's programs", paths)
     known.save()
-    return Toolchain(parts)
+    return Toolchain(parts, known.files, versions)
 
 
 def of_image(digest: str, python: Path, *, native: bool) -> Toolchain:
@@ -129,39 +142,66 @@ def of_image(digest: str, python: Path, *, native: bool) -> Toolchain:
         "machine": platform.machine(),
         "target Python": files.sha256(python),
     }
-    return Toolchain(parts | ({"CPU": _cpu()} if native else {}))
+    if not native:
+        return Toolchain(parts)
+    digest, name = _cpu()
+    return Toolchain(parts | {"CPU": digest}, versions={"CPU": name})
 
 
 def keep(toolchain: Toolchain, root: Path) -> None:
     """Write down what a digest stands for, so that two can be compared later."""
     path = root / "toolchains" / f"{toolchain.digest}.json"
-    if not path.is_file():
-        files.write(path, json.dumps(toolchain.parts, indent=1, sort_keys=True))
+    text = json.dumps(vars(toolchain), indent=1, sort_keys=True)
+    # The same programs may lie elsewhere by now: the newest paths are the ones to show.
+    if not path.is_file() or files.text(path) != text:
+        files.write(path, text)
 
 
 def kept(root: Path, digest: str) -> Toolchain:
     """Return what a digest stands for; without parts where that was not written down."""
-    return Toolchain(json_text.record(root / "toolchains" / f"{digest}.json"))
+    said = json_text.record(root / "toolchains" / f"{digest}.json")
+    if isinstance(said.get("parts"), dict):
+        return Toolchain(
+            **{name: said.get(name, {}) for name in vars(Toolchain())}
+        )
+    # tfwright 0.1 wrote the parts alone.
+    return Toolchain(said)
 
 
 def _compiler_parts(
-    compiler: str, known: "_Digests"
+    compiler: str, driver: str, known: "_Digests"
 ) -> Iterator[tuple[str, str]]:
     """Yield the parts of one compiler, as far as it names them."""
-    driver = shutil.which(compiler, path=":".join(environment.SYSTEM_PATH))
-    if driver is None:
-        return
-    yield compiler, known.of(Path(driver))
+    yield compiler, known.of(compiler, Path(driver))
     # The driver is small: what compiles and links are programs that it runs, elsewhere.
-    programs = (
+    programs = [
         Path(_asked(driver, f"-print-prog-name={name}")) for name in PROGRAMS
-    )
-    yield f"programs of {compiler}", known.of_all(_located(programs))
+    ]
+    part = f"programs of {compiler}"
+    yield part, known.of_all(part, _located([*programs, *_clang(driver)]))
     libraries = (
         Path(_asked(driver, f"-print-file-name={name}")) for name in LIBRARIES
     )
-    yield f"libraries of {compiler}", known.of_all(_located(libraries))
-    yield f"headers of {compiler}", known.of_headers(_include_folders(driver))
+    part = f"libraries of {compiler}"
+    yield part, known.of_all(part, _located(libraries))
+    part = f"headers of {compiler}"
+    yield part, known.of_headers(part, _include_folders(driver))
+
+
+def _clang(driver: str) -> Iterator[Path]:
+    """Yield clang itself, however it was called, and the shared libraries that it consists of."""
+    program = _asked(driver, "-print-prog-name=clang")
+    # gcc repeats the name.
+    if not Path(program).is_absolute():
+        return
+    yield Path(program)
+    for library in _LOADED.findall(_asked("/usr/bin/ldd", program)):
+        yield Path(library)
+
+
+def _version(program: str) -> str:
+    """Return how a program calls itself: ``gcc (Debian 12.2.0-14) 12.2.0``."""
+    return _asked(program, "--version").partition("\n")[0]
 
 
 def _asked(driver: str, *question: str) -> str:
@@ -199,29 +239,36 @@ def _include_folders(driver: str) -> list[Path]:
     )
 
 
-def _listing(folders: Iterable[Path]) -> str:
+def _listing(folders: Iterable[Path]) -> tuple[str, Mapping[str, str]]:
     """Return a digest of names, sizes and times of all headers below some folders.
 
-    A system has tens of thousands of headers; package managers keep their times, so that two hosts
-    with the same packages agree.
+    The same for each header or folder that lies directly in one of them, by its path. A system has
+    tens of thousands of headers; package managers keep their times, so that two hosts with the same
+    packages agree.
     """
     digest = hashlib.sha256()
+    shares: dict[str, Any] = {}
     for folder in folders:
         # Sorted, since the order of a directory differs between two disks.
         for path, found in sorted(trees.files_below(folder, follow=True)):
             if _OF_ONE_COMPILER.search(str(path), len(str(folder))):
                 continue
-            line = f"{path}\0{found.st_size}\0{int(found.st_mtime)}\n"
-            digest.update(line.encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
+            text = f"{path}\0{found.st_size}\0{int(found.st_mtime)}\n"
+            line = text.encode("utf-8", "surrogateescape")
+            digest.update(line)
+            top = folder / path.relative_to(folder).parts[0]
+            shares.setdefault(str(top), hashlib.sha256()).update(line)
+    return digest.hexdigest(), {
+        path: share.hexdigest() for path, share in shares.items()
+    }
 
 
-def _cpu() -> str:
-    """Return what this CPU can do, as -march=native would see it."""
+def _cpu() -> tuple[str, str]:
+    """Return a digest of what this CPU can do, as -march=native would see it, and its name."""
     try:
         said = Path("/proc/cpuinfo").read_text("ascii", "replace")
     except OSError:
-        return platform.processor()
+        return platform.processor(), platform.processor()
     names = (
         "vendor_id",
         "cpu family",
@@ -234,21 +281,25 @@ def _cpu() -> str:
     found = (
         re.search(rf"^{name}\s*: (.*)$", said, re.MULTILINE) for name in names
     )
-    return hashlib.sha256(
+    digest = hashlib.sha256(
         "\n".join(line[1] for line in found if line).encode()
     ).hexdigest()
+    called = re.search(r"^model name\s*: (.*)$", said, re.MULTILINE)
+    return digest, called[1] if called else platform.machine()
 
 
 class _Digests:
     """Digests of files, computed once for each state of a file."""
 
     def __init__(self, memo: Path) -> None:
+        self.files: dict[str, dict[str, str]] = {}
+        """Part of a toolchain = the digests of its files."""
         self._memo = memo
         self._seen: dict[str, list[object]] = {}
         self._known: dict[str, list[object]] = json_text.record(memo)
-        self._headers: dict[tuple[Path, ...], str] = {}
+        self._headers: dict[tuple[Path, ...], tuple[str, Mapping[str, str]]] = {}
 
-    def of(self, path: Path) -> str:
+    def of(self, part: str, path: Path) -> str:
         """Return the SHA-256 of a file, through its links."""
         real = path.resolve()
         found = real.stat()
@@ -260,21 +311,24 @@ class _Digests:
             found.st_ctime_ns,
         ]
         known = self._known.get(str(real), [])
-        digest = known[-1] if known[:-1] == state else files.sha256(real)
+        digest = str(known[-1] if known[:-1] == state else files.sha256(real))
         self._seen[str(real)] = [*state, digest]
-        return str(digest)
+        self.files.setdefault(part, {})[str(real)] = digest
+        return digest
 
-    def of_all(self, paths: Iterable[Path]) -> str:
+    def of_all(self, part: str, paths: Iterable[Path]) -> str:
         """Return one digest over the names and contents of files."""
-        lines = sorted(f"{path.name} {self.of(path)}" for path in paths)
+        lines = sorted(f"{path.name} {self.of(part, path)}" for path in paths)
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
-    def of_headers(self, folders: Sequence[Path]) -> str:
+    def of_headers(self, part: str, folders: Sequence[Path]) -> str:
         """Return one digest over all headers below folders: most compilers have the same ones."""
         key = tuple(folders)
         if key not in self._headers:
             self._headers[key] = _listing(folders)
-        return self._headers[key]
+        digest, shares = self._headers[key]
+        self.files[part] = dict(shares)
+        return digest
 
     def save(self) -> None:
         """Keep what was computed."""

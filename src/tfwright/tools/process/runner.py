@@ -20,13 +20,16 @@ TAIL_LINES = 15
 GRACE_SECONDS = 10.0
 
 
-def run(command: Command, log: Path, *, remedy: str) -> str:
+def run(
+    command: Command, log: Path, *, remedy: str, timeout: float | None = None
+) -> str:
     """Run a program to its end and return what it printed, which also stands in `log`.
 
     Raises ToolError with the last lines if it exits other than 0, HostError if it is not there or
-    the disk is full. On Ctrl-C the program and its children are ended first.
+    the disk is full, TimeoutError once it took `timeout` seconds and was ended. On Ctrl-C the
+    program and its children are ended first.
     """
-    status = attempt(command, log, remedy=remedy)
+    status = attempt(command, log, remedy=remedy, timeout=timeout)
     if status != 0:
         raise failure(command, status, log, remedy=remedy)
     return log.read_text("utf-8", "replace")

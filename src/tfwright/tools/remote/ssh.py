@@ -8,10 +8,10 @@ import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from tfwright.errors import HostError
+from tfwright.errors import HostError, TfwrightError
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 
@@ -34,9 +34,16 @@ ALIVE = (
 )
 """A machine that is silent for 15 seconds is lost. ssh asks nothing: a build has no keyboard."""
 PASSED_ON = ("HOME", "PATH", "SSH_AUTH_SOCK", "USER", "LOGNAME")
+READ = "The log of the build ends with the cause and the remedy."
 PRINTED = "tfwright-printed: "
 """What stands before the standard output of the remote program in its log. The terminal mixes that
 with the progress on standard error."""
+PRINTED_END = "tfwright-printed-all"
+"""What stands behind it: ssh itself says afterwards that it closes the connection."""
+MARK = re.compile(f"{PRINTED.strip()}|{PRINTED_END}")
+"""A mark alone: where the shell failed, the program printed nothing."""
+CLOSED = re.compile(r"(?:Shared c|C)onnection to .+ closed\.")
+"""What ssh says when a program has ended, well or badly."""
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
@@ -71,6 +78,9 @@ class RemoteBuild:
     """Why it failed; empty if it did not."""
     printed: str = ""
     """The last line of its standard output: for a build, the path of the wheel."""
+    remedy: str = ""
+    log: str = ""
+    """What it printed, on this host."""
 
     @property
     def lost(self) -> bool:
@@ -90,14 +100,24 @@ def run(host: RemoteHost, program: Sequence[str], log: Path) -> RemoteBuild:
         command(host, program), log, remedy="Install OpenSSH."
     )
     seconds = time.monotonic() - begun
-    done = RemoteBuild(seconds, status, printed=_printed(log))
+    done = RemoteBuild(seconds, status, printed=_printed(log), log=str(log))
     if done.lost:
-        return RemoteBuild(seconds, status, _last(log) or "the connection broke")
-    return (
-        done
-        if status == 0
-        else RemoteBuild(seconds, status, _failure(log, status))
-    )
+        why = _last(log) or "the connection broke"
+        return replace(done, failure=why, remedy=reached(host))
+    if status == 0:
+        return done
+    return replace(done, failure=failure(log, status), remedy=READ)
+
+
+def lost(fault: TfwrightError) -> RemoteBuild:
+    """Return the result of a build whose worker could not be given its inputs, or gave no wheel."""
+    return RemoteBuild(0.0, LOST, fault.what, remedy=fault.remedy)
+
+
+def reached(host: RemoteHost) -> str:
+    """Return what to do about a machine that was lost."""
+    by_hand = shlex.join(("ssh", *_config(host), host.address, "true"))
+    return f"See whether {host.name} runs and lets you in: {by_hand}"
 
 
 def command(host: RemoteHost, program: Sequence[str]) -> Command:
@@ -110,7 +130,8 @@ def command(host: RemoteHost, program: Sequence[str]) -> Command:
     )
     # 3 is tfwright's own status for a host that lacks something: here its checkout.
     checkout = f"cd {shlex.quote(host.directory)} && test -f tasks.py || exit 3"
-    said = f"printf '\\n%s%s\\n' {shlex.quote(PRINTED)} \"$said\""
+    marks = shlex.quote(PRINTED), shlex.quote(PRINTED_END)
+    said = f"printf '\\n%s%s\\n%s\\n' {marks[0]} \"$said\" {marks[1]}"
     script = f"{checkout}; said=$({tfwright}); status=$?; {said}; exit $status"
     return _ssh(host, ("-tt",), script)
 
@@ -181,28 +202,25 @@ def _environment() -> Mapping[str, str]:
 def _printed(log: Path) -> str:
     """Return the last line of the program's standard output; empty if it printed none."""
     lines = [TERMINAL_CODES.sub("", line) for line in runner.last_lines(log, 200)]
-    marks = [
-        number for number, line in enumerate(lines) if line.startswith(PRINTED)
-    ]
-    if not marks:
-        return ""
-    said = [line.removeprefix(PRINTED).strip() for line in lines[marks[-1] :]]
-    return next((line for line in reversed(said) if line), "")
+    _, begun, text = "\n".join(("", *lines)).rpartition(f"\n{PRINTED}")
+    said, ended, _ = text.rpartition(f"\n{PRINTED_END}")
+    printed = [line.strip() for line in said.splitlines() if line.strip()]
+    return printed[-1] if begun and ended and printed else ""
 
 
-def _failure(log: Path, status: int) -> str:
+def failure(log: Path, status: int) -> str:
     """Return the line in which tfwright says what failed."""
     lines = runner.last_lines(log, 200)
     said = [line.strip() for line in lines if line.startswith("Failed")]
     if KILLED < status < LOST:
         return f"killed by signal {status - KILLED}"
-    return said[-1] if said else f"exit status {status}: {_last(log)}"
+    return said[-1] if said else f"exit status {status}: {_last(log, CLOSED)}"
 
 
-def _last(log: Path) -> str:
+def _last(log: Path, but: re.Pattern[str] = MARK) -> str:
+    """Return the last line of a log that no pattern leaves out."""
     for line in reversed(runner.last_lines(log, 20)):
-        # Where the shell alone failed, the mark's line is empty.
         plain = TERMINAL_CODES.sub("", line).strip()
-        if plain and plain != PRINTED.strip():
+        if plain and not (but.fullmatch(plain) or MARK.fullmatch(plain)):
             return plain
     return ""
