@@ -1,5 +1,7 @@
 """What ./configure is expected to ask, and what it finds in its environment."""
 
+import pytest
+
 from tfwright.configure import dialect, rendering
 from tfwright.configure.answers import UNKNOWN_PYTHON
 from tfwright.configure.interview import By, Interview
@@ -61,6 +63,18 @@ def test_what_is_read_from_the_environment_alone_goes_there_in_a_dialogue_too() 
 ):
     given: Answers = {"TF_ENABLE_XLA": True, "TF_NEED_ROCM": False}
     assert interview("2.4", given).exports() == {"TF_ENABLE_XLA": "1"}
+
+
+@pytest.mark.parametrize("by", ["dialogue", "environment"])
+def test_a_no_is_left_out_where_configure_asks_only_whether_the_variable_is_there(
+    by: By,
+) -> None:
+    yes: Answers = {"TF_IGNORE_MAX_BAZEL_VERSION": True}
+    no: Answers = {"TF_IGNORE_MAX_BAZEL_VERSION": False}
+    assert interview("2.6", yes, by).exports() == {
+        "TF_IGNORE_MAX_BAZEL_VERSION": "1"
+    }
+    assert interview("2.6", no, by).exports() == {}
 
 
 def test_a_release_that_looks_for_cuda_before_it_asks_finds_the_pinned_version() -> (

@@ -40,6 +40,25 @@ def test_a_relative_path_is_refused_with_its_line(
         host_file.read()
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cache.size = inf",
+        "cache.size = 1e300",
+        "cache.size = nan",
+        f"jobs = {10**20}",
+    ],
+)
+def test_a_number_that_no_machine_has_is_refused(
+    line: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "host.toml"
+    file.write_text(f"{line}\n")
+    with pytest.raises(RecipeError, match=r"host\.toml:1: .*must be") as caught:
+        load(file, HostFile)
+    assert "docs/host.md describes every key" in caught.value.remedy
+
+
 def test_a_mirror_is_found_by_its_url_or_by_a_pattern_with_fields() -> None:
     host = HostFile(
         mirrors={

@@ -366,6 +366,26 @@ def test_a_bazel_that_configure_refuses_is_found_before_configure_runs(
     assert finding.why.startswith("https://")
 
 
+@pytest.mark.parametrize(
+    ("version", "blocks"), [("4.2.3", ""), ("3.5.1", "configure")]
+)
+def test_a_newer_bazel_stops_nothing_where_the_recipe_switches_configures_check_off(
+    recipe: Recipe, good: Good, version: str, blocks: str
+) -> None:
+    answers = {**recipe.configure.answers, "TF_IGNORE_MAX_BAZEL_VERSION": True}
+    wanted = varied(
+        recipe,
+        source={"release": "2.6"},
+        bazel={"version": version},
+        configure={"answers": answers},
+    )
+    findings = requirements.compare(wanted, UNSET, good())
+    found = f"Bazel {version} for TensorFlow 2.6"
+    assert {finding.found: finding.blocks for finding in findings}[
+        found
+    ] == blocks
+
+
 def test_cuda_of_a_later_release_is_looked_for_at_each_of_its_paths(
     recipe: Recipe,
 ) -> None:

@@ -1,8 +1,8 @@
 """A recipe's own ./configure on the real CUDA that the recipe pins.
 
 Wanted: a host file whose build_out has what `invoke toolkit --recipe linux-r2.6-cuda11.2` brings,
-and TFWRIGHT_TENSORFLOW_MIRRORS, as for test_configure.py. Bazel is simulated: configure does no
-more than ask for its version.
+and TFWRIGHT_TENSORFLOW_MIRRORS, as for test_configure.py. A Bazel that the host file does not name
+is simulated, since configure does no more than ask for its version.
 """
 
 from pathlib import Path
@@ -13,45 +13,94 @@ from tests.real.configured.versions import check_out
 
 from tfwright.documents import host_file
 from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.errors import TfwrightError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import HostFacts, Inputs, Programs, Tree
+from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import configure
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 RECIPE = recipes.read("linux-r2.6-cuda11.2")
 
 
+NEWER = "4.2.3"
+
+
 def test_configure_of_2_6_accepts_the_real_cuda_11_2(tmp_path: Path) -> None:
+    bazel = bazel_for(RECIPE.bazel.version, tmp_path)
+    host = with_toolkit()
+    written = configured(RECIPE, host, bazel, tmp_path)
+    assert f'CUDA_TOOLKIT_PATH="{host.cuda}"' in written
+    # This release follows the links of the compiler's path.
+    assert host.compiler
+    assert f'GCC_HOST_COMPILER_PATH="{host.compiler.resolve()}"' in written
+
+
+def test_configure_of_2_6_takes_a_real_newer_bazel_only_where_the_recipe_says_so(
+    tmp_path: Path,
+) -> None:
+    host = with_toolkit()
+    if NEWER not in host.bazels:
+        pytest.skip(f"no Bazel {NEWER} in [bazels] of the host file")
+    bazel = Artefact.of(host.bazels[NEWER])
+    with pytest.raises(TfwrightError, match=r"3\.99\.0"):
+        configured(pinning(NEWER), host, bazel, tmp_path / "refused")
+    told = pinning(NEWER, TF_IGNORE_MAX_BAZEL_VERSION=True)
+    written = configured(told, host, bazel, tmp_path / "told")
+    assert f'CUDA_TOOLKIT_PATH="{host.cuda}"' in written
+
+
+def with_toolkit() -> HostFile:
+    """Return the host file, with the toolkit that the recipe pins."""
     host = host_file.read().of(RECIPE)
     if not host.cuda or not host.compiler:
         pytest.skip(
             f"no toolkit: run 'invoke toolkit --recipe {RECIPE.name}' first"
         )
-    found = host.model_copy(update={"build_out": tmp_path / "out"})
-    job = BuildRequest(recipe=RECIPE, host_file=found)
+    return host
+
+
+def pinning(bazel: str, **answers: bool) -> Recipe:
+    """Return the recipe with another Bazel and more answers."""
+    table = RECIPE.configure
+    return RECIPE.model_copy(
+        update={
+            "bazel": RECIPE.bazel.model_copy(update={"version": bazel}),
+            "configure": table.model_copy(
+                update={"answers": {**table.answers, **answers}}
+            ),
+        }
+    )
+
+
+def configured(
+    recipe: Recipe, host: HostFile, bazel: Artefact, folder: Path
+) -> str:
+    """Run the recipe's configure; return what it writes for Bazel."""
+    found = host.model_copy(update={"build_out": folder / "out"})
+    job = BuildRequest(recipe=recipe, host_file=found)
     job.places.home.mkdir(parents=True)
-    python = python_for(RECIPE.host.python, numpy=False)
+    python = python_for(recipe.host.python, numpy=False)
+    assert host.cuda
     facts = HostFacts(
         system="Linux",
         machine="x86_64",
         glibc="",
         interpreter=python,
-        python=RECIPE.host.python,
+        python=recipe.host.python,
         compiler="",
         cuda=host.cuda,
         cudnn=host.cudnn,
     )
-    commit = RECIPE.source.commit
-    checkout = check_out(commit, tmp_path / "tree")
-    bazel = bazel_for(RECIPE.bazel.version, tmp_path)
+    commit = recipe.source.commit
+    checkout = check_out(commit, folder / "tree")
     programs = Programs(bazel=bazel, bazel_origin="here", python=python)
     inputs = Inputs(mirror=checkout, commit=commit, epoch=1, programs=programs)
-    release = RECIPE.source.release
+    release = recipe.source.release
     tree = Tree(
         path=checkout, commit=commit, epoch=1, release=release, content=""
     )
-    configured = configure.run(job, RECIPE, facts, inputs, tree)
-    written = configured.bazelrc.path.read_text("utf-8")
-    assert f'CUDA_TOOLKIT_PATH="{host.cuda}"' in written
-    # This release follows the links of the compiler's path.
-    assert f'GCC_HOST_COMPILER_PATH="{host.compiler.resolve()}"' in written
+    result = configure.run(job, recipe, facts, inputs, tree)
+    return result.bazelrc.path.read_text("utf-8")

@@ -459,6 +459,58 @@ def test_an_archive_that_a_file_is_loaded_from_must_be_there_however_that_is_use
         assert names(reached.needed_and_missing(lock)) == ["outer"]
 
 
+LINKING = """\
+def _inner_impl(ctx):
+    workspace = Label("{label}")
+    path = ctx.path(workspace).dirname
+    ctx.symlink(path, "")
+
+_inner = repository_rule(implementation = _inner_impl, local = True)
+
+def outer():
+    _inner(name = "inner")
+"""
+
+
+@pytest.mark.parametrize("way", ["archive", "clone"])
+@pytest.mark.parametrize(
+    "label",
+    ["@outer//third_party:inner/WORKSPACE", "//third_party/inner:WORKSPACE"],
+)
+def test_a_repository_that_is_a_folder_of_an_archive_is_read_there(
+    store: Store, tmp_path: Path, way: str, label: str
+) -> None:
+    texts = {
+        "defs.bzl": LINKING.format(label=label),
+        "third_party/inner/WORKSPACE": "",
+        "third_party/inner/x/two.bzl": f"def two():\n  {archive('two', TWO)}",
+    }
+    packed = tmp_path / "outer.tar.gz"
+    with tarfile.open(packed, "w:gz") as members:
+        for name, text in texts.items():
+            info = tarfile.TarInfo(f"outer-1/{name}")
+            info.size = len(text)
+            members.addfile(info, io.BytesIO(text.encode()))
+    cloned = Clone(str(tmp_path / "git"), commit(tmp_path / "git", texts))
+    where = (
+        f'url = "https://example.org/o.tar.gz", sha256 = "{files.sha256(packed)}"'
+        if way == "archive"
+        else f'remote = "{cloned.remote}", commit = "{cloned.commit}"'
+    )
+    found = repositories.read(
+        {
+            "WORKSPACE": f'http_archive(name = "outer", strip_prefix = "outer-1", {where})\n'
+            'load("@outer//:defs.bzl", "outer")\nouter()\n'
+            'load("@inner//x:two.bzl", "two")\ntwo()\n'
+        }
+    )
+    suppliers = Suppliers(
+        Giver(store, packed), lambda _: tmp_path / "git" / ".git"
+    )
+    reached = reach.bring(found, {}, None, store, suppliers)
+    assert names(reached.supply.missing) == ["two"]
+
+
 def archive(name: str, sha256: str) -> str:
     return (
         f'http_archive(name = "{name}", url = "https://example.org/{name}.tar.gz", '

@@ -11,7 +11,7 @@ from tests.upstream import commit, run_git
 
 from tfwright.commands import vault
 from tfwright.errors import SupplyError
-from tfwright.tools import files
+from tfwright.tools import files, trees
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.python import packages
 from tfwright.tools.python.venv import DONE
@@ -97,6 +97,21 @@ def mirror(build_out: Path, tmp_path: Path) -> Path:
     bare = build_out / "git/work-01234567.git"
     run_git("clone", "--quiet", "--bare", "--no-local", work, bare, cwd=tmp_path)
     return bare
+
+
+@pytest.mark.parametrize("name", ["pyvenv.cfg", "bin/python"])
+def test_a_change_that_no_package_records_is_noticed(
+    build_out: Path, venv: Path, name: str
+) -> None:
+    (venv / "bin").mkdir()
+    (venv / "bin/python").symlink_to("/usr/bin/python3")
+    (venv / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    made = " ".join(map(str, trees.content(venv)))
+    venv.with_name(f"{venv.name}.sha256").write_text(made)
+    assert vault.verify(build_out, repair=False)
+    (venv / name).unlink()
+    (venv / name).symlink_to("/bin/false")
+    assert "is not as it was made" in damaged(build_out).evidence.lines[0]
 
 
 def test_a_sound_mirror_is_sound(build_out: Path, mirror: Path) -> None:

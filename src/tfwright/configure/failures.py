@@ -24,9 +24,9 @@ SEARCHED_FILES = 20
 
 
 def explained(
-    spoken: Spoken, command: Command, log: Path, bazel: str
+    spoken: Spoken, command: Command, log: Path, bazel: str, *, asked: bool
 ) -> TfwrightError:
-    """Return the error that says why ./configure failed."""
+    """Return the error that says why ./configure failed; `asked` is whether it asked anything."""
     # The status proves nothing: several releases exit with 0 after an error.
     crash = _CRASH.search(spoken.text)
     lines = dialogue.last_lines(crash[0] if crash else spoken.text)
@@ -49,9 +49,12 @@ def explained(
         # fail harmlessly.
         return _toolkit_lacks(missing[-1], spoken, command, log)
     if crash:
+        remedy = "Correct the answer to the last question in the log."
+        if not asked:
+            remedy = "No answer is at fault: it crashed before its first question. See the log."
         return ToolError(
             f"./configure crashed: {lines[-1]}",
-            remedy="Correct the answer to the last question in the log.",
+            remedy=remedy,
             evidence=evidence,
         )
     remedy = "Its last lines say what it needs."

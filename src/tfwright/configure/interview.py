@@ -51,13 +51,19 @@ class Interview:
             wanted = {
                 prompt.variable
                 for prompt in prompts
-                if _is_exported(prompt, everything=everything)
+                if self._is_exported(prompt, everything=everything)
             }
         return {
             variable: self._exported(variable)
             for variable in self.answers
             if variable in wanted
         }
+
+    def _is_exported(self, prompt: Prompt, *, everything: bool) -> bool:
+        no = self.answers.get(prompt.variable) is False
+        if prompt.stated or (prompt.presence and no):
+            return False
+        return everything or prompt.environment or prompt.preset
 
     def _unasked(self) -> set[str]:
         asked = {
@@ -72,12 +78,6 @@ class Interview:
             1, 5
         )
         return as_text(self.answers[variable], "1", "" if empty_for_no else "0")
-
-
-def _is_exported(prompt: Prompt, *, everything: bool) -> bool:
-    if prompt.stated:
-        return False
-    return everything or prompt.environment or prompt.preset
 
 
 def as_text(value: bool | str, yes: str, no: str) -> str:  # noqa: FBT001 an answer, not a switch

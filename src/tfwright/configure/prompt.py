@@ -39,6 +39,8 @@ class Prompt(Table):
     """An empty text is an answer of its own, not a request for whatever the default may be."""
     feature: Line = ""
     environment: bool = False
+    presence: bool = False
+    """./configure asks only whether the variable is there, so a no is not exported."""
     preset: bool = False
     """./configure asks only if the value in the environment does not work, so tfwright exports it
     as well."""

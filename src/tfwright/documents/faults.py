@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tfwright.documents import spelling
@@ -20,7 +20,7 @@ SHOWN = 20
 """Faults that are described; each one is looked for in the whole document."""
 SPELLED = 60
 """Characters of a value that stands next to what it should be."""
-GENERAL = "Correct the value; recipes/README.md describes every key."
+GENERAL = "Correct the value; {page} describes every key."
 
 # By the names that pydantic gives to its findings.
 _WANTED = {
@@ -72,6 +72,7 @@ class Model(Protocol):
 
     model_fields: Mapping[str, Any]
     REMEDIES: Mapping[str, str]
+    PAGE: str
 
 
 # What is TOML, but does not fit
@@ -100,7 +101,11 @@ def explained(
             given = _spelled(finding["input"])
             fault = DocumentFault(fault.line, f"{what}, not {given}", GENERAL)
         faults[place] = fault
-    return list(faults.values())
+    general = GENERAL.format(page=cast("Model", model).PAGE)
+    return [
+        replace(fault, remedy=general) if fault.remedy == GENERAL else fault
+        for fault in faults.values()
+    ]
 
 
 def _place(values: Mapping[str, object], finding: "ErrorDetails") -> Location:

@@ -66,9 +66,7 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+!-]*")
 def one_line(text: str) -> str:
     """Accept text without control characters. Raises ValueError."""
     if not text.isprintable():
-        raise ValueError(
-            "must be one line of printable text; a line break would answer the next question too"
-        )
+        raise ValueError("must be one line of printable text")
     return text
 
 

@@ -8,7 +8,7 @@ import os
 import re
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from packaging.version import InvalidVersion, Version
 from pydantic import (
@@ -119,12 +119,12 @@ class RetentionTable(Table):
     """How long builds are kept. The last good one, and what a pointer names, always stay."""
 
     # Builds, not days: 60 days were too short for users who pin a nightly wheel.
-    count: Annotated[int, Field(ge=1)] = 60
+    count: Annotated[int, Field(ge=1, le=1_000_000)] = 60
     """Builds of one target that the index lists; older ones are hidden."""
     size: Size = 500 * 10**9
     """Bytes of all builds together, logs and pages too; beyond that the oldest are hidden."""
     # Hidden before it is deleted: a build that is missed can still be brought back.
-    hidden_days: Annotated[int, Field(ge=0)] = 14
+    hidden_days: Annotated[int, Field(ge=0, le=36_500)] = 14
     """Days between hiding a build and deleting it."""
     free: Size = 30 * 10**9
     """Bytes that must be free before a build begins."""
@@ -182,7 +182,7 @@ class NoticesTable(Table):
     """How tfwright reports failures."""
 
     # A host that is switched off reports no failure; only its silence can be noticed.
-    stale_nights: Annotated[int, Field(ge=1)] = 3
+    stale_nights: Annotated[int, Field(ge=1, le=36_500)] = 3
     """Nights without a good build, or without any run, after which a notice is sent."""
     mail: tuple[MailTable, ...] = ()
     """Mail by SMTP: ``to``, ``sender``, ``host``, ``port``, ``security``, ``user``,
@@ -206,6 +206,7 @@ class ProjectTable(Table):
 class NightlyFile(Table):
     """The whole of ``nightly.toml``."""
 
+    PAGE: ClassVar[str] = "docs/build-host.md"
     directory: HostPath
     """Where state, builds, index and pages are kept; ``site`` in it is what a web server serves."""
     title: Line = "Nightly wheels"

@@ -505,7 +505,7 @@ class CompileTable(Table):
     """Flags of ``bazel build``, after the ones that tfwright needs."""
     env: dict[Variable, Line] = {}
     """Environment of the Bazel client and server, in addition to the fixed minimum."""
-    peak: Annotated[float, Field(gt=0, strict=True)] = 1.5
+    peak: Annotated[float, Field(ge=0.01, le=10_000, strict=True)] = 1.5
     """GiB that one compile action may take. Jobs at once are limited so that all fit in memory."""
 
 

@@ -66,6 +66,8 @@ class Table(BaseModel):
     )
     REMEDIES: ClassVar["Mapping[str, str]"] = {}
     """What to do about a key that is missing, where more can be said than to add it."""
+    PAGE: ClassVar[str] = "recipes/README.md"
+    """The page that describes every key of the document."""
 
     @classmethod
     def defaults(cls) -> Self:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
+from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.host import (
     cuda,
@@ -326,20 +327,8 @@ def _release(
     fork = (
         "nv" if recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
     )
-    bazel, python = (
-        compatibility.bazel(release),
-        compatibility.python(release, fork),
-    )
-    # ./configure compares the version itself, and stops.
-    if bazel and not bazel.holds(recipe.bazel.version):
-        remedy = "Correct bazel.version in the recipe."
-        yield Finding(
-            f"Bazel {recipe.bazel.version} for TensorFlow {release}",
-            f"Bazel {bazel}",
-            remedy,
-            blocks="configure",
-            why=bazel.source,
-        )
+    python = compatibility.python(release, fork)
+    yield from _accepted_bazel(recipe, release)
     # It stops nothing: patches can make a release work with a Python that came later.
     if (
         python
@@ -353,6 +342,28 @@ def _release(
             remedy,
             why=python.source,
         )
+
+
+def _accepted_bazel(recipe: Recipe, release: Release) -> Iterator[Finding]:
+    """Compare the pinned Bazel with what ./configure of the release takes."""
+    from tfwright.host import compatibility
+
+    version, bazel = recipe.bazel.version, compatibility.bazel(release)
+    if not bazel or bazel.holds(version):
+        return
+    # ./configure compares the version itself, and stops, unless it is told to take a newer one.
+    newer = versions.within(version, bazel.least, "")
+    told = recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
+    remedy = "Correct bazel.version in the recipe."
+    if newer and told:
+        remedy = "If the build fails, pin such a Bazel: the recipe switches configure's check off."
+    yield Finding(
+        f"Bazel {version} for TensorFlow {release}",
+        f"Bazel {bazel}",
+        remedy,
+        blocks="" if newer and told else "configure",
+        why=bazel.source,
+    )
 
 
 def _memory(

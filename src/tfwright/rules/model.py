@@ -91,6 +91,20 @@ class Load:
 
 
 @dataclass(frozen=True)
+class Linked:
+    """A repository that a rule makes of a folder of another one.
+
+    TFRT makes ``rules_cuda`` so, which TensorFlow 2.6 loads.
+    """
+
+    name: str
+    archive: str
+    """Name of that other repository."""
+    folder: str
+    """The folder in it."""
+
+
+@dataclass(frozen=True)
 class Rules:
     """Everything that was found to be downloaded."""
 
@@ -100,6 +114,7 @@ class Rules:
     loads: tuple[Load, ...] = ()
     """What Bazel reads before it makes any of the repositories: without one of these files it makes
     none."""
+    linked: tuple[Linked, ...] = ()
 
     @property
     def ways(self) -> tuple[Nested | Load, ...]:
@@ -118,4 +133,5 @@ class Rules:
             (*self.unreadable, *other.unreadable),
             (*self.nested, *other.nested),
             (*self.loads, *other.loads),
+            (*self.linked, *other.linked),
         )

@@ -6,12 +6,14 @@ running it is reported with file and line.
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from tfwright.rules.model import (
     BAZELS_PLACE,
+    Linked,
     Load,
     Nested,
     Repository,
@@ -20,6 +22,7 @@ from tfwright.rules.model import (
 )
 from tfwright.rules.recognisers import (
     DOWNLOADS,
+    NAME,
     TELLING,
     called,
     declares,
@@ -37,6 +40,7 @@ from tfwright.rules.starlark.model import (
     External,
     Function,
     GivenError,
+    Later,
     MissingError,
     Rule,
     Scope,
@@ -139,6 +143,7 @@ def joined(found: Rules, followed: Mapping[Nested | Load, Rules]) -> Rules:
         tuple(dict.fromkeys(whole.unreadable)),
         tuple(dict.fromkeys(left)),
         tuple(dict.fromkeys(whole.loads)),
+        tuple(dict.fromkeys(whole.linked)),
     )
 
 
@@ -148,7 +153,9 @@ class _Reading:
     def __init__(self, program: Program, place: str) -> None:
         self._program = program
         self._place = place
-        self._found: dict[Repository | Unreadable | Nested | Load, None] = {}
+        self._found: dict[
+            Repository | Unreadable | Nested | Load | Linked, None
+        ] = {}
         self._seen: set[ast.FunctionDef] = set()
         self._active: list[ast.FunctionDef] = []
         self._declared: tuple[tuple[str, str], ...] = ()
@@ -176,6 +183,9 @@ class _Reading:
             ),
             tuple(
                 finding for finding in self._found if isinstance(finding, Load)
+            ),
+            tuple(
+                finding for finding in self._found if isinstance(finding, Linked)
             ),
         )
 
@@ -238,6 +248,8 @@ class _Reading:
                 path, line, call.func.attr, lambda: [self._download(call, scope)]
             )
             return
+        if self._rule and called(call.func) == "symlink":
+            self._link(call, scope)
         rule, callee, arguments = self._resolve(call, scope)
 
         def declared() -> list[Repository]:
@@ -400,6 +412,36 @@ class _Reading:
             reached=self.reached,
         )
 
+    def _link(self, call: ast.Call, scope: Scope) -> None:
+        """Note that a rule's own code makes its whole repository a link to a folder."""
+        match call.args:
+            case [source, ast.Constant(value="" | ".")]:
+                label = self._label(source, scope)
+            case _:
+                return
+        # In a file of another repository, a label without a name means that repository.
+        if label.startswith("//"):
+            label = self._place.removesuffix("//") + label
+        if found := re.fullmatch(rf"@({NAME})//(.*)", label):
+            self._record(Linked(self._name, found[1], found[3].strip("/")))
+
+    def _label(self, node: ast.expr | None, scope: Scope) -> str:
+        """Return the label of what a rule's code names: ``ctx.path(Label("…")).dirname``.
+
+        Empty if it names nothing by a label. The colon becomes a slash.
+        """
+        match node:
+            case ast.Name(id=name) if isinstance(
+                later := scope.names.get(name), Later
+            ):
+                return self._label(later.node, later.scope)
+            case ast.Attribute(attr="dirname", value=inner):
+                return self._label(inner, scope).rpartition("/")[0]
+            case ast.Call(func=ast.Attribute(attr="path"), args=[label]):
+                text = self._text(Later(label, scope))
+                return text.replace(":", "/") if "//" in text else ""
+        return ""
+
     def _try_forms(
         self,
         path: str,
@@ -472,7 +514,9 @@ class _Reading:
     def _report(self, path: str, line: int, why: str) -> None:
         self._record(Unreadable(self._place + path, line, why))
 
-    def _record(self, finding: Repository | Unreadable | Nested | Load) -> None:
+    def _record(
+        self, finding: Repository | Unreadable | Nested | Load | Linked
+    ) -> None:
         """Keep a finding, unless it repeats one that is reached, or the declaration being read."""
         if isinstance(finding, Repository):
             repeats = (finding.name, finding.sha256) in self._declared

@@ -20,7 +20,7 @@ from pathlib import Path
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.rules import repositories
-from tfwright.rules.model import Load, Nested, Repository, Rules
+from tfwright.rules.model import Linked, Load, Nested, Repository, Rules
 from tfwright.rules.readings import Readings
 from tfwright.rules.starlark.syntax import LONGEST_FILE
 from tfwright.tools import git, unpacking
@@ -318,8 +318,10 @@ def _followed(
 
     None if its repository is not here, or has no rules.
     """
+    links = (link for link in reached.rules.linked if link.name == way.archive)
+    link = next(links, Linked(way.archive, way.archive, ""))
     for repository in reached.rules.repositories:
-        if repository.name != way.archive or not repository.reached:
+        if repository.name != link.archive or not repository.reached:
             continue
         table, clone = tables.get(repository.name), repository.clone
         sha256 = table.sha256 if table else repository.sha256
@@ -329,14 +331,26 @@ def _followed(
             # expects.
             own = table.strip_prefix if table else None
             prefix = repository.strip_prefix if own is None else own
-            return _read(
-                way, [sha256, prefix], partial(texts, path, prefix), before
-            )
+            files = partial(_below, link.folder, partial(texts, path, prefix))
+            return _read(way, [sha256, prefix, link.folder], files, before)
         if clone and clone in reached.clones:
             place = reached.clones[clone]
-            files = partial(git.texts, place, clone.commit, repositories.relevant)
-            return _read(way, [clone.commit], files, before)
+            of_commit = partial(
+                git.texts, place, clone.commit, repositories.relevant
+            )
+            files = partial(_below, link.folder, of_commit)
+            return _read(way, [clone.commit, link.folder], files, before)
     return None
+
+
+def _below(folder: str, read: Callable[[], dict[str, str]]) -> dict[str, str]:
+    """Return the files of a folder by their paths in it; all for an empty folder."""
+    beginning = f"{folder}/" if folder else ""
+    return {
+        path.removeprefix(beginning): text
+        for path, text in read().items()
+        if path.startswith(beginning)
+    }
 
 
 def _read(

@@ -7,7 +7,7 @@ from pathlib import Path
 from tfwright.errors import TfwrightError
 from tfwright.tools import files, git
 from tfwright.tools.bazel import client
-from tfwright.tools.python import installed
+from tfwright.tools.python import installed, venv
 from tfwright.vault.toolkit import tree
 from tfwright.vault.usage import BAZEL, VENV, VaultEntry
 
@@ -60,6 +60,9 @@ def _of_entry(entry: VaultEntry) -> str:
         return "its checksum is not the one that it is kept under"
     if entry.kind == VENV and (changed := installed.changes(entry.path)):
         return f"{_counted(changed)} not as installed"
+    # No RECORD has the interpreter's link, the venv's settings or a script.
+    if entry.kind == VENV and venv.differs(entry.path):
+        return "a program or setting of the venv is not as it was made"
     if entry.kind == BAZEL and entry.file and client.options_damaged(entry.file):
         return "options.json cannot be read"
     return ""

@@ -321,6 +321,15 @@ def test_a_crash_is_told_by_its_last_line(bench: Bench) -> None:
         "crashed: ValueError: invalid literal for int",
     )
     assert fault.evidence.lines[0].startswith("Traceback")
+    assert "last question" in fault.remedy
+
+
+def test_a_crash_before_the_first_question_is_not_blamed_on_an_answer(
+    bench: Bench,
+) -> None:
+    script = "#!/bin/sh\npython3 -c 'int(\"y\")'\n"
+    fault = bench.fails(script, ToolError, "crashed: ValueError")
+    assert "before its first question" in fault.remedy
 
 
 def test_a_bazel_that_is_too_old_is_a_fault_of_the_recipe_even_with_status_0(

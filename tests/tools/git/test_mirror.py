@@ -458,6 +458,15 @@ def start(pin: Pin, store: Path) -> "subprocess.Popen[bytes]":
     )
 
 
+def test_a_faulty_configuration_of_the_callers_git_does_not_end_a_fetch(
+    upstream: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".gitconfig").write_text("[broken\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    # A process of its own: this one has imported GitPython already.
+    assert start(pin_of(upstream), store).wait(60) == 0
+
+
 @pytest.mark.slow
 def test_recipes_that_fetch_at_once_wait_for_each_other(
     upstream: Path, store: Path

@@ -80,3 +80,43 @@ def test_from_cuda_12_on_nvcc_is_shown_the_wrapper_of_cicc(
     nvcc.settle(tmp_path)
     last = (tmp_path / "bin/nvcc.profile").read_text().splitlines()[-1]
     assert last == "CICC_PATH = $(TOP)/tfwright/bin"
+
+
+def test_a_cicc_without_the_path_names_a_module_by_the_content_of_its_source(
+    toolkit: Path, tmp_path: Path
+) -> None:
+    cicc = toolkit / "nvvm/bin/cicc"
+    cicc.write_text(f"{COMPILER}# --gen_module_id_file\n")
+    nvcc.settle(toolkit)
+
+    def named(temporary: str, content: str) -> str:
+        preprocessed = tmp_path / f"{temporary}.cpp1.ii"
+        preprocessed.write_text(f'# 1 "/tmp/{temporary}"\n{content}\n')
+        written = tmp_path / "module_id"
+        seen = called(
+            toolkit,
+            "cicc",
+            *("--orig_src_file_name", "a/op.cu.cc", "--gen_module_id_file"),
+            *("--module_id_file_name", str(written), str(preprocessed)),
+        )
+        assert "--gen_module_id_file" not in seen
+        assert seen[-1] == str(preprocessed)
+        return written.read_text()
+
+    first = named("tmpxft_1", "int a;")
+    assert first == named("tmpxft_2", "int a;")
+    assert first != named("tmpxft_1", "int b;")
+    # Its length stands before a name, as in mangled C++.
+    length, name = first[1:].split("_", 1)
+    assert name.startswith("op_cu_cc_")
+    assert len(name) == int(length)
+
+
+def test_the_other_compilers_of_a_source_get_the_name_that_was_made(
+    toolkit: Path,
+) -> None:
+    cicc = toolkit / "nvvm/bin/cicc"
+    cicc.write_text(f"{COMPILER}# --gen_module_id_file\n")
+    nvcc.settle(toolkit)
+    given = ["--module_id_file_name", "x.module_id", "", "a b.cpp1.ii"]
+    assert called(toolkit, "cicc", *given) == given

@@ -360,7 +360,10 @@ def _talk(
         (command.cwd / name).is_file() for name in written
     ):
         # Which of its messages mean the recipe and which the host is known there.
-        raise failures.explained(spoken, command, log, recipe.bazel.version)
+        asked = bool(respondent.asked)
+        raise failures.explained(
+            spoken, command, log, recipe.bazel.version, asked=asked
+        )
     return tuple(respondent.asked)
 
 

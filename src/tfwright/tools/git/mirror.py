@@ -422,7 +422,12 @@ def _follow(command: Command, listener: Listener, given: str = "") -> None:
 
 def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
     """Read git's progress as it comes; return what else git said."""
-    import git as gitpython
+    try:
+        import git as gitpython
+    except ImportError:
+        # On its import GitPython runs git with the caller's configuration, which may be faulty.
+        # Our own git never reads that, and goes on without showing its progress.
+        return [line.rstrip() for line in lines]
 
     class Heard(gitpython.RemoteProgress):
         def update(

@@ -63,7 +63,7 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
     except (pexpect.ExceptionPexpect, OSError) as fault:
         if isinstance(fault, OSError) and disk.is_limit(fault):
             raise
-        number = fault.errno if isinstance(fault, OSError) else None
+        number = (isinstance(fault, OSError) and fault.errno) or 0
         raise HostError(
             f"{command.argv[0]} cannot be run: {_REFUSED.get(number, _NOT_THERE)}",
             remedy=remedy,

@@ -95,6 +95,11 @@ def damaged(home: Path) -> bool:
         return True
 
 
+def differs(home: Path) -> bool:
+    """Say whether a venv whose digest is known holds anything else than when it was made."""
+    return _record(home).is_file() and damaged(home)
+
+
 def content(home: Path) -> TreeContent:
     """Return what `venv` found in a venv.
 

@@ -31,6 +31,37 @@ for word do
 done
 exec "${{0%/*}}/../../{folder}/{name}" "$@"
 """
+_NAMING_WRAPPER = """\
+#!/bin/sh
+# Names the module by its source, as nvcc was given it, and not by a temporary file of nvcc's.
+file= before= input= id= makes=
+for word do
+    shift
+    case $before in
+        --orig_src_file_name) file=$word ;;
+        --module_id_file_name) id=$word ;;
+    esac
+    before=$word
+    case $word in
+        *.ii) input=$word ;;
+        --gen_module_id_file) makes=yes; continue ;;
+    esac
+    set -- "$@" "$word"
+done
+if [ "$makes" ]; then
+    # Not the lines that say where a line is from: they hold paths of this host.
+    sum=$({ echo "$file"; grep -v '^# ' "$input"; } | cksum | cut -d' ' -f1)
+    name=$(printf %s "${file##*/}_$sum" | tr -c 'A-Za-z0-9_' _)
+    printf '_%s_%s' "${#name}" "$name" > "$id" || exit
+fi
+exec "${0%/*}/../../nvvm/bin/cicc" "$@"
+"""
+"""For a cicc that gets no path, as that of CUDA 11.2.
+
+It makes those names of its input, a temporary file that has nvcc's process number in its name. All
+compilers of a source read the name from the file that the first cicc writes, so that only this one
+has to be led.
+"""
 _WRAPPED = {"cicc": "nvvm/bin", "cudafe++": "bin"}
 """Programs that get the path, and where they are in a toolkit."""
 _SEARCH = "PATH += $(TOP)/tfwright/bin:\n"
@@ -65,5 +96,12 @@ def settle(root: Path) -> None:
 def _wrap(root: Path, name: str, folder: str) -> None:
     wrapper = root / _WRAPPERS / name
     wrapper.parent.mkdir(parents=True, exist_ok=True)
-    files.write(wrapper, _WRAPPER.format(name=name, folder=folder))
+    program = files.content(root / folder / name)
+    pathless = (
+        b"gen_module_id_file" in program and b"orig_src_path_name" not in program
+    )
+    script = _WRAPPER.format(name=name, folder=folder)
+    if name == "cicc" and pathless:
+        script = _NAMING_WRAPPER
+    files.write(wrapper, script)
     wrapper.chmod(0o755)
