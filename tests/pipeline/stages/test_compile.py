@@ -294,7 +294,7 @@ def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory
     assert "--jobs=3" in arguments(with_settings(job, jobs=3))
     starved = replace(
         job,
-        recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e6)}),
+        recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e4)}),
     )
     assert "--jobs=1" in arguments(starved)
 
