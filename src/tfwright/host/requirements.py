@@ -351,17 +351,17 @@ def _accepted_bazel(recipe: Recipe, release: Release) -> Iterator[Finding]:
     version, bazel = recipe.bazel.version, compatibility.bazel(release)
     if not bazel or bazel.holds(version):
         return
-    # ./configure compares the version itself, and stops, unless it is told to take a newer one.
+    # ./configure compares the version itself, and stops, unless an answer lets a newer one pass.
     newer = versions.within(version, bazel.least, "")
-    told = recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
+    allowed = recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
     remedy = "Correct bazel.version in the recipe."
-    if newer and told:
+    if newer and allowed:
         remedy = "If the build fails, pin such a Bazel: the recipe switches configure's check off."
     yield Finding(
         f"Bazel {version} for TensorFlow {release}",
         f"Bazel {bazel}",
         remedy,
-        blocks="" if newer and told else "configure",
+        blocks="" if newer and allowed else "configure",
         why=bazel.source,
     )
 

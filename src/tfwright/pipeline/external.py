@@ -141,7 +141,7 @@ def bring(
         shortage = Shortage(job.argument, missing, refused)
         raise shortage.error(job.host_file, job.log("fetch-missing"))
     _report(job, pins, reached)
-    # Whoever wrote a lock was told, and knows what Bazel wants.
+    # A lock says what Bazel wants, and whoever wrote it has read this note.
     if not locked:
         for text in reach.left_to_bazel(reached.rules):
             job.listener.note(text)
