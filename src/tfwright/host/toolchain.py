@@ -1,6 +1,7 @@
 """Compilers and the other programs that a build starts."""
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from tfwright.documents.host_file import HostFile
@@ -53,16 +54,21 @@ def compiler(place: Place) -> Seen:
 
 def named(recipe: Recipe, host_file: HostFile) -> tuple[str, ...]:
     """Return the compilers that a recipe and the host file name, as commands or paths."""
-    places = (recipe.compile.env, recipe.configure.answers)
+    places = (
+        recipe.compile.env,
+        recipe.configure.answers,
+        {"CC": host_file.compiler},
+    )
+    return named_in(places, "\n".join(recipe.compile.flags))
+
+
+def named_in(
+    places: Iterable[Mapping[str, object]], text: str
+) -> tuple[str, ...]:
+    """Return the compilers that variables name, and flags of Bazel in a text, each once."""
     given = [place.get(name) for place in places for name in COMPILERS]
-    flags = stated("\n".join(recipe.compile.flags))
-    known = [*given, host_file.compiler, *flags]
+    known = (*given, *_NAMED.findall(text))
     return tuple(dict.fromkeys(str(name) for name in known if name))
-
-
-def stated(text: str) -> list[str]:
-    """Return the compilers that flags of Bazel name, or the file that configure writes."""
-    return _NAMED.findall(text)
 
 
 def version_line(place: Place, program: str) -> Seen:

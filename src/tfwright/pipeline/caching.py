@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.documents.release import Release
-from tfwright.host.toolchain import COMPILERS, stated
+from tfwright.host.toolchain import named_in
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, HostFacts
 from tfwright.tools import files, json_text, signing
@@ -89,9 +89,7 @@ class CompilerChoice:
             self.answering.answers,
             self.configured.exported,
         )
-        named = [place.get(name) for place in places for name in COMPILERS]
-        known = (str(name) for name in named if name)
-        return [*known, *stated(said), "gcc", "cc"]
+        return (*named_in(places, said), "gcc", "cc")
 
 
 @dataclass(frozen=True)
@@ -212,7 +210,7 @@ def flags(
     ):
         yield "--experimental_remote_spawn_cache"
     # Without it, a source that changes during an action is cached under its old digest. It also
-    # refuses whatever needs a generated file that two actions write, a third of TensorFlow 1.15.
+    # refuses whatever needs a generated file that two actions write, a quarter of TensorFlow 1.15.
     # So it is left out for a directory, which compares the tree before it takes anything in.
     if (
         "://" in address
