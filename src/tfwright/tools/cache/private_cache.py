@@ -93,7 +93,8 @@ class PrivateCache:
             used = self._count(read)
             # Bazel before 0.26 computes no checksum of what it took: a wrong file could be
             # the input of anything that was built.
-            if not self.spoiled and self._sources_are_unchanged():
+            # Looking at a whole tree is for nothing where all came from the cache.
+            if added and not self.spoiled and self._sources_are_unchanged():
                 for action in added:
                     self._take(action)
         except OSError as fault:
