@@ -33,6 +33,13 @@ def run(tool: str, *arguments: str) -> None:
         )
 
 
+def check_code() -> None:
+    """Check the style and the imports of the whole project."""
+    run("ruff", "check")
+    run("ruff", "format", "--check")
+    run("lint-imports")
+
+
 ATTACKS = "tests/attack"
 """Where the attacks are, which only `attack` runs."""
 PARTS = ("readers", "strangers", "kills", "disks", "damage")
