@@ -87,7 +87,9 @@ def test_a_module_is_named_by_its_source_and_not_by_its_temporary_file(
 ) -> None:
     def named(temporary: str, content: str) -> str:
         preprocessed = tmp_path / f"{temporary}.cpp1.ii"
-        preprocessed.write_text(f'# 1 "/tmp/{temporary}"\n{content}\n')
+        preprocessed.write_text(
+            f'# 1 "/tmp/{temporary}"\nlog("/{temporary}/include/util.cuh"); {content}\n'
+        )
         written = tmp_path / "module_id"
         seen = called(
             toolkit,

@@ -37,8 +37,9 @@ for word do
     set -- "$@" "$word"
 done
 if [ "$makes" ]; then
-    # Not the lines that say where a line is from: they hold paths of this host.
-    sum=$({{ echo "$file"; grep -v '^# ' "$input"; }} | cksum | cut -d' ' -f1)
+    # Without paths of this host: in lines that say where a line is from, and __FILE__ of headers.
+    plain() {{ sed -e '/^# /d' -e 's,"/[^"]*/include/[^"]*",,g' "$input"; }}
+    sum=$({{ echo "$file"; plain; }} | cksum | cut -d' ' -f1)
     name=$(printf %s "${{file##*/}}_$sum" | tr -c 'A-Za-z0-9_' _)
     printf '_%s_%s' "${{#name}}" "$name" > "$id" || exit
 fi
