@@ -50,7 +50,9 @@ def test_a_port_in_which_all_fits_says_so(
 def test_what_was_pinned_is_listed_with_the_checksum_of_bazel(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    lists = {"host.requirements": ("numpy==1.14.5", "six==1.11.0")}
+    lists: dict[str, tuple[str, ...]] = {
+        "host.requirements": ("numpy==1.14.5", "six==1.11.0")
+    }
     changes = ("numpy 1.13.3 -> 1.14.5",)
     page.show_pinned(Pinned(NEW, lists, changes, "ab" * 32))
     shown = capsys.readouterr()
