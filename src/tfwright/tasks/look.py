@@ -34,11 +34,16 @@ def inspect(
     Nothing of the wheel is run.
     """
     with explained():
+        from tfwright.documents import host_file
+        from tfwright.pipeline import host_directories
         from tfwright.terminal import inspect as page
         from tfwright.wheel.inspect import inspection
 
         report = inspection.inspect(
-            file_of(wheel, "inspect"), Path(key) if key else None
+            file_of(wheel, "inspect"),
+            Path(key) if key else None,
+            # The wheel may have been built here.
+            host_directories.of_host(host_file.read()),
         )
         page.show_report(report, as_json=json)
         # Shown first, judged afterwards: what was found
