@@ -65,7 +65,12 @@ def test_inspect_says_which_files_name_directories_of_this_host(
 ) -> None:
     build_out = tmp_path / "build_out"
     (tmp_path / "host.toml").write_text(f'build_out = "{build_out}"\n', "utf-8")
-    wheel = make_wheel({"small.h": f'"{build_out}/toolkits/cuda-11.8"'})
+    wheel = make_wheel(
+        {
+            "small.h": f'"{build_out}/toolkits/cuda-11.8"',
+            "small-1.0.dist-info/tfwright.json": "{}",
+        }
+    )
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(tmp_path / "host.toml"))
     done = invoke(tmp_path, "inspect", str(wheel))
     said = " ".join(done.stdout.split())

@@ -3,12 +3,16 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import HostTable
-from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import HostFacts
 from tfwright.wheel.inspect.leaks import HostDirectory
+
+if TYPE_CHECKING:
+    # Needed by builds only, and `inspect` would wait for them.
+    from tfwright.documents.recipe import HostTable
+    from tfwright.pipeline.job import Job
+    from tfwright.pipeline.results import HostFacts
 
 PUBLIC = ("/usr", "/opt/cuda", "/Applications", "/Library", "/System")
 """Where systems and NVIDIA's installers put programs and toolkits on every host."""
@@ -46,7 +50,7 @@ def of_host(host_file: HostFile) -> Iterator[HostDirectory]:
 
 
 def of_build(
-    job: Job, wanted: HostTable, host: HostFacts
+    job: "Job", wanted: "HostTable", host: "HostFacts"
 ) -> Iterator[HostDirectory]:
     """Yield the directories that one build uses."""
     places = job.places

@@ -153,10 +153,11 @@ def test_every_file_is_searched_for_the_directories_of_this_host(
         "small/a.dylib": mac_library("10.11") + path,
         "small/cuda_config.h": b'#define TF_CUDA_TOOLKIT_PATH "%s"\n' % path,
         "small/a.py": b"",
+        "small-1.0.dist-info/tfwright.json": b"{}",
     }
     wheel = wheel_of(tmp_path, MAC, content)
     directory = HostDirectory("/srv/out", "the build_out", "Patch it.")
-    report = inspection.inspect(wheel, directories=[directory])
+    report = inspection.inspect(wheel, directories=lambda: [directory])
     assert {leak.file for leak in report.leaks} == {
         "small/a.dylib",
         "small/cuda_config.h",
@@ -166,6 +167,15 @@ def test_every_file_is_searched_for_the_directories_of_this_host(
         "2 files (small/a.dylib, small/cuda_config.h) name /srv/out, the build_out of this host"
     )
     assert inspection.inspect(wheel).leaks == ()
+
+
+def test_for_a_wheel_from_elsewhere_the_directories_of_this_host_are_not_asked_for(
+    make_wheel: MakeWheel,
+) -> None:
+    def directories() -> list[HostDirectory]:
+        pytest.fail("only a wheel of ours can have been built here")
+
+    assert inspection.inspect(make_wheel(), directories=directories).leaks == ()
 
 
 @compiler

@@ -4,7 +4,7 @@ import re
 import stat
 import zipfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -87,11 +87,12 @@ class Description:
 def inspect(
     path: Path,
     key: Path | None = None,
-    directories: Iterable[HostDirectory] = (),
+    directories: Callable[[], Iterable[HostDirectory]] = tuple,
 ) -> Inspection:
     """Read a wheel; whatever is wrong with it is in the report.
 
-    Its files are searched for the `directories` of this host, too, which may have built it.
+    A wheel of tfwright may have been built here, so its files are searched for the `directories`
+    of this host, which are asked for then only.
     Raises WheelError for a missing file, and what `envelope.verify` raises where a public key is
     given.
     """
@@ -100,11 +101,20 @@ def inspect(
     size, signed_by = path.stat().st_size, _signed_by(path, key) if key else ""
     try:
         with archive.opened(path) as wheel:
-            search = LeakSearch(directories, guess=True)
+            known = directories() if _is_ours(wheel) else ()
+            search = LeakSearch(known, guess=True)
             report = _report(path, size, wheel, search)
             return replace(report, signed_by=signed_by)
     except WheelError as fault:
         return Inspection(path.name, size, faults=(fault.what,))
+
+
+def _is_ours(wheel: zipfile.ZipFile) -> bool:
+    """Say whether a wheel has a build record."""
+    record_of_build = (
+        f"{archive.metadata_directory(wheel)}/{archive.BUILD_RECORD}"
+    )
+    return record_of_build in wheel.NameToInfo
 
 
 def _signed_by(path: Path, key: Path) -> str:
