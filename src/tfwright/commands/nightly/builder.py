@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tfwright.commands import links as link_check
@@ -64,6 +64,7 @@ class PipelineBuilder:
     host_file: HostFile
     listener: Listener = SILENCE
     offline: bool = False
+    """Whether builds use only what is on this host."""
     _followed: dict[str, FollowedCommit | None] = field(default_factory=dict)
     """What each target follows, asked once a night."""
 
@@ -97,6 +98,7 @@ class PipelineBuilder:
         """Return the job that builds a target."""
         followed = self._followed.get(target.name)
         job = targets.job_of(target, self.host_file, followed, self.listener)
+        job = replace(job, offline=self.offline)
         # The pointer `stable` must not rest on the build cache. Where nights reproduce wheels, they
         # do so without it; where they do not, this build is the only one.
         return job if self.nightly.reproduce else job.without_cache()
