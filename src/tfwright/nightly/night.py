@@ -554,7 +554,7 @@ def _build(
         # Inside the try: a disk that is full already fails here.
         work.mkdir(parents=True)
         # Checked before the directory is final, since it does not change after that.
-        build = site.unless_taken(host.site, made())
+        build = site.unless_taken(host.site, _compared(made(), order))
         _describe(host, work, build, order.last_good)
         builds.finish(work, host.builds, build)
     except TfwrightError as fault:
@@ -569,6 +569,18 @@ def _build(
         build = _cut_off(host, order, _flaw(fault))
     state.add_build(build)
     return build
+
+
+def _compared(build: NightlyBuild, order: BuildOrder) -> NightlyBuild:
+    """Return the build with what changed since the last good one, if nothing was compared yet.
+
+    A build that ended before its stages, or on no machine, compares nothing itself.
+    """
+    last = order.last_good
+    if build.against or last is None:
+        return build
+    changed = due.differing(last.fingerprint, order.fingerprint)
+    return build.model_copy(update={"against": last.id, "changed": changed})
 
 
 def _describe(
@@ -612,7 +624,7 @@ def _cut_off(
     """Return a build that ended in the middle; its files are removed, so that others have room."""
     files.remove(order.work)
     seconds = (host.clock() - order.started).total_seconds()
-    return NightlyBuild(
+    build = NightlyBuild(
         id=order.id,
         target=order.target.name,
         recipe=order.target.recipe,
@@ -623,6 +635,7 @@ def _cut_off(
         fingerprint=dict(order.fingerprint),
         broken=broken,
     )
+    return _compared(build, order)
 
 
 def _verdict(build: NightlyBuild) -> Verdict:
