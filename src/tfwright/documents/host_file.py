@@ -164,7 +164,11 @@ class WorkerTable(Table):
     """The ``build_out`` of that machine's host file, if both machines do not share one. Wheels are
     then copied here by rsync."""
     inputs: Flag = False
-    """Whether the vault of this host is copied to that ``build_out`` before the first build."""
+    """Whether that machine gets what a build takes from this host's vault: it then builds offline.
+    """
+    toolkit: Flag = False
+    """With ``inputs``, whether it gets the packages of CUDA and its libraries as well. You state
+    that you have accepted their licences and that these allow it."""
     config: OptionalPath = ""
     """A configuration file for ssh; by default the user's own."""
 

@@ -3,9 +3,7 @@
 Users type them; recipes, and findings about a host, refer to them.
 """
 
-from typing import Literal, get_args
-
-Stage = Literal[
+NAMES = (
     "check",
     "fetch",
     "source",
@@ -16,5 +14,4 @@ Stage = Literal[
     "seal",
     "verify",
     "publish",
-]
-NAMES: tuple[Stage, ...] = get_args(Stage)
+)

@@ -107,22 +107,17 @@ def job_of(
 ) -> "BuildRequest":
     """Read the recipe and the host file into a request; `complete` as for `recipes.read`."""
     from tfwright.documents import host_file
-    from tfwright.documents import recipe as recipes
     from tfwright.pipeline.job import BuildRequest
     from tfwright.terminal import console
 
-    # A lock belongs to the file, so a recipe that is
-    # given by its path has its own, too.
-    lock = recipes.find(recipe).with_suffix(".lock")
-    read = recipes.read(recipe, complete)
-    return BuildRequest(
-        recipe=read,
-        host_file=host_file.read().of(read),
+    return BuildRequest.of(
+        recipe,
+        host_file.read(),
         listener=console.Terminal(),
         offline=offline,
         jobs=jobs,
         until=until,
-        locked=lock if lock.is_file() else None,
+        complete=complete,
     )
 
 

@@ -67,6 +67,7 @@ def lock(_: Context, recipe: str = "demo") -> None:
         "output": "the file to write",
         "add": "a further file to carry, such as CUDA's installer; may be repeated",
         "unpack": "verify this bundle, and put its files where 'invoke build --offline' finds them",
+        "lacking": "on a worker: list what it lacks of the inputs for this folder",
         "with-toolkit": "add the recipe's packages of CUDA; their licences must allow it",
         "into": "with --unpack: directory to build in, instead of the host file's build_out",
     },
@@ -77,6 +78,7 @@ def bundle(
     recipe: str = "demo",
     output: str = "",
     unpack: str = "",
+    lacking: str = "",
     into: str = "",
     with_toolkit: bool = False,
 ) -> None:
@@ -104,6 +106,10 @@ def bundle(
         from tfwright.terminal import console
         from tfwright.terminal import vault as page
 
+        # A folder holds inputs that another host sends to this one, its worker.
+        if lacking or (unpack and Path(unpack).is_dir()):
+            _take_inputs(lacking, unpack)
+            return
         if unpack:
             # Absolute, since Bazel and ./configure write the place down.
             build_out = (
@@ -128,6 +134,20 @@ def bundle(
             with_toolkit=with_toolkit,
         )
         page.show_bundle(manifest)
+
+
+def _take_inputs(lacking: str, unpack: str) -> None:
+    """Say what this worker lacks of the inputs in a folder, or put what is there into its vault."""
+    from tfwright.commands import supply
+    from tfwright.documents import host_file
+    from tfwright.terminal import console
+    from tfwright.terminal import vault as page
+
+    settings = host_file.read()
+    if lacking:
+        page.show_lacking(supply.lacking(Path(lacking), settings))
+    else:
+        supply.take(Path(unpack), settings, console.Terminal())
 
 
 @task(

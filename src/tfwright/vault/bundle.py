@@ -455,6 +455,51 @@ def unpack(
     return placed
 
 
+def lay_out(
+    folder: Path, manifest: Manifest, sources: Mapping[BundleMember, Path]
+) -> None:
+    """Make a folder that reads like an unpacked bundle, of links to the files of its members."""
+    files.write(folder / MANIFEST, manifest.encoded())
+    for member, source in sources.items():
+        link = folder / member.path
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(source.absolute())
+
+
+def read_folder(folder: Path) -> Manifest:
+    """Return the manifest in a folder that another host fills. Raises SupplyError."""
+    try:
+        return Manifest.model_validate_json(files.content(folder / MANIFEST))
+    except (OSError, ValidationError) as fault:
+        raise SupplyError(
+            f"{folder} does not hold the inputs of a build",
+            remedy="'invoke build --on workers' fills such folders by itself.",
+            evidence=Evidence(where=str(folder / MANIFEST)),
+        ) from fault
+
+
+def verified_folder(
+    folder: Path, manifest: Manifest
+) -> Mapping[BundleMember, Path]:
+    """Return where the members are that a folder has.
+
+    Raises SupplyError for one that is not what the manifest says.
+    """
+    found = {}
+    for member in manifest.members:
+        path = folder / member.path
+        if not path.is_file():
+            continue
+        if files.sha256(path) != member.sha256:
+            raise SupplyError(
+                f"{member.path} came with other bytes than it was sent",
+                remedy="Build it again; look at the disks of both machines.",
+                evidence=Evidence(where=str(path)),
+            )
+        found[member] = path
+    return found
+
+
 def _packed_manifest(manifest: Manifest) -> bytes:
     content = manifest.encoded()
     return _header(MANIFEST, len(content)) + content + _padding(len(content))

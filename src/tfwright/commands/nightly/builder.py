@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tfwright.commands import links as link_check
@@ -63,6 +63,7 @@ class PipelineBuilder:
     host_file: HostFile
     listener: Listener = SILENCE
     offline: bool = False
+    """Whether builds use only what is on this host."""
     _followed: dict[str, FollowedCommit | None] = field(default_factory=dict)
     """What each target follows, asked once a night."""
 
@@ -96,6 +97,7 @@ class PipelineBuilder:
         """Return the job that builds a target."""
         followed = self._followed.get(target.name)
         job = targets.job_of(target, self.host_file, followed, self.listener)
+        job = replace(job, offline=self.offline)
         # The pointer `stable` must not rest on the build cache. Where nights reproduce wheels, they
         # do so without it; where they do not, this build is the only one.
         return job if self.nightly.reproduce else job.without_cache()
@@ -169,7 +171,10 @@ class PipelineBuilder:
     def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
         """Run doctor and the pipeline, then look at the wheel."""
         # First what costs seconds: a host that lacks something would fail after hours.
-        _insist_on_host(job)
+        findings = examination.examine(job.recipe, job.host_file, probes.here())
+        for finding in findings:
+            if finding.blocks:
+                raise HostError(str(finding), remedy=finding.remedy)
         made = engine.build(job)
         # mypy cannot know which result the last stage of PIPELINE gives.
         if not isinstance(made, Published):
@@ -185,7 +190,7 @@ class PipelineBuilder:
         _write_bill(wheel)
         if self.nightly.variants:
             variants.write(wheel, report.libraries)
-        return {
+        found = {
             "wheel": wheel.name,
             "version": wheel.name.split("-")[1],
             "sha256": files.sha256(wheel),
@@ -194,8 +199,8 @@ class PipelineBuilder:
             "sizes": _sizes(wheel),
             "architectures": report.summary.gpu_bytes if report.summary else {},
             "differences": tuple(_differences(order.last_wheel, wheel)),
-            **self._smoke(order, job, wheel),
         }
+        return {**found, **self._smoke(order, job, wheel)}
 
     def _labelled(
         self,
@@ -367,14 +372,6 @@ class PipelineBuilder:
         with suppress(TfwrightError):
             names = [wanted.name for wanted in self.nightly.recipe]
             vault.collect(build_out, lambda _: None, names, locks)
-
-
-def _insist_on_host(job: BuildRequest) -> None:
-    """Raise HostError for the first thing that this host lacks."""
-    findings = examination.examine(job.recipe, job.host_file, probes.here())
-    for finding in findings:
-        if finding.blocks:
-            raise HostError(str(finding), remedy=finding.remedy)
 
 
 def _disk(path: Path) -> tuple[int, int]:

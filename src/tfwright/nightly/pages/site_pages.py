@@ -34,8 +34,8 @@ def write_pages(
     with batches.below(site) as batch:
         for row in everything:
             name = row.target.name
-            page = _history(nightly, state, site, row, now)
-            batch.add(site / RECIPES / f"{name}.html", page.encode())
+            history = _history(nightly, state, site, row, now)
+            batch.add(site / RECIPES / f"{name}.html", history.encode())
             batch.add(site / BADGES / f"{name}.svg", feed.badge(row))
         batch.add(site / "feed.xml", feed.atom(nightly, state, now))
         batch.add(site / "latest.json", feed.latest(listed, now))
