@@ -104,6 +104,20 @@ def lint(name: str, host_file: HostFile | None = None) -> list[LintFinding]:
     return sorted(found, key=lambda finding: (str(finding.file), finding.line))
 
 
+def lint_all(names: Sequence[str], host_file: HostFile) -> list[LintFinding]:
+    """Return the findings for recipes, then those that only several of them together show."""
+    found = [finding for name in names for finding in lint(name, host_file)]
+    return [*found, *among(names)]
+
+
+def loadable(names: Sequence[str], findings: Sequence[LintFinding]) -> list[str]:
+    """Leave out the recipes that do not load: the findings say why, and they have no plan."""
+    broken = {
+        finding.file.stem for finding in findings if finding.rule == "schema"
+    }
+    return [name for name in names if name not in broken]
+
+
 def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
     """Take the message about several faults apart: each has a line of its own in it."""
     if isinstance(fault, DocumentError):
@@ -535,18 +549,7 @@ def change_since(revision: str) -> RecipeChange:
     tree = printed.split()[-1]
     files = tuple(_changed_files(tree))
     changed = {Path(file).stem for file in files if file.startswith("recipes/")}
-    for name in recipes.names():
-        try:
-            source = recipes.read(name).source
-        except RecipeError:
-            # Lint says why it does not load; which patches it names is unknown.
-            continue
-        inputs = {
-            f"patches/{file}"
-            for file in (*source.patches, *source.assets.values())
-        }
-        if inputs & set(files):
-            changed.add(name)
+    changed |= set(_using(files))
     # A deleted recipe is among the changes, but cannot be planned or built.
     present = tuple(sorted(changed & set(recipes.names())))
     keys = tuple(
@@ -554,6 +557,19 @@ def change_since(revision: str) -> RecipeChange:
     )
     tests = tuple(_tests(present))
     return RecipeChange(present, keys, files, tests)
+
+
+def _using(files: Sequence[str]) -> Iterator[str]:
+    """Yield the recipes that name one of these files as a patch or an asset."""
+    for name in recipes.names():
+        try:
+            source = recipes.read(name).source
+        except RecipeError:
+            # Lint says why it does not load; which patches it names is unknown.
+            continue
+        named = (*source.patches, *source.assets.values())
+        if any(f"patches/{file}" in files for file in named):
+            yield name
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from tfwright.documents.names import (
     one_line,
 )
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
+from tfwright.documents.stages import Stage
 from tfwright.documents.toml import DocumentError, Table, load
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import Evidence, RecipeError
@@ -118,20 +119,6 @@ LibraryFolder = Annotated[
     AfterValidator(one_line),
 ]
 """An absolute directory of a Mac."""
-# Spelled out, since a type checker does not see the tuple in documents/stages.py.
-Stage = Literal[
-    "check",
-    "fetch",
-    "source",
-    "configure",
-    "compile",
-    "nccl",
-    "package",
-    "seal",
-    "verify",
-    "publish",
-]
-"""The stages of the pipeline, in order."""
 
 
 class SourceTable(Table):

@@ -145,7 +145,6 @@ def new(
         from tfwright.documents import host_file
         from tfwright.documents import recipe as recipes
         from tfwright.errors import RecipeError
-        from tfwright.host import match, probes
         from tfwright.terminal import port as page
 
         if like:
@@ -156,26 +155,34 @@ def new(
             # A copy keeps every pin; what was verified holds only for the original.
             page.show_new(making.copy(recipes.find(like), name, folder))
             return
-        wish = match.wish(
-            probes.here(),
-            gpu=gpu,
-            python=python,
-            cuda=cuda,
-            system=os,
-        )
-        # A GPU in this host alone is not a wish for CUDA.
-        if not (gpu or cuda):
-            wish = match.Wish(
-                system=wish.system,
-                machine=wish.machine,
-                python=python,
-            )
+        wish = _wish(gpu, python, cuda, os)
         wanted = making.wanted_of(release or _newest_release(wish))
         place = Path(folder) if folder else recipes.RECIPES
         tools = making.Tools(bazel=bazel)
         page.show_new(
             making.new(wish, wanted, host_file.read(), place, page.ask, tools)
         )
+
+
+def _wish(gpu: str, python: str, cuda: str, system: str) -> "Wish":
+    """Return what a new recipe is for; what was not typed is as on this host."""
+    from tfwright.host import match, probes
+
+    wish = match.wish(
+        probes.here(),
+        gpu=gpu,
+        python=python,
+        cuda=cuda,
+        system=system,
+    )
+    if gpu or cuda:
+        return wish
+    # A GPU in this host alone is not a wish for CUDA.
+    return match.Wish(
+        system=wish.system,
+        machine=wish.machine,
+        python=python,
+    )
 
 
 def _newest_release(wish: "Wish") -> str:

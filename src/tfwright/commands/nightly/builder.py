@@ -171,10 +171,7 @@ class PipelineBuilder:
     def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
         """Run doctor and the pipeline, then look at the wheel."""
         # First what costs seconds: a host that lacks something would fail after hours.
-        findings = examination.examine(job.recipe, job.host_file, probes.here())
-        for finding in findings:
-            if finding.blocks:
-                raise HostError(str(finding), remedy=finding.remedy)
+        _insist_on_host(job)
         made = engine.build(job)
         # mypy cannot know which result the last stage of PIPELINE gives.
         if not isinstance(made, Published):
@@ -190,7 +187,7 @@ class PipelineBuilder:
         _write_bill(wheel)
         if self.nightly.variants:
             variants.write(wheel, report.libraries)
-        found = {
+        return {
             "wheel": wheel.name,
             "version": wheel.name.split("-")[1],
             "sha256": files.sha256(wheel),
@@ -199,8 +196,8 @@ class PipelineBuilder:
             "sizes": _sizes(wheel),
             "architectures": report.summary.gpu_bytes if report.summary else {},
             "differences": tuple(_differences(order.last_wheel, wheel)),
+            **self._smoke(order, job, wheel),
         }
-        return {**found, **self._smoke(order, job, wheel)}
 
     def _labelled(
         self,
@@ -372,6 +369,14 @@ class PipelineBuilder:
         with suppress(TfwrightError):
             names = [wanted.name for wanted in self.nightly.recipe]
             vault.collect(build_out, lambda _: None, names, locks)
+
+
+def _insist_on_host(job: BuildRequest) -> None:
+    """Raise HostError for the first thing that this host lacks."""
+    findings = examination.examine(job.recipe, job.host_file, probes.here())
+    for finding in findings:
+        if finding.blocks:
+            raise HostError(str(finding), remedy=finding.remedy)
 
 
 def _disk(path: Path) -> tuple[int, int]:

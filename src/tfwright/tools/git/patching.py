@@ -440,11 +440,9 @@ def _verify(
     """Raise RecipeError unless exactly the patch's files changed, as its hunks say."""
     # In both directions: files that git left alone, and files that the patch does not name.
     skipped = {file.path for file in wanted} ^ set(changes)
-    odd = []
-    for path, change in changes.items():
-        # A mode of 0 is a deleted file's; links and submodules are refused.
-        if change.mode and change.mode not in git.REGULAR:
-            odd.append(path)
+    # A mode of 0 is a deleted file's; links and submodules are refused.
+    regular = {0, *git.REGULAR}
+    odd = [path for path, change in changes.items() if change.mode not in regular]
     present = [file for file in wanted if file.path in changes]
     names = [
         name for change in changes.values() for name in (change.old, change.new)
