@@ -87,29 +87,8 @@ def _python(
     version = recipe.host.python
     if pythons.find(version, host_file, host.place):
         return
-    named = host_file.pythons.get(version)
-    # The host file decides alone: a search might find a Python that its author avoids.
-    if named:
-        # The path is right and its Python is another: say which, not only "missing".
-        seen = pythons.version_of(host.place.at(named))
-        found = f"{named} is Python {seen}" if seen else f"{named} does not run"
-        yield Finding(
-            found,
-            f"Python {version}, as the host file says",
-            f"Correct pythons.{version!r} in the host file.",
-            blocks="check",
-        )
-    else:
-        remedy = (
-            f"Install it (pyenv install {version}), or name one in the host file: [pythons] "
-            f"{version!r} = '/path/to/python'."
-        )
-        yield Finding(
-            f"no Python {version}",
-            "an interpreter on PATH, in pyenv, in conda or in the host file",
-            remedy,
-            blocks="check",
-        )
+    absence = pythons.absence(version, host_file, host.place)
+    yield Finding(absence.found, absence.wanted, absence.remedy, blocks="check")
 
 
 def _git(
