@@ -94,7 +94,7 @@ def pages(folder: Path, count: int, nights: int) -> None:
             row = state.begin_night(start + dt.timedelta(days=number))
             state.judge_unchanged(names, row)
         begun, before = time.perf_counter(), time.process_time()
-        write_pages(host.nightly, state, host.site, host.clock())
+        write_pages(host.nightly, state, host.site, host.clock(), {})
         seconds, own = time.perf_counter() - begun, time.process_time() - before
     size = (host.site / "index.html").stat().st_size
     print(

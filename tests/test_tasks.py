@@ -136,7 +136,7 @@ def test_an_old_python_is_answered_with_the_line_to_type(
         text=True,
         check=False,
     )
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert "needs Python 3.11 or newer" in done.stderr
     assert done.stderr.endswith("    python3.12 tasks.py build\n")
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.nightly.fake import FakeBuilder, host_with
 
-from tfwright.nightly import night
+from tfwright.errors import HostError
+from tfwright.nightly import night, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost
@@ -130,6 +131,96 @@ def test_the_first_page_offers_the_wheel_that_passed_and_says_what_failed_since(
     assert "1 commit, newest “A commit &lt;b&gt;with&lt;/b&gt; markup”" in text
 
 
+@pytest.mark.parametrize("smoke", [False, True])
+def test_a_target_without_a_good_build_is_compared_with_none(
+    tmp_path: Path, *, smoke: bool
+) -> None:
+    host = host_with(tmp_path, "a")
+    assert isinstance(host.builder, FakeBuilder)
+    if smoke:
+        host.builder.smoke_fails.add("a")
+    else:
+        host.builder.raises["a"] = HostError("no gcc", remedy="Install it.")
+    night.run(host)
+    text = (host.site / "index.html").read_text()
+    assert "Changed since" not in text
+    said = "none yet" if smoke else "none; it was never built"
+    assert f"Last good build:</span> {said}<" in text
+
+
+@pytest.mark.parametrize(
+    "fault", [LookupError("a flaw"), HostError("no gcc", remedy="Install it.")]
+)
+def test_a_build_that_ended_before_its_stages_is_compared_with_the_last_good_one(
+    tmp_path: Path, fault: Exception
+) -> None:
+    host = host_with(tmp_path, "a")
+    assert isinstance(host.builder, FakeBuilder)
+    night.run(host)
+    host.builder.clock.next_night()
+    host.builder.parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    host.builder.raises["a"] = fault
+    night.run(host)
+    text = (host.site / "index.html").read_text()
+    assert "Changed since the last good build:</span> recipe<" in text
+
+
+def test_a_yanked_wheel_is_not_offered_and_the_page_says_why(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", url="https://wheels.example/")
+    assert isinstance(host.builder, FakeBuilder)
+    night.run(host)
+    host.builder.clock.next_night()
+    host.builder.parts["a"] = {"recipe": "2", "commit": "b" * 40}
+    night.run(host)
+    with states.opened(tmp_path) as state:
+        older, newer = state.builds()
+        for wheel, reason in (
+            (newer.wheel, "<wrong> numbers"),
+            (older.wheel, ""),
+        ):
+            site.yank(tmp_path, wheel, reason)
+            site.publish(host.nightly, state, host.clock())
+            pages_said = (host.site / "index.html").read_text()
+            Checked(pages_said)
+            reason_shown = "withdrawn:</span> &lt;wrong&gt; numbers"
+            assert reason_shown in pages_said
+            assert f"a=={newer.version}</code>" not in pages_said
+            offered = f"a=={older.version}</code>" in pages_said
+            assert offered == (wheel == newer.wheel)
+    assert "0 of 1 recipes have a current wheel: 1 withdrawn." in pages_said
+    assert "no wheel is offered" in pages_said
+    own = (host.site / "recipes/a.html").read_text()
+    assert "withdrawn: &lt;wrong&gt; numbers" in own
+    assert not list(host.site.glob("pointers/*/*.json"))
+
+
+def test_a_pointer_leaves_a_yanked_wheel(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    assert isinstance(host.builder, FakeBuilder)
+    night.run(host)
+    host.builder.clock.next_night()
+    host.builder.parts["a"] = {"recipe": "2", "commit": "b" * 40}
+    night.run(host)
+    with states.opened(tmp_path) as state:
+        older, newer = state.builds()
+        site.yank(tmp_path, newer.wheel, "wrong numbers")
+        site.publish(host.nightly, state, host.clock())
+    pointer = json.loads((host.site / "pointers/a/last-good.json").read_text())
+    assert pointer["version"] == older.version
+
+
+def test_a_page_without_a_wheel_links_no_index(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    assert isinstance(host.builder, FakeBuilder)
+    host.builder.unreachable.add("a")
+    night.run(host)
+    own = (host.site / "recipes/a.html").read_text()
+    assert "../r/a/" not in Checked(own).links
+    assert "1 night: 1 blocked" in own
+
+
 def test_a_recipe_whose_only_wheel_failed_its_tests_offers_that_one(
     tmp_path: Path,
 ) -> None:
@@ -175,7 +266,7 @@ def test_two_hundred_recipes_after_four_hundred_nights_stay_light(
     with states.opened(tmp_path) as state:
         for _ in range(400):
             state.judge_unchanged(names, state.begin_night(host.clock()))
-        write_pages(host.nightly, state, host.site, host.clock())
+        write_pages(host.nightly, state, host.site, host.clock(), {})
     assert (host.site / "index.html").stat().st_size < 1_000_000
 
 

@@ -104,6 +104,20 @@ def lint(name: str, host_file: HostFile | None = None) -> list[LintFinding]:
     return sorted(found, key=lambda finding: (str(finding.file), finding.line))
 
 
+def lint_all(names: Sequence[str], host_file: HostFile) -> list[LintFinding]:
+    """Return the findings for recipes, then those that only several of them together show."""
+    found = [finding for name in names for finding in lint(name, host_file)]
+    return [*found, *among(names)]
+
+
+def loadable(names: Sequence[str], findings: Sequence[LintFinding]) -> list[str]:
+    """Leave out the recipes that do not load: the findings say why, and they have no plan."""
+    broken = {
+        finding.file.stem for finding in findings if finding.rule == "schema"
+    }
+    return [name for name in names if name not in broken]
+
+
 def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
     """Take the message about several faults apart: each has a line of its own in it."""
     if isinstance(fault, DocumentError):
@@ -522,7 +536,22 @@ def change_since(revision: str) -> RecipeChange:
 
     Raises RecipeError if git does not know the revision.
     """
-    # Resolved first, behind --end-of-options: what a person types must not become an option.
+    # Resolved first: what a person types must not become an option.
+    tree = _tree_of(revision)
+    files = tuple(_changed_files(tree))
+    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
+    changed |= set(_using(files))
+    # A deleted recipe is among the changes, but cannot be planned or built.
+    present = tuple(sorted(changed & set(recipes.names())))
+    keys = tuple(
+        change for name in present for change in _key_changes(tree, name)
+    )
+    tests = tuple(_tests(present))
+    return RecipeChange(present, keys, files, tests)
+
+
+def _tree_of(revision: str) -> str:
+    """Return git's id of a revision's tree."""
     wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
     try:
         printed = git.run(git.command(ROOT / ".git", *wanted, tree=ROOT))
@@ -532,28 +561,20 @@ def change_since(revision: str) -> RecipeChange:
             remedy="Name a branch, a tag or a commit that it has: --changed main.",
             evidence=fault.evidence,
         ) from fault
-    tree = printed.split()[-1]
-    files = tuple(_changed_files(tree))
-    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
+    return printed.split()[-1]
+
+
+def _using(files: Sequence[str]) -> Iterator[str]:
+    """Yield the recipes that name one of these files as a patch or an asset."""
     for name in recipes.names():
         try:
             source = recipes.read(name).source
         except RecipeError:
             # Lint says why it does not load; which patches it names is unknown.
             continue
-        inputs = {
-            f"patches/{file}"
-            for file in (*source.patches, *source.assets.values())
-        }
-        if inputs & set(files):
-            changed.add(name)
-    # A deleted recipe is among the changes, but cannot be planned or built.
-    present = tuple(sorted(changed & set(recipes.names())))
-    keys = tuple(
-        change for name in present for change in _key_changes(tree, name)
-    )
-    tests = tuple(_tests(present))
-    return RecipeChange(present, keys, files, tests)
+        named = (*source.patches, *source.assets.values())
+        if any(f"patches/{file}" in files for file in named):
+            yield name
 
 
 @dataclass(frozen=True)

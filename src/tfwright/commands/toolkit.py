@@ -227,18 +227,8 @@ def _provided(
     *,
     licence_accepted: bool,
 ) -> InstalledPart:
-    # By checksum: packages of the same version may have been repacked.
-    record = tree.read(root)
-    for way, pins in table.ways():
-        named = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
-        if not (
-            record.has(kind.name, named)
-            and table.takes(way, record.parts[kind.name].tree)
-        ):
-            continue
-        # One whose files were changed meanwhile is unpacked again.
-        if not soundness.changed(root, record.parts[kind.name].files):
-            return record.parts[kind.name]
+    if installed := _installed(kind, table, root):
+        return installed
     obtained = sources.obtain(
         f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job)
     )
@@ -263,6 +253,22 @@ def _provided(
         )
 
 
+def _installed(kind: Kind, table: PartTable, root: Path) -> InstalledPart | None:
+    """Return a part that is there already, as it was unpacked."""
+    record = tree.read(root)
+    for way, pins in table.ways():
+        # By checksum: packages of the same version may have been repacked.
+        if not record.has(kind.name, _by_file(pins)):
+            continue
+        part = record.parts[kind.name]
+        # One whose files were changed meanwhile is unpacked again.
+        if table.takes(way, part.tree) and not soundness.changed(
+            root, part.files
+        ):
+            return part
+    return None
+
+
 def _supplier(job: BuildRequest) -> Supplier:
     store = sources.store(job.places.vault)
     store.root.mkdir(parents=True, exist_ok=True)
@@ -274,6 +280,11 @@ def _supplier(job: BuildRequest) -> Supplier:
 def _digests(table: PartTable, obtained: Obtained) -> dict[str, str]:
     # The record names what was really used: a recipe may pin several ways.
     pins = next(pins for way, pins in table.ways() if way == obtained.way)
+    return _by_file(pins)
+
+
+def _by_file(pins: Mapping[str, str]) -> dict[str, str]:
+    """Return pins by the names of their files, without the directories on the server."""
     return {name.rpartition("/")[2]: digest for name, digest in pins.items()}
 
 

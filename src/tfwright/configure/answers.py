@@ -39,29 +39,30 @@ def complete(
         return {**answers, **_asked_by_itself(recipe, host_file, cuda)}
     if answers.get("TF_NEED_TENSORRT") is True and recipe.host.tensorrt:
         answers.setdefault("TF_TENSORRT_VERSION", recipe.host.tensorrt)
+    # Clang compiles CUDA code by itself; gcc is only asked for as the host compiler of
+    # nvcc.
+    if host_file.compiler and answers.get("TF_CUDA_CLANG") is not True:
+        answers["GCC_HOST_COMPILER_PATH"] = str(host_file.compiler)
     toolkit = host_file.cuda or answers.get("CUDA_TOOLKIT_PATH") or cuda
     # cuDNN is unpacked into the toolkit in most cases, so that is the last resort.
     library = (
         host_file.cudnn or answers.get("CUDNN_INSTALL_PATH") or cudnn or toolkit
     )
-    # Clang compiles CUDA code by itself; gcc is only asked for as the host compiler of
-    # nvcc.
-    if host_file.compiler and answers.get("TF_CUDA_CLANG") is not True:
-        answers["GCC_HOST_COMPILER_PATH"] = str(host_file.compiler)
-    # find_cuda_config.py searches these bases in their order, and stops at the first
-    # hit.
     if toolkit and recipe.source.release <= LAST_WITH_TOOLKIT:
-        answers |= {
-            "CUDA_TOOLKIT_PATH": str(toolkit),
-            "CUDNN_INSTALL_PATH": str(library),
-        }
-        if recipe.source.release >= BASE_PATHS_SINCE:
-            paths = [
-                *_first(recipe, host_file, toolkit, library),
-                *_paths(recipe),
-            ]
-            answers["TF_CUDA_PATHS"] = ",".join(dict.fromkeys(paths))
+        answers |= _places(recipe, host_file, str(toolkit), str(library))
     return answers
+
+
+def _places(
+    recipe: Recipe, host_file: HostFile, toolkit: str, library: str
+) -> Answers:
+    """Return the answers about the places of CUDA and cuDNN, as the release asks for them."""
+    places = {"CUDA_TOOLKIT_PATH": toolkit, "CUDNN_INSTALL_PATH": library}
+    if recipe.source.release >= BASE_PATHS_SINCE:
+        # find_cuda_config.py searches these bases in their order, and stops at the first hit.
+        paths = [*_first(recipe, host_file, toolkit, library), *_paths(recipe)]
+        places["TF_CUDA_PATHS"] = ",".join(dict.fromkeys(paths))
+    return places
 
 
 def _asked_by_itself(
@@ -86,7 +87,7 @@ def _paths(recipe: Recipe) -> list[str]:
     return [path for path in paths.split(",") if path]
 
 
-def _first(recipe: Recipe, host_file: HostFile, *found: object) -> list[str]:
+def _first(recipe: Recipe, host_file: HostFile, *found: str) -> list[str]:
     """Return the base paths that come before the recipe's.
 
     They are those of the host file, or else what was found if the recipe has none.
@@ -94,4 +95,4 @@ def _first(recipe: Recipe, host_file: HostFile, *found: object) -> list[str]:
     stated = [str(path) for path in (host_file.cuda, host_file.cudnn) if path]
     if stated or _paths(recipe):
         return stated
-    return [str(path) for path in found]
+    return list(found)

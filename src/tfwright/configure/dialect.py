@@ -1,7 +1,13 @@
 """What one tree's ./configure asks and writes, on one system."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import (
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -82,28 +88,41 @@ def _known(
     prompts = list(catalogue.prompts(version, system))
     if script is None:
         return prompts
-    named = set(_WORD.findall(script))
     asked = {name for pair in _ASKED.findall(script) for name in pair}
-    own = list[Prompt]()
+    own = list(_corrected(prompts, script, asked))
+    others = [each for each in catalogue.everything() if each not in prompts]
+    return [*own, *_borrowed(others, own, asked, system)]
+
+
+def _corrected(
+    prompts: Iterable[Prompt], script: str, asked: Container[str]
+) -> Iterator[Prompt]:
+    """Yield a version's prompts without the features for which its script does not ask."""
+    named = set(_WORD.findall(script))
     for prompt in prompts:
         if prompt.feature and prompt.variable not in asked:
             continue
         # A recipe need not answer what this script never names.
         unnamed = prompt.asked and prompt.variable not in named
-        own.append(
-            prompt.model_copy(update={"optional": True}) if unnamed else prompt
-        )
+        yield prompt.model_copy(update={"optional": True}) if unnamed else prompt
+
+
+def _borrowed(
+    others: Iterable[Prompt],
+    own: Iterable[Prompt],
+    asked: Container[str],
+    system: str,
+) -> Iterator[Prompt]:
+    """Yield the prompts of other versions that the script has as well."""
     variables = {prompt.variable for prompt in own}
-    others = list[Prompt]()
-    for prompt in catalogue.everything():
-        fits = prompt.system in {"any", system} and prompt not in prompts
+    for prompt in others:
+        fits = prompt.system in {"any", system}
         if fits and prompt.asked and prompt.variable in asked:
             changes: dict[str, object] = {"optional": True}
             # Another wording of a question that the version has decides nothing more.
             if prompt.variable in variables:
                 changes["feature"] = ""
-            others.append(prompt.model_copy(update=changes))
-    return [*own, *others]
+            yield prompt.model_copy(update=changes)
 
 
 _WORD = re.compile(r"\b[A-Z][A-Z0-9_]+\b")

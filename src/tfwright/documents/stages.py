@@ -3,7 +3,9 @@
 Users type them; recipes, and findings about a host, refer to them.
 """
 
-NAMES = (
+from typing import Literal, get_args
+
+Stage = Literal[
     "check",
     "fetch",
     "source",
@@ -14,4 +16,5 @@ NAMES = (
     "seal",
     "verify",
     "publish",
-)
+]
+NAMES: tuple[Stage, ...] = get_args(Stage)

@@ -554,7 +554,7 @@ def _build(
         # Inside the try: a disk that is full already fails here.
         work.mkdir(parents=True)
         # Checked before the directory is final, since it does not change after that.
-        build = site.unless_taken(host.site, made())
+        build = site.unless_taken(host.site, _compared(made(), order))
         _describe(host, work, build, order.last_good)
         builds.finish(work, host.builds, build)
     except TfwrightError as fault:
@@ -569,6 +569,18 @@ def _build(
         build = _cut_off(host, order, _flaw(fault))
     state.add_build(build)
     return build
+
+
+def _compared(build: NightlyBuild, order: BuildOrder) -> NightlyBuild:
+    """Return the build with what changed since the last good one, if nothing was compared yet.
+
+    A build that ended before its stages, or on no machine, compares nothing itself.
+    """
+    last = order.last_good
+    if build.against or last is None:
+        return build
+    changed = due.differing(last.fingerprint, order.fingerprint)
+    return build.model_copy(update={"against": last.id, "changed": changed})
 
 
 def _describe(
@@ -612,7 +624,7 @@ def _cut_off(
     """Return a build that ended in the middle; its files are removed, so that others have room."""
     files.remove(order.work)
     seconds = (host.clock() - order.started).total_seconds()
-    return NightlyBuild(
+    build = NightlyBuild(
         id=order.id,
         target=order.target.name,
         recipe=order.target.recipe,
@@ -623,6 +635,7 @@ def _cut_off(
         fingerprint=dict(order.fingerprint),
         broken=broken,
     )
+    return _compared(build, order)
 
 
 def _verdict(build: NightlyBuild) -> Verdict:
@@ -652,19 +665,17 @@ def _reproduce(
     host: BuildHost, state: State, found: Sequence[DueTarget], left: float
 ) -> str:
     """Build an unchanged, pinned target again, in at most `left` seconds; return its name."""
-    # A target that is due would be built from other inputs than its last wheel.
-    unchanged = [
-        item
-        for item in found
-        if item.why == "unchanged" and item.last_good and item.seconds <= left
-    ]
-    pinned = {
-        item.target.name: item for item in unchanged if not item.target.follow
-    }
+    last_good: dict[str, str] = {}
+    candidates = []
+    for item in found:
+        # A target that is due would be built from other inputs than its last wheel.
+        same = item.why == "unchanged" and not item.target.follow
+        if same and item.last_good and item.seconds <= left:
+            last_good[item.target.name] = item.last_good
+            candidates.append(item.target)
     turns = {name: check.at for name, check in state.checks("reproduced").items()}
-    candidates = [item.target for item in pinned.values()]
     target = due.in_turn(candidates, turns, host.clock())
-    build = state.build(pinned[target.name].last_good) if target else None
+    build = state.build(last_good[target.name]) if target else None
     if target is None or build is None:
         return ""
     why = _asked(
@@ -675,9 +686,7 @@ def _reproduce(
     # By target for the turn, by build for the index: a later build is not reproduced yet.
     for kind in ("reproduced", f"reproduced:{build.id}"):
         state.check(target.name, kind, host.clock(), passed=not why, detail=why)
-    host.hear(
-        f"{target.name}: reproduced" if not why else f"{target.name}: {why}"
-    )
+    host.hear(f"{target.name}: {why or 'reproduced'}")
     return target.name
 
 

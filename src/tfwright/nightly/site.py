@@ -55,12 +55,9 @@ def _publish(
     """Make the site from the state, as it is while the site is locked."""
     site = nightly.directory / "site"
     kept = state.builds()
-    # One look at the folder: a host may have thousands of wheels.
-    placed = {path.name for path in (site / PACKAGES).glob("*.whl")}
-    for item in kept:
-        if item.listed and item.wheel not in placed:
-            _place_wheel(site, item)
-    notes = _notes(kept, yanked(nightly.directory), state)
+    _place_wheels(site, kept)
+    withdrawn = yanked(nightly.directory)
+    notes = _notes(kept, withdrawn, state)
     statuses = {
         name: (table.status, table.reason)
         for name, table in nightly.projects.items()
@@ -74,12 +71,22 @@ def _publish(
     if pages and nightly.pages:
         from tfwright.nightly.pages import write_pages  # noqa: PLC0415 templates are slow to load
 
-        write_pages(nightly, state, site, now)
-    with batches.below(site) as batch:
-        for place, content in _pointers(kept, state, gated=nightly.reproduce):
-            batch.add(site / place, content)
-        batch.place()
+        write_pages(nightly, state, site, now, withdrawn)
+    offered = [build for build in kept if build.wheel not in withdrawn]
+    _write_pointers(site, _pointers(offered, state, gated=nightly.reproduce))
     return update
+
+
+def _write_pointers(site: Path, pointers: Iterator[tuple[str, bytes]]) -> None:
+    """Write each pointer, and remove those that name nothing any more, as after a yank."""
+    left = set(site.glob(f"{POINTERS}/*/*.json"))
+    with batches.below(site) as batch:
+        for place, content in pointers:
+            batch.add(site / place, content)
+            left.discard(site / place)
+        batch.place()
+    for pointer in left:
+        pointer.unlink()
 
 
 def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
@@ -140,6 +147,15 @@ def yank(directory: Path, filename: str, reason: str | None) -> None:
             known[filename] = reason
         text = json.dumps(known, indent=1, sort_keys=True) + "\n"
         files.write(directory / YANKED, text)
+
+
+def _place_wheels(site: Path, kept: Sequence[KeptBuild]) -> None:
+    """Put the wheels that are listed into their folder, unless they are there."""
+    # One look at the folder: a host may have thousands of wheels.
+    placed = {path.name for path in (site / PACKAGES).glob("*.whl")}
+    for item in kept:
+        if item.listed and item.wheel not in placed:
+            _place_wheel(site, item)
 
 
 def _place_wheel(site: Path, build: KeptBuild) -> None:

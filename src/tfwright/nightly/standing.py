@@ -18,6 +18,7 @@ StandingWord = Literal[
     "stale",
     "out of budget",
     "never run",
+    "withdrawn",
 ]
 
 GOOD = ("good", "unchanged", "untested")

@@ -130,23 +130,12 @@ def opened(
     None where it is off or cannot be opened. Raises HostError if a key or secret that the host
     file names cannot be used.
     """
-    table = job.host_file.cache
-    root = job.host_file.cache_directory
-    # Other machines have a cache of their own, whose entries nothing here can verify.
-    wanted = table.enabled and not job.host_file.remote_execution
-    try:
-        directory = (
-            CacheDirectory(root, int(table.size * GIB)) if wanted else None
-        )
-    # A cache saves time only: a full or read-only disk must not fail the build.
-    except OSError as fault:
-        job.listener.note(
-            f"Building without a cache: {root} cannot be used ({fault.strerror})"
-        )
-        directory = None
+    directory = _directory(job)
     if directory is None:
         yield None
         return
+    table = job.host_file.cache
+    root = job.host_file.cache_directory
     # Bazel's keys do not cover the compiler: replaced in place, it still gets hits of
     # the old one. So each toolchain has entries of its own.
     tools = compilers.toolchain(root)
@@ -178,6 +167,23 @@ def planned(job: Job, known: Mapping[str, str], version: str) -> str:
     if _takes_directory(job, known, version):
         return str(_private_folder(job) / "TOOLCHAIN")
     return EXAMPLE
+
+
+def _directory(job: Job) -> CacheDirectory | None:
+    """Return this host's cache; None where it is off or cannot be used."""
+    table = job.host_file.cache
+    # Other machines have a cache of their own, whose entries nothing here can verify.
+    if not table.enabled or job.host_file.remote_execution:
+        return None
+    root = job.host_file.cache_directory
+    try:
+        return CacheDirectory(root, int(table.size * GIB))
+    # A cache saves time only: a full or read-only disk must not fail the build.
+    except OSError as fault:
+        job.listener.note(
+            f"Building without a cache: {root} cannot be used ({fault.strerror})"
+        )
+        return None
 
 
 def _takes_directory(job: Job, known: Mapping[str, str], version: str) -> bool:

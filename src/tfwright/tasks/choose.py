@@ -101,7 +101,7 @@ def doctor(
 
     The exit status is 0 only if the build may start.
     """
-    with explained():
+    with explained(recipe):
         from tfwright import errors
         from tfwright.commands import doctor
         from tfwright.terminal import doctor as page
@@ -145,7 +145,6 @@ def new(
         from tfwright.documents import host_file
         from tfwright.documents import recipe as recipes
         from tfwright.errors import RecipeError
-        from tfwright.host import match, probes
         from tfwright.terminal import port as page
 
         if like:
@@ -156,26 +155,34 @@ def new(
             # A copy keeps every pin; what was verified holds only for the original.
             page.show_new(making.copy(recipes.find(like), name, folder))
             return
-        wish = match.wish(
-            probes.here(),
-            gpu=gpu,
-            python=python,
-            cuda=cuda,
-            system=os,
-        )
-        # A GPU in this host alone is not a wish for CUDA.
-        if not (gpu or cuda):
-            wish = match.Wish(
-                system=wish.system,
-                machine=wish.machine,
-                python=python,
-            )
+        wish = _wish(gpu, python, cuda, os)
         wanted = making.wanted_of(release or _newest_release(wish))
         place = Path(folder) if folder else recipes.RECIPES
         tools = making.Tools(bazel=bazel)
         page.show_new(
             making.new(wish, wanted, host_file.read(), place, page.ask, tools)
         )
+
+
+def _wish(gpu: str, python: str, cuda: str, system: str) -> "Wish":
+    """Return what a new recipe is for; what was not typed is as on this host."""
+    from tfwright.host import match, probes
+
+    wish = match.wish(
+        probes.here(),
+        gpu=gpu,
+        python=python,
+        cuda=cuda,
+        system=system,
+    )
+    if gpu or cuda:
+        return wish
+    # A GPU in this host alone is not a wish for CUDA.
+    return match.Wish(
+        system=wish.system,
+        machine=wish.machine,
+        python=python,
+    )
 
 
 def _newest_release(wish: "Wish") -> str:
@@ -202,7 +209,7 @@ def port(
     recipe: str = "demo",
 ) -> None:
     """Carry a recipe to another release: a new file, and a report of what no longer fits."""
-    with explained():
+    with explained(recipe):
         from tfwright.commands import port as porting
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import port as page
@@ -226,9 +233,9 @@ def pin(
     recipe: str = "demo",
 ) -> None:
     """Pin all packages that a recipe's packages need, and every checksum that it leaves open."""
-    with explained():
+    with explained(recipe):
         from tfwright.commands import pin as pinning
-        from tfwright.commands.pin import checksums
+        from tfwright.commands.pin import checksums, requirements
         from tfwright.documents import host_file
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import console
@@ -237,7 +244,8 @@ def pin(
         # Before the recipe is read as a whole: without these checksums it does not load.
         path = recipes.find(recipe)
         checksums.pin(path, host_file.read(), console.Terminal())
-        page.show_pinned(pinning.pin(job_of(recipe), path, add, verify))
+        job = job_of(recipe, complete=requirements.without_open)
+        page.show_pinned(pinning.pin(job, path, add, verify))
 
 
 @task(help=RECIPE)
@@ -246,7 +254,7 @@ def record(
     recipe: str = "demo",
 ) -> None:
     """Answer ./configure yourself, once: questions and answers are written into the recipe."""
-    with explained():
+    with explained(recipe):
         from tfwright.commands import record as recording
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import record as page

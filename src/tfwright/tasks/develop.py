@@ -41,23 +41,10 @@ def lint(
         names = [recipe] if recipe else recipes.names()
         # A change of code alone leaves no recipe to check.
         names = list(change.recipes) if change else names
-        settings = host_file.read()
-        findings = [
-            finding for name in names for finding in linting.lint(name, settings)
-        ]
-        findings += linting.among(names)
+        findings = linting.lint_all(names, host_file.read())
         if change:
-            # What keeps a recipe from loading is among the findings; it has no plan.
-            broken = {
-                finding.file.stem
-                for finding in findings
-                if finding.rule == "schema"
-            }
-            plans = [
-                linting.planned(job_of(name))
-                for name in names
-                if name not in broken
-            ]
+            sound = linting.loadable(names, findings)
+            plans = [linting.planned(job_of(name)) for name in sound]
             page.show_review(change, plans, findings, as_json=json)
         else:
             page.show_findings(names, findings, as_json=json)
@@ -66,9 +53,7 @@ def lint(
         # The code only with everything: a maintainer of
         # recipes needs no developers' tools.
         if not (recipe or changed):
-            develop.run("ruff", "check")
-            develop.run("ruff", "format", "--check")
-            develop.run("lint-imports")
+            develop.check_code()
 
 
 @task
@@ -160,7 +145,7 @@ def patch(
     Without --refresh the edits are those in the tree of the source stage, and the new patch is
     entered into the recipe.
     """
-    with explained():
+    with explained(recipe):
         from tfwright.commands import patch as patches
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import patch as page

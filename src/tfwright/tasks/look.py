@@ -161,7 +161,7 @@ def cost(
     json: bool = False,
 ) -> None:
     """Show what a recipe's build took: time, processor time, memory, slowest actions, disk."""
-    with explained():
+    with explained(recipe):
         if page or against:
             from tfwright.commands import cost as pages
             from tfwright.terminal import cost as shown
@@ -237,7 +237,7 @@ def reproduce(
 
     The exit status is 0 if they are the same bytes; if not, the cause is looked for.
     """
-    with explained():
+    with explained(recipe):
         from tfwright.commands import reproduce as reproduction
         from tfwright.terminal import compare as page
 

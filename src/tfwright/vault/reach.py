@@ -323,23 +323,32 @@ def _followed(
     for repository in reached.rules.repositories:
         if repository.name != link.archive or not repository.reached:
             continue
-        table, clone = tables.get(repository.name), repository.clone
-        sha256 = table.sha256 if table else repository.sha256
-        path = store.path(sha256)
-        if repository.lockable and path.is_file():
-            # A substitute may be laid out otherwise than the archive that the rule
-            # expects.
-            own = table.strip_prefix if table else None
-            prefix = repository.strip_prefix if own is None else own
-            files = partial(_below, link.folder, partial(texts, path, prefix))
-            return _read(way, [sha256, prefix, link.folder], files, before)
-        if clone and clone in reached.clones:
-            place = reached.clones[clone]
-            of_commit = partial(
-                git.texts, place, clone.commit, repositories.relevant
-            )
-            files = partial(_below, link.folder, of_commit)
-            return _read(way, [clone.commit, link.folder], files, before)
+        table = tables.get(repository.name)
+        if content := _content(repository, table, reached, store):
+            where, read = content
+            files = partial(_below, link.folder, read)
+            return _read(way, [*where, link.folder], files, before)
+    return None
+
+
+def _content(
+    repository: Repository,
+    table: SubstituteTable | None,
+    reached: Reached,
+    store: Store,
+) -> tuple[list[str], Callable[[], dict[str, str]]] | None:
+    """Return what decides a repository's rules, and a way to read them; None if it is not here."""
+    sha256 = table.sha256 if table else repository.sha256
+    path = store.path(sha256)
+    if repository.lockable and path.is_file():
+        # A substitute may be laid out otherwise than the archive that the rule expects.
+        own = table.strip_prefix if table else None
+        prefix = repository.strip_prefix if own is None else own
+        return [sha256, prefix], partial(texts, path, prefix)
+    clone = repository.clone
+    if clone and clone in reached.clones:
+        place, commit = reached.clones[clone], clone.commit
+        return [commit], partial(git.texts, place, commit, repositories.relevant)
     return None
 
 

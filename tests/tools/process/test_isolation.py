@@ -34,6 +34,14 @@ def port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+@pytest.fixture
+def neighbour() -> Iterator[int]:
+    """Return the process number of another program in our own network."""
+    # A child, since the parent of the tests may be in another network: in a container it is.
+    with subprocess.Popen(("/bin/cat",), stdin=subprocess.PIPE) as program:
+        yield program.pid
+
+
 def enclosed(*argv: str) -> Command:
     return isolation.enclosed(Command(argv, Path("/"), ENV))
 
@@ -157,9 +165,11 @@ def test_a_second_program_can_join_the_network_of_the_first(port: int) -> None:
         )
 
 
-def test_beside_a_program_in_our_own_network_a_command_stays_as_it_is() -> None:
+def test_next_to_a_program_in_our_own_network_a_command_stays_as_it_is(
+    neighbour: int,
+) -> None:
     command = Command(("true",), Path("/"), ENV)
-    assert isolation.in_network_of(os.getppid(), command) is command
+    assert isolation.in_network_of(neighbour, command) is command
 
 
 @pytest.mark.medium
@@ -184,10 +194,12 @@ def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(
     assert pipes.collect(look).printed.decode().strip() == ours
 
 
-def test_in_a_closed_block_a_server_of_our_own_network_is_still_reached() -> None:
+def test_in_a_closed_block_a_server_of_our_own_network_is_still_reached(
+    neighbour: int,
+) -> None:
     look = Command(("/bin/readlink", "/proc/self/ns/net"), Path("/"), ENV)
     with isolation.closed():
-        beside = pipes.collect(isolation.in_network_of(os.getppid(), look))
-    assert beside.printed.decode().strip() == str(
+        seen = pipes.collect(isolation.in_network_of(neighbour, look))
+    assert seen.printed.decode().strip() == str(
         Path("/proc/self/ns/net").readlink()
     )

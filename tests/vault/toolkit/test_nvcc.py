@@ -82,13 +82,9 @@ def test_from_cuda_12_on_nvcc_is_shown_the_wrapper_of_cicc(
     assert last == "CICC_PATH = $(TOP)/tfwright/bin"
 
 
-def test_a_cicc_without_the_path_names_a_module_by_the_content_of_its_source(
+def test_a_module_is_named_by_its_source_and_not_by_its_temporary_file(
     toolkit: Path, tmp_path: Path
 ) -> None:
-    cicc = toolkit / "nvvm/bin/cicc"
-    cicc.write_text(f"{COMPILER}# --gen_module_id_file\n")
-    nvcc.settle(toolkit)
-
     def named(temporary: str, content: str) -> str:
         preprocessed = tmp_path / f"{temporary}.cpp1.ii"
         preprocessed.write_text(f'# 1 "/tmp/{temporary}"\n{content}\n')
@@ -115,8 +111,22 @@ def test_a_cicc_without_the_path_names_a_module_by_the_content_of_its_source(
 def test_the_other_compilers_of_a_source_get_the_name_that_was_made(
     toolkit: Path,
 ) -> None:
-    cicc = toolkit / "nvvm/bin/cicc"
-    cicc.write_text(f"{COMPILER}# --gen_module_id_file\n")
-    nvcc.settle(toolkit)
     given = ["--module_id_file_name", "x.module_id", "", "a b.cpp1.ii"]
     assert called(toolkit, "cicc", *given) == given
+
+
+def test_nvcc_makes_its_temporary_files_next_to_the_object_if_it_can(
+    toolkit: Path, tmp_path: Path
+) -> None:
+    driver = toolkit / "bin/nvcc"
+    assert driver.read_text() == COMPILER
+    driver.write_text(f"{COMPILER}# --objdir-as-tempdir\n")
+    nvcc.settle(toolkit)
+    nvcc.settle(toolkit)
+    link = tmp_path / "a link"
+    link.symlink_to(driver)
+    for program in (driver, link):
+        done = subprocess.run(
+            [program, "-c", "a b.cu"], check=True, capture_output=True, text=True
+        )
+        assert done.stdout.splitlines() == ["-objtemp", "-c", "a b.cu"]

@@ -12,7 +12,7 @@ from tfwright.commands.bisect.trial import FOLDER, Symptom, TrialResult, Trials
 from tfwright.commands.nightly import targets
 from tfwright.documents import host_file, nightly
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.nightly import Target
+from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.nightly import due, halving, inputs
@@ -67,21 +67,23 @@ class BisectOutcome:
     """Trials whose result an interrupted run had left."""
 
 
+def _target(wanted: NightlyFile, name: str) -> Target:
+    listed = {target.name: target for target in nightly.targets(wanted)}
+    if name not in listed:
+        raise RecipeError(
+            f"nightly.toml has no recipe {name!r}",
+            remedy=f"Choose one of: {', '.join(listed) or 'none'}.",
+        )
+    return listed[name]
+
+
 def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     """Read the two builds and list the steps between them.
 
     Raises RecipeError if one of the builds is missing, or nothing that can be tried changed.
     """
     wanted, host = nightly.read(), host_file.read()
-    target = next(
-        (item for item in nightly.targets(wanted) if item.name == name), None
-    )
-    if target is None:
-        names = ", ".join(item.name for item in nightly.targets(wanted)) or "none"
-        raise RecipeError(
-            f"nightly.toml has no recipe {name!r}",
-            remedy=f"Choose one of: {names}.",
-        )
+    target = _target(wanted, name)
     with states.opened(wanted.directory) as state:
         first, last = _ends(state, name, good, bad)
     home = wanted.directory / "site" / "builds"

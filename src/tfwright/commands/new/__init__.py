@@ -143,11 +143,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     """
     release, version = wanted.line, wanted.version
     toolkit = _toolkit(wish, release)
-    platform = "macos" if wish.system == "Darwin" else "linux"
-    suffix = f"cuda{toolkit.row.version}" if toolkit else "cpu"
-    candidate = f"-{version.candidate}" if version.candidate else ""
-    # The name says what `invoke lint` asks of names: system, branch and CUDA.
-    path = folder / f"{platform}-r{release}{candidate}-{suffix}.toml"
+    path = folder / f"{_name(wish, version, toolkit)}.toml"
     if path.exists():
         raise RecipeError(
             f"{path} exists already", remedy="Change that one, or rename it."
@@ -175,6 +171,14 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
         tuple(line.replace("FILE", str(path)) for line in draft.open),
         draft.pinning.replace("FILE", str(path)),
     )
+
+
+def _name(wish: Wish, version: ExactRelease, toolkit: Toolkit | None) -> str:
+    """Return a name that says what `invoke lint` asks of names: system, branch and CUDA."""
+    platform = "macos" if wish.system == "Darwin" else "linux"
+    candidate = f"-{version.candidate}" if version.candidate else ""
+    suffix = f"cuda{toolkit.row.version}" if toolkit else "cpu"
+    return f"{platform}-r{version.line}{candidate}-{suffix}"
 
 
 def _toolkit(wish: Wish, release: Release) -> Toolkit | None:

@@ -78,17 +78,22 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
         content["source"] |= {"commit": followed.commit, "branch": followed.name}
     # The dump of a release is not what its table is written as, so the value itself is passed.
     content["source"]["release"] = base.source.release
-    try:
-        found = Recipe.model_validate(content)
-    except ValidationError as fault:
-        first = fault.errors(include_url=False)[0]
-        raise RecipeError(
-            f"{target.name}: {'.'.join(map(str, first['loc']))}: {first['msg']}",
-            remedy="Correct the axes of this recipe in nightly.toml.",
-        ) from fault
+    found = _validated(content)
     # The dump has no folder, and a recipe may lie next to patches of its own.
     source = found.source.located(recipe.find(target.recipe).resolve().parent)
     return found.model_copy(update={"source": source})
+
+
+def _validated(content: Mapping[str, Any]) -> Recipe:
+    try:
+        return Recipe.model_validate(content)
+    except ValidationError as fault:
+        first = fault.errors(include_url=False)[0]
+        key = ".".join(map(str, first["loc"]))
+        raise RecipeError(
+            f"{content['name']}: {key}: {first['msg']}",
+            remedy="Correct the axes of this recipe in nightly.toml.",
+        ) from fault
 
 
 def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:

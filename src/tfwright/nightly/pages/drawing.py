@@ -62,7 +62,8 @@ def sparkline(
         f'<path class="{kind}" d="{"".join(d)}"/>' for kind, d in paths.items()
     )
     said = ", ".join(f"{len(bars)} {NAMED[kind]}" for kind, bars in paths.items())
-    text = f"{len(shown)} nights: {said}" if shown else "no night yet"
+    count = "1 night" if len(shown) == 1 else f"{len(shown)} nights"
+    text = f"{count}: {said}" if shown else "no night yet"
     svg = (
         f'<svg class="spark" viewBox="0 0 {NIGHTS * STEP} {TALL}" role="img"'
         f' aria-label="{text}"><title>{text}</title>{drawn}</svg>'

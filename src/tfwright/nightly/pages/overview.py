@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tfwright.documents.nightly import NightlyFile, Target, targets
 from tfwright.nightly import gates
@@ -18,6 +18,7 @@ ORDER: tuple[StandingWord, ...] = (
     "blocked",
     "out of budget",
     "never run",
+    "withdrawn",
     "newly fixed",
     "untested",
     "good",
@@ -30,6 +31,7 @@ TONE: Mapping[StandingWord, str] = {
     "blocked": "warn",
     "out of budget": "warn",
     "never run": "dim",
+    "withdrawn": "warn",
     "newly fixed": "good",
     "untested": "warn",
     "good": "good",
@@ -53,7 +55,9 @@ class OverviewRow:
     tone: str
     mark: str
     kept: KeptBuild | None
-    """The newest wheel that passed its tests; the newest of all if none did."""
+    """The newest wheel that passed its tests; the newest of all if none did. Never a yanked one."""
+    withdrawn: Mapping[str, str]
+    """By version, why newer wheels than that one were yanked."""
     size_change: str
     spark: drawing.Drawing
     reproduced: str
@@ -63,12 +67,16 @@ class OverviewRow:
     """What broke, while the target fails."""
     failed_here: bool
     """Whether the page of that build is still there."""
+    changed: str
+    """How what failed differs from the last good build, or that there is none."""
     days: int
     """Days since the standing began."""
     worker: str
     """The machine that built the newest wheel; empty for the build host itself."""
     builds: Sequence[KeptBuild]
     """Its builds, oldest first."""
+    yanked: Mapping[str, str]
+    """Why wheels were yanked, by file name, of any target."""
     listed: bool
     """Whether nightly.toml still lists it."""
 
@@ -84,14 +92,21 @@ class TargetHistory:
     """The last attempt to reproduce one of them."""
     reproduced: Collection[str]
     """Identifiers of the builds, of any target, that gave the same bytes again."""
+    yanked: Mapping[str, str]
+    """Reason by wheel, of any target."""
     listed: bool
     """Whether nightly.toml still lists it."""
 
 
 def rows(
-    nightly: NightlyFile, state: State, now: dt.datetime
+    nightly: NightlyFile,
+    state: State,
+    yanked: Mapping[str, str],
+    now: dt.datetime,
 ) -> list[OverviewRow]:
     """Return every target that a host has or had, those in trouble first.
+
+    `yanked` holds the reason for each yanked wheel, by file name.
 
     One that nightly.toml does not list any more keeps its builds, and becomes stale.
     """
@@ -114,7 +129,12 @@ def rows(
         nights = history.get(name) or state.history_of(name, 1)
         builds = by_target.get(name, [])
         past = TargetHistory(
-            nights, builds, checks.get(name), reproduced, listed=name in listed
+            nights,
+            builds,
+            checks.get(name),
+            reproduced,
+            yanked,
+            listed=name in listed,
         )
         found.append(_row(nightly, state, target, past, now))
     found.sort(key=lambda row: (ORDER.index(row.standing.word), row.target.name))
@@ -129,10 +149,14 @@ def _row(
     now: dt.datetime,
 ) -> OverviewRow:
     """Return one line of the page."""
-    standing = stand(past.nights, now, nightly.notices.stale_nights)
-    tone = TONE[standing.word]
-    wheels = _offered(past.builds)
+    wheels = _offered(past)
     newest = wheels[-1] if wheels else None
+    withdrawn = _withdrawn(past, newest)
+    standing = stand(past.nights, now, nightly.notices.stale_nights)
+    if standing.fine and withdrawn and newest is None:
+        # The build is as good as it was, but its users have no wheel.
+        standing = replace(standing, word="withdrawn", since=None)
+    tone = TONE[standing.word]
     before = wheels[-2].size if len(wheels) > 1 else 0
     failed = None if standing.fine else _last_failure(state, past.nights)
     reproduced, reproduced_tone = _reproduction(newest, past)
@@ -143,6 +167,7 @@ def _row(
         tone=tone,
         mark=MARK[tone],
         kept=newest,
+        withdrawn=withdrawn,
         size_change=words.change(before, newest.size) if newest else "",
         spark=drawing.sparkline(past.nights, seconds),
         reproduced=reproduced,
@@ -150,18 +175,56 @@ def _row(
         install=install_command(nightly, newest),
         failed=failed,
         failed_here=bool(failed and failed.id in seconds),
+        changed=_changed(failed, past.builds) if failed else "",
         days=words.days_since(standing.since, now),
         worker=_worker(nightly, state, newest),
         builds=past.builds,
+        yanked=past.yanked,
         listed=past.listed,
     )
 
 
-def _offered(builds: Sequence[KeptBuild]) -> Sequence[KeptBuild]:
+def _offered(past: TargetHistory) -> Sequence[KeptBuild]:
     """Return the builds whose wheels the page offers: those that passed, else all in the index."""
-    listed = [build for build in builds if build.listed and not build.hidden]
+    listed = [
+        build
+        for build in past.builds
+        if build.listed and not build.hidden and build.wheel not in past.yanked
+    ]
     # A wheel that failed its tests is in the index, but no reason to leave the last good one.
     return [build for build in listed if build.good] or listed
+
+
+def _withdrawn(
+    past: TargetHistory, newest: KeptBuild | None
+) -> Mapping[str, str]:
+    """Return why wheels that are newer than the offered one were yanked, by version."""
+    found = {}
+    for build in reversed(past.builds):
+        if newest and build.id == newest.id:
+            break
+        if build.listed and build.wheel in past.yanked:
+            found[build.version] = past.yanked[build.wheel] or "no reason given"
+    return found
+
+
+def _changed(failed: NightlyBuild, builds: Sequence[KeptBuild]) -> str:
+    """Say how a build that failed differs from the last good one, or that there is none.
+
+    Empty for a build of an earlier tfwright that was not compared with the last good one.
+    """
+    if not failed.against:
+        if any(build.good for build in builds):
+            return ""
+        built = any(build.result == "built" for build in builds)
+        return "none yet" if built else "none; it was never built"
+    parts = [*failed.changed]
+    if failed.commits:
+        count = len(failed.commits)
+        plural = "" if count == 1 else "s"
+        newest = failed.commits[0].subject[:100]
+        parts.append(f"{count} commit{plural}, newest “{newest}”")
+    return ", ".join(parts) or "nothing that tfwright knows of"
 
 
 def _worker(nightly: NightlyFile, state: State, newest: KeptBuild | None) -> str:

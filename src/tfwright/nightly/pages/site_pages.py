@@ -1,6 +1,7 @@
 """All pages of the site, written where their bytes changed."""
 
 import datetime as dt
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
@@ -9,7 +10,6 @@ from tfwright.nightly.pages import feed, overview, words
 from tfwright.nightly.pages.overview import OverviewRow
 from tfwright.nightly.state import State
 from tfwright.tools import batch as batches
-from tfwright.tools.batch import FileBatch
 from tfwright.tools.render import renderer
 
 RECIPES = "recipes"
@@ -19,36 +19,46 @@ BUILDS_SHOWN = 120
 
 
 def write_pages(
-    nightly: NightlyFile, state: State, site: Path, now: dt.datetime
-) -> int:
-    """Write the first page, a page for each target, feed, badges; return how many changed."""
-    with batches.below(site) as batch:
-        names = _stage(nightly, state, site, now, batch)
-        count = batch.place()
-    # What neither nightly.toml nor a build names would go on to say how it once stood.
-    for page in (*site.glob(f"{RECIPES}/*.html"), *site.glob(f"{BADGES}/*.svg")):
-        if page.stem not in names:
-            page.unlink()
-    return count
-
-
-def _stage(
     nightly: NightlyFile,
     state: State,
     site: Path,
     now: dt.datetime,
-    batch: FileBatch,
-) -> set[str]:
-    """Add every page to the batch; return the targets that have one."""
-    everything = overview.rows(nightly, state, now)
-    for row in everything:
-        name = row.target.name
-        page = _history(nightly, state, site, row, now)
-        batch.add(site / RECIPES / f"{name}.html", page.encode())
-        batch.add(site / BADGES / f"{name}.svg", feed.badge(row))
-    batch.add(site / "feed.xml", feed.atom(nightly, state, now))
-    rows = [row for row in everything if row.listed]
-    batch.add(site / "latest.json", feed.latest(rows, now))
+    yanked: Mapping[str, str],
+) -> int:
+    """Write the first page, a page for each target, feed, badges; return how many changed.
+
+    `yanked` holds the reason for each yanked wheel, by file name.
+    """
+    everything = overview.rows(nightly, state, yanked, now)
+    listed = [row for row in everything if row.listed]
+    with batches.below(site) as batch:
+        for row in everything:
+            name = row.target.name
+            history = _history(nightly, state, site, row, now)
+            batch.add(site / RECIPES / f"{name}.html", history.encode())
+            batch.add(site / BADGES / f"{name}.svg", feed.badge(row))
+        batch.add(site / "feed.xml", feed.atom(nightly, state, now))
+        batch.add(site / "latest.json", feed.latest(listed, now))
+        # The first page comes last: whoever reads it finds what it links.
+        first = _first_page(nightly, state, listed, now)
+        batch.add(site / "index.html", first.encode())
+        count = batch.place()
+    names = {row.target.name for row in everything}
+    # What neither nightly.toml nor a build names would go on to say how it once stood.
+    kept = (*site.glob(f"{RECIPES}/*.html"), *site.glob(f"{BADGES}/*.svg"))
+    for path in kept:
+        if path.stem not in names:
+            path.unlink()
+    return count
+
+
+def _first_page(
+    nightly: NightlyFile,
+    state: State,
+    rows: Sequence[OverviewRow],
+    now: dt.datetime,
+) -> str:
+    """Return the page with a line for each target that nightly.toml lists."""
     said, tone = overview.sentence(rows)
     values = {
         "title": nightly.title,
@@ -62,11 +72,7 @@ def _stage(
         "stale_nights": nightly.notices.stale_nights,
         "words": words,
     }
-    # The first page comes last: whoever reads it finds what it links.
-    batch.add(
-        site / "index.html", renderer("nightly_index.html.j2")(values).encode()
-    )
-    return {row.target.name for row in everything}
+    return renderer("nightly_index.html.j2")(values)
 
 
 def _history(
@@ -88,6 +94,8 @@ def _history(
         "deletion": {
             build.id: build.hidden + days for build in builds if build.hidden
         },
+        "indexed": any(build.listed for build in row.builds),
+        "yanked": row.yanked,
         "kept": retention.kept_by_file(builds, site),
         "url": nightly.url or "",
         "now": now,

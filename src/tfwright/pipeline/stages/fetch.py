@@ -44,7 +44,6 @@ def run(
     from tfwright.pipeline import external
     from tfwright.pipeline.external import RecipePins
     from tfwright.rules import tree_version
-    from tfwright.tools.python import packages
     from tfwright.vault import bundle, lock
 
     bundle.discard_leftovers(job.places.build_out)
@@ -56,15 +55,8 @@ def run(
     # and Python would not run, so they are left to that host.
     foreign = wanted.system not in {"any", host.system}
     programs = None if foreign else _programs(job, bazel, wanted, locked, host)
-    # verify installs the wheel without a network, so what the wheel requires comes now.
-    if programs and (requirements := [*verify.requirements, *verify.plugins]):
-        packages.supply(
-            programs.python,
-            requirements,
-            job.places.stores,
-            job.log("fetch-packages"),
-            offline_only=job.offline,
-        )
+    if programs:
+        _supply_requirements(job, verify, programs.python)
     reached = external.bring(job, pins, repository, programs, locked)
     # Last, when all is there: the message then names every input that differs.
     if locked and job.locked:
@@ -117,6 +109,20 @@ def _programs(
         python=interpreter,
         venv=Folder(path=home, **venv.content(home)._asdict()),
     )
+
+
+def _supply_requirements(job: Job, verify: VerifyTable, python: Path) -> None:
+    """Obtain what the wheel requires: the stage verify installs it without a network."""
+    from tfwright.tools.python import packages
+
+    if pins := [*verify.requirements, *verify.plugins]:
+        packages.supply(
+            python,
+            pins,
+            job.places.stores,
+            job.log("fetch-packages"),
+            offline_only=job.offline,
+        )
 
 
 def _insist_on_lock(

@@ -341,16 +341,7 @@ class Program:
             case ast.Name(id="repository_rule"), _:
                 return self._rule(call, scope)
             case ast.Attribute(attr="format", value=text), _:
-                arguments = self.arguments(call, scope)
-                named = {
-                    name: self.force(thing)
-                    for name, thing in arguments.named.items()
-                }
-                template = self.value(text, scope)
-                positional = [
-                    self.force(argument) for argument in arguments.positional
-                ]
-                return self._made(formatted(template, positional, named))
+                return self._formatted(text, call, scope)
         function = self.value(call.func, scope)
         if not isinstance(function, Function):
             raise UnknownError("calls what only running would know")
@@ -363,6 +354,16 @@ class Program:
                 given.append(Later(value, there))
         # A function without a return gives None, in Starlark as in Python.
         return self._one_of(given) if given else None
+
+    def _formatted(self, text: ast.expr, call: ast.Call, scope: Scope) -> object:
+        """Return what the method `format` of a text gives."""
+        arguments = self.arguments(call, scope)
+        named = {
+            name: self.force(thing) for name, thing in arguments.named.items()
+        }
+        template = self.value(text, scope)
+        positional = [self.force(thing) for thing in arguments.positional]
+        return self._made(formatted(template, positional, named))
 
     def _rule(self, call: ast.Call, scope: Scope) -> Rule:
         """Return the rule that ``repository_rule`` makes."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -210,6 +210,30 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
     pack_ref(layout, wanted.ref, mirror, target, paths)
 
 
+def _packing(
+    layout: Layout,
+    ref: str,
+    mirror: Path,
+    folder: Path,
+    paths: Sequence[str],
+) -> Command:
+    """Return git's command that writes a commit as a zip or tar file to its output."""
+    packed = "zip" if layout.form == "zip" else "tar"
+    options = (f"--format={packed}", f"--prefix={layout.prefix}")
+    level = ("-0",) if layout.stored else ()
+    what = (*options, *level, ref, "--", *paths)
+    environment = {
+        "PATH": ":".join(SYSTEM_PATH),
+        # git writes a zip's file times in the local time zone.
+        "TZ": layout.zone,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_NO_LAZY_FETCH": "1",
+    }
+    argv = ("git", f"--git-dir={mirror}", "archive", *what)
+    return Command(argv, folder, environment)
+
+
 def pack_ref(
     layout: Layout,
     ref: str,
@@ -222,24 +246,11 @@ def pack_ref(
     With `paths`, git's patterns, only what they match. Raises SupplyError as `regenerate` does.
     """
     _insist_on_size(mirror, ref)
-    environment = {
-        "PATH": ":".join(SYSTEM_PATH),
-        # git writes a zip's file times in the local time zone.
-        "TZ": layout.zone,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_NO_LAZY_FETCH": "1",
-    }
-    packed = "zip" if layout.form == "zip" else "tar"
-    options = (f"--format={packed}", f"--prefix={layout.prefix}")
-    level = ("-0",) if layout.stored else ()
-    what = (*options, *level, ref, "--", *paths)
-    argv = ("git", f"--git-dir={mirror}", "archive", *what)
-    packing = Command(argv, target.parent, environment)
+    packing = _packing(layout, ref, mirror, target.parent, paths)
     try:
         with target.open("wb") as output:
             if compressor := COMPRESSORS.get(layout.form):
-                compressing = Command(compressor, target.parent, environment)
+                compressing = replace(packing, argv=compressor)
                 ended = pipes.through(packing, compressing, output)
             else:
                 ended = pipes.collect(packing, into=output)

@@ -14,6 +14,15 @@ CUDA_URL = "bundled:demo-cuda"
 """The tree with a CUDA kernel, which needs a toolkit."""
 WHEN = "2018-01-01T00:00:00Z"
 WHO = "tfwright"
+PERSON = {
+    "GIT_AUTHOR_NAME": WHO,
+    "GIT_AUTHOR_EMAIL": f"{WHO}@localhost",
+    "GIT_AUTHOR_DATE": WHEN,
+    "GIT_COMMITTER_NAME": WHO,
+    "GIT_COMMITTER_EMAIL": f"{WHO}@localhost",
+    "GIT_COMMITTER_DATE": WHEN,
+}
+"""The environment in which a commit has this author and date, whoever makes it."""
 MESSAGE = "The tree that tfwright ships"
 
 
@@ -37,15 +46,6 @@ def commit(repository: Path, url: str = URL) -> str:
     archive or a umask left the files with.
     """
     root = trees()[url]
-    person = {
-        f"GIT_{role}_{field}": value
-        for role in ("AUTHOR", "COMMITTER")
-        for field, value in (
-            ("NAME", WHO),
-            ("EMAIL", f"{WHO}@localhost"),
-            ("DATE", WHEN),
-        )
-    }
     index = {"GIT_INDEX_FILE": str(repository / "bundled.index")}
     paths = sorted(_files(root))
     # No filters: the user's attributes could change line ends, and with them the commit.
@@ -61,7 +61,7 @@ def commit(repository: Path, url: str = URL) -> str:
     git.run(git.command(repository, "update-index", "--add", *words, env=index))
     tree = git.run(git.command(repository, "write-tree", env=index)).strip()
     return git.run(
-        git.command(repository, "commit-tree", "-m", MESSAGE, tree, env=person)
+        git.command(repository, "commit-tree", "-m", MESSAGE, tree, env=PERSON)
     ).strip()
 
 

@@ -51,7 +51,6 @@ def merge(
     conflicting = []
     for file in patching.read(patch):
         before = git.text(repository, f"{base}:{file.path}")
-        after = _patched(before, file)
         place = tree / file.path
         _insist_on_inside(tree, place)
         # Without its old text it is a file that the patch creates.
@@ -66,17 +65,21 @@ def merge(
             note(f"{file.path} is {moved} in the new commit")
             place = tree / moved
             _insist_on_inside(tree, place)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        ours = (
-            place.read_text("utf-8", "surrogateescape") if place.is_file() else ""
-        )
-        merged = _merged(tree, ours, before, after)
-        if _unreadable(merged, file):
-            merged = _in_place(ours, file)
-        _write(place, merged)
+        _merge_into(place, tree, before, file)
         if unresolved(place):
             conflicting.append(file.path)
     return conflicting
+
+
+def _merge_into(place: Path, tree: Path, before: str, file: FilePatch) -> None:
+    """Merge what a patch made of the text `before` into a file, which may not exist yet."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    ours = place.read_text("utf-8", "surrogateescape") if place.is_file() else ""
+    merged = _merged(tree, ours, before, _patched(before, file))
+    # One hunk after the other leaves less to resolve than git does where all lines changed.
+    if _unreadable(merged, file):
+        merged = _in_place(ours, file)
+    _write(place, merged)
 
 
 def _moved(

@@ -14,31 +14,19 @@ LIBRARIES =+ $(_SPACE_) "-L$(TOP)/lib64/stubs" "-L$(TOP)/lib64"
 """What nvcc reads next to itself; with paths from there, the toolkit may lie anywhere."""
 _WRAPPERS = Path("tfwright/bin")
 """Directory in a toolkit of the programs that stand in front of NVIDIA's."""
-# nvcc makes the path absolute, and the compilers make the names of anonymous namespaces of it:
-# without this, a build in another directory gives other bytes.
+# nvcc makes the path absolute, and the compilers make names of it: without the first half of this,
+# a build in another directory gives other bytes. The second half is for sources that have no name
+# that others can use: the compilers then make names of the directory and of the temporary file too.
 _WRAPPER = """\
 #!/bin/sh
-# Gives NVIDIA's {name} the path of the source as nvcc was given it, not as an absolute path.
-file= before=
-for word do
-    shift
-    case $before in
-        --orig_src_file_name) file=$word ;;
-        --orig_src_path_name) case $file in /*) ;; *) word=/proc/self/cwd/$file ;; esac ;;
-    esac
-    set -- "$@" "$word"
-    before=$word
-done
-exec "${{0%/*}}/../../{folder}/{name}" "$@"
-"""
-_NAMING_WRAPPER = """\
-#!/bin/sh
-# Names the module by its source, as nvcc was given it, and not by a temporary file of nvcc's.
+# Gives NVIDIA's {name} the path of the source as nvcc was given it, not as an absolute path, and
+# names the module by its source, as nvcc was given it.
 file= before= input= id= makes=
 for word do
     shift
     case $before in
         --orig_src_file_name) file=$word ;;
+        --orig_src_path_name) case $file in /*) ;; *) word=/proc/self/cwd/$file ;; esac ;;
         --module_id_file_name) id=$word ;;
     esac
     before=$word
@@ -50,18 +38,22 @@ for word do
 done
 if [ "$makes" ]; then
     # Not the lines that say where a line is from: they hold paths of this host.
-    sum=$({ echo "$file"; grep -v '^# ' "$input"; } | cksum | cut -d' ' -f1)
-    name=$(printf %s "${file##*/}_$sum" | tr -c 'A-Za-z0-9_' _)
-    printf '_%s_%s' "${#name}" "$name" > "$id" || exit
+    sum=$({{ echo "$file"; grep -v '^# ' "$input"; }} | cksum | cut -d' ' -f1)
+    name=$(printf %s "${{file##*/}}_$sum" | tr -c 'A-Za-z0-9_' _)
+    printf '_%s_%s' "${{#name}}" "$name" > "$id" || exit
 fi
-exec "${0%/*}/../../nvvm/bin/cicc" "$@"
+exec "${{0%/*}}/../../{folder}/{name}" "$@"
 """
-"""For a cicc that gets no path, as that of CUDA 11.2.
-
-It makes those names of its input, a temporary file that has nvcc's process number in its name. All
-compilers of a source read the name from the file that the first cicc writes, so that only this one
-has to be led.
+"""All compilers of a source read the name from the file that the first one writes."""
+_DRIVER = """\
+#!/bin/bash
+# Starts NVIDIA's nvcc with its temporary files next to the object: gcc puts the name of one into
+# the object, and in /tmp they are named by nvcc's process number. It finds its parts by its name.
+here=$(dirname "$(readlink -f "$0")")
+exec -a "$here/nvcc" "$here/nvcc-nvidia" -objtemp "$@"
 """
+_OPTION = b"objdir-as-tempdir"
+"""The long name of that option, in the text of an nvcc that has it: those from 11.2 on at least."""
 _WRAPPED = {"cicc": "nvvm/bin", "cudafe++": "bin"}
 """Programs that get the path, and where they are in a toolkit."""
 _SEARCH = "PATH += $(TOP)/tfwright/bin:\n"
@@ -71,7 +63,7 @@ _CICC_PATH = "CICC_PATH = $(TOP)/tfwright/bin\n"
 
 
 def settle(root: Path) -> None:
-    """Complete a toolkit that has nvcc: with a profile, and with the wrappers of its compilers."""
+    """Complete a toolkit that has nvcc: with a profile, and with scripts before its programs."""
     program, profile = root / "bin/nvcc", root / "bin/nvcc.profile"
     if not program.is_file():
         return
@@ -83,7 +75,8 @@ def settle(root: Path) -> None:
     )
     for name, folder in _WRAPPED.items():
         if (root / folder / name).is_file():
-            _wrap(root, name, folder)
+            script = _WRAPPER.format(name=name, folder=folder)
+            _write_program(root / _WRAPPERS / name, script)
             if _SEARCH not in text:
                 text += _SEARCH
     # Without wrappers nvcc would find nothing there.
@@ -91,17 +84,12 @@ def settle(root: Path) -> None:
     if wanted and (root / _WRAPPERS / "cicc").is_file():
         text += _CICC_PATH
     files.write(profile, text.encode("latin-1"))
+    if _OPTION in files.content(program):
+        program.rename(program.with_name("nvcc-nvidia"))
+        _write_program(program, _DRIVER)
 
 
-def _wrap(root: Path, name: str, folder: str) -> None:
-    wrapper = root / _WRAPPERS / name
-    wrapper.parent.mkdir(parents=True, exist_ok=True)
-    program = files.content(root / folder / name)
-    pathless = (
-        b"gen_module_id_file" in program and b"orig_src_path_name" not in program
-    )
-    script = _WRAPPER.format(name=name, folder=folder)
-    if name == "cicc" and pathless:
-        script = _NAMING_WRAPPER
-    files.write(wrapper, script)
-    wrapper.chmod(0o755)
+def _write_program(path: Path, script: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write(path, script)
+    path.chmod(0o755)
