@@ -15,7 +15,9 @@ if sys.version_info < (3, 11):
     sys.dont_write_bytecode = True
     from tfwright import old_python
 
-    sys.exit(old_python.message(sys.argv[1:]))
+    sys.stderr.write(old_python.message(sys.argv[1:]) + "\n")
+    # The status of a host that lacks something.
+    sys.exit(3)
 
 if __name__ == "__main__":
     from tfwright import bootstrap

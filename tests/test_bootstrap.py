@@ -1,10 +1,13 @@
 """The venv that `python3 tasks.py` makes for itself."""
 
+import subprocess
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from tfwright import bootstrap
+from tfwright.errors import HostError, SupplyError
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"\0" * 64, b"{"])
@@ -14,3 +17,45 @@ def test_a_damaged_mark_makes_the_venv_again(
     (tmp_path / "requirements.txt").write_text("six==1.11.0\n", "utf-8")
     (tmp_path / "tfwright-requirements").write_bytes(content)
     assert not bootstrap._ready(tmp_path, tmp_path, "requirements.txt")
+
+
+@pytest.mark.parametrize("option", ["--unpack", "--lacking"])
+def test_packages_in_a_folder_from_another_host_are_installed_without_an_index(
+    tmp_path: Path, option: str
+) -> None:
+    (tmp_path / "tool").mkdir()
+    (tmp_path / "tool/six-1.11.0-py2.py3-none-any.whl").write_bytes(b"six")
+    with bootstrap._bundled_packages(
+        ["bundle", option, str(tmp_path)]
+    ) as variables:
+        assert variables["PIP_NO_INDEX"] == "1"
+        (wheel,) = Path(variables["PIP_FIND_LINKS"]).iterdir()
+        assert wheel.read_bytes() == b"six"
+
+
+def test_a_folder_without_packages_leaves_pip_its_index(tmp_path: Path) -> None:
+    arguments = ["bundle", "--lacking", str(tmp_path)]
+    with bootstrap._bundled_packages(arguments) as variables:
+        assert variables == {}
+
+
+def test_a_checkout_that_cannot_be_set_up_blames_the_host(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    failed = CompletedProcess[bytes]((), 1)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(SystemExit) as caught:
+        bootstrap._install(tmp_path, tmp_path / "requirements.txt", {})
+    assert caught.value.code == HostError.exit_status
+    said = capsys.readouterr().err
+    assert said.startswith("Failed: pip could not install requirements.txt")
+
+
+def test_a_damaged_bundle_has_the_status_of_an_input(tmp_path: Path) -> None:
+    bundle = tmp_path / "r.tar"
+    bundle.write_bytes(b"x" * 1024)
+    with pytest.raises(SystemExit) as caught:
+        bootstrap._extract_packages(str(bundle), tmp_path)
+    assert caught.value.code == SupplyError.exit_status

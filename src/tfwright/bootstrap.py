@@ -17,13 +17,17 @@ import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 FOR_DEVELOPERS = {"lint", "types", "test"}
 """Commands that need the tools of requirements-dev.txt as well."""
+HOST_STATUS, SUPPLY_STATUS = 3, 4
+"""Exit statuses of HostError and SupplyError in errors.py. A worker that ends with the first gives
+its recipe to another one."""
 LONGEST_NAME = 64 * 1024
 """Bytes of a member's path in a bundle that is still read."""
-UNPACKING = "--unpack"
-"""The option of `bundle` that may be the first command on a host without a package index."""
+UNPACKING = {"--unpack", "--lacking"}
+"""The options of `bundle` that may be the first command on a host without a package index."""
 
 
 def hand_over(checkout: str, arguments: list[str]) -> None:
@@ -84,15 +88,22 @@ def _bundled_packages(arguments: list[str]) -> Iterator[dict[str, str]]:
 
 
 def _bundles(arguments: list[str]) -> list[str]:
-    """Return the files behind ``bundle --unpack FILE`` and ``bundle --unpack=FILE``."""
+    """Return what ``bundle --unpack FILE`` and ``bundle --unpack=FILE`` name.
+
+    That is a bundle, or a folder that another host sent with tfwright's own packages in it.
+    """
     if arguments[:1] != ["bundle"]:
         return []
     words = [
         word for argument in arguments[1:] for word in argument.split("=", 1)
     ]
-    if UNPACKING not in words:
+    if not UNPACKING.intersection(words):
         return []
-    return [word for word in words if Path(word).is_file()]
+    return [
+        word
+        for word in words
+        if Path(word).is_file() or Path(word, "tool").is_dir()
+    ]
 
 
 class _PlainFile(tarfile.TarInfo):
@@ -114,7 +125,11 @@ class _PlainFile(tarfile.TarInfo):
 
 
 def _extract_packages(bundle: str, folder: Path) -> None:
-    """Copy tfwright's own packages out of a bundle."""
+    """Copy tfwright's own packages out of a bundle, or of a folder."""
+    for wheel in Path(bundle, "tool").glob("*.whl"):
+        shutil.copyfile(wheel, folder / wheel.name)
+    if Path(bundle).is_dir():
+        return
     try:
         with tarfile.open(bundle, "r:", tarinfo=_PlainFile) as members:
             for member in members:
@@ -126,9 +141,10 @@ def _extract_packages(bundle: str, folder: Path) -> None:
                     with (folder / name[1]).open("wb") as output:
                         shutil.copyfileobj(stream, output)
     except (tarfile.TarError, OSError, ValueError, OverflowError) as fault:
-        sys.exit(
-            f"{bundle} is damaged: {fault}\n"
-            "Copy it again, and compare its size and checksum with those where it was made."
+        _refuse(
+            SUPPLY_STATUS,
+            f"{bundle} is damaged: {fault}",
+            "Copy it again, and compare its size and checksum with those where it was made.",
         )
 
 
@@ -175,9 +191,10 @@ def _make_venv(place: Path) -> None:
         # Left behind, the half-made venv would be taken for one that only lacks packages.
         shutil.rmtree(place, ignore_errors=True)
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        sys.exit(
-            "Python's venv module cannot make an environment: ensurepip is missing.\n"
-            f"On Debian and Ubuntu: sudo apt-get install python{version}-venv"
+        _refuse(
+            HOST_STATUS,
+            "Python's venv module cannot make an environment: ensurepip is missing.",
+            f"On Debian and Ubuntu: sudo apt-get install python{version}-venv",
         )
 
 
@@ -202,11 +219,18 @@ def _install(
         check=False,
     )
     if done.returncode != 0:
-        sys.exit(
-            f"pip could not install {requirements.name}; its message is above.\n"
+        _refuse(
+            HOST_STATUS,
+            f"pip could not install {requirements.name}; its message is above.",
             "Without a network, point pip at a local index or folder "
-            "(PIP_INDEX_URL, PIP_FIND_LINKS) and run this again."
+            "(PIP_INDEX_URL, PIP_FIND_LINKS) and run this again.",
         )
+
+
+def _refuse(status: int, what: str, remedy: str) -> NoReturn:
+    """End with a message like those of the commands, and their exit status."""
+    sys.stderr.write(f"Failed: {what}\n  do:     {remedy}\n")
+    sys.exit(status)
 
 
 def _sha256(file: Path) -> str:

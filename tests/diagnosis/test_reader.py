@@ -362,3 +362,53 @@ def seconds(log: bytes) -> float:
     begun = time.process_time()
     diagnose(log)
     return time.process_time() - begun
+
+
+JAVA = """\
+java.lang.RuntimeException: Unrecoverable error while evaluating node 'X'
+\tat com.google.devtools.build.skyframe.Evaluator.run(Evaluator.java:563)
+\tat java.base/java.lang.Thread.run(Unknown Source)
+Caused by: java.lang.IllegalStateException: no more
+\tat com.google.A.b(A.java:1)
+\t... 3 more
+Caused by: java.io.IOException: No space left on device
+\tat com.google.A.c(A.java:1)
+INFO: Elapsed time: 3.1s
+Caused by: java.io.IOException: of another trace
+"""
+
+
+def test_of_a_trace_of_java_the_last_cause_is_the_root() -> None:
+    found = reader.read(io.BytesIO(JAVA.encode()))
+
+    assert found.first
+    assert found.first.line == 7
+
+
+def test_an_exception_of_java_that_holds_its_cause_stays_the_root() -> None:
+    log = JAVA.replace(
+        "Unrecoverable",
+        "java.io.IOException: No space left on device: Unrecoverable",
+    )
+    found = reader.read(io.BytesIO(log.encode()))
+
+    assert found.first
+    assert found.first.line == 1
+
+
+SEVERAL = """\
+Traceback (most recent call last):
+  File "/w/train.py", line 1, in <module>
+    run()
+NotFoundError: 2 root error(s) found.
+  (0) Internal: libdevice not found at ./libdevice.10.bc
+  (1) Internal: libdevice not found at ./libdevice.10.bc
+0 successful operations.
+"""
+
+
+def test_of_several_errors_of_ops_the_first_is_the_root() -> None:
+    found = reader.read(io.BytesIO(SEVERAL.encode()))
+
+    assert found.first
+    assert found.first.line == 5

@@ -1,6 +1,6 @@
 import pytest
 
-from tfwright.diagnosis import tables
+from tfwright.diagnosis import mangled, tables
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,19 @@ def test_a_sentence_takes_parameters_and_what_is_known_of_them() -> None:
 
 def test_a_long_parameter_is_cut() -> None:
     assert len(tables.fill("{symbol}", {"symbol": "x" * 5000})) == 300
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("_ZN2cv6String8allocateEm", "cv"),
+        ("__ZNK5boost6system3endEv", "boost"),
+        ("_ZTIN12a_long_space5ClassE", "a_long_space"),
+        ("vtable for caffe::Net", "caffe"),
+        ("cv::imread(int)", "cv"),
+        ("_Z5plainv", ""),
+        ("cublasCreate_v2", ""),
+    ],
+)
+def test_the_outermost_name_of_a_symbol_is_read(symbol: str, name: str) -> None:
+    assert mangled.outermost(symbol) == name

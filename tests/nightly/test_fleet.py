@@ -1,6 +1,7 @@
 """A night on other machines: what was built there counts as built here, and what was lost waits."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -67,7 +68,7 @@ def test_what_workers_build_is_published_with_the_worker_named(
     page = (host.site / "index.html").read_text("utf-8")
     assert "on one" in page
     with states.opened(host.directory) as state:
-        rows = overview.rows(host.nightly, state, host.clock())
+        rows = overview.rows(host.nightly, state, {}, host.clock())
     assert {row.worker for row in rows} == {"one"}
 
 
@@ -112,6 +113,29 @@ def test_a_worker_with_another_recipe_refuses_the_order(
 def test_a_folder_without_an_order_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="holds no build order"):
         orders.carry_out(tmp_path, SILENCE)
+
+
+def test_an_order_whose_inputs_were_sent_is_built_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
+    seen: list[bool] = []
+
+    def build(builder: PipelineBuilder, order: BuildOrder) -> NightlyBuild:
+        seen.append(builder.job(order.target).offline)
+        return built(tmp_path / "other")
+
+    monkeypatch.setattr(PipelineBuilder, "build", build)
+    for offline in (False, True):
+        builder = builder_of(tmp_path)
+        order = order_of(tmp_path, {})
+        order = replace(order, fingerprint=builder.decides(order.target))
+        folder = tmp_path / f"order{offline}"
+        folder.mkdir()
+        orders.write(folder, order, builder, carry=True, offline=offline)
+        orders.carry_out(folder, SILENCE)
+        shutil.rmtree(tmp_path / "other")
+    assert seen == [False, True]
 
 
 def built(folder: Path, **changes: object) -> NightlyBuild:

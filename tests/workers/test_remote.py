@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tfwright.commands import build as builds
+from tfwright.commands import supply
 from tfwright.commands.build import RemoteOptions
 from tfwright.documents.host_file import HostFile, WorkerTable
-from tfwright.pipeline import external
-from tfwright.pipeline.job import BuildRequest
+from tfwright.errors import SupplyError
 from tfwright.terminal import workers as workers_page
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
@@ -239,25 +238,53 @@ def test_failures_of_several_kinds_have_the_status_of_an_outside_tool() -> None:
     assert builds.exit_status(schedule.WorkSchedule(good, ())) == 0
 
 
-def test_archives_and_bazels_of_the_vault_are_sent_to_a_worker_that_asks_for_them(
-    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vault = job.places.vault
-    kept = [external.store(job).path("a" * 64), vault / f"bazel/{'b' * 64}/bazel"]
-    for path in kept:
-        path.parent.mkdir(parents=True)
-        path.write_bytes(b"")
-    # A copy takes the place of rsync: what is tested is which folders go where.
-    monkeypatch.setattr(
-        ssh,
-        "send_folder",
-        lambda _host, source, to, _log: shutil.copytree(source, to),
+def worker_that_asks(tmp_path: Path) -> HostFile:
+    """Return a host file with one worker, which gets its inputs from this host."""
+    worker = WorkerTable(
+        name="one",
+        address="one.example",
+        directory="/srv/tfwright",
+        build_out="/local/out",
+        inputs=True,
     )
-    there = tmp_path / "there"
-    host = replace(HOST, build_out=str(there), inputs=True)
-    builds.send_inputs(host, job.places.vault.parent, tmp_path / "log")
-    for path in kept:
-        assert (there / path.relative_to(vault.parent)).is_file()
+    return HostFile(build_out=tmp_path / "out", workers=(worker,))
+
+
+def test_a_build_whose_inputs_were_sent_asks_no_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supply, "send", lambda *_: None)
+    ssh_that(tmp_path, f"echo $* > {tmp_path}/asked; exit 2", monkeypatch)
+    settings = worker_that_asks(tmp_path)
+    builds.on_workers(settings, ["demo"], OPTIONS, lambda _: None)
+    asked = (tmp_path / "asked").read_text("utf-8")
+    assert "build --recipe demo --wait --until=source --offline" in asked
+
+
+def test_a_worker_is_not_lost_for_inputs_that_this_host_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gather(*_: object, **__: object) -> None:
+        raise SupplyError("libxsmm could not be found", remedy="Copy it.")
+
+    monkeypatch.setattr(supply, "gather", gather)
+    settings = worker_that_asks(tmp_path)
+    done = builds.on_workers(settings, ["demo"], OPTIONS, lambda _: None)
+    given = done.assignments["demo"]
+    assert (given.state, done.gone) == ("refused", frozenset())
+    assert given.detail == (
+        "this host has not all its inputs: libxsmm could not be found"
+    )
+    assert given.remedy == "Copy it."
+
+
+def test_a_python_that_is_too_old_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "tfwright needs Python 3.11 or newer to run; this is 3.9."
+    ssh_that(tmp_path, f"echo '{said}'; echo '  uv run'; exit 3", monkeypatch)
+    done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
+    assert (done.refused, done.failure) == (True, said)
 
 
 def test_a_fault_of_ours_in_a_thread_ends_the_run_and_hangs_nothing() -> None:

@@ -3,15 +3,17 @@
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal, Self, get_args
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from tfwright.commands import supply
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError, TfwrightError, ToolError, WheelError
 from tfwright.nightly.index import write as index
+from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
 from tfwright.tools.remote import ssh
@@ -23,8 +25,6 @@ from tfwright.workers.schedule import Assignment, Trouble, WorkSchedule
 
 Place = Literal["here", "workers", "slurm"]
 PLACES: tuple[Place, ...] = get_args(Place)
-CARRIED = ("repository_cache/content_addressable/sha256", "bazel", "images")
-"""Folders of the vault whose files are named by their digest: archives, Bazels, images."""
 BuildHere = Callable[[str], None]
 """Builds one recipe on this host, to its end; raises TfwrightError if that fails."""
 
@@ -55,6 +55,17 @@ class RemoteOptions:
             f"--{name}" for name in ("fresh", "offline") if options[name]
         ]
         return cls((*arguments, *(() if options["cache"] else ("--no-cache",))))
+
+    @property
+    def offline(self) -> bool:
+        """Whether no build may ask a server."""
+        return "--offline" in self.arguments
+
+    def supplied(self) -> Self:
+        """Return the options of a build whose inputs this host has sent."""
+        if self.offline:
+            return self
+        return replace(self, arguments=(*self.arguments, "--offline"))
 
     @property
     def publishes(self) -> bool:
@@ -146,19 +157,21 @@ def on_workers(
     """
     hosts = hand_out.hosts(settings)
     logs = _room(settings) / "logs"
-    supplied: set[str] = set()
 
     def build(given: Assignment) -> RemoteBuild:
         # A recipe may be named by a path, whose slashes would make directories.
         log = logs / f"{given.recipe.replace('/', '_')}-{given.worker}.log"
         host = hosts[given.worker]
+        asked = options
         try:
-            if host.name not in supplied:
-                send_inputs(
-                    host, settings.build_out, log.with_suffix(".inputs.log")
+            if host.supplied:
+                job = BuildRequest.of(
+                    given.recipe, settings, offline=options.offline
                 )
-                supplied.add(host.name)
-            done = ssh.run(host, options.program(given.recipe), log)
+                if failed := supply.send(host, job, log):
+                    return failed
+                asked = options.supplied()
+            done = ssh.run(host, asked.program(given.recipe), log)
             if not done.failure and host.build_out and options.publishes:
                 _collect(host, done.printed, settings, given.recipe)
         except TfwrightError as fault:
@@ -186,24 +199,6 @@ def by_slurm(
     done = hand_out.by_slurm(settings, programs, _took(settings), hear)
     _keep(settings, done)
     return done
-
-
-def send_inputs(
-    host: RemoteHost,
-    build_out: Path,
-    log: Path,
-) -> None:
-    """Copy this host's vault to a worker that asks for it. Raises ToolError if that fails.
-
-    Files and images are named by their digest, so that only what the worker lacks is copied; it
-    compares the digest with the content before it uses one.
-    """
-    if not (host.build_out and host.inputs):
-        return
-    for part in CARRIED:
-        folder = build_out / "vault" / part
-        if folder.is_dir():
-            ssh.send_folder(host, folder, f"{host.build_out}/vault/{part}", log)
 
 
 def _collect(

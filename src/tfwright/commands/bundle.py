@@ -1,7 +1,9 @@
 """`invoke bundle`: what of a recipe's inputs goes into one file, and where it goes from there."""
 
+import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -59,11 +61,12 @@ def pack(
     What is not on this host yet is fetched first. `added` are files of the user's own choice.
     `with_toolkit` says that the user may pass on the packages that the recipe pins for its
     toolkit: licences forbid it in general.
-    Returns what is in the bundle. Raises SupplyError for what cannot be obtained.
+    Returns what is in the bundle. Raises SupplyError for what cannot be obtained, RecipeError for
+    what cannot be the bundle or a part of it.
     """
-    inputs = engine.build(replace(job, until="fetch"))
-    if not isinstance(inputs, Inputs):
-        raise TypeError("the stage fetch makes Inputs")
+    # Before anything is fetched, which may take hours.
+    _insist_on_files(to, added)
+    inputs = fetched(job)
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
     with tempfile.TemporaryDirectory(
         dir=job.places.own,
@@ -71,24 +74,62 @@ def pack(
     ) as room:
         found = [
             *_documents(job, document),
-            *_inputs(job, inputs, Path(room)),
+            *contents(job, inputs, Path(room), with_toolkit=with_toolkit),
+            *(Content.of("tool", path) for path in own(job, Path(room, "tool"))),
             *(Content.of("added", path) for path in added),
-            *(_toolkit(job) if with_toolkit else ()),
         ]
         # What both the build and the test of the wheel need was brought twice.
         # Sorted, so that the same inputs give the same bundle.
         found.sort(key=lambda content: content.member.path)
         sources = {content.member: content.source for content in found}
-        manifest = _manifest(job, inputs, tuple(sources))
+        members = tuple(sources)
+        # Packages of the toolkit are in it only when the user asked for them.
+        absent = () if _has_toolkit(members) else tuple(_absent(job))
+        manifest = manifest_of(job, inputs, members, absent)
         bundle.write(to, manifest, sources, job.listener.progress)
     return manifest
 
 
-def _manifest(
+def _insist_on_files(to: Path, added: Sequence[Path]) -> None:
+    if to.is_dir():
+        raise RecipeError(
+            f"--output {to} is a directory",
+            remedy=f"Name the file to write: --output {to / 'NAME'}.",
+        )
+    for path in added:
+        if not (path.is_file() and os.access(path, os.R_OK)):
+            raise RecipeError(
+                f"--add {path} is not a file that can be read",
+                remedy="Name a file; a directory goes in as an archive.",
+            )
+    names = Counter(path.name for path in added)
+    for name, count in names.items():
+        if count > 1:
+            raise RecipeError(
+                f"--add names {count} files called {name}",
+                remedy="Rename all but one of them.",
+            )
+
+
+def fetched(job: BuildRequest) -> Inputs:
+    """Bring to this host what is not here yet of a recipe's inputs; return them.
+
+    Raises SupplyError for what cannot be obtained.
+    """
+    # The pipeline has one command for a recipe at a time.
+    inputs = engine.build(replace(job, until="fetch"), wait=True)
+    if not isinstance(inputs, Inputs):
+        raise TypeError("the stage fetch makes Inputs")
+    return inputs
+
+
+def manifest_of(
     job: BuildRequest,
     inputs: Inputs,
     members: tuple[BundleMember, ...],
+    absent: tuple[Absent, ...] = (),
 ) -> Manifest:
+    """Return the manifest that describes members of a recipe's bundle."""
     carried = [
         Carried(
             remote=cloned.remote,
@@ -105,8 +146,7 @@ def _manifest(
         bazel=job.recipe.bazel.version,
         members=members,
         clones=tuple(carried),
-        # Packages of the toolkit are in it only when the user asked for them.
-        absent=() if _has_toolkit(members) else tuple(_absent(job)),
+        absent=absent,
     )
 
 
@@ -125,12 +165,13 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
         yield Content.of("patch", source.file(file), file)
 
 
-def _inputs(
-    job: BuildRequest,
-    inputs: Inputs,
-    room: Path,
+def contents(
+    job: BuildRequest, inputs: Inputs, room: Path, *, with_toolkit: bool
 ) -> Iterator[Content]:
-    """Yield what was fetched, except a tree that tfwright ships: every tfwright has it."""
+    """Yield what was fetched, except a tree that tfwright ships: every tfwright has it.
+
+    Files that have to be made for it are put into `room`.
+    """
     if job.recipe.source.url not in demo.trees():
         source = room / bundle.SOURCE
         git_bundle.pack(inputs.mirror, inputs.commit, source)
@@ -144,15 +185,15 @@ def _inputs(
     for archive in inputs.archives:
         yield Content.of("archive", archive.path, archive.sha256, archive.sha256)
     yield from _clones(inputs, room)
-    for path in _packages(job, inputs.python, room):
+    for path in _packages(job, inputs.python):
         yield Content.of("package", path)
     if job.recipe.host.image:
         for blob in image.kept(
             job.places.vault, job.recipe.host.image.digest
         ).blobs():
             yield Content.of("image", blob, blob.name, blob.name)
-    for path in _own(job, room / "tool"):
-        yield Content.of("tool", path)
+    if with_toolkit:
+        yield from _toolkit(job)
 
 
 def _clones(inputs: Inputs, room: Path) -> Iterator[Content]:
@@ -165,11 +206,7 @@ def _clones(inputs: Inputs, room: Path) -> Iterator[Content]:
         yield Content.of("clone", packed)
 
 
-def _packages(
-    job: BuildRequest,
-    python: Path,
-    room: Path,
-) -> list[Path]:
+def _packages(job: BuildRequest, python: Path) -> list[Path]:
     """Bring what the build and the trial of the wheel install into the target Python."""
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
@@ -178,25 +215,23 @@ def _packages(
     tried = [*verify.requirements, *verify.plugins]
     # The target Python may be that of an image, and then runs only there.
     with containers.around(job, "fetch"):
-        found = _pinned(job, python, built, room / "build")
-        return [*found, *_pinned(job, python, tried, room / "verify")]
+        found = _pinned(job, python, built, "build")
+        return [*found, *_pinned(job, python, tried, "verify")]
 
 
 def _pinned(
-    job: BuildRequest,
-    python: Path,
-    pins: Sequence[str],
-    folder: Path,
+    job: BuildRequest, python: Path, pins: Sequence[str], what: str
 ) -> list[Path]:
-    """Bring the packages of the target Python."""
-    # A file, since pip takes hashes only from requirement files.
-    listed = folder.with_suffix(".txt")
-    files.write(listed, "".join(f"{pin}\n" for pin in pins))
-    folder.mkdir()
+    """Return the files of packages of the target Python, which are in the vault from then on."""
     if not pins:
         return []
-    log = job.log(f"bundle-{folder.name}")
-    found = packages.bring(python, ("-r", str(listed)), folder, log)
+    found = packages.supply(
+        python,
+        pins,
+        job.places.stores,
+        job.log(f"bundle-{what}"),
+        offline_only=job.offline,
+    )
     for path in found:
         # Old packages are on the index as sources only, so this cannot be an error.
         if path.suffix != ".whl":
@@ -207,7 +242,7 @@ def _pinned(
     return found
 
 
-def _own(job: BuildRequest, folder: Path) -> list[Path]:
+def own(job: BuildRequest, folder: Path) -> list[Path]:
     """Bring the packages that tfwright needs itself, for the Python that runs it."""
     folder.mkdir()
     return packages.bring(
@@ -311,14 +346,9 @@ def _place(
     documents = _places_of_documents(manifest, unpacked)
     added = _places_of_added(unpacked, places)
     _refuse_to_replace(documents | added)
-    # git reads its bundles in a repository of the scratch directory before anything has its place.
-    _verify_commits(
-        recipe, unpacked, build_out / bundle.UNPACKING / "verified.git"
+    place_inputs(
+        manifest, recipe, unpacked, places, listener, store=places.bundled
     )
-    _place_shared(recipe, unpacked, places)
-    _place_programs(manifest, unpacked, places)
-    _place_clones(manifest, unpacked, places)
-    _place_source(recipe, unpacked, places, listener)
     for source, target in added.items():
         # Not executable, whatever the bundle says: nothing starts these files unasked.
         files.move(source, target, 0o644)
@@ -327,6 +357,28 @@ def _place(
     for source, target in documents.items():
         files.write(target, source.read_bytes())
     _report_believed(believed, recipe, listener)
+
+
+def place_inputs(  # noqa: PLR0913 each is a fact of its own
+    manifest: Manifest,
+    recipe: Recipe,
+    unpacked: Mapping[BundleMember, Path],
+    places: Places,
+    listener: Listener,
+    *,
+    store: Path,
+) -> None:
+    """Put verified inputs where an offline build looks for them; what is not there is left out.
+
+    Bazel and the packages of Python go to `store`. Raises SupplyError for half a commit.
+    """
+    # git reads its bundles in a repository of the scratch directory before anything has its place.
+    scratch = places.build_out / bundle.UNPACKING / "verified.git"
+    _verify_commits(recipe, unpacked, scratch)
+    _place_shared(recipe, unpacked, places)
+    _place_programs(manifest, unpacked, store)
+    _place_clones(manifest, unpacked, places)
+    _place_source(recipe, unpacked, places, listener)
 
 
 def _report_believed(
@@ -362,7 +414,7 @@ def _verify_commits(
         if not complete:
             raise SupplyError(
                 f"{member.path} of the bundle does not hold all of the commit that it is for",
-                remedy="Make the bundle again with 'invoke bundle', or copy it again.",
+                remedy=f"Copy the bundle again. {bundle.made_again(recipe.name)}",
                 evidence=evidence,
             )
 
@@ -397,7 +449,7 @@ def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe
     if len(documents) != 1:
         raise SupplyError(
             f"The bundle has {len(documents)} recipes; it must have one",
-            remedy="Make the bundle again with 'invoke bundle'.",
+            remedy=bundle.made_again(manifest.recipe),
         )
     with _naming_member("recipe", unpacked):
         return load(documents[0], Recipe, extra={"name": manifest.recipe})
@@ -431,7 +483,7 @@ def _lock(
     if len(documents) > 1:
         raise SupplyError(
             f"The bundle has {len(documents)} locks; it may have one",
-            remedy="Make the bundle again with 'invoke bundle'.",
+            remedy=bundle.made_again(manifest.recipe),
         )
     documents.append(RECIPES / f"{manifest.recipe}.lock")
     with _naming_member("lock", unpacked):
@@ -502,23 +554,19 @@ def _place_shared(
 
 
 def _place_programs(
-    manifest: Manifest,
-    unpacked: Mapping[BundleMember, Path],
-    places: Places,
+    manifest: Manifest, unpacked: Mapping[BundleMember, Path], store: Path
 ) -> None:
-    """Put Bazel and the Python packages where only builds of this recipe look for them.
+    """Put Bazel and the Python packages into a store.
 
     tfwright's own packages stay in the bundle: the first command takes them from there.
     """
     for path in _of("bazel", unpacked).values():
-        binary.put(
-            path, manifest.bazel, manifest.platform, places.bundled, "a bundle"
-        )
+        binary.put(path, manifest.bazel, manifest.platform, store, "a bundle")
     named = {
         path: (member.name, member.sha256)
         for member, path in _of("package", unpacked).items()
     }
-    packages.keep(named, places.bundled)
+    packages.keep(named, store)
 
 
 def _place_image(
@@ -527,10 +575,10 @@ def _place_image(
     places: Places,
 ) -> None:
     """Put the recipe's container image into the vault; layers of another one are left out."""
-    if recipe.host.image:
-        blobs = {
-            member.sha256: path for member, path in _of("image", unpacked).items()
-        }
+    blobs = {
+        member.sha256: path for member, path in _of("image", unpacked).items()
+    }
+    if recipe.host.image and blobs:
         image.put(blobs, recipe.host.image.digest, places.vault)
 
 
@@ -544,11 +592,9 @@ def _place_clones(
         member.name: path for member, path in _of("clone", unpacked).items()
     }
     for carried in manifest.clones:
-        clones.unpack(
-            Clone(carried.remote, carried.commit),
-            packed[carried.commit],
-            places.git,
-        )
+        if path := packed.get(carried.commit):
+            clone = Clone(carried.remote, carried.commit)
+            clones.unpack(clone, path, places.git)
 
 
 def _place_source(

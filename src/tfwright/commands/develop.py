@@ -80,7 +80,10 @@ def test(*, everything: bool, coverage: bool) -> None:
     # The attacks go on for an hour by themselves.
     marks = ("-m", "not attack") if everything else ()
     if coverage:
+        # Each program that the tests start leaves a file of its own, also those of earlier runs.
+        run("coverage", "erase")
         run("coverage", "run", "-m", "pytest", *marks)
+        run("coverage", "combine", "--quiet")
         run("coverage", "report", "--skip-covered", "--show-missing")
     else:
         # Fast tests wait for others now and then; the slow ones start programs that want all cores

@@ -73,16 +73,30 @@ _PIP_CONFLICT = re.compile(
     r".{1,400}, (?:which is not installed|but you .{1,200} incompatible)"
 )
 _CAUSED_BY = "Caused by: "
+_JAVA_EXCEPTION = re.compile(
+    r"(?:[a-z]\w*\.){2,12}[A-Z][\w$]*(?:Exception|Error)\b"
+)
+_JAVA_TRACE = re.compile(
+    r"\s+at [\w.$<>/@-]+\(|\s*\.\.\. \d+ more|\s*(?:Caused by|Suppressed): "
+)
+_JAVA_PLAIN = frozenset({"fetch-java-internal", "java-exception"})
+"""Families that say no more than that a Java program failed."""
 _WHILE_HANDLING = (
     "During handling of the above exception, another exception occurred"
 )
 """What Python prints between an exception and one that was raised while it was handled."""
+_SEVERAL = "op-several-errors"
+_SEVERAL_REACH = 4
+"""Lines below that announcement in which the first error stands."""
+_FIRST_OF_SEVERAL = "(0)"
+"""How TensorFlow numbers the errors that it found in one step."""
 _RULE_STOPPED = "bazel-starlark-error"
 _BAZEL_SAYS = re.compile(
     r"(?:ERROR|INFO|WARNING|DEBUG|FAILED|Target|Loading|Analyzing)\b"
-    r"(?!: (?:Could|No|Failed|Cannot))"
+    r"(?!: (?:Could|No|Failed|Cannot|#define|\w+ version file))"
 )
-"""How Bazel's own lines begin; pip's, which look the same, go on with these words."""
+"""How Bazel's own lines begin; those of pip and of TensorFlow's scripts, which look the same, go on
+with these words."""
 _EXCEPTION_FAMILY = "python-exception"
 _LOADED = ("load-", "import-")
 """Families of what the system's loader says."""
@@ -218,11 +232,16 @@ def root(
     )
     for rank in ("root", "weak", "wrapper", "summary"):
         found = found or next((each for each in real if each.rank == rank), None)
-    return (
-        _innermost(kept, real, _quoted_by_rule(kept, real, found))
-        if found
-        else None
-    )
+    return _named(kept, real, found) if found else None
+
+
+def _named(
+    kept: Sequence[Line], complaints: Sequence[Complaint], found: Complaint
+) -> Complaint:
+    """Return the complaint that `found` only announces, or `found`."""
+    found = _quoted_by_rule(kept, complaints, found)
+    found = _first_of_several(kept, complaints, found)
+    return _innermost(kept, complaints, found)
 
 
 def _before_any_action(
@@ -299,19 +318,62 @@ def _quoted_by_rule(
     return found
 
 
+def _first_of_several(
+    kept: Sequence[Line], complaints: Sequence[Complaint], found: Complaint
+) -> Complaint:
+    """Return the first of the errors that TensorFlow lists below `found`."""
+    if found.family.id != _SEVERAL:
+        return found
+    for complaint in complaints:
+        near = found.at < complaint.at < found.at + _SEVERAL_REACH
+        if near and kept[complaint.at].text.lstrip().startswith(
+            _FIRST_OF_SEVERAL
+        ):
+            return complaint
+    return found
+
+
 def _innermost(
     kept: Sequence[Line], complaints: Sequence[Complaint], found: Complaint
 ) -> Complaint:
     """Return what `found` was caused by, where it is an exception of Java."""
-    if not kept[found.at].text.lstrip().startswith(_CAUSED_BY):
+    text = kept[found.at].text.lstrip()
+    if not text.startswith(_CAUSED_BY) and not _JAVA_EXCEPTION.search(text):
         return found
+    end = _trace_end(kept, found.at)
     causes = [
         each
         for each in complaints
-        if found.at <= each.at < found.at + REACH
+        if found.at < each.at < end
         and kept[each.at].text.lstrip().startswith(_CAUSED_BY)
     ]
-    return causes[-1]
+    if not causes:
+        return found
+    caused = kept[causes[-1].at].text
+    return (
+        found if _explains_itself(text, found, caused, causes[-1]) else causes[-1]
+    )
+
+
+def _explains_itself(
+    text: str, found: Complaint, caused: str, cause: Complaint
+) -> bool:
+    """Say whether an exception tells no less than what caused it."""
+    if text.startswith(_CAUSED_BY):
+        return False
+    said = caused.strip().removeprefix(_CAUSED_BY).partition(": ")[2]
+    known = found.rank == "root" and found.family.id not in _JAVA_PLAIN
+    return (bool(said) and said in text) or (
+        known and cause.family.id in _JAVA_PLAIN
+    )
+
+
+def _trace_end(kept: Sequence[Line], at: int) -> int:
+    """Return where the trace of Java ends that belongs to the exception at `at`."""
+    end = at + 1
+    while end < min(len(kept), at + REACH) and _JAVA_TRACE.match(kept[end].text):
+        end += 1
+    return end
 
 
 def with_tracebacks(
@@ -387,7 +449,7 @@ def _ending(
     if exception and not starlark:
         parameters["exception"] = exception["exception"]
         parameters["message"] = exception["message"] or ""
-    family = _named(_RULE_STOPPED if starlark else _EXCEPTION_FAMILY)
+    family = _family(_RULE_STOPPED if starlark else _EXCEPTION_FAMILY)
     return Complaint(traceback.last, (Recognition(family, parameters),), "root")
 
 
@@ -404,5 +466,5 @@ def _in_file(known: Complaint, traceback: Traceback) -> Judged:
 
 
 @cache
-def _named(name: str) -> Family:
+def _family(name: str) -> Family:
     return next(family for family in everything() if family.id == name)

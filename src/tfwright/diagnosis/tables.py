@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from tfwright.diagnosis import bazel_names
+from tfwright.diagnosis import bazel_names, mangled
 
 FILE = Path(__file__).with_name("tables.toml")
 
@@ -43,8 +43,12 @@ _COMPUTED: Mapping[str, Callable[[str], str]] = {
     "bazel_symbol": bazel_names.symbol,
     "bazel_member": bazel_names.member,
     "bazel_attribute": bazel_names.attribute,
+    "symbol_namespace": lambda symbol: look_up(
+        "namespace", mangled.outermost(symbol)
+    ),
 }
-"""Tables whose sentences follow from what versions of Bazel say of themselves."""
+"""Tables whose sentences are computed: from what versions of Bazel say of themselves, or from the
+parts of a name."""
 
 
 @lru_cache

@@ -164,7 +164,11 @@ class WorkerTable(Table):
     """The ``build_out`` of that machine's host file, if both machines do not share one. Wheels are
     then copied here by rsync."""
     inputs: Flag = False
-    """Whether the vault of this host is copied to that ``build_out`` before the first build."""
+    """Whether that machine gets what a build takes from this host's vault: it then builds offline.
+    """
+    toolkit: Flag = False
+    """With ``inputs``, whether it gets the packages of CUDA and its libraries as well. You state
+    that you have accepted their licences and that these allow it."""
     config: OptionalPath = ""
     """A configuration file for ssh; by default the user's own."""
 
@@ -313,6 +317,13 @@ def path() -> Path:
     named = os.environ.get("TFWRIGHT_HOST_FILE")
     config = os.environ.get("XDG_CONFIG_HOME") or account.home() / ".config"
     return Path(named) if named else Path(config) / "tfwright" / "host.toml"
+
+
+def drop_folder(settings: HostFile) -> str:
+    """Name the drop folder in a message, with the line to write where there is none yet."""
+    if settings.drop:
+        return str(settings.drop)
+    return f'a folder, and name it in {path()}: drop = "/path/to/folder"'
 
 
 def read() -> HostFile:

@@ -1,11 +1,13 @@
 """What is asked of tfwright: one recipe, to be built on this host, in places of its own."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Self
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import Recipe, find, read
 from tfwright.progress import SILENCE, Listener
 
 
@@ -165,6 +167,36 @@ class BuildRequest(Job):
         """Take the name from the recipe, so that the two cannot differ."""
         object.__setattr__(self, "name", self.recipe.name)
         object.__setattr__(self, "argument", self.recipe.argument)
+
+    @classmethod
+    def of(  # noqa: PLR0913 each is a fact of its own
+        cls,
+        named: str,
+        settings: HostFile,
+        *,
+        listener: Listener = SILENCE,
+        offline: bool = False,
+        jobs: int | None = None,
+        until: str = "publish",
+        complete: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Self:
+        """Read a recipe, given by its name or the path of its file, into a request.
+
+        `settings` are the host file's; `complete` is as for `recipe.read`. Raises RecipeError.
+        """
+        # A lock belongs to the file, so a recipe that is
+        # given by its path has its own, too.
+        lock = find(named).with_suffix(".lock")
+        recipe = read(named, complete)
+        return cls(
+            recipe=recipe,
+            host_file=settings.of(recipe),
+            locked=lock if lock.is_file() else None,
+            listener=listener,
+            offline=offline,
+            jobs=jobs,
+            until=until,
+        )
 
     def without_cache(self) -> "BuildRequest":
         """Return the same, with every action run and none taken from the build cache."""

@@ -19,8 +19,11 @@ def show_update(update: "IndexUpdate", folder: str) -> None:
     # Hidden wheels keep their files for a while, and are not offered any more.
     shown = [wheel for wheel in update.wheels if not wheel.hidden]
     projects = len({wheel.project for wheel in shown})
-    text.tell(f"{len(shown)} wheels of {projects} projects in {folder}")
-    text.tell(f"{update.read} read, {update.written} files written")
+    wheels = text.counted(len(shown), "wheel")
+    text.tell(f"{wheels} of {text.counted(projects, 'project')} in {folder}")
+    text.tell(
+        f"{update.read} read, {text.counted(update.written, 'file')} written"
+    )
     for fault in update.refused:
         text.tell(f"  not in the index: {fault.what}")
         text.tell(f"    do: {fault.remedy}")

@@ -1,5 +1,6 @@
 """The pages of vault, lock and bundle: what is kept, locked, carried and still served."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -107,6 +108,11 @@ def _link_cells(row: "LinkRow") -> list[tuple[Part, ...]]:
     kept = "yes" if row.kept else "no"
     further = [("", "", "", source) for source in others]
     return [(name, left, kept, first), *further]
+
+
+def show_lacking(paths: Sequence[str]) -> None:
+    """Print what a worker lacks, for the host that sends it: JSON on one line."""
+    print(json.dumps([*paths]))
 
 
 def show_bundle(manifest: "Manifest") -> None:

@@ -230,6 +230,11 @@ class Content:
         )
 
 
+def made_again(recipe: str) -> str:
+    """Return what to do about a bundle that was not made as it has to be."""
+    return f"Make the bundle of {recipe} again on the host that it is from, with 'invoke bundle'."
+
+
 def write(
     to: Path,
     manifest: Manifest,
@@ -250,7 +255,11 @@ def write(
                 # Its checksum was taken earlier, and somebody may have written to it
                 # since.
                 _move(
-                    _Whole(stream, f"{source} changed while it was bundled"),
+                    _Whole(
+                        stream,
+                        f"{source} changed while it was bundled",
+                        "Run the command again when nothing writes to that file.",
+                    ),
                     member,
                     output,
                 )
@@ -283,6 +292,7 @@ class _Whole:
 
     stream: BinaryIO
     complaint: str
+    remedy: str = "Copy the bundle again, and compare its size and checksum with the original."
 
     def take(self, count: int) -> bytes:
         piece = self.stream.read(count)
@@ -297,7 +307,7 @@ class _Whole:
     def refused(self, why: str) -> SupplyError:
         return SupplyError(
             f"{self.complaint}: {why}",
-            remedy="Copy the bundle again, and compare its size and checksum with the original.",
+            remedy=self.remedy,
         )
 
 
@@ -443,6 +453,51 @@ def unpack(
             END, "it does not end as it has to"
         )
     return placed
+
+
+def lay_out(
+    folder: Path, manifest: Manifest, sources: Mapping[BundleMember, Path]
+) -> None:
+    """Make a folder that reads like an unpacked bundle, of links to the files of its members."""
+    files.write(folder / MANIFEST, manifest.encoded())
+    for member, source in sources.items():
+        link = folder / member.path
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(source.absolute())
+
+
+def read_folder(folder: Path) -> Manifest:
+    """Return the manifest in a folder that another host fills. Raises SupplyError."""
+    try:
+        return Manifest.model_validate_json(files.content(folder / MANIFEST))
+    except (OSError, ValidationError) as fault:
+        raise SupplyError(
+            f"{folder} does not hold the inputs of a build",
+            remedy="'invoke build --on workers' fills such folders by itself.",
+            evidence=Evidence(where=str(folder / MANIFEST)),
+        ) from fault
+
+
+def verified_folder(
+    folder: Path, manifest: Manifest
+) -> Mapping[BundleMember, Path]:
+    """Return where the members are that a folder has.
+
+    Raises SupplyError for one that is not what the manifest says.
+    """
+    found = {}
+    for member in manifest.members:
+        path = folder / member.path
+        if not path.is_file():
+            continue
+        if files.sha256(path) != member.sha256:
+            raise SupplyError(
+                f"{member.path} came with other bytes than it was sent",
+                remedy="Build it again; look at the disks of both machines.",
+                evidence=Evidence(where=str(path)),
+            )
+        found[member] = path
+    return found
 
 
 def _packed_manifest(manifest: Manifest) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.commands import build as builds
+from tfwright.commands import supply
 from tfwright.commands.nightly import orders as documents
 from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents.host_file import HostFile
@@ -57,12 +57,14 @@ class _Orders:
     builder: PipelineBuilder
     hear: Callable[[str], None]
 
-    def write(self, order: BuildOrder, *, carry: bool) -> Path:
+    def write(
+        self, order: BuildOrder, *, carry: bool, offline: bool = False
+    ) -> Path:
         """Write an order into an empty folder of its own; return the folder."""
         folder = self.directory / ORDERS / order.id
         files.remove(folder)
         folder.mkdir(parents=True)
-        documents.write(folder, order, self.builder, carry=carry)
+        documents.write(folder, order, self.builder, carry=carry, offline=offline)
         return folder
 
     def settle(
@@ -145,7 +147,9 @@ class SshFleet(_Orders):
             / f"{order.id}-{host.name}.log"
         )
         log.parent.mkdir(parents=True, exist_ok=True)
-        folder = self.write(order, carry=bool(host.build_out))
+        folder = self.write(
+            order, carry=bool(host.build_out), offline=host.supplied
+        )
         try:
             if not host.build_out:
                 return ssh.run(host, ("nightly", OPTION, str(folder)), log)
@@ -163,7 +167,10 @@ class SshFleet(_Orders):
         """Run an order on a worker that has a disk of its own."""
         there = f"{host.build_out}/{ORDERS}/{order.id}"
         copied = log.with_suffix(".rsync.log")
-        builds.send_inputs(host, self.settings.build_out, copied)
+        if host.supplied:
+            job = self.builder.job(order.target)
+            if failed := supply.send(host, job, log):
+                return failed
         ssh.send_folder(host, folder, there, copied)
         done = ssh.run(host, ("nightly", OPTION, there), log)
         if not done.lost:

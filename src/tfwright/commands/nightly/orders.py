@@ -44,6 +44,8 @@ class OrderDocument(BaseModel):
     last_good: NightlyBuild | None = None
     reproduce: bool = True
     """Whether the night reproduces wheels; otherwise every build runs without the cache."""
+    offline: bool = False
+    """Whether the build host has sent all inputs, so that the worker asks no server."""
     last_wheel: str = ""
     """A path, or a name in the order's own folder LAST."""
 
@@ -54,8 +56,12 @@ def write(
     builder: PipelineBuilder,
     *,
     carry: bool,
+    offline: bool = False,
 ) -> None:
-    """Write an order of a night's builder; with `carry`, the last good wheel goes with it."""
+    """Write an order of a night's builder; with `carry`, the last good wheel goes with it.
+
+    `offline` says that the worker was given all inputs.
+    """
     followed = builder.followed(order.target)
     last = (
         order.last_wheel
@@ -70,17 +76,21 @@ def write(
         followed=dataclasses.asdict(followed) if followed else None,
         last_good=order.last_good,
         reproduce=builder.nightly.reproduce,
+        offline=offline,
         last_wheel=(last.name if carry else str(last)) if last else "",
     )
     files.write(folder / ORDER, document.model_dump_json(indent=1))
     if last and carry:
-        (folder / LAST).mkdir()
-        shutil.copyfile(last, folder / LAST / last.name)
+        _copy(last, folder / LAST)
     lock = targets.lock_of(order.target)
     # Locks of recipes are in the worker's checkout; those of axes are the build host's own.
     if lock.parent.name == targets.LOCKS and lock.is_file():
-        (folder / targets.LOCKS).mkdir()
-        shutil.copyfile(lock, folder / targets.LOCKS / lock.name)
+        _copy(lock, folder / targets.LOCKS)
+
+
+def _copy(file: Path, into: Path) -> None:
+    into.mkdir()
+    shutil.copyfile(file, into / file.name)
 
 
 def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
@@ -97,7 +107,10 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
         directory=folder,
         reproduce=document.reproduce,
     )
-    builder = PipelineBuilder(nightly, host_file.read(), listener)
+    settings = host_file.read()
+    builder = PipelineBuilder(
+        nightly, settings, listener, offline=document.offline
+    )
     followed = FollowedCommit(**document.followed) if document.followed else None
     builder.follow(document.target, followed)
     _insist_on_same(document, builder)

@@ -157,17 +157,25 @@ def uninstall(wanted: Installation) -> None:
 def _try_all(commands: tuple[tuple[str, ...], ...]) -> None:
     """Run programs whose failure does not matter: disabling a timer twice fails the second time."""
     for argv in commands:
-        if shutil.which(argv[0]):
-            runner.show(_command(argv))
+        _succeeds(argv)
 
 
 def _run(argv: tuple[str, ...]) -> None:
-    said = " ".join(argv)
-    if shutil.which(argv[0]) is None or runner.show(_command(argv)):
+    if not _succeeds(argv):
+        said = " ".join(argv)
         raise HostError(
             f"The files are written, but '{said}' failed",
             remedy=f"Run '{said}' yourself on the host that builds at night.",
         )
+
+
+def _succeeds(argv: tuple[str, ...]) -> bool:
+    """Run a program on the terminal; one that is not installed does not succeed."""
+    command = _command(argv)
+    # Where the command itself is looked for: the caller's PATH may name other directories.
+    if shutil.which(argv[0], path=command.env["PATH"]) is None:
+        return False
+    return runner.show(command) == 0
 
 
 def _command(argv: tuple[str, ...]) -> Command:

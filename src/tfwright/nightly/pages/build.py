@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.pages import drawing, log, timeline, words
 from tfwright.nightly.pages.redaction import redacted
 from tfwright.tools.render import render
@@ -207,6 +207,13 @@ def _markdown(build: NightlyBuild, folder: Path) -> list[str]:
     return lines
 
 
+def _log_around(folder: Path, broken: Breakage) -> list[str]:
+    """Return the lines of a log next to the one that broke; the last ones where it is unknown."""
+    near = log.read(folder, broken.log, broken.number).lines
+    number = broken.number or (near[-1].number if near else 0)
+    return [entry.text for entry in near if abs(entry.number - number) <= AROUND]
+
+
 def _broken(build: NightlyBuild, folder: Path) -> list[str]:
     """Return what broke, with the log around it."""
     broken = build.broken
@@ -223,11 +230,7 @@ def _broken(build: NightlyBuild, folder: Path) -> list[str]:
     if broken.remedy:
         lines += ["", f"What helps: {_inline(broken.remedy)}"]
     if broken.log:
-        near = log.read(folder, broken.log, broken.number).lines
-        number = broken.number or (near[-1].number if near else 0)
-        around = [
-            entry.text for entry in near if abs(entry.number - number) <= AROUND
-        ]
+        around = _log_around(folder, broken)
         lines += [
             "",
             f"<details><summary>{broken.log.replace('<', '')}</summary>",

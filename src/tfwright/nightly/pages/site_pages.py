@@ -34,8 +34,8 @@ def write_pages(
     with batches.below(site) as batch:
         for row in everything:
             name = row.target.name
-            page = _history(nightly, state, site, row, now)
-            batch.add(site / RECIPES / f"{name}.html", page.encode())
+            history = _history(nightly, state, site, row, now)
+            batch.add(site / RECIPES / f"{name}.html", history.encode())
             batch.add(site / BADGES / f"{name}.svg", feed.badge(row))
         batch.add(site / "feed.xml", feed.atom(nightly, state, now))
         batch.add(site / "latest.json", feed.latest(listed, now))
@@ -45,9 +45,10 @@ def write_pages(
         count = batch.place()
     names = {row.target.name for row in everything}
     # What neither nightly.toml nor a build names would go on to say how it once stood.
-    for page in (*site.glob(f"{RECIPES}/*.html"), *site.glob(f"{BADGES}/*.svg")):
-        if page.stem not in names:
-            page.unlink()
+    kept = (*site.glob(f"{RECIPES}/*.html"), *site.glob(f"{BADGES}/*.svg"))
+    for path in kept:
+        if path.stem not in names:
+            path.unlink()
     return count
 
 

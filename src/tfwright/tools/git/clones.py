@@ -52,6 +52,12 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
     return kept
 
 
+def holds(wanted: Clone, store: Path) -> bool:
+    """Say whether a commit is here already."""
+    kept = place(store, wanted.remote)
+    return kept.is_dir() and git.kind(kept, _branch(wanted)) is not None
+
+
 def _transfer(wanted: Clone, kept: Path, origin: Origin) -> None:
     options = (
         "--quiet",

@@ -5,7 +5,7 @@ import html
 import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -59,52 +59,65 @@ def supply(
     log: Path,
     *,
     offline_only: bool,
-) -> None:
-    """See to it that `pins` are in the first store; what any of them has is not asked for again.
+) -> list[Path]:
+    """See to it that `pins` are in the first store; return their files.
 
-    Raises SupplyError if the index does not have a pin.
+    What any of the stores has is not asked for again. Raises SupplyError if the index does not have
+    a pin.
     """
     vault = stores[0]
-    if _supplied(python, pins, vault):
-        return
+    if supplied := _supplied(python, pins, vault):
+        return supplied
     with tempfile.TemporaryDirectory() as folder:
+        # pip takes checksums only from a file.
+        listed = Path(folder, "pins.txt")
+        files.write(listed, "".join(f"{pin}\n" for pin in pins))
+        wanted = ("-r", str(listed))
         try:
             # First without an index: pip then makes no request for what is kept
             # already.
             found = bring(
-                python, (*offline(stores), *pins), Path(folder, "here"), log
+                python, (*offline(stores), *wanted), Path(folder, "here"), log
             )
         except SupplyError:
             if offline_only:
                 raise
-            found = bring(python, pins, Path(folder, "brought"), log)
-        # Also a file that was at hand may have come from a folder of this host's pip.
-        digests = {path: files.sha256(path) for path in found}
-        brought = [f"{digest}/{path.name}" for path, digest in digests.items()]
-        new = {}
-        for path, digest in digests.items():
-            if not (shelf(vault) / digest / path.name).exists():
-                new[path] = (path.name, digest)
-        keep(new, vault)
+            found = bring(python, wanted, Path(folder, "brought"), log)
+        kept = _keep_new(found, vault)
     files.write(
-        _record(python, pins, vault), "".join(f"{name}\n" for name in brought)
+        _record(python, pins, vault), "".join(f"{place}\n" for place in kept)
     )
+    return [shelf(vault) / place for place in kept]
 
 
-def _supplied(python: Path, pins: Sequence[str], vault: Path) -> bool:
-    """Say whether an earlier run saw to the same pins, and its files are as they were then.
+def _keep_new(found: Iterable[Path], vault: Path) -> list[str]:
+    """Keep the files that the vault lacks; return where all of them are on its shelf."""
+    places = []
+    new = {}
+    for path in found:
+        digest = files.sha256(path)
+        place = f"{digest}/{path.name}"
+        places.append(place)
+        # Also a file that was at hand may have come from a folder of this host's pip.
+        if not (shelf(vault) / place).exists():
+            new[path] = (path.name, digest)
+    keep(new, vault)
+    return places
+
+
+def _supplied(python: Path, pins: Sequence[str], vault: Path) -> list[Path]:
+    """Return the files that an earlier run chose for the same pins, if all are as they were then.
 
     pip takes seconds to come to the same answer.
     """
     try:
         names = files.text(_record(python, pins, vault)).splitlines()
         kept = [shelf(vault) / name for name in names]
-        return bool(kept) and all(
-            files.sha256(path) == path.parent.name for path in kept
-        )
+        sound = all(files.sha256(path) == path.parent.name for path in kept)
     except (OSError, ValueError):
         # A damaged list: lines that are not text, or do not name files.
-        return False
+        return []
+    return kept if sound else []
 
 
 def _record(python: Path, pins: Sequence[str], vault: Path) -> Path:

@@ -6,12 +6,14 @@ The remote program has a terminal that ends with the connection, and so it ends 
 import os
 import re
 import shlex
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from tfwright.errors import HostError, TfwrightError
+from tfwright.tools import files
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 
@@ -44,6 +46,8 @@ MARK = re.compile(f"{PRINTED.strip()}|{PRINTED_END}")
 """A mark alone: where the shell failed, the program printed nothing."""
 CLOSED = re.compile(r"(?:Shared c|C)onnection to .+ closed\.")
 """What ssh says when a program has ended, well or badly."""
+SAID = ("Failed", "tfwright needs Python")
+"""How the line begins in which tfwright says why it ends."""
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
@@ -62,9 +66,16 @@ class RemoteHost:
     build_out: str = ""
     """Where it builds, if that is not a directory that both machines share."""
     inputs: bool = False
-    """Whether this host's vault is copied there before the first build."""
+    """Whether what a build takes from this host's vault is copied there before it."""
+    toolkit: bool = False
+    """Whether that includes the packages of CUDA and its libraries."""
     config: str = ""
     """A configuration file for ssh; empty for the user's own."""
+
+    @property
+    def supplied(self) -> bool:
+        """Whether it builds on a disk of its own, from what this host sends."""
+        return bool(self.build_out) and self.inputs
 
 
 @dataclass(frozen=True)
@@ -112,6 +123,12 @@ def run(host: RemoteHost, program: Sequence[str], log: Path) -> RemoteBuild:
 def lost(fault: TfwrightError) -> RemoteBuild:
     """Return the result of a build whose worker could not be given its inputs, or gave no wheel."""
     return RemoteBuild(0.0, LOST, fault.what, remedy=fault.remedy)
+
+
+def refused(fault: TfwrightError) -> RemoteBuild:
+    """Return the result of a build whose inputs this host does not have for a worker."""
+    what = f"this host has not all its inputs: {fault.what}"
+    return RemoteBuild(0.0, HostError.exit_status, what, remedy=fault.remedy)
 
 
 def reached(host: RemoteHost) -> str:
@@ -164,6 +181,38 @@ def send_folder(host: RemoteHost, source: Path, to: str, log: Path) -> None:
     _rsync(host, options, f"{source}/", f"{host.address}:{_folder(to)}", log)
 
 
+def send_files(
+    host: RemoteHost, source: Path, names: Sequence[str], to: str, log: Path
+) -> None:
+    """Copy files below a directory to a machine; for a link, what it leads to.
+
+    Raises ToolError if rsync fails.
+    """
+    listed = log.with_suffix(".files")
+    files.write(listed, "".join(f"{name}\0" for name in names))
+    # A file that the last attempt left by halves is completed.
+    options = ("--copy-links", "--times", "--partial", "--mkpath", "--from0")
+    _rsync(
+        host,
+        (*options, f"--files-from={listed}"),
+        f"{source}/",
+        f"{host.address}:{_folder(to)}",
+        log,
+    )
+
+
+def lacks_packages(host: RemoteHost, digest: str) -> bool:
+    """Say whether a machine has to install tfwright's own packages, and could use this host's.
+
+    `digest` is that of the requirements from which a finished checkout was set up.
+    """
+    checkout, version = shlex.quote(host.directory), "%d.%d"
+    ready = f"grep -qs {digest} {checkout}/.venv/tfwright-requirements"
+    asked = shlex.quote(f"import sys; print('{version}' % sys.version_info[:2])")
+    said = runner.answer(_ssh(host, (), f"{ready} || {host.python} -c {asked}"))
+    return said.strip() == version % sys.version_info[:2]
+
+
 def remove(host: RemoteHost, folder: str) -> None:
     """Remove a directory on a machine; one that stays only takes room."""
     runner.answer(_ssh(host, (), f"rm -rf -- {shlex.quote(folder)}"))
@@ -177,7 +226,8 @@ def _rsync(
     argv = ("rsync", "--protect-args", *options, f"--rsh={way}", "--", source, to)
     here = Path("/")
     remedy = f"Look at {log}; rsync must be installed here and on {host.name}."
-    runner.run(Command(argv, here, _environment()), log, remedy=remedy)
+    command = Command(argv, here, _environment(), here=True)
+    runner.run(command, log, remedy=remedy)
 
 
 def _folder(path: str) -> str:
@@ -188,7 +238,7 @@ def _folder(path: str) -> str:
 def _ssh(host: RemoteHost, options: tuple[str, ...], script: str) -> Command:
     # After `--` ssh takes an address that begins with a dash for an address.
     argv = ("ssh", *_config(host), *ALIVE, *options, "--", host.address, script)
-    return Command(argv, Path("/"), _environment())
+    return Command(argv, Path("/"), _environment(), here=True)
 
 
 def _config(host: RemoteHost) -> tuple[str, ...]:
@@ -211,7 +261,7 @@ def _printed(log: Path) -> str:
 def failure(log: Path, status: int) -> str:
     """Return the line in which tfwright says what failed."""
     lines = runner.last_lines(log, 200)
-    said = [line.strip() for line in lines if line.startswith("Failed")]
+    said = [line.strip() for line in lines if line.startswith(SAID)]
     if KILLED < status < LOST:
         return f"killed by signal {status - KILLED}"
     return said[-1] if said else f"exit status {status}: {_last(log, CLOSED)}"

@@ -1,0 +1,100 @@
+"""What `invoke test`, `lint` and `types` run, with a venv of small programs in place of the real tools."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands import develop
+from tfwright.errors import HostError, RecipeError, ToolError
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file in which the tools of a venv note how they are called."""
+    noted = tmp_path / "calls"
+    (tmp_path / "bin").mkdir()
+    for tool in ("coverage", "lint-imports", "pytest", "ruff"):
+        program = tmp_path / "bin" / tool
+        program.write_text(f'#!/bin/sh\necho {tool} "$@" >> {noted}\n', "utf-8")
+        program.chmod(0o755)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    return noted
+
+
+def test_a_tool_that_is_not_installed_is_named_with_what_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(HostError, match="mypy is not installed") as found:
+        develop.run("mypy")
+    assert "python3 tasks.py test" in found.value.remedy
+
+
+def test_a_tool_that_finds_fault_is_an_error_with_its_status(calls: Path) -> None:
+    ruff = calls.parent / "bin/ruff"
+    ruff.write_text("#!/bin/sh\nexit 3\n", "utf-8")
+    with pytest.raises(ToolError, match="ruff found fault") as found:
+        develop.check_code()
+    assert found.value.evidence.status == 3
+    assert not calls.exists()
+
+
+def test_the_code_is_checked_by_three_tools(calls: Path) -> None:
+    develop.check_code()
+    assert calls.read_text("utf-8").splitlines() == [
+        "ruff check",
+        "ruff format --check",
+        "lint-imports",
+    ]
+
+
+def test_coverage_adds_up_what_the_programs_of_the_tests_ran(
+    calls: Path,
+) -> None:
+    develop.test(everything=False, coverage=True)
+    steps = [line.split()[1] for line in calls.read_text("utf-8").splitlines()]
+    assert steps == ["erase", "run", "combine", "report"]
+
+
+def test_everything_leaves_out_the_attacks(calls: Path) -> None:
+    develop.test(everything=True, coverage=False)
+    assert calls.read_text("utf-8") == "pytest -m not attack\n"
+
+
+def test_the_fast_tests_run_next_to_each_other(calls: Path) -> None:
+    develop.test(everything=False, coverage=False)
+    assert calls.read_text("utf-8").startswith("pytest --numprocesses=")
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_campaign_without_an_end_or_a_beginning_is_refused(
+    seconds: float, calls: Path
+) -> None:
+    with pytest.raises(RecipeError, match="is not a time in seconds"):
+        develop.attack(seconds, 1)
+    assert not calls.exists()
+
+
+def test_an_unknown_part_of_the_attacks_is_refused_with_the_known_ones(
+    calls: Path,
+) -> None:
+    with pytest.raises(RecipeError, match="no part 'moon'") as found:
+        develop.attack(60.0, 1, "moon")
+    assert "readers" in found.value.remedy
+    assert not calls.exists()
+
+
+def test_a_part_of_the_attacks_runs_alone_with_its_time_and_seed(
+    calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Set here, so that monkeypatch removes them again.
+    monkeypatch.setenv("TFWRIGHT_ATTACK_SECONDS", "")
+    monkeypatch.setenv("TFWRIGHT_ATTACK_SEED", "")
+    develop.attack(60.0, 7, "disks")
+    assert calls.read_text("utf-8") == (
+        "pytest tests/attack/test_disks.py -m attack\n"
+    )
+    assert os.environ["TFWRIGHT_ATTACK_SECONDS"] == "60.0"
+    assert os.environ["TFWRIGHT_ATTACK_SEED"] == "7"

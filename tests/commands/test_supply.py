@@ -1,0 +1,248 @@
+"""What a worker lacks of a build's inputs, and what becomes of what it is sent."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.upstream import commit
+
+from tfwright.commands import supply
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.errors import HostError, SupplyError
+from tfwright.pipeline.job import BuildRequest, Places
+from tfwright.progress import SILENCE
+from tfwright.tools.bazel import binary
+from tfwright.tools.git import clones, git_bundle
+from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.mirror import Origin
+from tfwright.tools.python import packages
+from tfwright.tools.remote import ssh
+from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.vault import bundle
+from tfwright.vault.bundle import Carried, Content, Kind, Manifest
+from tfwright.wheel.seal import build_record
+
+ARCHIVE = b"an archive"
+SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
+REMOTE = "https://example.org/small.git"
+ALL = ["source", "clone", "archive", "bazel", "package", "toolkit"]
+HOST = RemoteHost(
+    "one", "one.example", "/srv/tfwright", build_out="/out", inputs=True
+)
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, recipe: Recipe) -> Recipe:
+    """Return a recipe whose commit exists."""
+    pinned = commit(tmp_path / "upstream", {"BUILD": "one"})
+    source = recipe.source.model_copy(update={"commit": pinned})
+    host = recipe.host.model_copy(update={"cuda": "11.8"})
+    return recipe.model_copy(update={"source": source, "host": host})
+
+
+@pytest.fixture
+def offered(tmp_path: Path, recipe: Recipe) -> Path:
+    """Lay out the inputs of the recipe on the host that sends them."""
+    room, made = tmp_path / "offered", tmp_path / "made"
+    made.mkdir()
+    upstream = tmp_path / "upstream/.git"
+    cloned = commit(tmp_path / "small", {"BUILD": "two"})
+    clones.bring(
+        Clone(REMOTE, cloned),
+        made,
+        Origin.of(str(tmp_path / "small")),
+        offline=False,
+    )
+    kept = clones.place(made, REMOTE)
+    git_bundle.pack(upstream, recipe.source.commit, made / "source.bundle")
+    clones.pack(Clone(REMOTE, cloned), kept, made / cloned)
+    (made / "recipe.json").write_text(
+        build_record.recipe_content(recipe).model_dump_json(), "utf-8"
+    )
+    names: list[tuple[Kind, str, bytes]] = [
+        ("archive", SHA256, ARCHIVE),
+        ("bazel", "bazel", b"a Bazel"),
+        ("package", "six-1.11.0-py3-none-any.whl", b"six"),
+        ("toolkit", hashlib.sha256(b"CUDA").hexdigest(), b"CUDA"),
+    ]
+    contents = [
+        Content.of("recipe", made / "recipe.json"),
+        Content.of("source", made / "source.bundle"),
+        Content.of("clone", made / cloned),
+    ]
+    for kind, name, content in names:
+        (made / name).write_bytes(content)
+        contents.append(Content.of(kind, made / name, name))
+    manifest = Manifest(
+        tfwright="0",
+        recipe=recipe.name,
+        platform=binary.here(),
+        python="3.11",
+        bazel=recipe.bazel.version,
+        members=tuple(content.member for content in contents),
+        clones=(Carried(remote=REMOTE, commit=cloned),),
+    )
+    sources = {content.member: content.source for content in contents}
+    bundle.lay_out(room, manifest, sources)
+    return room
+
+
+def sent(offered: Path, to: Path) -> Path:
+    """Copy what is offered, as rsync does; return the folder."""
+    shutil.copytree(offered, to, dirs_exist_ok=True)
+    return to
+
+
+def kinds(paths: Sequence[str]) -> list[str]:
+    return [path.partition("/")[0] for path in paths]
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> HostFile:
+    """Return the host file of a worker that has nothing yet and needs no toolkit."""
+    return HostFile(build_out=tmp_path / "worker")
+
+
+@pytest.fixture
+def folder(worker: HostFile) -> Path:
+    """Return where a worker gets inputs."""
+    return worker.build_out / supply.FOLDER / "small"
+
+
+@pytest.mark.medium
+def test_a_worker_lacks_all_inputs_and_none_after_it_took_them(
+    offered: Path, worker: HostFile, folder: Path, recipe: Recipe
+) -> None:
+    sent(offered, folder)
+    assert kinds(supply.lacking(folder, worker)) == ALL
+    # Its own CUDA serves: nothing is unpacked.
+    worker = worker.model_copy(update={"cuda": worker.build_out})
+    supply.take(folder, worker, SILENCE)
+    assert not folder.exists()
+    sent(offered, folder)
+    assert supply.lacking(folder, worker) == []
+    places = Places(worker.build_out, recipe.name)
+    assert [path.name for path in packages.kept(places.vault)] == [
+        "six-1.11.0-py3-none-any.whl"
+    ]
+
+
+@pytest.mark.medium
+def test_what_one_recipe_brought_another_one_does_not_lack(
+    offered: Path, worker: HostFile, folder: Path
+) -> None:
+    worker = worker.model_copy(update={"cuda": worker.build_out})
+    supply.take(sent(offered, folder), worker, SILENCE)
+    sent(offered, folder)
+    for name in ("manifest.json", "recipe/recipe.json"):
+        text = (folder / name).read_text("utf-8").replace('small"', 'other"')
+        (folder / name).write_text(text, "utf-8")
+    assert supply.lacking(folder, worker) == []
+
+
+@pytest.mark.medium
+def test_what_a_worker_lost_it_lacks_again(
+    offered: Path, worker: HostFile, folder: Path
+) -> None:
+    worker = worker.model_copy(update={"cuda": worker.build_out})
+    supply.take(sent(offered, folder), worker, SILENCE)
+    sent(offered, folder)
+    shutil.rmtree(worker.build_out / "vault/packages")
+    shutil.rmtree(worker.build_out / "git")
+    assert kinds(supply.lacking(folder, worker)) == ["source", "clone", "package"]
+    for path in ("archive", "bazel", "toolkit"):
+        shutil.rmtree(folder / path)
+    supply.take(folder, worker, SILENCE)
+    sent(offered, folder)
+    assert supply.lacking(folder, worker) == []
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("kind", ["source", "clone", "archive", "package"])
+def test_a_file_that_changed_on_the_way_is_named_and_nothing_is_put_anywhere(
+    offered: Path, worker: HostFile, folder: Path, kind: str
+) -> None:
+    sent(offered, folder)
+    (path,) = (folder / kind).iterdir()
+    path.write_bytes(b"other bytes")
+    with pytest.raises(SupplyError, match=f"{kind}/.* came with other bytes"):
+        supply.take(folder, worker, SILENCE)
+    assert not (worker.build_out / "vault").exists()
+
+
+@pytest.mark.medium
+def test_inputs_for_another_platform_are_refused(
+    offered: Path, worker: HostFile, folder: Path
+) -> None:
+    sent(offered, folder)
+    manifest = folder / bundle.MANIFEST
+    text = manifest.read_text("utf-8").replace(binary.here(), "hurd-mips")
+    manifest.write_text(text, "utf-8")
+    with pytest.raises(HostError, match="its inputs are for hurd-mips"):
+        supply.lacking(folder, worker)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "null"])
+def test_a_folder_without_inputs_is_refused(
+    tmp_path: Path, worker: HostFile, content: str
+) -> None:
+    (tmp_path / bundle.MANIFEST).write_text(content, "utf-8")
+    with pytest.raises(SupplyError, match="does not hold the inputs"):
+        supply.lacking(tmp_path, worker)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    "answer", [["archive/" + SHA256, "../../etc/passwd"], []]
+)
+def test_a_worker_is_sent_what_it_lacks_of_what_was_offered(
+    job: BuildRequest,
+    offered: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: list[str],
+) -> None:
+    files = answer[:1]
+    manifest = bundle.read_folder(offered)
+    without = [each for each in manifest.members if each.kind != "toolkit"]
+    manifest = manifest.model_copy(update={"members": tuple(without)})
+    monkeypatch.setattr(supply, "gather", lambda *_, **__: manifest)
+    monkeypatch.setattr(supply, "_own_packages", lambda *_: [])
+    lists: list[list[str]] = []
+    asked: list[str] = []
+
+    def send_files(
+        _: RemoteHost, __: Path, names: list[str], to: str, ___: Path
+    ) -> None:
+        assert to == f"/out/inputs/{job.name}"
+        lists.append(names)
+
+    def run(_: RemoteHost, program: Sequence[str], __: Path) -> RemoteBuild:
+        asked.append(program[1])
+        return RemoteBuild(0.0, printed=json.dumps(answer))
+
+    monkeypatch.setattr(ssh, "send_files", send_files)
+    monkeypatch.setattr(ssh, "run", run)
+    monkeypatch.setattr(ssh, "remove", lambda *_: asked.append("removed"))
+    assert supply.send(HOST, job, job.log("sent")) is None
+    begun = [bundle.MANIFEST, "recipe/recipe.json"]
+    assert lists == [begun, *([files] if files else [])]
+    assert asked == ["--lacking", "--unpack" if files else "removed"]
+
+
+def test_a_worker_whose_tfwright_knows_no_inputs_is_named() -> None:
+    said = RemoteBuild(0.0, printed="wheel.whl", log="a.log")
+    manifest = Manifest(
+        tfwright="0",
+        recipe="small",
+        platform="linux-x86_64",
+        python="3.11",
+        bazel="1",
+        members=(),
+    )
+    with pytest.raises(HostError, match="did not say which inputs") as caught:
+        supply.lacking_of(said, manifest)
+    assert "a.log" in caught.value.remedy

@@ -1,0 +1,127 @@
+"""What `invoke nightly` prints."""
+
+import datetime as dt
+import json
+
+import pytest
+
+from tfwright.documents.nightly import Target
+from tfwright.nightly.builds import Breakage, NightlyBuild
+from tfwright.nightly.due import DueTarget
+from tfwright.nightly.night import NightOutcome, NightPlan
+from tfwright.terminal import nightly as page
+
+
+def due(name: str, why: str, **keys: object) -> DueTarget:
+    known = {"target": Target(name=name, recipe=name), "fingerprint": {}}
+    return DueTarget(**{**known, "why": why, **keys})  # type: ignore[arg-type]
+
+
+CHANGED = due("changed", "changed", changed=("commit", "patches"), seconds=3600.0)
+NEW = due("new", "never built")
+LATE = due("late", "changed", within_budget=False, seconds=7200.0)
+SAME = due("same", "unchanged", seconds=60.0)
+
+
+def test_a_plan_counts_only_what_fits_into_the_night(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_plan(NightPlan([CHANGED, LATE, SAME], {}), as_json=False)
+    shown = capsys.readouterr().out
+    rows = {line.split()[0]: line for line in shown.splitlines() if line}
+    assert "build" in rows["changed"]
+    assert "changed: commit, patches" in rows["changed"]
+    assert "out of budget" in rows["late"]
+    assert rows["same"].split()[1] == "no"
+    assert "1 of 3 would be built, in about 1.0 hours." in shown
+
+
+def test_the_guess_for_a_target_that_was_never_built_is_not_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_plan(NightPlan([NEW], {}), as_json=False)
+    (row,) = (
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("new")
+    )
+    assert row.split()[-1] == "-"
+
+
+def test_a_target_that_cannot_be_built_here_is_in_the_plan_with_its_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plan = NightPlan([], {"mac": "this host is Linux\nnot Darwin"})
+    page.show_plan(plan, as_json=False)
+    shown = capsys.readouterr().out
+    assert "blocked" in shown
+    assert "this host is Linux" in shown
+    assert "not Darwin" not in shown
+    page.show_plan(plan, as_json=True)
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["why"].startswith("blocked: this host is Linux")
+    assert row["due"] is False
+
+
+def test_a_plan_in_json_has_the_numbers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_plan(NightPlan([LATE], {}), as_json=True)
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["recipe"] == "late"
+    assert (row["due"], row["within_budget"]) == (True, False)
+    assert row["seconds"] == 7200
+
+
+@pytest.mark.parametrize("shown", ["plan", "outcome"])
+def test_a_file_without_recipes_is_named_instead_of_an_empty_table(
+    shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if shown == "plan":
+        page.show_plan(NightPlan([], {}), as_json=False)
+    else:
+        page.show_outcome(NightOutcome(), "index.html", as_json=False)
+    assert capsys.readouterr().out == "nightly.toml lists no recipe.\n"
+
+
+def test_an_outcome_shows_the_first_line_of_what_broke_and_the_page(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outcome = NightOutcome(
+        {"good": "good", "bad": "failed"},
+        {"bad": "no such header\nmore"},
+        reproduced="good",
+    )
+    page.show_outcome(outcome, "site/index.html", as_json=False)
+    shown = capsys.readouterr().out
+    assert "no such header" in shown
+    assert "more" not in shown
+    assert "built again from nothing: good" in shown
+    assert shown.splitlines()[-1] == "page: site/index.html"
+
+
+def test_a_night_without_a_fault_has_no_column_for_reasons(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_outcome(NightOutcome({"fine": "good"}), "x", as_json=False)
+    assert "why" not in capsys.readouterr().out
+
+
+def test_an_outcome_in_json_is_one_document(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_outcome(NightOutcome({"fine": "good"}), "x", as_json=True)
+    assert json.loads(capsys.readouterr().out)["verdicts"] == {"fine": "good"}
+
+
+def test_a_worker_says_what_broke_in_an_order() -> None:
+    build = NightlyBuild(
+        id="1",
+        target="mine",
+        recipe="mine",
+        started=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        seconds=61.4,
+        result="failed",
+        broken=Breakage(stage="compile", line="no such header"),
+    )
+    assert page.said_of(build) == "mine: failed in 61 s: no such header"

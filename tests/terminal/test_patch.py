@@ -1,0 +1,104 @@
+"""The pages of patch and record: what is asked, and what was written."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands.patch import WrittenPatch
+from tfwright.commands.record import RecordedDialogue
+from tfwright.configure.recording import HeardQuestion
+from tfwright.errors import RecipeError
+from tfwright.terminal import patch as page
+from tfwright.terminal import record
+from tfwright.tools.git.patching import PatchHeader
+
+QUESTION = HeardQuestion("TF_X", "Use X? [y/N]: ", True, "n", known=False)  # noqa: FBT003
+
+
+class Typed(io.StringIO):
+    """What a person types on a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_without_a_terminal_the_options_for_an_incomplete_header_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(RecipeError) as found:
+        page.ask_header(PatchHeader("it fails", " ", ""))
+    assert "Add --upstream --drop-when" in found.value.remedy
+
+
+def test_what_a_header_lacks_is_asked_for_until_it_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", Typed("\nnone; ours\nnever\n"))
+    header = page.ask_header(PatchHeader("it fails", "", ""))
+    assert header == PatchHeader("it fails", "none; ours", "never")
+
+
+def test_the_end_of_the_input_is_not_a_header(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", Typed(""))
+    with pytest.raises(RecipeError, match="No answer was given"):
+        page.ask_header(PatchHeader("", "none; ours", "never"))
+
+
+def test_a_written_patch_is_named_on_standard_output_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_patch(WrittenPatch(Path("0001-a.patch"), ("BUILD",), added=True))
+    shown = capsys.readouterr()
+    assert shown.out == "0001-a.patch\n"
+    assert "changes BUILD" in shown.err
+    assert "entered at the end of source.patches" in shown.err
+
+
+def test_a_question_without_a_terminal_is_answered_with_its_default(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert record.ask(QUESTION) == ""
+    assert "answered with its default, n: no terminal" in capsys.readouterr().err
+
+
+def test_an_answer_with_control_characters_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", Typed("\x1b[A\ny\n"))
+    assert record.ask(QUESTION) == "y"
+    assert "cannot be printed" in capsys.readouterr().err
+
+
+def test_the_end_of_the_input_is_not_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", Typed(""))
+    with pytest.raises(RecipeError, match="before TF_X was answered") as found:
+        record.ask(QUESTION)
+    assert "'invoke record' again" in found.value.remedy
+
+
+def test_what_was_recorded_is_listed_by_its_place_in_the_recipe(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = Path("mine.toml")
+    record.show(
+        RecordedDialogue(path, (QUESTION,), ("TF_X",), ("build --x",)), "mine"
+    )
+    shown = capsys.readouterr()
+    assert "[[configure.prompts]] TF_X" in shown.err
+    assert "[configure.answers] TF_X" in shown.err
+    assert "[configure.bazelrc] build --x" in shown.err
+    assert shown.out == "mine.toml\n"
+
+
+def test_a_recipe_that_lacks_nothing_says_that_nothing_was_written(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    record.show(RecordedDialogue(Path("mine.toml"), (), (), ()), "mine")
+    assert "nothing was written" in capsys.readouterr().err
