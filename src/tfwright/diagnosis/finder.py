@@ -93,9 +93,10 @@ _FIRST_OF_SEVERAL = "(0)"
 _RULE_STOPPED = "bazel-starlark-error"
 _BAZEL_SAYS = re.compile(
     r"(?:ERROR|INFO|WARNING|DEBUG|FAILED|Target|Loading|Analyzing)\b"
-    r"(?!: (?:Could|No|Failed|Cannot))"
+    r"(?!: (?:Could|No|Failed|Cannot|#define|\w+ version file))"
 )
-"""How Bazel's own lines begin; pip's, which look the same, go on with these words."""
+"""How Bazel's own lines begin; those of pip and of TensorFlow's scripts, which look the same, go on
+with these words."""
 _EXCEPTION_FAMILY = "python-exception"
 _LOADED = ("load-", "import-")
 """Families of what the system's loader says."""

@@ -57,9 +57,7 @@ def summarize(libraries: Sequence[Library]) -> Summary:
         architectures=architectures,
         gpu_bytes=_gpu_bytes(parts, architectures),
         nccl=tuple(
-            sorted(
-                {library.text.nccl for library in libraries if library.text.nccl}
-            )
+            sorted({library.nccl for library in libraries if library.nccl})
         ),
         tensorflow=sum(part.symbols.tensorflow for part in parts),
     )
