@@ -266,23 +266,21 @@ def _parts(
     parts = pythons.parts(interpreter, host.place)
     # Asked before hours of compiling: the glue comes late in a build.
     if "no headers" in parts.value:
-        why = "TensorFlow's Python glue includes Python.h"
         yield Finding(
             f"Python {version} without headers",
             "Python.h",
             remedies.of("headers", host.installer, python=version),
             blocks="configure",
-            why=why,
+            why="TensorFlow's Python glue includes Python.h",
         )
     # Python 2 has no venv module; its environments are made by virtualenv.
     if "no pip" in parts.value and not version.startswith("2."):
-        why = "the build gets a venv of its own, with exact pins"
         yield Finding(
             f"Python {version} without ensurepip",
             "what a venv is made with",
             remedies.of("venv", host.installer, python=version),
             blocks="fetch",
-            why=why,
+            why="the build gets a venv of its own, with exact pins",
         )
     if "no distutils" in parts.value:
         yield Finding(

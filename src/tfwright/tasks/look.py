@@ -1,7 +1,9 @@
 """Commands that look at wheels, builds and logs."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from invoke import Context
 
@@ -14,6 +16,9 @@ from tfwright.tasks.common import (
     job_of,
     task,
 )
+
+if TYPE_CHECKING:
+    from tfwright.wheel.inspect.leaks import HostDirectory
 
 
 @task(
@@ -38,12 +43,20 @@ def inspect(
         from tfwright.wheel.inspect import inspection
 
         report = inspection.inspect(
-            file_of(wheel, "inspect"), Path(key) if key else None
+            file_of(wheel, "inspect"), Path(key) if key else None, _directories
         )
         page.show_report(report, as_json=json)
         # Shown first, judged afterwards: what was found
         # helps most where a wheel is refused.
         inspection.insist(report)
+
+
+def _directories() -> "Iterator[HostDirectory]":
+    """Return the directories of this host that a wheel which was built here may name."""
+    from tfwright.documents import host_file
+    from tfwright.pipeline import host_directories
+
+    return host_directories.of_host(host_file.read())
 
 
 @task(

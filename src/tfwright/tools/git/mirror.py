@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -381,9 +380,7 @@ def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
         return
     try:
         # On standard input: TensorFlow's thousands of ids are too long for a command line.
-        ids = "".join(
-            f"{name}\n" for name in sorted({entry.blob for entry in lacking})
-        )
+        ids = sorted({entry.blob for entry in lacking})
         some = _fetch(
             mirror, "--filter=blob:none", "--stdin", "origin", claiming=False
         )
@@ -420,12 +417,11 @@ def _restrained(fault: ToolError) -> bool:
     return any("unadvertised object" in line for line in fault.evidence.lines)
 
 
-def _follow(command: Command, listener: Listener, given: str = "") -> None:
+def _follow(
+    command: Command, listener: Listener, given: Iterable[str] = ()
+) -> None:
     """Run a transfer and pass on how far it is; raise as `transport.fetch` does."""
-    # A file and no pipe: git reads it at its own pace while its progress is read here.
-    with tempfile.TemporaryFile() as stream:
-        stream.write(given.encode())
-        stream.seek(0)
+    with git.input_of(given) as stream:
         transport.fetch(
             command, command.cwd, lambda lines: _watch(lines, listener), stream
         )
