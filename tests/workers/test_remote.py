@@ -60,6 +60,45 @@ def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(
     assert said.stdout.decode().strip() == printed
 
 
+def test_a_path_below_the_home_of_the_other_user_is_found_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my checkout").mkdir()
+    (tmp_path / "my checkout/tasks.py").write_text(
+        "import os, sys; print(os.environ['TFWRIGHT_HOST_FILE'], sys.argv[1:])",
+        "utf-8",
+    )
+    host = replace(
+        HOST,
+        directory="~/my checkout",
+        host_file="~/$x/host.toml",
+        python=sys.executable,
+    )
+    program = ("bundle", "--lacking", "~/out/inputs", "a~b")
+    script = ssh.command(host, program).argv[-1]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    said = subprocess.run(
+        ("/bin/sh", "-c", script), capture_output=True, check=True
+    )
+    words = ["bundle", "--lacking", f"{tmp_path}/out/inputs", "a~b"]
+    assert f"{tmp_path}/$x/host.toml {words}" in said.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [("~/out/wheelhouse", "out/wheelhouse/"), ("~", "./"), ("/out", "/out/")],
+)
+def test_rsync_gets_a_path_that_it_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, asked: str
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(
+        ssh.runner, "run", lambda command, *_, **__: seen.extend(command.argv)
+    )
+    ssh.fetch_files(HOST, path, ["a"], tmp_path, tmp_path / "log")
+    assert f"build@one.example:{asked}" in seen
+
+
 def test_a_machine_without_a_checkout_is_to_blame_itself(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         script = ssh.command(

@@ -129,9 +129,9 @@ class ContainerTable(Table):
 
 
 # Remote paths go into command lines that a remote shell reads, so control characters are refused.
-RemotePath = Annotated[str, Field(pattern=r"^[/~][^\x00-\x1f]*$")]
-"""A path on another machine."""
-OptionalPath = Annotated[str, Field(pattern=r"^([/~][^\x00-\x1f]*)?$")]
+RemotePath = Annotated[str, Field(pattern=r"^(~?/[^\x00-\x1f]*|~)$")]
+"""A path on another machine, absolute or below its user's home."""
+OptionalPath = Annotated[str, Field(pattern=r"^(~?/[^\x00-\x1f]*|~)?$")]
 """A path on another machine, or an empty text."""
 
 

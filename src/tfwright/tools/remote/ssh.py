@@ -139,14 +139,13 @@ def reached(host: RemoteHost) -> str:
 
 def command(host: RemoteHost, program: Sequence[str]) -> Command:
     """Return the command that runs a command of tfwright on a machine."""
-    variables = (
-        (f"TFWRIGHT_HOST_FILE={host.host_file}",) if host.host_file else ()
-    )
-    tfwright = shlex.join(
-        ("env", "TERM=dumb", *variables, host.python, "tasks.py", *program)
-    )
+    words = ["env", "TERM=dumb"]
+    if host.host_file:
+        words.append(f"TFWRIGHT_HOST_FILE={_word(host.host_file)}")
+    words += map(_word, (host.python, "tasks.py", *program))
+    tfwright = " ".join(words)
     # 3 is tfwright's own status for a host that lacks something: here its checkout.
-    checkout = f"cd {shlex.quote(host.directory)} && test -f tasks.py || exit 3"
+    checkout = f"cd {_word(host.directory)} && test -f tasks.py || exit 3"
     marks = shlex.quote(PRINTED), shlex.quote(PRINTED_END)
     said = f"printf '\\n%s%s\\n%s\\n' {marks[0]} \"$said\" {marks[1]}"
     script = f"{checkout}; said=$({tfwright}); status=$?; {said}; exit $status"
@@ -206,16 +205,17 @@ def lacks_packages(host: RemoteHost, digest: str) -> bool:
 
     `digest` is that of the requirements from which a finished checkout was set up.
     """
-    checkout, version = shlex.quote(host.directory), "%d.%d"
+    checkout, version = _word(host.directory), "%d.%d"
     ready = f"grep -qs {digest} {checkout}/.venv/tfwright-requirements"
     asked = shlex.quote(f"import sys; print('{version}' % sys.version_info[:2])")
-    said = runner.answer(_ssh(host, (), f"{ready} || {host.python} -c {asked}"))
+    script = f"{ready} || {_word(host.python)} -c {asked}"
+    said = runner.answer(_ssh(host, (), script))
     return said.strip() == version % sys.version_info[:2]
 
 
 def remove(host: RemoteHost, folder: str) -> None:
     """Remove a directory on a machine; one that stays only takes room."""
-    runner.answer(_ssh(host, (), f"rm -rf -- {shlex.quote(folder)}"))
+    runner.answer(_ssh(host, (), f"rm -rf -- {_word(folder)}"))
 
 
 def _rsync(
@@ -231,8 +231,16 @@ def _rsync(
 
 
 def _folder(path: str) -> str:
-    # rsync copies the content of a directory only where its path ends in a slash.
-    return f"{PurePosixPath(path)}/"
+    # rsync knows no ~, and takes a relative path from the user's home. It copies the content of a
+    # directory only where its path ends in a slash.
+    return f"{PurePosixPath(re.sub(r'^~/*', './', path))}/"
+
+
+def _word(text: str) -> str:
+    """Return a word as the shell of the other machine reads it; ~ is the user's home there."""
+    if not re.match(r"~(/|$)", text):
+        return shlex.quote(text)
+    return '"$HOME"' + (shlex.quote(text[1:]) if text[1:] else "")
 
 
 def _ssh(host: RemoteHost, options: tuple[str, ...], script: str) -> Command:
