@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -84,19 +85,41 @@ def test_a_path_below_the_home_of_the_other_user_is_found_there(
     assert f"{tmp_path}/$x/host.toml {words}" in said.stdout.decode()
 
 
-@pytest.mark.parametrize(
-    ("path", "asked"),
-    [("~/out/wheelhouse", "out/wheelhouse/"), ("~", "./"), ("/out", "/out/")],
-)
-def test_rsync_gets_a_path_that_it_knows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, asked: str
+# In the place of ssh: the shell of this host, with another home.
+LOCAL_SSH = """\
+while [ "$1" != one ]; do shift; done
+shift
+cd {home} && HOME={home} exec sh -c "$*"
+"""
+
+
+@pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
+@pytest.mark.parametrize("folder", ["~/my out/inputs", "~/link/inputs"])
+def test_files_go_to_a_folder_below_the_home_of_the_other_user_and_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
-    seen: list[str] = []
-    monkeypatch.setattr(
-        ssh.runner, "run", lambda command, *_, **__: seen.extend(command.argv)
-    )
-    ssh.fetch_files(HOST, path, ["a"], tmp_path, tmp_path / "log")
-    assert f"build@one.example:{asked}" in seen
+    home, source = tmp_path / "home", tmp_path / "source"
+    (home / "disk").mkdir(parents=True)
+    (home / "link").symlink_to(home / "disk")
+    source.mkdir()
+    (source / "linked").symlink_to(source / "a b")
+    for name in ("a b", "c"):
+        (source / name).write_text(name, "utf-8")
+    ssh_that(tmp_path, LOCAL_SSH.format(home=home), monkeypatch)
+    host = replace(HOST, address="one")
+    log = tmp_path / "log"
+    ssh.send_files(host, source, ["a b", "linked"], folder, log)
+    there = home / folder.removeprefix("~/")
+    assert sorted(path.name for path in there.iterdir()) == ["a b", "linked"]
+    assert not (there / "linked").is_symlink()
+    (tmp_path / "back").mkdir()
+    ssh.fetch_files(host, folder, ["a*"], tmp_path / "back", log)
+    assert [path.name for path in (tmp_path / "back").iterdir()] == ["a b"]
+    ssh.send_folder(host, source, f"{folder}/more", log)
+    ssh.fetch_folder(host, f"{folder}/more", tmp_path / "back", log)
+    assert (tmp_path / "back/c").is_file()
+    ssh.remove(host, folder)
+    assert not there.exists()
 
 
 def test_a_machine_without_a_checkout_is_to_blame_itself(tmp_path: Path) -> None:
@@ -167,7 +190,7 @@ def test_a_lost_machine_is_named_with_the_reason_and_how_to_try_it(
 ) -> None:
     said = "ssh: connect to host one.example port 22: Connection refused"
     ssh_that(tmp_path, f"echo '{said}' >&2; exit 255", monkeypatch)
-    host = replace(HOST, config="/etc/builders")
+    host = replace(HOST, config=Path("/etc/builders"))
     done = ssh.run(host, OPTIONS.program("demo"), tmp_path / "log")
     assert (done.lost, done.failure) == (True, said)
     assert "one" in done.remedy

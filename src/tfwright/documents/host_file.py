@@ -169,8 +169,8 @@ class WorkerTable(Table):
     toolkit: Flag = False
     """With ``inputs``, whether it gets the packages of CUDA and its libraries as well. You state
     that you have accepted their licences and that these allow it."""
-    config: OptionalPath = ""
-    """A configuration file for ssh; by default the user's own."""
+    config: HostPath | None = None
+    """A configuration file for ssh, on this host; by default the user's own."""
 
 
 class SlurmTable(Table):
