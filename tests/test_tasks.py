@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,27 @@ def test_a_command_without_its_file_asks_for_one(
     assert done.returncode == 2
     assert f"'invoke {words[0]}' was not given a file" in done.stderr
     assert f"'invoke {words[0]} --help' shows how" in done.stderr
+
+
+def test_inspect_says_which_files_name_directories_of_this_host(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make_wheel: Callable[..., Path],
+) -> None:
+    build_out = tmp_path / "build_out"
+    (tmp_path / "host.toml").write_text(f'build_out = "{build_out}"\n', "utf-8")
+    wheel = make_wheel(
+        {
+            "small.h": f'"{build_out}/toolkits/cuda-11.8"',
+            "small-1.0.dist-info/tfwright.json": "{}",
+        }
+    )
+    monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(tmp_path / "host.toml"))
+    done = invoke(tmp_path, "inspect", str(wheel))
+    said = " ".join(done.stdout.split())
+    assert f"small.h names {build_out}/toolkits, " in said
+    assert f"such as {build_out}/toolkits/cuda-11.8. Users" in said
+    assert done.returncode == 0, "the wheel is sound"
 
 
 def test_invoke_without_a_command_builds_the_demo(

@@ -19,7 +19,8 @@ from tfwright.errors import TfwrightError
 from tfwright.wheel import headers, record, tags
 from tfwright.wheel.binary import elf, fatbin, libraries, macho_content
 from tfwright.wheel.compare import comparison
-from tfwright.wheel.inspect import build_info, inspection, text
+from tfwright.wheel.inspect import build_info, inspection, nccl
+from tfwright.wheel.inspect.leaks import HostDirectory, LeakSearch
 from tfwright.wheel.seal import build_record
 
 CORPUS = Path(__file__).parents[1] / "wheel/corpus"
@@ -95,6 +96,12 @@ def member(
             return read(archive)
 
     return reader
+
+
+def leaking(content: bytes) -> object:
+    """Search a library for paths of the builder."""
+    search = LeakSearch([HostDirectory("/srv/out", "", "")], guess=True)
+    return list(search.notes(list(search.leaks("a.so", content, library=True))))
 
 
 def inspected(path: Path) -> None:
@@ -245,8 +252,11 @@ TARGETS = {
     "registered operations": Target(
         libraries.read, corpus("elf-*"), (ValueError,)
     ),
-    "texts": Target(
-        text.search, lambda: [b"\0/home/me/a.cc\0NCCL version 2.4.7+cuda10.0\0"]
+    "NCCL's version": Target(
+        nccl.version, lambda: [b"\0NCCL version 2.4.7+cuda10.0\0"]
+    ),
+    "directories of the host": Target(
+        leaking, lambda: [b"\0/home/me/a.cc\0/srv/out/a.cc\0-I/srv/out\0"]
     ),
     "library compared": Target(compared, corpus("elf-code")),
     "wheel": Target(by_path(inspected, NAME), a_wheel),

@@ -137,5 +137,8 @@ def test_a_manifest_of_other_types_is_refused(
 
 
 def test_a_file_that_is_no_tar_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SupplyError, match="not a tar file that can be read"):
-        image.add(tmp_path / "missing.tar", tmp_path)
+    for name, content in (("missing", None), ("text", b"x" * 3000)):
+        if content:
+            (tmp_path / f"{name}.tar").write_bytes(content)
+        with pytest.raises(SupplyError, match="not a tar file that can be read"):
+            image.add(tmp_path / f"{name}.tar", tmp_path)

@@ -3,11 +3,11 @@
 import re
 import sys
 import tomllib
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.remedies.following import failing
 from tests.upstream import commit
 
 from tfwright.commands import vault
@@ -15,7 +15,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe, SourceTable, SubstituteTable
 from tfwright.documents.toml import load
-from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
+from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import HostFacts, Inputs
@@ -32,16 +32,6 @@ from tfwright.vault import substitutes
 from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.medium
-
-Act = Callable[[], object]
-
-
-def failing(act: Act, kind: type[TfwrightError]) -> TfwrightError:
-    """Return the error by which something fails."""
-    with pytest.raises(kind) as caught:
-        act()
-    return caught.value
-
 
 # The recipe
 

@@ -6,10 +6,10 @@ import pytest
 from tests.remedies.collected import collected
 
 from tfwright import tasks
+from tfwright.documents import completion
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
 from tfwright.documents.recipe import ROOT, Recipe
-from tfwright.pipeline import engine
 
 FOREIGN = {"--list"}
 """What invoke itself understands in place of a command."""
@@ -82,37 +82,25 @@ def test_every_table_that_a_remedy_names_is_one_of_a_document() -> None:
     assert wrong == []
 
 
-BELOW = (
-    "pipeline",
-    "tools",
-    "vault",
-    "configure",
-    "host",
-    "rules",
-    "wheel",
-    "trial",
-)
-"""What runs in a stage, and mostly does not know of which recipe."""
-SHARED = {"vault"}
-"""What is about all recipes, unless it is asked for the links of one."""
+ABOUT_ALL = {"vault", "lint", "nightly"}
+"""Commands that take a recipe, and are about all of them without it."""
 
 
-def test_each_command_of_a_stages_remedy_is_completed_with_the_recipe() -> None:
-    below = tuple(f"src/tfwright/{folder}/" for folder in BELOW)
+def test_each_command_of_a_remedy_is_completed_with_the_recipe() -> None:
+    # Without it, the command would be about the demo.
     about_recipes = [
         (remedy, command)
         for remedy in collected()
-        if remedy.file.startswith(below)
         for command, given in remedy.commands
-        if command not in FOREIGN | SHARED
+        if command not in FOREIGN | ABOUT_ALL
+        and not {"--add", "--containerfile"} & set(given)
         and "--recipe" in options(command) - set(given)
     ]
     assert about_recipes
     left = [
         f"{remedy.file}:{remedy.line}: {command}"
         for remedy, command in about_recipes
-        if f"'invoke {command}" in remedy.text
-        and f"'invoke {command} --recipe mine"
-        not in engine._naming_recipe(remedy.text, "mine")
+        if f"invoke {command} --recipe mine"
+        not in completion.naming_recipe(remedy.text, "mine")
     ]
     assert left == []

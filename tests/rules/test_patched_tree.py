@@ -156,7 +156,17 @@ def test_patches_that_fit_after_a_misfit_was_mended_give_the_same_as_from_nothin
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    "damage", ["object", "missing object", "steps", "index", "lock"]
+    "damage",
+    [
+        "object",
+        "missing object",
+        "steps",
+        "index",
+        "index.lock",
+        "HEAD",
+        "config",
+        "objects/info/alternates",
+    ],
 )
 def test_what_was_damaged_meanwhile_is_made_again(
     make: Make, damage: str, patches: Path, tmp_path: Path
@@ -173,8 +183,7 @@ def test_what_was_damaged_meanwhile_is_made_again(
     elif damage == "steps":
         (repository / STEPS).write_text('[{"key": 1}]', "utf-8")
     else:
-        name = {"index": "index", "lock": "index.lock"}[damage]
-        (repository / name).write_bytes(b"garbage")
+        (repository / damage).write_bytes(b"garbage")
     assert make().patched() == expected
     # The last patch changes, so that the index itself is needed as well.
     (patches / "0003.patch").write_text(changing(15, "other"), "utf-8")

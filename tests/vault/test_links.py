@@ -110,10 +110,11 @@ def test_a_server_that_refuses_head_is_asked_for_the_file(
     assert states(address, store, "no-head", deep=False) == [ANSWERS]
 
 
+@pytest.mark.parametrize("deep", [False, True])
 def test_a_host_that_cannot_be_asked_is_not_said_to_have_lost_the_file(
-    store: Store,
+    store: Store, *, deep: bool
 ) -> None:
-    assert states("http://127.0.0.1:9", store, "good", deep=False) == [SILENT]
+    assert states("http://127.0.0.1:9", store, "good", deep=deep) == [SILENT]
 
 
 @pytest.mark.medium

@@ -119,7 +119,9 @@ def test_a_sound_mirror_is_sound(build_out: Path, mirror: Path) -> None:
     vault.verify(build_out, repair=False)
 
 
-@pytest.mark.parametrize("harm", ["pack", "HEAD", "config"])
+@pytest.mark.parametrize(
+    "harm", ["pack", "HEAD", "config", "packed-refs", "shallow"]
+)
 def test_damage_in_a_mirror_is_noticed(
     build_out: Path, mirror: Path, harm: str
 ) -> None:
@@ -128,10 +130,12 @@ def test_damage_in_a_mirror_is_noticed(
         if harm == "pack"
         else mirror / harm
     )
-    path.chmod(0o644)
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    path.write_bytes(content if harm == "pack" else b"damaged")
+    content = bytearray(b"damaged")
+    if harm == "pack":
+        path.chmod(0o644)
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
     assert str(mirror) in damaged(build_out).evidence.lines[0]
 
 

@@ -1,7 +1,9 @@
 """`invoke bundle`: what of a recipe's inputs goes into one file, and where it goes from there."""
 
+import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -59,8 +61,11 @@ def pack(
     What is not on this host yet is fetched first. `added` are files of the user's own choice.
     `with_toolkit` says that the user may pass on the packages that the recipe pins for its
     toolkit: licences forbid it in general.
-    Returns what is in the bundle. Raises SupplyError for what cannot be obtained.
+    Returns what is in the bundle. Raises SupplyError for what cannot be obtained, RecipeError for
+    what cannot be the bundle or a part of it.
     """
+    # Before anything is fetched, which may take hours.
+    _insist_on_files(to, added)
     inputs = fetched(job)
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
     with tempfile.TemporaryDirectory(
@@ -83,6 +88,27 @@ def pack(
         manifest = manifest_of(job, inputs, members, absent)
         bundle.write(to, manifest, sources, job.listener.progress)
     return manifest
+
+
+def _insist_on_files(to: Path, added: Sequence[Path]) -> None:
+    if to.is_dir():
+        raise RecipeError(
+            f"--output {to} is a directory",
+            remedy=f"Name the file to write: --output {to / 'NAME'}.",
+        )
+    for path in added:
+        if not (path.is_file() and os.access(path, os.R_OK)):
+            raise RecipeError(
+                f"--add {path} is not a file that can be read",
+                remedy="Name a file; a directory goes in as an archive.",
+            )
+    names = Counter(path.name for path in added)
+    for name, count in names.items():
+        if count > 1:
+            raise RecipeError(
+                f"--add names {count} files called {name}",
+                remedy="Rename all but one of them.",
+            )
 
 
 def fetched(job: BuildRequest) -> Inputs:
@@ -388,7 +414,7 @@ def _verify_commits(
         if not complete:
             raise SupplyError(
                 f"{member.path} of the bundle does not hold all of the commit that it is for",
-                remedy="Make the bundle again with 'invoke bundle', or copy it again.",
+                remedy=f"Copy the bundle again. {bundle.made_again(recipe.name)}",
                 evidence=evidence,
             )
 
@@ -423,7 +449,7 @@ def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe
     if len(documents) != 1:
         raise SupplyError(
             f"The bundle has {len(documents)} recipes; it must have one",
-            remedy="Make the bundle again with 'invoke bundle'.",
+            remedy=bundle.made_again(manifest.recipe),
         )
     with _naming_member("recipe", unpacked):
         return load(documents[0], Recipe, extra={"name": manifest.recipe})
@@ -457,7 +483,7 @@ def _lock(
     if len(documents) > 1:
         raise SupplyError(
             f"The bundle has {len(documents)} locks; it may have one",
-            remedy="Make the bundle again with 'invoke bundle'.",
+            remedy=bundle.made_again(manifest.recipe),
         )
     documents.append(RECIPES / f"{manifest.recipe}.lock")
     with _naming_member("lock", unpacked):

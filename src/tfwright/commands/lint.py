@@ -536,17 +536,8 @@ def change_since(revision: str) -> RecipeChange:
 
     Raises RecipeError if git does not know the revision.
     """
-    # Resolved first, behind --end-of-options: what a person types must not become an option.
-    wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
-    try:
-        printed = git.run(git.command(ROOT / ".git", *wanted, tree=ROOT))
-    except ToolError as fault:
-        raise RecipeError(
-            f"{revision!r} is not a revision of this checkout",
-            remedy="Name a branch, a tag or a commit that it has: --changed main.",
-            evidence=fault.evidence,
-        ) from fault
-    tree = printed.split()[-1]
+    # Resolved first: what a person types must not become an option.
+    tree = _tree_of(revision)
     files = tuple(_changed_files(tree))
     changed = {Path(file).stem for file in files if file.startswith("recipes/")}
     changed |= set(_using(files))
@@ -557,6 +548,20 @@ def change_since(revision: str) -> RecipeChange:
     )
     tests = tuple(_tests(present))
     return RecipeChange(present, keys, files, tests)
+
+
+def _tree_of(revision: str) -> str:
+    """Return git's id of a revision's tree."""
+    wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
+    try:
+        printed = git.run(git.command(ROOT / ".git", *wanted, tree=ROOT))
+    except ToolError as fault:
+        raise RecipeError(
+            f"{revision!r} is not a revision of this checkout",
+            remedy="Name a branch, a tag or a commit that it has: --changed main.",
+            evidence=fault.evidence,
+        ) from fault
+    return printed.split()[-1]
 
 
 def _using(files: Sequence[str]) -> Iterator[str]:

@@ -70,7 +70,9 @@ def _worse(
     return HostError(
         f"{path.name} was not replaced: it states which archives the build needs, and the new "
         f"lock file would not: {why}",
-        remedy=f"{first} To write a lock file without that, remove {path} first.",
+        remedy=_followed(
+            first, f"To write a lock file without that, remove {path} first."
+        ),
         evidence=fault.evidence if fault else Evidence(where=str(path)),
     )
 
@@ -79,9 +81,15 @@ def _incomplete(path: Path, fault: TfwrightError) -> HostError:
     """Return the error for a lock that was written without asking Bazel."""
     return HostError(
         f"{path.name} was written without a record of which archives the build needs: {fault.what}",
-        remedy=f"{fault.remedy} Then run 'invoke lock' again.",
+        remedy=_followed(fault.remedy, "Then run 'invoke lock' again."),
         evidence=fault.evidence,
     )
+
+
+def _followed(remedy: str, then: str) -> str:
+    """Add a sentence to a remedy, on a line of its own behind lines that are there to be copied."""
+    end = "\n" if "\n" in remedy else " "
+    return f"{remedy}{end}{then}"
 
 
 def _wanted(

@@ -316,6 +316,6 @@ def _words(name: str) -> str:
     if not words:
         raise RecipeError(
             f"{name!r} names no patch",
-            remedy="Say in a few words why: invoke patch no-numa ...",
+            remedy="Say in a few words why, such as 'invoke patch no-numa'.",
         )
     return words

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tfwright.configure import bazelrc, expected, stanzas
 from tfwright.configure.interview import Interview
+from tfwright.configure.prompt import Answers
 from tfwright.configure.recording import Ask, HeardQuestion, Recorder
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError, TfwrightError
@@ -32,13 +33,11 @@ class RecordedDialogue:
     """The lines of the written file that this ./configure has more or less than TensorFlow's."""
 
 
-def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
-    """Run ./configure once, and write what the recipe lacks into it.
-
-    Raises what the stages up to source raise, and ToolError if ./configure fails or hangs.
-    """
+def _before_configure(job: BuildRequest) -> tuple[HostFacts, Inputs, Tree]:
+    """Return what the stages make that come before configure; those run that have to."""
     made = engine.results(replace(job, until="source"))
     host, inputs, tree = (made[kind] for kind in (HostFacts, Inputs, Tree))
+    # mypy cannot know which result belongs to a type.
     if not (
         isinstance(host, HostFacts)
         and isinstance(inputs, Inputs)
@@ -47,6 +46,15 @@ def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
         raise TypeError(
             "check makes HostFacts, fetch makes Inputs, source makes Tree"
         )
+    return host, inputs, tree
+
+
+def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
+    """Run ./configure once, and write what the recipe lacks into it.
+
+    Raises what the stages up to source raise, and ToolError if ./configure fails or hangs.
+    """
+    host, inputs, tree = _before_configure(job)
     # In the environment every question would be an error; here each one is to be heard.
     spoken = job.recipe.configure.model_copy(update={"by": "dialogue"})
     asked = job.recipe.model_copy(update={"configure": spoken})
@@ -142,17 +150,11 @@ def _enter_difference(
     recipe = recipes.read(str(path))
     before = recorder.interview
     answers = {**before.answers, **recorder.answers}
-    dialect = before.dialect
     interview = replace(before, answers=answers, by=recipe.configure.by)
     rendered = expected.render(interview, recipe.configure) or ""
-    places = {
-        name: value
-        for name, value in answers.items()
-        if isinstance(value, str) and value.startswith("/")
-    }
     difference = bazelrc.compare(rendered, written)
     table = recipe.configure.bazelrc
-    if dialect.own:
+    if before.dialect.own:
         sides = {"lines": (table.lines, difference.only_written)}
     else:
         sides = {
@@ -160,6 +162,7 @@ def _enter_difference(
             "omits": (table.omits, difference.only_rendered),
         }
     entered = []
+    places = _places(answers)
     before_lines = path.read_text("utf-8")
     for key, (known, settings) in sides.items():
         new = [stanzas.portable(setting, places) for setting in settings]
@@ -170,3 +173,12 @@ def _enter_difference(
         entered += new
     _insist_on_recipe(path, before_lines)
     return tuple(entered)
+
+
+def _places(answers: Answers) -> dict[str, str]:
+    """Return the answers that are paths: another host has them elsewhere."""
+    return {
+        name: value
+        for name, value in answers.items()
+        if isinstance(value, str) and value.startswith("/")
+    }

@@ -238,7 +238,8 @@ def target(request: Request) -> tuple[Path, str]:
             return path, found
     raise HostError(
         f"This host has no Python {' or '.join(versions)} for {request.wheel.name}",
-        remedy="Install one, or say where it is: --python PATH, or [pythons] in the host file.",
+        remedy="Install one, or say where it is: --python PATH, or in the host file: [pythons] "
+        f"{versions[0]!r} = '/path/to/python'.",
     )
 
 

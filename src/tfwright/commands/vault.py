@@ -7,6 +7,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, SupplyError
 from tfwright.tools import files
+from tfwright.tools.git import mirror
 from tfwright.vault import bundle, usage, verification
 from tfwright.vault.usage import Inventory, VaultEntry
 from tfwright.vault.verification import Damage
@@ -38,9 +39,11 @@ def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
     Raises SupplyError naming what is damaged; with `repair` what can be fetched again was removed.
     """
     # Leftovers have nothing to verify; `invoke vault --gc` removes them.
-    things = look(build_out).things
+    inventory = look(build_out)
     entries = [
-        entry for entry in things if entry.file or entry.kind == usage.VENV
+        entry
+        for entry in inventory.things
+        if entry.file or entry.kind == usage.VENV
     ]
     damages = list(verification.damages(build_out, entries))
     if not damages:
@@ -52,29 +55,57 @@ def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
         usage.rewrite_pages(build_out)
     # A toolkit is not removed: it is large, and a person accepted its licence.
     left = [damage for damage in damages if damage not in removed]
-    what = f"{len(damages)} of the kept inputs are damaged"
+    what = f"{_counted(len(damages))} damaged"
     if removed:
-        what += f", {len(removed)} were removed"
+        what += f", {len(removed)} removed"
+    users = _users(build_out, inventory, damages)
     raise SupplyError(
         what,
-        remedy=_remedy(removed, left),
+        remedy=_remedy(removed, left, users),
         evidence=Evidence(
             lines=[f"{damage.path}: {damage.why}" for damage in damages]
         ),
     )
 
 
-def _remedy(removed: Sequence[Damage], left: Sequence[Damage]) -> str:
-    """Say which commands restore the inputs."""
+def _counted(damaged: int) -> str:
+    if damaged == 1:
+        return "1 of the kept inputs is"
+    return f"{damaged} of the kept inputs are"
+
+
+def _users(
+    build_out: Path, inventory: Inventory, damages: Sequence[Damage]
+) -> list[str]:
+    """Return the recipes that need what is damaged, as far as they are known."""
+    paths = {damage.path for damage in damages}
+    found = set[str]()
+    for entry in inventory.things:
+        if entry.path in paths:
+            found.update(inventory.users(entry))
+    for recipe, _ in _recipes():
+        if mirror.place(build_out / "git", recipe.source.url) in paths:
+            found.add(recipe.name)
+    return sorted(found)
+
+
+def _remedy(
+    removed: Sequence[Damage], left: Sequence[Damage], users: Sequence[str]
+) -> str:
+    """Say which commands restore the inputs, which `users` need."""
     steps = []
+    needing = "for the recipes that need them"
+    if users:
+        needing += f": --recipe {', --recipe '.join(users)}"
     if any(damage.removable for damage in left):
         steps.append(
-            "Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch'."
+            "Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch' "
+            f"{needing}."
         )
     if any(not damage.removable for damage in left):
         steps.append("Install the toolkit again with 'invoke toolkit'.")
     if removed:
-        steps.append("Run 'invoke fetch' for the recipes that need them.")
+        steps.append(f"Run 'invoke fetch' {needing}.")
     return " ".join(steps)
 
 

@@ -48,18 +48,17 @@ def explained(
         # The last one: from 1.14 on a first search runs before any question, and may
         # fail harmlessly.
         return _toolkit_lacks(missing[-1], spoken, command, log)
-    if crash:
-        remedy = "Correct the answer to the last question in the log."
-        if not asked:
-            remedy = "No answer is at fault: it crashed before its first question. See the log."
+    if not crash:
         return ToolError(
-            f"./configure crashed: {lines[-1]}",
-            remedy=remedy,
+            f"./configure {_ending(spoken.status)}",
+            remedy="Its last lines say what it needs.",
             evidence=evidence,
         )
-    remedy = "Its last lines say what it needs."
+    remedy = "Correct the answer to the last question in the log."
+    if not asked:
+        remedy = "No answer is at fault: it crashed before its first question. See the log."
     return ToolError(
-        f"./configure {_ending(spoken.status)}", remedy=remedy, evidence=evidence
+        f"./configure crashed: {lines[-1]}", remedy=remedy, evidence=evidence
     )
 
 

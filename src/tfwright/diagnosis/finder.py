@@ -93,9 +93,10 @@ _FIRST_OF_SEVERAL = "(0)"
 _RULE_STOPPED = "bazel-starlark-error"
 _BAZEL_SAYS = re.compile(
     r"(?:ERROR|INFO|WARNING|DEBUG|FAILED|Target|Loading|Analyzing)\b"
-    r"(?!: (?:Could|No|Failed|Cannot))"
+    r"(?!: (?:Could|No|Failed|Cannot|#define|\w+ version file))"
 )
-"""How Bazel's own lines begin; pip's, which look the same, go on with these words."""
+"""How Bazel's own lines begin; those of pip and of TensorFlow's scripts, which look the same, go on
+with these words."""
 _EXCEPTION_FAMILY = "python-exception"
 _LOADED = ("load-", "import-")
 """Families of what the system's loader says."""
@@ -120,6 +121,7 @@ def survived(
     ./configure looks for CUDA, fails and asks; pip fails to build a wheel and installs another way.
     """
     last = -1
+    # From the end: what counts is the last success.
     for at in range(len(kept) - 1, -1, -1):
         if _SUCCESS.match(lines.said(kept[at].text)):
             last = at
@@ -229,6 +231,7 @@ def root(
     found = _before_any_action(kept, real, action) or _of_action(
         kept, real, action
     )
+    # Without an action that failed, the first complaint nearest to a cause.
     for rank in ("root", "weak", "wrapper", "summary"):
         found = found or next((each for each in real if each.rank == rank), None)
     return _named(kept, real, found) if found else None
@@ -272,6 +275,7 @@ def _of_action(
     start = _start(kept, action.at)
     before = [each for each in complaints if start <= each.at < action.at]
     for rank in ("root", "weak"):
+        # Newer Bazels print the report above what the action said, older ones below it.
         for group in (within, before):
             found = next((each for each in group if each.rank == rank), None)
             if found:
@@ -348,6 +352,7 @@ def _innermost(
     ]
     if not causes:
         return found
+    # Java prints the causes from the outside in.
     caused = kept[causes[-1].at].text
     return (
         found if _explains_itself(text, found, caused, causes[-1]) else causes[-1]
@@ -387,6 +392,7 @@ def with_tracebacks(
     for traceback in _tracebacks(kept):
         for quoted in range(traceback.first, traceback.last):
             inside = at.get(quoted)
+            # Bazel's report of a failed action does not quote source code, wherever it is.
             if inside and inside.rank != "wrapper":
                 del at[quoted]
         known = at.get(traceback.last)

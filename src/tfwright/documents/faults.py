@@ -183,7 +183,12 @@ def _of_value(
     quoted = isinstance(finding["input"], str) and message.startswith("must")
     remedy = GENERAL
     if message.startswith("must be an exact pin"):
-        remedy = "Write name==version, or let 'invoke pin --add' with the same --recipe choose it."
+        remedy = "Write name==version."
+        # pin resolves the lists of this name, and no plugins.
+        if place[1:2] == ("requirements",):
+            remedy = (
+                "Write name==version, or let 'invoke pin' choose the version."
+            )
     return f"{given} {message}" if quoted else message, remedy
 
 

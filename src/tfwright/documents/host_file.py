@@ -319,6 +319,13 @@ def path() -> Path:
     return Path(named) if named else Path(config) / "tfwright" / "host.toml"
 
 
+def drop_folder(settings: HostFile) -> str:
+    """Name the drop folder in a message, with the line to write where there is none yet."""
+    if settings.drop:
+        return str(settings.drop)
+    return f'a folder, and name it in {path()}: drop = "/path/to/folder"'
+
+
 def read() -> HostFile:
     """Read the host file; without a file, return the defaults.
 

@@ -4,6 +4,7 @@ import datetime as dt
 import functools
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -16,6 +17,7 @@ from pydantic import (
 )
 
 from tfwright.documents import spelling
+from tfwright.documents.completion import naming_recipe
 from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
     Commit,
@@ -35,7 +37,7 @@ from tfwright.documents.names import (
 )
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.stages import Stage
-from tfwright.documents.toml import Table, load
+from tfwright.documents.toml import DocumentError, Table, load
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import Evidence, RecipeError
 from tfwright.printable import shell_word
@@ -222,7 +224,7 @@ class SourceTable(Table):
         )
 
 
-_PINNED = {"sha256": "Let 'invoke pin' with the same --recipe write it."}
+_PINNED = {"sha256": "Let 'invoke pin' write it."}
 """What to do about a checksum that is missing."""
 
 
@@ -772,15 +774,29 @@ def read(
     """
     path = find(name)
     # The name is that of the file, so that a copied recipe cannot keep the old one.
-    loaded = load(path, Recipe, extra={"name": path.stem}, complete=complete)
     folder = path.resolve().parent
+    own = "" if folder == _resolved(RECIPES) else shell_word(str(path))
+    try:
+        loaded = load(path, Recipe, extra={"name": path.stem}, complete=complete)
+    except RecipeError as fault:
+        _name_recipe(fault, own or path.stem)
+        raise
     source = loaded.source.located(folder)
     recipe = loaded.model_copy(update={"source": source})
-    if folder != _resolved(RECIPES):
-        recipe._argument = shell_word(str(path))  # noqa: SLF001 our own
+    recipe._argument = own  # noqa: SLF001 our own
     for file in (*source.patches, *source.assets.values()):
         _require(path, source, file)
     return recipe
+
+
+def _name_recipe(fault: RecipeError, argument: str) -> None:
+    """Complete the commands in the remedies of a recipe that does not load."""
+    fault.remedy = naming_recipe(fault.remedy, argument)
+    if isinstance(fault, DocumentError):
+        fault.faults = tuple(
+            replace(found, remedy=naming_recipe(found.remedy, argument))
+            for found in fault.faults
+        )
 
 
 @functools.cache

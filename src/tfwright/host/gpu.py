@@ -58,9 +58,8 @@ def _toolkit(
         )
     # A second CUDA unpacked over the first leaves files of both; nvcc then fails in the middle.
     elif len({_line(witness.value) for witness in seen}) > 1:
-        found = f"several CUDAs mixed at {place}: {_named(seen)}"
         yield Finding(
-            found,
+            f"several CUDAs mixed at {place}: {_named(seen)}",
             f"CUDA {wanted} alone",
             remedy,
             blocks="configure",

@@ -30,12 +30,13 @@ def _findings(
         if not here:
             yield _absent(recipe, pinned, "no registry has it")
         return
+    named = f"{pinned.name}@{pinned.digest[:19]}…"
     presence, said = registry.presence(place, pinned.digest)
     why = f"{place.url('manifests', pinned.digest)} ({said}, {ASKED})"
     if presence == "gone" and here:
         yield Finding(
             "the image is gone from its registry",
-            f"{pinned.name}@{pinned.digest[:19]}…",
+            named,
             f"invoke bundle --recipe {recipe.argument} "
             "--output FILE  # keeps it apart from the vault",
             why=why,
@@ -43,10 +44,9 @@ def _findings(
     elif presence != "there" and not here:
         yield _absent(recipe, pinned, f"its registry says {said}")
     elif not here:
-        wanted = f"{pinned.name}@{pinned.digest[:19]}…"
         remedy = f"invoke image --recipe {recipe.argument} --pull  # or build, which pulls it"
         yield Finding(
-            "the container image is not here yet", wanted, remedy, why=why
+            "the container image is not here yet", named, remedy, why=why
         )
 
 

@@ -6,6 +6,7 @@ import platform
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.documents import account
@@ -58,6 +59,36 @@ def find(
         if version_of(path).startswith(f"{version}."):
             return path
     return None
+
+
+@dataclass(frozen=True)
+class Absence:
+    """Why a Python was not found."""
+
+    found: str
+    """What there is instead."""
+    wanted: str
+    remedy: str
+
+
+def absence(version: str, host_file: HostFile, place: Place = HERE) -> Absence:
+    """Say what to do where `find` finds no Python."""
+    named = host_file.pythons.get(version)
+    # The host file decides alone: a search might find a Python that its author avoids.
+    if named:
+        # The path is right and its Python is another: say which, not only "missing".
+        seen = version_of(place.at(named))
+        return Absence(
+            f"{named} is Python {seen}" if seen else f"{named} does not run",
+            f"Python {version}, as the host file says",
+            f"Correct pythons.{version!r} in the host file.",
+        )
+    return Absence(
+        f"no Python {version}",
+        "an interpreter on PATH, in pyenv, in conda or in the host file",
+        f"Install it (pyenv install {version}), or name one in the host file: [pythons] "
+        f"{version!r} = '/path/to/python'.",
+    )
 
 
 def _in_container(version: str) -> Path | None:

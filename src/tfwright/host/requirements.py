@@ -87,29 +87,8 @@ def _python(
     version = recipe.host.python
     if pythons.find(version, host_file, host.place):
         return
-    named = host_file.pythons.get(version)
-    # The host file decides alone: a search might find a Python that its author avoids.
-    if named:
-        # The path is right and its Python is another: say which, not only "missing".
-        seen = pythons.version_of(host.place.at(named))
-        found = f"{named} is Python {seen}" if seen else f"{named} does not run"
-        yield Finding(
-            found,
-            f"Python {version}, as the host file says",
-            f"Correct pythons.{version!r} in the host file.",
-            blocks="check",
-        )
-    else:
-        remedy = (
-            f"Install it (pyenv install {version}), or name one in the host file: [pythons] "
-            f"{version!r} = '/path/to/python'."
-        )
-        yield Finding(
-            f"no Python {version}",
-            "an interpreter on PATH, in pyenv, in conda or in the host file",
-            remedy,
-            blocks="check",
-        )
+    absence = pythons.absence(version, host_file, host.place)
+    yield Finding(absence.found, absence.wanted, absence.remedy, blocks="check")
 
 
 def _git(
@@ -287,23 +266,21 @@ def _parts(
     parts = pythons.parts(interpreter, host.place)
     # Asked before hours of compiling: the glue comes late in a build.
     if "no headers" in parts.value:
-        why = "TensorFlow's Python glue includes Python.h"
         yield Finding(
             f"Python {version} without headers",
             "Python.h",
             remedies.of("headers", host.installer, python=version),
             blocks="configure",
-            why=why,
+            why="TensorFlow's Python glue includes Python.h",
         )
     # Python 2 has no venv module; its environments are made by virtualenv.
     if "no pip" in parts.value and not version.startswith("2."):
-        why = "the build gets a venv of its own, with exact pins"
         yield Finding(
             f"Python {version} without ensurepip",
             "what a venv is made with",
             remedies.of("venv", host.installer, python=version),
             blocks="fetch",
-            why=why,
+            why="the build gets a venv of its own, with exact pins",
         )
     if "no distutils" in parts.value:
         yield Finding(

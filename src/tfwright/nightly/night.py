@@ -665,19 +665,17 @@ def _reproduce(
     host: BuildHost, state: State, found: Sequence[DueTarget], left: float
 ) -> str:
     """Build an unchanged, pinned target again, in at most `left` seconds; return its name."""
-    # A target that is due would be built from other inputs than its last wheel.
-    unchanged = [
-        item
-        for item in found
-        if item.why == "unchanged" and item.last_good and item.seconds <= left
-    ]
-    pinned = {
-        item.target.name: item for item in unchanged if not item.target.follow
-    }
+    last_good: dict[str, str] = {}
+    candidates = []
+    for item in found:
+        # A target that is due would be built from other inputs than its last wheel.
+        same = item.why == "unchanged" and not item.target.follow
+        if same and item.last_good and item.seconds <= left:
+            last_good[item.target.name] = item.last_good
+            candidates.append(item.target)
     turns = {name: check.at for name, check in state.checks("reproduced").items()}
-    candidates = [item.target for item in pinned.values()]
     target = due.in_turn(candidates, turns, host.clock())
-    build = state.build(pinned[target.name].last_good) if target else None
+    build = state.build(last_good[target.name]) if target else None
     if target is None or build is None:
         return ""
     why = _asked(
@@ -688,9 +686,7 @@ def _reproduce(
     # By target for the turn, by build for the index: a later build is not reproduced yet.
     for kind in ("reproduced", f"reproduced:{build.id}"):
         state.check(target.name, kind, host.clock(), passed=not why, detail=why)
-    host.hear(
-        f"{target.name}: reproduced" if not why else f"{target.name}: {why}"
-    )
+    host.hear(f"{target.name}: {why or 'reproduced'}")
     return target.name
 
 

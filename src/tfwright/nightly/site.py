@@ -55,11 +55,7 @@ def _publish(
     """Make the site from the state, as it is while the site is locked."""
     site = nightly.directory / "site"
     kept = state.builds()
-    # One look at the folder: a host may have thousands of wheels.
-    placed = {path.name for path in (site / PACKAGES).glob("*.whl")}
-    for item in kept:
-        if item.listed and item.wheel not in placed:
-            _place_wheel(site, item)
+    _place_wheels(site, kept)
     withdrawn = yanked(nightly.directory)
     notes = _notes(kept, withdrawn, state)
     statuses = {
@@ -151,6 +147,15 @@ def yank(directory: Path, filename: str, reason: str | None) -> None:
             known[filename] = reason
         text = json.dumps(known, indent=1, sort_keys=True) + "\n"
         files.write(directory / YANKED, text)
+
+
+def _place_wheels(site: Path, kept: Sequence[KeptBuild]) -> None:
+    """Put the wheels that are listed into their folder, unless they are there."""
+    # One look at the folder: a host may have thousands of wheels.
+    placed = {path.name for path in (site / PACKAGES).glob("*.whl")}
+    for item in kept:
+        if item.listed and item.wheel not in placed:
+            _place_wheel(site, item)
 
 
 def _place_wheel(site: Path, build: KeptBuild) -> None:

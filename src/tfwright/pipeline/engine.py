@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import NamedTuple, NoReturn
 
-from tfwright.documents import spelling
+from tfwright.documents import completion, spelling
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.pipeline import containers, rivals, stamps
 from tfwright.pipeline.job import BuildRequest, Job
@@ -20,12 +20,6 @@ from tfwright.tools import disk, files, git
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import become
-
-_UNNAMED = re.compile(
-    r"'invoke (build|bundle|clean|doctor|fetch|image|lock|patch|pin|plan|record|shell|toolkit)\b"
-    r"(?![^']*--(recipe|unpack))"
-)
-"""A command of a remedy that takes a recipe, and names none."""
 
 
 class Kept(NamedTuple):
@@ -238,19 +232,10 @@ def _run(
                 stamps.write(request, stage, depends, result, took)
     except TfwrightError as fault:
         fault.stage = stage.name
-        fault.remedy = _naming_recipe(fault.remedy, request.argument)
+        fault.remedy = completion.naming_recipe(fault.remedy, request.argument)
         raise
     request.listener.finished(stage.name, seconds)
     return result
-
-
-def _naming_recipe(remedy: str, argument: str) -> str:
-    """Add ``--recipe`` to the commands of a remedy that would be about the demo without it.
-
-    What fails below the pipeline knows no recipe.
-    """
-    # A function, since a path may have backslashes, which a template would interpret.
-    return _UNNAMED.sub(lambda found: f"{found[0]} --recipe {argument}", remedy)
 
 
 @contextmanager

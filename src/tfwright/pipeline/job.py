@@ -1,9 +1,10 @@
 """What is asked of tfwright: one recipe, to be built on this host, in places of its own."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe, find, read
@@ -177,15 +178,16 @@ class BuildRequest(Job):
         offline: bool = False,
         jobs: int | None = None,
         until: str = "publish",
+        complete: Callable[[dict[str, Any]], None] | None = None,
     ) -> Self:
         """Read a recipe, given by its name or the path of its file, into a request.
 
-        `settings` are the host file's. Raises RecipeError.
+        `settings` are the host file's; `complete` is as for `recipe.read`. Raises RecipeError.
         """
         # A lock belongs to the file, so a recipe that is
         # given by its path has its own, too.
         lock = find(named).with_suffix(".lock")
-        recipe = read(named)
+        recipe = read(named, complete)
         return cls(
             recipe=recipe,
             host_file=settings.of(recipe),

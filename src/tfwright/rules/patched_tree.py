@@ -50,7 +50,7 @@ class PatchedTree:
         """Use what an earlier run left at `tree`, as far as it is sound."""
         self._tree, self._table = tree, table
         self._mirror, self._commit = mirror, commit
-        self._known = _kept(tree)
+        self._known = _kept(tree, commit)
         self._taken: list[TreeStep] = []
         self._index = ""
         """What the index is known to hold; empty where that is not known."""
@@ -215,8 +215,11 @@ def _digest(content: object) -> str:
     ).hexdigest()
 
 
-def _kept(tree: Path) -> Sequence[TreeStep]:
-    """Return the steps that an earlier run took; none where anything is not as it was left."""
+def _kept(tree: Path, commit: str) -> Sequence[TreeStep]:
+    """Return the steps that an earlier run took; none where anything is not as it was left.
+
+    `commit` is the one that they began with.
+    """
     repository = git.repository_of(tree)
     try:
         kept = KeptSteps.model_validate_json(files.content(repository / STEPS))
@@ -224,7 +227,9 @@ def _kept(tree: Path) -> Sequence[TreeStep]:
         return ()
     # The commit's own objects are in the mirror, which is verified when the commit comes in.
     whole = tree.is_dir() and git.own_objects(repository).issuperset(kept.objects)
-    return kept.steps if whole else ()
+    # Its settings, and the way to the mirror: git would fail in the middle of the first new step.
+    opens = whole and git.kind(repository, commit) == "commit"
+    return kept.steps if opens else ()
 
 
 def _insist_on_included(table: SourceTable) -> None:

@@ -1,7 +1,7 @@
 """Commands that build: build, plan, shell, toolkit, clean."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from invoke import Context
@@ -13,6 +13,7 @@ from tfwright.tasks.common import (
     UNTIL,
     explained,
     job_of,
+    resuming,
     task,
 )
 
@@ -70,10 +71,24 @@ def build(
     if len(names) > 1 or on:
         _build_several(names, on, options, as_json=json)
         return
-    # Neither --fresh nor --again: a resumed build must not begin from nothing.
-    stop = f" --until {until}" if until != "publish" else ""
-    with explained(resume=f"invoke build --recipe {names[0]}{stop}"):
+    with explained(names[0], _resuming(names[0], options)):
         _build_one(names[0], **options)
+
+
+def _resuming(recipe: str, options: Mapping[str, Any]) -> str:
+    """Return the command that goes on with a build."""
+    until = options["until"]
+    # Neither --fresh nor --again: a resumed build must not begin from nothing.
+    return resuming(
+        "build",
+        recipe=recipe,
+        until="" if until == "publish" else until,
+        offline=options["offline"],
+        jobs=options["jobs"],
+        wait=options["wait"],
+        verified_by=options["verified_by"],
+        no_cache=not options["cache"],
+    )
 
 
 def _build_one(
@@ -159,7 +174,8 @@ def _build_several(
                 _build_one(name, **options)
             # Shown at once: the other recipes are built all the same.
             except TfwrightError as fault:
-                console.explain(fault, f"invoke build --recipe {name}")
+                resume = _resuming(name, options) if fault.stage else ""
+                console.explain(fault, resume)
                 raise
 
         if place == "here":
@@ -201,7 +217,7 @@ def plan(
 
     Nothing is run and nothing is changed. A recipe that this host cannot build is planned as well.
     """
-    with explained():
+    with explained(recipe):
         from tfwright.commands import plan as plans
         from tfwright.pipeline import engine
         from tfwright.terminal import plan as page
@@ -228,7 +244,7 @@ def shell(
     stage: str = "compile",
 ) -> None:
     """Open a shell in a stage's directory, with the environment of its first command."""
-    with explained():
+    with explained(recipe):
         from tfwright.pipeline import engine
 
         engine.enter(job_of(recipe), stage)
@@ -275,7 +291,7 @@ def toolkit(
         "nccl": (nccl, nccl_sha256),
         "tensorrt": (tensorrt, tensorrt_sha256),
     }
-    with explained():
+    with explained(recipe):
         from tfwright.commands import toolkit as toolkits
         from tfwright.terminal import toolkit as page
 
@@ -303,7 +319,7 @@ def clean(
     caches: bool = False,
 ) -> None:
     """Remove what was built of a recipe, except its wheels."""
-    with explained():
+    with explained(recipe):
         from tfwright.pipeline import engine
 
         engine.clean(job_of(recipe), caches=caches)

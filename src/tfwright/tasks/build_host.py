@@ -4,7 +4,7 @@ import sys
 
 from invoke import Context
 
-from tfwright.tasks.common import JSON, explained, file_of, task
+from tfwright.tasks.common import JSON, explained, file_of, resuming, task
 
 
 @task(
@@ -37,7 +37,8 @@ def nightly(
     json: bool = False,
 ) -> None:
     """Run one night of this build host: build what changed, publish it, show it on a page."""
-    with explained(resume="invoke nightly"):
+    again = resuming("nightly", recipe=recipe, now=now, wait=wait)
+    with explained(resume=again):
         from tfwright.commands import nightly
         from tfwright.terminal import console
         from tfwright.terminal import nightly as page
@@ -154,7 +155,8 @@ def bisect(
     json: bool = False,
 ) -> None:
     """Find the change that broke a nightly recipe: a table, a patch, a commit, or the lock file."""
-    with explained(resume="invoke bisect"):
+    again = resuming("bisect", recipe=recipe, good=good, bad=bad)
+    with explained(resume=again):
         from tfwright.commands import bisect
         from tfwright.terminal import bisect as page
         from tfwright.terminal import console

@@ -101,7 +101,7 @@ def doctor(
 
     The exit status is 0 only if the build may start.
     """
-    with explained():
+    with explained(recipe):
         from tfwright import errors
         from tfwright.commands import doctor
         from tfwright.terminal import doctor as page
@@ -209,7 +209,7 @@ def port(
     recipe: str = "demo",
 ) -> None:
     """Carry a recipe to another release: a new file, and a report of what no longer fits."""
-    with explained():
+    with explained(recipe):
         from tfwright.commands import port as porting
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import port as page
@@ -233,9 +233,9 @@ def pin(
     recipe: str = "demo",
 ) -> None:
     """Pin all packages that a recipe's packages need, and every checksum that it leaves open."""
-    with explained():
+    with explained(recipe):
         from tfwright.commands import pin as pinning
-        from tfwright.commands.pin import checksums
+        from tfwright.commands.pin import checksums, requirements
         from tfwright.documents import host_file
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import console
@@ -244,7 +244,8 @@ def pin(
         # Before the recipe is read as a whole: without these checksums it does not load.
         path = recipes.find(recipe)
         checksums.pin(path, host_file.read(), console.Terminal())
-        page.show_pinned(pinning.pin(job_of(recipe), path, add, verify))
+        job = job_of(recipe, complete=requirements.without_open)
+        page.show_pinned(pinning.pin(job, path, add, verify))
 
 
 @task(help=RECIPE)
@@ -253,7 +254,7 @@ def record(
     recipe: str = "demo",
 ) -> None:
     """Answer ./configure yourself, once: questions and answers are written into the recipe."""
-    with explained():
+    with explained(recipe):
         from tfwright.commands import record as recording
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import record as page

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -40,10 +40,14 @@ task = partial(invoke.task, klass=TypedCommand)
 
 
 @contextmanager
-def explained(resume: str = "") -> Iterator[None]:
-    """Turn an expected failure into its message and exit status; the only `except` of its kind."""
+def explained(recipe: str = "", resume: str = "") -> Iterator[None]:
+    """Turn an expected failure into its message and exit status; the only `except` of its kind.
+
+    `recipe` is the one that the command is about, which the commands in a remedy are about as well.
+    """
     # Imported here: `invoke --list` runs no command, and need not load a terminal.
-    from tfwright import errors
+    from tfwright import errors, printable
+    from tfwright.documents import completion
     from tfwright.terminal import console
     from tfwright.tools import disk
 
@@ -58,6 +62,10 @@ def explained(resume: str = "") -> Iterator[None]:
             # A line without its end is still in memory.
             sys.stdout.flush()
     except errors.TfwrightError as fault:
+        if recipe:
+            fault.remedy = completion.naming_recipe(
+                fault.remedy, printable.shell_word(recipe)
+            )
         # Without a stage nothing was begun, so the same command would only fail again.
         # The streams end the program where the reader of the message has gone; scripts
         # look at the status.
@@ -70,14 +78,34 @@ def explained(resume: str = "") -> Iterator[None]:
         sys.exit(errors.INTERRUPTED_STATUS)
 
 
+def resuming(command: str, **options: "str | bool | Sequence[str]") -> str:
+    """Return a command with those of its options that were given, as a shell takes them.
+
+    What it went without, an empty text or list or False, is left out.
+    """
+    from tfwright.printable import shell_word
+
+    words = ["invoke", command]
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+            continue
+        for text in [value] if isinstance(value, str) else value or ():
+            if text:
+                words += [flag, shell_word(text)]
+    return " ".join(words)
+
+
 def job_of(
     recipe: str,
     *,
     until: str = "publish",
     offline: bool = False,
     jobs: int | None = None,
+    complete: "Callable[[dict[str, Any]], None] | None" = None,
 ) -> "BuildRequest":
-    """Read the recipe and the host file into a request."""
+    """Read the recipe and the host file into a request; `complete` as for `recipes.read`."""
     from tfwright.documents import host_file
     from tfwright.pipeline.job import BuildRequest
     from tfwright.terminal import console
@@ -89,6 +117,7 @@ def job_of(
         offline=offline,
         jobs=jobs,
         until=until,
+        complete=complete,
     )
 
 

@@ -145,7 +145,7 @@ def patch(
     Without --refresh the edits are those in the tree of the source stage, and the new patch is
     entered into the recipe.
     """
-    with explained():
+    with explained(recipe):
         from tfwright.commands import patch as patches
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import patch as page

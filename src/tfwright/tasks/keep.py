@@ -12,6 +12,7 @@ from tfwright.tasks.common import (
     explained,
     file_of,
     job_of,
+    resuming,
     task,
 )
 
@@ -29,7 +30,7 @@ def fetch(
     offline: bool = False,
 ) -> None:
     """Download all inputs of a recipe into the vault; what failed before is tried again."""
-    with explained():
+    with explained("" if everything else recipe):
         from tfwright.documents import recipe as recipes
         from tfwright.pipeline import engine
         from tfwright.terminal import console
@@ -49,7 +50,7 @@ def lock(_: Context, recipe: str = "demo") -> None:
 
     From then on a build refuses any other input.
     """
-    with explained():
+    with explained(recipe):
         from tfwright.commands import lock as locks
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import vault as page
@@ -86,10 +87,18 @@ def bundle(
     A host without a network unpacks it and builds with --offline.
     """
     # What to type again after an interruption differs for the two directions.
-    command = (
-        f"--unpack {unpack}" if unpack else f"--recipe {recipe} --output {output}"
+    resume = (
+        resuming("bundle", unpack=unpack, into=into)
+        if unpack
+        else resuming(
+            "bundle",
+            recipe=recipe,
+            output=output,
+            add=add,
+            with_toolkit=with_toolkit,
+        )
     )
-    with explained(resume=f"invoke bundle {command}"):
+    with explained("" if unpack else recipe, resume):
         from tfwright.commands import bundle as bundles
         from tfwright.documents import host_file
         from tfwright.documents import recipe as recipes
@@ -163,7 +172,7 @@ def vault(
     json: bool = False,
 ) -> None:
     """Show what the vault holds, how large it is, which recipes share it, and what is unused."""
-    with explained():
+    with explained(recipe if links else ""):
         from tfwright.commands import links as link_check
         from tfwright.commands import vault as vaults
         from tfwright.documents import host_file
@@ -229,7 +238,7 @@ def image(
     json: bool = False,
 ) -> None:
     """List the container images in the vault, or bring one; a recipe names it by its digest."""
-    with explained():
+    with explained(recipe):
         from tfwright.commands import image as images
         from tfwright.terminal import image as page
 

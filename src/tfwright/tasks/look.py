@@ -1,7 +1,9 @@
 """Commands that look at wheels, builds and logs."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from invoke import Context
 
@@ -14,6 +16,9 @@ from tfwright.tasks.common import (
     job_of,
     task,
 )
+
+if TYPE_CHECKING:
+    from tfwright.wheel.inspect.leaks import HostDirectory
 
 
 @task(
@@ -38,12 +43,20 @@ def inspect(
         from tfwright.wheel.inspect import inspection
 
         report = inspection.inspect(
-            file_of(wheel, "inspect"), Path(key) if key else None
+            file_of(wheel, "inspect"), Path(key) if key else None, _directories
         )
         page.show_report(report, as_json=json)
         # Shown first, judged afterwards: what was found
         # helps most where a wheel is refused.
         inspection.insist(report)
+
+
+def _directories() -> "Iterator[HostDirectory]":
+    """Return the directories of this host that a wheel which was built here may name."""
+    from tfwright.documents import host_file
+    from tfwright.pipeline import host_directories
+
+    return host_directories.of_host(host_file.read())
 
 
 @task(
@@ -148,7 +161,7 @@ def cost(
     json: bool = False,
 ) -> None:
     """Show what a recipe's build took: time, processor time, memory, slowest actions, disk."""
-    with explained():
+    with explained(recipe):
         if page or against:
             from tfwright.commands import cost as pages
             from tfwright.terminal import cost as shown
@@ -224,7 +237,7 @@ def reproduce(
 
     The exit status is 0 if they are the same bytes; if not, the cause is looked for.
     """
-    with explained():
+    with explained(recipe):
         from tfwright.commands import reproduce as reproduction
         from tfwright.terminal import compare as page
 

@@ -142,8 +142,8 @@ def _facts(library: "Library") -> tuple[str, ...]:
         needs = [f"macOS {part.minimum}" for part in library.macho]
     gpu = [name for part in parts for name in part.architectures]
     # NCCL is often linked in, and then shows only in the library's texts.
-    if library.text.nccl:
-        gpu.append(f"NCCL {library.text.nccl}")
+    if library.nccl:
+        gpu.append(f"NCCL {library.nccl}")
     return (
         ", ".join(part.machine for part in parts),
         library.fault or ", ".join(needs),

@@ -9,6 +9,7 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column, Style, Styled
 
 if TYPE_CHECKING:
+    from tfwright.commands.nightly.schedule import Installation
     from tfwright.nightly.builds import NightlyBuild
     from tfwright.nightly.due import DueTarget
     from tfwright.nightly.night import NightOutcome, NightPlan
@@ -141,15 +142,7 @@ def schedule(
 
     wanted = timers.planned(kind, at, remove=remove)
     # Everything is shown before the question: nothing is installed unseen.
-    for file in wanted.files:
-        print(f"{'remove' if remove else 'write'} {file.path}")
-        if not remove:
-            print(textwrap.indent(file.text, "    "))
-    if wanted.crontab is not None:
-        print("new crontab:")
-        print(textwrap.indent(wanted.crontab or "(empty)", "    "))
-    for argv in (*wanted.commands, *wanted.afterwards):
-        print(f"run {shlex.join(argv)}")
+    _show_installation(wanted, remove=remove)
     if not yes and not _agreed():
         text.tell("Nothing was changed.")
         return 1
@@ -161,6 +154,18 @@ def schedule(
             text.WARNING,
         )
     return 0
+
+
+def _show_installation(wanted: "Installation", *, remove: bool) -> None:
+    for file in wanted.files:
+        print(f"{'remove' if remove else 'write'} {file.path}")
+        if not remove:
+            print(textwrap.indent(file.text, "    "))
+    if wanted.crontab is not None:
+        print("new crontab:")
+        print(textwrap.indent(wanted.crontab or "(empty)", "    "))
+    for argv in (*wanted.commands, *wanted.afterwards):
+        print(f"run {shlex.join(argv)}")
 
 
 def _agreed() -> bool:

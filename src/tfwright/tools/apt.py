@@ -118,7 +118,7 @@ def _run(arguments: Iterable[str], room: Path, log: Path) -> None:
         raise SupplyError(
             f"apt could not download the packages: {_complaint(fault)}",
             remedy="Name a mirror that still has them in the host file: debian = 'http://…', "
-            "or put the files into the drop folder.",
+            "or put the files into the folder that it names as 'drop'.",
             evidence=fault.evidence,
         ) from fault
 

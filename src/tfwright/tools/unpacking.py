@@ -41,7 +41,7 @@ _SCRIPT_LINES = re.compile(
     rb'^skip="([0-9]{1,9})"|^offset=`head -n ([0-9]{1,9}) ', re.MULTILINE
 )
 _SIZES = re.compile(rb'^filesizes="([0-9]{1,15})[ "]', re.MULTILINE)
-_BROKEN = (
+BROKEN = (
     tarfile.TarError,
     zipfile.BadZipFile,
     zlib.error,
@@ -84,7 +84,7 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
                     _data_of_package(stream) if packaged else _payload(stream)
                 )
                 _untar(content, into, _Choice(wanted, packaged), room)
-    except _BROKEN as fault:
+    except BROKEN as fault:
         raise SupplyError(
             f"{archive} cannot be unpacked: {fault}",
             remedy="Download it again; if its digest is the right one, report this.",
@@ -101,7 +101,7 @@ def reading(named: str) -> Iterator[None]:
     """Turn what the readers of a damaged archive raise into a SupplyError that names it."""
     try:
         yield
-    except (*_BROKEN, OSError) as fault:
+    except (*BROKEN, OSError) as fault:
         # A fault of the disk has a number; one that gzip or bz2 finds in its data has none.
         if isinstance(fault, OSError) and fault.errno is not None:
             raise
@@ -150,7 +150,7 @@ def is_tar(path: Path) -> bool:
     """Tell whether a file begins as a tar in any compression."""
     try:
         open_tar(path).close()
-    except _BROKEN:
+    except BROKEN:
         return False
     return True
 

@@ -230,6 +230,11 @@ class Content:
         )
 
 
+def made_again(recipe: str) -> str:
+    """Return what to do about a bundle that was not made as it has to be."""
+    return f"Make the bundle of {recipe} again on the host that it is from, with 'invoke bundle'."
+
+
 def write(
     to: Path,
     manifest: Manifest,
@@ -250,7 +255,11 @@ def write(
                 # Its checksum was taken earlier, and somebody may have written to it
                 # since.
                 _move(
-                    _Whole(stream, f"{source} changed while it was bundled"),
+                    _Whole(
+                        stream,
+                        f"{source} changed while it was bundled",
+                        "Run the command again when nothing writes to that file.",
+                    ),
                     member,
                     output,
                 )
@@ -283,6 +292,7 @@ class _Whole:
 
     stream: BinaryIO
     complaint: str
+    remedy: str = "Copy the bundle again, and compare its size and checksum with the original."
 
     def take(self, count: int) -> bytes:
         piece = self.stream.read(count)
@@ -297,7 +307,7 @@ class _Whole:
     def refused(self, why: str) -> SupplyError:
         return SupplyError(
             f"{self.complaint}: {why}",
-            remedy="Copy the bundle again, and compare its size and checksum with the original.",
+            remedy=self.remedy,
         )
 
 

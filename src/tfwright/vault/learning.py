@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tfwright.documents import host_file as host_files
+from tfwright.documents.host_file import HostFile
 from tfwright.errors import Evidence, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files, trees
+from tfwright.tools.git.archive import SourceArchive
 from tfwright.tools.http import downloads
 from tfwright.vault.origins import DROP, RECIPE, Origins, WantedArchive
 from tfwright.vault.store import Store
@@ -53,9 +56,23 @@ def of_file(
             return kept(target, where, store)
     raise SupplyError(
         f"No source gives {wanted.name}, so its checksum cannot be learned",
-        remedy="Correct its urls, name a mirror in the host file, or put the file into the drop "
-        "folder under the name that the url has.",
+        remedy=_remedy(wanted, origins.host_file),
         evidence=Evidence(lines=refused),
+    )
+
+
+def _remedy(wanted: WantedArchive, settings: HostFile) -> str:
+    """Say what may bring a file that no source gives."""
+    place = host_files.path()
+    # What is made from a commit has no name under which it could be dropped.
+    if not wanted.urls:
+        return f"Correct its git and commit, or name a mirror in [mirrors] of {place}."
+    made = any(SourceArchive.of(url) for url in wanted.urls)
+    tables = "[mirrors] or [downloads]" if made else "[downloads]"
+    name = wanted.urls[0].rpartition("/")[2]
+    return (
+        f"Correct its urls, name a mirror in {tables} of {place}, or copy the file, as {name}, "
+        f"into {host_files.drop_folder(settings)}."
     )
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.errors import SupplyError
+from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files
 from tfwright.tools.http import availability, downloads
@@ -117,6 +117,8 @@ def _asked(
         target = Path(folder) / "file"
         try:
             source.fill(target)
+        except SilentServerError as fault:
+            return Link(source.way, source.where, SILENT, fault.what)
         except SupplyError as fault:
             return Link(source.way, source.where, GONE, fault.what)
         # A server may answer 200 with a page that says the file is gone.

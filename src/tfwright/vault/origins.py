@@ -380,9 +380,8 @@ def obtain(
     attempts: dict[str, list[Attempt]] = {file.sha256: [] for file in asked}
     # Servers first and all at once: most archives come from there, and waiting is most of the time.
     for file, outcome in _downloaded(asked, store, origins, report):
-        attempts[file.sha256] += [
-            Attempt(failure.url, failure.why) for failure in outcome.failures
-        ]
+        for failure in outcome.failures:
+            attempts[file.sha256].append(Attempt(failure.url, failure.why))
         if outcome.obtained:
             ways[file.sha256] = _server_of(file, outcome)
     rest = [file for file in asked if file.sha256 not in ways]
@@ -391,14 +390,13 @@ def obtain(
         report(Progress(number, len(rest), "archives", file.name))
         if way := _first(file, origins, store, attempts[file.sha256]):
             ways[file.sha256] = way
-    missing = [file for file in rest if file.sha256 not in ways]
-    for file in missing:
-        # `invoke vault` would list the empty directory as a leftover.
-        store.tidy(file.sha256)
-    return Supply(
-        ways,
-        tuple(Missing(file, tuple(attempts[file.sha256])) for file in missing),
-    )
+    missing = []
+    for file in rest:
+        if file.sha256 not in ways:
+            # `invoke vault` would list the empty directory as a leftover.
+            store.tidy(file.sha256)
+            missing.append(Missing(file, tuple(attempts[file.sha256])))
+    return Supply(ways, tuple(missing))
 
 
 def _server_of(file: WantedArchive, outcome: DownloadOutcome) -> str:

@@ -49,16 +49,11 @@ class Shortage:
     def _remedy(self, host_file: HostFile) -> str:
         """Say what to do, with the lines to write."""
         place = host_files.path()
-        drop = f"Copy each file, under any name, into {host_file.drop}"
-        if not host_file.drop:
-            drop = (
-                "Copy each file, under any name, into a folder, and name it in "
-                f'{place}: drop = "/path/to/folder"'
-            )
         return (
-            f"{drop}; or name a mirror in [mirrors] or [downloads] of {place}; or add another "
-            "source of the same bytes, or a substitute, to the recipe: [[fetch.sources]], "
-            f"[fetch.substitutes]. Then run 'invoke fetch --recipe {self.recipe}'."
+            f"Copy each file, under any name, into {host_files.drop_folder(host_file)}; or name "
+            f"a mirror in [mirrors] or [downloads] of {place}; or add another source of the same "
+            "bytes, or a substitute, to the recipe: [[fetch.sources]], [fetch.substitutes]. Then "
+            f"run 'invoke fetch --recipe {self.recipe}'."
         )
 
     def _summary(self) -> Iterator[str]:

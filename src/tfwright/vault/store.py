@@ -57,7 +57,7 @@ class Store:
                     f"{origin} gave other bytes than were pinned: sha256 {found}, wanted {sha256}",
                     remedy=(
                         "Trust the pin, not the server: get the file from a mirror, "
-                        "or copy the right one into the drop folder."
+                        "or copy the right one into the folder that the host file names as 'drop'."
                     ),
                 )
 

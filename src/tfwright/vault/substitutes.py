@@ -197,6 +197,16 @@ def rewritten(
     return changed
 
 
+def _call_with_digest(tree: ast.Module, line: int) -> ast.Call | None:
+    """Return the call on a line that names a sha256."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or node.lineno != line:
+            continue
+        if any(keyword.arg == "sha256" for keyword in node.keywords):
+            return node
+    return None
+
+
 def _edited(
     text: str, path: str, line: int, name: str, table: SubstituteTable
 ) -> str:
@@ -204,19 +214,7 @@ def _edited(
     # Edited as text and not written from the tree: comments and lines of the file must
     # stay.
     tree = ast.parse(text)
-    calls = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and node.lineno == line
-    ]
-    call = next(
-        (
-            candidate
-            for candidate in calls
-            if any(keyword.arg == "sha256" for keyword in candidate.keywords)
-        ),
-        None,
-    )
+    call = _call_with_digest(tree, line)
     if call is None:
         raise RecipeError(
             f"fetch.substitutes.{name}: the sha256 of the rule is not written where the rule is",

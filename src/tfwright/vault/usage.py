@@ -273,23 +273,25 @@ def _programs(store: Path) -> Iterator[VaultEntry]:
     for path in sorted((store / "bazel").glob("*/")):
         yield _bazel(path)
     for file in packages.kept(store):
-        found = _PACKAGE.fullmatch(file.name)
-        pin = _pin(f"{found['name']}=={found['version']}") if found else file.name
-        yield VaultEntry(
-            PACKAGE,
-            file.name,
-            file.parent,
-            frozenset({file.parent.name, pin}),
-            file,
-        )
+        yield _package(file)
     for path in sorted((store / "pythons").glob("*/")):
-        marker = path / DONE
-        # pip may have been killed: only a venv with its marker is whole.
-        if not marker.is_file():
-            yield VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
-            continue
-        installed = _venv(files.text(marker).splitlines())
-        yield VaultEntry(VENV, path.name, path, frozenset({path.name, installed}))
+        yield _installed(path)
+
+
+def _package(file: Path) -> VaultEntry:
+    found = _PACKAGE.fullmatch(file.name)
+    pin = _pin(f"{found['name']}=={found['version']}") if found else file.name
+    keys = frozenset({file.parent.name, pin})
+    return VaultEntry(PACKAGE, file.name, file.parent, keys, file)
+
+
+def _installed(path: Path) -> VaultEntry:
+    marker = path / DONE
+    # pip may have been killed: only a venv with its marker is whole.
+    if not marker.is_file():
+        return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
+    pins = _venv(files.text(marker).splitlines())
+    return VaultEntry(VENV, path.name, path, frozenset({path.name, pins}))
 
 
 def _archive(path: Path) -> VaultEntry:

@@ -72,9 +72,10 @@ def _of_mirror(mirror: Path) -> str:
     """Let git read every pack: a changed byte changes the pack's checksum."""
     packs = sorted(mirror.glob("objects/pack/*.idx"))
     try:
-        # verify-pack reads packs only: a damaged config or HEAD shows in these two.
+        # verify-pack reads packs only: a damaged config, HEAD, ref or list of shallow commits
+        # shows in these two.
         git.run(git.command(mirror, "config", "--local", "--get", "core.bare"))
-        git.run(git.command(mirror, "rev-parse", "--is-bare-repository"))
+        git.run(git.command(mirror, "rev-list", "--all", "--count"))
         if packs:
             git.run(git.command(mirror, "verify-pack", "--", *map(str, packs)))
     except TfwrightError as fault:

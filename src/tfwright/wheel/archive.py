@@ -27,6 +27,8 @@ Deflate packs zeros into a thousandth. The libraries of a TensorFlow shrink to a
 """
 CHUNK = 1024 * 1024
 """Bytes that are read at once."""
+BUILD_RECORD = "tfwright.json"
+"""The file in ``.dist-info`` that wheels of tfwright have."""
 
 _LENGTHS = 26
 """Where the lengths of name and extra field stand in a member's own header."""

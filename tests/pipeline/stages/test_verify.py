@@ -1,6 +1,7 @@
 import platform
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import HostFacts, SealedWheel, Tree, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import verify
+from tfwright.progress import Listener
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import packages
 from tfwright.trial import PROGRAMS
@@ -58,7 +60,12 @@ def run(job: BuildRequest, table: VerifyTable, wheel: Path) -> Verdict:
         content="",
     )
     return verify.run(
-        job, table, host, tree, SealedWheel(wheel=Artefact.of(wheel))
+        job,
+        table,
+        job.recipe.host,
+        host,
+        tree,
+        SealedWheel(wheel=Artefact.of(wheel)),
     )
 
 
@@ -74,6 +81,7 @@ def test_a_good_wheel_is_installed_imported_and_run(
     assert [check.name for check in checks] == [
         "RECORD",
         "tags",
+        "directories of the host",
         "install",
         "import small",
         "smoke matmul",
@@ -81,6 +89,26 @@ def test_a_good_wheel_is_installed_imported_and_run(
     assert all(check.passed for check in checks)
     assert checks[-1].detail == "the product is [[22.0, 28.0], [49.0, 64.0]]"
     assert not (job.places.dist / "verify" / "venv").exists()
+
+
+@pytest.mark.slow
+def test_a_wheel_that_names_directories_of_the_build_passes_with_a_note(
+    job: BuildRequest,
+    make_wheel: Callable[..., Path],
+    listener: Listener,
+    notes: list[str],
+) -> None:
+    header = f'#define SOURCE "{job.places.tree}/small.h"\n'
+    wheel = make_wheel({"small.py": MODULE, "small.h": header})
+    checks = run(replace(job, listener=listener), ALONE, wheel).checks
+    (note,) = notes
+    assert note.startswith(
+        f"small.h names {job.places.tree}, the source tree of this host, "
+        f"such as {job.places.tree}/small.h. Users have no such directory"
+    )
+    assert "Patch the rule or template" in note
+    assert [check.passed for check in checks] == [True] * len(checks)
+    assert checks[2].detail == "named in 1 of the wheel's files"
 
 
 @pytest.mark.slow

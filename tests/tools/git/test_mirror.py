@@ -501,7 +501,7 @@ def test_a_fetch_killed_in_the_middle_leaves_a_usable_mirror(
     assert not list(found.glob("objects/pack/tmp_*"))
 
 
-@pytest.mark.parametrize("name", ["HEAD", "config"])
+@pytest.mark.parametrize("name", ["HEAD", "config", "packed-refs"])
 def test_a_mirror_whose_settings_were_damaged_is_mended_and_keeps_its_objects(
     tmp_path: Path, name: str
 ) -> None:
@@ -513,3 +513,15 @@ def test_a_mirror_whose_settings_were_damaged_is_mended_and_keeps_its_objects(
     (place / name).write_bytes(b"\x00damaged")
     mirror.open_or_make(place)
     assert git.kind(place, blob) == "blob"
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00damaged"])
+def test_a_pin_that_was_damaged_is_written_again(
+    upstream: Path, store: Path, notebook: Notebook, content: bytes
+) -> None:
+    pin = pin_of(upstream)
+    place = bring(pin, store, notebook)
+    ref = place / "refs/pins" / pin.commit
+    ref.write_bytes(content)
+    assert bring(pin, store, notebook) == place
+    assert ref.read_text("ascii").strip() == pin.commit

@@ -15,6 +15,7 @@ from tfwright.wheel.binary.elf import Elf, VersionRequirement
 from tfwright.wheel.binary.macho import MachO
 from tfwright.wheel.inspect import floor, inspection, tags
 from tfwright.wheel.inspect.inspection import Inspection
+from tfwright.wheel.inspect.leaks import HostDirectory
 from tfwright.wheel.inspect.library import Library
 
 MakeWheel = Callable[..., Path]
@@ -135,8 +136,46 @@ def test_a_library_is_read_with_the_paths_of_its_builder(tmp_path: Path) -> None
     (found,) = report.libraries
     assert found.elf is not None
     assert (found.path, found.fault) == ("small/a.so", "")
-    assert found.text.paths == ("/home/builder/.cache/bazel/a.cc",)
+    (leak,) = report.leaks
+    assert (leak.file, leak.path) == (
+        "small/a.so",
+        "/home/builder/.cache/bazel/a.cc",
+    )
+    assert any(leak.path in note for note in report.notes)
     assert any("looks for libraries in ../lib" in note for note in report.notes)
+
+
+def test_every_file_is_searched_for_the_directories_of_this_host(
+    tmp_path: Path,
+) -> None:
+    path = b"/srv/out/toolkits/cuda-11.8"
+    content = {
+        "small/a.dylib": mac_library("10.11") + path,
+        "small/cuda_config.h": b'#define TF_CUDA_TOOLKIT_PATH "%s"\n' % path,
+        "small/a.py": b"",
+        "small-1.0.dist-info/tfwright.json": b"{}",
+    }
+    wheel = wheel_of(tmp_path, MAC, content)
+    directory = HostDirectory("/srv/out", "the build_out", "Patch it.")
+    report = inspection.inspect(wheel, directories=lambda: [directory])
+    assert {leak.file for leak in report.leaks} == {
+        "small/a.dylib",
+        "small/cuda_config.h",
+    }
+    (note,) = report.notes
+    assert note.startswith(
+        "2 files (small/a.dylib, small/cuda_config.h) name /srv/out, the build_out of this host"
+    )
+    assert inspection.inspect(wheel).leaks == ()
+
+
+def test_for_a_wheel_from_elsewhere_the_directories_of_this_host_are_not_asked_for(
+    make_wheel: MakeWheel,
+) -> None:
+    def directories() -> list[HostDirectory]:
+        pytest.fail("only a wheel of ours can have been built here")
+
+    assert inspection.inspect(make_wheel(), directories=directories).leaks == ()
 
 
 @compiler

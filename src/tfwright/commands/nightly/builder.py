@@ -18,6 +18,7 @@ from tfwright.commands import smoke as smoking
 from tfwright.commands import vault
 from tfwright.commands.nightly import targets
 from tfwright.commands.nightly.targets import FollowedCommit
+from tfwright.commands.smoke import SmokeReport
 from tfwright.documents import nightly as nightly_document
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
@@ -276,21 +277,7 @@ class PipelineBuilder:
             )
             return {"smoke": (failed,)}
         files.write(order.work / "smoke.json", report.dump())
-        lines = []
-        for outcome in report.outcomes:
-            line = SmokeLine(
-                program=outcome.program,
-                status=outcome.status,
-                detail=outcome.reason,
-                seconds=outcome.seconds,
-            )
-            lines.append(line)
-        sweep = {}
-        for device, points in report.curves.items():
-            sweep[device] = tuple(
-                (float(point.size), point.gflops) for point in points
-            )
-        return {"smoke": tuple(lines), "sweep": sweep}
+        return _tried(report)
 
     def reproduce(self, target: Target, wheel: Path) -> str:
         """Build a wheel again from nothing, offline; say how it differs."""
@@ -369,6 +356,25 @@ class PipelineBuilder:
         with suppress(TfwrightError):
             names = [wanted.name for wanted in self.nightly.recipe]
             vault.collect(build_out, lambda _: None, names, locks)
+
+
+def _tried(report: SmokeReport) -> dict[str, object]:
+    """Return the lines and curves of a trial, as a build's page shows them."""
+    lines = []
+    for outcome in report.outcomes:
+        line = SmokeLine(
+            program=outcome.program,
+            status=outcome.status,
+            detail=outcome.reason,
+            seconds=outcome.seconds,
+        )
+        lines.append(line)
+    sweep = {}
+    for device, points in report.curves.items():
+        sweep[device] = tuple(
+            (float(point.size), point.gflops) for point in points
+        )
+    return {"smoke": tuple(lines), "sweep": sweep}
 
 
 def _insist_on_host(job: BuildRequest) -> None:

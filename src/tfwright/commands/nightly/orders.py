@@ -81,13 +81,16 @@ def write(
     )
     files.write(folder / ORDER, document.model_dump_json(indent=1))
     if last and carry:
-        (folder / LAST).mkdir()
-        shutil.copyfile(last, folder / LAST / last.name)
+        _copy(last, folder / LAST)
     lock = targets.lock_of(order.target)
     # Locks of recipes are in the worker's checkout; those of axes are the build host's own.
     if lock.parent.name == targets.LOCKS and lock.is_file():
-        (folder / targets.LOCKS).mkdir()
-        shutil.copyfile(lock, folder / targets.LOCKS / lock.name)
+        _copy(lock, folder / targets.LOCKS)
+
+
+def _copy(file: Path, into: Path) -> None:
+    into.mkdir()
+    shutil.copyfile(file, into / file.name)
 
 
 def carry_out(folder: Path, listener: Listener) -> NightlyBuild:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from tfwright.commands.pin import requirements
+from tfwright.documents import toml
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import pythons
@@ -36,17 +38,21 @@ def pin(
 ) -> Pinned:
     """Resolve the packages of a recipe with everything they need, and write them as exact pins.
 
+    `job` has the recipe without those that its file names without a version; they are resolved.
     `added` are further requirements of the build, such as ``h5py`` or ``numpy==1.14.5``,
     `verifying` those of the wheel; the other pins that are there keep their versions. Bazel's
     checksum is written last, and stays open where only packages could be had. Raises RecipeError
     for what is no such requirement, HostError if the target Python is not here, SupplyError if pip
     finds no versions that fit together.
     """
-    recipe = job.recipe
-    for option, lines in (("--add", added), ("--verify", verifying)):
+    recipe, opened = job.recipe, requirements.left_open(toml.values_of(path))
+    options = {"--add": added, "--verify": verifying}
+    for where, lines in (*options.items(), *opened.items()):
         for line in lines:
-            _insist_on_requirement(option, line)
-    wanted_lists = _wanted(recipe, added, verifying)
+            _insist_on_requirement(where, line)
+    building = [*opened["host.requirements"], *added]
+    trying = [*opened["verify.requirements"], *verifying]
+    wanted_lists = _wanted(recipe, building, trying)
     # A recipe without packages can be pinned on any host.
     if not any(wanted_lists.values()):
         return Pinned(path, {}, (), _pin_bazel(job, path))
@@ -63,25 +69,31 @@ def pin(
     return Pinned(path, lists, changes, bazel)
 
 
-def _insist_on_requirement(option: str, line: str) -> None:
-    """Raise RecipeError unless a person named a package, as an index knows it."""
-    like = f"Write {option} numpy, {option} numpy==1.19.5 or {option} 'numpy>=1.19,<2'."
+def _insist_on_requirement(where: str, line: str) -> None:
+    """Raise RecipeError unless a person named a package, as an index knows it.
+
+    `where` is the option that names it, or the recipe's list.
+    """
+    option = f"{where} " if where.startswith("-") else ""
+    like = (
+        f"Write {option}numpy, {option}numpy==1.19.5 or {option}'numpy>=1.19,<2'."
+    )
     try:
         requirement = Requirement(line)
     # InvalidRequirement is a ValueError; brackets within brackets recurse.
     except (ValueError, RecursionError):
         raise RecipeError(
-            f"{option} {line!r} does not name a package and its versions",
+            f"{where} {line!r} does not name a package and its versions",
             remedy=like,
         ) from None
     if requirement.url:
         raise RecipeError(
-            f"{option} {line!r} names a file or a repository, and a pin is a version of an index",
+            f"{where} {line!r} names a file or a repository, and a pin is a version of an index",
             remedy=like,
         )
     if requirement.marker:
         raise RecipeError(
-            f"{option} {line!r} has a condition, and the recipe's Python and system are known",
+            f"{where} {line!r} has a condition, and the recipe's Python and system are known",
             remedy="Leave out what is behind the semicolon, or the whole package.",
         )
 
@@ -93,22 +105,24 @@ def _pin_packages(
     recipe = job.recipe
     interpreter = pythons.find(recipe.host.python, job.host_file)
     if interpreter is None:
+        absence = pythons.absence(recipe.host.python, job.host_file)
         raise HostError(
-            f"Python {recipe.host.python} is not on this host",
-            remedy="Install it, or name it under [pythons] in the host file.",
+            f"This host has {absence.found}; the recipe wants {absence.wanted}",
+            remedy=absence.remedy,
         )
     # The target Python resolves, since what a package needs depends on its version.
     version = pythons.version_of(interpreter)
     log = job.log("pin")
     log.parent.mkdir(parents=True, exist_ok=True)
     lists: dict[str, tuple[str, ...]] = {}
+    written = toml.values_of(path)
     # An empty list stays as it is: a recipe need not verify anything.
     for key, wanted in wanted_lists.items():
         if wanted:
             lists[key] = resolving.closure(interpreter, version, wanted, log)
             # The author's layout of a list that stays as it is stays as well.
             table, name = key.split(".")
-            if lists[key] != tuple(getattr(getattr(recipe, table), name)):
+            if lists[key] != tuple(written.get(table, {}).get(name, ())):
                 toml_editing.put_list(path, (table, name), lists[key])
     return lists
 

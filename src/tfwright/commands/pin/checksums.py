@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote
 
+from tfwright.commands.pin import requirements
 from tfwright.documents import recipe as recipes
 from tfwright.documents import toml
 from tfwright.documents.host_file import HostFile
@@ -104,7 +105,8 @@ def _table(value: object) -> Mapping[str, Any]:
 
 
 def _completed(values: dict[str, Any]) -> None:
-    """Put a stand-in where a checksum is open, so that all else of the recipe is checked."""
+    """Fill in or take out what is open, so that all else of the recipe is checked."""
+    requirements.without_open(values)
     for key in _open(values):
         place: Any = values
         for part in key[:-1]:

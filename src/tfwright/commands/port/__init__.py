@@ -266,9 +266,8 @@ def _patches(
                 entered = replace(patch, fate="compare", says=_THERE)
             else:
                 made.append(target)
-                patches.copy(
-                    source.file(patch.name), target, old.recipe.source.commit
-                )
+                original = source.file(patch.name)
+                patches.copy(original, target, old.recipe.source.commit)
         if patch.fate != "dropped":
             named.append(name)
         says = _outcome(entered, new.argument)

@@ -166,6 +166,13 @@ def _version(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
             yield SettledKey("source", "release", says, sure=False)
 
 
+def _shown(aim: Aim) -> str:
+    """Return how the new release is called in prose."""
+    version = aim.version
+    exact = version and (version.patch or version.candidate)
+    return str(version if exact else aim.release or aim.name)
+
+
 def _words(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
     """Put the new release into the summary, and name the comments that speak of the old one."""
     release = old.source.release
@@ -173,10 +180,7 @@ def _words(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
         return
     # 1.8 and 1.8.0, and not 11.8 or 1.80.
     named = rf"(?<![\d.]){release.major}\.{release.minor}(\.\d+(-rc\d+)?)?(?![\d.]*\d)"
-    version = aim.version
-    exact = version and (version.patch or version.candidate)
-    new = str(version if exact else aim.release or aim.name)
-    summary = re.sub(named, new, old.summary, count=1)
+    summary = re.sub(named, _shown(aim), old.summary, count=1)
     if summary != old.summary:
         toml_editing.put_value(path, ("summary",), summary)
     lines = []

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.pages import drawing, log, timeline, words
 from tfwright.nightly.pages.redaction import redacted
 from tfwright.tools.render import render
@@ -75,6 +75,7 @@ def measured(
     now: Mapping[str, float], before: Mapping[str, float], *, seconds: bool
 ) -> list[MeasuredRow]:
     """Return a table with bars, largest first for sizes and in order for stages."""
+    # Stages follow one another; of files a reader looks for the largest.
     names = list(now) if seconds else sorted(now, key=lambda name: -now[name])
     said = words.duration if seconds else words.size
     widths = drawing.bars([now[name] for name in names])
@@ -88,6 +89,7 @@ def measured(
 def shown_logs(build: NightlyBuild, folder: Path) -> list[log.ShownLog]:
     """Return the logs that a page shows: the one with the broken line, or the last ones."""
     broken = build.broken
+    # One log with the reason is enough: the others would bury it.
     if broken and broken.log:
         return [log.read(folder, broken.log, broken.number)]
     return (
@@ -126,6 +128,7 @@ def compared(profile: Path, earlier: Path | None) -> TimelineView | None:
         )
     return TimelineView(
         svg=timeline.drawn(now, before),
+        # An earlier build without actions would show every action as new.
         lanes=timeline.lanes(now, before if before and before.actions else None),
         seconds=words.duration(now.seconds),
         actions=len(now.actions),
@@ -160,6 +163,7 @@ def _happened(change: timeline.TimeChange) -> str:
 
 def _extras(build: NightlyBuild, folder: Path) -> Sequence[str]:
     """Return the files of a build that its page links, beyond wheel and logs."""
+    # What the page links elsewhere.
     known = {build.wheel, PAGE, *build.logs}
     found = [path.name for path in sorted(folder.iterdir()) if path.is_file()]
     return [
@@ -207,6 +211,13 @@ def _markdown(build: NightlyBuild, folder: Path) -> list[str]:
     return lines
 
 
+def _log_around(folder: Path, broken: Breakage) -> list[str]:
+    """Return the lines of a log next to the one that broke; the last ones where it is unknown."""
+    near = log.read(folder, broken.log, broken.number).lines
+    number = broken.number or (near[-1].number if near else 0)
+    return [entry.text for entry in near if abs(entry.number - number) <= AROUND]
+
+
 def _broken(build: NightlyBuild, folder: Path) -> list[str]:
     """Return what broke, with the log around it."""
     broken = build.broken
@@ -218,16 +229,14 @@ def _broken(build: NightlyBuild, folder: Path) -> list[str]:
         "",
         *_fenced([log.clean(broken.line)]),
     ]
+    # An error of tfwright's own states its cause in the line.
     if broken.cause not in {"", broken.line}:
         lines += ["", f"Cause: {_inline(broken.cause)}"]
     if broken.remedy:
         lines += ["", f"What helps: {_inline(broken.remedy)}"]
+    # Folded up: an issue or a mail is read for the line above.
     if broken.log:
-        near = log.read(folder, broken.log, broken.number).lines
-        number = broken.number or (near[-1].number if near else 0)
-        around = [
-            entry.text for entry in near if abs(entry.number - number) <= AROUND
-        ]
+        around = _log_around(folder, broken)
         lines += [
             "",
             f"<details><summary>{broken.log.replace('<', '')}</summary>",

@@ -45,9 +45,10 @@ def write_pages(
         count = batch.place()
     names = {row.target.name for row in everything}
     # What neither nightly.toml nor a build names would go on to say how it once stood.
-    for page in (*site.glob(f"{RECIPES}/*.html"), *site.glob(f"{BADGES}/*.svg")):
-        if page.stem not in names:
-            page.unlink()
+    kept = (*site.glob(f"{RECIPES}/*.html"), *site.glob(f"{BADGES}/*.svg"))
+    for path in kept:
+        if path.stem not in names:
+            path.unlink()
     return count
 
 

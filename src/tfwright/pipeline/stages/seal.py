@@ -224,10 +224,12 @@ def _checks(
     host: HostFacts,
 ) -> "Iterator[build_record.RecordedCheck]":
     """Say what can be read off the wheel; verify, which reads the sealed wheel, refuses it."""
-    from tfwright.wheel.inspect import readings
+    from tfwright.wheel.inspect import inspection, readings
     from tfwright.wheel.seal import build_record
 
-    for reading in readings.read(path, wheel, floor, host.python):
+    # Without a search for this host's directories: the record must be the same on all hosts.
+    found = inspection.contents(wheel)
+    for reading in readings.read(path, wheel, found, floor, host.python):
         detail = reading.faults[0] if reading.faults else reading.detail
         yield build_record.RecordedCheck(
             name=reading.name,

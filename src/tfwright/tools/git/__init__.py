@@ -18,10 +18,11 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
+    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -167,6 +168,18 @@ def collect(
     return ended
 
 
+@contextmanager
+def input_of(lines: Iterable[str]) -> Iterator[IO[bytes]]:
+    """Open a file with these lines, as the input of `collect`."""
+    # A file and no pipe: git reads it at its own pace while its output is read here.
+    with tempfile.TemporaryFile() as given:
+        for line in lines:
+            # The names of files need not be UTF-8.
+            given.write(f"{line}\n".encode("utf-8", "surrogateescape"))
+        given.seek(0)
+        yield given
+
+
 def unusable(fault: OSError) -> HostError:
     """Return the error for a git that does not start."""
     return HostError(
@@ -284,9 +297,7 @@ def size(repository: Path, commit: str) -> int:
     A file that is there twice counts twice. Raises SupplyError as `entries` does.
     """
     counts = Counter(entry.blob for entry in entries(repository, commit))
-    with tempfile.TemporaryFile() as given:
-        given.write("".join(f"{name}\n" for name in counts).encode())
-        given.seek(0)
+    with input_of(counts) as given:
         form = "--batch-check=%(objectname) %(objectsize)"
         said = collect(command(repository, "cat-file", form), given).printed
     total = 0
@@ -324,13 +335,7 @@ def blobs(repository: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def _blobs(repository: Path, asked: Sequence[str]) -> dict[str, str]:
-    with tempfile.TemporaryFile() as given:
-        given.write(
-            "".join(f"{name}\n" for name in asked).encode(
-                "utf-8", "surrogateescape"
-            )
-        )
-        given.seek(0)
+    with input_of(asked) as given:
         answer = collect(
             command(repository, "cat-file", "--batch"), given, most=LARGEST_TEXTS
         ).printed

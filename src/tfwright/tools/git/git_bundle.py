@@ -5,7 +5,6 @@ mirror that is shallow and lacks the files which a recipe leaves out; here those
 file too.
 """
 
-import tempfile
 from pathlib import Path
 
 from tfwright.documents import opening
@@ -27,14 +26,9 @@ def pack(mirror: Path, commit: str, to: Path, *, history: bool = False) -> None:
     command = git.command(
         mirror, "pack-objects", "--stdout", "--quiet", "--threads=1"
     )
-    with tempfile.TemporaryFile() as wanted, to.open("wb") as output:
-        # rev-list marks what the mirror lacks with "?"; pack-objects would fail over it.
-        present = [
-            line for line in objects.splitlines() if not line.startswith("?")
-        ]
-        listed = "".join(f"{line}\n" for line in present)
-        wanted.write(listed.encode("utf-8", "surrogateescape"))
-        wanted.seek(0)
+    # rev-list marks what the mirror lacks with "?"; pack-objects would fail over it.
+    present = [line for line in objects.splitlines() if not line.startswith("?")]
+    with git.input_of(present) as wanted, to.open("wb") as output:
         output.write(_header(commit))
         # git writes to the same file, past this process's buffer.
         output.flush()

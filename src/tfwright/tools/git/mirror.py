@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -199,6 +198,7 @@ def open_or_make(mirror: Path) -> None:
         git.run(git.command(new, "init", "--quiet", "--bare"))
         # Renamed at the end, so that a kill leaves no half-made mirror.
         new.rename(mirror)
+    _drop_broken_pins(mirror)
     if not _opens(mirror):
         _mend(mirror)
     # We hold the mirror's lock, so no git that is still running needs them.
@@ -208,10 +208,10 @@ def open_or_make(mirror: Path) -> None:
 
 
 def _opens(mirror: Path) -> bool:
-    """Tell whether git takes a directory for a repository, and can read its settings."""
+    """Tell whether git takes a directory for a repository, and can read its settings and refs."""
     try:
         git.run(git.command(mirror, "config", "--local", "--get", "core.bare"))
-        git.run(git.command(mirror, "rev-parse", "--is-bare-repository"))
+        git.run(git.command(mirror, "for-each-ref", "--count=1"))
     except ToolError:
         return False
     return True
@@ -229,7 +229,17 @@ def _mend(mirror: Path) -> None:
         (new / name).rename(mirror / name)
     for name in ("refs", "objects"):
         (mirror / name).mkdir(exist_ok=True)
+    # Only git's garbage collection asks for the pins of other recipes; each build sets its own.
+    files.remove(mirror / "packed-refs")
     files.remove(new)
+
+
+def _drop_broken_pins(mirror: Path) -> None:
+    """Remove the refs of pins that do not name their commit: git would not write them again."""
+    for pin in mirror.glob("refs/pins/*"):
+        named = pin.read_bytes().strip() if pin.is_file() else b""
+        if named != pin.name.encode():
+            files.remove(pin)
 
 
 def _empty(folder: Path) -> Path:
@@ -370,9 +380,7 @@ def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
         return
     try:
         # On standard input: TensorFlow's thousands of ids are too long for a command line.
-        ids = "".join(
-            f"{name}\n" for name in sorted({entry.blob for entry in lacking})
-        )
+        ids = sorted({entry.blob for entry in lacking})
         some = _fetch(
             mirror, "--filter=blob:none", "--stdin", "origin", claiming=False
         )
@@ -409,12 +417,11 @@ def _restrained(fault: ToolError) -> bool:
     return any("unadvertised object" in line for line in fault.evidence.lines)
 
 
-def _follow(command: Command, listener: Listener, given: str = "") -> None:
+def _follow(
+    command: Command, listener: Listener, given: Iterable[str] = ()
+) -> None:
     """Run a transfer and pass on how far it is; raise as `transport.fetch` does."""
-    # A file and no pipe: git reads it at its own pace while its progress is read here.
-    with tempfile.TemporaryFile() as stream:
-        stream.write(given.encode())
-        stream.seek(0)
+    with git.input_of(given) as stream:
         transport.fetch(
             command, command.cwd, lambda lines: _watch(lines, listener), stream
         )

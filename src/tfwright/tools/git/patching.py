@@ -115,26 +115,34 @@ def _read_file(
     hunks, number = list[Hunk](), start + 1
     while number < end:
         found = _HUNK.match(lines[number])
-        if found:
-            # diff leaves out a count of one: "@@ -5 +5 @@".
-            before, after = int(found[2] or 1), int(found[3] or 1)
-            # A copy of the rest for each hunk would take quadratic time.
-            rest = (lines[at] for at in range(number + 1, end))
-            body = list(_body(rest, before, after))
-            hunk = Hunk(int(found[1]), _side(body, "-"), _side(body, "+"))
-            if (len(hunk.before), len(hunk.after)) != (before, after):
-                _refuse(
-                    patch,
-                    number + 1,
-                    f"the hunk's head counts {before} and {after} lines, and "
-                    f"{len(hunk.before)} and {len(hunk.after)} follow",
-                )
-            hunks.append(hunk)
-            number += len(body)
-        else:
-            _refuse_oddity(patch, number + 1, lines[number])
         number += 1
+        if found:
+            # A copy of the rest for each hunk would take quadratic time.
+            rest = (lines[at] for at in range(number, end))
+            hunk, length = _hunk(patch, number, found, rest)
+            hunks.append(hunk)
+            number += length
+        else:
+            _refuse_oddity(patch, number, lines[number - 1])
     return FilePatch(path, tuple(hunks))
+
+
+def _hunk(
+    patch: Path, number: int, head: re.Match[str], rest: Iterable[str]
+) -> tuple[Hunk, int]:
+    """Read the hunk whose head is on a line; return it with the length of its body."""
+    # diff leaves out a count of one: "@@ -5 +5 @@".
+    before, after = int(head[2] or 1), int(head[3] or 1)
+    body = list(_body(rest, before, after))
+    hunk = Hunk(int(head[1]), _side(body, "-"), _side(body, "+"))
+    if (len(hunk.before), len(hunk.after)) != (before, after):
+        _refuse(
+            patch,
+            number,
+            f"the hunk's head counts {before} and {after} lines, and "
+            f"{len(hunk.before)} and {len(hunk.after)} follow",
+        )
+    return hunk, len(body)
 
 
 def _path(patch: Path, number: int, line: str) -> str:

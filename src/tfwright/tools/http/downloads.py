@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tfwright.errors import Evidence, SupplyError
+from tfwright.errors import Evidence, SilentServerError, SupplyError
 from tfwright.progress import SILENCE, Progress
 from tfwright.tools import files
 from tfwright.tools.http import reply
@@ -29,6 +29,7 @@ from tfwright.tools.http.reply import (
 from tfwright.tools.http.transfer import (
     PAUSES,
     DownloadOutcome,
+    Failure,
     FileTransfer,
     Limits,
     WantedFile,
@@ -87,7 +88,8 @@ def download(  # noqa: PLR0913 each is a fact of its own
 
     Without `sha256` whatever comes is accepted.
 
-    Raises SupplyError; `to` is then as it was.
+    Raises SupplyError, of the kind SilentServerError where no server answered; `to` is then as it
+    was.
     """
     to.parent.mkdir(parents=True, exist_ok=True)
     # On the same disk, so that the move at the end is a rename.
@@ -101,14 +103,15 @@ def download(  # noqa: PLR0913 each is a fact of its own
             [FileTransfer(wanted, arrived, limits)], limits
         ).complete(report)
         if not outcome.obtained:
-            raise _unobtainable(url, outcome.failures[0].why)
+            raise _unobtainable(url, outcome.failures[0])
         files.move(arrived, to, 0o644)
     return files.sha256(to)
 
 
-def _unobtainable(url: str, why: str) -> SupplyError:
-    return SupplyError(
-        f"{url} could not be downloaded: {why}",
+def _unobtainable(url: str, failure: Failure) -> SupplyError:
+    kind = SilentServerError if failure.silent else SupplyError
+    return kind(
+        f"{url} could not be downloaded: {failure.why}",
         remedy="Check the network and the proxy variables, or name a mirror in the host file.",
         evidence=Evidence(where=url),
     )
@@ -307,7 +310,8 @@ class _Run:
             partial.restart()
             transfer.fail(str(fault))
         except RefusedError as fault:
-            transfer.fail(str(fault))
+            gone = bool(self.hosts[transfer.host].gone)
+            transfer.fail(str(fault), silent=gone)
         except SlowError as fault:
             # It may have sent everything, and only not hung up.
             if partial.whole():
@@ -370,7 +374,8 @@ class _Run:
         if isinstance(fault, UnreachableError):
             self._doubt(host, transfer, fault)
         if host.gone or pause is None or fault.after > self.limits.patience:
-            transfer.fail(str(fault))
+            silent = isinstance(fault, UnreachableError)
+            transfer.fail(str(fault), silent=silent)
             return
         host.rests_until = max(host.rests_until, time.monotonic() + fault.after)
         transfer.wait(pause)

@@ -119,6 +119,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             }
             self._head(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, page, headers)
             return
+        self._describe(page, state, tag, wanted)
+        if body:
+            _copy(stream, self.wfile, wanted)
+
+    def _describe(
+        self, page: Path, state: os.stat_result, tag: str, wanted: ByteRange
+    ) -> None:
+        """Send the status and the headers of a file, or of a part of it."""
         modified = clock.utc(state.st_mtime)
         headers = {
             "ETag": tag,
@@ -134,8 +142,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 f"bytes {wanted.start}-{last}/{state.st_size}"
             )
         self._head(status, page, headers)
-        if body:
-            _copy(stream, self.wfile, wanted)
 
     def _range(self, size: int, tag: str) -> ByteRange | None:
         """Return what part was asked for, all of it without a request; None if it is not there."""

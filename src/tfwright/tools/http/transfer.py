@@ -36,6 +36,8 @@ class Failure:
 
     url: str
     why: str
+    silent: bool = False
+    """Whether no server answered, which says nothing about the file."""
 
 
 @dataclass(frozen=True)
@@ -163,9 +165,12 @@ class FileTransfer:
         self._urls.append(self._urls.pop(0))
         self._begin_url()
 
-    def fail(self, why: str) -> None:
-        """Turn to the next url; without one, the file cannot be downloaded."""
-        self.failures.append(Failure(self._urls.pop(0), why))
+    def fail(self, why: str, *, silent: bool = False) -> None:
+        """Turn to the next url; without one, the file cannot be downloaded.
+
+        `silent` says that no server answered.
+        """
+        self.failures.append(Failure(self._urls.pop(0), why, silent))
         if self._urls:
             self._begin_url()
         else:

@@ -5,7 +5,7 @@ import html
 import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -83,18 +83,26 @@ def supply(
             if offline_only:
                 raise
             found = bring(python, wanted, Path(folder, "brought"), log)
-        # Also a file that was at hand may have come from a folder of this host's pip.
-        digests = {path: files.sha256(path) for path in found}
-        brought = [f"{digest}/{path.name}" for path, digest in digests.items()]
-        new = {}
-        for path, digest in digests.items():
-            if not (shelf(vault) / digest / path.name).exists():
-                new[path] = (path.name, digest)
-        keep(new, vault)
+        kept = _keep_new(found, vault)
     files.write(
-        _record(python, pins, vault), "".join(f"{name}\n" for name in brought)
+        _record(python, pins, vault), "".join(f"{place}\n" for place in kept)
     )
-    return [shelf(vault) / name for name in brought]
+    return [shelf(vault) / place for place in kept]
+
+
+def _keep_new(found: Iterable[Path], vault: Path) -> list[str]:
+    """Keep the files that the vault lacks; return where all of them are on its shelf."""
+    places = []
+    new = {}
+    for path in found:
+        digest = files.sha256(path)
+        place = f"{digest}/{path.name}"
+        places.append(place)
+        # Also a file that was at hand may have come from a folder of this host's pip.
+        if not (shelf(vault) / place).exists():
+            new[path] = (path.name, digest)
+    keep(new, vault)
+    return places
 
 
 def _supplied(python: Path, pins: Sequence[str], vault: Path) -> list[Path]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.toolkit import PartTable, Way
 from tfwright.errors import Evidence, SupplyError
@@ -68,8 +69,9 @@ def obtain(title: str, part: PartTable, supplier: Supplier) -> Obtained:
             return Obtained(way, paths)
     raise SupplyError(
         f"{title} cannot be obtained in any of the ways that the recipe names",
-        remedy="Put the files of one way into the drop folder that the host file names, "
-        "or install the toolkit and name it in the host file.",
+        remedy="Copy the files of one way into "
+        f"{host_files.drop_folder(supplier.host_file)}; or install the toolkit, and name it in "
+        "the host file.",
         evidence=Evidence(lines=refused),
     )
 

@@ -4,7 +4,7 @@ import re
 import stat
 import zipfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -22,11 +22,13 @@ from tfwright.errors import Evidence, WheelError
 from tfwright.wheel import archive, headers, record, tags
 from tfwright.wheel.binary import elf, macho
 from tfwright.wheel.binary.content import Content
+from tfwright.wheel.binary.elf_symbols import ElfTable
 from tfwright.wheel.inspect import build_info, cuda, floor, links
 from tfwright.wheel.inspect import library as inspection_library
 from tfwright.wheel.inspect import summary as inspection_summary
 from tfwright.wheel.inspect import tags as inspection_tags
 from tfwright.wheel.inspect.cuda import CudaSource
+from tfwright.wheel.inspect.leaks import HostDirectory, Leak, LeakSearch
 from tfwright.wheel.inspect.library import Library
 from tfwright.wheel.inspect.summary import Summary
 
@@ -61,6 +63,8 @@ class Inspection:
     summary: Summary | None = None
     """What the libraries need together; None where they were not read."""
     libraries: tuple[Library, ...] = ()
+    leaks: tuple[Leak, ...] = ()
+    """Paths of a machine that builds, in its files."""
     faults: tuple[str, ...] = ()
     """How the wheel is damaged or contradicts itself, and what could not be read."""
     notes: tuple[str, ...] = ()
@@ -80,9 +84,15 @@ class Description:
     """The packages that are installed with it, its extras included."""
 
 
-def inspect(path: Path, key: Path | None = None) -> Inspection:
+def inspect(
+    path: Path,
+    key: Path | None = None,
+    directories: Callable[[], Iterable[HostDirectory]] = tuple,
+) -> Inspection:
     """Read a wheel; whatever is wrong with it is in the report.
 
+    A wheel of tfwright may have been built here, so its files are searched for the `directories`
+    of this host, which are asked for then only.
     Raises WheelError for a missing file, and what `envelope.verify` raises where a public key is
     given.
     """
@@ -91,9 +101,20 @@ def inspect(path: Path, key: Path | None = None) -> Inspection:
     size, signed_by = path.stat().st_size, _signed_by(path, key) if key else ""
     try:
         with archive.opened(path) as wheel:
-            return replace(_report(path, size, wheel), signed_by=signed_by)
+            known = directories() if _is_ours(wheel) else ()
+            search = LeakSearch(known, guess=True)
+            report = _report(path, size, wheel, search)
+            return replace(report, signed_by=signed_by)
     except WheelError as fault:
         return Inspection(path.name, size, faults=(fault.what,))
+
+
+def _is_ours(wheel: zipfile.ZipFile) -> bool:
+    """Say whether a wheel has a build record."""
+    record_of_build = (
+        f"{archive.metadata_directory(wheel)}/{archive.BUILD_RECORD}"
+    )
+    return record_of_build in wheel.NameToInfo
 
 
 def _signed_by(path: Path, key: Path) -> str:
@@ -119,12 +140,13 @@ def insist(report: Inspection) -> None:
     )
 
 
-def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
+def _report(
+    path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch
+) -> Inspection:
     """Put together what is in a sound archive."""
     folder = archive.metadata_directory(wheel)
-    found = contents(wheel)
-    # The libraries, most of the bytes, are in memory only once; their digests come from
-    # there.
+    found = contents(wheel, search)
+    # Each file is in memory only once; its digest comes from there.
     faults = record.faults(wheel, found.entries)
     stated = _stated(wheel)
     described, libraries = stated.description, found.libraries
@@ -151,8 +173,9 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
         cuda_in_reach=cuda.in_reach(libraries),
         summary=inspection_summary.summarize(libraries),
         libraries=libraries,
+        leaks=found.leaks,
         faults=tuple(faults),
-        notes=tuple(_notes(libraries)),
+        notes=(*_notes(libraries), *search.notes(found.leaks)),
     )
 
 
@@ -214,10 +237,21 @@ def _names(path: Path, folder: str, described: Description) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class WheelContents:
-    """The libraries of a wheel, and their lines of RECORD: each is unpacked once."""
+    """What is in the files of a wheel, each of which is unpacked once."""
 
     libraries: tuple[Library, ...]
     entries: dict[str, record.RecordEntry]
+    """Their lines of RECORD."""
+    leaks: tuple[Leak, ...]
+
+
+class _ReadLibrary(NamedTuple):
+    """What was read of a library before its memory was given back."""
+
+    library: Library
+    table: ElfTable | None
+    entry: record.RecordEntry
+    leaks: list[Leak]
 
 
 @dataclass(frozen=True)
@@ -230,12 +264,40 @@ class _Unpacked:
     """What gives the memory back."""
 
 
-def contents(wheel: zipfile.ZipFile) -> WheelContents:
-    """Read each shared library in a wheel, while another processor unpacks the next one."""
-    members = [
-        member for member in archive.files(wheel) if _is_library(wheel, member)
-    ]
-    found, entries, tables = [], {}, {}
+def contents(
+    wheel: zipfile.ZipFile, search: LeakSearch | None = None
+) -> WheelContents:
+    """Read the files of a wheel, and search them for directories of the host that built it."""
+    search = search or LeakSearch()
+    listing = f"{archive.metadata_directory(wheel)}/RECORD"
+    libraries, others = [], []
+    for member in archive.files(wheel):
+        if _is_library(wheel, member):
+            libraries.append(member)
+        # RECORD has no line of its own, and nothing but names and digests.
+        elif member.filename != listing:
+            others.append(member)
+    found, entries, tables, leaks = [], {}, {}, list[Leak]()
+    for library, table, entry, in_library in _libraries(wheel, libraries, search):
+        found.append(library)
+        entries[library.path] = entry
+        leaks += in_library
+        if table:
+            tables[library.path] = table
+    for member in others:
+        with archive.unpacked(wheel, member) as content:
+            entries[member.filename] = record.entry(member.filename, content)
+            leaks += search.leaks(member.filename, content, library=False)
+    # After all have been read: a symbol may come from the wheel's last library.
+    return WheelContents(links.resolved(found, tables), entries, tuple(leaks))
+
+
+def _libraries(
+    wheel: zipfile.ZipFile,
+    members: Sequence[zipfile.ZipInfo],
+    search: LeakSearch,
+) -> Iterator[_ReadLibrary]:
+    """Read each shared library, while another processor unpacks the next one."""
     # One ahead and no more: two of the largest libraries have to fit into memory.
     with ThreadPoolExecutor(1) as other:
         coming = deque(
@@ -246,13 +308,10 @@ def contents(wheel: zipfile.ZipFile) -> WheelContents:
             for following in members[number : number + 1]:
                 coming.append(other.submit(_unpacked, wheel, following))
             with unpacked.held:
-                library, table = inspection_library.read(member, unpacked.content)
-            entries[member.filename] = unpacked.entry
-            found.append(library)
-            if table:
-                tables[library.path] = table
-    # After all have been read: a symbol may come from the wheel's last library.
-    return WheelContents(links.resolved(found, tables), entries)
+                name, content = member.filename, unpacked.content
+                library, table = inspection_library.read(member, content)
+                leaks = list(search.leaks(name, content, library=True))
+            yield _ReadLibrary(library, table, unpacked.entry, leaks)
 
 
 def _is_library(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:

@@ -3,7 +3,7 @@
 import re
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tfwright.wheel.binary import elf, libraries, macho, macho_content
@@ -11,8 +11,7 @@ from tfwright.wheel.binary.content import Content
 from tfwright.wheel.binary.elf import Elf
 from tfwright.wheel.binary.elf_symbols import MOST_MISSING, ElfTable
 from tfwright.wheel.binary.macho import MachO
-from tfwright.wheel.inspect import text as inspection_text
-from tfwright.wheel.inspect.text import Text
+from tfwright.wheel.inspect import nccl
 
 NCCL_OPS = "_nccl_ops.so"
 FIXED = re.compile(r"/|@|\$(ORIGIN|\{ORIGIN\})(/|$)")
@@ -28,7 +27,8 @@ class Library:
     elf: Elf | None = None
     macho: tuple[MachO, ...] = ()
     """Once for each machine."""
-    text: Text = field(default_factory=Text)
+    nccl: str = ""
+    """The version of the NCCL that is linked into it, with its CUDA if it says that."""
     registered: libraries.Registered | None = None
     """Of ``_nccl_ops.so``: whether it is the real library, or a stub."""
     fault: str = ""
@@ -64,14 +64,14 @@ def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
         raise ValueError("it is neither an ELF nor a Mach-O file")
     # Only TensorFlow 1.0 to 1.12 have this library; later ones link NCCL into their
     # own.
-    nccl = PurePosixPath(path).name == NCCL_OPS
+    separate = PurePosixPath(path).name == NCCL_OPS
     library = Library(
         path=path,
         size=len(content),
         elf=linux,
         macho=mac,
-        text=inspection_text.search(content),
-        registered=libraries.read(content) if nccl else None,
+        nccl=nccl.version(content),
+        registered=libraries.read(content) if separate else None,
     )
     return library, table
 
@@ -80,12 +80,6 @@ def notes(library: Library) -> Iterator[str]:
     """Say what a sound library may still do to its users."""
     if library.registered and library.registered.stub:
         yield f"a stub, {library.registered.stub}"
-    if library.text.leaks:
-        example = library.text.paths[0]
-        yield (
-            "names paths as on a machine that builds, "
-            f"{library.text.leaks} times, such as {example}"
-        )
     if library.elf and (missing := library.elf.symbols.missing):
         least = "at least " if len(missing) == MOST_MISSING else ""
         others = (

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from tfwright.documents.recipe import VerifyTable
 from tfwright.wheel import archive, record, tags
-from tfwright.wheel.inspect import floor, inspection
+from tfwright.wheel.inspect import floor
+from tfwright.wheel.inspect.inspection import WheelContents
 from tfwright.wheel.inspect.library import Library
 
 
@@ -22,15 +23,17 @@ class Reading(NamedTuple):
 
 
 def read(
-    path: Path, content: zipfile.ZipFile, table: VerifyTable, python: str
+    path: Path,
+    wheel: zipfile.ZipFile,
+    found: WheelContents,
+    table: VerifyTable,
+    python: str,
 ) -> Iterator[Reading]:
-    """Read a wheel; its size is left out, since sealing changes that."""
-    # Once for all readings: unpacking the libraries takes most of the time.
-    found = inspection.contents(content)
-    members = f"{len(archive.files(content))} files as listed"
-    yield Reading("RECORD", record.faults(content, found.entries), members)
+    """Judge what was found in a wheel; its size is left out, since sealing changes that."""
+    members = f"{len(archive.files(wheel))} files as listed"
+    yield Reading("RECORD", record.faults(wheel, found.entries), members)
     yield Reading(
-        "tags", tags.faults(path, content, python), f"fit CPython {python} here"
+        "tags", tags.faults(path, wheel, python), f"fit CPython {python} here"
     )
     yield from _floor(table, found.libraries)
 

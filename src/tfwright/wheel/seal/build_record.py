@@ -17,7 +17,7 @@ from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, WheelError
 from tfwright.wheel import archive
 
-NAME = "tfwright.json"
+NAME = archive.BUILD_RECORD
 """The record's name in ``.dist-info``."""
 FORMAT = 1
 LARGEST = 4 * 1024**2

@@ -55,16 +55,10 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
         f"{name}, which {wanted} does not have" for name in sorted(external)
     ]
     symbols = _newer(found.versioned_symbols, policy.symbol_versions)
-    # auditwheel also judges what it does not list, as extensions of the instruction
-    # set.
-    other = (
-        []
-        if libraries or symbols
-        else [f"it keeps {found.overall_policy.name} only"]
-    )
-    return PlatformProof(
-        found.overall_policy.name, (*libraries, *symbols, *other)
-    )
+    kept = found.overall_policy.name
+    # auditwheel also judges what it does not list, as extensions of the instruction set.
+    against = [*libraries, *symbols] or [f"it keeps {kept} only"]
+    return PlatformProof(kept, tuple(against))
 
 
 def insist(wheel: Path, wanted: str) -> None:

@@ -1,0 +1,57 @@
+"""Following a remedy: a command line as a user types it, and the errors that it shows."""
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from invoke.program import Program
+
+from tfwright import tasks
+from tfwright.errors import TfwrightError
+from tfwright.terminal import console
+
+Act = Callable[[], object]
+
+
+def failing(act: Act, kind: type[TfwrightError]) -> TfwrightError:
+    """Return the error by which something fails."""
+    with pytest.raises(kind) as caught:
+        act()
+    return caught.value
+
+
+class CommandLine:
+    """Types commands, and keeps the last error that was shown."""
+
+    def __init__(self, host_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.host_file = host_file
+        self.fault: TfwrightError | None = None
+        self.resume = ""
+        monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(host_file))
+        monkeypatch.setattr(console, "explain", self._hear)
+
+    def _hear(self, fault: TfwrightError, resume: str = "") -> None:
+        self.fault, self.resume = fault, resume
+
+    def status(self, command: str) -> int:
+        """Type a command as a message shows it; return its exit status."""
+        self.fault, self.resume = None, ""
+        program = Program(namespace=tasks.collection())
+        try:
+            program.run(shlex.split(command), exit=False)
+        except SystemExit as ended:
+            return int(ended.code or 0)
+        return 0
+
+    def remedy(self, command: str) -> str:
+        """Type a command that fails; return what its message says to do."""
+        assert self.status(command) != 0
+        assert self.fault is not None
+        return self.fault.remedy
+
+    def succeeds(self, command: str) -> None:
+        """Type a command that has to succeed."""
+        status = self.status(command)
+        assert not self.fault, (self.fault, self.fault and self.fault.remedy)
+        assert status == 0

@@ -1,0 +1,15 @@
+from tfwright.wheel.inspect import nccl
+
+
+def test_the_version_of_nccl_is_found() -> None:
+    assert nccl.version(b"\0NCCL version 2.4.7+cuda10.0\0") == "2.4.7+cuda10.0"
+    assert (
+        nccl.version(b"\0NCCL version 2.25.1+cudaCUDA_MAJOR.CUDA_MINOR\0")
+        == "2.25.1"
+    )
+    assert nccl.version(b"\0NCCL version %s\0") == ""
+    assert nccl.version(b"\0NCCL version mismatch with remote peer\0") == ""
+
+
+def test_a_placeholder_does_not_hide_the_version_behind_it() -> None:
+    assert nccl.version(b"NCCL version %s\0NCCL version 2.16.2\0") == "2.16.2"
