@@ -24,6 +24,12 @@ def options(command: str) -> dict[str, object]:
     return {name: argument.value for name, argument in context.args.items()}
 
 
+def stage(shell: CommandLine) -> str:
+    """Return the stage in which the last command failed."""
+    assert shell.fault
+    return shell.fault.stage
+
+
 @pytest.fixture
 def failing_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each build fail in its fetch stage, with the remedy of a tool that knows no recipe."""
@@ -118,10 +124,9 @@ def test_a_bundle_is_written_to_the_file_that_is_named(
     remedy = shell.remedy(f"invoke bundle --output {tmp_path}")
     option = remedy.removeprefix("Name the file to write: ").removesuffix(".")
     # Nothing was fetched before; now that comes, and fails here.
-    assert shell.fault
-    assert not shell.fault.stage
+    assert stage(shell) == ""
     shell.remedy(f"invoke bundle {option}")
-    assert shell.fault.stage == "fetch"
+    assert stage(shell) == "fetch"
 
 
 @pytest.mark.usefixtures("failing_fetch")
@@ -137,5 +142,4 @@ def test_what_is_added_to_a_bundle_is_a_file_of_its_own_name(
     assert shell.remedy(f"{begun} {one} {two}").startswith("Rename all but one")
     (tmp_path / "two/cuda.run").rename(tmp_path / "two/other.run")
     shell.remedy(f"{begun} {one} --add {tmp_path}/two/other.run")
-    assert shell.fault
-    assert shell.fault.stage == "fetch"
+    assert stage(shell) == "fetch"
