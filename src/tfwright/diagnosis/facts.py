@@ -123,7 +123,7 @@ class Facts:
 def _compared(known: str, how: str, limit: str) -> bool | None:
     """Compare two versions; None if one is not known."""
     try:
-        # An unknown version is the empty text, which is no version either.
+        # An unknown version is the empty text, which does not parse either.
         return _COMPARE[how](Version(known), Version(limit))
     # InvalidVersion is one; numbers of more than 4,300 digits are another.
     except ValueError:

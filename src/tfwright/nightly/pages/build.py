@@ -74,7 +74,7 @@ def page(
 def measured(
     now: Mapping[str, float], before: Mapping[str, float], *, seconds: bool
 ) -> list[MeasuredRow]:
-    """Return a table with bars, largest first for sizes and in order for stages."""
+    """Return a table with bars: sizes with the largest first, stages in their order."""
     # Stages follow one another; of files a reader looks for the largest.
     names = list(now) if seconds else sorted(now, key=lambda name: -now[name])
     said = words.duration if seconds else words.size
