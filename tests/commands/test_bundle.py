@@ -133,10 +133,13 @@ def test_of_a_damaged_bundle_nothing_is_put_anywhere(
     file = made(tmp_path)
     content = file.read_bytes()
     file.write_bytes(content.replace(b"\0six\0", b"\0sax\0"))
-    with pytest.raises(SupplyError, match=r"at package/six-1\.11\.0"):
+    with pytest.raises(SupplyError, match=r"at package/six-1\.11\.0") as caught:
         carrying.unpack(file, build_out, SILENCE)
     assert [path.name for path in build_out.iterdir()] == ["unbundling.lock"]
     assert not checkout.exists()
+    assert caught.value.remedy.startswith("Copy the bundle again")
+    file.write_bytes(content)
+    carrying.unpack(file, build_out, SILENCE)
 
 
 @pytest.mark.medium
@@ -154,9 +157,16 @@ def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
 ) -> None:
     (checkout / "recipes").mkdir(parents=True)
     (checkout / "recipes/demo.toml").write_text("another", "utf-8")
-    with pytest.raises(RecipeError, match=r"another .*demo\.toml than this host"):
+    with pytest.raises(
+        RecipeError, match=r"another .*demo\.toml than this host"
+    ) as caught:
         carrying.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "vault").exists()
+    # As it says: move them away.
+    assert "move these files away" in caught.value.remedy
+    for line in caught.value.evidence.lines:
+        Path(line).rename(tmp_path / "away")
+    carrying.unpack(made(tmp_path), build_out, SILENCE)
 
 
 @pytest.fixture

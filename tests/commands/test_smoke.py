@@ -1,6 +1,7 @@
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from tfwright.commands import smoke
 from tfwright.commands.smoke import Request
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError, WheelError
+from tfwright.pipeline.job import BuildRequest
+from tfwright.tools.python import venv
 from tfwright.trial.run import ORDER, TrialOutcome
 
 # What smoke/matmul.py needs of a module, in the style of TensorFlow 2; the others say that it is no
@@ -56,6 +59,37 @@ def test_the_wheels_tag_says_which_python_it_is_for(
     assert interpreter == Path(sys.executable)
     assert found.startswith(f"{version}.")
     assert smoke.target(request_for("demo-1.0-py3-none-any.whl"))[1] == found
+
+
+@pytest.mark.parametrize(
+    ("requirements", "where"),
+    [
+        (("pip==20.3.4", "six==1.16.0"), ("--no-index", "--find-links=")),
+        ((), ("--no-deps", "--no-index")),
+    ],
+)
+def test_a_trial_of_an_offline_build_takes_packages_from_the_vault_alone(
+    job: BuildRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    requirements: tuple[str, ...],
+    where: tuple[str, str],
+) -> None:
+    seen: list[tuple[str, ...]] = []
+    monkeypatch.setattr(smoke, "_pip", lambda _, __, *what: seen.append(what))
+    monkeypatch.setattr(venv, "create", lambda *_: None)
+    verify = job.recipe.verify.model_copy(update={"requirements": requirements})
+    recipe = job.recipe.model_copy(update={"verify": verify})
+    offline = replace(job, recipe=recipe, offline=True)
+    request = smoke.request_of(offline, tmp_path / "a-1-py3-none-any.whl")
+    smoke._install(request, Path(sys.executable), "3.11.0", ())
+    assert len(seen) == 1 + bool(requirements)
+    for what in seen:
+        assert what[0] == where[0]
+        assert what[1].startswith(where[1])
+    if requirements:
+        assert seen[0][2:] == ("pip==20.3.4",)
+    assert not smoke.request_of(job, request.wheel).sources
 
 
 def test_a_python_that_is_not_here_is_named_with_the_ways_to_name_one(

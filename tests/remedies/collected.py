@@ -81,6 +81,10 @@ def _literals(value: ast.expr) -> Iterator[ast.expr]:
         case ast.BinOp(left=left, right=right):
             yield from _literals(left)
             yield from _literals(right)
+        case ast.Call(args=args):
+            # What puts several texts together.
+            for argument in args:
+                yield from _literals(argument)
 
 
 def _said(text: ast.expr) -> str:

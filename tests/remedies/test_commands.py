@@ -24,6 +24,12 @@ def options(command: str) -> dict[str, object]:
     return {name: argument.value for name, argument in context.args.items()}
 
 
+def stage(shell: CommandLine) -> str:
+    """Return the stage in which the last command failed."""
+    assert shell.fault
+    return shell.fault.stage
+
+
 @pytest.fixture
 def failing_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each build fail in its fetch stage, with the remedy of a tool that knows no recipe."""
@@ -109,3 +115,31 @@ def test_no_recipe_is_named_where_the_command_is_about_none(
 ) -> None:
     remedy = shell.remedy("invoke bundle --unpack /absent")
     assert "--recipe" not in remedy
+
+
+@pytest.mark.usefixtures("failing_fetch")
+def test_a_bundle_is_written_to_the_file_that_is_named(
+    shell: CommandLine, tmp_path: Path
+) -> None:
+    remedy = shell.remedy(f"invoke bundle --output {tmp_path}")
+    option = remedy.removeprefix("Name the file to write: ").removesuffix(".")
+    # Nothing was fetched before; now that comes, and fails here.
+    assert stage(shell) == ""
+    shell.remedy(f"invoke bundle {option}")
+    assert stage(shell) == "fetch"
+
+
+@pytest.mark.usefixtures("failing_fetch")
+def test_what_is_added_to_a_bundle_is_a_file_of_its_own_name(
+    shell: CommandLine, tmp_path: Path
+) -> None:
+    for name in ("one/cuda.run", "two/cuda.run"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("x", "utf-8")
+    begun = f"invoke bundle --output {tmp_path}/b"
+    assert "Name a file" in shell.remedy(f"{begun} --add {tmp_path}/one")
+    one, two = f"--add {tmp_path}/one/cuda.run", f"--add {tmp_path}/two/cuda.run"
+    assert shell.remedy(f"{begun} {one} {two}").startswith("Rename all but one")
+    (tmp_path / "two/cuda.run").rename(tmp_path / "two/other.run")
+    shell.remedy(f"{begun} {one} --add {tmp_path}/two/other.run")
+    assert stage(shell) == "fetch"

@@ -90,8 +90,11 @@ def test_a_package_without_a_version_gets_one_by_the_command_that_is_named(
     (command,) = commands(shell.remedy(f"invoke plan --recipe {path}"))
     shell.succeeds(command)
     read = recipes.read(str(path))
-    pinned = {"host": read.host, "verify": read.verify}[table].requirements
-    assert pinned == ("numpy==1.19.5", "six==1.19.5")
+    lists = {
+        "host": read.host.requirements,
+        "verify": read.verify.requirements,
+    }
+    assert lists[table] == ("numpy==1.19.5", "six==1.19.5")
 
 
 def test_a_plugin_without_a_version_gets_one_by_hand(

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -58,6 +59,67 @@ def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(
     words = ["tasks.py", "build", "--recipe", name, "--wait", "--until=source"]
     printed = f"{ssh.PRINTED}{words}\n{ssh.PRINTED_END}"
     assert said.stdout.decode().strip() == printed
+
+
+def test_a_path_below_the_home_of_the_other_user_is_found_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my checkout").mkdir()
+    (tmp_path / "my checkout/tasks.py").write_text(
+        "import os, sys; print(os.environ['TFWRIGHT_HOST_FILE'], sys.argv[1:])",
+        "utf-8",
+    )
+    host = replace(
+        HOST,
+        directory="~/my checkout",
+        host_file="~/$x/host.toml",
+        python=sys.executable,
+    )
+    program = ("bundle", "--lacking", "~/out/inputs", "a~b")
+    script = ssh.command(host, program).argv[-1]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    said = subprocess.run(
+        ("/bin/sh", "-c", script), capture_output=True, check=True
+    )
+    words = ["bundle", "--lacking", f"{tmp_path}/out/inputs", "a~b"]
+    assert f"{tmp_path}/$x/host.toml {words}" in said.stdout.decode()
+
+
+# In the place of ssh: the shell of this host, with another home.
+LOCAL_SSH = """\
+while [ "$1" != one ]; do shift; done
+shift
+cd {home} && HOME={home} exec sh -c "$*"
+"""
+
+
+@pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
+@pytest.mark.parametrize("folder", ["~/my out/inputs", "~/link/inputs"])
+def test_files_go_to_a_folder_below_the_home_of_the_other_user_and_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    home, source = tmp_path / "home", tmp_path / "source"
+    (home / "disk").mkdir(parents=True)
+    (home / "link").symlink_to(home / "disk")
+    source.mkdir()
+    (source / "linked").symlink_to(source / "a b")
+    for name in ("a b", "c"):
+        (source / name).write_text(name, "utf-8")
+    ssh_that(tmp_path, LOCAL_SSH.format(home=home), monkeypatch)
+    host = replace(HOST, address="one")
+    log = tmp_path / "log"
+    ssh.send_files(host, source, ["a b", "linked"], folder, log)
+    there = home / folder.removeprefix("~/")
+    assert sorted(path.name for path in there.iterdir()) == ["a b", "linked"]
+    assert not (there / "linked").is_symlink()
+    (tmp_path / "back").mkdir()
+    ssh.fetch_files(host, folder, ["a*"], tmp_path / "back", log)
+    assert [path.name for path in (tmp_path / "back").iterdir()] == ["a b"]
+    ssh.send_folder(host, source, f"{folder}/more", log)
+    ssh.fetch_folder(host, f"{folder}/more", tmp_path / "back", log)
+    assert (tmp_path / "back/c").is_file()
+    ssh.remove(host, folder)
+    assert not there.exists()
 
 
 def test_a_machine_without_a_checkout_is_to_blame_itself(tmp_path: Path) -> None:
@@ -128,7 +190,7 @@ def test_a_lost_machine_is_named_with_the_reason_and_how_to_try_it(
 ) -> None:
     said = "ssh: connect to host one.example port 22: Connection refused"
     ssh_that(tmp_path, f"echo '{said}' >&2; exit 255", monkeypatch)
-    host = replace(HOST, config="/etc/builders")
+    host = replace(HOST, config=Path("/etc/builders"))
     done = ssh.run(host, OPTIONS.program("demo"), tmp_path / "log")
     assert (done.lost, done.failure) == (True, said)
     assert "one" in done.remedy

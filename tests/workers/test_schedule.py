@@ -112,11 +112,11 @@ def test_a_thousand_recipes_on_a_hundred_workers_end_near_the_optimum(
     recipes = {
         f"r{number}": chance.lognormvariate(7, 1) for number in range(1000)
     }
-    begun = time.monotonic()
+    begun = time.process_time()
     done, took = simulated(recipes, 100, losses)
     assert {each.state for each in done.assignments.values()} == {"built"}
     best = max(sum(recipes.values()) / (100 - losses), *recipes.values())
     # A lost build starts again, at worst the longest one, and at the very end.
     again = max(recipes.values()) if losses else 0.0
     assert took < 1.15 * best + again
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5

@@ -414,7 +414,7 @@ def _verify_commits(
         if not complete:
             raise SupplyError(
                 f"{member.path} of the bundle does not hold all of the commit that it is for",
-                remedy=f"Copy the bundle again. {bundle.made_again(recipe.name)}",
+                remedy=f"Copy the bundle again. {bundle.remaking_remedy(recipe.name)}",
                 evidence=evidence,
             )
 
@@ -449,7 +449,7 @@ def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe
     if len(documents) != 1:
         raise SupplyError(
             f"The bundle has {len(documents)} recipes; it must have one",
-            remedy=bundle.made_again(manifest.recipe),
+            remedy=bundle.remaking_remedy(manifest.recipe),
         )
     with _naming_member("recipe", unpacked):
         return load(documents[0], Recipe, extra={"name": manifest.recipe})
@@ -483,7 +483,7 @@ def _lock(
     if len(documents) > 1:
         raise SupplyError(
             f"The bundle has {len(documents)} locks; it may have one",
-            remedy=bundle.made_again(manifest.recipe),
+            remedy=bundle.remaking_remedy(manifest.recipe),
         )
     documents.append(RECIPES / f"{manifest.recipe}.lock")
     with _naming_member("lock", unpacked):

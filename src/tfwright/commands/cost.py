@@ -55,6 +55,7 @@ def write(job: BuildRequest, page: str, against: str) -> CostPage:
         )
     other = _other(job.name, kept, against) if against else None
     view = pages.compared(kept[-1], other.profile if other else None)
+    # A build that changed nothing has a profile, and ran no action.
     if view is None:
         raise RecipeError(
             f"The profile {kept[-1]} lists no action",
@@ -84,6 +85,7 @@ def _other(name: str, kept: Sequence[Path], against: str) -> OtherBuild:
                 remedy="Build it again after a change, or name a nightly build.",
             )
         return OtherBuild(kept[-2], f"the build of {_moment(kept[-2])}")
+    # Before the nightly builds: a profile may come from a host without any.
     if Path(against).is_file():
         return OtherBuild(Path(against), Path(against).name)
     found = report.find(against)

@@ -141,6 +141,21 @@ def _without_place(path: Path, what: str) -> str:
 # What a recipe says
 
 
+def _start_of_name(recipe: Recipe) -> str:
+    """Return the system and the release line, with which a recipe's name has to begin."""
+    system = {"Linux": "linux", "Darwin": "macos", "any": "any"}[
+        recipe.host.system
+    ]
+    line = recipe.source.branch
+    # A tag says its patch level, which the names of branches leave out.
+    if re.match(r"v\d", line):
+        line = f"r{recipe.source.release}"
+    # NVIDIA names its branches by month; a recipe's name has the release that people look for.
+    if "/NVIDIA/" in recipe.source.url:
+        line = f"nv{recipe.source.release}"
+    return f"{system}-{line}-"
+
+
 def names_itself(subject: Subject) -> Iterator[LintFinding]:
     """Find a file name without system, branch and CUDA, by which `invoke recipes` sorts."""
     recipe = subject.recipe
@@ -148,16 +163,7 @@ def names_itself(subject: Subject) -> Iterator[LintFinding]:
         "bundled:"
     ):
         return
-    system = {"Linux": "linux", "Darwin": "macos", "any": "any"}[
-        recipe.host.system
-    ]
-    # NVIDIA names its branches by month; a recipe's name has the release that people look for.
-    fork = "nv" if "/NVIDIA/" in recipe.source.url else ""
-    # A tag says its patch level, which the names of branches leave out.
-    tag = re.match(r"v\d", recipe.source.branch)
-    branch = f"r{recipe.source.release}" if tag else recipe.source.branch
-    line = f"nv{recipe.source.release}" if fork else branch
-    start = f"{system}-{line}-"
+    start = _start_of_name(recipe)
     cuda = f"cuda{recipe.host.cuda}" if recipe.host.cuda else ""
     # A recipe without CUDA must not say CUDA, and whatever follows is the author's choice.
     named = recipe.name.startswith(start) and (

@@ -217,12 +217,7 @@ def _write(
             remedy="Edit the files there, then run this again.",
         )
     _insist_on_text(tree, diff)
-    if condition := dropping.misspelt(header.drop_when):
-        raise RecipeError(
-            f"'{condition}' cannot be read as a condition",
-            remedy="Write --drop-when 'release >= 1.9', 'upstream COMMIT', or a sentence; "
-            "docs/new-recipe.md.",
-        )
+    _insist_on_condition(header)
     before = target.read_bytes() if target.exists() else None
     target.parent.mkdir(parents=True, exist_ok=True)
     files.write(target, f"{head or as_text(header)}\n{diff}")
@@ -236,6 +231,15 @@ def _write(
         else:
             files.write(target, before)
         raise
+
+
+def _insist_on_condition(header: PatchHeader) -> None:
+    if condition := dropping.misspelt(header.drop_when):
+        raise RecipeError(
+            f"'{condition}' cannot be read as a condition",
+            remedy="Write --drop-when 'release >= 1.9', 'upstream COMMIT', or a sentence; "
+            "docs/new-recipe.md.",
+        )
 
 
 def _insist_on_text(tree: Path, diff: str) -> None:

@@ -59,6 +59,17 @@ class Request:
     Each goes before the known bounds on the same package.
     """
     module: str = "tensorflow"
+    stores: Sequence[Path] = ()
+    """Vaults whose packages are all that there is; without one, pip asks its index."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Options that say where pip looks for packages."""
+        if not self.stores:
+            return ()
+        # As the stage verify: without pins, nothing that the wheel requires is in the vault.
+        pinned = packages.offline(self.stores)
+        return pinned if self.requirements else ("--no-deps", "--no-index")
 
     @property
     def place(self) -> Path:
@@ -78,7 +89,9 @@ def request_of(job: BuildRequest, wheel: Path) -> Request:
     table = job.recipe.verify
     # A recipe for the demo builds another module than TensorFlow.
     module = next(iter(table.imports), "tensorflow")
-    return Request(wheel, job.host_file, python, table.requirements, module)
+    stores = job.places.stores if job.offline else ()
+    requirements = table.requirements
+    return Request(wheel, job.host_file, python, requirements, module, stores)
 
 
 @dataclass(frozen=True)
@@ -305,10 +318,20 @@ def _install(
     # What an earlier trial installed could hide what this wheel fails to require.
     files.remove(place)
     python.create(interpreter, version, place, logs / "venv.log")
-    if pip := pips.instead(place, version, logs / "pip.log"):
-        _pip(request.venv, logs / "pip.log", pip)
+    log = logs / "pip.log"
+    if first := _first(request, version, log):
+        _pip(request.venv, log, *request.sources, *first)
     _install_wheel(request, bounds, logs / "install.log")
     return time.monotonic() - start
+
+
+def _first(request: Request, version: str, log: Path) -> list[str]:
+    """Return what is installed before all else: another pip, if the venv's own is too old."""
+    if request.stores:
+        # The one that the recipe pins is in the vault.
+        return pips.apart(request.requirements)[0]
+    instead = pips.instead(request.venv.place, version, log)
+    return [instead] if instead else []
 
 
 def _install_wheel(
@@ -321,7 +344,7 @@ def _install_wheel(
     files.write(constraints, "".join(f"{line}\n" for line in bounds))
     wheel = str(request.wheel.absolute())
     what = ("--constraint", str(constraints), *request.requirements, wheel)
-    _pip(request.venv, log, *what)
+    _pip(request.venv, log, *request.sources, *what)
 
 
 def _pip(venv: WheelVenv, log: Path, *what: str) -> None:

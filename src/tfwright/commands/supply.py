@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -20,7 +20,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.pipeline.job import BuildRequest, Places
-from tfwright.progress import Listener
+from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files, json_text
 from tfwright.tools.bazel import binary
 from tfwright.tools.container import image
@@ -60,7 +60,9 @@ def send(host: RemoteHost, job: BuildRequest, log: Path) -> RemoteBuild | None:
         room = Path(name)
         try:
             with _GATHERING:
-                manifest = gather(job, room, with_toolkit=host.toolkit)
+                # Stages that print would mix with what the caller says of the workers.
+                quiet = replace(job, listener=SILENCE)
+                manifest = gather(quiet, room, with_toolkit=host.toolkit)
                 own = _own_packages(host, job, room)
         except TfwrightError as fault:
             return ssh.refused(fault)

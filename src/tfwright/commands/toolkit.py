@@ -171,7 +171,7 @@ def _root(job: BuildRequest, kind: Kind) -> Path:
     if root is None or not _pinned(job.recipe, kind):
         raise RecipeError(
             f"{job.recipe.name} names no {kind.title}",
-            remedy=f"Name the version in the recipe: [host] {kind.name}.",
+            remedy=f'Name the version in the recipe: [host] {kind.name} = "VERSION".',
         )
     return root
 
@@ -483,7 +483,7 @@ def _verified(
         raise SupplyError(
             f"No checksum is known for {archive.name}; its sha256 is {digest}",
             remedy=f"Compare it with another source, then give it: --{kind.name}-sha256 {digest}, "
-            f"or pin it in the recipe: [host.sha256] {kind.name}.",
+            f'or pin it in the recipe: [host.sha256] {kind.name} = "{digest}".',
         )
     if digest != wanted:
         raise SupplyError(

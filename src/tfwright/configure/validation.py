@@ -136,11 +136,8 @@ def _asked_by(prompts: list[Prompt]) -> str:
         else:
             spans.append((since, until))
     systems = {prompt.system for prompt in prompts}
-    where = (
-        f" on {systems.pop()}"
-        if len(systems) == 1 and "any" not in systems
-        else ""
-    )
+    only = len(systems) == 1 and "any" not in systems
+    where = f" on {systems.pop()}" if only else ""
     shown = [_span(*span) for span in spans]
     return f"{', '.join(shown)} did{where}" if shown else ""
 

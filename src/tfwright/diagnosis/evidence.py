@@ -15,7 +15,7 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 _XCODE = Path("/var/db/xcode_select_link")
 """Where `xcode-select` keeps its choice."""
 _CUDA = ("/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda")
-"""Where toolkits mostly lie."""
+"""Where toolkits usually are."""
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 _GIVEN = "given"
 """The parameter that names the rc file of an option."""
@@ -39,6 +39,7 @@ def of(
     `place` is where the build writes. Of the parameters, an absolute path is looked at.
     """
     given = parameters or {}
+    # The toolkit is left out where the failure is about something else: it would mislead.
     seen = [
         _looked(fact, place)
         for fact in family.evidence
@@ -81,11 +82,13 @@ def _paths(text: str) -> list[str]:
 def _path(path: Path) -> str:
     """Say that a file is not there, and which of its versions are."""
     try:
+        # First, since a link that leads nowhere does not exist either.
         if path.is_symlink() and not path.exists():
             return f"{path} is a link to {path.readlink()}, which is not there"
         if path.exists():
             return ""
         others = _versions(path)
+    # A directory that this user may not read proves nothing.
     except OSError:
         return ""
     instead = f"; {', '.join(others)} is there" if others else ""
@@ -166,7 +169,7 @@ def _compiler(_: Path) -> str:
 
 
 def _cuda(_: Path) -> str:
-    """Say where a toolkit lies, and of which version it is."""
+    """Say where a toolkit is, and of which version."""
     places = [
         Path(each).resolve()
         for each in (os.environ.get("CUDA_HOME", ""), *_CUDA)
@@ -174,9 +177,10 @@ def _cuda(_: Path) -> str:
     ]
     named = [_toolkit(place) for place in dict.fromkeys(places) if place.is_dir()]
     if named:
-        return "CUDA lies in " + ", ".join(named)
+        return "CUDA is in " + ", ".join(named)
+    # On a Mac this is the rule, and says nothing about the failure.
     return (
-        "no CUDA toolkit lies in the usual places"
+        "no CUDA toolkit is in the usual places"
         if sys.platform != "darwin"
         else ""
     )
@@ -184,6 +188,7 @@ def _cuda(_: Path) -> str:
 
 def _toolkit(place: Path) -> str:
     """Name a toolkit with the version that a file of its own states."""
+    # CUDA 11.1 replaced version.txt with version.json.
     for name in ("version.json", "version.txt"):
         file = place / name
         found = (

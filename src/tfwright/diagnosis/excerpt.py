@@ -60,6 +60,7 @@ def around(kept: Sequence[Line], found: Complaint) -> Excerpt:
             (reported["what"], reported["where"] or "") if reported else ("", "")
         )
         command = _command(kept, report)
+    # A root that is an error of Bazel itself names the BUILD file.
     own = _BUILD_FILE.match(lines.said(line.text))
     following = _following(kept, found.at)
     return Excerpt(
@@ -95,6 +96,7 @@ def _report(kept: Sequence[Line], at: int) -> int | None:
     for before in range(at, max(-1, at - _REACH), -1):
         if _ACTION.match(lines.said(kept[before].text)):
             return before
+        # The output of an action that did not fail: what is above belongs to others.
         if before < at and lines.said(kept[before].text).startswith(
             "INFO: From "
         ):
@@ -119,6 +121,7 @@ def _following(kept: Sequence[Line], at: int) -> list[str]:
         if _NEXT.match(lines.said(line.text)):
             break
         texts.append(line.text)
+    # The root line itself stays, whatever it holds.
     while len(texts) > 1 and not texts[-1].strip():
         texts.pop()
     return texts

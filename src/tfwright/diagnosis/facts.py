@@ -112,6 +112,7 @@ class Facts:
             return _compared(
                 str(getattr(self, parts["fact"])), parts["how"], parts["value"]
             )
+        # Without a comparison it is a yes or no, or the name of a system.
         if need == "cuda":
             return self.cuda
         if need == "gpu":
@@ -122,6 +123,7 @@ class Facts:
 def _compared(known: str, how: str, limit: str) -> bool | None:
     """Compare two versions; None if one is not known."""
     try:
+        # An unknown version is the empty text, which does not parse either.
         return _COMPARE[how](Version(known), Version(limit))
     # InvalidVersion is one; numbers of more than 4,300 digits are another.
     except ValueError:
@@ -141,6 +143,7 @@ def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
             (name for name, pattern in _SYSTEM if pattern.search(text)), ""
         )
         found = replace(found, system=system)
+    # Only ever True: a log that does not name CUDA may be cut off before it does.
     if found.cuda is None and _CUDA.search(text):
         found = replace(found, cuda=True)
     if found.gpu is None:

@@ -80,7 +80,9 @@ _STOP = re.compile(r"(?:[:,;]|(?<!\.)\.)+$")
 
 def _bounded(pattern: str) -> str:
     """Refuse an invalid regular expression, and one that repeats a group without a bound."""
+    # In a character class, brackets and repetition signs are plain characters.
     plain = _CLASS.sub("[]", pattern)
+    # Such groups can take exponential time, and whoever made the log chooses the text.
     if _UNBOUNDED_GROUP.search(plain) or _NESTED.search(plain):
         message = "a group must not be repeated without an upper bound"
         raise ValueError(message)
@@ -89,6 +91,7 @@ def _bounded(pattern: str) -> str:
     except re.error as fault:
         message = f"not a regular expression: {fault}"
         raise ValueError(message) from fault
+    # The search for literals is what makes reading a large log fast.
     if not literals.required(pattern):
         message = "a pattern needs a literal of two characters that every match contains"
         raise ValueError(message)
@@ -223,6 +226,7 @@ def grammars() -> tuple[Family, ...]:
 @lru_cache
 def everything() -> tuple[Family, ...]:
     """Return refinements and families in the order in which they are tried."""
+    # Harmless lines first: a refinement or a family may match their words as well.
     quiet = tuple(family for family in grammars() if family.rank == "harmless")
     loud = tuple(family for family in grammars() if family.rank != "harmless")
     return quiet + refinements() + loud

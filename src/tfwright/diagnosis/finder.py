@@ -121,6 +121,7 @@ def survived(
     ./configure looks for CUDA, fails and asks; pip fails to build a wheel and installs another way.
     """
     last = -1
+    # From the end: what counts is the last success.
     for at in range(len(kept) - 1, -1, -1):
         if _SUCCESS.match(lines.said(kept[at].text)):
             last = at
@@ -230,6 +231,7 @@ def root(
     found = _before_any_action(kept, real, action) or _of_action(
         kept, real, action
     )
+    # Without an action that failed, the first complaint nearest to a cause.
     for rank in ("root", "weak", "wrapper", "summary"):
         found = found or next((each for each in real if each.rank == rank), None)
     return _named(kept, real, found) if found else None
@@ -273,6 +275,7 @@ def _of_action(
     start = _start(kept, action.at)
     before = [each for each in complaints if start <= each.at < action.at]
     for rank in ("root", "weak"):
+        # Newer Bazels print the report above what the action said, older ones below it.
         for group in (within, before):
             found = next((each for each in group if each.rank == rank), None)
             if found:
@@ -349,6 +352,7 @@ def _innermost(
     ]
     if not causes:
         return found
+    # Java prints the causes from the outside in.
     caused = kept[causes[-1].at].text
     return (
         found if _explains_itself(text, found, caused, causes[-1]) else causes[-1]
@@ -388,6 +392,7 @@ def with_tracebacks(
     for traceback in _tracebacks(kept):
         for quoted in range(traceback.first, traceback.last):
             inside = at.get(quoted)
+            # Bazel's report of a failed action does not quote source code, wherever it is.
             if inside and inside.rank != "wrapper":
                 del at[quoted]
         known = at.get(traceback.last)

@@ -94,12 +94,14 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
     """Read a log to its end; `known` are facts of the build that the log need not show."""
     made = sketch.read(stream)
     kept = complaints.kept(made)
+    # Before the complaints: a fact of the build rules out causes of another platform.
     shown = facts.of([line.text for line in kept], known)
     found = finder.with_tracebacks(kept, complaints.find(kept, shown))
     found = finder.survived(kept, found)
     root = finder.root(kept, found)
     matches = _explaining(kept, root, shown) if root else []
     for complaint in found:
+        # Wrappers and summaries only repeat that something failed.
         if complaint is not root and complaint.rank in {"root", "weak"}:
             matches += _others(kept, complaint, matches, shown)
     return Diagnosis(
@@ -153,6 +155,7 @@ def _detailed(reading: Recognition, kept: Sequence[Line], at: int) -> Recognitio
         _complete(parameters, family.detail_regex, below)
     if family.above_regex:
         above = kept[max(0, at - ABOVE_LINES) : at]
+        # The innermost frame of a traceback is its last, right above the exception.
         _complete(parameters, family.above_regex, above[::-1])
     return replace(reading, parameters=parameters)
 
@@ -166,6 +169,7 @@ def _complete(
     for line in around:
         found = pattern.search(line.text)
         for group, value in found.groupdict().items() if found else ():
+            # Alternatives of one expression need groups of different names: file, file2.
             name = group.rstrip("0123456789")
             parameters[name] = parameters.get(name) or value or ""
 
@@ -175,6 +179,7 @@ def _given(reading: Recognition, kept: Sequence[Line]) -> Recognition:
     option = reading.parameters.get("option") or reading.parameters.get("config")
     if not option or not reading.family.id.startswith("bazel-"):
         return reading
+    # Bazel announces the file on one line, and its options on the next.
     for announced, options in pairwise(kept):
         found = _RC_FILE.search(announced.text)
         if found and re.search(
@@ -193,6 +198,7 @@ def _others(
     shown: Facts,
 ) -> list[Match]:
     """Return what is known of another complaint, unless the same is known already."""
+    # The most particular reading; its family would say the same in general terms.
     reading = complaint.readings[0]
     seen = {match.entry.id for match in matches}
     if reading.family.id in seen or len(seen) > MOST_MATCHES:
@@ -222,6 +228,7 @@ def _harmless(kept: Sequence[Line], found: Sequence[Complaint]) -> list[Match]:
         if complaint.rank == "harmless" and complaint.family.id not in matches:
             line = kept[complaint.at]
             reading = complaint.readings[0]
+            # Without facts: nothing has to be proved of a line that means nothing.
             matches[complaint.family.id] = _match(
                 line, reading, Facts(), explains=False
             )

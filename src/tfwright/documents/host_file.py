@@ -129,9 +129,9 @@ class ContainerTable(Table):
 
 
 # Remote paths go into command lines that a remote shell reads, so control characters are refused.
-RemotePath = Annotated[str, Field(pattern=r"^[/~][^\x00-\x1f]*$")]
-"""A path on another machine."""
-OptionalPath = Annotated[str, Field(pattern=r"^([/~][^\x00-\x1f]*)?$")]
+RemotePath = Annotated[str, Field(pattern=r"^(~?/[^\x00-\x1f]*|~)$")]
+"""A path on another machine, absolute or below its user's home."""
+OptionalPath = Annotated[str, Field(pattern=r"^(~?/[^\x00-\x1f]*|~)?$")]
 """A path on another machine, or an empty text."""
 
 
@@ -169,8 +169,8 @@ class WorkerTable(Table):
     toolkit: Flag = False
     """With ``inputs``, whether it gets the packages of CUDA and its libraries as well. You state
     that you have accepted their licences and that these allow it."""
-    config: OptionalPath = ""
-    """A configuration file for ssh; by default the user's own."""
+    config: HostPath | None = None
+    """A configuration file for ssh, on this host; by default the user's own."""
 
 
 class SlurmTable(Table):

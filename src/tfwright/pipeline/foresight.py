@@ -30,6 +30,7 @@ def compiled_again(
     """
     before = _text(configured)
     after = _rendered(job, recipe, host, tree)
+    # A guess would be worse than silence: the compile stage shows what runs.
     if not before or not after:
         return ""
     return _sentence(bazelrc.compare(after, before))
@@ -78,6 +79,7 @@ def _sentence(difference: BazelrcDifference) -> str:
     flags = sorted(
         {setting.flag for setting in changed if setting.command == "build"}
     )
+    # --action_env is a part of the key of every action; other flags reach some of them.
     found = [_ENVIRONMENT.fullmatch(flag) for flag in flags]
     names = list(dict.fromkeys(match[1] for match in found if match))
     if names:

@@ -42,6 +42,7 @@ def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
     """
     pinned: dict[str, Requirement] = {}
     for line in pins:
+        # --hash belongs to pip, not to the requirement.
         exact = Requirement(line.partition(" --hash")[0])
         pinned[canonicalize_name(exact.name)] = exact
     for requirement in required(setup, python):
@@ -107,6 +108,7 @@ def _texts(body: Sequence[ast.stmt], python: tuple[int, ...]) -> Iterator[str]:
                 yield from _constants(added, python)
             case ast.If(test=test):
                 answer = _answer(test, python)
+                # A condition that cannot be read here decides about no requirement.
                 if answer is not None:
                     branch = statement.body if answer else statement.orelse
                     yield from _texts(branch, python)
@@ -119,6 +121,7 @@ def _constants(value: ast.AST, python: tuple[int, ...]) -> Iterator[str]:
             yield text
         case ast.IfExp(test=test, body=body, orelse=orelse):
             answer = _answer(test, python)
+            # Where the condition cannot be read, both may apply.
             chosen = {True: [body], False: [orelse], None: [body, orelse]}[answer]
             for part in chosen:
                 yield from _constants(part, python)

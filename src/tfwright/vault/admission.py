@@ -14,7 +14,7 @@ from tfwright.errors import Evidence, SupplyError
 from tfwright.tools.git import demo
 from tfwright.tools.python import packages
 from tfwright.vault import locking
-from tfwright.vault.bundle import SOURCE, BundleMember, Manifest, made_again
+from tfwright.vault.bundle import SOURCE, BundleMember, Manifest, remaking_remedy
 from tfwright.vault.lock import Lock
 
 
@@ -49,7 +49,7 @@ def _insist_on_patches(recipe: Recipe, manifest: Manifest) -> None:
     if lacking := sorted(named - carried):
         raise SupplyError(
             f"The bundle lacks patch/{lacking[0]}, which its recipe names",
-            remedy=made_again(manifest.recipe),
+            remedy=remaking_remedy(manifest.recipe),
             evidence=Evidence(lines=lacking),
         )
 
@@ -65,7 +65,7 @@ def _insist_on_commits(recipe: Recipe, manifest: Manifest) -> None:
     for path in sorted(wanted.keys() - carried):
         raise SupplyError(
             f"The bundle has no member {path}, of {wanted[path]}",
-            remedy=made_again(manifest.recipe),
+            remedy=remaking_remedy(manifest.recipe),
         )
     if unknown := sorted(carried - wanted.keys()):
         raise _stranger(unknown[0], unknown)
@@ -81,7 +81,7 @@ def _believed_bazels(
         found = f"{len(members)} times Bazel {manifest.bazel}"
         raise SupplyError(
             f"The bundle has {found}; its recipe wants one {recipe.bazel.version}",
-            remedy=made_again(manifest.recipe),
+            remedy=remaking_remedy(manifest.recipe),
         )
     pins = locking.pinned_bazel(recipe.bazel, locked)
     pin = pins.get(manifest.platform)

@@ -230,7 +230,7 @@ class Content:
         )
 
 
-def made_again(recipe: str) -> str:
+def remaking_remedy(recipe: str) -> str:
     """Return what to do about a bundle that was not made as it has to be."""
     return f"Make the bundle of {recipe} again on the host that it is from, with 'invoke bundle'."
 

@@ -30,10 +30,10 @@ def named(url: str) -> str:
 def of_file(name: str) -> str:
     """Return the package URL of a Debian package or a wheel by the name of its file.
 
-    A url as it is.
+    A url is returned unchanged.
     """
     if name.endswith(".deb"):
-        # Debian's file names part by underscores, which no field of theirs may hold.
+        # Underscores separate the fields, and no field may contain one.
         package, version, architecture = name.removesuffix(".deb").split("_")
         parts = {
             "space": "debian",
@@ -43,8 +43,7 @@ def of_file(name: str) -> str:
         }
         return _package_url("deb", parts)
     if name.endswith(".whl"):
-        # PEP 427: a wheel's name parts by hyphens, and project names have theirs
-        # replaced.
+        # PEP 427: hyphens separate the fields, and those of the project are replaced.
         project, version = name.split("-")[:2]
         return _package_url("pypi", {"name": project, "version": version})
     return name
@@ -68,7 +67,7 @@ def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
 
 
 def _qualifiers(parts: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield what tells the files of one version apart, in the order of the alphabet."""
+    """Yield what tells the files of one version apart, in alphabetical order."""
     # The specification sorts qualifiers, so that equal packages have equal URLs.
     if parts.get("arch"):
         yield f"arch={parts['arch']}"

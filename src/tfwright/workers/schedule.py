@@ -136,6 +136,7 @@ class WorkSchedule:
         gone = self.gone | {before.worker}
         left = set(self.workers) - gone - set(before.refused)
         state: State = "waiting" if left else "lost"
+        # Also with workers left: the recipe would take down one after the other.
         if len(lost) >= ATTEMPTS:
             state = "failed"
         given_back = replace(before, state=state, lost=lost, seconds=seconds)
@@ -150,6 +151,7 @@ class WorkSchedule:
         left = []
         for name in self.waiting:
             given = replace(self.assignments[name], state="lost")
+            # What a worker said about it last is worth more than the general reason.
             left.append(given if given.detail else given.with_trouble(none))
         return self._with(*left)
 

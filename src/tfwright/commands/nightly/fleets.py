@@ -62,6 +62,7 @@ class _Orders:
     ) -> Path:
         """Write an order into an empty folder of its own; return the folder."""
         folder = self.directory / ORDERS / order.id
+        # A lost worker may have left a part of its result there.
         files.remove(folder)
         folder.mkdir(parents=True)
         documents.write(folder, order, self.builder, carry=carry, offline=offline)
@@ -77,6 +78,7 @@ class _Orders:
         folder = self.directory / ORDERS / order.id
 
         def made() -> NightlyBuild:
+            # A failed build has a document too: it says what broke.
             if given.state == "built" or (folder / documents.BUILT).is_file():
                 build = documents.take(folder, order.work)
             else:
@@ -135,6 +137,7 @@ class SshFleet(_Orders):
             )
 
         done = hand_out.run(begun, build, hear)
+        # What still waited at the end had no worker left.
         for given in done.assignments.values():
             if given.state == "lost":
                 self.settle(by_target[given.recipe], given, settle)
@@ -151,6 +154,7 @@ class SshFleet(_Orders):
             order, carry=bool(host.build_out), offline=host.supplied
         )
         try:
+            # Without a disk of its own the worker sees this host's directories.
             if not host.build_out:
                 return ssh.run(host, ("nightly", OPTION, str(folder)), log)
             return self._carried_over(order, host, folder, log)
@@ -173,6 +177,7 @@ class SshFleet(_Orders):
                 return failed
         ssh.send_folder(host, folder, there, copied)
         done = ssh.run(host, ("nightly", OPTION, there), log)
+        # A lost worker cannot be asked for its result, nor be tidied up.
         if not done.lost:
             ssh.fetch_folder(host, there, folder, copied)
             ssh.remove(host, there)

@@ -207,7 +207,7 @@ def fingerprint(
         parts[f"patches/{path}"] = files.sha256(source.file(path))[:16]
     if job.locked:
         parts["the lock"] = files.sha256(job.locked)[:16]
-    parts["the commit"] = job.recipe.source.commit
+    parts["the commit"] = source.commit
     return {**parts, **_toolchain(job)}
 
 

@@ -74,7 +74,8 @@ def page(
 def measured(
     now: Mapping[str, float], before: Mapping[str, float], *, seconds: bool
 ) -> list[MeasuredRow]:
-    """Return a table with bars, largest first for sizes and in order for stages."""
+    """Return a table with bars: sizes with the largest first, stages in their order."""
+    # Stages follow one another; of files a reader looks for the largest.
     names = list(now) if seconds else sorted(now, key=lambda name: -now[name])
     said = words.duration if seconds else words.size
     widths = drawing.bars([now[name] for name in names])
@@ -88,6 +89,7 @@ def measured(
 def shown_logs(build: NightlyBuild, folder: Path) -> list[log.ShownLog]:
     """Return the logs that a page shows: the one with the broken line, or the last ones."""
     broken = build.broken
+    # One log with the reason is enough: the others would bury it.
     if broken and broken.log:
         return [log.read(folder, broken.log, broken.number)]
     return (
@@ -126,6 +128,7 @@ def compared(profile: Path, earlier: Path | None) -> TimelineView | None:
         )
     return TimelineView(
         svg=timeline.drawn(now, before),
+        # An earlier build without actions would show every action as new.
         lanes=timeline.lanes(now, before if before and before.actions else None),
         seconds=words.duration(now.seconds),
         actions=len(now.actions),
@@ -160,6 +163,7 @@ def _happened(change: timeline.TimeChange) -> str:
 
 def _extras(build: NightlyBuild, folder: Path) -> Sequence[str]:
     """Return the files of a build that its page links, beyond wheel and logs."""
+    # What the page links elsewhere.
     known = {build.wheel, PAGE, *build.logs}
     found = [path.name for path in sorted(folder.iterdir()) if path.is_file()]
     return [
@@ -225,10 +229,12 @@ def _broken(build: NightlyBuild, folder: Path) -> list[str]:
         "",
         *_fenced([log.clean(broken.line)]),
     ]
+    # An error of tfwright's own states its cause in the line.
     if broken.cause not in {"", broken.line}:
         lines += ["", f"Cause: {_inline(broken.cause)}"]
     if broken.remedy:
         lines += ["", f"What helps: {_inline(broken.remedy)}"]
+    # Folded up: an issue or a mail is read for the line above.
     if broken.log:
         around = _log_around(folder, broken)
         lines += [

@@ -117,6 +117,7 @@ def sweep(curves: Curves) -> str:
         math.floor(math.log10(min(speeds))),
         math.ceil(math.log10(max(speeds))),
     )
+    # Speeds that are all one power of ten would leave an axis without a length.
     high = max(high, low + 1)
     up = _Scale(10.0**low, 10.0**high, HIGH - BELOW, 10)
     grid = [_grid_line(up, 10.0**power) for power in range(low, high + 1)]
@@ -149,6 +150,7 @@ def _curve(
     name: str, points: Sequence[tuple[float, float]], across: _Scale, up: _Scale
 ) -> str:
     """Draw one device's line, with its name at the end."""
+    # One path a device: the name next to its end takes the place of a legend.
     places = [(across(size), up(speed)) for size, speed in points]
     drawn = "L".join(f"{x} {y}" for x, y in places)
     x, y = places[-1]

@@ -38,7 +38,7 @@ def run(
     place = job.places.wheelhouse / wheel.path.name
     stated = place.with_name(place.name + statement.SUFFIX)
     enveloped = place.with_name(place.name + envelope.SUFFIX)
-    # Gone before what they are about: none is better than one about other bytes.
+    # Before the wheel changes: no signature is better than one about other bytes.
     files.remove(enveloped)
     if not place.exists() or _differs(job, place, wheel):
         _replace(place, wheel.path, stated)
@@ -91,7 +91,7 @@ def _index(job: Job, wheel: str) -> None:
 
 
 def inputs(job: Job) -> Mapping[str, str]:
-    """Return the id of the key that signs; one that cannot, the first stage refuses."""
+    """Return the id of the key that signs."""
     from tfwright.tools import signing
 
     if not job.host_file.sign:
@@ -102,6 +102,7 @@ def inputs(job: Job) -> Mapping[str, str]:
                 job.host_file.sign.key
             ).public_key.keyid
         }
+    # The first stage refuses such a key, and says why.
     except HostError:
         return {"the key that signs": "none"}
 

@@ -41,6 +41,7 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
         kept.with_suffix(".lock"), f"git fetch {wanted.remote}", wait=True
     ):
         mirror.open_or_make(kept)
+        # By our branch and not by the commit, which may be there without its history.
         if git.kind(kept, _branch(wanted)) is None:
             if offline:
                 raise SupplyError(
@@ -59,6 +60,7 @@ def holds(wanted: Clone, store: Path) -> bool:
 
 
 def _transfer(wanted: Clone, kept: Path, origin: Origin) -> None:
+    # Nothing but the commit: no tags, no submodules, no FETCH_HEAD.
     options = (
         "--quiet",
         "--no-tags",
@@ -112,7 +114,7 @@ def _insist_on_history(repository: Path, commit: str) -> None:
 def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
     """Put a commit that came as a git bundle where `bring` finds it.
 
-    Raises ToolError if the bundle has it not, with all its history.
+    Raises ToolError if the bundle does not have it with all its history.
     """
     kept = place(store, wanted.remote)
     with file_lock.held(
@@ -121,6 +123,7 @@ def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
         mirror.open_or_make(kept)
         git.run(git.command(kept, "bundle", "unbundle", str(bundle)))
         _insist_on_history(kept, wanted.commit)
+        # Last: the branch says that the commit is there with its history.
         git.run(git.command(kept, "update-ref", _branch(wanted), wanted.commit))
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tfwright.errors import HostError, TfwrightError
 from tfwright.tools import files
@@ -69,8 +69,8 @@ class RemoteHost:
     """Whether what a build takes from this host's vault is copied there before it."""
     toolkit: bool = False
     """Whether that includes the packages of CUDA and its libraries."""
-    config: str = ""
-    """A configuration file for ssh; empty for the user's own."""
+    config: Path | None = None
+    """A configuration file for ssh, on this host; None for the user's own."""
 
     @property
     def supplied(self) -> bool:
@@ -139,14 +139,13 @@ def reached(host: RemoteHost) -> str:
 
 def command(host: RemoteHost, program: Sequence[str]) -> Command:
     """Return the command that runs a command of tfwright on a machine."""
-    variables = (
-        (f"TFWRIGHT_HOST_FILE={host.host_file}",) if host.host_file else ()
-    )
-    tfwright = shlex.join(
-        ("env", "TERM=dumb", *variables, host.python, "tasks.py", *program)
-    )
+    words = ["env", "TERM=dumb"]
+    if host.host_file:
+        words.append(f"TFWRIGHT_HOST_FILE={_word(host.host_file)}")
+    words += map(_word, (host.python, "tasks.py", *program))
+    tfwright = " ".join(words)
     # 3 is tfwright's own status for a host that lacks something: here its checkout.
-    checkout = f"cd {shlex.quote(host.directory)} && test -f tasks.py || exit 3"
+    checkout = f"cd {_word(host.directory)} && test -f tasks.py || exit 3"
     marks = shlex.quote(PRINTED), shlex.quote(PRINTED_END)
     said = f"printf '\\n%s%s\\n%s\\n' {marks[0]} \"$said\" {marks[1]}"
     script = f"{checkout}; said=$({tfwright}); status=$?; {said}; exit $status"
@@ -162,13 +161,12 @@ def fetch_files(
     """
     wanted = [f"--include=/{name}" for name in names]
     options = ("--archive", "--no-links", *wanted, "--exclude=*")
-    _rsync(host, options, f"{host.address}:{_folder(source)}", f"{to}/", log)
+    _receive(host, options, source, to, log)
 
 
 def fetch_folder(host: RemoteHost, source: str, to: Path, log: Path) -> None:
     """Copy all files below a directory from a machine. Raises ToolError if rsync fails."""
-    options = ("--archive", "--no-links")
-    _rsync(host, options, f"{host.address}:{_folder(source)}", f"{to}/", log)
+    _receive(host, ("--archive", "--no-links"), source, to, log)
 
 
 def send_folder(host: RemoteHost, source: Path, to: str, log: Path) -> None:
@@ -177,8 +175,8 @@ def send_folder(host: RemoteHost, source: Path, to: str, log: Path) -> None:
     Raises ToolError if rsync fails.
     """
     # For files that are named by their digest, the name says that there is nothing to copy.
-    options = ("--archive", "--no-links", "--ignore-existing", "--mkpath")
-    _rsync(host, options, f"{source}/", f"{host.address}:{_folder(to)}", log)
+    options = ("--archive", "--no-links", "--ignore-existing")
+    _send(host, options, source, to, log)
 
 
 def send_files(
@@ -191,14 +189,8 @@ def send_files(
     listed = log.with_suffix(".files")
     files.write(listed, "".join(f"{name}\0" for name in names))
     # A file that the last attempt left by halves is completed.
-    options = ("--copy-links", "--times", "--partial", "--mkpath", "--from0")
-    _rsync(
-        host,
-        (*options, f"--files-from={listed}"),
-        f"{source}/",
-        f"{host.address}:{_folder(to)}",
-        log,
-    )
+    options = ("--copy-links", "--times", "--partial", "--from0")
+    _send(host, (*options, f"--files-from={listed}"), source, to, log)
 
 
 def lacks_packages(host: RemoteHost, digest: str) -> bool:
@@ -206,33 +198,55 @@ def lacks_packages(host: RemoteHost, digest: str) -> bool:
 
     `digest` is that of the requirements from which a finished checkout was set up.
     """
-    checkout, version = shlex.quote(host.directory), "%d.%d"
+    checkout, version = _word(host.directory), "%d.%d"
     ready = f"grep -qs {digest} {checkout}/.venv/tfwright-requirements"
     asked = shlex.quote(f"import sys; print('{version}' % sys.version_info[:2])")
-    said = runner.answer(_ssh(host, (), f"{ready} || {host.python} -c {asked}"))
+    script = f"{ready} || {_word(host.python)} -c {asked}"
+    said = runner.answer(_ssh(host, (), script))
     return said.strip() == version % sys.version_info[:2]
 
 
 def remove(host: RemoteHost, folder: str) -> None:
     """Remove a directory on a machine; one that stays only takes room."""
-    runner.answer(_ssh(host, (), f"rm -rf -- {shlex.quote(folder)}"))
+    runner.answer(_ssh(host, (), f"rm -rf -- {_word(folder)}"))
+
+
+def _receive(
+    host: RemoteHost, options: Sequence[str], source: str, to: Path, log: Path
+) -> None:
+    there = f"--rsync-path=cd {_word(source)} && rsync"
+    _rsync(host, (*options, there), (f"{host.address}:./", f"{to}/"), log)
+
+
+def _send(
+    host: RemoteHost, options: Sequence[str], source: Path, to: str, log: Path
+) -> None:
+    folder = _word(to)
+    there = f"--rsync-path=mkdir -p {folder} && cd {folder} && rsync"
+    _rsync(host, (*options, there), (f"{source}/", f"{host.address}:./"), log)
 
 
 def _rsync(
-    host: RemoteHost, options: Sequence[str], source: str, to: str, log: Path
+    host: RemoteHost, options: Sequence[str], ends: tuple[str, str], log: Path
 ) -> None:
+    """Run rsync. The other machine's shell goes to the folder, since rsync itself knows no ~.
+
+    Before 3.2.3 rsync could not make a folder with its parents, either.
+    """
     way = shlex.join(("ssh", *_config(host), *ALIVE))
     # --protect-args: no shell on the other side reads the paths.
-    argv = ("rsync", "--protect-args", *options, f"--rsh={way}", "--", source, to)
+    argv = ("rsync", "--protect-args", *options, f"--rsh={way}", "--", *ends)
     here = Path("/")
     remedy = f"Look at {log}; rsync must be installed here and on {host.name}."
     command = Command(argv, here, _environment(), here=True)
     runner.run(command, log, remedy=remedy)
 
 
-def _folder(path: str) -> str:
-    # rsync copies the content of a directory only where its path ends in a slash.
-    return f"{PurePosixPath(path)}/"
+def _word(text: str) -> str:
+    """Return a word as the shell of the other machine reads it; ~ is the user's home there."""
+    if not re.match(r"~(/|$)", text):
+        return shlex.quote(text)
+    return '"$HOME"' + (shlex.quote(text[1:]) if text[1:] else "")
 
 
 def _ssh(host: RemoteHost, options: tuple[str, ...], script: str) -> Command:
@@ -242,7 +256,7 @@ def _ssh(host: RemoteHost, options: tuple[str, ...], script: str) -> Command:
 
 
 def _config(host: RemoteHost) -> tuple[str, ...]:
-    return ("-F", host.config) if host.config else ()
+    return ("-F", str(host.config)) if host.config else ()
 
 
 def _environment() -> Mapping[str, str]:

@@ -14,7 +14,7 @@ class WheelNeed:
     """The most that any library of a wheel needs of one thing."""
 
     version: str
-    """Of glibc and its kin and macOS; of the CPU its level."""
+    """Of glibc, libstdc++ or macOS; of the CPU its level."""
     library: str
     symbol: str = ""
     """What in the library needs it."""
@@ -48,8 +48,8 @@ def summarize(libraries: Sequence[Library]) -> Summary:
     architectures = elf.ordered(
         name for part in parts for name in part.architectures
     )
-    # The library with TensorFlow's own exports decides how operations of users' have to
-    # be built.
+    # The library with TensorFlow's own exports decides how users must build their own
+    # operations.
     interface = max(parts, key=lambda part: part.symbols.tensorflow, default=None)
     return Summary(
         needs=newest,
@@ -85,6 +85,7 @@ def _needs(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
                 WheelNeed(requirement.version, library.path, requirement.symbol),
             )
         for found in [part.cpu for part in library.parts if part.cpu]:
+            # The first use is of the highest level: it is what the wheel cannot do without.
             use = found.needs[0] if found.needs else cpu.Use("", "", "")
             yield (
                 "CPU",
