@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.tools.process import randomisation
 from tfwright.vault.toolkit import nvcc
 
 COMPILER = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
@@ -132,3 +133,27 @@ def test_nvcc_makes_its_temporary_files_next_to_the_object_if_it_can(
             [program, "-c", "a b.cu"], check=True, capture_output=True, text=True
         )
         assert done.stdout.splitlines() == ["-objtemp", "-c", "a b.cu"]
+
+
+def test_a_compiler_has_the_same_addresses_in_every_run(toolkit: Path) -> None:
+    if why := randomisation.obstacle():
+        pytest.skip(why)
+    (toolkit / "nvvm/bin/cicc").write_text("#!/bin/sh\ncat /proc/self/maps\n")
+    assert called(toolkit, "cicc") == called(toolkit, "cicc")
+
+
+def test_a_compiler_runs_also_where_addresses_cannot_be_fixed(
+    toolkit: Path, tmp_path: Path
+) -> None:
+    refusing = tmp_path / "refusing"
+    refusing.mkdir()
+    (refusing / "setarch").write_text("#!/bin/sh\nexit 1\n")
+    (refusing / "setarch").chmod(0o755)
+    done = subprocess.run(
+        [toolkit / "tfwright/bin/cicc", "-v"],
+        env={"PATH": f"{refusing}:{os.defpath}"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines() == ["-v"]
