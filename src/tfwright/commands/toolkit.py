@@ -388,8 +388,9 @@ def _insist_on_tree(
     elif not table.takes(way, part.tree):
         raise RecipeError(
             f"{kind.title} from {way} has other files than {job.recipe.name} pins: {part.tree}",
-            remedy="Take another way. If the difference is known and does no harm, state it in "
-            f'the recipe: [toolkit.{kind.name}.differs] {way} = "…".',
+            remedy="Take another way. If only tfwright was updated since the pin was made, its "
+            "scripts in the toolkit have changed: pin the digest above. If the difference is known "
+            f'and does no harm, state it in the recipe: [toolkit.{kind.name}.differs] {way} = "…".',
             evidence=Evidence(lines=[f"toolkit.{kind.name}.tree = {table.tree}"]),
         )
 

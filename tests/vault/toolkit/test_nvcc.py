@@ -16,7 +16,11 @@ COMPILER = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
 @pytest.fixture
 def toolkit(tmp_path: Path) -> Path:
     """Return a toolkit whose compilers print how they were called."""
-    root = tmp_path / "cuda"
+    return fake_toolkit(tmp_path / "cuda")
+
+
+def fake_toolkit(root: Path) -> Path:
+    """Make and return a toolkit whose compilers print how they were called."""
     for name in ("bin/nvcc", "bin/cudafe++", "nvvm/bin/cicc"):
         program = root / name
         program.parent.mkdir(parents=True, exist_ok=True)
@@ -26,12 +30,19 @@ def toolkit(tmp_path: Path) -> Path:
     return root
 
 
-def called(toolkit: Path, name: str, *arguments: str) -> list[str]:
-    """Return what NVIDIA's program gets if the wrapper is found on PATH, as nvcc finds it."""
+def called(
+    toolkit: Path, name: str, *arguments: str, folder: Path | None = None
+) -> list[str]:
+    """Return what NVIDIA's program prints if the wrapper is found on PATH, as nvcc finds it."""
     path = f"{toolkit}/tfwright/bin:{os.defpath}"
     command = [name, *arguments]
     done = subprocess.run(
-        command, env={"PATH": path}, check=True, capture_output=True, text=True
+        command,
+        cwd=folder,
+        env={"PATH": path},
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return done.stdout.splitlines()
 
@@ -142,13 +153,48 @@ def test_a_compiler_has_the_same_addresses_in_every_run(toolkit: Path) -> None:
     assert called(toolkit, "cicc") == called(toolkit, "cicc")
 
 
-def test_a_compiler_runs_also_where_addresses_cannot_be_fixed(
+def test_a_compiler_sees_the_same_paths_in_any_directory(tmp_path: Path) -> None:
+    if subprocess.run(
+        ["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/sys"], check=False
+    ).returncode:
+        pytest.skip("this system does not allow a program its own view of files")
+    seen = []
+    for name in ("a", "a [longer] name, 2.0"):
+        root = fake_toolkit(tmp_path / name / "toolkits/cuda")
+        (root / "nvvm/bin/cicc").write_text(
+            "#!/bin/sh\npwd\nenv\ncat a.cpp1.ii\necho $0 $1\n"
+        )
+        source = root.parent / "gcc/usr/include/vector"
+        work = tmp_path / name / "work"
+        work.mkdir()
+        (work / "a.cpp1.ii").write_text(
+            f'# 1 "{source}"\nf("{source}");\n# 1 "/usr/a.h"\n'
+        )
+        seen.append(
+            called(root, "cicc", f"{root}/nvvm/a.bc", "a.cpp1.ii", folder=work)
+        )
+        assert '# 1 "/usr/a.h"' in seen[0]
+    assert seen[0] == seen[1]
+
+
+def test_a_compiler_finds_files_outside_the_directory_where_it_is_started(
+    toolkit: Path, tmp_path: Path
+) -> None:
+    (toolkit / "nvvm/bin/cicc").write_text('#!/bin/sh\ncat "$1"\n')
+    (tmp_path / "a.cpp1.ii").write_text("int a;\n")
+    work = tmp_path / "work"
+    work.mkdir()
+    assert called(toolkit, "cicc", "../a.cpp1.ii", folder=work) == ["int a;"]
+
+
+def test_a_compiler_runs_also_where_the_system_allows_neither(
     toolkit: Path, tmp_path: Path
 ) -> None:
     refusing = tmp_path / "refusing"
     refusing.mkdir()
-    (refusing / "setarch").write_text("#!/bin/sh\nexit 1\n")
-    (refusing / "setarch").chmod(0o755)
+    for name in ("setarch", "unshare"):
+        (refusing / name).write_text("#!/bin/sh\nexit 1\n")
+        (refusing / name).chmod(0o755)
     done = subprocess.run(
         [toolkit / "tfwright/bin/cicc", "-v"],
         env={"PATH": f"{refusing}:{os.defpath}"},

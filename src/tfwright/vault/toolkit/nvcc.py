@@ -14,13 +14,23 @@ LIBRARIES =+ $(_SPACE_) "-L$(TOP)/lib64/stubs" "-L$(TOP)/lib64"
 """What nvcc reads next to itself; with paths from there, the toolkit may lie anywhere."""
 _WRAPPERS = Path("tfwright/bin")
 """Directory in a toolkit of the programs that stand in front of NVIDIA's."""
-# nvcc makes the path absolute, and the compilers make names of it: without the first half of this,
-# a build in another directory gives other bytes. The second half is for sources that have no name
+# nvcc makes the path absolute, and the compilers make names of it: without the first part of this,
+# a build in another directory gives other bytes. The second part is for sources that have no name
 # that others can use: the compilers then make names of the directory and of the temporary file too.
+# The third is for cicc, which takes one of several codes by the addresses of its data: they follow
+# from chance, and from the lengths of the paths that it sees. /sys has no file that it needs.
 _WRAPPER = """\
 #!/bin/sh
-# Gives NVIDIA's {name} the path of the source as nvcc was given it, not as an absolute path, and
-# names the module by its source, as nvcc was given it.
+# Gives NVIDIA's {name} the path of the source as nvcc was given it, not as an absolute path, names
+# the module by its source, as nvcc was given it, and lets it see the same paths in any directory.
+root=$(cd "${{0%/*}}/../.." && pwd -P) || exit
+top=/sys/toolkit
+enter='mount -t tmpfs none /sys && mkdir /sys/toolkit /sys/work &&
+    mount --rbind "$0" /sys/toolkit && mount --rbind . /sys/work && cd /sys/work && exec "$@"'
+unshare -rm sh -c "$enter" "$root" true 2> /dev/null || top=$root
+for word do
+    case $word in ../* | */../*) top=$root ;; esac
+done
 file= before= input= id= makes=
 for word do
     shift
@@ -33,6 +43,7 @@ for word do
     case $word in
         *.ii) input=$word ;;
         --gen_module_id_file) makes=yes; continue ;;
+        "$root"/*) word=$top/${{word#"$root"/}} ;;
     esac
     set -- "$@" "$word"
 done
@@ -43,10 +54,16 @@ if [ "$makes" ]; then
     name=$(printf %s "${{file##*/}}_$sum" | tr -c 'A-Za-z0-9_' _)
     printf '_%s_%s' "${{#name}}" "$name" > "$id" || exit
 fi
-# cicc takes one of several codes by the addresses of its data. A container may forbid to fix them.
-fixed="setarch $(uname -m) -R"
-$fixed true 2> /dev/null || fixed=
-exec $fixed "${{0%/*}}/../../{folder}/{name}" "$@"
+if [ {name} = cicc ] && [ -f "$input" ]; then
+    toolkits=$(printf %s "${{root%/*}}" | sed 's/[][\\.*^$,]/\\\\&/g')
+    sed -i 's,"'"$toolkits"'/,"/toolkits/,g' "$input" || exit
+fi
+set -- NVVMIR_LIBRARY_DIR="$top/nvvm/libdevice" "$top/{folder}/{name}" "$@"
+set -- env -i ${{LD_LIBRARY_PATH:+"LD_LIBRARY_PATH=$LD_LIBRARY_PATH"}} "$@"
+# A container may forbid to fix addresses, and the namespace above.
+setarch "$(uname -m)" -R true 2> /dev/null && set -- setarch "$(uname -m)" -R "$@"
+[ "$top" = "$root" ] || set -- unshare -rm sh -c "$enter" "$root" "$@"
+exec "$@"
 """
 """All compilers of a source read the name from the file that the first one writes."""
 _DRIVER = """\
