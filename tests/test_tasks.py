@@ -111,6 +111,38 @@ def test_a_command_of_an_earlier_version_is_answered_with_the_new_one(
     assert f"Use '{tasks.REPLACED[word]}' instead." in done.stderr
 
 
+def test_what_a_command_imports_is_compiled_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "compiled"))
+    assert invoke(tmp_path, "--list").returncode == 0
+    kept = (tmp_path / "compiled").rglob("tfwright/**/*.pyc")
+    compiled = {path.name.partition(".")[0] for path in kept}
+    modules = {path.stem for path in Path(tasks.__file__).parent.glob("*.py")}
+    assert compiled >= modules | {"program"}
+
+
+def test_what_is_left_at_the_end_is_not_searched_for_garbage(
+    tmp_path: Path,
+) -> None:
+    # What is registered first is called last.
+    program = (
+        "import atexit, gc; from invoke.main import program; "
+        "atexit.register(lambda: print(gc.get_freeze_count(), len(gc.get_objects()))); "
+        f"program.run(['invoke', '--search-root', {str(ROOT)!r}, '--list'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    frozen, searched = done.stdout.split()[-2:]
+    assert int(frozen) > 100 * int(searched)
+
+
 def test_the_list_shows_every_command_in_its_group(tmp_path: Path) -> None:
     listed = invoke(tmp_path, "--list").stdout
     for group, names in tasks.names().items():
