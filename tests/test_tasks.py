@@ -218,6 +218,41 @@ def test_a_bundle_is_written_nowhere_unless_its_file_is_named(
     assert "Usage: " in invoke(tmp_path, "bundle", "--help").stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("vault", "--deep"), "--deep does nothing without --links"),
+        (("patch", "x", "--write"), "--write does nothing without --refresh"),
+        (("vault", "--gc", "--repair"), "--verify and --gc do not go together"),
+        (
+            ("lint", "--recipe", "demo", "--changed", "main"),
+            "--recipe and --changed do not go",
+        ),
+        (
+            ("index", "--yank", "a.whl", "--unyank", "a.whl"),
+            "--yank and --unyank do not go",
+        ),
+    ],
+)
+def test_an_option_that_would_not_be_followed_is_refused(
+    words: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    done = invoke(tmp_path, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_an_option_that_needs_another_one_names_an_option_of_its_command() -> (
+    None
+):
+    for name, command in tasks.collection().tasks.items():
+        for needed in command.needs.values():
+            assert (
+                needed.replace("-", "_")
+                in command.argspec(command.body).parameters
+            ), name
+
+
 def test_the_words_of_a_patch_stand_behind_the_command(tmp_path: Path) -> None:
     given = ("--why=x", "--upstream=none; x", "--drop-when=some day")
     done = invoke(tmp_path, "patch", "no numa", "--recipe", "gone.toml", *given)
