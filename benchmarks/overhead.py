@@ -119,6 +119,9 @@ class Bench:
         self.place = place
         self.out = place / "out"
         self.host = {**os.environ, "TFWRIGHT_HOST_FILE": str(place / "host.toml")}
+        # Many containers set it. Every run of tfwright would then compile it again, and nothing of
+        # what it is compared with, which pip compiled.
+        self.host.pop("PYTHONDONTWRITEBYTECODE", None)
         self.plain = place / "plain.sh"
 
     def prepare(self) -> None:
@@ -226,6 +229,7 @@ class Bench:
         subprocess.run(
             [*INVOKE, "--list"],
             cwd=self.place / "one",
+            env=self.host,
             check=True,
             capture_output=True,
         )
