@@ -5,7 +5,7 @@ import hashlib
 import os
 import signal
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +27,8 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import Listener, Silence
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import downloads
+from tfwright.tools.process import inside
+from tfwright.tools.process.command import Command
 from tfwright.wheel.seal import build_record, sbom, sealing
 from tfwright.wheel.seal.build_record import (
     BuildRecord,
@@ -310,3 +312,28 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
         defaults, "limits", replace(downloads.DEFAULTS, pauses=())
     )
+
+
+class _EmptyContainer:
+    """A container without a single program."""
+
+    name = "sha256:empty"
+
+    def command(self, command: Command, *, terminal: bool) -> Command:
+        return Command(("/nonexistent", *command.argv), command.cwd)
+
+    def host_process(self, pid: int) -> int | None:
+        return None
+
+    def listening(self, door: Path, port: int) -> Command:
+        raise NotImplementedError
+
+
+@pytest.fixture(params=["on the host", "beside an open container"])
+def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run a test on the host, and again while a container is open that has no programs."""
+    if request.param == "on the host":
+        yield
+        return
+    with inside.entered(_EmptyContainer()):
+        yield
