@@ -2,11 +2,15 @@
 
 import base64
 import hashlib
+import http.server
 import os
 import signal
+import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -302,6 +306,32 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def no_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no terminal decide how wide a page is; the workers of xdist set this variable."""
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+class _FileHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Path], str]]:
+    """Return a function that serves a folder over HTTP, and returns its address with a slash at the end."""
+    with ExitStack() as running:
+
+        def start(folder: Path) -> str:
+            handler = partial(_FileHandler, directory=str(folder))
+            server = running.enter_context(
+                http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+            )
+            threading.Thread(
+                target=server.serve_forever,
+                kwargs={"poll_interval": 0.01},
+                daemon=True,
+            ).start()
+            running.callback(server.shutdown)
+            return f"http://127.0.0.1:{server.server_port}/"
+
+        yield start
 
 
 @pytest.fixture

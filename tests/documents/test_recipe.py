@@ -155,6 +155,15 @@ def test_all_faults_are_told_at_once(recipe_file: Path) -> None:
     assert f"{recipe_file}:10: host.machine" in told.what
 
 
+def test_of_very_many_faults_the_first_ones_are_told_and_the_others_counted(
+    recipe_file: Path,
+) -> None:
+    wrong = "".join(f"wrong_{number} = 1\n" for number in range(50))
+    told = fault(recipe_file, "summary", f"{wrong}summary").what.splitlines()
+    assert told[0].endswith("has 50 faults:")
+    assert told[-1] == "  and 30 more"
+
+
 def test_the_nccl_rebuild_is_refused_where_there_is_no_such_library(
     recipe_file: Path,
 ) -> None:

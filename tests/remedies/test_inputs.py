@@ -1,12 +1,9 @@
 """What `fetch`, `vault` and `lock` say to do about inputs, done to the letter."""
 
 import hashlib
-import http.server
 import re
-import threading
 import zipfile
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -59,12 +56,8 @@ def served(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def address(served: Path) -> Iterator[str]:
-    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(served))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}/"
-        running.shutdown()
+def address(served: Path, serve: Callable[[Path], str]) -> str:
+    return serve(served)
 
 
 def digest(path: Path) -> str:
