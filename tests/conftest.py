@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -344,26 +345,13 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-class _EmptyContainer:
-    """A container without a single program."""
-
-    name = "sha256:empty"
-
-    def command(self, command: Command, *, terminal: bool) -> Command:
-        return Command(("/nonexistent", *command.argv), command.cwd)
-
-    def host_process(self, pid: int) -> int | None:
-        return None
-
-    def listening(self, door: Path, port: int) -> Command:
-        raise NotImplementedError
-
-
 @pytest.fixture(params=["on the host", "beside an open container"])
 def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run a test on the host, and again while a container is open that has no programs."""
     if request.param == "on the host":
         yield
         return
-    with inside.entered(_EmptyContainer()):
+    empty = Mock(spec=inside.Inside)
+    empty.command.return_value = Command(("/nonexistent",), Path("/"))
+    with inside.entered(empty):
         yield
