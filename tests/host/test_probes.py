@@ -2,6 +2,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -9,6 +10,8 @@ from tfwright.host import compatibility, machine, nvidia, toolchain, versions
 from tfwright.host.place import HERE, Place
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
+from tfwright.tools.process import inside
+from tfwright.tools.process.command import Command
 
 NVCC = HERE.which("nvcc")
 Player = Callable[[dict[str, Any]], Host]
@@ -23,6 +26,21 @@ def test_this_host_is_described_as_uname_does(tmp_path: Path) -> None:
     assert (host.system, host.machine) == (os.uname().sysname, os.uname().machine)
     assert str(host) == f"{host.system}-{host.machine}"
     assert host.disk(tmp_path / "not" / "there" / "yet").free > 0
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_the_disk_of_a_build_is_the_hosts(tmp_path: Path) -> None:
+    assert machine.disk(HERE, tmp_path).kind
+
+
+def test_the_release_is_that_of_an_open_container() -> None:
+    container = Mock(spec=inside.Inside)
+    container.command.return_value = Command(
+        ("echo", 'PRETTY_NAME="Debian of the image"'), Path("/")
+    )
+    with inside.entered(container):
+        assert machine.release(HERE).value == "Debian of the image"
+    assert machine.release(HERE).value != "Debian of the image"
 
 
 def test_the_compiler_is_known_by_the_first_line_of_its_version() -> None:
