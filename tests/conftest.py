@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -31,6 +32,8 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import Listener, Silence
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import downloads
+from tfwright.tools.process import inside
+from tfwright.tools.process.command import Command
 from tfwright.wheel.seal import build_record, sbom, sealing
 from tfwright.wheel.seal.build_record import (
     BuildRecord,
@@ -340,3 +343,15 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
         defaults, "limits", replace(downloads.DEFAULTS, pauses=())
     )
+
+
+@pytest.fixture(params=["on the host", "beside an open container"])
+def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run a test on the host, and again while a container is open that has no programs."""
+    if request.param == "on the host":
+        yield
+        return
+    empty = Mock(spec=inside.Inside)
+    empty.command.return_value = Command(("/nonexistent",), Path("/"))
+    with inside.entered(empty):
+        yield

@@ -12,6 +12,7 @@ from tfwright.tasks.common import (
     explained,
     file_of,
     job_of,
+    one_of,
     resuming,
     task,
 )
@@ -106,6 +107,7 @@ def bundle(
         from tfwright.terminal import console
         from tfwright.terminal import vault as page
 
+        one_of(unpack=unpack, output=output, lacking=lacking)
         # A folder holds inputs that another host sends to this one, its worker.
         if lacking or (unpack and Path(unpack).is_dir()):
             _take_inputs(lacking, unpack)
@@ -155,7 +157,7 @@ def _take_inputs(lacking: str, unpack: str) -> None:
     | JSON
     | {
         "verify": "read every file and compare its checksum",
-        "repair": "with --verify: remove damaged files, so that they are downloaded again",
+        "repair": "the same, and remove damaged files, so that they are downloaded again",
         "gc": "remove what no recipe and no lock needs",
         "links": "ask which sources of a recipe's archives still have them",
         "deep": "with --links: download the files and compare their checksums",
@@ -179,6 +181,8 @@ def vault(
         from tfwright.terminal import vault as page
 
         # The vault is shared by all recipes, so only --links asks for one.
+        one_of(verify=verify or repair, gc=gc, links=links)
+        one_of(verify=verify or repair, gc=gc, json=json)
         build_out = host_file.read().build_out
         if links:
             page.show_links(
@@ -190,7 +194,7 @@ def vault(
         elif gc:
             vaults.collect(build_out, page.show_garbage)
         else:
-            page.show_vault(vaults.look(build_out))
+            page.show_vault(vaults.look(build_out), as_json=json)
 
 
 @task(
@@ -242,6 +246,7 @@ def image(
         from tfwright.commands import image as images
         from tfwright.terminal import image as page
 
+        one_of(add=add, pull=pull, build=build, containerfile=containerfile)
         job = job_of(recipe)
         if build:
             page.show_built(images.build(job, recipe), recipe)

@@ -214,6 +214,7 @@ def test_what_npm_brings_may_be_damaged_or_nothing(
     ]
 
 
+@pytest.mark.usefixtures("anywhere")
 def test_npm_is_asked_when_there_is_no_release(
     obtain: Obtain, elsewhere: Path
 ) -> None:
@@ -264,6 +265,7 @@ def test_npms_own_words_are_told_when_it_fails(
     assert caught.value.evidence.lines[1] == "npm: npm error 404 no such package"
 
 
+@pytest.mark.usefixtures("anywhere")
 def test_a_bazel_on_path_is_taken_only_at_exactly_this_version(
     obtain: Obtain, elsewhere: Path
 ) -> None:
