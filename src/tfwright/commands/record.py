@@ -92,7 +92,8 @@ def _keep(job: BuildRequest, path: Path, recorder: Recorder) -> None:
     _enter(path, recorder)
     names = ", ".join(recorder.answers)
     job.listener.note(
-        f"Kept in {path}: {names}. Run 'invoke record' again to go on from there."
+        f"Kept in {path}: {names}. Run 'invoke record --recipe {job.argument}' "
+        "again to go on from there."
     )
 
 

@@ -125,7 +125,7 @@ def bundle(
         if not output:
             raise RecipeError(
                 "The bundle needs a file name",
-                remedy=f"Name it: invoke bundle --recipe {recipe} --output FILE.",
+                remedy=f"Name it: {resuming('bundle', recipe=recipe)} --output FILE",
             )
         further = [Path(file) for file in add]
         manifest = bundles.pack(

@@ -20,17 +20,18 @@ def show_plan(
     findings: "Sequence[Finding]" = (),
     doubled: Sequence[str] = (),
     *,
+    recipe: str = "demo",
     as_json: bool,
 ) -> None:
     """Print what keeps the recipe from being built here, then each stage: run or keep, and why.
 
-    A stage that runs is followed by its commands and files. `doubled` says what makes Bazel
-    compile the same sources twice.
+    `recipe` is the argument that names it. A stage that runs is followed by its commands and files.
+    `doubled` says what makes Bazel compile the same sources twice.
     """
     if as_json:
         text.as_json([_planned(planned) for planned in plan])
         return
-    _show_findings(findings)
+    _show_findings(findings, recipe)
     for warning in doubled:
         text.paragraph(
             Styled("Compiled twice", text.WARNING),
@@ -58,7 +59,7 @@ def show_plan(
             shown = dict(getattr(step, "env", shown))
 
 
-def _show_findings(findings: "Sequence[Finding]") -> None:
+def _show_findings(findings: "Sequence[Finding]", recipe: str) -> None:
     # Notes are left to doctor: a plan answers what a build would do.
     blocking = [finding for finding in findings if finding.blocks]
     if not blocking:
@@ -67,7 +68,8 @@ def _show_findings(findings: "Sequence[Finding]") -> None:
     text.line(Styled(f"This host cannot build the recipe yet: {count}", text.BAD))
     for finding in blocking:
         text.paragraph(f"  {finding.blocks}", str(finding), indent=13)
-    text.line(Styled("  'invoke doctor' has the remedies", text.DETAIL))
+    doctor = f"  'invoke doctor --recipe {recipe}' has the remedies"
+    text.line(Styled(doctor, text.DETAIL))
     text.line()
 
 
