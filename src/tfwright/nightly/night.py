@@ -665,17 +665,15 @@ def _reproduce(
     host: BuildHost, state: State, found: Sequence[DueTarget], left: float
 ) -> str:
     """Build an unchanged, pinned target again, in at most `left` seconds; return its name."""
-    last_good: dict[str, str] = {}
-    candidates = []
+    last_good: dict[Target, str] = {}
     for item in found:
         # A target that is due would be built from other inputs than its last wheel.
         same = item.why == "unchanged" and not item.target.follow
         if same and item.last_good and item.seconds <= left:
-            last_good[item.target.name] = item.last_good
-            candidates.append(item.target)
+            last_good[item.target] = item.last_good
     turns = {name: check.at for name, check in state.checks("reproduced").items()}
-    target = due.in_turn(candidates, turns, host.clock())
-    build = state.build(last_good[target.name]) if target else None
+    target = due.in_turn(list(last_good), turns, host.clock())
+    build = state.build(last_good[target]) if target else None
     if target is None or build is None:
         return ""
     why = _asked(
