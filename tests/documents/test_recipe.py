@@ -283,6 +283,24 @@ SHA = "0" * 64
             "must be the 64 hexadecimal digits of a SHA-256 checksum",
             "README",
         ),
+        (
+            'version = "0.26.1"',
+            'version = "latest"',
+            'bazel.version: must be a version such as 0.26.1, not "latest"',
+            "README",
+        ),
+        (
+            'python = "any"',
+            'python = "3"',
+            'host.python: must be two numbers such as 3.6, or any, not "3"',
+            "README",
+        ),
+        (
+            "[bazel]",
+            "[configure.answers]\ntf_need_gcp = true\n[bazel]",
+            "must be the name of a variable, in capital letters",
+            "README",
+        ),
     ],
 )
 def test_a_fault_says_what_the_value_must_be_and_what_to_write(

@@ -8,6 +8,7 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tfwright.documents.names import Sha256
 from tfwright.errors import SupplyError, WheelError
 from tfwright.host import cuda, versions
 from tfwright.host.match import LEVELS, Wish
@@ -32,7 +33,7 @@ class MatchEntry(BaseModel):
     filename: Annotated[str, Field(max_length=255)]
     url: str
     """Relative to the index."""
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Sha256
     size: int
     """Bytes."""
     recipe: Word
