@@ -1,5 +1,6 @@
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -11,7 +12,6 @@ from tfwright.host.place import HERE, Place
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
 from tfwright.tools.process import inside
-from tfwright.tools.process.command import Command
 
 NVCC = HERE.which("nvcc")
 Player = Callable[[dict[str, Any]], Host]
@@ -34,9 +34,10 @@ def test_the_disk_of_a_build_is_the_hosts(tmp_path: Path) -> None:
 
 
 def test_the_release_is_that_of_an_open_container() -> None:
+    said = ("echo", 'PRETTY_NAME="Debian of the image"')
     container = Mock(spec=inside.Inside)
-    container.command.return_value = Command(
-        ("echo", 'PRETTY_NAME="Debian of the image"'), Path("/")
+    container.command.side_effect = lambda command, **_: replace(
+        command, argv=said if "/etc/os-release" in command.argv else command.argv
     )
     with inside.entered(container):
         assert machine.release(HERE).value == "Debian of the image"
