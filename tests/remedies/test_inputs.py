@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine
+from tests.remedies.following import CommandLine, add, commands
 from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
@@ -76,14 +76,6 @@ def recipe(tmp_path: Path, served: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     monkeypatch.setattr(recipes, "RECIPES", path.parent)
     path.write_text(RECIPE.format(folder=tmp_path, commit=pinned), "utf-8")
     return path
-
-
-def add(path: Path, text: str) -> None:
-    path.write_text(path.read_text("utf-8") + text, "utf-8")
-
-
-def commands(remedy: str) -> list[str]:
-    return re.findall(r"'(invoke [^']*)'", remedy)
 
 
 def sources_left(

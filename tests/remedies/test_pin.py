@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine
+from tests.remedies.following import CommandLine, add, commands
 from tests.upstream import commit, run_git
 
 from tfwright.commands import pin as pinning
@@ -59,17 +59,6 @@ http_archive(
     urls = ["https://example.invalid/zlib-0.tar.gz"],
 )
 """
-
-
-def add(path: Path, text: str, after: str = "") -> None:
-    """Write lines into a file, at its end or below a line."""
-    before = path.read_text("utf-8")
-    whole = before.replace(after, f"{after}\n{text}") if after else before + text
-    path.write_text(whole, "utf-8")
-
-
-def commands(remedy: str) -> list[str]:
-    return re.findall(r"'(invoke [^']*)'", remedy)
 
 
 # Packages

@@ -123,7 +123,8 @@ def _plain(path: Path) -> str:
     if not text.isprintable() or set(text) & set(" \"'\\%$;"):
         raise RecipeError(
             f"{text!r} cannot be written into a unit",
-            remedy="Move it to a path without blanks, quotes, %, $ and semicolons.",
+            remedy="Move it to a path without blanks, quotes, backslashes, %, "
+            "$ and semicolons.",
         )
     return text
 

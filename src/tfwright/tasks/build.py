@@ -233,6 +233,7 @@ def plan(
             planned,
             findings,
             tuple(plans.doubled(job)),
+            recipe=job.argument,
             as_json=json,
         )
 

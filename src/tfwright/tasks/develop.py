@@ -150,7 +150,7 @@ def patch(
         job = job_of(recipe)
         # Two commands: between them a person edits the tree.
         if refresh and not write:
-            page.show_tree(patches.prepare(job, refresh), recipe, refresh)
+            page.show_tree(patches.prepare(job, refresh), job.argument, refresh)
             return
         if refresh:
             page.show_patch(patches.refresh(job, refresh))

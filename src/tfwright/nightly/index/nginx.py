@@ -20,7 +20,8 @@ def configuration(
         if not value.isprintable() or set(value) & set("'\"\\;{}$# "):
             raise RecipeError(
                 f"{value!r} cannot be written into an nginx configuration",
-                remedy="Choose a path and a server name without quotes, blanks, $, #, ; or braces.",
+                remedy="Choose a path and a server name without quotes, blanks, backslashes, "
+                "$, #, ; and braces.",
             )
     return render(
         "nginx.conf.j2",
