@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine, add, commands
+from tests.remedies.following import CommandLine, add, commands, write_recipe
 from tests.upstream import commit, run_git
 
 from tfwright.commands import new
@@ -175,29 +175,12 @@ def test_a_commit_is_written_with_all_its_letters(
 
 # Another release
 
-RECIPE = """\
-summary = "x"
-
-[source]
-url = "file://{folder}/upstream"
-branch = "r1.8"
-commit = "{commit}"
-
-[host]
-system = "Darwin"
-python = "any"
-
-[bazel]
-version = "0.17.2"
-"""
-
 
 @pytest.fixture
 def recipe(upstream: Path, folder: Path) -> Path:
     path = folder / "small-r1.8.toml"
     pinned = run_git("rev-parse", "HEAD", cwd=upstream)
-    path.write_text(RECIPE.format(folder=upstream.parent, commit=pinned), "utf-8")
-    return path
+    return write_recipe(path, upstream, pinned, release="1.8")
 
 
 @pytest.fixture

@@ -244,33 +244,6 @@ def test_nothing_to_state_is_said_of_the_properties() -> None:
 # Reproducing
 
 
-RECIPE = """\
-summary = "A recipe for tests"
-
-[source]
-url = "https://example.org/tensorflow.git"
-branch = "r1.8"
-commit = "{commit}"
-
-[host]
-system = "any"
-machine = "any"
-python = "any"
-
-[bazel]
-version = "0.26.1"
-"""
-
-
-@pytest.fixture
-def recipe_path(tmp_path: Path) -> Path:
-    """Write the recipe that `make_sealed` states."""
-    path = tmp_path / "my recipes/small.toml"
-    path.parent.mkdir()
-    path.write_text(RECIPE.format(commit="0123456789" * 4), "utf-8")
-    return path
-
-
 @pytest.fixture
 def a_record(a_record: BuildRecord) -> BuildRecord:
     """Return the record of a recipe without patches."""
@@ -290,33 +263,33 @@ def reproducible(make_sealed: Maker, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_recipe_is_named_for_a_wheel_without_a_record(
-    shell: CommandLine, make_wheel: Maker, recipe_path: Path
+    shell: CommandLine, make_wheel: Maker, worded: Path
 ) -> None:
     command = f"invoke reproduce --wheel {make_wheel()}"
     remedy = shell.remedy(command)
     (option,) = re.findall(r"--recipe", remedy)
-    shell.remedy(f"{command} {option} {shlex.quote(str(recipe_path))}")
+    shell.remedy(f"{command} {option} {shlex.quote(str(worded))}")
 
 
 def test_another_recipe_is_checked_out_or_built_as_it_is(
-    shell: CommandLine, recipe_path: Path, reproducible: Path
+    shell: CommandLine, worded: Path, reproducible: Path
 ) -> None:
-    before = recipe_path.read_text("utf-8")
-    recipe_path.write_text(RECIPE.format(commit="1" * 40), "utf-8")
+    before = worded.read_text("utf-8")
+    worded.write_text(re.sub(r"\d{40}", "1" * 40, before), "utf-8")
     command = (
         f"invoke reproduce --wheel {reproducible} "
-        f"--recipe {shlex.quote(str(recipe_path))}"
+        f"--recipe {shlex.quote(str(worded))}"
     )
     (build,) = commands(shell.remedy(command))
     assert recipes.read(shlex.split(build)[-1]).source.commit == "1" * 40
-    recipe_path.write_text(before, "utf-8")
+    worded.write_text(before, "utf-8")
     shell.succeeds(command)
 
 
 def test_a_recipe_without_a_wheel_is_built_or_a_wheel_is_named(
-    shell: CommandLine, recipe_path: Path, reproducible: Path
+    shell: CommandLine, worded: Path, reproducible: Path
 ) -> None:
-    named = f"--recipe {shlex.quote(str(recipe_path))}"
+    named = f"--recipe {shlex.quote(str(worded))}"
     (build,) = commands(shell.remedy(f"invoke reproduce {named}"))
-    assert shlex.split(build)[-1] == str(recipe_path)
+    assert shlex.split(build)[-1] == str(worded)
     shell.succeeds(f"invoke reproduce {named} --wheel {reproducible}")
