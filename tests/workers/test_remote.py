@@ -437,7 +437,10 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     results: dict[int, SlurmResult] = {}
     tasks = [OPTIONS.program(name) for name in ("a", "b", "c")]
     slurm.run(
-        given, tasks, lambda result: results.update({result.number: result})
+        given,
+        tasks,
+        lambda result: results.update({result.number: result}),
+        lambda _: None,
     )
     assert {result.status for result in results.values()} == {4}
     assert results[1].nodes == ("dead", "n1")
@@ -474,5 +477,5 @@ def test_ctrl_c_cancels_the_array(
     monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
     monkeypatch.setattr(slurm, "_queued", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        slurm.run(given, [OPTIONS.program("a")], lambda _: None)
+        slurm.run(given, [OPTIONS.program("a")], lambda _: None, print)
     assert (tmp_path / "ended").read_text("utf-8") == "17\n"

@@ -17,6 +17,7 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
 from tfwright.tools.remote import ssh
+from tfwright.tools.remote.slurm import Note
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.wheel.seal import envelope, statement
 from tfwright.workers import hand_out, schedule
@@ -174,6 +175,8 @@ def on_workers(
             done = ssh.run(host, asked.program(given.recipe), log)
             if not done.failure and host.build_out and options.publishes:
                 _collect(host, done.printed, settings, given.recipe)
+        except RecipeError as fault:
+            return ssh.unread(fault)
         except TfwrightError as fault:
             # rsync could not reach it, or it gave other bytes than it said: not the recipe's fault.
             return ssh.lost(fault)
@@ -190,13 +193,28 @@ def by_slurm(
     recipes: Sequence[str],
     options: RemoteOptions,
     hear: Hear,
+    note: Note,
 ) -> WorkSchedule:
-    """Build recipes as one job array.
+    """Build recipes as one job array; `note` receives what keeps tasks waiting.
 
     Raises HostError if the host file has no [slurm], ToolError if Slurm refuses the job.
     """
-    programs = {recipe: options.program(recipe) for recipe in recipes}
-    done = hand_out.by_slurm(settings, programs, _took(settings), hear)
+    asked, refused = options, dict[str, Assignment]()
+
+    def job_of(recipe: str) -> BuildRequest:
+        return BuildRequest.of(recipe, settings, offline=options.offline)
+
+    if settings.slurm and settings.slurm.inputs:
+        asked = options.supplied()
+        refused |= supply.unsupplied(recipes, job_of)
+    programs = {
+        recipe: asked.program(recipe)
+        for recipe in recipes
+        if recipe not in refused
+    }
+    took = _took(settings)
+    done = hand_out.by_slurm(settings, programs, took, hear, note)
+    done = replace(done, assignments={**done.assignments, **refused})
     _keep(settings, done)
     return done
 

@@ -7,6 +7,7 @@ that the first wheel does not wait for the last one.
 import os
 import shlex
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,8 @@ ARRIVAL_SECONDS = 15.0
 """How long a result may take from the node's view of a shared directory to ours: NFS keeps what it
 knows of a directory for some seconds."""
 LOST = -1
+PENDING = "PENDING"
+"""The state of a task that waits for a node."""
 SCRIPT = """\
 #!/bin/sh
 # Runs the command whose number is this task's; Slurm starts it again on another node if one dies.
@@ -74,9 +77,13 @@ class SlurmResult:
 
 Hear = Callable[[SlurmResult], None]
 """Receives the result of each task when it ends."""
+Note = Callable[[str], None]
+"""Receives a line on what Slurm does with the job, whenever that changes."""
 
 
-def run(site: SlurmSite, programs: Sequence[Sequence[str]], hear: Hear) -> None:
+def run(
+    site: SlurmSite, programs: Sequence[Sequence[str]], hear: Hear, note: Note
+) -> None:
     """Run commands of tfwright as a job array, until each one ended.
 
     A task that Slurm ended without a result (scancel, a time limit, a dead node that it does not
@@ -90,13 +97,13 @@ def run(site: SlurmSite, programs: Sequence[Sequence[str]], hear: Hear) -> None:
     files.write(script, script_of(site), 0o755)
     left = list(range(len(programs)))
     for attempt in range(ATTEMPTS):
-        lost = _array(site, script, left, hear)
+        if not left:
+            return
+        lost = _array(site, script, left, hear, note)
         left = [result.number for result in lost]
         if attempt == ATTEMPTS - 1:
             for result in lost:
                 hear(result)
-        if not left:
-            return
 
 
 def submission(site: SlurmSite, script: Path, numbers: Sequence[int]) -> Command:
@@ -134,7 +141,11 @@ def script_of(site: SlurmSite) -> str:
 
 
 def _array(
-    site: SlurmSite, script: Path, numbers: Sequence[int], hear: Hear
+    site: SlurmSite,
+    script: Path,
+    numbers: Sequence[int],
+    hear: Hear,
+    note: Note,
 ) -> Sequence[SlurmResult]:
     """Run one array to its end; return the tasks without a result."""
     log = site.room / "sbatch.log"
@@ -145,7 +156,7 @@ def _array(
     if not job.isdigit():
         raise ToolError(f"sbatch named no job: {said.strip()!r}", remedy=remedy)
     try:
-        return _followed(site, job, numbers, hear)
+        return _followed(site, job, numbers, hear, note)
     except BaseException:
         # Slurm would go on without us, and write into directories that the next start uses.
         runner.answer(Command(("scancel", job), site.room, _environment()))
@@ -153,10 +164,11 @@ def _array(
 
 
 def _followed(
-    site: SlurmSite, job: str, numbers: Sequence[int], hear: Hear
+    site: SlurmSite, job: str, numbers: Sequence[int], hear: Hear, note: Note
 ) -> Sequence[SlurmResult]:
     left = set(numbers)
     gone_since: float | None = None
+    reasons: Counter[str] = Counter()
     while left:
         time.sleep(INTERVAL_SECONDS)
         for number in sorted(left):
@@ -164,7 +176,15 @@ def _followed(
             if result.status != LOST:
                 left.discard(number)
                 hear(result)
-        if _queued(job, site.room):
+        tasks = _queued(job, site.room)
+        # While slurmctld is away, nothing is known to have changed.
+        if tasks is None:
+            continue
+        before, reasons = reasons, _reasons(tasks)
+        # Not whenever a number changes: the results tell of that.
+        if reasons.keys() - before.keys():
+            note(_told(job, reasons))
+        if tasks:
             gone_since = None
             continue
         gone_since = gone_since or time.monotonic()
@@ -173,21 +193,38 @@ def _followed(
     return [_result(site.room, number) for number in sorted(left)]
 
 
-def _queued(job: str, room: Path) -> bool:
-    """Say whether Slurm still knows a task of a job that has not ended.
+def _queued(job: str, room: Path) -> Sequence[str] | None:
+    """Return state and reason of each task of a job that has not ended, as Slurm names them.
 
-    A squeue that fails, because slurmctld is away, does not mean that the job has ended.
+    None if squeue fails because slurmctld is away: that does not mean that the job has ended.
     """
     log = room / "squeue.log"
-    argv = ("squeue", "--noheader", "--format=%i", f"--jobs={job}")
+    argv = ("squeue", "--noheader", "--array", "--format=%T %r", f"--jobs={job}")
     status = runner.attempt(
         Command(argv, room, _environment()), log, remedy="Install Slurm."
     )
     said = log.read_text("utf-8", "replace")
-    if status != 0:
-        # It forgets a job some minutes after its end: MinJobAge in slurm.conf.
-        return "Invalid job id" not in said
-    return bool(said.strip())
+    if status == 0:
+        return [line.strip() for line in said.splitlines() if line.strip()]
+    # It forgets a job some minutes after its end: MinJobAge in slurm.conf.
+    return [] if "Invalid job id" in said else None
+
+
+def _reasons(tasks: Sequence[str]) -> Counter[str]:
+    """Return why tasks wait, as Slurm names it, and how many do."""
+    pairs = (task.partition(" ") for task in tasks)
+    # It names none yet for a task that it has not looked at.
+    return Counter(
+        reason
+        for state, _, reason in pairs
+        if state == PENDING and reason != "None"
+    )
+
+
+def _told(job: str, reasons: Counter[str]) -> str:
+    """Say why tasks wait: Slurm lets a task wait for ever for what no node has."""
+    counted = [f"{count} ({reason})" for reason, count in reasons.items()]
+    return f"Slurm job {job}: waiting tasks: {', '.join(counted)}"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

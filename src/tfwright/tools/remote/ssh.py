@@ -131,6 +131,11 @@ def refused(fault: TfwrightError) -> RemoteBuild:
     return RemoteBuild(0.0, HostError.exit_status, what, remedy=fault.remedy)
 
 
+def unread(fault: TfwrightError) -> RemoteBuild:
+    """Return the result of a build whose recipe this host cannot read: no worker is to blame."""
+    return RemoteBuild(0.0, fault.exit_status, fault.what, remedy=fault.remedy)
+
+
 def reached(host: RemoteHost) -> str:
     """Return what to do about a machine that was lost."""
     by_hand = shlex.join(("ssh", *_config(host), host.address, "true"))
