@@ -44,6 +44,9 @@ RECIPE = "recipe.json"
 """The recipe as it is built, which for a night's target is that of no file."""
 LACKING, UNPACK = "--lacking", "--unpack"
 """Options of `bundle` on the worker."""
+LEFT_DAYS = 7
+"""Days after which a worker removes what a lost connection left in its folders: no transfer and no
+build takes so long."""
 _GATHERING = threading.Lock()
 """Held while inputs are brought together: a stage's container would take in another one's
 programs."""
@@ -279,6 +282,8 @@ def _emptied(folder: Path, build_out: Path) -> Iterator[None]:
     with bundle.unpacking_room(build_out, folder.name):
         yield
     files.remove(folder)
+    # Other recipes' inputs, whose transfer was cut and never went on.
+    files.remove_old(folder.parent, LEFT_DAYS)
 
 
 def _make_toolkit(

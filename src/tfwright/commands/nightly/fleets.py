@@ -18,8 +18,6 @@ from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.workers import hand_out, schedule
 from tfwright.workers.schedule import Assignment, WorkSchedule
 
-ORDERS = "orders"
-"""The folder of orders, in the night's directory and in a worker's build_out."""
 OPTION = "--order"
 
 
@@ -59,7 +57,11 @@ class _Orders:
 
     def folder(self, order: BuildOrder) -> Path:
         """Return the folder of an order."""
-        return self.directory / ORDERS / order.id
+        return self.directory / documents.ORDERS / order.id
+
+    def tidy(self) -> None:
+        """Remove the orders of a night that was cut off; one night runs at a time."""
+        files.remove(self.directory / documents.ORDERS)
 
     def write(self, order: BuildOrder, *, carry: bool, offline: bool) -> Path:
         """Write an order into an empty folder of its own; return the folder."""
@@ -141,6 +143,7 @@ class SshFleet(_Orders):
         settle: Settle,
     ) -> None:
         """Build all orders; the order of a lost worker goes to another one."""
+        self.tidy()
         by_target = {order.target.name: order for order in orders}
         begun = schedule.planned(tuple(by_target), tuple(self.hosts), seconds)
 
@@ -200,7 +203,7 @@ class SshFleet(_Orders):
         log: Path,
     ) -> RemoteBuild:
         """Run an order on a worker that has a disk of its own."""
-        there = f"{host.build_out}/{ORDERS}/{order.id}"
+        there = f"{host.build_out}/{documents.ORDERS}/{order.id}"
         copied = log.with_suffix(".rsync.log")
         if host.supplied:
             job = self.builder.job(order.target)
@@ -232,6 +235,7 @@ class SlurmFleet(_Orders):
         settle: Settle,
     ) -> None:
         """Build all orders as one job array."""
+        self.tidy()
         by_target = {order.target.name: order for order in orders}
 
         def hear(given: Assignment) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tfwright.commands import bundle
+from tfwright.commands import bundle, supply
 from tfwright.commands.nightly import targets
 from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.commands.nightly.targets import FollowedCommit
@@ -28,6 +28,8 @@ from tfwright.printable import printable_lines
 from tfwright.progress import Listener
 from tfwright.tools import files
 
+ORDERS = "orders"
+"""The folder of orders, in the night's directory and in a worker's build_out."""
 ORDER, RESULT, BUILT = "order.json", "result", "built.json"
 REBUILT = "rebuilt.json"
 READ = "Look at the log of the worker in build_out/workers/logs."
@@ -119,6 +121,9 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     """
     # Only data: a worker builds with the recipes and the code of its own checkout.
     document = _read(folder)
+    # A lost worker could not be told to remove the order that it had.
+    if folder.parent.name == ORDERS:
+        files.remove_old(folder.parent, supply.LEFT_DAYS)
     # Locks of targets with axes are looked for next to nightly.toml; the order has them.
     os.environ["TFWRIGHT_NIGHTLY_FILE"] = str(folder / "nightly.toml")
     nightly = NightlyFile(
