@@ -14,7 +14,7 @@ from tfwright.commands import build as builds
 from tfwright.commands import supply
 from tfwright.commands.build import RemoteOptions
 from tfwright.documents.host_file import HostFile, WorkerTable
-from tfwright.errors import SupplyError
+from tfwright.errors import HostError, SupplyError
 from tfwright.terminal import workers as workers_page
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
@@ -479,3 +479,82 @@ def test_ctrl_c_cancels_the_array(
     with pytest.raises(KeyboardInterrupt):
         slurm.run(given, [OPTIONS.program("a")], lambda _: None, print)
     assert (tmp_path / "ended").read_text("utf-8") == "17\n"
+
+
+# In the place of ssh: a machine whose rsync ends like this.
+RSYNC_FAULTS = {
+    "echo 'ssh: connect to host one port 22: No route to host' >&2; exit 255": (
+        "lost",
+        "ssh: connect to host one port 22: No route to host",
+    ),
+    "echo 'bash: line 1: rsync: command not found' >&2; exit 127": (
+        "refused",
+        "one has no rsync",
+    ),
+    "echo 'rsync: [receiver] write failed: No space left on device (28)' >&2; exit 11": (
+        "refused",
+        "The disk of one is full",
+    ),
+}
+
+
+@pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
+@pytest.mark.parametrize("script", RSYNC_FAULTS)
+def test_a_worker_that_takes_no_files_is_lost_only_if_it_is_not_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    def send(host: RemoteHost, *_: object) -> None:
+        ssh.send_folder(host, tmp_path, "/local/out/inputs", tmp_path / "log")
+
+    monkeypatch.setattr(supply, "send", send)
+    ssh_that(tmp_path, script, monkeypatch)
+    settings = worker_that_asks(tmp_path)
+    done = builds.on_workers(settings, ["demo"], OPTIONS, lambda _: None)
+    given = done.assignments["demo"]
+    assert (given.state, given.detail) == RSYNC_FAULTS[script]
+    assert "one" in given.remedy or "there" in given.remedy
+
+
+def test_a_recipe_that_cannot_be_read_loses_no_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supply, "send", lambda *_: None)
+    ssh_that(tmp_path, "exit 0", monkeypatch)
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[source]\nurl = 1\n", "utf-8")
+    settings = worker_that_asks(tmp_path)
+    recipes = [str(bad), "demo"]
+    done = builds.on_workers(settings, recipes, OPTIONS, lambda _: None)
+    assert done.assignments[str(bad)].state == "failed"
+    assert done.assignments[str(bad)].status == 2
+    assert done.assignments["demo"].state == "built"
+    assert done.gone == frozenset()
+
+
+def test_no_second_worker_builds_what_this_host_has_no_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch(*_: object) -> None:
+        raise HostError(
+            "The disk of this host is full", remedy="Free some space."
+        )
+
+    monkeypatch.setattr(ssh, "fetch_files", fetch)
+    said = (f"{ssh.PRINTED}a-1-py3-none-any.whl", ssh.PRINTED_END)
+    ssh_that(tmp_path, ended_by_ssh(*said), monkeypatch)
+    tables = [
+        WorkerTable(
+            name=name, address=name, directory="/srv/x", build_out="/local"
+        )
+        for name in ("one", "two")
+    ]
+    settings = HostFile(build_out=tmp_path / "out", workers=tuple(tables))
+    options = RemoteOptions(("--until=publish",))
+    done = builds.on_workers(settings, ["demo"], options, lambda _: None)
+    given = done.assignments["demo"]
+    assert (given.state, given.detail) == (
+        "failed",
+        "The disk of this host is full",
+    )
+    assert given.refused == ()
+    assert done.gone == frozenset()

@@ -11,7 +11,13 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from tfwright.commands import supply
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import RecipeError, TfwrightError, ToolError, WheelError
+from tfwright.errors import (
+    HostError,
+    RecipeError,
+    TfwrightError,
+    ToolError,
+    WheelError,
+)
 from tfwright.nightly.index import write as index
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, json_text
@@ -174,9 +180,9 @@ def on_workers(
                 asked = options.supplied()
             done = ssh.run(host, asked.program(given.recipe), log)
             if not done.failure and host.build_out and options.publishes:
-                _collect(host, done.printed, settings, given.recipe)
-        except RecipeError as fault:
-            return ssh.unread(fault)
+                return _collected(host, done, settings, given.recipe)
+        except (RecipeError, HostError) as fault:
+            return ssh.unable(fault)
         except TfwrightError as fault:
             # rsync could not reach it, or it gave other bytes than it said: not the recipe's fault.
             return ssh.lost(fault)
@@ -216,6 +222,17 @@ def by_slurm(
     done = hand_out.by_slurm(settings, programs, took, hear, note)
     done = replace(done, assignments={**done.assignments, **refused})
     _keep(settings, done)
+    return done
+
+
+def _collected(
+    host: RemoteHost, done: RemoteBuild, settings: HostFile, recipe: str
+) -> RemoteBuild:
+    """Bring the wheel of a build here; return what became of the build then."""
+    try:
+        _collect(host, done.printed, settings, recipe)
+    except HostError as fault:
+        return ssh.unkept(done, fault)
     return done
 
 

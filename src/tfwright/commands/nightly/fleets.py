@@ -9,7 +9,7 @@ from tfwright.commands.nightly import orders as documents
 from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
-from tfwright.errors import HostError, TfwrightError
+from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildOrder, Fleet, Settle
 from tfwright.tools import files
@@ -192,6 +192,8 @@ class SshFleet(_Orders):
             if not host.build_out:
                 return ssh.run(host, ("nightly", OPTION, str(folder)), log)
             return self._carried_over(order, host, folder, log)
+        except (RecipeError, HostError) as fault:
+            return ssh.unable(fault)
         except TfwrightError as fault:
             return ssh.lost(fault)
 
@@ -212,9 +214,13 @@ class SshFleet(_Orders):
         ssh.send_folder(host, folder, there, copied)
         done = ssh.run(host, ("nightly", OPTION, there), log)
         # A lost worker cannot be asked for its result, nor be tidied up.
-        if not done.lost:
+        if done.lost:
+            return done
+        try:
             ssh.fetch_folder(host, there, folder, copied)
-            ssh.remove(host, there)
+        except HostError as fault:
+            done = ssh.unkept(done, fault)
+        ssh.remove(host, there)
         return done
 
 
