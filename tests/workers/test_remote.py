@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tfwright.commands import build as builds
-from tfwright.commands import supply
+from tfwright.commands import bundle, supply
 from tfwright.commands.build import RemoteOptions
-from tfwright.documents.host_file import HostFile, WorkerTable
+from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.errors import HostError, SupplyError
+from tfwright.pipeline.job import BuildRequest
 from tfwright.terminal import workers as workers_page
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
@@ -558,3 +559,109 @@ def test_no_second_worker_builds_what_this_host_has_no_room_for(
     )
     assert given.refused == ()
     assert done.gone == frozenset()
+
+
+def slurm_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **programs: str
+) -> None:
+    """Put shell scripts in the place of Slurm's programs, and wait for none of them."""
+    for name, content in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{content}\n", "utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr(slurm, "ARRIVAL_SECONDS", 0.05)
+
+
+# Task 0 is cancelled at once. Task 1 ends only when task 0 was submitted again.
+CANCELLING = """\
+cd "$(dirname "$0")/room"
+echo "$@" >> submitted
+if [ "$(wc -l < submitted)" = 2 ]; then
+    for number in 0 1; do
+        echo '{"status": 0, "seconds": 1}' > $number.json
+    done
+    echo 18
+else
+    echo 17
+fi
+"""
+
+
+@pytest.mark.medium
+def test_a_cancelled_task_is_submitted_again_while_the_others_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = replace(site(tmp_path), options=())
+    queue = "echo '1 RUNNING None'"
+    slurm_that(tmp_path, monkeypatch, sbatch=CANCELLING, squeue=queue)
+    ended: list[SlurmResult] = []
+    tasks = [OPTIONS.program(name) for name in ("a", "b")]
+    slurm.run(given, tasks, ended.append, print)
+    assert [(result.number, result.status) for result in ended] == [
+        (0, 0),
+        (1, 0),
+    ]
+    arrays = (given.room / "submitted").read_text("utf-8").splitlines()
+    assert ["--array=0-1%3" in arrays[0], "--array=0-0%3" in arrays[1]] == [
+        True,
+        True,
+    ]
+
+
+@pytest.mark.medium
+def test_a_user_reads_why_slurm_lets_tasks_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = replace(site(tmp_path), options=())
+    queue = """\
+cd "$(dirname "$0")/room"
+if [ -e asked ]; then
+    echo '0 PENDING None'
+    echo '{"status": 0, "seconds": 1}' > 0.json
+    echo '{"status": 0, "seconds": 1}' > 1.json
+else
+    touch asked
+    echo '0 PENDING PartitionTimeLimit'
+    echo '1 PENDING PartitionTimeLimit'
+fi
+"""
+    slurm_that(tmp_path, monkeypatch, sbatch="echo 17", squeue=queue)
+    said: list[str] = []
+    tasks = [OPTIONS.program(name) for name in ("a", "b")]
+    slurm.run(given, tasks, lambda _: None, said.append)
+    assert said == ["Slurm: waiting tasks: 2 (PartitionTimeLimit)"]
+
+
+@pytest.mark.medium
+def test_nodes_build_offline_what_this_host_has_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = SlurmTable(directory=tmp_path, inputs=True)
+    settings = HostFile(build_out=tmp_path / "out", slurm=table)
+    fetched: list[str] = []
+
+    def fetch(job: BuildRequest) -> None:
+        fetched.append(job.name)
+        if job.name == "demo-cuda":
+            raise SupplyError("Bazel could not be found", remedy="Copy it.")
+
+    monkeypatch.setattr(bundle, "fetched", fetch)
+    ends = """\
+cd "$(dirname "$0")/out/workers/slurm"
+echo '{"status": 0, "seconds": 1}' > 0.json
+echo 17
+"""
+    slurm_that(tmp_path, monkeypatch, sbatch=ends, squeue="true")
+    recipes = ["demo", "demo-cuda"]
+    done = builds.by_slurm(settings, recipes, OPTIONS, lambda _: None, print)
+    assert fetched == recipes
+    programs = tmp_path / "out/workers/slurm/programs"
+    assert programs.read_text("utf-8").splitlines() == [
+        "build --recipe demo --wait --until=source --offline"
+    ]
+    states = [done.assignments[recipe].state for recipe in recipes]
+    assert states == ["built", "refused"]
+    refused = done.assignments["demo-cuda"]
+    assert "Bazel could not be found" in refused.detail
+    assert refused.remedy == "Copy it."
