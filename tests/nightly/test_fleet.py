@@ -377,8 +377,9 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
     def submit(
         _: HostFile, programs: Mapping[str, Sequence[str]], *__: object
     ) -> None:
-        for _, _, folder in programs.values():
-            document = json.loads(Path(folder, orders.ORDER).read_text("utf-8"))
+        for program in programs.values():
+            written = Path(program[-1], orders.ORDER).read_text("utf-8")
+            document = json.loads(written)
             seen.append(document["offline"])
 
     monkeypatch.setattr(bundle, "fetched", lambda _: None)
