@@ -6,12 +6,14 @@ The script is made from `invoke plan --json`: the same checkout, ./configure, Ba
 build_pip_package, with the same environments, and then the wheel installed in a fresh venv and run.
 It does none of the rest: no checks, stamps, locks, digests, comparison of bazelrc files or
 canonical bytes. Both run in turn. Cold means an empty tree, output base and disk cache, and a Bazel
-that is downloaded but not unpacked; warm means that everything was built before. Beside them stand
-a rebuild with nothing to do and `invoke --list`, each against an invoke collection of one task.
+that is downloaded but not unpacked; warm means that everything was built before. Then follow a
+rebuild with nothing to do and `invoke --list`, each against an invoke collection of one task, by
+the clock and in processor time. With 0 rounds, only these are measured.
 """
 
 import json
 import os
+import resource
 import shlex
 import shutil
 import statistics
@@ -21,7 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfwright.documents import recipe
 from tfwright.documents.recipe import ROOT
@@ -32,6 +34,17 @@ INVOKE = (sys.executable, "-m", "invoke")
 ONE_TASK = (
     'from invoke import task\n\n\n@task\ndef hello(_):\n    """Say hello."""\n'
 )
+SHORT_PAIRS = 15
+"""Runs of each short command; a single one says little."""
+
+
+class Cost(NamedTuple):
+    """What a run took."""
+
+    seconds: float
+    """By the clock."""
+    cpu: float
+    """Processor seconds of its programs, without those that outlive it, such as Bazel's server."""
 
 
 def main(rounds: int) -> None:
@@ -52,37 +65,50 @@ def main(rounds: int) -> None:
         ]
         idle = [
             (measure(bench.tfwright), measure(bench.one_task))
-            for _ in range(rounds * 5)
+            for _ in range(SHORT_PAIRS)
         ]
         listing = [
             (measure(bench.list_commands), measure(bench.one_task))
-            for _ in range(rounds * 5)
+            for _ in range(SHORT_PAIRS)
         ]
-    print(f"{'what':<36} {'tfwright':>9} {'other':>9} {'ratio':>6}")
-    report("cold build / shell script", cold)
-    report("compile again, warm / shell script", warm)
-    report("nothing to do / one-task invoke", idle)
-    report("invoke --list / one-task invoke", listing)
+    print(f"{'what':<40} {'tfwright':>9} {'other':>9} {'ratio':>6}")
+    if rounds:
+        report("cold build / shell script", cold)
+        report("compile again, warm / shell script", warm)
+    for what, pairs in (
+        ("nothing to do / one-task invoke", idle),
+        ("invoke --list / one-task invoke", listing),
+    ):
+        report(what, pairs)
+        report("  in processor time", pairs, "cpu")
 
 
-def report(what: str, pairs: list[tuple[float, float]]) -> None:
-    """Print the medians of both, and the median of the ratio pair by pair."""
+def report(
+    what: str, pairs: list[tuple[Cost, Cost]], kind: str = "seconds"
+) -> None:
+    """Print the medians of both in one kind of time, and the ratio of the two."""
     ours, theirs = (
-        statistics.median(column) for column in zip(*pairs, strict=True)
+        statistics.median(getattr(cost, kind) for cost in column)
+        for column in zip(*pairs, strict=True)
     )
-    ratio = statistics.median(a / b for a, b in pairs)
-    print(f"{what:<36} {ours:8.2f}s {theirs:8.2f}s {ratio:6.2f}")
+    print(f"{what:<40} {ours:8.2f}s {theirs:8.2f}s {ours / theirs:6.2f}")
 
 
 def measure(
     run: Callable[[], None], before: Callable[[], None] | None = None
-) -> float:
-    """Return the seconds that `run` takes."""
+) -> Cost:
+    """Return what `run` takes."""
     if before:
         before()
-    begun = time.perf_counter()
+    begun, used = time.perf_counter(), processor()
     run()
-    return time.perf_counter() - begun
+    return Cost(time.perf_counter() - begun, processor() - used)
+
+
+def processor() -> float:
+    """Return the processor seconds of all programs that were run and have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
 
 
 class Bench:
@@ -93,6 +119,9 @@ class Bench:
         self.place = place
         self.out = place / "out"
         self.host = {**os.environ, "TFWRIGHT_HOST_FILE": str(place / "host.toml")}
+        # Many containers set it. Every run of tfwright would then compile it again, and nothing of
+        # what it is compared with, which pip compiled.
+        self.host.pop("PYTHONDONTWRITEBYTECODE", None)
         self.plain = place / "plain.sh"
 
     def prepare(self) -> None:
@@ -200,6 +229,7 @@ class Bench:
         subprocess.run(
             [*INVOKE, "--list"],
             cwd=self.place / "one",
+            env=self.host,
             check=True,
             capture_output=True,
         )

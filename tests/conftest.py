@@ -2,12 +2,17 @@
 
 import base64
 import hashlib
+import http.server
 import os
 import signal
+import threading
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -27,6 +32,8 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import Listener, Silence
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import downloads
+from tfwright.tools.process import inside
+from tfwright.tools.process.command import Command
 from tfwright.wheel.seal import build_record, sbom, sealing
 from tfwright.wheel.seal.build_record import (
     BuildRecord,
@@ -302,6 +309,32 @@ def no_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
+class _FileHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Path], str]]:
+    """Return a function that serves a folder over HTTP, and returns its address with a slash at the end."""
+    with ExitStack() as running:
+
+        def start(folder: Path) -> str:
+            handler = partial(_FileHandler, directory=str(folder))
+            server = running.enter_context(
+                http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+            )
+            threading.Thread(
+                target=server.serve_forever,
+                kwargs={"poll_interval": 0.01},
+                daemon=True,
+            ).start()
+            running.callback(server.shutdown)
+            return f"http://127.0.0.1:{server.server_port}/"
+
+        yield start
+
+
 @pytest.fixture
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a server that is not there up at once."""
@@ -310,3 +343,15 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
         defaults, "limits", replace(downloads.DEFAULTS, pauses=())
     )
+
+
+@pytest.fixture(params=["on the host", "beside an open container"])
+def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run a test on the host, and again while a container is open that has no programs."""
+    if request.param == "on the host":
+        yield
+        return
+    empty = Mock(spec=inside.Inside)
+    empty.command.return_value = Command(("/nonexistent",), Path("/"))
+    with inside.entered(empty):
+        yield

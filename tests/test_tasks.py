@@ -111,6 +111,38 @@ def test_a_command_of_an_earlier_version_is_answered_with_the_new_one(
     assert f"Use '{tasks.REPLACED[word]}' instead." in done.stderr
 
 
+def test_what_a_command_imports_is_compiled_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "compiled"))
+    assert invoke(tmp_path, "--list").returncode == 0
+    kept = (tmp_path / "compiled").rglob("tfwright/**/*.pyc")
+    compiled = {path.name.partition(".")[0] for path in kept}
+    modules = {path.stem for path in Path(tasks.__file__).parent.glob("*.py")}
+    assert compiled >= modules | {"program"}
+
+
+def test_what_is_left_at_the_end_is_not_searched_for_garbage(
+    tmp_path: Path,
+) -> None:
+    # What is registered first is called last.
+    program = (
+        "import atexit, gc; from invoke.main import program; "
+        "atexit.register(lambda: print(gc.get_freeze_count(), len(gc.get_objects()))); "
+        f"program.run(['invoke', '--search-root', {str(ROOT)!r}, '--list'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    frozen, searched = done.stdout.split()[-2:]
+    assert int(frozen) > 100 * int(searched)
+
+
 def test_the_list_shows_every_command_in_its_group(tmp_path: Path) -> None:
     listed = invoke(tmp_path, "--list").stdout
     for group, names in tasks.names().items():
@@ -184,6 +216,41 @@ def test_a_bundle_is_written_nowhere_unless_its_file_is_named(
     done = invoke(tmp_path, "bundle")
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
     assert "Usage: " in invoke(tmp_path, "bundle", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("vault", "--deep"), "--deep does nothing without --links"),
+        (("patch", "x", "--write"), "--write does nothing without --refresh"),
+        (("vault", "--gc", "--repair"), "--verify and --gc do not go together"),
+        (
+            ("lint", "--recipe", "demo", "--changed", "main"),
+            "--recipe and --changed do not go",
+        ),
+        (
+            ("index", "--yank", "a.whl", "--unyank", "a.whl"),
+            "--yank and --unyank do not go",
+        ),
+    ],
+)
+def test_an_option_that_would_not_be_followed_is_refused(
+    words: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    done = invoke(tmp_path, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_an_option_that_needs_another_one_names_an_option_of_its_command() -> (
+    None
+):
+    for name, command in tasks.collection().tasks.items():
+        for needed in command.needs.values():
+            assert (
+                needed.replace("-", "_")
+                in command.argspec(command.body).parameters
+            ), name
 
 
 def test_the_words_of_a_patch_stand_behind_the_command(tmp_path: Path) -> None:

@@ -34,8 +34,7 @@ class Progress:
     running: tuple[RunningAction, ...] = ()
     """The actions that have been running longest, longest first; empty where that is not known."""
     remaining: float | None = None
-    """Seconds that the work is expected to take from now on; None where earlier builds say
-    nothing."""
+    """Seconds that the work is expected to take from now on; None where nothing is known of it."""
 
 
 class Listener(Protocol):

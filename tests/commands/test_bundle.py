@@ -2,6 +2,7 @@
 
 import hashlib
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tfwright.pipeline.job import Places
 from tfwright.progress import SILENCE, Silence
 from tfwright.tools.bazel import binary
 from tfwright.tools.python import packages
-from tfwright.vault import bundle
+from tfwright.vault import admission, bundle
 from tfwright.vault.bundle import Carried, Content, Kind, Manifest
 
 ARCHIVE = b"an archive"
@@ -61,11 +62,12 @@ def made(
     recipe: Path | None = None,
     bazel: str = "0.26.1",
     clones: tuple[Carried, ...] = (),
+    documents: Sequence[str] = DOCUMENTS,
 ) -> Path:
     """Write a bundle of the demo recipe, its documents and an archive."""
     contents = [
         Content.of("recipe", recipe or recipe_of(folder)),
-        *(Content.of("patch", PATCHES / name, name) for name in DOCUMENTS),
+        *(Content.of("patch", PATCHES / name, name) for name in documents),
     ]
     for kind, name, content in (
         ("archive", SHA256, ARCHIVE),
@@ -455,6 +457,25 @@ def test_other_bytes_than_the_recipe_pins_are_refused(
     with pytest.raises(SupplyError, match=r"package/six-.* of the bundle is not"):
         carrying.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
     assert not (build_out / "vault").exists()
+
+
+def test_a_package_with_the_bytes_that_the_recipe_pins_needs_no_belief(
+    tmp_path: Path,
+) -> None:
+    pin = f"{PIN} --hash=sha256:{hashlib.sha256(b'six').hexdigest()}"
+    pinned = recipe_of(tmp_path, pin=pin)
+    manifest = bundle.read(made(tmp_path, recipe=pinned))
+    found = recipes.read(str(pinned))
+    assert admission.insist(found, None, manifest) == ()
+
+
+def test_a_bundle_that_lacks_a_patch_of_its_recipe_is_refused(
+    tmp_path: Path, build_out: Path, checkout: Path
+) -> None:
+    file = made(tmp_path, documents=DOCUMENTS[1:])
+    with pytest.raises(SupplyError, match=f"lacks patch/{DOCUMENTS[0]}"):
+        carrying.unpack(file, build_out, SILENCE)
+    assert not checkout.exists()
 
 
 def test_a_bundle_of_another_bazel_than_the_recipe_wants_is_refused(

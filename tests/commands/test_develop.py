@@ -1,7 +1,9 @@
 """What `invoke test`, `lint` and `types` run, with a venv of small programs in place of the real tools."""
 
+import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,12 +52,76 @@ def test_the_code_is_checked_by_three_tools(calls: Path) -> None:
     ]
 
 
+SUMMARY = {"percent_statements_covered": 100.0, "percent_branches_covered": 100.0}
+
+
+@pytest.fixture
+def project(
+    calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[float, str], None]:
+    """Return what makes a project of one module, by the share of its branches that tests reach and the reasons."""
+
+    def make(share: float, reasons: str) -> None:
+        summary = SUMMARY | {"percent_branches_covered": share}
+        files = {"src/tfwright/printable.py": {"summary": summary}}
+        report = calls.parent / "report.json"
+        report.write_text(json.dumps({"files": files}), "utf-8")
+        with (calls.parent / "bin/coverage").open("a", encoding="utf-8") as tool:
+            tool.write(f'[ "$1" != json ] || cp {report} "$4"\n')
+        (calls.parent / "pyproject.toml").write_text(
+            f"[tool.tfwright.uncovered]\n{reasons}\n", "utf-8"
+        )
+        monkeypatch.setattr(develop, "ROOT", calls.parent)
+
+    return make
+
+
+Project = Callable[[float, str], None]
+
+
 def test_coverage_adds_up_what_the_programs_of_the_tests_ran(
-    calls: Path,
+    calls: Path, project: Project
 ) -> None:
+    project(90.0, "")
     develop.test(everything=False, coverage=True)
     steps = [line.split()[1] for line in calls.read_text("utf-8").splitlines()]
-    assert steps == ["erase", "run", "combine", "report"]
+    assert steps == ["erase", "run", "combine", "report", "json"]
+
+
+def test_a_module_that_tests_reach_too_little_of_needs_a_reason(
+    project: Project,
+) -> None:
+    project(89.9, "")
+    with pytest.raises(ToolError, match="disagree") as found:
+        develop.test(everything=False, coverage=True)
+    assert found.value.evidence.lines == (
+        "printable.py: the tests reach 89.9 % of its lines or branches",
+    )
+    assert "[tool.tfwright.uncovered]" in found.value.remedy
+
+
+def test_a_reason_allows_a_module_less_coverage(project: Project) -> None:
+    project(10.0, '"printable.py" = "needs a printer"')
+    develop.test(everything=False, coverage=True)
+
+
+@pytest.mark.parametrize(
+    ("reason", "finding"),
+    [
+        (
+            "printable.py",
+            "printable.py: the tests reach enough of it; remove its reason",
+        ),
+        ("gone.py", "gone.py: there is no such module; remove its reason"),
+    ],
+)
+def test_a_reason_that_is_no_longer_needed_is_named(
+    reason: str, finding: str, project: Project
+) -> None:
+    project(100.0, f'"{reason}" = "needs a printer"')
+    with pytest.raises(ToolError) as found:
+        develop.test(everything=False, coverage=True)
+    assert found.value.evidence.lines == (finding,)
 
 
 def test_everything_leaves_out_the_attacks(calls: Path) -> None:

@@ -1,10 +1,7 @@
 import hashlib
-import http.server
-import threading
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -112,21 +109,16 @@ def host_file(folder: Path, **keys: object) -> HostFile:
 
 @pytest.mark.medium
 def test_every_open_checksum_is_learned_from_mirrors_and_written(
-    recipe_path: Path, tmp_path: Path
+    recipe_path: Path, tmp_path: Path, serve: Callable[[Path], str]
 ) -> None:
     served = tmp_path / "served"
     served.mkdir()
     (served / "zlib-1.tar.gz").write_bytes(b"zlib")
     before = recipe_path.read_text("utf-8")
-    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(served))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{running.server_port}/"
-        settings = host_file(
-            tmp_path, downloads={"https://example.invalid/": address}
-        )
-        found = checksums.pin(recipe_path, settings, SILENCE)
-        running.shutdown()
+    settings = host_file(
+        tmp_path, downloads={"https://example.invalid/": serve(served)}
+    )
+    found = checksums.pin(recipe_path, settings, SILENCE)
     assert [checksum.key[2] for checksum in found] == ["zlib", "nasm", 0]
     after = recipe_path.read_text("utf-8")
     recipe = recipes.read(str(recipe_path))

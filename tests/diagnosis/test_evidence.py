@@ -1,4 +1,5 @@
 import io
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,67 @@ def test_a_library_of_another_number_is_named(tmp_path: Path) -> None:
     (seen,) = evidence.of(LOOKS_AT_NOTHING, tmp_path, {"path": str(wanted)})
 
     assert seen == f"{wanted} is not on this host; libcudart.so.7.5 is there"
+
+
+def test_a_link_that_leads_nowhere_is_named_with_its_target(
+    tmp_path: Path,
+) -> None:
+    link = tmp_path / "libcuda.so"
+    link.symlink_to(tmp_path / "gone")
+
+    seen = evidence.of(LOOKS_AT_NOTHING, tmp_path, {"path": str(link)})
+
+    assert seen == (f"{link} is a link to {tmp_path}/gone, which is not there",)
+
+
+def test_a_missing_header_has_no_other_versions(tmp_path: Path) -> None:
+    (tmp_path / "nccl.hpp").touch()
+    wanted = tmp_path / "nccl.h"
+
+    seen = evidence.of(LOOKS_AT_NOTHING, tmp_path, {"path": str(wanted)})
+
+    assert seen == (f"{wanted} is not on this host",)
+
+
+@pytest.mark.parametrize(
+    "content", ["NVRM version: 535.104\nGCC version: 12\n", ""]
+)
+def test_a_loaded_driver_is_named_by_its_first_line(
+    content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "_DRIVER", tmp_path / "version")
+    assert evidence._driver(tmp_path) == "no NVIDIA driver is loaded"
+    (tmp_path / "version").write_text(content, "ascii")
+    assert evidence._driver(tmp_path) == content[:21]
+
+
+def test_a_toolkit_is_named_with_the_version_that_it_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, bare = tmp_path / "cuda-9.2", tmp_path / "bare"
+    old.mkdir()
+    bare.mkdir()
+    (old / "version.json").write_text("{}", "ascii")
+    (old / "version.txt").write_text("CUDA Version 9.2.148\n", "ascii")
+    monkeypatch.setenv("CUDA_HOME", str(old))
+    monkeypatch.setattr(evidence, "_CUDA", (str(bare), str(tmp_path / "gone")))
+
+    seen = evidence._cuda(tmp_path)
+
+    assert seen == f"CUDA is in {old} (version 9.2.148), {bare}"
+
+
+@pytest.mark.parametrize(
+    ("system", "said"),
+    [("linux", "no CUDA toolkit is in the usual places"), ("darwin", "")],
+)
+def test_a_missing_toolkit_is_evidence_only_where_one_can_be(
+    system: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    monkeypatch.setattr(evidence, "_CUDA", ())
+    monkeypatch.setattr(sys, "platform", system)
+    assert evidence._cuda(tmp_path) == said
 
 
 def test_each_of_several_files_is_looked_at(tmp_path: Path) -> None:

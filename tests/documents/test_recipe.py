@@ -155,6 +155,15 @@ def test_all_faults_are_told_at_once(recipe_file: Path) -> None:
     assert f"{recipe_file}:10: host.machine" in told.what
 
 
+def test_of_very_many_faults_the_first_ones_are_told_and_the_others_counted(
+    recipe_file: Path,
+) -> None:
+    wrong = "".join(f"wrong_{number} = 1\n" for number in range(50))
+    told = fault(recipe_file, "summary", f"{wrong}summary").what.splitlines()
+    assert told[0].endswith("has 50 faults:")
+    assert told[-1] == "  and 30 more"
+
+
 def test_the_nccl_rebuild_is_refused_where_there_is_no_such_library(
     recipe_file: Path,
 ) -> None:
@@ -272,6 +281,24 @@ SHA = "0" * 64
             "[bazel]",
             f'[[fetch.sources]]\nsha256 = "sha256:{SHA}"\n[bazel]',
             "must be the 64 hexadecimal digits of a SHA-256 checksum",
+            "README",
+        ),
+        (
+            'version = "0.26.1"',
+            'version = "latest"',
+            'bazel.version: must be a version such as 0.26.1, not "latest"',
+            "README",
+        ),
+        (
+            'python = "any"',
+            'python = "3"',
+            'host.python: must be two numbers such as 3.6, or any, not "3"',
+            "README",
+        ),
+        (
+            "[bazel]",
+            "[configure.answers]\ntf_need_gcp = true\n[bazel]",
+            "must be the name of a variable, in capital letters",
             "README",
         ),
     ],

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.nightly.fake import FakeBuilder, host_with
+from tests.nightly.fake import builder_of, host_with
 
 from tfwright.errors import TfwrightError
 from tfwright.nightly import night
@@ -70,10 +70,10 @@ def host(folder: Path, number: int) -> BuildHost:
     found = host_with(
         folder, *names, url="https://wheels.example/", retention=limits
     )
-    assert isinstance(found.builder, FakeBuilder)
+    builder = builder_of(found)
     # The older revisions pass their reproduction, so that pointers and pages change, too.
-    found.builder.parts = {name: {"recipe": str(number)} for name in names}
-    found.builder.clock.pass_seconds(86400 * number)
+    builder.parts = {name: {"recipe": str(number)} for name in names}
+    builder.clock.pass_seconds(86400 * number)
     return found
 
 

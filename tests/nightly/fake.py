@@ -10,6 +10,7 @@ from tests.nightly.wheels import write_wheel
 
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, SupplyError
+from tfwright.nightly import night
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
 from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace
 
@@ -141,6 +142,21 @@ class FakeBuilder:
         """Return the scripted free space."""
         del wanted
         return FreeSpace(self.free, self.free)
+
+
+def builder_of(host: BuildHost) -> FakeBuilder:
+    """Return the fake builder of a host."""
+    assert isinstance(host.builder, FakeBuilder)
+    return host.builder
+
+
+def changed_after_a_night(host: BuildHost, commit: str = "b" * 40) -> FakeBuilder:
+    """Let a night pass, then change the recipe and the commit of target a; return the builder."""
+    night.run(host)
+    builder = builder_of(host)
+    builder.clock.next_night()
+    builder.parts["a"] = {"recipe": "2", "commit": commit}
+    return builder
 
 
 def host_with(folder: Path, *names: str, **keys: object) -> BuildHost:

@@ -11,10 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.nightly.fake import SimulatedClock, host_with
+from tests.nightly.fake import SimulatedClock, builder_of, host_with
 from tests.nightly.test_night import (
     assert_site_is_whole,
-    builder,
     latest,
     listed,
     pass_night,
@@ -57,14 +56,7 @@ import sys
 from pathlib import Path
 from tests.nightly import cut_off
 from tests.nightly.test_cut_off import waste
-from tests.nightly.fake import SimulatedClock, host_with
-from tests.nightly.test_night import (
-    assert_site_is_whole,
-    builder,
-    latest,
-    listed,
-    pass_night,
-)
+from tests.nightly.test_night import assert_site_is_whole
 folder = Path(sys.argv[1])
 assert cut_off.pass_night(folder, 1) == 0
 ballast = folder / "ballast"
@@ -192,13 +184,13 @@ def test_a_clock_that_was_years_ahead_for_a_night_decides_nothing_after_it(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a", "b", reproduce=True)
-    clock = builder(host).clock
+    clock = builder_of(host).clock
     pass_night(host)
     ahead(clock, 3650)
-    builder(host).parts["a"] = {"recipe": "2"}
+    builder_of(host).parts["a"] = {"recipe": "2"}
     pass_night(host)
     ahead(clock, -3650)
-    builder(host).parts["a"] = {"recipe": "3"}
+    builder_of(host).parts["a"] = {"recipe": "3"}
     assert pass_night(host).verdicts == {"a": "good", "b": "unchanged"}
     # The build of the wrong year is not the newest one.
     assert pass_night(host).verdicts == {"a": "unchanged", "b": "unchanged"}
@@ -212,9 +204,9 @@ def test_a_reproduction_noted_years_ahead_does_not_lose_its_turn(
 ) -> None:
     host = host_with(tmp_path, "a", "b")
     pass_night(host)
-    ahead(builder(host).clock, 3650)
+    ahead(builder_of(host).clock, 3650)
     assert pass_night(host).reproduced == "a"
-    ahead(builder(host).clock, -3650)
+    ahead(builder_of(host).clock, -3650)
     assert {pass_night(host).reproduced for _ in range(2)} == {"a", "b"}
 
 
@@ -222,10 +214,10 @@ def test_what_was_hidden_years_ahead_is_deleted_in_time(tmp_path: Path) -> None:
     limits = {"count": 1, "hidden_days": 3}
     host = host_with(tmp_path, "a", retention=limits, reproduce=False)
     pass_night(host)
-    ahead(builder(host).clock, 3650)
-    builder(host).parts["a"] = {"recipe": "2"}
+    ahead(builder_of(host).clock, 3650)
+    builder_of(host).parts["a"] = {"recipe": "2"}
     pass_night(host)
-    ahead(builder(host).clock, -3650)
+    ahead(builder_of(host).clock, -3650)
     for _ in range(5):
         pass_night(host)
     assert len(list(host.builds.iterdir())) == len(listed(host, "tf-a")) == 1
@@ -235,21 +227,21 @@ def test_a_night_killed_before_the_clock_was_set_back_is_over(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a")
-    clock = builder(host).clock
+    clock = builder_of(host).clock
     ahead(clock, 3650)
     with states.opened(tmp_path) as state:
         state.judge("a", state.begin_night(clock()), "good")
     ahead(clock, -3650)
     # In the resumed night the recipe would be done already.
     assert pass_night(host).verdicts == {"a": "good"}
-    assert builder(host).built == ["a"]
+    assert builder_of(host).built == ["a"]
 
 
 def test_silence_is_noticed_although_the_last_night_lies_ahead(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a")
-    now = builder(host).clock()
+    now = builder_of(host).clock()
     nights = [Nightfall(1, now + dt.timedelta(days=3650), "good", "", "")]
     assert stand(nights, now, stale_nights=3).word == "stale"
 
@@ -259,9 +251,9 @@ def test_a_state_that_is_read_again_orders_builds_of_one_day_by_their_time(
 ) -> None:
     host = host_with(tmp_path, "a")
     for number in range(6):
-        builder(host).parts["a"] = {"recipe": str(number)}
+        builder_of(host).parts["a"] = {"recipe": str(number)}
         night.run(host)
-        builder(host).clock.pass_seconds(60)
+        builder_of(host).clock.pass_seconds(60)
     with states.opened(tmp_path) as state:
         before = [build.id for build in state.builds()]
     (tmp_path / states.FILE).unlink()

@@ -29,6 +29,14 @@ def test_axes_make_a_target_for_each_choice(tmp_path: Path) -> None:
     assert found[1].local == "cu118.sm89.sm90"
 
 
+def test_a_recipe_in_a_file_of_its_own_gives_its_targets_the_files_name(
+    tmp_path: Path,
+) -> None:
+    text = '[[recipe]]\nname = "/srv/recipes/mine.toml"\nfollow = { tags = "v2.*" }\n'
+    (found,) = nightly.targets(read(tmp_path, text))
+    assert (found.name, found.recipe) == ("mine", "/srv/recipes/mine.toml")
+
+
 def test_sizes_are_written_with_units(tmp_path: Path) -> None:
     limits = read(tmp_path, '[retention]\nsize = "2 GiB"\nfree = 17\n').retention
     assert (limits.size, limits.free) == (2 * 1024**3, 17)
@@ -45,6 +53,7 @@ def test_sizes_are_written_with_units(tmp_path: Path) -> None:
         ('[[recipe]]\nname = "a"\nfollow = {}', "either branch or tags"),
         ('[retention]\nsize = "many"', "must be a size"),
         ('[[notices.webhook]]\ntoken_file = "x"', "either url or url_file"),
+        ('[[notices.webhook]]\nurl = "ftp://x/y"', "must start with http:// or"),
         ('[[notices.mail]]\nto = ["a@b\\nBcc: c@d"]\nsender = "x@y"', "to"),
     ],
 )

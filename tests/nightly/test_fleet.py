@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from tests.nightly.fake import FakeBuilder, host_with
+from tests.nightly.fake import FakeBuilder, builder_of, host_with
 
 from tfwright.commands import bundle
 from tfwright.commands.nightly import fleets, orders
@@ -68,8 +68,7 @@ class FakeFleet:
 
 def fleet_host(tmp_path: Path, *names: str, **keys: object) -> BuildHost:
     host = host_with(tmp_path, *names, **{"on": "workers", **keys})
-    assert isinstance(host.builder, FakeBuilder)
-    return replace(host, fleet=FakeFleet(host.builder))
+    return replace(host, fleet=FakeFleet(builder_of(host)))
 
 
 @pytest.mark.medium
@@ -90,15 +89,14 @@ def test_what_workers_build_is_published_with_the_worker_named(
 def test_two_workers_fit_twice_as_much_into_a_night(tmp_path: Path) -> None:
     first = fleet_host(tmp_path, "a", "b", "c")
     night.run(first)
-    assert isinstance(first.builder, FakeBuilder)
-    first.builder.clock.next_night()
+    builder_of(first).clock.next_night()
     # Each build took 10 minutes: alone only one of them would fit into 12 minutes.
     host = replace(first, nightly=first.nightly.model_copy(update={"hours": 0.2}))
     again = night.run(host, now=True)
     assert list(again.verdicts.values()).count("skipped") == 1
 
 
-def builder_of(tmp_path: Path) -> PipelineBuilder:
+def pipeline_builder(tmp_path: Path) -> PipelineBuilder:
     return PipelineBuilder(NightlyFile(directory=tmp_path), HostFile())
 
 
@@ -117,7 +115,7 @@ def test_a_worker_with_another_recipe_refuses_the_order(
     folder = tmp_path / "order"
     folder.mkdir()
     order = order_of(tmp_path, {"the recipe's [source]": "0"})
-    orders.write(folder, order, builder_of(tmp_path), carry=False)
+    orders.write(folder, order, pipeline_builder(tmp_path), carry=False)
     with pytest.raises(
         HostError, match=r"would build another wheel: it differs in .*source"
     ):
@@ -141,7 +139,7 @@ def test_an_order_whose_inputs_were_sent_is_built_offline(
 
     monkeypatch.setattr(PipelineBuilder, "build", build)
     for offline in (False, True):
-        builder = builder_of(tmp_path)
+        builder = pipeline_builder(tmp_path)
         order = order_of(tmp_path, {})
         order = replace(order, fingerprint=builder.decides(order.target))
         folder = tmp_path / f"order{offline}"
@@ -201,7 +199,7 @@ def test_the_result_of_another_order_is_refused(
 def test_an_order_that_no_worker_carried_out_blocks_its_target(
     tmp_path: Path,
 ) -> None:
-    builder = builder_of(tmp_path)
+    builder = pipeline_builder(tmp_path)
     heard: list[str] = []
     fleet = fleets.SshFleet(tmp_path, HostFile(), builder, heard.append, {})
     settled: list[NightlyBuild] = []
@@ -217,7 +215,7 @@ def test_an_order_that_no_worker_carried_out_blocks_its_target(
 
 
 def test_a_night_on_workers_needs_workers(tmp_path: Path) -> None:
-    builder = builder_of(tmp_path)
+    builder = pipeline_builder(tmp_path)
     for place, table in (("workers", "[[workers]]"), ("slurm", "[slurm]")):
         nightly = NightlyFile.model_validate(
             {"directory": str(tmp_path), "on": place}
@@ -229,7 +227,7 @@ def test_a_night_on_workers_needs_workers(tmp_path: Path) -> None:
 
 def test_an_order_is_plain_json_that_a_person_can_read(tmp_path: Path) -> None:
     order = order_of(tmp_path, {"the commit": "a" * 40})
-    orders.write(tmp_path, order, builder_of(tmp_path), carry=True)
+    orders.write(tmp_path, order, pipeline_builder(tmp_path), carry=True)
     document = json.loads((tmp_path / orders.ORDER).read_text("utf-8"))
     assert document["target"]["name"] == "demo"
     assert document["fingerprint"] == {"the commit": "a" * 40}

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from tests.nightly.fake import FakeBuilder, host_with
+from tests.nightly.fake import FakeBuilder, builder_of, host_with
 
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError
@@ -40,13 +40,8 @@ BROKEN = Breakage(
 )
 
 
-def builder(host: BuildHost) -> FakeBuilder:
-    assert isinstance(host.builder, FakeBuilder)
-    return host.builder
-
-
 def pass_night(host: BuildHost, **options: object) -> NightOutcome:
-    clock = builder(host).clock
+    clock = builder_of(host).clock
     outcome = night.run(host, **options)  # type: ignore[arg-type]  # a test's own words
     clock.next_night()
     return outcome
@@ -68,21 +63,21 @@ def test_the_first_night_builds_and_the_second_does_nothing(
     host = host_with(tmp_path, "a", "b")
     assert set(pass_night(host).verdicts.values()) == {"good"}
     assert set(pass_night(host).verdicts.values()) == {"unchanged"}
-    assert sorted(builder(host).built) == ["a", "b"]
+    assert sorted(builder_of(host).built) == ["a", "b"]
     assert latest(host)["a"]["state"] == "good-unchanged"
 
 
 def test_only_what_changed_is_built_again(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     pass_night(host)
-    builder(host).parts["b"] = {"recipe": "2", "commit": "a" * 40}
+    builder_of(host).parts["b"] = {"recipe": "2", "commit": "a" * 40}
     assert pass_night(host).verdicts == {"a": "unchanged", "b": "good"}
 
 
 def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
-    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    builder_of(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
     before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     (due,) = night.plan(host).targets
     assert (due.why, due.changed) == ("changed", ("recipe",))
@@ -97,8 +92,8 @@ def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(
     host = host_with(tmp_path, "a", "b")
     pass_night(host)
     for name in ("a", "b"):
-        builder(host).parts[name] = {"recipe": "2", "commit": "b" * 40}
-    builder(host).broken["a"] = BROKEN
+        builder_of(host).parts[name] = {"recipe": "2", "commit": "b" * 40}
+    builder_of(host).broken["a"] = BROKEN
     assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
     assert latest(host)["a"]["state"] == "newly failing"
     assert latest(host)["a"]["wheel"]["tested"] == "passed"
@@ -109,13 +104,13 @@ def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(
 def test_failing_is_new_once_then_still_and_then_fixed(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
-    builder(host).parts["a"] = {"recipe": "2", "commit": "b" * 40}
-    builder(host).broken["a"] = BROKEN
+    builder_of(host).parts["a"] = {"recipe": "2", "commit": "b" * 40}
+    builder_of(host).broken["a"] = BROKEN
     seen = []
     for _ in range(2):
         pass_night(host)
         seen.append(latest(host)["a"]["state"])
-    builder(host).broken.clear()
+    builder_of(host).broken.clear()
     for _ in range(2):
         pass_night(host)
         seen.append(latest(host)["a"]["state"])
@@ -131,7 +126,7 @@ def test_a_wheel_that_fails_its_smoke_is_published_and_marked(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a")
-    builder(host).smoke_fails.add("a")
+    builder_of(host).smoke_fails.add("a")
     assert pass_night(host).verdicts == {"a": "smoke failed"}
     assert len(listed(host, "tf-a")) == 1
     pointers = host.site / "pointers/a"
@@ -158,7 +153,7 @@ def test_each_night_another_recipe_is_reproduced(tmp_path: Path) -> None:
 
 def test_a_night_whose_time_is_used_up_reproduces_nothing(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b", hours=1.5)
-    builder(host).seconds = 3000
+    builder_of(host).seconds = 3000
     # The first night builds a, the second one b, and the third one has time for both.
     assert [pass_night(host).reproduced for _ in range(3)] == ["", "", "a"]
 
@@ -166,7 +161,7 @@ def test_a_night_whose_time_is_used_up_reproduces_nothing(tmp_path: Path) -> Non
 def test_rot_is_seen_before_it_is_needed(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
-    builder(host).rotten.add("a")
+    builder_of(host).rotten.add("a")
     pass_night(host)
     assert (
         "not reproduced on 2026-01-02: 1 file differs"
@@ -176,13 +171,13 @@ def test_rot_is_seen_before_it_is_needed(tmp_path: Path) -> None:
 
 def test_a_server_that_does_not_answer_blocks_one_recipe(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder(host).unreachable.add("a")
+    builder_of(host).unreachable.add("a")
     assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
 
 
 def test_the_budget_leaves_the_rest_for_the_next_night(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b", "c", hours=1.5)
-    builder(host).seconds = 3600
+    builder_of(host).seconds = 3600
     first = pass_night(host).verdicts
     assert sorted(first.values()) == ["good", "skipped", "skipped"]
     pass_night(host)
@@ -191,8 +186,8 @@ def test_the_budget_leaves_the_rest_for_the_next_night(tmp_path: Path) -> None:
 
 def test_a_plan_names_what_cannot_be_built(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b", "c", hours=1.0)
-    builder(host).unreachable.add("a")
-    builder(host).lacking["b"] = "no CUDA"
+    builder_of(host).unreachable.add("a")
+    builder_of(host).lacking["b"] = "no CUDA"
     found = night.plan(host)
     assert [item.target.name for item in found.targets] == ["c"]
     assert found.blocked == {"a": "the server does not answer", "b": "no CUDA"}
@@ -202,8 +197,8 @@ def test_a_target_that_is_blocked_at_once_leaves_its_time_to_others(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a", "b", "c", "d", hours=2.0)
-    builder(host).seconds = 3000
-    builder(host).lacking |= {"a": "no CUDA", "b": "no Mac"}
+    builder_of(host).seconds = 3000
+    builder_of(host).lacking |= {"a": "no CUDA", "b": "no Mac"}
     assert pass_night(host).verdicts == {
         "a": "blocked",
         "b": "blocked",
@@ -216,7 +211,7 @@ def test_builds_that_take_longer_than_the_last_time_end_a_night(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a", "b", "c", hours=2.0)
-    builder(host).seconds = 5000
+    builder_of(host).seconds = 5000
     outcome = pass_night(host)
     assert sorted(outcome.verdicts.values()) == ["good", "skipped", "skipped"]
     assert outcome.details["b"] == "a first build counts as 1.0 h"
@@ -226,7 +221,7 @@ def test_a_full_disk_blocks_builds_and_still_makes_the_page(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a")
-    builder(host).free = 10**9
+    builder_of(host).free = 10**9
     assert pass_night(host).verdicts == {"a": "blocked"}
     assert "only 1.0 GB are free" in (host.site / "index.html").read_text()
 
@@ -235,7 +230,7 @@ def test_a_disk_that_fills_up_during_a_build_leaves_nothing_half_written(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder(host).raises["a"] = OSError(28, "No space left on device")
+    builder_of(host).raises["a"] = OSError(28, "No space left on device")
     assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
     assert list((tmp_path / builds.WORK).glob("*")) == []
 
@@ -244,7 +239,7 @@ def test_what_the_host_lacks_after_a_build_is_no_flaw_and_no_failure(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder(host).raises["a"] = HostError(
+    builder_of(host).raises["a"] = HostError(
         "The worker left no result", remedy="Look at its log."
     )
     assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
@@ -257,7 +252,7 @@ def test_a_flaw_of_tfwright_in_one_recipe_reaches_no_other(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder(host).raises["a"] = AttributeError("no such thing")
+    builder_of(host).raises["a"] = AttributeError("no such thing")
     assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
     assert "a flaw in tfwright, fake.py" in (host.site / "index.html").read_text()
 
@@ -280,7 +275,7 @@ def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(
 def test_retention_hides_first_and_deletes_later(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention={"count": 2, "hidden_days": 3})
     for number in range(4):
-        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
         pass_night(host)
     assert len(listed(host, "tf-a")) == 2
     assert len(list((host.site / "packages").glob("*.whl"))) == 4
@@ -298,9 +293,9 @@ def test_retention_never_takes_the_last_good_wheel(tmp_path: Path) -> None:
     )
     pass_night(host)
     good = listed(host, "tf-a")
-    builder(host).broken["a"] = BROKEN
+    builder_of(host).broken["a"] = BROKEN
     for number in range(5):
-        builder(host).parts["a"] = {"recipe": f"x{number}", "commit": "a" * 40}
+        builder_of(host).parts["a"] = {"recipe": f"x{number}", "commit": "a" * 40}
         pass_night(host)
     assert listed(host, "tf-a") == good
     assert latest(host)["a"]["state"] == "still failing"
@@ -309,13 +304,13 @@ def test_retention_never_takes_the_last_good_wheel(tmp_path: Path) -> None:
 def test_nights_that_fail_hide_no_wheel(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention={"count": 2, "hidden_days": 0})
     for number in range(3):
-        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
         pass_night(host)
     wheels = listed(host, "tf-a")
     assert len(wheels) == 2
-    builder(host).broken["a"] = BROKEN
+    builder_of(host).broken["a"] = BROKEN
     for number in range(5):
-        builder(host).parts["a"] = {"recipe": f"x{number}", "commit": "a" * 40}
+        builder_of(host).parts["a"] = {"recipe": f"x{number}", "commit": "a" * 40}
         pass_night(host)
     assert listed(host, "tf-a") == wheels
     # The failed builds have a count of their own.
@@ -338,7 +333,7 @@ def test_a_deletion_that_is_cut_off_leaves_no_half_of_a_build(
 
     with monkeypatch.context() as patched:
         patched.setattr("tfwright.tools.files.shutil.rmtree", cut_off)
-        builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+        builder_of(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
         with pytest.raises(KeyboardInterrupt):
             pass_night(host)
     for folder in host.builds.iterdir():
@@ -354,7 +349,7 @@ def test_retention_respects_a_keep_file(tmp_path: Path) -> None:
     (first,) = host.builds.glob("*")
     (first / builds.KEEP).touch()
     for number in range(3):
-        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
         pass_night(host)
     assert first.exists()
     assert "kept by hand" in (host.site / "recipes/a.html").read_text()
@@ -374,7 +369,7 @@ class SmallDisk(FakeBuilder):
 
 def on_a_small_disk(host: BuildHost, room: int) -> BuildHost:
     """Return the host on a disk with room for so many builds, of which each needs a part."""
-    small = SmallDisk(builder(host).clock)
+    small = SmallDisk(builder_of(host).clock)
     small.room, small.home = room, host.builds
     return replace(host, builder=small)
 
@@ -397,7 +392,7 @@ def test_hidden_builds_make_room_before_their_day(tmp_path: Path) -> None:
     host = on_a_small_disk(host_with(tmp_path, "a", retention=limits), 5)
     kept = []
     for number in range(8):
-        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
         outcome = pass_night(host)
         assert outcome.verdicts == {"a": "good"}
         kept.append(len(list(host.builds.iterdir())))
@@ -419,9 +414,9 @@ def test_no_build_that_the_index_lists_makes_room(tmp_path: Path) -> None:
     limits = {"count": 9, "hidden_days": 30, "free": 100}
     host = on_a_small_disk(host_with(tmp_path, "a", retention=limits), 3)
     for number in range(3):
-        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
         pass_night(host)
-    builder(host).parts["a"] = {"recipe": "4", "commit": "a" * 40}
+    builder_of(host).parts["a"] = {"recipe": "4", "commit": "a" * 40}
     outcome = pass_night(host)
     assert outcome.verdicts == {"a": "blocked"}
     assert "in the host's directory" in outcome.details["a"]
@@ -431,7 +426,7 @@ def test_no_build_that_the_index_lists_makes_room(tmp_path: Path) -> None:
 def test_pages_link_no_build_that_was_deleted(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
     for number in range(3):
-        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
         pass_night(host)
         assert dead_links(host.site) == []
         assert_site_is_whole(host.site)
@@ -443,7 +438,7 @@ def test_a_deletion_that_was_cut_off_leaves_no_wheel(tmp_path: Path) -> None:
     pass_night(host)
     (first,) = listed(host, "tf-a")
     with without_sweep():
-        builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+        builder_of(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
         pass_night(host)
     assert (host.site / "packages" / first).exists()
     pass_night(host)
@@ -473,9 +468,9 @@ def interrupted(*_: object) -> int:
 def cut_off_after_a_failure(tmp_path: Path, *names: str) -> BuildHost:
     """Return a host whose last night found recipe a broken, and never ended; a has changed since."""
     host = host_with(tmp_path, *names)
-    builder(host).broken["a"] = BROKEN
+    builder_of(host).broken["a"] = BROKEN
     cut_off(host)
-    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    builder_of(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
     return host
 
 
@@ -483,22 +478,22 @@ def test_a_recipe_that_was_corrected_after_a_cut_off_night_is_built(
     tmp_path: Path,
 ) -> None:
     host = cut_off_after_a_failure(tmp_path, "a", "b")
-    builder(host).broken.clear()
+    builder_of(host).broken.clear()
     assert night.run(host).verdicts == {"a": "good", "b": "good"}
-    assert sorted(builder(host).built) == ["a", "a", "b"]
+    assert sorted(builder_of(host).built) == ["a", "a", "b"]
 
 
 def test_what_blocked_a_recipe_in_a_cut_off_night_is_looked_at_again(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder(host).unreachable.add("a")
+    builder_of(host).unreachable.add("a")
     cut_off(host)
-    builder(host).unreachable.clear()
+    builder_of(host).unreachable.clear()
     # The server of the other recipe is away now, and its wheel is as good as before.
-    builder(host).unreachable.add("b")
+    builder_of(host).unreachable.add("b")
     assert night.run(host).verdicts == {"a": "good", "b": "good"}
-    assert sorted(builder(host).built) == ["a", "b"]
+    assert sorted(builder_of(host).built) == ["a", "b"]
 
 
 def test_a_failure_that_a_cut_off_night_tried_again_stays_in_that_night(
@@ -507,7 +502,7 @@ def test_a_failure_that_a_cut_off_night_tried_again_stays_in_that_night(
     host = cut_off_after_a_failure(tmp_path, "a", "b")
     # The resumed night builds it once more, and keeps the second verdict.
     assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
-    builder(host).unreachable.add("a")
+    builder_of(host).unreachable.add("a")
     assert pass_night(host).verdicts == {"a": "blocked", "b": "unchanged"}
 
 
@@ -515,9 +510,9 @@ def test_a_failure_that_a_cut_off_night_had_no_room_to_try_again_stays_in_it(
     tmp_path: Path,
 ) -> None:
     host = cut_off_after_a_failure(tmp_path, "a", "b")
-    builder(host).free = 0
+    builder_of(host).free = 0
     assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
-    builder(host).unreachable.add("a")
+    builder_of(host).unreachable.add("a")
     assert pass_night(host).verdicts == {"a": "blocked", "b": "unchanged"}
 
 
@@ -525,7 +520,7 @@ def test_a_night_that_is_cut_off_twice_keeps_its_newest_verdict(
     tmp_path: Path,
 ) -> None:
     host = cut_off_after_a_failure(tmp_path, "a")
-    builder(host).broken.clear()
+    builder_of(host).broken.clear()
     cut_off(host)
     assert pass_night(host).verdicts == {"a": "good"}
 
@@ -535,14 +530,14 @@ def test_a_host_that_lost_its_state_shows_its_last_builds_and_no_older_ones(
 ) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
-    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
-    builder(host).broken["a"] = BROKEN
+    builder_of(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    builder_of(host).broken["a"] = BROKEN
     pass_night(host)
     (tmp_path / states.FILE).unlink()
     # It is found to have failed, and then tried again every night.
     verdicts = [pass_night(host).verdicts["a"] for _ in range(3)]
     assert verdicts == ["failed"] * 3
-    assert builder(host).built == ["a"] * 4
+    assert builder_of(host).built == ["a"] * 4
 
 
 def test_a_recipe_that_is_asked_for_is_built_although_a_cut_off_night_did(
@@ -551,7 +546,7 @@ def test_a_recipe_that_is_asked_for_is_built_although_a_cut_off_night_did(
     host = host_with(tmp_path, "a", "b")
     cut_off(host)
     night.run(host, only="a", now=True)
-    assert sorted(builder(host).built) == ["a", "a", "b"]
+    assert sorted(builder_of(host).built) == ["a", "a", "b"]
 
 
 def test_a_yanked_wheel_says_why(tmp_path: Path) -> None:
@@ -597,12 +592,12 @@ def test_one_notice_opens_a_failure_and_one_closes_it(tmp_path: Path) -> None:
         host_with(tmp_path, "a", notices={"stale_nights": 9})
     )
     pass_night(host)
-    builder(host).parts["a"] = {"recipe": "2", "commit": "b" * 40}
-    builder(host).broken["a"] = BROKEN
+    builder_of(host).parts["a"] = {"recipe": "2", "commit": "b" * 40}
+    builder_of(host).broken["a"] = BROKEN
     for _ in range(3):
         pass_night(host)
     assert heard.kinds == ["failing"]
-    builder(host).broken.clear()
+    builder_of(host).broken.clear()
     pass_night(host)
     assert heard.kinds == ["failing", "fixed"]
     assert heard.notices[0].thread == heard.notices[1].thread
@@ -612,7 +607,7 @@ def test_a_dead_channel_delays_a_notice_and_fails_no_night(
     tmp_path: Path,
 ) -> None:
     host, heard = with_channel(host_with(tmp_path, "a"))
-    builder(host).broken["a"] = BROKEN
+    builder_of(host).broken["a"] = BROKEN
     heard.broken = True
     pass_night(host)
     assert heard.kinds == []
@@ -627,7 +622,7 @@ def test_a_recipe_without_a_wheel_for_some_nights_is_stale(
     host, heard = with_channel(
         host_with(tmp_path, "a", notices={"stale_nights": 2})
     )
-    builder(host).unreachable.add("a")
+    builder_of(host).unreachable.add("a")
     for _ in range(3):
         pass_night(host)
     assert latest(host)["a"]["state"] == "stale"
@@ -646,7 +641,7 @@ def test_nights_that_do_not_come_are_noticed_once(tmp_path: Path) -> None:
     pass_night(host)
     for _ in range(5):
         watched(host)
-        builder(host).clock.next_night()
+        builder_of(host).clock.next_night()
     assert heard.kinds == ["stale"]
     pass_night(host)
     assert heard.kinds == ["stale", "fixed"]
@@ -680,7 +675,7 @@ def test_a_notice_that_a_channel_refuses_holds_up_no_other(
         send(notice)
 
     heard.send = picky  # type: ignore[method-assign]
-    builder(host).broken |= {"a": BROKEN, "b": BROKEN}
+    builder_of(host).broken |= {"a": BROKEN, "b": BROKEN}
     pass_night(host)
     assert [notice.target for notice in heard.notices] == ["b"]
 
@@ -689,7 +684,7 @@ def test_a_recipe_that_is_listed_no_more_becomes_stale_on_its_page(
     tmp_path: Path,
 ) -> None:
     before = host_with(tmp_path, "a", "b", "never-built")
-    builder(before).unreachable.add("never-built")
+    builder_of(before).unreachable.add("never-built")
     pass_night(before)
     host = replace(before, nightly=host_with(tmp_path, "b").nightly)
     for _ in range(6):
@@ -709,7 +704,7 @@ def test_a_host_whose_first_night_never_comes_is_noticed(tmp_path: Path) -> None
     )
     for _ in range(6):
         watched(host)
-        builder(host).clock.next_night()
+        builder_of(host).clock.next_night()
     assert heard.kinds == ["stale"]
     assert "No night has come to it since 2026-01-01" in heard.notices[0].text
 
@@ -721,10 +716,10 @@ def test_another_cause_opens_a_thread_of_its_own_and_a_success_closes_both(
         host_with(tmp_path, "a", notices={"stale_nights": 9})
     )
     for line in ("error: one", "error: one", "ld: cannot find -lcudart"):
-        builder(host).broken["a"] = BROKEN.model_copy(update={"line": line})
+        builder_of(host).broken["a"] = BROKEN.model_copy(update={"line": line})
         pass_night(host)
     assert heard.kinds == ["failing", "failing"]
-    builder(host).broken.clear()
+    builder_of(host).broken.clear()
     pass_night(host)
     assert heard.kinds == ["failing", "failing", "fixed", "fixed"]
     opened = {notice.thread for notice in heard.notices[:2]}
@@ -740,7 +735,7 @@ def test_a_dead_channel_delays_no_other(tmp_path: Path) -> None:
     both = BuildHost(
         host.nightly, host.builder, host.clock, channels=(dead, alive)
     )
-    builder(host).broken["a"] = BROKEN
+    builder_of(host).broken["a"] = BROKEN
     pass_night(both)
     assert alive.kinds == ["failing"]
     dead.broken = False
@@ -759,7 +754,7 @@ def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(
     for _ in range(2):
         pass_night(host)
     for number in range(4):
-        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
         pass_night(host)
     with states.opened(tmp_path) as state:
         kept = state.builds("a")
@@ -778,7 +773,7 @@ def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(
 
 def test_the_outcome_says_why_a_target_is_blocked(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder(host).unreachable.add("b")
+    builder_of(host).unreachable.add("b")
     assert pass_night(host).details == {"b": "the server does not answer"}
 
 
@@ -795,13 +790,13 @@ def test_a_taken_name_is_tried_again_after_longer_and_longer_waits(
     monkeypatch.setattr("tfwright.nightly.site.unless_taken", taken)
     attempts = []
     for number in range(20):
-        before = len(builder(host).built)
+        before = len(builder_of(host).built)
         # The page has to go on showing the failure, whether or not there was an attempt.
         assert pass_night(host).verdicts == {"a": "failed"}
-        attempts += [number] * (len(builder(host).built) - before)
+        attempts += [number] * (len(builder_of(host).built) - before)
     assert attempts == [0, 1, 3, 7, 15]
     monkeypatch.undo()
-    builder(host).parts["a"] = {"recipe": "1", "the local version": "cpu.1"}
+    builder_of(host).parts["a"] = {"recipe": "1", "the local version": "cpu.1"}
     assert pass_night(host).verdicts == {"a": "good"}
 
 

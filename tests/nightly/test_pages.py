@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.nightly.fake import FakeBuilder, host_with
+from tests.nightly.fake import builder_of, changed_after_a_night, host_with
 
 from tfwright.errors import HostError
 from tfwright.nightly import night, site
@@ -59,11 +59,8 @@ class Checked(HTMLParser):
 
 def failing_host(tmp_path: Path, line: str) -> BuildHost:
     host = host_with(tmp_path, "a", url="https://wheels.example/")
-    assert isinstance(host.builder, FakeBuilder)
-    night.run(host)
-    host.builder.clock.next_night()
-    host.builder.parts["a"] = {"recipe": "2", "commit": "b" * 40}
-    host.builder.broken["a"] = Breakage(
+    builder = changed_after_a_night(host)
+    builder.broken["a"] = Breakage(
         stage="compile",
         line=line,
         cause=line,
@@ -110,11 +107,8 @@ def test_the_first_page_offers_the_wheel_that_passed_and_says_what_failed_since(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a", url="https://wheels.example/")
-    assert isinstance(host.builder, FakeBuilder)
-    night.run(host)
-    host.builder.clock.next_night()
-    host.builder.parts["a"] = {"recipe": "2", "commit": "b" * 40}
-    host.builder.smoke_fails.add("a")
+    builder = changed_after_a_night(host)
+    builder.smoke_fails.add("a")
     night.run(host)
     with states.opened(tmp_path) as state:
         good, failed = state.builds()
@@ -136,11 +130,10 @@ def test_a_target_without_a_good_build_is_compared_with_none(
     tmp_path: Path, *, smoke: bool
 ) -> None:
     host = host_with(tmp_path, "a")
-    assert isinstance(host.builder, FakeBuilder)
     if smoke:
-        host.builder.smoke_fails.add("a")
+        builder_of(host).smoke_fails.add("a")
     else:
-        host.builder.raises["a"] = HostError("no gcc", remedy="Install it.")
+        builder_of(host).raises["a"] = HostError("no gcc", remedy="Install it.")
     night.run(host)
     text = (host.site / "index.html").read_text()
     assert "Changed since" not in text
@@ -155,11 +148,8 @@ def test_a_build_that_ended_before_its_stages_is_compared_with_the_last_good_one
     tmp_path: Path, fault: Exception
 ) -> None:
     host = host_with(tmp_path, "a")
-    assert isinstance(host.builder, FakeBuilder)
-    night.run(host)
-    host.builder.clock.next_night()
-    host.builder.parts["a"] = {"recipe": "2", "commit": "a" * 40}
-    host.builder.raises["a"] = fault
+    builder = changed_after_a_night(host, "a" * 40)
+    builder.raises["a"] = fault
     night.run(host)
     text = (host.site / "index.html").read_text()
     assert "Changed since the last good build:</span> recipe<" in text
@@ -169,10 +159,7 @@ def test_a_yanked_wheel_is_not_offered_and_the_page_says_why(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a", url="https://wheels.example/")
-    assert isinstance(host.builder, FakeBuilder)
-    night.run(host)
-    host.builder.clock.next_night()
-    host.builder.parts["a"] = {"recipe": "2", "commit": "b" * 40}
+    changed_after_a_night(host)
     night.run(host)
     with states.opened(tmp_path) as state:
         older, newer = state.builds()
@@ -198,10 +185,7 @@ def test_a_yanked_wheel_is_not_offered_and_the_page_says_why(
 
 def test_a_pointer_leaves_a_yanked_wheel(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    assert isinstance(host.builder, FakeBuilder)
-    night.run(host)
-    host.builder.clock.next_night()
-    host.builder.parts["a"] = {"recipe": "2", "commit": "b" * 40}
+    changed_after_a_night(host)
     night.run(host)
     with states.opened(tmp_path) as state:
         older, newer = state.builds()
@@ -213,8 +197,7 @@ def test_a_pointer_leaves_a_yanked_wheel(tmp_path: Path) -> None:
 
 def test_a_page_without_a_wheel_links_no_index(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    assert isinstance(host.builder, FakeBuilder)
-    host.builder.unreachable.add("a")
+    builder_of(host).unreachable.add("a")
     night.run(host)
     own = (host.site / "recipes/a.html").read_text()
     assert "../r/a/" not in Checked(own).links
@@ -225,8 +208,7 @@ def test_a_recipe_whose_only_wheel_failed_its_tests_offers_that_one(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a", url="https://wheels.example/")
-    assert isinstance(host.builder, FakeBuilder)
-    host.builder.smoke_fails.add("a")
+    builder_of(host).smoke_fails.add("a")
     night.run(host)
     text = (host.site / "index.html").read_text()
     assert "pip install" in text

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.nightly.fake import FakeBuilder, host_with
+from tests.nightly.fake import FakeBuilder, builder_of, host_with
 
 from tfwright.errors import HostError
 from tfwright.nightly import night
@@ -73,8 +73,7 @@ class Year:
 
     @property
     def builder(self) -> FakeBuilder:
-        assert isinstance(self.host.builder, FakeBuilder)
-        return self.host.builder
+        return builder_of(self.host)
 
     def throw(self) -> None:
         """Let commits arrive, servers vanish and compilers change."""

@@ -1,5 +1,6 @@
 """Following a remedy: a command line as a user types it, and the errors that it shows."""
 
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from invoke.program import Program
 
 from tfwright import tasks
 from tfwright.errors import TfwrightError
-from tfwright.terminal import console
+from tfwright.terminal import console, program
 
 Act = Callable[[], object]
 
@@ -21,6 +22,18 @@ def failing(act: Act, kind: type[TfwrightError]) -> TfwrightError:
     return caught.value
 
 
+def add(path: Path, text: str, after: str = "") -> None:
+    """Write lines into a file, at its end or below a line."""
+    before = path.read_text("utf-8")
+    whole = before.replace(after, f"{after}\n{text}") if after else before + text
+    path.write_text(whole, "utf-8")
+
+
+def commands(remedy: str) -> list[str]:
+    """Return the commands of tfwright that a message puts between quotes."""
+    return re.findall(r"'(invoke [^']*)'", remedy)
+
+
 class CommandLine:
     """Types commands, and keeps the last error that was shown."""
 
@@ -30,6 +43,10 @@ class CommandLine:
         self.resume = ""
         monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(host_file))
         monkeypatch.setattr(console, "explain", self._hear)
+        # `install` replaces these for the whole process.
+        for method in ("list_flat", "parse_tasks", "print_task_help"):
+            monkeypatch.setattr(Program, method, getattr(Program, method))
+        program.install(tasks.names(), tasks.REPLACED)
 
     def _hear(self, fault: TfwrightError, resume: str = "") -> None:
         self.fault, self.resume = fault, resume
@@ -37,9 +54,9 @@ class CommandLine:
     def status(self, command: str) -> int:
         """Type a command as a message shows it; return its exit status."""
         self.fault, self.resume = None, ""
-        program = Program(namespace=tasks.collection())
+        typed = Program(namespace=tasks.collection())
         try:
-            program.run(shlex.split(command), exit=False)
+            typed.run(shlex.split(command), exit=False)
         except SystemExit as ended:
             return int(ended.code or 0)
         return 0

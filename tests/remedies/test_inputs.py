@@ -1,16 +1,13 @@
 """What `fetch`, `vault` and `lock` say to do about inputs, done to the letter."""
 
 import hashlib
-import http.server
 import re
-import threading
 import zipfile
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine
+from tests.remedies.following import CommandLine, add, commands
 from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
@@ -59,12 +56,8 @@ def served(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def address(served: Path) -> Iterator[str]:
-    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(served))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}/"
-        running.shutdown()
+def address(served: Path, serve: Callable[[Path], str]) -> str:
+    return serve(served)
 
 
 def digest(path: Path) -> str:
@@ -83,14 +76,6 @@ def recipe(tmp_path: Path, served: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     monkeypatch.setattr(recipes, "RECIPES", path.parent)
     path.write_text(RECIPE.format(folder=tmp_path, commit=pinned), "utf-8")
     return path
-
-
-def add(path: Path, text: str) -> None:
-    path.write_text(path.read_text("utf-8") + text, "utf-8")
-
-
-def commands(remedy: str) -> list[str]:
-    return re.findall(r"'(invoke [^']*)'", remedy)
 
 
 def sources_left(

@@ -1,15 +1,12 @@
 """What `invoke pin` says to do, done to the letter."""
 
 import hashlib
-import http.server
 import re
-import threading
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine
+from tests.remedies.following import CommandLine, add, commands
 from tests.upstream import commit, run_git
 
 from tfwright.commands import pin as pinning
@@ -62,17 +59,6 @@ http_archive(
     urls = ["https://example.invalid/zlib-0.tar.gz"],
 )
 """
-
-
-def add(path: Path, text: str, after: str = "") -> None:
-    """Write lines into a file, at its end or below a line."""
-    before = path.read_text("utf-8")
-    whole = before.replace(after, f"{after}\n{text}") if after else before + text
-    path.write_text(whole, "utf-8")
-
-
-def commands(remedy: str) -> list[str]:
-    return re.findall(r"'(invoke [^']*)'", remedy)
 
 
 # Packages
@@ -171,16 +157,12 @@ BY_URL = f'{SUBSTITUTE}urls = ["https://example.invalid/zlib-1.tar.gz"]\n'
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
+def address(tmp_path: Path, serve: Callable[[Path], str]) -> str:
     """Return the address of a server that has the file under its name."""
     served = tmp_path / "served"
     served.mkdir()
     (served / "zlib-1.tar.gz").write_bytes(b"zlib")
-    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(served))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}/"
-        running.shutdown()
+    return serve(served)
 
 
 def substitute(path: Path) -> str:

@@ -28,6 +28,31 @@ def test_the_package_says_hundreds_of_remedies() -> None:
 
 
 @pytest.mark.medium
+def test_no_command_runs_into_the_end_of_a_sentence() -> None:
+    # A full stop would be typed with the last argument.
+    programs = "invoke|openssl|chmod|tar|skopeo|python -m"
+    running = re.compile(
+        rf"\b(?:{programs}) \S[^.]*(?:\.\w[^.\s]*)*[^.\s)]\.(?:\s|$)"
+    )
+    wrong = [
+        f"{remedy.file}:{remedy.line}: {remedy.text}"
+        for remedy in collected()
+        if running.search(re.sub(r"'[^']*'", "Q", remedy.text))
+    ]
+    assert wrong == []
+
+
+@pytest.mark.medium
+def test_every_file_of_ours_that_a_remedy_names_exists() -> None:
+    named = re.compile(r"\b(?:docs/[\w-]+\.md|requirements[\w-]*\.txt|tasks\.py)")
+    found = [
+        name for remedy in collected() for name in named.findall(remedy.text)
+    ]
+    assert found
+    assert [name for name in found if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.medium
 def test_every_command_that_a_remedy_names_exists_with_its_options() -> None:
     known = {name for group in tasks.names().values() for name in group}
     wrong = []
@@ -70,6 +95,8 @@ def test_every_table_that_a_remedy_names_is_one_of_a_document() -> None:
         *Recipe.model_fields,
         *HostFile.model_fields,
         *NightlyFile.model_fields,
+        # Of pyproject.toml, which remedies for developers name.
+        "tool",
     }
     wrong = [
         f"{remedy.file}:{remedy.line}: [{name}]"
@@ -100,7 +127,9 @@ def test_each_command_of_a_remedy_is_completed_with_the_recipe() -> None:
     left = [
         f"{remedy.file}:{remedy.line}: {command}"
         for remedy, command in about_recipes
-        if f"invoke {command} --recipe mine"
-        not in completion.naming_recipe(remedy.text, "mine")
+        if not re.search(
+            rf"'invoke {command}\b[^']* --recipe mine'",
+            completion.naming_recipe(remedy.text, "mine"),
+        )
     ]
     assert left == []

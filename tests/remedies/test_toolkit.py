@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.commands.test_toolkit import CUDAS, CUDNN_WHEEL, CUDNNS
-from tests.remedies.following import CommandLine
+from tests.remedies.following import CommandLine, add
 from tests.upstream import commit
 
 pytestmark = pytest.mark.medium
@@ -48,10 +48,6 @@ def cudnn(tmp_path: Path) -> Path:
     path = tmp_path / "cudnn.tgz"
     path.write_bytes(CUDNNS["7, Linux"])
     return path
-
-
-def add(path: Path, text: str) -> None:
-    path.write_text(path.read_text("utf-8") + text, "utf-8")
 
 
 def sha256(content: bytes) -> str:

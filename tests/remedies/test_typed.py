@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine
+from tests.remedies.following import CommandLine, commands
 
 pytestmark = pytest.mark.medium
 
@@ -33,13 +33,13 @@ def test_a_machine_is_written_as_is_shown(shell: CommandLine, wrong: str) -> Non
 
 
 def test_a_file_is_named_as_the_help_shows(shell: CommandLine) -> None:
-    (shown,) = re.findall(r"'(invoke [^']*)'", shell.remedy("invoke smoke"))
+    (shown,) = commands(shell.remedy("invoke smoke"))
     shell.succeeds(shown)
 
 
 def test_an_unknown_recipe_is_looked_up(shell: CommandLine) -> None:
     remedy = shell.remedy("invoke plan --recipe nothing-like-it")
-    (command,) = re.findall(r"'(invoke [^']*)'", remedy)
+    (command,) = commands(remedy)
     shell.succeeds(command)
 
 
@@ -92,6 +92,6 @@ def test_a_host_file_is_corrected(shell: CommandLine, damage: bytes) -> None:
 
 def test_two_builds_are_compared_as_is_shown(shell: CommandLine) -> None:
     remedy = shell.remedy("invoke cache --why one")
-    assert remedy == "Name both: invoke cache --why FIRST --why SECOND."
+    assert remedy == "Name both: invoke cache --why FIRST --why SECOND"
     # Then it says which logs there are, and how to have some.
-    assert "logs = true" in shell.remedy(remedy.removeprefix("Name both: ")[:-1])
+    assert "logs = true" in shell.remedy(remedy.removeprefix("Name both: "))

@@ -149,7 +149,7 @@ def test_a_bundle_lists_what_it_lacks_with_the_checksums_to_compare(
 def test_an_empty_vault_says_how_it_is_filled(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page.show_vault(Inventory((), ()))
+    page.show_vault(Inventory((), ()), as_json=False)
     assert "'invoke fetch' fills it" in capsys.readouterr().out
 
 
@@ -162,12 +162,20 @@ def test_a_vault_says_who_shares_an_archive_and_what_nothing_needs(
         Needs(recipe, frozenset({"shared"}), complete=True)
         for recipe in ("first", "second")
     )
-    page.show_vault(Inventory((shared, unused), needs))
+    page.show_vault(Inventory((shared, unused), needs), as_json=False)
     shown = capsys.readouterr().out
     (first,) = (line for line in shown.splitlines() if line.startswith("first"))
     assert first.split() == ["first", "2.0", "kB", "2.0", "kB", "second"]
     assert "1.0 kB in 1 entry that no recipe and no lock needs" in shown
     assert "is unknown" not in shown
+    page.show_vault(Inventory((shared, unused), needs), as_json=True)
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["recipes"] == ["first", "second"]
+    assert (second["name"], second["size"], second["unused"]) == (
+        "unused",
+        1000,
+        True,
+    )
 
 
 def test_a_recipe_whose_needs_are_unknown_keeps_the_archives(
@@ -175,7 +183,7 @@ def test_a_recipe_whose_needs_are_unknown_keeps_the_archives(
 ) -> None:
     idle = entry(tmp_path, "archive", "idle", 1)
     unlocked = Needs("young", frozenset(), complete=False)
-    page.show_vault(Inventory((idle,), (unlocked,)))
+    page.show_vault(Inventory((idle,), (unlocked,)), as_json=False)
     shown = capsys.readouterr().out
     assert "1 archive kept: what young needs is unknown; 'invoke lock'" in shown
     assert "Everything in the vault is needed by a recipe or a lock." in shown

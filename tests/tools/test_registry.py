@@ -65,6 +65,7 @@ def test_anything_else_is_refused(url: str) -> None:
         RegistryPackage.of(url)
 
 
+@pytest.mark.usefixtures("anywhere")
 def test_a_member_of_an_npm_package_is_copied_and_nothing_is_unpacked(
     clients: Path, tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_client_that_fails_is_quoted(clients: Path, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.usefixtures("anywhere")
 @pytest.mark.parametrize("form", ["sources", "list"])
 def test_a_source_package_is_asked_of_the_hosts_own_servers_with_lists_of_its_own(
     clients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str

@@ -22,6 +22,9 @@ NAMED = {
     (
         "http://example.org/debian/pool/main/libp/libpng/libpng12-0_1.2.50-2+deb8u2_amd64.deb"
     ): "pkg:deb/debian/libpng12-0@1.2.50-2%2Bdeb8u2?arch=amd64",
+    (
+        "https://example.org/maven2/com/google/errorprone/ep/2.0/ep-2.0.pom"
+    ): "pkg:maven/com.google.errorprone/ep@2.0?type=pom",
     "https://example.org/@types/node/-/node-8.0.1.tgz": "pkg:npm/%40types/node@8.0.1",
 }
 
@@ -57,6 +60,7 @@ def test_any_other_url_stays_as_it_is(url: str) -> None:
             "nvidia_cudnn_cu11-8.7.0.84-py3-none-manylinux1_x86_64.whl",
             "pkg:pypi/nvidia-cudnn-cu11@8.7.0.84",
         ),
+        ("https://example.org/cudnn.tgz", "https://example.org/cudnn.tgz"),
     ],
 )
 def test_a_package_of_a_toolkit_has_a_package_url(

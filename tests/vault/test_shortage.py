@@ -1,14 +1,11 @@
 """Inputs that are gone: named at once and for what they are, and there again once they were given."""
 
-import http.server
 import io
 import os
 import shutil
 import tarfile
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -228,18 +225,9 @@ def test_a_substitute_without_the_file_that_is_loaded_from_it_is_said_to_lack_it
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[str]:
-    """Serve what was lost, below a folder of its own; yield the address."""
-    handler = partial(SilentHandler, directory=str(tmp_path))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-class SilentHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+def served(tmp_path: Path, serve: Callable[[Path], str]) -> str:
+    """Serve what was lost, below a folder of its own; return the address."""
+    return serve(tmp_path)
 
 
 def client(

@@ -172,6 +172,34 @@ def test_a_bazel_that_a_recipe_pins_stays_and_another_goes(
     assert taken(build_out, locked) == ["0.14.0 for linux-x86_64"]
 
 
+def test_what_a_bundle_brought_stays_with_its_recipe_alone(
+    build_out: Path, locked: tuple[Recipe, Path], tmp_path: Path
+) -> None:
+    brought = {}
+    for owner in ("small", "stranger"):
+        (tmp_path / "bazel").write_text(owner, "utf-8")
+        store = build_out / "vault/bundles" / owner
+        made = bazel.put(
+            tmp_path / "bazel", "0.26.1", "linux-x86_64", store, "a test"
+        )
+        aged(made.path.with_name("about.json"))
+        brought[owner] = aged(made.path)
+    assert taken(build_out, locked) == ["0.26.1 for linux-x86_64"]
+    assert brought["small"].is_file()
+    assert not brought["stranger"].exists()
+
+
+@pytest.mark.parametrize("store", ["vault", "vault/bundles/small"])
+def test_half_a_bazel_is_a_leftover(
+    build_out: Path, locked: tuple[Recipe, Path], store: str
+) -> None:
+    half = build_out / store / "bazel/0123"
+    half.mkdir(parents=True)
+    (half / "about.json").write_text("{}", "utf-8")
+    aged(half / "about.json")
+    assert taken(build_out, locked) == ["0123"]
+
+
 def test_a_package_that_a_recipe_pins_stays_and_pip_is_shown_no_other(
     build_out: Path, locked: tuple[Recipe, Path], tmp_path: Path
 ) -> None:

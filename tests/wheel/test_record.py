@@ -50,3 +50,14 @@ def test_what_is_rendered_reads_back(make_wheel: Callable[..., Path]) -> None:
         {"small-1.0.dist-info/RECORD": record.render(entries).encode()},
     ) as wheel:
         assert record.read(wheel) == entries
+
+
+def test_a_large_file_is_compared_with_its_line_as_well(
+    make_wheel: Callable[..., Path],
+) -> None:
+    large = "x" * (record.CHUNK + 1)
+    path = make_wheel({"large.py": large})
+    with zipfile.ZipFile(path) as wheel:
+        assert record.faults(wheel) == []
+    with rewritten(path, {"large.py": large.encode()[:-1] + b"y"}) as wheel:
+        assert record.faults(wheel) == ["large.py is not as listed"]

@@ -4,9 +4,15 @@ import importlib.util
 import math
 import os
 import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
+from tfwright.documents import toml
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import Evidence, HostError, RecipeError, ToolError
+from tfwright.tools import json_text
 from tfwright.tools.process import capacity
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import show
@@ -74,18 +80,78 @@ def _insist_on_pytest() -> None:
         raise HostError("pytest is not installed here", remedy=REMEDY)
 
 
+COVERED = "not slow and not real and not attack"
+"""The tests whose coverage counts: every host can run them."""
+LEAST = 90.0
+"""Per cent of a module's lines and branches that they reach, unless pyproject.toml has a reason."""
+
+
 def test(*, everything: bool, coverage: bool) -> None:
-    """Run the tests, all of them or the fast ones."""
+    """Run the tests, all of them or the fast ones; for coverage the medium ones as well."""
     _insist_on_pytest()
     # The attacks go on for an hour by themselves.
     marks = ("-m", "not attack") if everything else ()
     if coverage:
-        # Each program that the tests start leaves a file of its own, also those of earlier runs.
-        run("coverage", "erase")
-        run("coverage", "run", "-m", "pytest", *marks)
-        run("coverage", "combine", "--quiet")
-        run("coverage", "report", "--skip-covered", "--show-missing")
+        _measure(marks or ("-m", COVERED))
+        # Slow and real tests reach more, on some hosts: the reasons are about the others.
+        if not everything:
+            _insist_on_reasons()
     else:
         # Fast tests wait for others now and then; the slow ones start programs that want all cores
         # for themselves.
         run("pytest", *(marks or (f"--numprocesses={capacity.cores() + 1}",)))
+
+
+def _measure(marks: tuple[str, ...]) -> None:
+    """Run some tests, and list the lines and branches that they did not reach."""
+    # Each program that the tests start leaves a file of its own, also those of earlier runs.
+    run("coverage", "erase")
+    run("coverage", "run", "-m", "pytest", *marks)
+    run("coverage", "combine", "--quiet")
+    run("coverage", "report", "--skip-covered", "--show-missing")
+
+
+def _insist_on_reasons() -> None:
+    """Raise ToolError for a module that the tests reach too little of, and has no reason."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "coverage.json")
+        run("coverage", "json", "--quiet", "-o", str(report))
+        measured = json_text.parsed(report.read_bytes())
+    project = toml.values_of(ROOT / "pyproject.toml")
+    reasons = project["tool"]["tfwright"]["uncovered"]
+    findings = tuple(shortfalls(measured["files"], reasons))
+    if findings:
+        raise ToolError(
+            "Tests and the reasons for what they do not reach disagree",
+            remedy=(
+                "Write a test for each branch that users can meet. Where another system is needed, "
+                "say so in pyproject.toml, in [tool.tfwright.uncovered]."
+            ),
+            evidence=Evidence(lines=findings),
+        )
+
+
+def shortfalls(
+    measured: Mapping[str, Any], reasons: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield what is wrong with modules and reasons, by the files of coverage's JSON report."""
+    shares = {
+        path.removeprefix("src/tfwright/"): _share(file["summary"])
+        for path, file in measured.items()
+    }
+    for name, share in shares.items():
+        if share < LEAST and name not in reasons:
+            yield f"{name}: the tests reach {share:.1f} % of its lines or branches"
+    for name in reasons:
+        if name not in shares:
+            yield f"{name}: there is no such module; remove its reason"
+        elif shares[name] >= LEAST:
+            yield f"{name}: the tests reach enough of it; remove its reason"
+
+
+def _share(summary: Mapping[str, float]) -> float:
+    """Return the smaller share of a module's lines and branches, in per cent."""
+    return min(
+        summary["percent_statements_covered"],
+        summary["percent_branches_covered"],
+    )

@@ -29,6 +29,14 @@ class IndexPlace:
     nightly: NightlyFile | None = None
     """The build host that it belongs to; None for the wheelhouse of builds by hand."""
 
+    @property
+    def of_build_host(self) -> bool:
+        """Whether the folder is the site of the build host, although it was named as a folder."""
+        return (
+            nightly.path().exists()
+            and (nightly.read().directory / "site").resolve() == self.folder
+        )
+
 
 def place(folder: str = "") -> IndexPlace:
     """Return the index in a folder; without one the build host's, else the wheelhouse."""
@@ -68,9 +76,11 @@ def refresh(found: IndexPlace) -> IndexUpdate:
 def yank(found: IndexPlace, filename: str, reason: str | None) -> None:
     """Yank a wheel, or take that back with None; the index shows it at once."""
     if found.nightly is None:
+        remedy = f"Delete the wheel from {found.folder}, or set up nightly.toml."
+        if found.of_build_host:
+            remedy = "Leave out --folder: this one is the build host's."
         raise RecipeError(
-            "Only the index of a build host keeps yanked wheels",
-            remedy="Delete the wheel from the wheelhouse, or set up nightly.toml.",
+            "Only the index of a build host keeps yanked wheels", remedy=remedy
         )
     # The yank is stored before the index is written: a kill in between loses nothing.
     site.yank(found.nightly.directory, filename, reason)

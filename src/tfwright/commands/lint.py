@@ -347,7 +347,10 @@ def was_verified_on_a_day(subject: Subject) -> Iterator[LintFinding]:
     said = subject.recipe.verified
     if said and (reason := verified.impossible(said)):
         line = subject.at("verified", "on")
-        let_build = "Let 'invoke build --verified-by NAME' write the table."
+        let_build = (
+            f"Let 'invoke build --recipe {subject.recipe.argument} --verified-by NAME' "
+            "write the table."
+        )
         yield subject.finding("verified", line, reason, let_build)
 
 

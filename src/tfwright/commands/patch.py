@@ -20,6 +20,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, RecipeError
 from tfwright.pipeline import external
 from tfwright.pipeline.job import BuildRequest
+from tfwright.printable import shell_word
 from tfwright.rules import dropping, patched_tree
 from tfwright.tools import files, git, toml_editing
 from tfwright.tools.git import merging, patching
@@ -115,7 +116,7 @@ def _insist_on_written(job: BuildRequest, tree: Path) -> None:
     own = f"invoke patch --recipe {job.recipe.argument} --refresh {begun.number} --write"
     raise RecipeError(
         f"{tree} holds edits of patch {begun.number} that are not written yet",
-        remedy=f"Write them: {own}. Or delete that directory, and them with it.",
+        remedy=f"Write them: '{own}'. Or delete that directory, and them with it.",
     )
 
 
@@ -182,8 +183,8 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
     if begun and begun.number != number:
         raise RecipeError(
             f"The tree in {tree} is for patch {begun.number}, not for {number}",
-            remedy=f"Write that one: invoke patch --recipe {job.recipe.argument} "
-            f"--refresh {begun.number} --write. Without --write, --refresh {number} makes the "
+            remedy=f"Write that one: 'invoke patch --recipe {job.recipe.argument} "
+            f"--refresh {begun.number} --write'. Without --write, --refresh {number} makes the "
             "tree of this one.",
         )
     # With a part left out, the new patch would silently do less than the old one.
@@ -217,7 +218,7 @@ def _write(
             remedy="Edit the files there, then run this again.",
         )
     _insist_on_text(tree, diff)
-    _insist_on_condition(header)
+    _insist_on_condition(header, target if head else None)
     before = target.read_bytes() if target.exists() else None
     target.parent.mkdir(parents=True, exist_ok=True)
     files.write(target, f"{head or as_text(header)}\n{diff}")
@@ -233,22 +234,43 @@ def _write(
         raise
 
 
-def _insist_on_condition(header: PatchHeader) -> None:
+def _insist_on_condition(header: PatchHeader, written: Path | None) -> None:
+    """Raise RecipeError for a condition that lint would refuse; `written` is the patch it is in."""
     if condition := dropping.misspelt(header.drop_when):
+        place = f"'Drop when' of {written} as" if written else "--drop-when"
         raise RecipeError(
             f"'{condition}' cannot be read as a condition",
-            remedy="Write --drop-when 'release >= 1.9', 'upstream COMMIT', or a sentence; "
+            remedy=f"Write {place} 'release >= 1.9', 'upstream COMMIT', or a sentence; "
             "docs/new-recipe.md.",
         )
 
 
 def _insist_on_text(tree: Path, diff: str) -> None:
-    """Raise RecipeError for a changed file that a patch of text cannot hold."""
-    found = re.search(r"(?m)^Binary files .* and (?:b/)?(.*) differ$", diff)
-    if found:
+    """Raise RecipeError for changed files that a patch of text cannot hold."""
+    new, changed = list[str](), list[str]()
+    for before, after in re.findall(
+        r"(?m)^Binary files (.*) and (.*) differ$", diff
+    ):
+        if before == "/dev/null":
+            new.append(after.removeprefix("b/"))
+        else:
+            changed.append(before.removeprefix("a/"))
+    remedy = ""
+    if changed:
+        words = " ".join(map(shell_word, [str(tree), "checkout", "--", *changed]))
+        remedy = f"Take the change back: 'git -C {words}'. "
+    if new:
+        remedy += (
+            "Move a new one out of the tree; if the build needs it, enter it into "
+            "[source.assets] of the recipe."
+        )
+    if remedy:
+        found = [*changed, *new]
         raise RecipeError(
-            f"{found[1]} in {tree} is not text, and a patch holds text only",
-            remedy="Remove it from the tree, or enter it into [source.assets] of the recipe.",
+            f"{found[0]} in {tree} is not text, and a patch holds text only",
+            remedy=remedy.strip(),
+            # A single one is in the message already.
+            evidence=Evidence(lines=found if len(found) > 1 else []),
         )
 
 

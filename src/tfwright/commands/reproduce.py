@@ -149,7 +149,7 @@ def insist(job: BuildRequest, original: Path) -> None:
         what = f"{original.name} was made from another recipe than {name} is now: {lines[0]}"
         remedy = (
             "Check out the recipe and patches of that time, "
-            f"or build it as it is now: 'invoke build --recipe {name}'."
+            f"or build it as it is now: 'invoke build --recipe {job.argument}'."
         )
         raise RecipeError(
             what,

@@ -144,7 +144,7 @@ def _xcode(_: Path) -> str:
 
 def _driver(_: Path) -> str:
     if _DRIVER.is_file():
-        return _DRIVER.read_text("ascii", "replace").splitlines()[0]
+        return _DRIVER.read_text("ascii", "replace").partition("\n")[0]
     return "no NVIDIA driver is loaded"
 
 

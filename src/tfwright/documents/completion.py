@@ -5,7 +5,7 @@ import re
 _UNNAMED = re.compile(
     r"'invoke (build|bundle|clean|cost|doctor|fetch|image|lock|patch|pin|plan|port|record|shell|"
     r"toolkit|vault --links)\b"
-    r"(?![^']*--(recipe|unpack))"
+    r"(?![^']*--(recipe|unpack))[^']*(?=')"
 )
 """A command of a remedy that takes a recipe, and names none."""
 
@@ -15,5 +15,6 @@ def naming_recipe(remedy: str, argument: str) -> str:
 
     What fails below a command or the pipeline knows no recipe.
     """
+    # At the end: a word that a command takes has to come first.
     # A function, since a path may have backslashes, which a template would interpret.
     return _UNNAMED.sub(lambda found: f"{found[0]} --recipe {argument}", remedy)

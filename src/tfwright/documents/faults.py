@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tfwright.documents import spelling
+from tfwright.documents.names import FORMS
 from tfwright.printable import printable
 
 if TYPE_CHECKING:
@@ -48,14 +49,6 @@ _COMPARED = {
     "less_than": ("less than", "lt"),
     "less_than_equal": ("at most", "le"),
 }
-_FORMS = {
-    r"^[0-9a-f]{40}$": "the 40 hexadecimal digits of a commit, in lower case",
-    r"^[0-9a-f]{64}$": "the 64 hexadecimal digits of a SHA-256 checksum, in lower case",
-    r"^\d+(\.\d+)*[\w.+-]*$": "a version such as 0.26.1",
-    r"^(\d{1,3}\.\d{1,3}|any)$": "two numbers such as 3.6, or any",
-    r"^[A-Z][A-Z0-9_]*$": "the name of a variable, in capital letters",
-}
-"""What the patterns of documents/names.py mean."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +167,7 @@ def _of_value(
         return _of_choice(str(context.get("expected")), finding["input"]), GENERAL
     if kind == "string_pattern_mismatch":
         pattern = str(context.get("pattern"))
-        form = _FORMS.get(pattern, f"of the form {pattern}")
+        form = FORMS.get(pattern, f"of the form {pattern}")
         return f"must be {form}, not {given}", GENERAL
     message = printable(
         finding["msg"].removeprefix("Value error, "), 2 * LONGEST_VALUE

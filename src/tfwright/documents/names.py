@@ -57,6 +57,19 @@ PACKAGE_URL = re.compile(
 LONGEST_URL = 2000
 """Characters of an address; what looks for known forms in one may take quadratic time."""
 URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
+CHECKSUM = r"^[0-9a-f]{64}$"
+COMMIT = r"^[0-9a-f]{40}$"
+VERSION = r"^[0-9]+(\.[0-9]+)*[A-Za-z0-9_.+-]*$"
+PYTHON = r"^([0-9]{1,3}\.[0-9]{1,3}|any)$"
+VARIABLE = r"^[A-Z][A-Z0-9_]*$"
+FORMS = {
+    CHECKSUM: "the 64 hexadecimal digits of a SHA-256 checksum, in lower case",
+    COMMIT: "the 40 hexadecimal digits of a commit, in lower case",
+    VERSION: "a version such as 0.26.1",
+    PYTHON: "two numbers such as 3.6, or any",
+    VARIABLE: "the name of a variable, in capital letters",
+}
+"""What the patterns mean, for messages."""
 _GIT_URL = r"(https://|ssh://|file:///|bundled:)(?!-)\S+"
 _GIT_DIRECTORY = re.compile(r"\.git|git~[0-9]+", re.IGNORECASE)
 """Names under which some file system opens ``.git``: Windows shortens it to ``git~1``."""
@@ -257,15 +270,10 @@ PackagePin = Annotated[
 ]
 """A package of the Python index at one version: ``numpy==1.14.5``."""
 # Lower case only: a digest is compared as text, and names a file.
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+Sha256 = Annotated[str, StringConstraints(pattern=CHECKSUM)]
+Commit = Annotated[str, StringConstraints(pattern=COMMIT)]
 # Python reads no number of more than 4,300 digits.
-Version = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^[0-9]+(\.[0-9]+)*[A-Za-z0-9_.+-]*$", max_length=100
-    ),
-]
+Version = Annotated[str, StringConstraints(pattern=VERSION, max_length=100)]
 DebFile = Annotated[
     str,
     StringConstraints(

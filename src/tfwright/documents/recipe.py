@@ -20,6 +20,8 @@ from tfwright.documents import spelling
 from tfwright.documents.completion import naming_recipe
 from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
+    PYTHON,
+    VARIABLE,
     Commit,
     DownloadUrl,
     Flag,
@@ -102,7 +104,7 @@ Capabilities = Annotated[
 Architecture = Annotated[
     str, StringConstraints(pattern=r"^(sm|compute)_[0-9]{1,4}[af]?$")
 ]
-Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
+Variable = Annotated[str, StringConstraints(pattern=VARIABLE)]
 # Both limits come from macOS, whose PATH_MAX is 1,024 bytes with the final zero.
 LibraryName = Annotated[
     str,
@@ -347,9 +349,7 @@ class HostTable(Table):
     """The operating system as ``uname -s`` prints it; ``Darwin`` is macOS."""
     machine: str = "x86_64"
     """The processor as ``uname -m`` prints it; ``any`` for a recipe that compiles nothing."""
-    python: Annotated[
-        str, StringConstraints(pattern=r"^([0-9]{1,3}\.[0-9]{1,3}|any)$")
-    ]
+    python: Annotated[str, StringConstraints(pattern=PYTHON)]
     """The target Python, ``3.6``; ``any`` takes the Python that runs tfwright."""
     requirements: tuple[PackagePin, ...] = ()
     """What the build needs in the target Python, as exact pip pins: ``numpy==1.14.5``."""

@@ -6,10 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
-from tfwright.documents.names import DebFile, HttpsUrl, Line, WheelFile
+from tfwright.documents.names import (
+    DebFile,
+    HttpsUrl,
+    Line,
+    Sha256,
+    WheelFile,
+)
 from tfwright.documents.toml import Table
 
-Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 PartName = Literal["cuda", "cudnn", "nccl", "tensorrt", "compiler"]
 Way = Literal["wheels", "debian", "archives"]
 """A way to obtain packages of a part."""
@@ -22,7 +27,7 @@ class DebianTable(Table):
 
     suite: Annotated[str, StringConstraints(pattern=r"^[a-z]+$")]
     """The suite's code name: ``bookworm``."""
-    files: dict[DebFile, Digest]
+    files: dict[DebFile, Sha256]
     """File name of a package = its SHA-256 checksum."""
 
 
@@ -32,16 +37,16 @@ class PartTable(Table):
     licence: HttpsUrl | None = None
     """Address of the licence that the user has to accept; none for free software."""
     # File names and no urls: mirrors of an index keep the names.
-    wheels: dict[WheelFile, Digest] = {}
+    wheels: dict[WheelFile, Sha256] = {}
     """Packages of the Python index that contain this part: file name = SHA-256 checksum."""
     debian: DebianTable | None = None
     """Packages of Debian that contain this part."""
-    archives: dict[HttpsUrl, Digest] = {}
+    archives: dict[HttpsUrl, Sha256] = {}
     """Archives that the vendor publishes without a login: url = SHA-256 checksum. Several are
     merged, as NVIDIA publishes one for each part of CUDA."""
     order: tuple[Way, ...] = ("wheels", "debian", "archives")
     """The order in which the ways are tried. A way that is left out is never tried."""
-    tree: Digest | None = None
+    tree: Sha256 | None = None
     """One checksum for all files of the part as they are arranged; `invoke toolkit` prints it.
     Every way must give the same files."""
     differs: dict[AnyWay, Line] = {}

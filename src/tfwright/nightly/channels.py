@@ -18,6 +18,7 @@ from tfwright.documents.nightly import (
 )
 from tfwright.errors import HostError, RecipeError
 from tfwright.nightly.notices import Channel, Notice
+from tfwright.printable import shell_word
 from tfwright.tools import mail
 from tfwright.tools.http import webhook
 from tfwright.tools.mail import Letter, MailServer
@@ -126,7 +127,7 @@ def secret(path: Path) -> str:
             ):
                 raise HostError(
                     f"{place} can be read by others than its owner",
-                    remedy=f"Run 'chmod 600 {place}', and change the secret.",
+                    remedy=f"Run 'chmod 600 {shell_word(str(place))}', and change the secret.",
                 )
             return stream.read(LONGEST_SECRET).decode().strip()
     except (OSError, UnicodeDecodeError) as fault:

@@ -568,10 +568,10 @@ def _build(
         build = _cut_off(host, order, _said(fault), blocked=blocked)
     except OSError as fault:
         full = fault.errno in NO_ROOM
-        broken = FULL if full else _flaw(fault)
+        broken = FULL if full else _flaw(fault, order.id)
         build = _cut_off(host, order, broken, blocked=full)
     except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
-        build = _cut_off(host, order, _flaw(fault))
+        build = _cut_off(host, order, _flaw(fault, order.id))
     state.add_build(build)
     return build
 
@@ -608,14 +608,14 @@ def _said(fault: TfwrightError) -> builds.Breakage:
     )
 
 
-def _flaw(fault: Exception) -> builds.Breakage:
-    """Describe an unexpected error, with the place in tfwright that raised it."""
+def _flaw(fault: Exception, build: str) -> builds.Breakage:
+    """Describe an unexpected error in a build, with the place in tfwright that raised it."""
     last = traceback.extract_tb(fault.__traceback__)[-1]
     return builds.Breakage(
         stage="tfwright",
         line=f"{type(fault).__name__}: {fault}",
         cause=f"a flaw in tfwright, {Path(last.filename).name}:{last.lineno}",
-        remedy="Report it: 'invoke report' prints what is needed.",
+        remedy=f"Report it: 'invoke report --build {build}' prints what is needed.",
     )
 
 
@@ -670,16 +670,15 @@ def _reproduce(
     host: BuildHost, state: State, found: Sequence[DueTarget], left: float
 ) -> NightOutcome:
     """Build an unchanged, pinned target again, in at most `left` seconds; say what came of it."""
-    candidates = {}
+    candidates: dict[Target, DueTarget] = {}
     for item in found:
         # A target that is due would be built from other inputs than its last wheel.
         same = item.why == "unchanged" and not item.target.follow
         if same and item.last_good and item.seconds <= left:
-            candidates[item.target.name] = item
+            candidates[item.target] = item
     turns = {name: check.at for name, check in state.checks("reproduced").items()}
-    targets = [item.target for item in candidates.values()]
-    target = due.in_turn(targets, turns, host.clock())
-    order = _order(host, state, candidates[target.name]) if target else None
+    target = due.in_turn(list(candidates), turns, host.clock())
+    order = _order(host, state, candidates[target]) if target else None
     if order is None or order.last_good is None or order.last_wheel is None:
         return NightOutcome()
     why = _asked(functools.partial(_rebuilt, host, order, order.last_wheel))

@@ -127,14 +127,21 @@ def _unusable(file: Path, why: str) -> RecipeError:
     )
 
 
+def _is_listed(directory: Path, filename: str) -> bool:
+    try:
+        parse_name(filename)
+    except WheelError:
+        # A name that is not one of a wheel could lead out of the folder.
+        return False
+    return (directory / "site" / PACKAGES / filename).is_file()
+
+
 def yank(directory: Path, filename: str, reason: str | None) -> None:
     """Yank a wheel with a reason, or take the yank back with None.
 
     Raises WheelError if the index has no such wheel.
     """
-    # First of all: a name that is not one of a wheel could lead out of the folder.
-    parse_name(filename)
-    if not (directory / "site" / PACKAGES / filename).is_file():
+    if not _is_listed(directory, filename):
         raise WheelError(
             f"The index has no wheel {filename}",
             remedy="Give the whole file name, as the index lists it.",

@@ -11,6 +11,7 @@ from tfwright.diagnosis.again import FailureRecord
 from tfwright.diagnosis.reader import Match
 from tfwright.documents.recipe import CompileTable
 from tfwright.pipeline import cost, failure, unmet
+from tfwright.pipeline.forecast import Forecast
 from tfwright.pipeline.invocation import Invocation
 from tfwright.pipeline.job import Job
 from tfwright.progress import Listener, Progress
@@ -87,7 +88,7 @@ def _run(calls: Invocation, jobs: int) -> tuple[BazelRun, Command]:
     command = calls.build(jobs)
     begun = time.monotonic()
     # Read before each run: the run before this one may have taught something.
-    hear = partial(_report, job.listener, read(job).seconds)
+    hear = partial(_report, job.listener, Forecast(read(job).seconds))
     outcome = calls.client.run(
         command, job.log("compile"), hear, partial(cost.note, job)
     )
@@ -97,17 +98,9 @@ def _run(calls: Invocation, jobs: int) -> tuple[BazelRun, Command]:
     return outcome, command
 
 
-def _report(
-    listener: Listener,
-    expected: float,
-    progress: Progress,
-) -> None:
-    """Pass progress on, with the seconds left if this run takes as long as an earlier one."""
-    left = None
-    # A rough guess: Bazel's total still grows while it analyses.
-    if expected and progress.total:
-        left = expected * (1 - progress.done / progress.total)
-    listener.progress(replace(progress, remaining=left))
+def _report(listener: Listener, forecast: Forecast, progress: Progress) -> None:
+    """Pass progress on, with the seconds that are left."""
+    listener.progress(replace(progress, remaining=forecast.remaining(progress)))
 
 
 def _learn_seconds(job: Job, seconds: float) -> None:

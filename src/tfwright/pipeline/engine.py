@@ -1,12 +1,15 @@
 """The engine: check, skip, run, stop."""
 
+import itertools
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from tfwright.documents import completion, spelling
@@ -350,6 +353,15 @@ def stage_named(name: str) -> Stage:
     )
 
 
+_OF_A_BUILD = (
+    "--build_event_json_file=",
+    "--profile=",
+    "--disk_cache=",
+    "--remote_",
+)
+"""Options of Bazel that say where the record of a build goes, or which cache tfwright serves."""
+
+
 def enter(request: BuildRequest, name: str) -> NoReturn:
     """Become a shell in a stage's directory, with the environment of the stage's first command."""
     stage = stage_named(name)
@@ -368,6 +380,7 @@ def enter(request: BuildRequest, name: str) -> NoReturn:
     terminal = {
         "TERM": os.environ.get("TERM", "dumb"),
         "PS1": f"({request.name} {name}) \\w $ ",
+        **bazel_function(command),
     }
     # The user's own start-up files would set PATH, and so
     # another environment than the stage's.
@@ -376,3 +389,29 @@ def enter(request: BuildRequest, name: str) -> NoReturn:
     if containers.encloses(request, name):
         sys.exit(containers.enter(request, name, entered))
     become(entered)
+
+
+def bazel_function(command: Command) -> dict[str, str]:
+    """Return a variable that makes ``bazel``, typed in bash, the Bazel of a command.
+
+    It has the same options. With others Bazel starts another server, with another output base, or
+    compiles everything again.
+    """
+    program, *arguments = command.argv
+    if not Path(program).name.startswith("bazel"):
+        return {}
+    # "bazel --startup build --option -- //target"
+    kinds = itertools.groupby(
+        arguments, lambda word: word.startswith("--") and word != "--"
+    )
+    groups = [list(words) for _, words in kinds]
+    startup, _, options, *_ = [*groups, [], [], []]
+    options = [word for word in options if not word.startswith(_OF_A_BUILD)]
+    text = f"""() {{
+    case $1 in
+        build | test | run | aquery | cquery) set -- "$1" {shlex.join(options)} "${{@:2}}" ;;
+    esac
+    {shlex.join([program, *startup])} "$@"
+}}"""
+    # This is how bash hands functions on to other shells.
+    return {"BASH_FUNC_bazel%%": text}

@@ -234,6 +234,7 @@ def plan(
             planned,
             findings,
             tuple(plans.doubled(job)),
+            recipe=job.argument,
             as_json=json,
         )
 

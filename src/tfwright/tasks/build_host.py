@@ -4,7 +4,7 @@ import sys
 
 from invoke import Context
 
-from tfwright.tasks.common import JSON, explained, file_of, resuming, task
+from tfwright.tasks.common import JSON, explained, file_of, one_of, resuming, task
 
 
 @task(
@@ -17,7 +17,7 @@ from tfwright.tasks.common import JSON, explained, file_of, resuming, task
         "watch": "only send notices: what waits, and that no night came for too long",
         "install": "write the timer that runs a night: user, system, cron or launchd",
         "uninstall": "remove that timer",
-        "at": "time of day for --install",
+        "at": "with --install: time of day",
         "yes": "do not ask before --install or --uninstall",
         "order": "on a worker: carry out the build order in this folder; nights start this",
     }
@@ -44,6 +44,13 @@ def nightly(
         from tfwright.terminal import nightly as page
         from tfwright.terminal.text import tell
 
+        one_of(
+            install=install,
+            uninstall=uninstall,
+            order=order,
+            watch=watch,
+            dry_run=dry_run,
+        )
         # The timer itself runs `nightly` without options,
         # so these two never meet a night.
         if install or uninstall:
@@ -80,7 +87,7 @@ def nightly(
         "nginx": "print the nginx configuration for this server name",
         "yank": "file name of a wheel that nothing but an exact pin may take any more",
         "unyank": "file name of a wheel to offer again",
-        "reason": "why, for --yank; pip shows it",
+        "reason": "with --yank: why; pip shows it",
     }
 )
 def index(
@@ -98,6 +105,7 @@ def index(
         from tfwright.commands import index
         from tfwright.terminal import index as page
 
+        one_of(serve=serve, nginx=nginx, yank=yank, unyank=unyank)
         # The build host's, if it has a nightly.toml, else the wheelhouse.
         place = index.place(folder)
         # Printed and not installed: the web server's files belong to the administrator.

@@ -259,7 +259,6 @@ def record(
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import record as page
 
-        recorded = recording.record(
-            job_of(recipe), recipes.find(recipe), page.ask
-        )
-        page.show(recorded, recipe)
+        job = job_of(recipe)
+        recorded = recording.record(job, recipes.find(recipe), page.ask)
+        page.show(recorded, job.argument)

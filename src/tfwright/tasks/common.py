@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import invoke
 
@@ -27,12 +27,44 @@ MACHINE = {
 }
 
 
+_WITH = "with --"
+"""How the help of an option begins that does nothing without another one."""
+
+
 class TypedCommand(invoke.Task[Any]):
     """A command as invoke knows it; nothing changes it after its module was read."""
+
+    def __init__(self, body: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401 invoke's
+        """Take what invoke's decorator was given."""
+        super().__init__(body, **options)
+        # Read at once: invoke takes out of `help` what it has shown.
+        heads = (
+            (name, text.partition(": ")[0]) for name, text in self.help.items()
+        )
+        self.needs = {
+            name: head.removeprefix(_WITH)
+            for name, head in heads
+            if head.startswith(_WITH)
+        }
+        """Options that do nothing without another one."""
 
     def __deepcopy__(self, _: object) -> Self:
         """Return the same command: invoke copies all of them, to run one."""
         return self
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 invoke's
+        """Run the command, unless an option lacks the one without which it does nothing."""
+        for name, needed in self.needs.items():
+            if self._given(name, options) and not self._given(needed, options):
+                with explained():
+                    _refuse_alone(name, needed)
+        return super().__call__(*arguments, **options)
+
+    def _given(self, name: str, options: Mapping[str, object]) -> bool:
+        """Say whether an option has another value than without it."""
+        name = name.replace("-", "_")
+        default = self.argspec(self.body).parameters[name].default
+        return name in options and options[name] != default
 
 
 task = partial(invoke.task, klass=TypedCommand)
@@ -119,6 +151,29 @@ def job_of(
         until=until,
         complete=complete,
     )
+
+
+def _refuse_alone(name: str, needed: str) -> NoReturn:
+    from tfwright.errors import RecipeError
+
+    raise RecipeError(
+        f"--{name} does nothing without --{needed}",
+        remedy=f"Add --{needed}, or leave out --{name}.",
+    )
+
+
+def one_of(**options: object) -> None:
+    """Refuse two options of which only one would be followed; raises RecipeError."""
+    from tfwright.errors import RecipeError
+
+    given = [
+        f"--{name.replace('_', '-')}" for name, value in options.items() if value
+    ]
+    if len(given) > 1:
+        raise RecipeError(
+            f"{' and '.join(given)} do not go together",
+            remedy="Give one of them at a time.",
+        )
 
 
 def file_of(given: str, command: str) -> Path:

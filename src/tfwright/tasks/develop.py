@@ -4,7 +4,7 @@ import sys
 
 from invoke import Context
 
-from tfwright.tasks.common import JSON, RECIPE, explained, job_of, task
+from tfwright.tasks.common import JSON, RECIPE, explained, job_of, one_of, task
 
 
 @task(
@@ -32,11 +32,7 @@ def lint(
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import lint as page
 
-        if recipe and changed:
-            raise errors.RecipeError(
-                "--recipe and --changed each choose the recipes to check",
-                remedy="Leave out one of them.",
-            )
+        one_of(recipe=recipe, changed=changed)
         change = linting.change_since(changed) if changed else None
         names = [recipe] if recipe else recipes.names()
         # A change of code alone leaves no recipe to check.
@@ -154,7 +150,7 @@ def patch(
         job = job_of(recipe)
         # Two commands: between them a person edits the tree.
         if refresh and not write:
-            page.show_tree(patches.prepare(job, refresh), recipe, refresh)
+            page.show_tree(patches.prepare(job, refresh), job.argument, refresh)
             return
         if refresh:
             page.show_patch(patches.refresh(job, refresh))

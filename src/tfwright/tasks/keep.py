@@ -1,5 +1,6 @@
 """Commands that keep inputs: fetch, lock, bundle, vault."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from tfwright.tasks.common import (
     explained,
     file_of,
     job_of,
+    one_of,
     resuming,
     task,
 )
@@ -99,41 +101,49 @@ def bundle(
         )
     )
     with explained("" if unpack else recipe, resume):
-        from tfwright.commands import bundle as bundles
-        from tfwright.documents import host_file
-        from tfwright.documents import recipe as recipes
-        from tfwright.errors import RecipeError
-        from tfwright.terminal import console
-        from tfwright.terminal import vault as page
-
+        one_of(unpack=unpack, output=output, lacking=lacking)
         # A folder holds inputs that another host sends to this one, its worker.
         if lacking or (unpack and Path(unpack).is_dir()):
             _take_inputs(lacking, unpack)
-            return
-        if unpack:
-            # Absolute, since Bazel and ./configure write the place down.
-            build_out = (
-                Path(into).resolve() if into else host_file.read().build_out
-            )
-            bundle = file_of(unpack, "bundle --unpack")
-            page.show_bundle(
-                bundles.unpack(bundle, build_out, console.Terminal())
-            )
-            return
-        if not output:
-            raise RecipeError(
-                "The bundle needs a file name",
-                remedy=f"Name it: invoke bundle --recipe {recipe} --output FILE.",
-            )
-        further = [Path(file) for file in add]
-        manifest = bundles.pack(
-            job_of(recipe),
-            recipes.find(recipe),
-            Path(output),
-            further,
-            with_toolkit=with_toolkit,
+        elif unpack:
+            _unpack(unpack, into)
+        else:
+            _pack(recipe, output, add, with_toolkit=with_toolkit)
+
+
+def _pack(
+    recipe: str, output: str, add: Sequence[str], *, with_toolkit: bool
+) -> None:
+    from tfwright.commands import bundle as bundles
+    from tfwright.documents import recipe as recipes
+    from tfwright.errors import RecipeError
+    from tfwright.terminal import vault as page
+
+    if not output:
+        raise RecipeError(
+            "The bundle needs a file name",
+            remedy=f"Name it: {resuming('bundle', recipe=recipe)} --output FILE",
         )
-        page.show_bundle(manifest)
+    manifest = bundles.pack(
+        job_of(recipe),
+        recipes.find(recipe),
+        Path(output),
+        [Path(file) for file in add],
+        with_toolkit=with_toolkit,
+    )
+    page.show_bundle(manifest)
+
+
+def _unpack(unpack: str, into: str) -> None:
+    from tfwright.commands import bundle as bundles
+    from tfwright.documents import host_file
+    from tfwright.terminal import console
+    from tfwright.terminal import vault as page
+
+    # Absolute, since Bazel and ./configure write the place down.
+    build_out = Path(into).resolve() if into else host_file.read().build_out
+    bundle = file_of(unpack, "bundle --unpack")
+    page.show_bundle(bundles.unpack(bundle, build_out, console.Terminal()))
 
 
 def _take_inputs(lacking: str, unpack: str) -> None:
@@ -155,7 +165,7 @@ def _take_inputs(lacking: str, unpack: str) -> None:
     | JSON
     | {
         "verify": "read every file and compare its checksum",
-        "repair": "with --verify: remove damaged files, so that they are downloaded again",
+        "repair": "the same, and remove damaged files, so that they are downloaded again",
         "gc": "remove what no recipe and no lock needs",
         "links": "ask which sources of a recipe's archives still have them",
         "deep": "with --links: download the files and compare their checksums",
@@ -179,6 +189,8 @@ def vault(
         from tfwright.terminal import vault as page
 
         # The vault is shared by all recipes, so only --links asks for one.
+        one_of(verify=verify or repair, gc=gc, links=links)
+        one_of(verify=verify or repair, gc=gc, json=json)
         build_out = host_file.read().build_out
         if links:
             page.show_links(
@@ -190,7 +202,7 @@ def vault(
         elif gc:
             vaults.collect(build_out, page.show_garbage)
         else:
-            page.show_vault(vaults.look(build_out))
+            page.show_vault(vaults.look(build_out), as_json=json)
 
 
 @task(
@@ -242,6 +254,7 @@ def image(
         from tfwright.commands import image as images
         from tfwright.terminal import image as page
 
+        one_of(add=add, pull=pull, build=build, containerfile=containerfile)
         job = job_of(recipe)
         if build:
             page.show_built(images.build(job, recipe), recipe)

@@ -14,6 +14,7 @@ from tfwright.tasks.common import (
     explained,
     file_of,
     job_of,
+    one_of,
     task,
 )
 
@@ -123,6 +124,7 @@ def smoke(
         from tfwright.terminal import smoke as page
         from tfwright.tools import plotting
 
+        one_of(runs=runs, json=json)
         if runs:
             # Kept from earlier trials; nothing is run for the table.
             page.show_runs(smoking.kept(host_file.read()))

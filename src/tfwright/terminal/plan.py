@@ -20,36 +20,22 @@ def show_plan(
     findings: "Sequence[Finding]" = (),
     doubled: Sequence[str] = (),
     *,
+    recipe: str = "demo",
     as_json: bool,
 ) -> None:
     """Print what keeps the recipe from being built here, then each stage: run or keep, and why.
 
-    A stage that runs is followed by its commands and files. `doubled` says what makes Bazel
-    compile the same sources twice.
+    `recipe` is the argument that names it. A stage that runs is followed by its commands and files.
+    `doubled` says what makes Bazel compile the same sources twice.
     """
     if as_json:
         text.as_json([_planned(planned) for planned in plan])
         return
-    _show_findings(findings)
-    for warning in doubled:
-        text.paragraph(
-            Styled("Compiled twice", text.WARNING),
-            warning,
-            indent=16,
-        )
-    if doubled:
-        text.line()
+    _show_findings(findings, recipe)
+    _show_doubled(doubled)
     shown: dict[str, str] = {}
     for planned in plan:
-        mark = (
-            Styled("run ", text.WARNING)
-            if planned.why
-            else Styled("keep", text.GOOD)
-        )
-        name = Styled(f" {planned.stage.name:<10} ", text.HEADING)
-        text.line(
-            mark, name, planned.why or Styled(planned.stage.summary, text.DETAIL)
-        )
+        _show_stage(planned)
         for step in planned.steps if planned.why else ():
             for row in _lines(step, shown):
                 text.line(Styled(" " * STEP + row, text.DETAIL))
@@ -58,7 +44,24 @@ def show_plan(
             shown = dict(getattr(step, "env", shown))
 
 
-def _show_findings(findings: "Sequence[Finding]") -> None:
+def _show_stage(planned: "Planned") -> None:
+    name = Styled(f" {planned.stage.name:<10} ", text.HEADING)
+    if planned.why:
+        text.line(Styled("run ", text.WARNING), name, planned.why)
+    else:
+        summary = Styled(planned.stage.summary, text.DETAIL)
+        text.line(Styled("keep", text.GOOD), name, summary)
+
+
+def _show_doubled(doubled: Sequence[str]) -> None:
+    for warning in doubled:
+        head = Styled("Compiled twice", text.WARNING)
+        text.paragraph(head, warning, indent=16)
+    if doubled:
+        text.line()
+
+
+def _show_findings(findings: "Sequence[Finding]", recipe: str) -> None:
     # Notes are left to doctor: a plan answers what a build would do.
     blocking = [finding for finding in findings if finding.blocks]
     if not blocking:
@@ -67,7 +70,8 @@ def _show_findings(findings: "Sequence[Finding]") -> None:
     text.line(Styled(f"This host cannot build the recipe yet: {count}", text.BAD))
     for finding in blocking:
         text.paragraph(f"  {finding.blocks}", str(finding), indent=13)
-    text.line(Styled("  'invoke doctor' has the remedies", text.DETAIL))
+    doctor = f"  'invoke doctor --recipe {recipe}' has the remedies"
+    text.line(Styled(doctor, text.DETAIL))
     text.line()
 
 

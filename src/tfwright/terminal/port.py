@@ -4,6 +4,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from tfwright.printable import shell_word
 from tfwright.terminal import text
 from tfwright.terminal.text import Style, Styled
 
@@ -39,7 +40,8 @@ def show_port(port: "Port") -> None:
         )
     else:
         text.tell("Nothing has to change before it can be built")
-    text.tell(f"Then: invoke build --recipe {port.path} --until configure")
+    argument = shell_word(str(port.path))
+    text.tell(f"Then: invoke build --recipe {argument} --until configure")
     print(port.path)
 
 
@@ -59,10 +61,11 @@ def show_new(made: "NewRecipe") -> None:
     for line in made.open:
         # With standard output for the path alone, a script can take it.
         text.part(Styled("  decide: ", text.WARNING), line, indent=10)
+    argument = shell_word(str(made.path))
     commands = (
         made.pinning,
-        f"invoke lint --recipe {made.path}",
-        f"invoke build --recipe {made.path} --until configure",
+        f"invoke lint --recipe {argument}",
+        f"invoke build --recipe {argument} --until configure",
     )
     # Lines of their own, however long: they are there to be copied.
     label = "Then:"

@@ -138,8 +138,14 @@ def show_bundle(manifest: "Manifest") -> None:
     text.line(f"  manifest sha256 {manifest.sha256}")
 
 
-def show_vault(inventory: "Inventory") -> None:
+def show_vault(inventory: "Inventory", *, as_json: bool) -> None:
     """Print what the vault holds by kind, what each recipe needs of it, and what is unused."""
+    if as_json:
+        unused = set(inventory.garbage)
+        text.as_json(
+            [_entry(thing, inventory, unused) for thing in inventory.things]
+        )
+        return
     # Asked once: the size of a directory is a walk through it.
     sizes = {thing: thing.size for thing in inventory.things}
     if not sizes:
@@ -159,6 +165,20 @@ def show_vault(inventory: "Inventory") -> None:
         text.paragraph("", reason, indent=0)
     text.line()
     show_garbage(inventory.garbage)
+
+
+def _entry(
+    thing: "VaultEntry", inventory: "Inventory", unused: "set[VaultEntry]"
+) -> dict[str, object]:
+    """Return one entry for machines; its size is in bytes."""
+    return {
+        "kind": thing.kind,
+        "name": thing.name,
+        "path": str(thing.path),
+        "size": thing.size,
+        "recipes": inventory.users(thing),
+        "unused": thing in unused,
+    }
 
 
 def _kinds(sizes: "dict[VaultEntry, int]") -> list[tuple[str, str, str]]:

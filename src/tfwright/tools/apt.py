@@ -37,7 +37,7 @@ def address(log: Path) -> str:
     # Read from apt and not from its files: a host may name its archive in either of two
     # formats.
     argv = ("apt-get", "indextargets", "--format", "$(SITE)")
-    command = Command(argv, Path("/"), environment.clean(Path("/")))
+    command = Command(argv, Path("/"), environment.clean(Path("/")), here=True)
     try:
         printed = runner.run(command, log, remedy="Run 'apt-get update'.")
     except ToolError:
@@ -111,7 +111,7 @@ def _run(arguments: Iterable[str], room: Path, log: Path) -> None:
     variables = {**proxies(), "APT_CONFIG": str(room / "apt.conf")}
     env = environment.clean(room, extra=variables)
     # apt-get download writes into the current directory.
-    command = Command(("apt-get", *arguments), room / "got", env)
+    command = Command(("apt-get", *arguments), room / "got", env, here=True)
     try:
         runner.run(command, log, remedy="Check how apt reaches its archive.")
     except ToolError as fault:

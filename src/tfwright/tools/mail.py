@@ -4,7 +4,8 @@ import smtplib
 import socket
 import ssl
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -138,12 +139,19 @@ class _Secure(_Plain, smtplib.SMTP_SSL):
     """The same, encrypted from the first byte."""
 
 
-def _connected(server: MailServer) -> smtplib.SMTP:
+@contextmanager
+def _connected(server: MailServer) -> Iterator[smtplib.SMTP]:
+    """Give a connection that is as secure as the server's table asks for, and end it."""
     # The default context verifies the certificate; without one nothing does.
+    context = ssl.create_default_context()
     if server.security == "tls":
-        context = ssl.create_default_context()
-        return _Secure(server.host, server.port, context=context)
-    connection = _Plain(server.host, server.port)
-    if server.security == "starttls":
-        connection.starttls(context=ssl.create_default_context())
-    return connection
+        connection: _Plain = _Secure(server.host, server.port, context=context)
+    else:
+        connection = _Plain(server.host, server.port)
+    with closing(connection):
+        if server.security == "starttls":
+            connection.starttls(context=context)
+        yield connection
+        # The mail is taken: what the server says to the end would only send it twice.
+        with suppress(OSError, smtplib.SMTPException):
+            connection.quit()

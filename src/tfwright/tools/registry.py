@@ -128,7 +128,8 @@ def _client(name: str) -> str:
 
 
 def _run(argv: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> None:
-    runner.run(Command(argv, folder, env), folder / ".log", remedy="-")
+    command = Command(argv, folder, env, here=True)
+    runner.run(command, folder / ".log", remedy="-")
 
 
 def _npm(package: RegistryPackage, folder: Path) -> Path:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tfwright.documents import opening
 from tfwright.errors import Evidence, HostError, WheelError
+from tfwright.printable import shell_word
 from tfwright.tools import json_text
 
 if TYPE_CHECKING:
@@ -53,13 +54,13 @@ def signer(key: Path) -> "CryptoSigner":
         # cryptography raises it for a missing passphrase, and for nothing else here.
         remedy = (
             "A build asks for no passphrase. Name a key without one, which only you can read: "
-            f"(umask 077; openssl pkey -in {key} -out plain.pem)."
+            f"(umask 077; openssl pkey -in {shell_word(str(key))} -out plain.pem)"
         )
         raise HostError(f"The key {key} is encrypted", remedy=remedy) from fault
     except (ValueError, UnsupportedAlgorithm) as fault:
         remedy = (
             "Name a private key in PEM; this makes one: (umask 077; openssl genpkey -algorithm "
-            "ed25519 -out key.pem)."
+            "ed25519 -out key.pem)"
         )
         raise HostError(
             f"{key} is not a private key that can sign: {_line(fault)}",
@@ -118,7 +119,7 @@ def _public(key: Path) -> "SSlibKey":
     except (ValueError, UnsupportedAlgorithm) as fault:
         remedy = (
             "Name the public key in PEM; of a private one, this writes it: openssl pkey -in "
-            f"{key} -pubout -out public.pem."
+            f"{shell_word(str(key))} -pubout -out public.pem"
         )
         raise HostError(
             f"{key} is not a public key that can verify: {_line(fault)}",

@@ -112,10 +112,8 @@ def _believed_packages(
 def _pins(requirements: Sequence[str]) -> dict[tuple[str, str], list[str]]:
     """Return the checksums of each project and version; none where any file will do."""
     pins: dict[tuple[str, str], list[str]] = {}
-    for line in requirements:
-        found = EXACT_PIN.fullmatch(line)
-        if found is None:
-            continue
+    # The recipe lets nothing but exact pins pass.
+    for found in filter(None, map(EXACT_PIN.fullmatch, requirements)):
         release = (
             canonicalize_name(found["name"]),
             canonicalize_version(found["version"]),

@@ -6,7 +6,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Iterable, Mapping
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from tfwright.errors import WheelError
 from tfwright.wheel import archive
@@ -96,21 +96,17 @@ def _right(
     return describe(wheel, member)
 
 
-def describe(
-    wheel: zipfile.ZipFile, member: zipfile.ZipInfo, copy: IO[bytes] | None = None
-) -> RecordEntry:
-    """Return a file's line, with its digest; the file is written to `copy` on the way."""
+def describe(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> RecordEntry:
+    """Return a file's line, with its digest."""
     # Small files are most of a wheel, and libdeflate unpacks them in a fraction of the
     # time.
-    if copy is None and member.file_size <= CHUNK:
+    if member.file_size <= CHUNK:
         with archive.unpacked(wheel, member) as content:
             return entry(member.filename, content)
     digest = hashlib.sha256()
     with wheel.open(member) as stream:
         while chunk := stream.read(CHUNK):
             digest.update(chunk)
-            if copy is not None:
-                copy.write(chunk)
     return _line(member.filename, digest.digest(), member.file_size)
 
 

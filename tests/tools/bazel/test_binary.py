@@ -1,13 +1,10 @@
 """Obtaining Bazel: the store, the host file, the release, npm and PATH, each a real small thing."""
 
 import hashlib
-import http.server
 import io
 import tarfile
-import threading
 import zipfile
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -57,28 +54,16 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def releases(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    serve: Callable[[Path], str],
+) -> Path:
     """Serve a directory as the place of the releases."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's own name for it
-            """Say nothing."""
-
     folder = tmp_path / "releases"
     folder.mkdir()
-    with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
-    ) as server:
-        threading.Thread(
-            target=server.serve_forever,
-            kwargs={"poll_interval": 0.01},
-            daemon=True,
-        ).start()
-        monkeypatch.setattr(
-            bazel, "RELEASES", f"http://127.0.0.1:{server.server_port}"
-        )
-        yield folder
-        server.shutdown()
+    monkeypatch.setattr(bazel, "RELEASES", serve(folder).rstrip("/"))
+    return folder
 
 
 @pytest.fixture
@@ -229,6 +214,7 @@ def test_what_npm_brings_may_be_damaged_or_nothing(
     ]
 
 
+@pytest.mark.usefixtures("anywhere")
 def test_npm_is_asked_when_there_is_no_release(
     obtain: Obtain, elsewhere: Path
 ) -> None:
@@ -279,6 +265,7 @@ def test_npms_own_words_are_told_when_it_fails(
     assert caught.value.evidence.lines[1] == "npm: npm error 404 no such package"
 
 
+@pytest.mark.usefixtures("anywhere")
 def test_a_bazel_on_path_is_taken_only_at_exactly_this_version(
     obtain: Obtain, elsewhere: Path
 ) -> None:

@@ -1,12 +1,9 @@
 import ensurepip
-import http.server
 import os
 import platform
 import shutil
 import sys
-import threading
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -124,20 +121,19 @@ def test_what_the_index_lacks_is_named_with_what_to_do(
 
 
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def index(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    serve: Callable[[Path], str],
+) -> Path:
     """Serve an index that says nothing but the names of its files."""
     simple = tmp_path / "simple"
     simple.mkdir()
-    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(simple))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/"
-        monkeypatch.setenv("PIP_INDEX_URL", url)
-        monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-        for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
-            monkeypatch.delenv(name, raising=False)
-        yield simple
-        server.shutdown()
+    monkeypatch.setenv("PIP_INDEX_URL", serve(simple))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    return simple
 
 
 def offer(index: Path, name: str, version: str, *metadata: str) -> None:

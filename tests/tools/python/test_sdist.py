@@ -60,6 +60,7 @@ def test_name_and_version_are_read_off_an_indexs_address(
     assert Sdist.of(url) == expected
 
 
+@pytest.mark.usefixtures("anywhere")
 def test_pip_brings_the_very_file_and_nothing_in_it_is_run(
     package: Path, tmp_path: Path
 ) -> None:

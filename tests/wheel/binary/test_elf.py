@@ -12,7 +12,14 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from tfwright.wheel.binary import elf, elf_sections, elf_symbols
+from tfwright.wheel.binary import (
+    elf,
+    elf_image,
+    elf_sections,
+    elf_symbols,
+    machine_code,
+)
+from tfwright.wheel.binary.content import text
 from tfwright.wheel.binary.elf import Elf
 
 pytestmark = pytest.mark.skipif(
@@ -37,6 +44,14 @@ def built(folder: Path, source: str, *options: str) -> Path:
         check=True,
     )
     return library
+
+
+@pytest.fixture(scope="module")
+def putting(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return a library that calls a function of the C library."""
+    source = '#include <cstdio>\nvoid f() { std::puts(""); }\n'
+    folder = tmp_path_factory.mktemp("putting")
+    return built(folder, source, "-Wl,--no-as-needed", "-lm").read_bytes()
 
 
 def read(library: Path) -> Elf:
@@ -253,6 +268,103 @@ def an_entry(content: bytes | bytearray, tag: int) -> int:
     return offset + 8
 
 
+def an_executable(content: bytearray) -> None:
+    struct.pack_into("<H", content, 16, 2)
+
+
+def another_kind_of_file(content: bytearray) -> None:
+    content[:4] = b"\x7fELV"
+
+
+def a_class_of_the_future(content: bytearray) -> None:
+    content[4] = 3
+
+
+def wider_headers(content: bytearray) -> None:
+    struct.pack_into("<H", content, 54, 64)
+
+
+def a_segment_between_two_pages(content: bytearray) -> None:
+    last = [at for at in headers(content) if content[at : at + 4] == b"\1\0\0\0"][
+        -1
+    ]
+    (offset,) = struct.unpack_from("<Q", content, last + 8)
+    struct.pack_into("<Q", content, last + 8, offset - 8)
+
+
+def a_segment_smaller_in_memory(content: bytearray) -> None:
+    struct.pack_into("<Q", content, header_of(content, 1) + 40, 1)
+
+
+def a_dynamic_table_without_an_end(content: bytearray) -> None:
+    """Let the segment with the dynamic table end in the middle of an entry."""
+    at = next(
+        at
+        for at in headers(content)
+        if content[at : at + 4] == b"\1\0\0\0"
+        and _holds(content, at, header_of(content, 2))
+    )
+    (offset,) = struct.unpack_from("<Q", content, at + 8)
+    (table,) = struct.unpack_from("<Q", content, header_of(content, 2) + 8)
+    struct.pack_into("<Q", content, at + 32, table - offset + 40)
+
+
+def _holds(content: bytearray, load: int, other: int) -> bool:
+    """Say whether a segment lies in the file where another one does."""
+    start, size = (
+        struct.unpack_from("<Q", content, load + at)[0] for at in (8, 32)
+    )
+    (place,) = struct.unpack_from("<Q", content, other + 8)
+    return bool(start <= place < start + size)
+
+
+def without(content: bytearray, tag: int) -> None:
+    """Make an entry of the dynamic table one that the loader skips (DT_DEBUG)."""
+    struct.pack_into("<Q", content, an_entry(content, tag) - 8, 21)
+
+
+def no_table_of_names(content: bytearray) -> None:
+    without(content, elf_image.STRINGS)
+
+
+def a_symbol_whose_name_is_outside(content: bytearray) -> None:
+    # Addresses and places in the file are the same in the first segment.
+    (table,) = struct.unpack_from(
+        "<Q", content, an_entry(content, elf_image.SYMBOLS)
+    )
+    struct.pack_into("<I", content, table + 24, 0x7FFFFFFF)
+
+
+def symbols_beyond_their_segment(content: bytearray) -> None:
+    to_the_end_of_its_segment(content, elf_image.SYMBOLS)
+
+
+def versions_beyond_their_segment(content: bytearray) -> None:
+    to_the_end_of_its_segment(content, elf_image.VERSIONS)
+
+
+def required_versions_beyond_their_segment(content: bytearray) -> None:
+    to_the_end_of_its_segment(content, elf_image.REQUIRED_VERSIONS)
+
+
+def to_the_end_of_its_segment(content: bytearray, tag: int) -> None:
+    """Let a table begin one byte before its segment ends."""
+    first = header_of(content, 1)
+    address, size = struct.unpack_from("<Q8xQ", content, first + 16)
+    struct.pack_into("<Q", content, an_entry(content, tag), address + size - 1)
+
+
+def relocations_beyond_their_segment(content: bytearray) -> None:
+    struct.pack_into("<Q", content, an_entry(content, 8), 2**40)
+
+
+def more_hashes_than_bytes(content: bytearray) -> None:
+    (table,) = struct.unpack_from(
+        "<Q", content, an_entry(content, elf_image.GNU_HASH)
+    )
+    struct.pack_into("<I", content, table, 2**31)
+
+
 def a_name_outside_the_file(content: bytearray) -> None:
     struct.pack_into("<Q", content, an_entry(content, 1), 2**40)
 
@@ -277,26 +389,34 @@ def a_table_of_names_outside_the_file(content: bytearray) -> None:
             segments_on_top_of_each_other,
             "cannot be judged: its segments lie on top",
         ),
+        (an_executable, "of type 2, and not a shared library"),
+        (another_kind_of_file, "not an ELF file"),
+        (a_class_of_the_future, "a class or a byte order that does not exist"),
+        (wider_headers, "have 64 bytes each"),
+        (a_segment_between_two_pages, "not aligned alike"),
+        (a_segment_smaller_in_memory, "more bytes in the file than in memory"),
+        (a_dynamic_table_without_an_end, "its dynamic table does not end"),
+        (no_table_of_names, "outside its table of names"),
+        (a_symbol_whose_name_is_outside, "outside its table of names"),
+        (symbols_beyond_their_segment, "beyond the end of their segment"),
+        (versions_beyond_their_segment, "table of versions goes beyond"),
+        (required_versions_beyond_their_segment, "goes beyond its segment"),
+        (relocations_beyond_their_segment, "relocations go beyond"),
+        (more_hashes_than_bytes, "table of hashes goes beyond"),
         (a_name_outside_the_file, "where it has nothing in memory"),
         (a_table_of_names_outside_the_file, "where it has nothing in memory"),
     ],
 )
 def test_what_cannot_be_judged_is_refused_and_not_passed(
-    tmp_path: Path, change: Callable[[bytearray], None], message: str
+    putting: bytes, change: Callable[[bytearray], None], message: str
 ) -> None:
-    content = lying(
-        built(tmp_path, "", "-Wl,--no-as-needed", "-lm").read_bytes(), change
-    )
+    content = lying(putting, change)
     with pytest.raises(ValueError, match=message):
         elf.read(content)
 
 
-def test_versions_in_a_chain_without_an_end_are_refused(tmp_path: Path) -> None:
-    content = bytearray(
-        built(
-            tmp_path, '#include <cstdio>\nvoid f() { std::puts(""); }\n'
-        ).read_bytes()
-    )
+def test_versions_in_a_chain_without_an_end_are_refused(putting: bytes) -> None:
+    content = bytearray(putting)
     table = struct.unpack_from("<Q", content, an_entry(content, 0x6FFFFFFE))[0]
     struct.pack_into("<I", content, table + 12, 1)
     with pytest.raises(
@@ -322,3 +442,202 @@ def test_a_library_that_exports_nothing_is_read_with_what_it_wants(
     )
     _, table = elf.examine(library.read_bytes())
     assert b"lost" in table.wanted
+
+
+def test_a_chain_of_hashes_without_an_end_is_refused(putting: bytes) -> None:
+    content = bytearray(putting)
+    (table,) = struct.unpack_from(
+        "<Q", content, an_entry(content, elf_image.GNU_HASH)
+    )
+    heads, first, words = struct.unpack_from("<3I", content, table)
+    buckets = table + 16 + 8 * words
+    last = max(struct.unpack_from(f"<{heads}I", content, buckets))
+    chain = buckets + 4 * heads + 4 * (last - first)
+    offset, size = struct.unpack_from(
+        "<Q16xQ", content, header_of(content, 1) + 8
+    )
+    content[chain : offset + size] = bytes(offset + size - chain)
+    with pytest.raises(ValueError, match="table of hashes does not end"):
+        elf_symbols.counted(elf_image.load(content))
+
+
+def test_a_version_that_no_symbol_has_is_named_without_one(
+    putting: bytes,
+) -> None:
+    content = bytearray(putting)
+    image = elf_image.load(content)
+    assert elf_symbols.name_with_version(image, 0x7FFF) == ""
+    without(content, elf_image.SYMBOLS)
+    assert elf_symbols.name_with_version(elf_image.load(content), 2) == ""
+
+
+def test_a_table_of_sections_that_lacks_one_byte_counts_as_none(
+    putting: bytes,
+) -> None:
+    assert elf_sections.named(elf_sections.read(putting), ".dynsym")
+    start, count = struct.unpack_from("<Q", putting, 40)[0], putting[60]
+    assert elf_sections.read(putting[: start + 64 * count - 1]) == []
+
+
+def handmade(order: str, *, wide: bool) -> bytes:
+    """Return a library that gives `sum` and wants `lost`, by DT_HASH, of any width and byte order."""
+    names = b"\0libown.so\0sum\0lost\0"
+    symbol = ("IBBHQQ" if wide else "IIIBBH", 24 if wide else 16)
+    rows = [
+        (0, 0, 0),
+        (names.index(b"sum"), 0x12, 7),
+        (names.index(b"lost"), 0x12, 0),
+    ]
+    table = b"".join(
+        struct.pack(order + symbol[0], name, info, 0, section, 0, 0)
+        if wide
+        else struct.pack(order + symbol[0], name, 0, 0, info, 0, section)
+        for name, info, section in rows
+    )
+    hashes = struct.pack(f"{order}6I", 1, 3, 1, 0, 2, 0)
+    # A copy of `lost`, as a relocation that names the symbol asks for it.
+    info = 2 << 32 | 1 if wide else 2 << 8 | 1
+    moves = struct.pack(f"{order}2{'Q' if wide else 'I'}", 0, info)
+    head = 64 + 2 * 56 if wide else 52 + 2 * 32
+    places, content = [], b""
+    for part in (names, table, hashes, moves):
+        places.append(head + len(content))
+        content += part
+    entries = [
+        (elf_image.STRINGS, places[0]),
+        (elf_image.STRINGS_SIZE, len(names)),
+        (elf_image.SYMBOLS, places[1]),
+        (elf_image.HASH, places[2]),
+        (17, places[3]),
+        (18, len(moves)),
+        (elf_image.SONAME, 1),
+        (0, 0),
+    ]
+    dynamic = head + len(content)
+    for entry in entries:
+        content += struct.pack(f"{order}2{'q' if wide else 'i'}", *entry)
+    whole = head + len(content)
+    segments = b""
+    for kind, at, size in ((1, 0, whole), (2, dynamic, whole - dynamic)):
+        fields = (kind, 4, at, at, at, size, size, 1)
+        if not wide:
+            fields = (kind, at, at, at, size, size, 4, 1)
+        segments += struct.pack(order + ("IIQQQQQQ" if wide else "8I"), *fields)
+    identity = b"\x7fELF" + bytes([1 + wide, 1 + (order == ">"), 1]) + bytes(9)
+    start = 64 if wide else 52
+    header = struct.pack(
+        f"{order}HHI3{'Q' if wide else 'I'}I6H",
+        *(3, 22, 1, 0, start, 0, 0, start, (head - start) // 2, 2, 0, 0, 0),
+    )
+    return identity + header + segments + content
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_library_of_any_width_and_byte_order_is_read(
+    order: str,
+    wide: bool,  # noqa: FBT001 a case of the table above
+) -> None:
+    found, table = elf.examine(handmade(order, wide=wide))
+    assert (found.soname, found.symbols.exports) == ("libown.so", 1)
+    assert (table.wanted, found.cpu) == ((b"lost",), None)
+
+
+def test_relocations_alone_say_which_symbols_there_are() -> None:
+    content = handmade(">", wide=True)
+    hashless = content.replace(
+        struct.pack(">q", elf_image.HASH), struct.pack(">q", 21)
+    )
+    _, table = elf.examine(hashless)
+    assert table.wanted == (b"lost",)
+
+
+def test_a_library_that_names_itself_without_a_table_of_names_is_refused() -> (
+    None
+):
+    content = handmade("<", wide=True)
+    for tag in (elf_image.STRINGS, elf_image.HASH, 17):
+        content = content.replace(struct.pack("<q", tag), struct.pack("<q", 21))
+    with pytest.raises(ValueError, match="no string table"):
+        elf.read(content)
+
+
+def test_a_text_without_an_end_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not end where its texts end"):
+        text(b"libc.so.6", 0, 9, "name")
+
+
+def code_of(content: bytes | bytearray) -> machine_code.Code:
+    code = machine_code.of_elf(elf_image.load(content))
+    assert code is not None
+    return code
+
+
+def test_code_beyond_the_end_of_a_cut_file_is_refused(putting: bytes) -> None:
+    image = elf_image.load(putting)
+    end = next(
+        part.offset + part.size for part in image.loaded() if part.flags & 1
+    )
+    cut = elf_image.ElfImage(
+        putting[: end - 1], image.header, image.segments, image.entries
+    )
+    with pytest.raises(ValueError, match="the file ends before them"):
+        machine_code.of_elf(cut)
+
+
+def test_more_symbols_than_any_library_has_are_refused(
+    putting: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_code, "MOST", 2)
+    with pytest.raises(ValueError, match="more than 2 symbols"):
+        code_of(putting)
+
+
+def test_functions_are_found_without_the_tables_of_linker_and_loader(
+    putting: bytes,
+) -> None:
+    content = bytearray(putting)
+    without_sections(content)
+    without(content, elf_image.STRINGS)
+    bare = code_of(content)
+    starts = {start for start, _, _ in bare.functions}
+    # The frames, by which exceptions find their way, have every function of C++.
+    named = next(
+        machine_code.MachineFunction(*row)
+        for row in code_of(putting).functions
+        if code_of(putting).name(machine_code.MachineFunction(*row)) == "_Z1fv"
+    )
+    assert named.start in starts
+    assert {name for _, _, name in bare.functions} == {0}
+    assert bare.name(machine_code.MachineFunction(named.start, 1, 0)) == ""
+
+
+def test_frames_in_an_encoding_that_no_compiler_writes_are_left(
+    putting: bytes,
+) -> None:
+    content = bytearray(putting)
+    without_sections(content)
+    without(content, elf_image.STRINGS)
+    (place,) = struct.unpack_from(
+        "<Q", content, header_of(content, elf_image.FRAMES) + 8
+    )
+    content[place + 3] = 0x0B
+    assert code_of(content).functions == []
+
+
+def test_a_table_of_frames_beyond_its_segment_is_refused(putting: bytes) -> None:
+    content = bytearray(putting)
+    struct.pack_into(
+        "<Q", content, header_of(content, elf_image.FRAMES) + 32, 2**40
+    )
+    with pytest.raises(ValueError, match="frames goes beyond its segment"):
+        code_of(content)
+
+
+def test_only_short_gaps_between_functions_are_searched_with_them() -> None:
+    functions = [(0, 10, 0), (20, 10, 0), (20 + 2 * machine_code.GAP, 5, 0)]
+    spans = list(machine_code._spans(functions))
+    assert spans == [
+        (0, 30),
+        (20 + 2 * machine_code.GAP, 25 + 2 * machine_code.GAP),
+    ]

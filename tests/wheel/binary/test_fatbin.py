@@ -121,6 +121,26 @@ def test_a_section_made_to_keep_its_reader_busy_is_given_up(
         read(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 0) * 200)
 
 
+def test_a_container_made_to_keep_its_reader_busy_is_given_up(
+    container: Container, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fatbin, "MOST", 100)
+    with pytest.raises(ValueError, match="more than 100 parts"):
+        read(container(*[(SASS, 70, 0)] * 200))
+
+
+def test_a_container_that_ends_within_the_header_of_an_entry_is_said() -> None:
+    content = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 8) + bytes(8)
+    with pytest.raises(ValueError, match="ends too early"):
+        read(content)
+
+
+def test_the_magic_number_alone_is_not_a_fat_binary() -> None:
+    # A program that looks for fat binaries has it too, also as its last bytes.
+    magic = struct.pack("<I", 0xBA55ED50)
+    assert read(magic + bytes(60) + magic) == set()
+
+
 def built(folder: Path, *options: str) -> tuple[str, ...]:
     source, library = folder / "kernel.cu", folder / "kernel.so"
     source.write_text(KERNEL, "utf-8")

@@ -83,3 +83,8 @@ def test_a_library_that_is_not_elf_is_searched_as_it_lies(tmp_path: Path) -> Non
         + b"\0__ZN10tensorflow11register_op20OpDefBuilderReceiverC1EPKc\0"
     )
     assert libraries.registered(library) == (True, False)
+
+
+def test_an_empty_file_registers_nothing(tmp_path: Path) -> None:
+    (tmp_path / "ops.so").touch()
+    assert libraries.registered(tmp_path / "ops.so") == (False, False)

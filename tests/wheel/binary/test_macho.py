@@ -75,6 +75,82 @@ def test_a_universal_library_is_read_once_for_each_machine() -> None:
     ]
 
 
+def universal(*places: tuple[int, int]) -> bytes:
+    """Return the head of a universal library, and nothing of its parts."""
+    return (
+        b"\xca\xfe\xba\xbe"
+        + struct.pack(">I", len(places))
+        + b"".join(
+            struct.pack(">5I", X86_64, 3, start, size, 3)
+            for start, size in places
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xca\xfe\xba\xbe\0\0\0\x41", "not a Mach-O file"),
+        (bytes(40), "not a Mach-O file"),
+        (universal((28, 400)) + LIBRARY, "after the end of the file"),
+        (universal((28, 40)) + bytes(40), "at 0x1c there is not a Mach-O file"),
+        (universal((48, 9), (52, 9)) + bytes(99), "share the bytes at 0x34"),
+        (thin(X86_64, struct.pack("<4I", 0xC, 16, 16, 0)), "beyond the command"),
+        (thin(X86_64, struct.pack("<4I", 0xC, 16, 4, 0)), "beyond the command"),
+    ],
+)
+def test_a_layout_that_cannot_be_is_named(content: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        macho.read(content)
+
+
+def segment(count: int, *sections: bytes) -> bytes:
+    """Return LC_SEGMENT_64 of 64 bytes at 0x1000, which says that it has `count` sections."""
+    body = b"".join(sections)
+    head = struct.pack(
+        "<2I16s4Q4I",
+        0x19,
+        72 + len(body),
+        b"__DATA",
+        0x1000,
+        64,
+        0,
+        64,
+        7,
+        7,
+        count,
+        0,
+    )
+    return head + body
+
+
+def section(name: bytes, size: int, flags: int) -> bytes:
+    return struct.pack(
+        "<16s16s2Q8I", name, b"__DATA", 0x1000, size, 8, 0, 0, 0, flags, 0, 0, 0
+    )
+
+
+def test_sections_without_bytes_in_the_file_are_left_out() -> None:
+    zeros, data, empty = (b"__bss", 8, 1), (b"__data", 8, 0), (b"__none", 0, 0)
+    library = thin(
+        X86_64, segment(3, *(section(*given) for given in (zeros, data, empty)))
+    )
+    (part,) = macho.slices(library)
+    found = [(section.name, section.number) for section in macho.sections(part)]
+    assert found == [("__DATA,__data", 2)]
+
+
+def test_a_segment_without_sections_is_itself_what_lies_in_the_file() -> None:
+    (part,) = macho.slices(thin(X86_64, segment(0)))
+    assert [section.name for section in macho.sections(part)] == ["__DATA"]
+
+
+def test_more_sections_than_a_segment_has_room_for_are_refused() -> None:
+    (part,) = macho.slices(thin(X86_64, segment(2, section(b"__data", 8, 0))))
+    with pytest.raises(ValueError, match="says that it has 2 sections"):
+        list(macho.sections(part))
+
+
 def test_a_big_endian_32_bit_library_is_read() -> None:
     library = b"\xfe\xed\xfa\xce" + struct.pack(">6I", 7, 0, 6, 0, 0, 0)
     assert macho.read(library)[0].machine == "i386"

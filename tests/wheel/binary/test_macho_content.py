@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.wheel.binary import macho_content
+from tfwright.wheel.binary import elf_symbols, macho_content
 from tfwright.wheel.binary.macho import MachO
 
 LIBRARY = (Path(__file__).parents[1] / "corpus/macho-symbols").read_bytes()
@@ -62,3 +62,45 @@ def test_a_table_that_is_larger_than_the_file_is_refused(
 def test_a_table_that_is_cut_is_refused() -> None:
     with pytest.raises(ValueError, match="ends after the file"):
         read(LIBRARY[:-60])
+
+
+def changed(place: int, layout: str, number: int) -> bytes:
+    content = bytearray(LIBRARY)
+    struct.pack_into(layout, content, place, number)
+    return bytes(content)
+
+
+SEGMENT, SECTION = 32, 32 + 72
+"""Where the load command of __TEXT is, and in it the section with the code."""
+(SYMBOLS,) = struct.unpack_from("<I", LIBRARY, SECTION + 160 + 8)
+
+
+def test_a_symbol_whose_name_is_outside_its_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="outside its table of names"):
+        read(changed(SYMBOLS, "<I", 0x7FFFFFFF))
+
+
+def test_names_that_are_the_same_bytes_many_times_over_are_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(elf_symbols, "OVERLAP", -(2**20))
+    with pytest.raises(ValueError, match="the same bytes many times over"):
+        read(LIBRARY)
+
+
+def test_code_that_is_said_to_end_after_the_file_is_refused() -> None:
+    with pytest.raises(ValueError, match="the file ends before them"):
+        read(changed(SECTION + 40, "<Q", 2**40))
+
+
+def test_a_library_without_code_has_no_level_of_the_cpu() -> None:
+    content = LIBRARY.replace(b"__text", b"__data")
+    assert read(content).cpu is None
+    assert read(content).symbols.exports == 2
+
+
+def test_a_symbol_outside_the_code_is_not_a_function() -> None:
+    both, one = read(LIBRARY).cpu, read(changed(SYMBOLS + 8, "<Q", 0x9000)).cpu
+    assert both is not None
+    assert one is not None
+    assert (both.vector, one.vector) == (2, 1)

@@ -1,5 +1,7 @@
+import io
 import json
 import shutil
+import struct
 import subprocess
 import zipfile
 from collections.abc import Callable, Mapping
@@ -11,11 +13,18 @@ import pytest
 
 from tfwright.errors import WheelError
 from tfwright.wheel import record
-from tfwright.wheel.compare import comparison, text
+from tfwright.wheel.compare import code, comparison, text
 from tfwright.wheel.compare.comparison import Comparison
-from tfwright.wheel.compare.difference import Cursor, Difference, tell_apart
+from tfwright.wheel.compare.difference import (
+    CHUNK,
+    SHOWN,
+    Cursor,
+    Difference,
+    tell_apart,
+)
 
 CC = shutil.which("cc")
+LINKED = ("-Wl,--build-id",)
 Maker = Callable[..., Path]
 
 
@@ -245,12 +254,12 @@ def libraries(
     return compare
 
 
-def compiled(source: str, folder: Path) -> bytes:
+def compiled(source: str, folder: Path, *options: str) -> bytes:
     """Compile a small library, the same way wherever it lies."""
     folder.mkdir(exist_ok=True)
     (folder / "a.c").write_text(source, "utf-8")
     subprocess.run(
-        ["cc", "-shared", "-fPIC", "-O1", "-Wl,--build-id", "-o", "a.so", "a.c"],
+        ["cc", "-shared", "-fPIC", "-O1", "-o", "a.so", "a.c", *LINKED, *options],
         cwd=folder,
         check=True,
     )
@@ -308,6 +317,95 @@ def test_a_text_that_was_baked_in_is_shown(
     )
     assert found.what == "differs in .rodata"
     assert "    text 'built 06:31', then 'built 07:42'" in found.lines
+
+
+@needs_compiler
+def test_what_the_loader_reads_comes_first_and_debug_information_last(
+    tmp_path: Path,
+) -> None:
+    one, two = (
+        compiled("int f(void) { return 1; }", tmp_path / name, *options)
+        for name, options in (
+            ("one", ("-g", "-Wl,-soname,libone.so")),
+            ("second", ("-g", "-Wl,-soname,libtwo.so")),
+        )
+    )
+    lines = code.libraries(one, two).lines
+    assert (
+        lines[0]
+        == "facts for the loader only in the first (1): is called libone.so"
+    )
+    assert any(line.startswith("debug information: .debug_") for line in lines)
+
+
+@needs_compiler
+def test_texts_are_told_apart_where_there_are_more_of_them(
+    libraries: Callable[[str, str], Comparison],
+) -> None:
+    found = of(
+        libraries(
+            'const char *a(void) { return "first text"; }',
+            'const char *a(void) { return "the longer second text"; }',
+        ),
+        "a.so",
+    )
+    assert any(
+        "texts only in the first (1): first text" in line for line in found.lines
+    )
+
+
+MAC = (Path(__file__).parents[1] / "corpus/macho-symbols").read_bytes()
+
+
+def test_macos_libraries_are_compared_by_their_sections_and_functions() -> None:
+    other = bytearray(MAC)
+    # The last byte of the second function, which begins at 8 of 15 bytes of code.
+    other[0x120 + 13] ^= 1
+    found = code.libraries(MAC, bytes(other))
+    assert found.what == "differs in __TEXT,__text"
+    (line,) = found.lines
+    assert line.startswith("__TEXT,__text: 1 of 15 bytes differ, first at 0x100d")
+    assert line.endswith("in __ZN10tensorflow1gEv")
+
+
+def test_facts_for_the_loader_of_a_mac_are_compared() -> None:
+    def library(name: bytes, minimum: int, identity: bytes) -> bytes:
+        path = struct.pack("<6I", 0xD, 24 + len(name), 24, 0, 0, 0) + name
+        version = struct.pack("<4I", 0x24, 16, minimum << 16, 0)
+        commands = path + version + struct.pack("<2I", 0x1B, 24) + identity
+        head = struct.pack("<6I4x", 0x01000007, 3, 6, 3, len(commands), 0)
+        return b"\xcf\xfa\xed\xfe" + head + commands
+
+    one = library(b"libone.\0", 10, b"1" * 16)
+    two = library(b"libtwo.\0", 11, b"2" * 16)
+    found = code.libraries(one, two)
+    assert found.what.startswith("differs outside its sections")
+    assert (
+        "facts for the loader only in the second (2): is called libtwo., needs macOS 11.0"
+        in (found.lines)
+    )
+    assert f"build id {b'1' * 16!r}" not in found.lines
+    assert (
+        found.lines[-1]
+        == f"build id {(b'1' * 16).hex()}, then {(b'2' * 16).hex()}"
+    )
+
+
+def test_an_archive_that_ends_too_early_is_compared_as_far_as_it_goes() -> None:
+    found = tell_apart(io.BytesIO(b"abc"), io.BytesIO(b"abX"), 2**30)
+    assert found
+    assert (found.bytes, found.first) == (1, 2)
+    assert tell_apart(io.BytesIO(b""), io.BytesIO(b"abX"), 3) is None
+
+
+def test_the_first_places_of_many_that_differ_are_kept() -> None:
+    size = 4 * CHUNK
+    found = tell_apart(
+        io.BytesIO(b"ab" * (size // 2)), io.BytesIO(b"ax" * (size // 2)), size
+    )
+    assert found
+    assert (found.bytes, found.starts[0]) == (size // 2, 1)
+    assert len(found.starts) == SHOWN
 
 
 @needs_compiler

@@ -1,5 +1,10 @@
+import struct
 from collections.abc import Sequence
+from pathlib import Path
 
+import pytest
+
+from tfwright.wheel.binary import macho
 from tfwright.wheel.compare import symbols as comparison_symbols
 from tfwright.wheel.compare.symbols import LibrarySymbols, SymbolRow
 
@@ -83,3 +88,47 @@ def test_exports_of_one_library_only_are_counted_and_the_first_named() -> None:
     assert list(comparison_symbols.differences(one, two)) == [
         "exported symbols only in the first (6): f1, f2, f3, f4, f5, and 1 more"
     ]
+
+
+def test_names_that_are_the_same_bytes_many_times_over_are_given_up() -> None:
+    keys = comparison_symbols._Keys(b"x" * 2**18)
+    for _ in range(12):
+        keys.of(0)
+    with pytest.raises(ValueError, match="the same bytes many times over"):
+        keys.of(0)
+
+
+MAC = (Path(__file__).parents[1] / "corpus/macho-symbols").read_bytes()
+"""For x86-64, with two functions, of which both are exported."""
+
+
+def test_symbols_of_a_macos_library_are_read() -> None:
+    (part,) = macho.slices(MAC)
+    found = comparison_symbols.of_macho(MAC, part)
+    names = [found.name(place) for place in found.exports.places]
+    assert names == ["__ZN10tensorflow1fEv", "__ZN10tensorflow1gEv"]
+    start = found.functions.addresses[1]
+    assert found.function_at(start + 1, start) == "__ZN10tensorflow1gEv"
+
+
+def test_private_and_debuggers_symbols_of_a_macos_library_are_no_exports() -> (
+    None
+):
+    content = bytearray(MAC)
+    (place,) = struct.unpack_from("<I", MAC, 32 + 72 + 160 + 8)
+    content[place + 4] &= ~1
+    content[place + 16 + 4] |= 0x20
+    (part,) = macho.slices(content)
+    found = comparison_symbols.of_macho(content, part)
+    assert (len(found.functions.addresses), len(found.exports.addresses)) == (
+        1,
+        0,
+    )
+
+
+def test_a_macos_library_without_a_table_has_no_symbols() -> None:
+    content = b"\xcf\xfa\xed\xfe" + struct.pack(
+        "<6I4x", 0x01000007, 3, 6, 0, 0, 0
+    )
+    (part,) = macho.slices(content)
+    assert not comparison_symbols.of_macho(content, part).functions.addresses

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.wheel.binary import elf
+from tfwright.wheel.binary.macho import MachO
 from tfwright.wheel.inspect import cuda
 from tfwright.wheel.inspect import library as inspection_library
 from tfwright.wheel.inspect.library import Library
@@ -147,3 +148,38 @@ def test_a_name_that_only_begins_like_the_origin_is_a_working_directory(
     ] == [
         "looks for libraries in $ORIGINAL/lib, ., below whatever directory it is started in"
     ]
+
+
+def test_the_driver_is_found_with_itself_and_never_in_the_wheel(
+    tmp_path: Path,
+) -> None:
+    found = library(
+        tmp_path, "tensorflow/own.so", "$ORIGIN", "libcuda.so.1", "libm.so.6"
+    )
+    assert ways(found) == {"libcuda.so.1": "with NVIDIA's driver"}
+
+
+def mac(*needed: str, search: tuple[str, ...] = ()) -> Library:
+    said = MachO("x86_64", "", needed, search, "10.12")
+    return Library("tensorflow/own.so", 1, macho=(said,))
+
+
+def test_libraries_of_a_mac_are_found_as_its_loader_looks_for_them() -> None:
+    found = mac(
+        "@rpath/libcudart.9.2.dylib",
+        "/usr/local/cuda/lib/libcublas.9.2.dylib",
+        "/usr/local/cuda/lib/libcuda.dylib",
+    )
+    assert ways(found) == {
+        "/usr/local/cuda/lib/libcuda.dylib": "with NVIDIA's driver",
+        "@rpath/libcudart.9.2.dylib": "only by DYLD_LIBRARY_PATH",
+        "/usr/local/cuda/lib/libcublas.9.2.dylib": "at /usr/local/cuda/lib, a fixed place",
+    }
+
+
+def test_a_library_of_nvidia_in_the_wheel_is_said_to_be_there() -> None:
+    carried = Library("tensorflow/libcudart.9.2.dylib", 1)
+    (source,) = cuda.sources(
+        [mac("@rpath/libcudart.9.2.dylib"), carried], ["numpy"]
+    )
+    assert (source.how, source.users) == ("inside the wheel", 1)

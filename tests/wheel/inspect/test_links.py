@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tfwright.wheel.binary import elf
-from tfwright.wheel.binary.elf_symbols import Symbols
+from tfwright.wheel.binary.elf import Elf
+from tfwright.wheel.binary.elf_symbols import ElfTable, Symbols
 from tfwright.wheel.inspect import links
 from tfwright.wheel.inspect.library import Library
 
@@ -95,6 +96,31 @@ def test_where_a_library_from_elsewhere_is_needed_nothing_is_said(
         )["taker.so"].missing
         == ()
     )
+
+
+def test_a_library_is_known_to_others_by_its_soname_as_well() -> None:
+    giver = Library("a/libgiver.so.2.20.0", 1, elf_of("libgiver.so.2"))
+    taker = Library("a/taker.so", 1, elf_of("", "libgiver.so.2"))
+    stranger = Library("a/stranger.so", 1, elf_of("", "libcuda.so.1"))
+    wanting = ElfTable(Symbols(), frozenset(), (b"lost",))
+    found = links.resolved(
+        (giver, taker, stranger, Library("a/text.so", 1, fault="not a library")),
+        dict.fromkeys(("a/taker.so", "a/stranger.so"), wanting),
+    )
+    missing = {
+        library.path: library.elf and library.elf.symbols.missing
+        for library in found
+    }
+    assert missing == {
+        "a/libgiver.so.2.20.0": (),
+        "a/taker.so": ("lost",),
+        "a/stranger.so": (),
+        "a/text.so": None,
+    }
+
+
+def elf_of(soname: str, *needed: str) -> Elf:
+    return Elf("x86_64", soname, needed, (), {}, ())
 
 
 def test_exports_and_what_registers_operations_are_counted(

@@ -1,3 +1,5 @@
+import pytest
+
 from tfwright.wheel.inspect import nccl
 
 
@@ -13,3 +15,11 @@ def test_the_version_of_nccl_is_found() -> None:
 
 def test_a_placeholder_does_not_hide_the_version_behind_it() -> None:
     assert nccl.version(b"NCCL version %s\0NCCL version 2.16.2\0") == "2.16.2"
+
+
+def test_a_file_full_of_placeholders_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nccl, "MOST", 3)
+    assert nccl.version(b"NCCL version %s\0" * 2 + b"NCCL version 2.16.2\0")
+    assert nccl.version(b"NCCL version %s\0" * 3 + b"NCCL version 2.16.2\0") == ""

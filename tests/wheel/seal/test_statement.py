@@ -13,7 +13,8 @@ from in_toto_attestation.v1 import statement_pb2
 from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
 from in_toto_attestation.v1.statement import Statement
 
-from tfwright.wheel.seal import statement
+from tfwright.wheel.seal import sbom, statement
+from tfwright.wheel.seal.build_record import BuildRecord
 from tfwright.wheel.seal.statement import BuildOutcome
 
 WHEN = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
@@ -79,6 +80,34 @@ def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN4
             {"sha256": "4" * 64},
         ),
     }
+
+
+def test_the_container_image_of_a_build_is_an_input(
+    a_record: BuildRecord,
+) -> None:
+    assert list(statement._image(a_record)) == []
+    image = {"name": "ubuntu:16.04", "digest": "sha256:" + "6" * 64}
+    content = {**a_record.recipe.content, "host": {"image": image}}
+    recipe = a_record.recipe.model_copy(update={"content": content})
+    (found,) = statement._image(a_record.model_copy(update={"recipe": recipe}))
+    assert found["digest"] == {"sha256": "6" * 64}
+    assert found["uri"] == "pkg:oci/ubuntu:16.04@sha256:" + "6" * 64
+
+
+def test_a_clone_is_named_with_its_commit(
+    make_wheel: Callable[..., Path], a_record: BuildRecord
+) -> None:
+    clone = "https://example.org/rules.git", "7" * 40
+    source = a_record.source
+    bill = sbom.write(
+        sbom.Materials(
+            "small", "1.0", source.url, source.commit, 1, {}, (), (clone,)
+        )
+    )
+    path = make_wheel({f"small-1.0.dist-info/{sbom.NAME}": bill.decode()})
+    with zipfile.ZipFile(path) as wheel:
+        (found,) = statement._materials(wheel)
+    assert found["digest"] == {"gitCommit": "7" * 40}
 
 
 def test_a_wheel_without_a_record_has_no_statement(

@@ -97,7 +97,8 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     if not steps and not of_host:
         raise RecipeError(
             f"Nothing that decides the wheel changed between {first.id} and {last.id}",
-            remedy="Read the log of the failed build; 'invoke nightly --now' builds it again.",
+            remedy="Read the log of the failed build; "
+            f"'invoke nightly --recipe {name} --now' builds it again.",
         )
     symptom = Symptom.of(last)
     return Bisection(first, last, start, steps, symptom, of_host, home)

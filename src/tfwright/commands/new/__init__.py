@@ -25,6 +25,7 @@ from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError
 from tfwright.host import compatibility, match, versions
 from tfwright.host.match import Wish
+from tfwright.printable import shell_word
 from tfwright.rules import tree_bazel, tree_requirements, tree_version
 from tfwright.tools import files
 from tfwright.tools.git import remote
@@ -166,10 +167,11 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
         # It does not load, and would only stop the next attempt.
         files.remove(path)
         raise
+    argument = shell_word(str(path))
     return NewRecipe(
         path,
-        tuple(line.replace("FILE", str(path)) for line in draft.open),
-        draft.pinning.replace("FILE", str(path)),
+        tuple(line.replace("FILE", argument) for line in draft.open),
+        draft.pinning.replace("FILE", argument),
     )
 
 
@@ -407,7 +409,7 @@ def _answer(
         for prompt in lacking:
             draft.answers[prompt.variable] = _asked(draft, recipe, prompt, ask)
     draft.open.append(
-        "some questions of ./configure still have no answer: see 'invoke plan'"
+        "some questions of ./configure still have no answer: see 'invoke plan --recipe FILE'"
     )
 
 

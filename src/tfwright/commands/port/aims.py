@@ -57,7 +57,8 @@ def of(old: BuildRequest, to: str) -> Aim:
     if old.recipe.source.url.startswith("bundled:"):
         raise RecipeError(
             f"{old.recipe.source.url} comes with tfwright, and has no other release",
-            remedy="Copy the recipe instead: invoke new --like demo --name mine",
+            remedy="Copy the recipe instead: "
+            f"invoke new --like {old.argument} --name mine",
         )
     name, stated = remote.named_commit(to)
     if not re.fullmatch(r"(?!-)[\w./+-]+", name) or ".." in name:

@@ -8,6 +8,7 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tfwright.documents.names import Sha256
 from tfwright.errors import SupplyError, WheelError
 from tfwright.host import cuda, versions
 from tfwright.host.match import LEVELS, Wish
@@ -32,7 +33,7 @@ class MatchEntry(BaseModel):
     filename: Annotated[str, Field(max_length=255)]
     url: str
     """Relative to the index."""
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Sha256
     size: int
     """Bytes."""
     recipe: Word
@@ -127,10 +128,7 @@ def _first_line(fault: ValidationError | WheelError) -> str:
 
 def _version(entry: MatchEntry) -> Version:
     """Return the version in the file's name; the entry's own field is not trusted."""
-    try:
-        return parse_wheel_filename(entry.filename)[1]
-    except ValueError:
-        return Version("0")
+    return parse_wheel_filename(entry.filename)[1]
 
 
 def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
@@ -166,7 +164,7 @@ def _gpu_differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
     built = [name for name in entry.needs.get("gpu", "").split(",") if name]
     if not built:
         yield "no GPU code"
-    elif not cuda.runs_on(built, wanted.gpu):
+    elif not cuda.runs_on(cuda.of_machine_code(built), wanted.gpu):
         yield f"GPU code for {', '.join(built)} only"
 
 

@@ -328,7 +328,8 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
         "--fetch-retry-mintimeout=1000",
         f"{package}@{wanted.version}",
     )
-    command = Command(argv, room, package_clients.of("npm", (Path(npm).parent,)))
+    env = package_clients.of("npm", (Path(npm).parent,))
+    command = Command(argv, room, env, here=True)
     try:
         runner.run(command, room / "log", remedy="-")
     except ToolError as fault:
@@ -397,6 +398,7 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
         (str(path), f"--output_user_root={room / 'user'}", "--batch", "version"),
         room,
         environment.clean(room),
+        here=True,
     )
     try:
         printed = runner.run(command, room / "log", remedy="-")

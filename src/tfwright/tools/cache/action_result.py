@@ -19,8 +19,9 @@ LINKS = (10, 11, 12)
 PATH, DIGEST, TREE_DIGEST = 1, 2, 3
 """Fields of what an ActionResult lists."""
 ROOT, CHILDREN = 1, 2
-"""Fields of a Tree: directories, whose first field is their files."""
-FILES = 1
+"""Fields of a Tree: directories."""
+FILES, FOLDERS, SYMLINKS = 1, 2, 3
+"""Fields of such a directory; the first field of each entry is its name."""
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -72,13 +73,18 @@ def pointing_to(blob: Blob) -> bytes:
 
 
 def tree_blobs(tree: bytes) -> Iterator[Blob]:
-    """Yield the files of a directory. Raises MalformedMessageError if it is not a Tree."""
+    """Yield the files of a directory.
+
+    Raises MalformedMessageError if it is not a Tree, or if a name leads out of the build.
+    """
     for number, directory in wire.fields(tree):
         if number not in {ROOT, CHILDREN}:
             continue
         for kind, node in wire.fields(wire.content(directory)):
             if kind == FILES:
                 yield _listed(node, DIGEST)
+            elif kind in {FOLDERS, SYMLINKS}:
+                _path(node)
 
 
 def _listed(value: int | bytes, digest: int) -> Blob:

@@ -57,7 +57,8 @@ def secret(path: Path) -> bytes:
     if len(content) < SIZE:
         what = f"The build cache's secret {path} has {len(content)} bytes; {SIZE} is the least"
         raise HostError(
-            what, remedy=f"Make one: openssl rand -hex {SIZE} > {path}."
+            what,
+            remedy="Delete it: the next build makes one that is long enough.",
         )
     return content
 

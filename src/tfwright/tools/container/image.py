@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tfwright.errors import Evidence, SupplyError
+from tfwright.printable import shell_word
 from tfwright.tools import files, json_text, unpacking
 
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
@@ -104,7 +105,7 @@ def missing(vault: Path, digest: str) -> SupplyError:
         remedy="Pull it with 'invoke image --pull', build it from its Containerfile with "
         "'invoke image --build', import it with invoke image --add ROOTFS.tar, or copy its OCI "
         f"layout: skopeo copy --preserve-digests docker://NAME@{digest} "
-        f"oci:{place(vault, digest)}.",
+        f"{shell_word(f'oci:{place(vault, digest)}')}",
     )
 
 

@@ -637,18 +637,27 @@ def difference(tree: Path, context: int, but: Sequence[str] = ()) -> str:
         *excluded,
     )
     new = [path for path in run(inside(tree, *listing)).split("\0") if path]
-    for start in range(0, len(new), AT_ONCE):
-        names = [f":(literal){path}" for path in new[start : start + AT_ONCE]]
-        run(inside(tree, "add", "--intent-to-add", "--", *names))
     options = (
         f"--unified={context}",
         "--no-renames",
         "--no-color",
         "--no-ext-diff",
     )
-    diff = run(inside(tree, "diff", *options, "--", ".", *excluded))
+    try:
+        _for_all(tree, ("add", "--intent-to-add"), new)
+        diff = run(inside(tree, "diff", *options, "--", ".", *excluded))
+    finally:
+        # A new file that is moved away after this was never deleted.
+        _for_all(tree, ("rm", "--cached", "--quiet", "--ignore-unmatch"), new)
     # The lines of a hunk begin with a sign, so that only headers match.
     return re.sub(r"(?m)^index [0-9a-f]+\.\.[0-9a-f]+(?: \d+)?\n", "", diff)
+
+
+def _for_all(tree: Path, command: Sequence[str], paths: Sequence[str]) -> None:
+    """Run a command of git on files of a tree, however many they are."""
+    for start in range(0, len(paths), AT_ONCE):
+        names = [f":(literal){path}" for path in paths[start : start + AT_ONCE]]
+        run(inside(tree, *command, "--", *names))
 
 
 def apply_what_fits(tree: Path, patch: Path) -> None:

@@ -231,7 +231,7 @@ def _packing(
         "GIT_NO_LAZY_FETCH": "1",
     }
     argv = ("git", f"--git-dir={mirror}", "archive", *what)
-    return Command(argv, folder, environment)
+    return Command(argv, folder, environment, here=True)
 
 
 def pack_ref(

@@ -154,6 +154,8 @@ def _path(patch: Path, number: int, line: str) -> str:
             patch,
             number,
             "one file under one plain name is expected here, as in 'diff --git a/FILE b/FILE'",
+            # A rename has two plain names.
+            _REMADE if found else _RENAMED,
         )
     try:
         inside = inner_path(found[1])
@@ -163,6 +165,7 @@ def _path(patch: Path, number: int, line: str) -> str:
             number,
             f"{found[1]} leads out of the tree or into .git, or is not a plain name: "
             f"a path {fault}",
+            _RENAMED,
         )
     return str(PurePosixPath(inside))
 
@@ -170,16 +173,18 @@ def _path(patch: Path, number: int, line: str) -> str:
 def _refuse_oddity(patch: Path, number: int, line: str) -> None:
     mode = _MODE.fullmatch(line)
     if mode and mode[1] not in {f"{regular:o}" for regular in git.REGULAR}:
-        _refuse(patch, number, f"mode {mode[1]} is not a plain file's")
+        _refuse(patch, number, f"mode {mode[1]} is not a plain file's", _LEFT_OUT)
     if line.startswith("@@"):
         _refuse(
             patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'"
         )
     if _UNSUPPORTED.match(line):
+        moved = line.startswith(("rename", "copy", "similarity"))
         _refuse(
             patch,
             number,
             f"{line.strip()!r}: only changes of text can be verified",
+            _REMADE if moved else _LEFT_OUT,
         )
 
 
@@ -513,9 +518,17 @@ def _text(patch: Path) -> str:
     return content.decode("utf-8", "surrogateescape")
 
 
-def _refuse(patch: Path, number: int, why: str) -> NoReturn:
+# git shows a file that moved as a rename, unless it is told not to.
+_REMADE = "Make the patch with 'git diff --no-renames' against the pinned commit."
+_RENAMED = "Give the file a name without blanks, quotes and backslashes, or leave it out."
+_LEFT_OUT = "Leave it out of the patch; a new file that is not text is an asset: [source.assets]."
+
+
+def _refuse(
+    patch: Path, number: int, why: str, remedy: str = _REMADE
+) -> NoReturn:
     raise RecipeError(
         f"{patch}:{number}: {why}",
-        remedy="Make the patch with 'git diff' against the pinned commit.",
+        remedy=remedy,
         evidence=Evidence(where=f"{patch}:{number}"),
     )

@@ -131,4 +131,5 @@ def _command(wanted: Sdist, room: Path, *, hashed: bool) -> Command:
         "SDIST_NAME": wanted.name,
         "SDIST_VERSION": wanted.version,
     }
-    return Command(argv, room, {**package_clients.of("pip"), **known})
+    # By our own Python, which an image does not have.
+    return Command(argv, room, {**package_clients.of("pip"), **known}, here=True)

@@ -287,7 +287,7 @@ def name_with_version(image: ElfImage, index: int) -> str:
     rows = table(image)
     layout, width = _ROWS[image.header.wide]
     at = versions.index(index) * width
-    # The table of versions may be longer than that of the symbols in a damaged library.
+    # A damaged library may have versions without a table of symbols.
     if at + width > len(rows):
         return ""
     row = struct.unpack_from(image.header.order + layout, rows, at)

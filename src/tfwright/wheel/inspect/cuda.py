@@ -8,10 +8,13 @@ from pathlib import PurePosixPath
 from tfwright.wheel.inspect import library as inspection_library
 from tfwright.wheel.inspect.library import Library
 
+_PLACE = r"(@rpath/|/(?:.*/)?)?"
+"""Where a Mac's library may say that another one is; a fixed path in front of it is allowed."""
 NVIDIA = re.compile(
-    r"(@rpath/)?lib(cu(da|dart|dnn|blas|fft|rand|solver|sparse|pti|pti64|Tensor)|nccl|nvinfer|nv)"
+    _PLACE
+    + r"lib(cu(da|dart|dnn|blas|fft|rand|solver|sparse|pti|pti64|Tensor)|nccl|nvinfer|nv)"
 )
-DRIVER = re.compile(r"(@rpath/)?(libcuda\.|libnvidia-ml\.|libcuda\.dylib)")
+DRIVER = re.compile(_PLACE + r"(libcuda\.|libnvidia-ml\.)")
 """Libraries that come with NVIDIA's driver, which puts them where the loader always looks."""
 PACKAGE = re.compile(r"(?:^|/)nvidia/([a-z0-9_]+)/lib$")
 """Where pip puts the libraries of NVIDIA's own packages, such as nvidia-cublas-cu12."""

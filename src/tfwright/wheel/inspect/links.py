@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from tfwright.wheel.binary.elf import Elf
 from tfwright.wheel.binary.elf_symbols import MOST_MISSING, ElfTable
 from tfwright.wheel.inspect.library import Library
 
@@ -27,26 +28,20 @@ def resolved(
     unknown = _that_reach_outside(libraries)
     resolved = []
     for library in libraries:
-        table = tables.get(library.path)
-        judged = table is not None and library.path not in unknown
-        resolved.append(
-            _with_missing(library, table, given) if table and judged else library
-        )
+        table, read = tables.get(library.path), library.elf
+        if table and read and library.path not in unknown:
+            read = _with_missing(read, table, given)
+        resolved.append(replace(library, elf=read))
     return tuple(resolved)
 
 
-def _with_missing(
-    library: Library, table: ElfTable, given: frozenset[int]
-) -> Library:
-    """Return a library with the symbols filled in that it misses."""
-    if library.elf is None:
-        return library
+def _with_missing(read: Elf, table: ElfTable, given: frozenset[int]) -> Elf:
+    """Return what a library says, with the symbols filled in that it misses."""
     names = [name for name in table.wanted if hash(name) not in given][
         :MOST_MISSING
     ]
     missing = tuple(name.decode("utf-8", "replace") for name in names)
-    symbols = replace(library.elf.symbols, missing=missing)
-    return replace(library, elf=replace(library.elf, symbols=symbols))
+    return replace(read, symbols=replace(read.symbols, missing=missing))
 
 
 def _that_reach_outside(libraries: Sequence[Library]) -> set[str]:

@@ -1,0 +1,406 @@
+"""What the commands of a build host say to do, done to the letter."""
+
+import datetime as dt
+import io
+import json
+import re
+import shlex
+import sqlite3
+import subprocess
+import textwrap
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.nightly.fake import builder_of, host_with
+from tests.nightly.wheels import write_wheel
+from tests.remedies.following import CommandLine, add, commands, failing
+
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.nightly import NightlyFile
+from tfwright.documents.recipe import ROOT
+from tfwright.documents.toml import load
+from tfwright.errors import HostError, RecipeError
+from tfwright.nightly import channels, night, site
+from tfwright.nightly import state as states
+from tfwright.nightly.index import catalog, nginx, write
+from tfwright.tools.cache import seal
+from tfwright.tools.process import file_lock
+
+pytestmark = pytest.mark.medium
+
+
+@pytest.fixture
+def nightly_file(
+    shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Return the place of nightly.toml, which is not written yet."""
+    assert shell
+    path = tmp_path / "nightly.toml"
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(path))
+    return path
+
+
+@pytest.fixture
+def of_demo(nightly_file: Path, tmp_path: Path) -> Path:
+    """Write a nightly.toml of one recipe; return its directory."""
+    folder = tmp_path / "host"
+    nightly_file.write_text(
+        f'directory = "{folder}"\n[[recipe]]\nname = "demo"\n', "utf-8"
+    )
+    return folder
+
+
+def test_the_file_begins_as_the_page_that_is_named(
+    shell: CommandLine, nightly_file: Path, tmp_path: Path
+) -> None:
+    remedy = shell.remedy("invoke report")
+    page = re.search(r"docs/[\w-]+\.md", remedy)
+    assert page
+    text = (ROOT / page[0]).read_text("utf-8")
+    example = re.search(r'(?m)^ {4}directory = (?:"[^"]*")(?:\n {4}.*|\n)*', text)
+    assert example
+    nightly_file.write_text(
+        textwrap.dedent(example[0]).replace("/srv/tfwright", f"{tmp_path}/host"),
+        "utf-8",
+    )
+    # The file is read; what it describes has built nothing yet.
+    assert "'invoke nightly' builds" in shell.remedy("invoke report")
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be nobody who answers a question."""
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+
+
+@pytest.mark.usefixtures("of_demo", "alone")
+def test_a_kind_of_timer_and_a_time_are_chosen(shell: CommandLine) -> None:
+    remedy = shell.remedy("invoke nightly --install weekly")
+    kinds = remedy.removeprefix("Choose one of: ").removesuffix(".").split(", ")
+    assert "user" in kinds
+    shown = re.search(
+        r"--at [\d:]+", shell.remedy("invoke nightly --install user --at noon")
+    )
+    assert shown
+    # It shows what it would write, and asks; here nobody agrees.
+    assert shell.status(f"invoke nightly --install user {shown[0]}") == 1
+    assert shell.fault is None
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_host_without_cron_takes_the_option_that_is_named(
+    shell: CommandLine, of_demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "tfwright.tools.process.environment.SYSTEM_PATH", (str(of_demo),)
+    )
+    remedy = shell.remedy("invoke nightly --install cron")
+    option = re.search(r"--install \w+", remedy)
+    assert option
+    assert shell.status(f"invoke nightly {option[0]}") == 1
+    assert shell.fault is None
+
+
+def test_a_recipe_of_the_night_is_chosen_or_added(
+    nightly_file: Path, of_demo: Path
+) -> None:
+    def plan(only: str) -> None:
+        host = host_with(of_demo, *targets())
+        night.plan(host, only=only)
+
+    def targets() -> list[str]:
+        named = load(nightly_file, NightlyFile).recipe
+        return [entry.name for entry in named]
+
+    fault = failing(lambda: plan("mine"), HostError)
+    (listed,) = re.findall(r"choose one of: (\w+)\.", fault.remedy)
+    plan(listed)
+    assert "Add a [[recipe]] with this name" in fault.remedy
+    add(nightly_file, '[[recipe]]\nname = "mine"\n')
+    plan("mine")
+
+
+@pytest.mark.usefixtures("of_demo")
+def test_a_build_is_named_by_what_the_page_lists(
+    shell: CommandLine, of_demo: Path
+) -> None:
+    night.run(host_with(of_demo, "demo"))
+    (build,) = (of_demo / "site/builds").iterdir()
+    remedy = shell.remedy("invoke report --build nothing-like-it")
+    assert "an identifier from the page, or a recipe's name" in remedy
+    assert build.name in (of_demo / "site/index.html").read_text("utf-8")
+    shell.succeeds(f"invoke report --build {build.name}")
+    shell.succeeds("invoke report --build demo")
+
+
+def test_a_flaw_of_ours_is_reported_by_the_command_that_is_named(
+    shell: CommandLine, of_demo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = host_with(of_demo, "demo")
+    night.run(host)
+    builder = builder_of(host)
+    builder.clock.next_night()
+    builder.parts["demo"] = {"recipe": "2", "commit": "b" * 40}
+    builder.raises["demo"] = LookupError("a flaw")
+    night.run(host)
+    remedies = [shell.remedy("invoke bisect demo")]
+    with states.opened(of_demo) as state:
+        (flawed,) = [found for found in state.builds() if not found.good]
+        broken = state.build(flawed.id)
+    assert broken
+    assert broken.broken
+    remedies.append(broken.broken.remedy)
+    # Another night passes before a person reads of it.
+    builder.clock.next_night()
+    builder.raises.clear()
+    night.run(host)
+    for remedy in remedies:
+        capsys.readouterr()
+        (command,) = commands(remedy)
+        shell.succeeds(command)
+        assert "a flaw" in capsys.readouterr().out
+
+
+def test_what_is_bisected_is_chosen_among_the_recipes(
+    shell: CommandLine, of_demo: Path
+) -> None:
+    remedy = shell.remedy("invoke bisect nothing-like-it")
+    assert remedy == "Choose one of: demo."
+    remedy = shell.remedy("invoke bisect demo")
+    assert "Name one with --good and --bad" in remedy
+    host = host_with(of_demo, "demo")
+    night.run(host)
+    with states.opened(of_demo) as state:
+        (good,) = state.builds()
+    # The page lists the only build there is, which is no failed one.
+    command = f"invoke bisect demo --good {good.id} --bad {good.id}"
+    assert shell.remedy(command) == "Name a failed build with --bad."
+
+
+# The index
+
+
+@pytest.fixture
+def published(of_demo: Path) -> str:
+    """Let a night publish a wheel; return its file name."""
+    night.run(host_with(of_demo, "demo"))
+    (wheel,) = (of_demo / "site/packages").glob("*.whl")
+    return wheel.name
+
+
+def test_a_wheel_is_yanked_by_the_name_in_the_index(
+    shell: CommandLine, of_demo: Path, published: str
+) -> None:
+    absent = published.replace("1.0", "1.1")
+    for wrong in (absent, published[:9], f"../packages/{published}"):
+        remedy = shell.remedy(f"invoke index --yank {wrong}")
+        assert remedy == "Give the whole file name, as the index lists it."
+    (page,) = (of_demo / "site/simple").glob("*/index.json")
+    (file,) = json.loads(page.read_text("utf-8"))["files"]
+    shell.succeeds(f"invoke index --yank {file['filename']} --reason x")
+    assert json.loads(page.read_text("utf-8"))["files"][0]["yanked"] == "x"
+
+
+@pytest.mark.parametrize("way", ["correct", "delete"])
+def test_a_damaged_list_of_yanks_is_corrected_or_deleted(
+    shell: CommandLine, of_demo: Path, published: str, way: str
+) -> None:
+    file = of_demo / site.YANKED
+    file.write_text("[]", "utf-8")
+    assert way in shell.remedy("invoke index").casefold()
+    if way == "correct":
+        file.write_text(json.dumps({published: "x"}), "utf-8")
+    else:
+        file.unlink()
+    shell.succeeds("invoke index")
+
+
+def test_a_wheel_of_a_build_host_is_yanked_without_naming_its_folder(
+    shell: CommandLine, of_demo: Path, published: str
+) -> None:
+    command = f"invoke index --yank {published}"
+    remedy = shell.remedy(f"{command} --folder {of_demo}/site")
+    assert remedy.startswith("Leave out --folder")
+    shell.succeeds(command)
+
+
+@pytest.mark.usefixtures("nightly_file")
+def test_a_wheel_of_another_folder_is_deleted(
+    shell: CommandLine, tmp_path: Path
+) -> None:
+    wheel = write_wheel(tmp_path / "wheels")
+    command = f"invoke index --folder {wheel.parent}"
+    shell.succeeds(command)
+    remedy = shell.remedy(f"{command} --yank {wheel.name}")
+    assert remedy.startswith(f"Delete the wheel from {wheel.parent},")
+    wheel.unlink()
+    shell.succeeds(command)
+    assert wheel.name not in "".join(
+        page.read_text("utf-8") for page in wheel.parent.rglob("*.html")
+    )
+
+
+def test_a_name_that_is_taken_gets_the_local_version_that_is_shown(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "site/packages"
+    write_wheel(folder)
+    write.refresh(tmp_path / "site")
+    write_wheel(folder, body="answer = 43\n")
+    (fault,) = write.refresh(tmp_path / "site").refused
+    shown = re.search(r'local = "\S+"', fault.remedy)
+    assert shown
+    path = tmp_path / "nightly.toml"
+    path.write_text(
+        f'directory = "{tmp_path}"\n[[recipe]]\nname = "demo"\n{shown[0]}\n',
+        "utf-8",
+    )
+    (entry,) = load(path, NightlyFile).recipe
+    (folder / "demo-1.0-py3-none-any.whl").unlink()
+    write_wheel(folder, version=f"1.0+{entry.local}", body="answer = 43\n")
+    assert not write.refresh(tmp_path / "site").refused
+
+
+def test_a_catalog_that_cannot_be_read_is_deleted(
+    shell: CommandLine, of_demo: Path, published: str
+) -> None:
+    file = of_demo / "site/packages" / catalog.FILE
+    file.write_bytes(b"no database, but long enough to be looked at " * 99)
+    remedy = shell.remedy("invoke index")
+    assert remedy.startswith(f"Delete {file};")
+    file.unlink()
+    shell.succeeds("invoke index")
+    assert (of_demo / "site/packages" / published).is_file()
+
+
+def test_a_state_that_cannot_be_used_is_moved_away(
+    shell: CommandLine, of_demo: Path, published: str
+) -> None:
+    file = of_demo / states.FILE
+    file.write_bytes(b"no database, but long enough to be looked at " * 99)
+    remedy = shell.remedy("invoke index")
+    assert remedy.startswith(f"Move {file} away;")
+    file.rename(of_demo / "old")
+    host = host_with(of_demo, "demo")
+    builder_of(host).clock.next_night()
+    night.run(host)
+    assert published.split("-")[1] in (of_demo / "site/index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "wrong", ["a b", "a'b", "a;b", "a$b", "a{b", "a\\b"], ids=list("b';$z\\")
+)
+def test_what_nginx_cannot_quote_is_named(tmp_path: Path, wrong: str) -> None:
+    fault = failing(lambda: nginx.configuration(tmp_path, 80, wrong), RecipeError)
+    named = {
+        " ": "blanks",
+        "'": "quotes",
+        "\\": "backslashes",
+        "{": "braces",
+        "$": "$",
+        ";": ";",
+    }
+    assert named[wrong[1]] in fault.remedy
+    assert nginx.configuration(tmp_path, 80, "ab")
+
+
+def test_an_index_is_asked_at_the_address_that_is_described(
+    shell: CommandLine,
+    of_demo: Path,
+    published: str,
+    serve: Callable[[Path], str],
+) -> None:
+    address = serve(of_demo)
+    (of_demo / "match.json").write_text("{}", "utf-8")
+    remedy = shell.remedy(f"invoke match --index {address}")
+    (first, second) = re.findall(r"(\w+)/", remedy)
+    assert (of_demo / "site" / first).is_dir()
+    assert (of_demo / "site" / second / published).is_file()
+    shell.succeeds(f"invoke match --index {address}site")
+
+
+# The host
+
+
+def test_a_secret_that_others_can_read_is_closed_by_the_command(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "my secrets/token"
+    path.parent.mkdir()
+    path.write_text("token", "utf-8")
+    path.chmod(0o644)
+    fault = failing(lambda: channels.secret(path), HostError)
+    (command,) = re.findall(r"'(chmod .*)'", fault.remedy)
+    subprocess.run(shlex.split(command), check=True)
+    assert channels.secret(path) == "token"
+
+
+def test_a_short_secret_of_the_cache_is_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_text("short", "utf-8")
+    fault = failing(lambda: seal.secret(path), HostError)
+    assert fault.remedy.startswith("Delete it")
+    path.unlink()
+    assert len(seal.secret(path)) >= seal.SIZE
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_another_night_is_waited_for(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    with file_lock.held(tmp_path / night.LOCK, "invoke nightly"):
+        fault = failing(lambda: night.run(host), HostError)
+    assert fault.remedy.startswith("Wait for it, or add --wait")
+    assert night.run(host, wait=True).verdicts == {"a": "good"}
+
+
+def test_a_state_of_a_newer_version_is_left_by_another_directory(
+    shell: CommandLine, nightly_file: Path, of_demo: Path, tmp_path: Path
+) -> None:
+    with states.opened(of_demo) as state:
+        state.begin_night(dt.datetime.now(dt.UTC))
+    file = of_demo / states.FILE
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("pragma user_version = 99")
+    remedy = shell.remedy("invoke index")
+    assert remedy.endswith("or choose another directory.")
+    text = nightly_file.read_text("utf-8")
+    nightly_file.write_text(
+        text.replace(str(of_demo), str(tmp_path / "other")), "utf-8"
+    )
+    shell.succeeds("invoke index")
+
+
+# Other machines
+
+
+@pytest.mark.parametrize("place", ["workers", "slurm"])
+def test_other_machines_are_added_as_the_page_shows(
+    shell: CommandLine, tmp_path: Path, place: str
+) -> None:
+    remedy = shell.remedy("invoke build --recipe demo --on elsewhere")
+    assert f"--on {place}" in remedy
+    remedy = shell.remedy(f"invoke build --recipe demo --on {place}")
+    page = re.search(r"docs/[\w-]+\.md", remedy)
+    assert page
+    text = (ROOT / page[0]).read_text("utf-8")
+    examples = re.findall(r"(?s)```toml\n(.*?)```", text)
+    (example,) = [
+        shown
+        for shown in examples
+        if shown.lstrip().startswith(f"[{place}]")
+        or shown.lstrip().startswith(f"[[{place}]]")
+    ]
+    path = tmp_path / "written.toml"
+    path.write_text(example, "utf-8")
+    assert getattr(load(path, HostFile), place)
+
+
+def test_a_verified_build_stays_on_this_host(shell: CommandLine) -> None:
+    command = "invoke build --recipe demo --on workers --verified-by Ada"
+    remedy = shell.remedy(command)
+    assert remedy
+    shell.remedy("invoke build --recipe demo --on workers")
+    assert shell.fault
+    assert "--verified-by" not in shell.fault.what
