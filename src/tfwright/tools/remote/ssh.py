@@ -48,6 +48,8 @@ CLOSED = re.compile(r"(?:Shared c|C)onnection to .+ closed\.")
 """What ssh says when a program has ended, well or badly."""
 SAID = ("Failed", "tfwright needs Python")
 """How the line begins in which tfwright says why it ends."""
+NO_RSYNC = re.compile(r"\brsync: (command )?not found")
+"""What a shell says that finds no rsync."""
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
@@ -264,8 +266,8 @@ def _rsync(
         return
     fault = runner.failure(command, status, log, remedy=f"Look at {log}.")
     evidence = fault.evidence
-    # It exits so where the other machine's shell finds no rsync.
-    if status in CANNOT:
+    # Its status may be that of the broken connection instead of the shell's.
+    if any(NO_RSYNC.search(line) for line in evidence.lines):
         what, remedy = f"{host.name} has no rsync", "Install it there."
         raise HostError(what, remedy=remedy, evidence=evidence)
     if isinstance(fault, HostError):
