@@ -246,15 +246,15 @@ def test_without_reproduction_nothing_is_taken_from_the_cache(
 @pytest.mark.medium
 def test_a_wheel_is_built_again_where_wheels_are_built(tmp_path: Path) -> None:
     host = fleet_host(tmp_path, "a", reproduce=True)
-    assert isinstance(host.builder, FakeBuilder)
     assert isinstance(host.fleet, FakeFleet)
+    builder = builder_of(host)
     night.run(host)
-    host.builder.clock.next_night()
+    builder.clock.next_night()
     outcome = night.run(host)
     assert (outcome.reproduced, outcome.difference) == ("a", "")
     assert host.fleet.asked == ["a", "a again"]
-    host.builder.rotten.add("a")
-    host.builder.clock.next_night()
+    builder.rotten.add("a")
+    builder.clock.next_night()
     assert night.run(host).difference == "1 file differs"
 
 
@@ -265,7 +265,7 @@ def ssh_fleet(tmp_path: Path, *names: str) -> fleets.SshFleet:
         name: RemoteHost(name, f"{name}.example", "/srv/tfwright")
         for name in names
     }
-    builder = builder_of(tmp_path)
+    builder = pipeline_builder(tmp_path)
     return fleets.SshFleet(tmp_path, settings, builder, print, hosts)
 
 
@@ -330,7 +330,7 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
 
     monkeypatch.setattr(bundle, "fetched", fetch)
     monkeypatch.setattr(PipelineBuilder, "reproduce", rebuild)
-    builder = builder_of(tmp_path)
+    builder = pipeline_builder(tmp_path)
     order = order_again(tmp_path, "one")
     order = replace(order, fingerprint=builder.decides(order.target))
     folder = tmp_path / "order"
@@ -361,7 +361,7 @@ def test_a_worker_removes_orders_whose_night_lost_it_a_week_ago(
     eight_days_ago = time.time() - 8 * 24 * 60 * 60
     os.utime(old, (eight_days_ago, eight_days_ago))
     order = order_of(tmp_path, {"the recipe's [source]": "0"})
-    orders.write(new, order, builder_of(tmp_path), carry=False)
+    orders.write(new, order, pipeline_builder(tmp_path), carry=False)
     with pytest.raises(HostError):
         orders.carry_out(new, SILENCE)
     assert (old.exists(), new.exists()) == (False, True)
@@ -385,7 +385,9 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
     for inputs in (False, True):
         table = SlurmTable(directory=tmp_path, inputs=inputs)
         settings = HostFile(build_out=tmp_path / "out", slurm=table)
-        fleet = fleets.SlurmFleet(tmp_path, settings, builder_of(tmp_path), print)
+        fleet = fleets.SlurmFleet(
+            tmp_path, settings, pipeline_builder(tmp_path), print
+        )
         fleet.build([order_of(tmp_path, {})], {}, lambda *_: None)
     assert seen == [False, True]
 
@@ -403,7 +405,9 @@ def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     monkeypatch.setattr(hand_out, "by_slurm", submit)
     table = SlurmTable(directory=tmp_path, inputs=True)
     settings = HostFile(build_out=tmp_path / "out", slurm=table)
-    fleet = fleets.SlurmFleet(tmp_path, settings, builder_of(tmp_path), print)
+    fleet = fleets.SlurmFleet(
+        tmp_path, settings, pipeline_builder(tmp_path), print
+    )
     settled: list[NightlyBuild] = []
     order = order_of(tmp_path, {})
     fleet.build([order], {}, lambda _, made: settled.append(made()))
