@@ -148,30 +148,30 @@ def _enter_difference(
     path: Path, recorder: Recorder, written: str
 ) -> tuple[str, ...]:
     """Write down how the file differs from what is rendered from the same answers."""
-    recipe = recipes.read(str(path))
+    table = recipes.read(str(path)).configure
     before = recorder.interview
     answers = {**before.answers, **recorder.answers}
-    interview = replace(before, answers=answers, by=recipe.configure.by)
-    rendered = expected.render(interview, recipe.configure) or ""
+    interview = replace(before, answers=answers, by=table.by)
+    rendered = expected.render(interview, table) or ""
     difference = bazelrc.compare(rendered, written)
-    table = recipe.configure.bazelrc
     if before.dialect.own:
-        sides = {"lines": (table.lines, difference.only_written)}
+        sides = {"lines": difference.only_written}
     else:
         sides = {
-            "adds": (table.adds, difference.only_written),
-            "omits": (table.omits, difference.only_rendered),
+            "adds": difference.only_written,
+            "omits": difference.only_rendered,
         }
     entered = []
     places = _places(answers)
     before_lines = path.read_text("utf-8")
-    for key, (known, settings) in sides.items():
-        new = [stanzas.portable(setting, places) for setting in settings]
-        if new:
+    for key, settings in sides.items():
+        if settings:
+            new = [stanzas.portable(setting, places) for setting in settings]
+            known = getattr(table.bazelrc, key)
             toml_editing.put_list(
                 path, ("configure", "bazelrc", key), [*known, *new]
             )
-        entered += new
+            entered += new
     _insist_on_recipe(path, before_lines)
     return tuple(entered)
 

@@ -1,7 +1,7 @@
 """The part of a log that shows what failed: the root line, what follows it, the failed action."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tfwright.diagnosis import lines
@@ -52,14 +52,7 @@ class Excerpt:
 def around(kept: Sequence[Line], found: Complaint) -> Excerpt:
     """Return what belongs to the complaint `found`."""
     line = kept[found.at]
-    report = _report(kept, found.at)
-    action = where = command = ""
-    if report is not None:
-        reported = _ACTION.match(lines.said(kept[report].text))
-        action, where = (
-            (reported["what"], reported["where"] or "") if reported else ("", "")
-        )
-        command = _command(kept, report)
+    action, where, command = _failed_action(kept, found.at)
     # A root that is an error of Bazel itself names the BUILD file.
     own = _BUILD_FILE.match(lines.said(line.text))
     following = _following(kept, found.at)
@@ -91,20 +84,28 @@ def _from_message(text: str, found: Complaint) -> str:
     return ("… " if start else "") + text[start:]
 
 
-def _report(kept: Sequence[Line], at: int) -> int | None:
-    """Return where Bazel reports the failed action: before what it printed, or after it."""
+def _failed_action(kept: Sequence[Line], at: int) -> tuple[str, str, str]:
+    """Return what the failed action was doing, its BUILD file and line, and its command.
+
+    Each is empty where the log does not say it.
+    """
+    for place in _near(kept, at):
+        if reported := _ACTION.match(lines.said(kept[place].text)):
+            command = _command(kept, place)
+            return reported["what"], reported["where"] or "", command
+    return "", "", ""
+
+
+def _near(kept: Sequence[Line], at: int) -> Iterator[int]:
+    """Yield where Bazel may report the failed action: before what it printed, or after it."""
     for before in range(at, max(-1, at - _REACH), -1):
-        if _ACTION.match(lines.said(kept[before].text)):
-            return before
+        yield before
         # The output of an action that did not fail: what is above belongs to others.
         if before < at and lines.said(kept[before].text).startswith(
             "INFO: From "
         ):
             break
-    for after in range(at + 1, min(len(kept), at + _REACH)):
-        if _ACTION.match(lines.said(kept[after].text)):
-            return after
-    return None
+    yield from range(at + 1, min(len(kept), at + _REACH))
 
 
 def _command(kept: Sequence[Line], report: int) -> str:

@@ -134,21 +134,12 @@ def opened(
     if directory is None:
         yield None
         return
-    table = job.host_file.cache
     root = job.host_file.cache_directory
     # Bazel's keys do not cover the compiler: replaced in place, it still gets hits of
     # the old one. So each toolchain has entries of its own.
     tools = compilers.toolchain(root)
     toolchain.keep(tools, root)
-    server = (
-        CacheServer(table.server) if table.server and not job.offline else None
-    )
-    cache = BuildCache(
-        directory,
-        _trust(job, tools, server),
-        server,
-        writes=table.writes,
-    )
+    cache = _cache(job, directory, tools)
     folder, tree = _private_folder(job), job.places.tree
     spoiled = not private_cache.take_left(cache, folder, tree)
     with ExitStack() as stack:
@@ -158,6 +149,15 @@ def opened(
             front = stack.enter_context(laying)
         front = front or stack.enter_context(proxy.serving(cache))
         yield OpenCache(cache, front, tools.digest, spoiled)
+
+
+def _cache(job: Job, directory: CacheDirectory, tools: Toolchain) -> BuildCache:
+    """Return a toolchain's cache; the host file's server takes part unless the job is offline."""
+    table = job.host_file.cache
+    address = "" if job.offline else table.server
+    server = CacheServer(address) if address else None
+    trust = _trust(job, tools, server)
+    return BuildCache(directory, trust, server, writes=table.writes)
 
 
 def planned(job: Job, known: Mapping[str, str], version: str) -> str:

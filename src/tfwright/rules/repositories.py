@@ -7,7 +7,7 @@ running it is reported with file and line.
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -262,13 +262,17 @@ class _Reading:
         if made and isinstance(callee, External):
             # Another repository's rule, like Bazel's own, downloads what its arguments say.
             return
-        outer = self._declared
-        declarations = (
-            (repository.name, repository.sha256) for repository in made
-        )
-        self._declared = (*outer, *declarations)
-        try:
+        with self._repeating(made):
             self._behind(callee, arguments, path, line)
+
+    @contextmanager
+    def _repeating(self, made: Iterable[Repository]) -> Iterator[None]:
+        """Know what is declared again in the block: a macro's code repeats what its call says."""
+        outer = self._declared
+        again = ((repository.name, repository.sha256) for repository in made)
+        self._declared = (*outer, *again)
+        try:
+            yield
         finally:
             self._declared = outer
 

@@ -1,5 +1,6 @@
 """Commands that keep inputs: fetch, lock, bundle, vault."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,42 +101,49 @@ def bundle(
         )
     )
     with explained("" if unpack else recipe, resume):
-        from tfwright.commands import bundle as bundles
-        from tfwright.documents import host_file
-        from tfwright.documents import recipe as recipes
-        from tfwright.errors import RecipeError
-        from tfwright.terminal import console
-        from tfwright.terminal import vault as page
-
         one_of(unpack=unpack, output=output, lacking=lacking)
         # A folder holds inputs that another host sends to this one, its worker.
         if lacking or (unpack and Path(unpack).is_dir()):
             _take_inputs(lacking, unpack)
-            return
-        if unpack:
-            # Absolute, since Bazel and ./configure write the place down.
-            build_out = (
-                Path(into).resolve() if into else host_file.read().build_out
-            )
-            bundle = file_of(unpack, "bundle --unpack")
-            page.show_bundle(
-                bundles.unpack(bundle, build_out, console.Terminal())
-            )
-            return
-        if not output:
-            raise RecipeError(
-                "The bundle needs a file name",
-                remedy=f"Name it: {resuming('bundle', recipe=recipe)} --output FILE",
-            )
-        further = [Path(file) for file in add]
-        manifest = bundles.pack(
-            job_of(recipe),
-            recipes.find(recipe),
-            Path(output),
-            further,
-            with_toolkit=with_toolkit,
+        elif unpack:
+            _unpack(unpack, into)
+        else:
+            _pack(recipe, output, add, with_toolkit=with_toolkit)
+
+
+def _pack(
+    recipe: str, output: str, add: Sequence[str], *, with_toolkit: bool
+) -> None:
+    from tfwright.commands import bundle as bundles
+    from tfwright.documents import recipe as recipes
+    from tfwright.errors import RecipeError
+    from tfwright.terminal import vault as page
+
+    if not output:
+        raise RecipeError(
+            "The bundle needs a file name",
+            remedy=f"Name it: {resuming('bundle', recipe=recipe)} --output FILE",
         )
-        page.show_bundle(manifest)
+    manifest = bundles.pack(
+        job_of(recipe),
+        recipes.find(recipe),
+        Path(output),
+        [Path(file) for file in add],
+        with_toolkit=with_toolkit,
+    )
+    page.show_bundle(manifest)
+
+
+def _unpack(unpack: str, into: str) -> None:
+    from tfwright.commands import bundle as bundles
+    from tfwright.documents import host_file
+    from tfwright.terminal import console
+    from tfwright.terminal import vault as page
+
+    # Absolute, since Bazel and ./configure write the place down.
+    build_out = Path(into).resolve() if into else host_file.read().build_out
+    bundle = file_of(unpack, "bundle --unpack")
+    page.show_bundle(bundles.unpack(bundle, build_out, console.Terminal()))
 
 
 def _take_inputs(lacking: str, unpack: str) -> None:

@@ -32,31 +32,33 @@ def show_plan(
         text.as_json([_planned(planned) for planned in plan])
         return
     _show_findings(findings, recipe)
-    for warning in doubled:
-        text.paragraph(
-            Styled("Compiled twice", text.WARNING),
-            warning,
-            indent=16,
-        )
-    if doubled:
-        text.line()
+    _show_doubled(doubled)
     shown: dict[str, str] = {}
     for planned in plan:
-        mark = (
-            Styled("run ", text.WARNING)
-            if planned.why
-            else Styled("keep", text.GOOD)
-        )
-        name = Styled(f" {planned.stage.name:<10} ", text.HEADING)
-        text.line(
-            mark, name, planned.why or Styled(planned.stage.summary, text.DETAIL)
-        )
+        _show_stage(planned)
         for step in planned.steps if planned.why else ():
             for row in _lines(step, shown):
                 text.line(Styled(" " * STEP + row, text.DETAIL))
             # A file that is written has no environment; the
             # one before it stays the comparison.
             shown = dict(getattr(step, "env", shown))
+
+
+def _show_stage(planned: "Planned") -> None:
+    name = Styled(f" {planned.stage.name:<10} ", text.HEADING)
+    if planned.why:
+        text.line(Styled("run ", text.WARNING), name, planned.why)
+    else:
+        summary = Styled(planned.stage.summary, text.DETAIL)
+        text.line(Styled("keep", text.GOOD), name, summary)
+
+
+def _show_doubled(doubled: Sequence[str]) -> None:
+    for warning in doubled:
+        head = Styled("Compiled twice", text.WARNING)
+        text.paragraph(head, warning, indent=16)
+    if doubled:
+        text.line()
 
 
 def _show_findings(findings: "Sequence[Finding]", recipe: str) -> None:

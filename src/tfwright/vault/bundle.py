@@ -434,25 +434,25 @@ def unpack(
             packed, "it changed while it was read"
         )
         for number, member in enumerate(manifest.members):
-            source = _whole(path, stream, member.path)
-            header = _header(member.path, member.size)
-            source.expect(
-                header, "its header is not the one that the manifest asks for"
-            )
             # A number for a name: nothing that the bundle says decides where a file is
             # written.
             placed[member] = into / str(number)
-            with placed[member].open("xb") as output:
-                _move(source, member, output)
-            source.expect(
-                _padding(member.size), "it is not padded as it has to be"
-            )
+            _unpack(_whole(path, stream, member.path), member, placed[member])
             done += member.size
             report(Progress(done, manifest.size, "B", member.path))
         _whole(path, stream, "its end").expect(
             END, "it does not end as it has to"
         )
     return placed
+
+
+def _unpack(source: _Whole, member: BundleMember, target: Path) -> None:
+    """Write the next member of a bundle to a new file."""
+    header = _header(member.path, member.size)
+    source.expect(header, "its header is not the one that the manifest asks for")
+    with target.open("xb") as output:
+        _move(source, member, output)
+    source.expect(_padding(member.size), "it is not padded as it has to be")
 
 
 def lay_out(

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from tfwright.errors import SilentServerError, SupplyError
@@ -64,30 +65,51 @@ def report(
 ) -> list[LinkRow]:
     """Ask every source of every archive, many at once: urls for their head, or `deep` for all."""
     asked = [
-        (archive, source)
-        for archive in wanted
-        for source in _sources(archive, origins)
-        # A git mirror or an index can only be asked by a download.
+        (archive, _to_be_asked(archive, origins, deep=deep)) for archive in wanted
+    ]
+    answers = iter(_answers(asked, store, hear, deep=deep))
+    return [
+        LinkRow(
+            archive.name,
+            archive.sha256,
+            store.holds(archive.sha256),
+            tuple(islice(answers, len(sources))),
+        )
+        for archive, sources in asked
+    ]
+
+
+def _to_be_asked(
+    wanted: WantedArchive, origins: Origins, *, deep: bool
+) -> list[Source]:
+    """Return the sources that can be asked: a git mirror or an index only by a download."""
+    return [
+        source
+        for source in _sources(wanted, origins)
         if deep or source.way == URL or not source.remote
     ]
+
+
+def _answers(
+    asked: Sequence[tuple[WantedArchive, Sequence[Source]]],
+    store: Store,
+    hear: Callable[[Progress], None],
+    *,
+    deep: bool,
+) -> list[Link]:
+    """Ask all sources; return what they said, in their order."""
+    pairs = [
+        (archive, source) for archive, sources in asked for source in sources
+    ]
+    answers = []
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        answers = []
         answering = pool.map(
-            lambda pair: _asked(pair[0], pair[1], store, deep=deep), asked
+            lambda pair: _asked(pair[0], pair[1], store, deep=deep), pairs
         )
         for number, link in enumerate(answering, 1):
             answers.append(link)
-            hear(Progress(number, len(asked), "sources", link.where))
-    links = [
-        (archive, link) for (archive, _), link in zip(asked, answers, strict=True)
-    ]
-    rows = []
-    for archive in wanted:
-        # By identity: two archives of one name and digest are still two rows.
-        own = tuple(link for other, link in links if other is archive)
-        kept = store.holds(archive.sha256)
-        rows.append(LinkRow(archive.name, archive.sha256, kept, own))
-    return rows
+            hear(Progress(number, len(pairs), "sources", link.where))
+    return answers
 
 
 def _sources(wanted: WantedArchive, origins: Origins) -> list[Source]:

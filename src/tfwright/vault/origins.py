@@ -390,13 +390,14 @@ def obtain(
         report(Progress(number, len(rest), "archives", file.name))
         if way := _first(file, origins, store, attempts[file.sha256]):
             ways[file.sha256] = way
-    missing = []
-    for file in rest:
-        if file.sha256 not in ways:
-            # `invoke vault` would list the empty directory as a leftover.
-            store.tidy(file.sha256)
-            missing.append(Missing(file, tuple(attempts[file.sha256])))
-    return Supply(ways, tuple(missing))
+    missing = [file for file in rest if file.sha256 not in ways]
+    for file in missing:
+        # `invoke vault` would list the empty directory as a leftover.
+        store.tidy(file.sha256)
+    return Supply(
+        ways,
+        tuple(Missing(file, tuple(attempts[file.sha256])) for file in missing),
+    )
 
 
 def _server_of(file: WantedArchive, outcome: DownloadOutcome) -> str:

@@ -257,14 +257,19 @@ def wanted(
         if not (repository.lockable and sought) or repository.sha256 in idle:
             continue
         file = _file(repository, tables.get(repository.name), sizes)
-        # Several repositories may be made from one file: it is obtained once, from all urls.
         before = files.get(file.sha256, file)
-        names = dict.fromkeys([*before.name.split(", "), file.name])
-        urls = dict.fromkeys((*before.urls, *file.urls))
-        files[file.sha256] = replace(
-            before, name=", ".join(names), urls=tuple(urls)
-        )
+        files[file.sha256] = _together(before, file)
     return list(files.values())
+
+
+def _together(before: WantedArchive, file: WantedArchive) -> WantedArchive:
+    """Return one file from which several repositories are made: it is obtained once, from all urls.
+
+    The two differ in names and urls only.
+    """
+    names = dict.fromkeys([*before.name.split(", "), file.name])
+    urls = dict.fromkeys((*before.urls, *file.urls))
+    return replace(before, name=", ".join(names), urls=tuple(urls))
 
 
 def clones(found: Rules, lock: Lock | None) -> list[Clone]:

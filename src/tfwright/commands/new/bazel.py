@@ -36,29 +36,32 @@ def chosen(
     tree = tree_bazel.stated(texts)
     if tree and tree.exact:
         return ChosenBazel(tree.exact, f"what {tree.file} of this commit says")
-    known = compatibility.bazel(release)
-    limits = (known.least, known.most) if known else ("", "")
-    allowed = f"./configure takes {known}" if known else ""
-    source = known.source if known else ""
-    # The tree decides about the pinned commit; the table is about the release.
-    if tree:
-        limits = tree.least, tree.most
-        span = (
-            f"{tree.least} to {tree.most}"
-            if tree.most
-            else f"{tree.least} or later"
-        )
-        allowed, source = f"{tree.file} of this commit takes {span}", ""
+    least, most, allowed, source = _limits(release, tree)
     tested = compatibility.tested_bazel(release)
-    if tested and versions.within(tested.version, *limits):
+    if tested and versions.within(tested.version, least, most):
         parts = [f"TensorFlow {release} was tested with it", allowed]
         return ChosenBazel(
             tested.version, f"{'; '.join(filter(None, parts))}: {tested.source}"
         )
-    if limits[0]:
+    if least:
         reason = f"the oldest that is allowed, since newer ones are untested; {allowed}"
-        return ChosenBazel(limits[0], f"{reason}: {source}" if source else reason)
+        return ChosenBazel(least, f"{reason}: {source}" if source else reason)
     raise RecipeError(
         f"Neither the tree nor a table says which Bazel TensorFlow {release} needs",
         remedy="Look into .bazelversion of the tree, and add --bazel VERSION.",
     )
+
+
+def _limits(
+    release: Release, tree: tree_bazel.TreeBazel | None
+) -> tuple[str, str, str, str]:
+    """Return the oldest and the newest Bazel that are allowed, what allows them, and its source."""
+    # The tree decides about the pinned commit; the table is about the release.
+    if tree:
+        end = f"to {tree.most}" if tree.most else "or later"
+        takes = f"{tree.file} of this commit takes {tree.least} {end}"
+        return tree.least, tree.most, takes, ""
+    if known := compatibility.bazel(release):
+        takes = f"./configure takes {known}"
+        return known.least, known.most, takes, known.source
+    return "", "", "", ""

@@ -154,20 +154,25 @@ class PipelineBuilder:
         of_host = due.differing(last.host, targets.host_lines())
         changed += tuple(f"host: {name}" for name in of_host)
         found: dict[str, object] = {"against": last.id, "changed": changed}
-        now = job.recipe.source.commit
-        if last.commit and last.commit != now:
-            # The mirror that this host names, as for the build.
-            address = targets.origin_of(job.recipe.source.url, self.host_file)
-            pairs = remote.subjects(job.places.git, address, last.commit, now)
-            lines = [
-                CommitLine(commit=commit, subject=text) for commit, text in pairs
-            ]
-            found["commits"] = tuple(lines)
+        if last.commit and last.commit != job.recipe.source.commit:
+            found["commits"] = lines = self._commits_since(last.commit, job)
             if not lines:
                 # The page would list no commit, and a reader would miss the reason.
                 rewritten = "the history: no path leads from the last good commit to this one"
                 found["changed"] = (*changed, rewritten)
         return found
+
+    def _commits_since(
+        self, before: str, job: BuildRequest
+    ) -> tuple[CommitLine, ...]:
+        """Return the commits that were added since another one; none if no path leads from it."""
+        # The mirror that this host names, as for the build.
+        source = job.recipe.source
+        address = targets.origin_of(source.url, self.host_file)
+        pairs = remote.subjects(job.places.git, address, before, source.commit)
+        return tuple(
+            CommitLine(commit=commit, subject=text) for commit, text in pairs
+        )
 
     def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
         """Run doctor and the pipeline, then look at the wheel."""
@@ -281,15 +286,7 @@ class PipelineBuilder:
 
     def reproduce(self, target: Target, wheel: Path) -> str:
         """Build a wheel again from nothing, offline; say how it differs."""
-        job = self.job(target)
-        original = reproduction.published(job)
-        # Without the cache: its objects are those of the original build, and prove nothing.
-        rebuilt = reproduction.reproduce(
-            job,
-            original,
-            cached=False,
-            control=False,
-        ).rebuilt
+        rebuilt = reproduction.rebuild(self.job(target))
         version = wheel.name.split("-")[1]
         # The index holds the wheel under its nightly version; the pipeline builds the plain one.
         if version != rebuilt.name.split("-")[1]:

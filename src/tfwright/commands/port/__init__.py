@@ -20,6 +20,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.faults import line_of
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
+from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import compatibility, match, versions
 from tfwright.pipeline import external
@@ -171,40 +172,41 @@ def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
 
 
 def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
+    """Compare the pinned Bazel with what the new commit and its release take."""
     version, release = recipe.bazel.version, recipe.source.release
-    known = compatibility.bazel(release)
+    least, most, limits = _bazel_limits(release, tree)
     tested = compatibility.tested_bazel(release)
-    hint = f"; tested with {tested.version}" if tested else ""
-    least, most = (known.least, known.most) if known else ("", "")
-    limits = (
-        f"{release} wants {known}"
-        if known
-        else f"no range is known for {release}"
-    )
+    exact, proven = tree.exact if tree else "", tested.version if tested else ""
+    hint = f"; tested with {proven}" if proven else ""
+    if exact:
+        hint = f"; .bazelversion says {exact}"
+    says = f"{version}; {limits}{hint}"
+    if not versions.within(version, least, most):
+        if fit := exact or proven:
+            # The checksum is that of the other Bazel.
+            says += (
+                f'. Write version = "{fit}" into [bazel] without a sha256, then: '
+                f"invoke pin --recipe {recipe.argument}"
+            )
+        return PortedPin("tool", "Bazel", "change", says)
+    # Without limits nothing says that another Bazel works than the tested one.
+    wanted = exact or ("" if least else proven)
+    sure = version == wanted if wanted else bool(least)
+    return PortedPin("tool", "Bazel", "fits" if sure else "look", says)
+
+
+def _bazel_limits(
+    release: Release, tree: TreeBazel | None
+) -> tuple[str, str, str]:
+    """Return the oldest and the newest Bazel, empty where there is no bound, and who says so."""
+    known = compatibility.bazel(release)
     # The tree decides about the pinned commit; the table is about the release.
     if tree and not tree.exact:
-        least, most = tree.least, tree.most
-        limits = f"{tree.file} wants {least} to {most or 'any later one'}"
-    elif tree:
-        hint = f"; .bazelversion says {tree.exact}"
-    if not versions.within(version, least, most):
-        fit = (tree.exact if tree else "") or (tested.version if tested else "")
-        # The checksum is that of the other Bazel.
-        do = (
-            f'. Write version = "{fit}" into [bazel] without a sha256, then: '
-            f"invoke pin --recipe {recipe.argument}"
-            if fit
-            else ""
-        )
-        says = f"{version}; {limits}{hint}{do}"
-        return PortedPin("tool", "Bazel", "change", says)
-    wanted = tree.exact if tree else ""
-    # Without limits nothing says that another Bazel works than the tested one.
-    if not (wanted or least) and tested:
-        wanted = tested.version
-    sure = version == wanted if wanted else bool(least)
-    state: State = "fits" if sure else "look"
-    return PortedPin("tool", "Bazel", state, f"{version}; {limits}{hint}")
+        says = f"{tree.file} wants {tree.least} to {tree.most or 'any later one'}"
+        return tree.least, tree.most, says
+    if known:
+        return known.least, known.most, f"{release} wants {known}"
+    return "", "", f"no range is known for {release}"
 
 
 def _cuda(recipe: Recipe) -> Iterator[PortedPin]:

@@ -128,10 +128,7 @@ def _first_line(fault: ValidationError | WheelError) -> str:
 
 def _version(entry: MatchEntry) -> Version:
     """Return the version in the file's name; the entry's own field is not trusted."""
-    try:
-        return parse_wheel_filename(entry.filename)[1]
-    except ValueError:
-        return Version("0")
+    return parse_wheel_filename(entry.filename)[1]
 
 
 def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
@@ -167,7 +164,7 @@ def _gpu_differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
     built = [name for name in entry.needs.get("gpu", "").split(",") if name]
     if not built:
         yield "no GPU code"
-    elif not cuda.runs_on(built, wanted.gpu):
+    elif not cuda.runs_on(cuda.of_machine_code(built), wanted.gpu):
         yield f"GPU code for {', '.join(built)} only"
 
 

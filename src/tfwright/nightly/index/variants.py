@@ -173,26 +173,29 @@ def _stage(
     for entry in listed:
         by_project[entry.wheel.project].append(entry)
     for name, own in sorted(by_project.items()):
-        folder = home / name
-        described = []
-        for filename, content in _documents(own):
-            batch.add(folder / filename, content)
-            digest = hashlib.sha256(content).hexdigest()
-            described.append(IndexedDocument(filename, digest, len(content)))
-            yield folder / filename
-        wheels = tuple(entry.wheel for entry in own)
-        project = IndexedProject(name, wheels, documents=tuple(described))
-        batch.add(folder / "index.json", simple.project_json(project, ""))
-        batch.add(folder / "index.html", simple.project_html(project, ""))
-        for page in ("index.json", "index.html"):
-            yield folder / page
-        for wheel in wheels:
-            yield from (
-                folder / wheel.filename,
-                folder / f"{wheel.filename}.metadata",
-            )
+        yield from _stage_project(home / name, own, batch)
     batch.add(home / "index.json", simple.root_json(sorted(by_project)))
     batch.add(home / "index.html", simple.root_html(sorted(by_project)))
+
+
+def _stage_project(
+    folder: Path, own: Sequence[ListedVariant], batch: FileBatch
+) -> Iterator[Path]:
+    """Add the pages of one project; yield its files."""
+    described = []
+    for filename, content in _documents(own):
+        batch.add(folder / filename, content)
+        digest = hashlib.sha256(content).hexdigest()
+        described.append(IndexedDocument(filename, digest, len(content)))
+        yield folder / filename
+    wheels = tuple(entry.wheel for entry in own)
+    project = IndexedProject(folder.name, wheels, documents=tuple(described))
+    batch.add(folder / "index.json", simple.project_json(project, ""))
+    batch.add(folder / "index.html", simple.project_html(project, ""))
+    yield from (folder / "index.json", folder / "index.html")
+    for wheel in wheels:
+        yield folder / wheel.filename
+        yield folder / f"{wheel.filename}.metadata"
 
 
 def _documents(own: Sequence[ListedVariant]) -> Iterator[tuple[str, bytes]]:

@@ -48,16 +48,15 @@ def sparkline(
     `seconds` is by build. Bars of one colour share a path, which keeps 200 rows small.
     """
     shown = nights[-NIGHTS:]
-    longest = max((seconds.get(fell.build, 0.0) for fell in shown), default=0.0)
     paths: dict[str, list[str]] = {}
+    heights = bars([seconds.get(fell.build, 0.0) for fell in shown], TALL - LOW)
     # The newest night is at the right edge, however few there are.
-    start = (NIGHTS - len(shown)) * STEP
-    for number, fell in enumerate(shown):
-        share = seconds.get(fell.build, 0.0) / longest if longest else 0.0
-        height = round(LOW + (TALL - LOW) * share) if fell.build else LOW
-        left = start + number * STEP
-        bar = f"M{left} {TALL}v-{height}h{STEP - 1}v{height}z"
+    left = (NIGHTS - len(shown)) * STEP
+    for fell, height in zip(shown, heights, strict=True):
+        tall = round(LOW + height)
+        bar = f"M{left} {TALL}v-{tall}h{STEP - 1}v{tall}z"
         paths.setdefault(KIND[fell.verdict], []).append(bar)
+        left += STEP
     drawn = "".join(
         f'<path class="{kind}" d="{"".join(d)}"/>' for kind, d in paths.items()
     )
@@ -71,12 +70,10 @@ def sparkline(
     return Drawing(svg, text)
 
 
-def bars(values: Sequence[float], width: int = 100) -> list[float]:
-    """Return the width of a bar for each value, in hundredths of the largest."""
-    largest = max(values, default=0.0)
-    return [
-        round(width * value / largest, 1) if largest else 0.0 for value in values
-    ]
+def bars(values: Sequence[float], longest: int = 100) -> list[float]:
+    """Return the length of a bar for each value; that of the largest is `longest`."""
+    largest = max(values, default=0.0) or 1.0
+    return [round(longest * value / largest, 1) for value in values]
 
 
 Curves = Mapping[str, Sequence[tuple[float, float]]]

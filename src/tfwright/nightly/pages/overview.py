@@ -1,6 +1,7 @@
 """The first page: one line for each target, trouble first, with what broke and what helps."""
 
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -52,8 +53,6 @@ class OverviewRow:
 
     target: Target
     standing: Standing
-    tone: str
-    mark: str
     kept: KeptBuild | None
     """The newest wheel that passed its tests; the newest of all if none did. Never a yanked one."""
     withdrawn: Mapping[str, str]
@@ -79,6 +78,16 @@ class OverviewRow:
     """Why wheels were yanked, by file name, of any target."""
     listed: bool
     """Whether nightly.toml still lists it."""
+
+    @property
+    def tone(self) -> str:
+        """The colour of its standing."""
+        return TONE[self.standing.word]
+
+    @property
+    def mark(self) -> str:
+        """The character that says the same as the colour."""
+        return MARK[self.tone]
 
 
 @dataclass(frozen=True)
@@ -114,23 +123,17 @@ def rows(
     since = max(0, state.nights() - 400)
     history, checks = state.history(since), state.checks("reproduced")
     reproduced = gates.reproductions(state)
-    by_target: dict[str, list[KeptBuild]] = {}
+    builds: dict[str, list[KeptBuild]] = defaultdict(list)
     for build in state.builds():
-        by_target.setdefault(build.target, []).append(build)
+        builds[build.target].append(build)
     listed = {target.name: target for target in targets(nightly)}
-    former = {
-        name: Target(name=name, recipe=name)
-        for name in by_target
-        if name not in listed
-    }
+    former = {name: Target(name=name, recipe=name) for name in builds}
     found = []
-    for name, target in (listed | former).items():
-        # One that has left nightly.toml may have had its last night before those.
-        nights = history.get(name) or state.history_of(name, 1)
-        builds = by_target.get(name, [])
+    for name, target in (former | listed).items():
         past = TargetHistory(
-            nights,
-            builds,
+            # One that has left nightly.toml may have had its last night before those.
+            history.get(name) or state.history_of(name, 1),
+            builds[name],
             checks.get(name),
             reproduced,
             yanked,
@@ -156,7 +159,6 @@ def _row(
     if standing.fine and withdrawn and newest is None:
         # The build is as good as it was, but its users have no wheel.
         standing = replace(standing, word="withdrawn", since=None)
-    tone = TONE[standing.word]
     before = wheels[-2].size if len(wheels) > 1 else 0
     failed = None if standing.fine else _last_failure(state, past.nights)
     reproduced, reproduced_tone = _reproduction(newest, past)
@@ -164,8 +166,6 @@ def _row(
     return OverviewRow(
         target=target,
         standing=standing,
-        tone=tone,
-        mark=MARK[tone],
         kept=newest,
         withdrawn=withdrawn,
         size_change=words.change(before, newest.size) if newest else "",

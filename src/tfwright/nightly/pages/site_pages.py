@@ -1,7 +1,7 @@
 """All pages of the site, written where their bytes changed."""
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
@@ -43,13 +43,16 @@ def write_pages(
         first = _first_page(nightly, state, listed, now)
         batch.add(site / "index.html", first.encode())
         count = batch.place()
-    names = {row.target.name for row in everything}
-    # What neither nightly.toml nor a build names would go on to say how it once stood.
-    kept = (*site.glob(f"{RECIPES}/*.html"), *site.glob(f"{BADGES}/*.svg"))
-    for path in kept:
+    _remove_others(site, {row.target.name for row in everything})
+    return count
+
+
+def _remove_others(site: Path, names: Collection[str]) -> None:
+    """Remove pages and badges of targets that neither nightly.toml nor a build names."""
+    # They would go on to say how the target once stood.
+    for path in (*site.glob(f"{RECIPES}/*.html"), *site.glob(f"{BADGES}/*.svg")):
         if path.stem not in names:
             path.unlink()
-    return count
 
 
 def _first_page(

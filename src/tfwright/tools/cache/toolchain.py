@@ -6,7 +6,6 @@ the keys. Entries of different toolchains are therefore kept apart by this diges
 """
 
 import hashlib
-import itertools
 import json
 import platform
 import re
@@ -125,14 +124,17 @@ def of_host(
     parts["target Python"] = known.of("target Python", python)
     versions["target Python"] = _version(str(python))
     if cuda:
-        folders = [cuda / name for name in CUDA_FOLDERS]
-        programs = itertools.chain.from_iterable(
-            trees.files_below(folder, follow=True) for folder in folders
-        )
-        paths = (path for path, _ in programs)
-        parts["CUDA's programs"] = known.of_all("CUDA's programs", paths)
+        programs = _programs_of(cuda)
+        parts["CUDA's programs"] = known.of_all("CUDA's programs", programs)
     known.save()
     return Toolchain(parts, known.files, versions)
+
+
+def _programs_of(cuda: Path) -> Iterator[Path]:
+    """Yield the files of a CUDA that take part in compiling."""
+    for name in CUDA_FOLDERS:
+        for path, _ in trees.files_below(cuda / name, follow=True):
+            yield path
 
 
 def of_image(digest: str, python: Path, *, native: bool) -> Toolchain:

@@ -15,6 +15,7 @@ from tfwright.tools import files
 from tfwright.tools.container import engine, image
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command
 
 FROM = re.compile(
     r"FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*", re.IGNORECASE
@@ -124,22 +125,10 @@ def build(
         # An empty context: what an image is made from is in the Containerfile alone.
         context, named, layout = room / "context", room / "id", room / "layout"
         context.mkdir()
-        made = engine.client(
-            "podman",
-            *((f"--runtime={runtime}",) if runtime else ()),
-            "build",
-            "--file",
-            str(containerfile.absolute()),
-            "--iidfile",
-            str(named),
-            # Without the time of the build, the same packages give the same image.
-            "--timestamp=0",
-            "--format=oci",
-            "--network=host",
-            str(context),
-        )
         runner.run(
-            made, log, remedy=f"Correct {containerfile.name}; look at {log}."
+            _building(containerfile, named, context, runtime),
+            log,
+            remedy=f"Correct {containerfile.name}; look at {log}.",
         )
         identifier = named.read_text("ascii").strip()
         push = engine.client("podman", "push", identifier, f"oci:{layout}")
@@ -151,6 +140,26 @@ def build(
         kept = image.adopt(layout, vault)
         files.remove(layout)
     return kept
+
+
+def _building(
+    containerfile: Path, named: Path, context: Path, runtime: str | None
+) -> Command:
+    """Return the command that makes an image, and writes its id into the file `named`."""
+    return engine.client(
+        "podman",
+        *((f"--runtime={runtime}",) if runtime else ()),
+        "build",
+        "--file",
+        str(containerfile.absolute()),
+        "--iidfile",
+        str(named),
+        # Without the time of the build, the same packages give the same image.
+        "--timestamp=0",
+        "--format=oci",
+        "--network=host",
+        str(context),
+    )
 
 
 def _expanded(text: str, arguments: Mapping[str, str]) -> str:
