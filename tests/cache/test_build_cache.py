@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.cache.backend import Backend
 
-from tfwright.tools.cache import store, wire
+from tfwright.tools.cache import build_cache, store, wire
 from tfwright.tools.cache.build_cache import BuildCache, Trust
 from tfwright.tools.cache.server import CacheServer
 from tfwright.tools.cache.store import CacheDirectory
@@ -370,6 +370,49 @@ def test_a_server_that_does_not_answer_is_given_up(
         assert cache.lookup(sha256(bytes([index]))) is None
     assert time.monotonic() - begun < 1
     assert len(backend.asked) <= 3
+
+
+def test_a_directory_whose_list_is_gone_is_not_stored_as_a_result(
+    cache: BuildCache, directory: CacheDirectory
+) -> None:
+    tree = wire.field(
+        1, wire.field(1, wire.field(1, b"a") + wire.field(2, digest(b"a")))
+    )
+    listed = wire.field(1, b"bazel-out/folder") + wire.field(3, digest(tree))
+    give(cache, b"a")
+    cache.offer(ACTION, wire.field(3, listed))
+    assert cache.lookup(ACTION) is None
+    give(cache, tree)
+    cache.offer(ACTION, wire.field(3, listed))
+    assert cache.lookup(ACTION) is not None
+    file_of(directory, tree).unlink()
+    assert cache.lookup(ACTION) is None
+
+
+def test_a_server_that_does_not_store_in_time_is_named(
+    behind: Callable[[str], BuildCache],
+    backend: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(build_cache, "DRAIN_SECONDS", 0.01)
+    backend.delay = 0.3
+    cache = behind("builder")
+    put(cache, ACTION, b"object")
+    cache.close()
+    assert any(
+        "it took too long to store everything" in fault
+        for fault in cache.tally.use(TOOLCHAIN).faults
+    )
+
+
+def test_a_build_that_asks_for_too_long_does_not_wait_for_more(
+    behind: Callable[[str], BuildCache], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = behind("builder")
+    put(first, ACTION, b"object")
+    first.close()
+    monkeypatch.setattr(build_cache, "LOOKUP_SECONDS", -1.0)
+    assert behind("reader").lookup(ACTION) is None
 
 
 def test_a_server_that_is_not_there_costs_a_miss(

@@ -1,7 +1,9 @@
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -9,6 +11,7 @@ from tfwright.host import compatibility, machine, nvidia, toolchain, versions
 from tfwright.host.place import HERE, Place
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
+from tfwright.tools.process import inside
 
 NVCC = HERE.which("nvcc")
 Player = Callable[[dict[str, Any]], Host]
@@ -23,6 +26,22 @@ def test_this_host_is_described_as_uname_does(tmp_path: Path) -> None:
     assert (host.system, host.machine) == (os.uname().sysname, os.uname().machine)
     assert str(host) == f"{host.system}-{host.machine}"
     assert host.disk(tmp_path / "not" / "there" / "yet").free > 0
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_the_disk_of_a_build_is_the_hosts(tmp_path: Path) -> None:
+    assert machine.disk(HERE, tmp_path).kind
+
+
+def test_the_release_is_that_of_an_open_container() -> None:
+    said = ("echo", 'PRETTY_NAME="Debian of the image"')
+    container = Mock(spec=inside.Inside)
+    container.command.side_effect = lambda command, **_: replace(
+        command, argv=said if "/etc/os-release" in command.argv else command.argv
+    )
+    with inside.entered(container):
+        assert machine.release(HERE).value == "Debian of the image"
+    assert machine.release(HERE).value != "Debian of the image"
 
 
 def test_the_compiler_is_known_by_the_first_line_of_its_version() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.errors import HostError, RecipeError
+from tfwright.errors import HostError, RecipeError, WheelError
 from tfwright.nightly import site, state
 
 NOW = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
@@ -44,3 +44,41 @@ def test_a_damaged_list_of_yanked_wheels_is_named(
     with pytest.raises(RecipeError, match="cannot be used") as caught:
         site.yanked(tmp_path)
     assert "delete it" in caught.value.remedy
+
+
+def test_a_wheel_that_the_index_does_not_have_cannot_be_yanked(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(WheelError, match="The index has no wheel demo-1"):
+        site.yank(tmp_path, "demo-1.0-py3-none-any.whl", "wrong cuDNN")
+    with pytest.raises(WheelError):
+        site.yank(tmp_path, "../../etc/passwd", "wrong cuDNN")
+
+
+def test_a_yank_can_be_taken_back(tmp_path: Path) -> None:
+    name = "demo-1.0-py3-none-any.whl"
+    place = tmp_path / "site" / site.PACKAGES / name
+    place.parent.mkdir(parents=True)
+    place.touch()
+    site.yank(tmp_path, name, "wrong cuDNN")
+    assert site.yanked(tmp_path) == {name: "wrong cuDNN"}
+    site.yank(tmp_path, name, None)
+    assert site.yanked(tmp_path) == {}
+
+
+def test_a_state_of_a_newer_tfwright_is_left_as_it_is(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / state.FILE)) as database:
+        database.execute(f"pragma user_version = {state.VERSION + 1}")
+    with (
+        pytest.raises(HostError, match="was written by a newer tfwright"),
+        state.opened(tmp_path),
+    ):
+        pass
+
+
+def test_a_misspelt_verdict_is_not_kept(tmp_path: Path) -> None:
+    with (
+        state.opened(tmp_path) as kept,
+        pytest.raises(ValueError, match="'fine' is not a verdict"),
+    ):
+        kept.judge("demo", 1, "fine")  # type: ignore[arg-type]

@@ -1,25 +1,32 @@
 """A night on other machines: what was built there counts as built here, and what was lost waits."""
 
 import json
+import os
 import shutil
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
 
+from tfwright.commands import bundle
 from tfwright.commands.nightly import fleets, orders
 from tfwright.commands.nightly.builder import PipelineBuilder
-from tfwright.documents.host_file import HostFile
+from tfwright.documents.host_file import HostFile, SlurmTable
 from tfwright.documents.nightly import NightlyFile, Target
-from tfwright.errors import HostError, RecipeError
+from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.nightly import night
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder, Settle
 from tfwright.nightly.pages import overview
+from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import SILENCE
+from tfwright.tools.remote import ssh
+from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.workers import hand_out
 from tfwright.workers.schedule import Assignment
 
 
@@ -50,6 +57,13 @@ class FakeFleet:
                 )
 
             settle(order, made)
+
+    def reproduce(self, order: BuildOrder) -> str:
+        """Compare as the builder of the host does."""
+        assert order.again
+        assert order.last_wheel
+        self.asked.append(f"{order.target.name} again")
+        return self.builder.reproduce(order.target, order.last_wheel)
 
 
 def fleet_host(tmp_path: Path, *names: str, **keys: object) -> BuildHost:
@@ -227,3 +241,176 @@ def test_without_reproduction_nothing_is_taken_from_the_cache(
         nightly = NightlyFile(directory=tmp_path, reproduce=reproduce)
         builder = PipelineBuilder(nightly, HostFile())
         assert builder.job(target).host_file.cache.enabled == reproduce
+
+
+@pytest.mark.medium
+def test_a_wheel_is_built_again_where_wheels_are_built(tmp_path: Path) -> None:
+    host = fleet_host(tmp_path, "a", reproduce=True)
+    assert isinstance(host.fleet, FakeFleet)
+    builder = builder_of(host)
+    night.run(host)
+    builder.clock.next_night()
+    outcome = night.run(host)
+    assert (outcome.reproduced, outcome.difference) == ("a", "")
+    assert host.fleet.asked == ["a", "a again"]
+    builder.rotten.add("a")
+    builder.clock.next_night()
+    assert night.run(host).difference == "1 file differs"
+
+
+def ssh_fleet(tmp_path: Path, *names: str) -> fleets.SshFleet:
+    """Return a fleet of workers that see this host's directories."""
+    settings = HostFile(build_out=tmp_path / "out")
+    hosts = {
+        name: RemoteHost(name, f"{name}.example", "/srv/tfwright")
+        for name in names
+    }
+    builder = pipeline_builder(tmp_path)
+    return fleets.SshFleet(tmp_path, settings, builder, print, hosts)
+
+
+def order_again(tmp_path: Path, worker: str) -> BuildOrder:
+    """Return the order to build again what a worker built."""
+    last = built(tmp_path / "last", worker=worker)
+    wheel = tmp_path / "last" / orders.RESULT / last.wheel
+    order = order_of(tmp_path, {})
+    return replace(order, again=True, last_good=last, last_wheel=wheel)
+
+
+def rebuilding(
+    found: Mapping[str, str], asked: list[str]
+) -> Callable[[RemoteHost, Sequence[str], Path], RemoteBuild]:
+    """Return workers, by name, that find such differences; all others are lost."""
+
+    def run(host: RemoteHost, program: Sequence[str], _: Path) -> RemoteBuild:
+        asked.append(host.name)
+        if host.name not in found:
+            return RemoteBuild(1.0, ssh.LOST, "no answer")
+        rebuilt = orders.Rebuilt(target="demo", difference=found[host.name])
+        text = rebuilt.model_dump_json()
+        Path(program[-1], orders.REBUILT).write_text(text, "utf-8")
+        return RemoteBuild(1.0)
+
+    return run
+
+
+@pytest.mark.parametrize("difference", ["", "1 differences"])
+def test_a_wheel_is_built_again_on_another_worker_if_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, difference: str
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(ssh, "run", rebuilding({"two": difference}, asked))
+    fleet = ssh_fleet(tmp_path, "one", "two")
+    assert fleet.reproduce(order_again(tmp_path, "one")) == difference
+    assert asked == ["two"]
+    assert list((tmp_path / "orders").iterdir()) == []
+
+
+def test_a_wheel_that_no_worker_could_build_again_is_not_called_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh, "run", rebuilding({}, []))
+    fleet = ssh_fleet(tmp_path, "one", "two")
+    with pytest.raises(HostError, match="no answer"):
+        fleet.reproduce(order_again(tmp_path, "one"))
+
+
+def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
+    done: list[str] = []
+
+    def fetch(job: BuildRequest) -> None:
+        done.append(f"{job.name} fetched")
+
+    def rebuild(_: PipelineBuilder, target: Target, wheel: Path) -> str:
+        done.append(f"{target.name} against {wheel.name}")
+        return "2 differences"
+
+    monkeypatch.setattr(bundle, "fetched", fetch)
+    monkeypatch.setattr(PipelineBuilder, "reproduce", rebuild)
+    builder = pipeline_builder(tmp_path)
+    order = order_again(tmp_path, "one")
+    order = replace(order, fingerprint=builder.decides(order.target))
+    folder = tmp_path / "order"
+    folder.mkdir()
+    orders.write(folder, order, builder, carry=True)
+    orders.carry_out(folder, SILENCE)
+    assert done == ["demo fetched", "demo against a-1-py3-none-any.whl"]
+    assert orders.difference(folder) == "2 differences"
+
+
+def test_orders_that_a_cut_off_night_left_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh, "run", rebuilding({}, []))
+    left = tmp_path / "orders/2026-01-01-demo"
+    left.mkdir(parents=True)
+    ssh_fleet(tmp_path, "one").build([], {}, lambda *_: None)
+    assert not left.exists()
+
+
+def test_a_worker_removes_orders_whose_night_lost_it_a_week_ago(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
+    old, new = tmp_path / "orders/old", tmp_path / "orders/new"
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+    eight_days_ago = time.time() - 8 * 24 * 60 * 60
+    os.utime(old, (eight_days_ago, eight_days_ago))
+    order = order_of(tmp_path, {"the recipe's [source]": "0"})
+    orders.write(new, order, pipeline_builder(tmp_path), carry=False)
+    with pytest.raises(HostError):
+        orders.carry_out(new, SILENCE)
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_orders_for_nodes_without_a_network_are_built_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def submit(
+        _: HostFile, programs: Mapping[str, Sequence[str]], *__: object
+    ) -> None:
+        for program in programs.values():
+            written = Path(program[-1], orders.ORDER).read_text("utf-8")
+            document = json.loads(written)
+            seen.append(document["offline"])
+
+    monkeypatch.setattr(bundle, "fetched", lambda _: None)
+    monkeypatch.setattr(hand_out, "by_slurm", submit)
+    for inputs in (False, True):
+        table = SlurmTable(directory=tmp_path, inputs=inputs)
+        settings = HostFile(build_out=tmp_path / "out", slurm=table)
+        fleet = fleets.SlurmFleet(
+            tmp_path, settings, pipeline_builder(tmp_path), print
+        )
+        fleet.build([order_of(tmp_path, {})], {}, lambda *_: None)
+    assert seen == [False, True]
+
+
+def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch(_: BuildRequest) -> None:
+        raise SupplyError("Eigen could not be found", remedy="Copy it.")
+
+    def submit(_: HostFile, programs: Mapping[str, object], *__: object) -> None:
+        assert not programs
+
+    monkeypatch.setattr(bundle, "fetched", fetch)
+    monkeypatch.setattr(hand_out, "by_slurm", submit)
+    table = SlurmTable(directory=tmp_path, inputs=True)
+    settings = HostFile(build_out=tmp_path / "out", slurm=table)
+    fleet = fleets.SlurmFleet(
+        tmp_path, settings, pipeline_builder(tmp_path), print
+    )
+    settled: list[NightlyBuild] = []
+    order = order_of(tmp_path, {})
+    fleet.build([order], {}, lambda _, made: settled.append(made()))
+    assert settled[0].result == "blocked"
+    assert settled[0].broken
+    assert "Eigen could not be found" in settled[0].broken.line

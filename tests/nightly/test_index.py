@@ -13,9 +13,9 @@ import pytest
 from tests.nightly.wheels import write_wheel
 
 from tfwright.commands import index
-from tfwright.errors import HostError, SupplyError, WheelError
+from tfwright.errors import HostError, RecipeError, SupplyError, WheelError
 from tfwright.host.match import Wish
-from tfwright.nightly.index import catalog, matching, write
+from tfwright.nightly.index import catalog, matching, nginx, write
 from tfwright.nightly.index.wheels import parse_name, read_wheel
 from tfwright.tools.http import server
 
@@ -292,6 +292,109 @@ def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
         ("1.0", ()),
         ("2.0", ("needs glibc 2.31",)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("wish", "differs"),
+    [
+        (Wish(release="2.0"), ("TensorFlow 1.0",)),
+        (Wish(release="1.0"), ()),
+        (Wish(python="3.7"), ("for Python cp36",)),
+        (Wish(system="Darwin"), ("for linux_x86_64",)),
+        (Wish(cuda="9.2"), ()),
+        (Wish(cuda="11.8"), ("CUDA 9.2",)),
+        (Wish(gpu="7.0"), ()),
+        (Wish(gpu="7.5"), ()),
+        (Wish(gpu="3.0"), ("GPU code for sm_70, compute_70 only",)),
+        # PTX is left out: whether a driver compiles it depends on the driver.
+        (Wish(gpu="8.0"), ("GPU code for sm_70, compute_70 only",)),
+    ],
+    ids=str,
+)
+def test_everything_in_which_a_wheel_differs_is_said(
+    wish: Wish, differs: tuple[str, ...], tmp_path: Path
+) -> None:
+    wheel = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
+    needs = (("cuda", "9.2"), ("gpu", "sm_70,compute_70"))
+    write.refresh(tmp_path, {wheel.name: {"needs": needs}})
+    (found,) = matching.ranked((tmp_path / matching.FILE).read_bytes(), wish)
+    assert found.differs == differs
+
+
+def test_gpu_code_that_no_nvcc_makes_fits_no_gpu(tmp_path: Path) -> None:
+    wheel = write_wheel(tmp_path / "packages")
+    write.refresh(
+        tmp_path, {wheel.name: {"needs": (("gpu", "later,kind 9 for 70"),)}}
+    )
+    text = (tmp_path / matching.FILE).read_bytes()
+    (found,) = matching.ranked(text, Wish(gpu="7.0"))
+    assert len(found.differs) == 1
+
+
+def test_a_wheel_for_any_machine_without_cuda_says_so(tmp_path: Path) -> None:
+    write_wheel(tmp_path / "packages")
+    write.refresh(tmp_path)
+    wish = Wish(system="Linux", machine="x86_64", cuda="9.2", gpu="7.0")
+    (found,) = matching.ranked((tmp_path / matching.FILE).read_bytes(), wish)
+    assert found.differs == ("no CUDA", "no GPU code")
+
+
+def test_a_project_that_would_be_another_argument_of_pip_is_refused(
+    tmp_path: Path,
+) -> None:
+    write_wheel(tmp_path / "packages")
+    write.refresh(tmp_path)
+    text = (tmp_path / matching.FILE).read_bytes()
+    changed = text.replace(b'"project":"demo"', b'"project":"demo -r evil"')
+    assert changed != text
+    with pytest.raises(SupplyError, match="is not of demo -r evil 1"):
+        matching.ranked(changed, Wish())
+
+
+def test_a_match_document_whose_names_are_not_of_wheels_is_refused(
+    tmp_path: Path,
+) -> None:
+    write_wheel(tmp_path / "packages")
+    write.refresh(tmp_path)
+    text = (tmp_path / matching.FILE).read_bytes()
+    changed = text.replace(b'"filename":"demo-1.0', b'"filename":"$(reboot)-1.0')
+    assert changed != text
+    with pytest.raises(SupplyError, match=r"match\.json cannot be read"):
+        matching.ranked(changed, Wish())
+
+
+@pytest.mark.parametrize(
+    ("local", "bumped"),
+    [("", "build.1"), ("cu92", "cu92.1"), ("cu92.1", "cu92.2")],
+)
+def test_a_wheel_of_other_bytes_is_refused_with_a_version_that_is_free(
+    local: str, bumped: str
+) -> None:
+    name = f"demo-1.0{'+' if local else ''}{local}-py3-none-any.whl"
+    with pytest.raises(WheelError, match="with other bytes") as found:
+        catalog.refuse_other_bytes({name: "2" * 64}, name, "1" * 64)
+    assert f"demo 1.0+{bumped}:" in found.value.remedy
+
+
+@pytest.mark.parametrize("name", ["wheels.example.org", "_", "localhost"])
+def test_nginx_serves_the_folder_under_its_name(
+    name: str, tmp_path: Path
+) -> None:
+    text = nginx.configuration(tmp_path, 8080, name)
+    assert f"    server_name {name};\n    root {tmp_path};\n" in text
+    assert "    listen 8080;\n" in text
+
+
+@pytest.mark.parametrize(
+    "value", ["a;b", "a b", "a\nb", "a'b", "$host", "{", "#a", "a\\"]
+)
+def test_what_could_end_a_directive_of_nginx_is_refused(
+    value: str, tmp_path: Path
+) -> None:
+    with pytest.raises(RecipeError, match="nginx configuration"):
+        nginx.configuration(tmp_path, 8080, value)
+    with pytest.raises(RecipeError, match="nginx configuration"):
+        nginx.configuration(tmp_path / value, 8080, "localhost")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """A wheel under another version."""
 
 import hashlib
+import json
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tfwright.errors import WheelError
 from tfwright.nightly import labels
 from tfwright.nightly.index.wheels import read_wheel
 from tfwright.wheel import archive, record
+from tfwright.wheel.seal import sbom
 
 pytestmark = pytest.mark.medium
 
@@ -87,3 +90,15 @@ def test_a_wheel_without_a_version_in_its_metadata_is_refused(
             wheel.writestr(name, content)
     with pytest.raises(WheelError, match="states 0 versions"):
         labels.relabel(source, tmp_path / "out", "1.0+cpu")
+
+
+def test_the_bill_of_a_relabelled_wheel_speaks_of_the_new_version(
+    make_sealed: Callable[..., Path], tmp_path: Path
+) -> None:
+    target = labels.relabel(make_sealed(), tmp_path / "out", "1.0+cpu")
+    with archive.opened(target) as wheel:
+        assert record.faults(wheel) == []
+        bill = json.loads(wheel.read(f"small-1.0+cpu.dist-info/{sbom.NAME}"))
+    subject = bill["metadata"]["component"]
+    assert subject["version"] == "1.0+cpu"
+    assert "@1.0%2Bcpu" in subject.get("purl", "@1.0%2Bcpu")

@@ -157,3 +157,30 @@ def test_without_a_timer_nothing_is_said_of_the_next_night(
 def test_a_time_of_day_is_read_strictly(text: str) -> None:
     with pytest.raises(RecipeError, match="time of day"):
         units.moment(text)
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [
+        ("/usr/bin/env", "/usr/bin/env"),
+        ("a b", '"a b"'),
+        ("50%", '"50%%"'),
+        ("$HOME", '"$$HOME"'),
+        ('say "x"', '"say \\"x\\""'),
+        ("back\\slash", '"back\\\\slash"'),
+    ],
+)
+def test_a_word_reaches_the_program_as_it_is(word: str, written: str) -> None:
+    assert units._quoted(word) == written
+
+
+def test_what_a_unit_or_a_crontab_cannot_say_is_refused(
+    schedule: Schedule,
+) -> None:
+    with pytest.raises(RecipeError, match="cannot be written into a unit"):
+        units._quoted("a\nExecStartPre=/bin/evil")
+    breaking = Schedule(
+        **{**vars(schedule), "program": ("/bin/a\n* * * * * evil",)}
+    )
+    with pytest.raises(RecipeError, match="cannot be written into a crontab"):
+        units.cron_lines(breaking)

@@ -22,6 +22,34 @@ def failing(act: Act, kind: type[TfwrightError]) -> TfwrightError:
     return caught.value
 
 
+RECIPE = """\
+summary = "x"
+
+[source]
+url = "file://{repository}"
+branch = "main"
+commit = "{commit}"
+release = "{release}"
+
+[host]
+system = "Darwin"
+python = "any"
+
+[bazel]
+version = "0.17.2"
+"""
+
+
+def write_recipe(
+    path: Path, repository: Path, commit: str, release: str = "1.12"
+) -> Path:
+    """Write a recipe of a commit, whose first stages run on this host and need no Bazel."""
+    text = RECIPE.format(repository=repository, commit=commit, release=release)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, "utf-8")
+    return path
+
+
 def add(path: Path, text: str, after: str = "") -> None:
     """Write lines into a file, at its end or below a line."""
     before = path.read_text("utf-8")

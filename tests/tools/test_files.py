@@ -154,3 +154,40 @@ def test_what_somebody_removed_meanwhile_is_named(tmp_path: Path) -> None:
         disk.explained(),
     ):
         (tmp_path / "stamps/a").write_text("x", "utf-8")
+
+
+def test_a_file_that_cannot_move_stays_where_it_is(tmp_path: Path) -> None:
+    source, taken = tmp_path / "file", tmp_path / "taken"
+    source.write_text("content", "utf-8")
+    (taken / "inner").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        files.move(source, taken)
+    assert source.read_text("utf-8") == "content"
+
+
+def test_an_error_that_is_not_about_the_disk_is_shown_as_one() -> None:
+    with pytest.raises(ProcessLookupError), disk.explained():
+        raise ProcessLookupError(errno.ESRCH, "No such process")
+
+
+def test_a_disk_that_cannot_be_asked_does_not_count_as_full(
+    tmp_path: Path,
+) -> None:
+    assert not disk.is_full(tmp_path / "gone")
+
+
+def test_a_reason_that_has_no_sentence_of_its_own_is_the_systems() -> None:
+    fault = disk.failure(OSError(errno.EPROTO, "Protocol error"), Path("/srv/x"))
+    assert fault.what == "/srv/x cannot be used: Protocol error"
+
+
+def test_a_working_directory_that_was_deleted_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    disk.insist_on_working_directory()
+    gone.rmdir()
+    with pytest.raises(HostError, match="The working directory cannot be used"):
+        disk.insist_on_working_directory()

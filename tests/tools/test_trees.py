@@ -1,9 +1,13 @@
 """A directory as one digest: what changes it, what does not, and what links are."""
 
+import ctypes
+import errno
 import os
+import platform
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -129,3 +133,46 @@ def test_a_directory_that_goes_while_it_is_listed_ends_the_list(
     next(listed)
     shutil.rmtree(root)
     assert len(list(listed)) <= 1
+
+
+def failing_disk(*_: object, **__: object) -> SimpleNamespace:
+    """Return a C library whose syncfs says that the disk lost what was written."""
+
+    def syncfs(_: int) -> int:
+        ctypes.set_errno(errno.EIO)
+        return -1
+
+    return SimpleNamespace(syncfs=syncfs)
+
+
+def test_outputs_that_the_disk_could_not_take_are_not_vouched_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees.settle(tmp_path)
+    monkeypatch.setattr(ctypes, "CDLL", failing_disk)
+    with pytest.raises(OSError, match="Input/output error") as found:
+        trees.settle(tmp_path)
+    assert found.value.filename == str(tmp_path)
+
+
+def test_where_one_disk_cannot_be_waited_for_all_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[str] = []
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(os, "sync", lambda: waited.append("all"))
+    trees.settle(tmp_path)
+    assert waited == ["all"]
+
+
+def test_a_link_to_itself_is_taken_for_a_link_and_an_unreadable_one_is_an_error(
+    root: Path,
+) -> None:
+    (root / "self").symlink_to("self")
+    before = trees.glance(root, follow=True)
+    (root / "self").unlink()
+    assert trees.glance(root, follow=True) != before
+    # A name of more than 255 bytes: the system refuses to look.
+    (root / "self").symlink_to("x" * 300)
+    with pytest.raises(OSError, match="File name too long"):
+        trees.glance(root, follow=True)

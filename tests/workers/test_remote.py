@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tfwright.commands import build as builds
-from tfwright.commands import supply
+from tfwright.commands import bundle, supply
 from tfwright.commands.build import RemoteOptions
-from tfwright.documents.host_file import HostFile, WorkerTable
-from tfwright.errors import SupplyError
+from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
+from tfwright.errors import HostError, SupplyError
+from tfwright.pipeline.job import BuildRequest
 from tfwright.terminal import workers as workers_page
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
@@ -437,7 +438,10 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     results: dict[int, SlurmResult] = {}
     tasks = [OPTIONS.program(name) for name in ("a", "b", "c")]
     slurm.run(
-        given, tasks, lambda result: results.update({result.number: result})
+        given,
+        tasks,
+        lambda result: results.update({result.number: result}),
+        lambda _: None,
     )
     assert {result.status for result in results.values()} == {4}
     assert results[1].nodes == ("dead", "n1")
@@ -474,5 +478,190 @@ def test_ctrl_c_cancels_the_array(
     monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
     monkeypatch.setattr(slurm, "_queued", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        slurm.run(given, [OPTIONS.program("a")], lambda _: None)
+        slurm.run(given, [OPTIONS.program("a")], lambda _: None, print)
     assert (tmp_path / "ended").read_text("utf-8") == "17\n"
+
+
+# In the place of ssh: a machine whose rsync ends like this.
+RSYNC_FAULTS = {
+    "echo 'ssh: connect to host one port 22: No route to host' >&2; exit 255": (
+        "lost",
+        "ssh: connect to host one port 22: No route to host",
+    ),
+    "echo 'bash: line 1: rsync: command not found' >&2; exit 127": (
+        "refused",
+        "one has no rsync",
+    ),
+    "echo 'rsync: [receiver] write failed: No space left on device (28)' >&2; exit 11": (
+        "refused",
+        "The disk of one is full",
+    ),
+}
+
+
+@pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
+@pytest.mark.parametrize("script", RSYNC_FAULTS)
+def test_a_worker_that_takes_no_files_is_lost_only_if_it_is_not_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    def send(host: RemoteHost, *_: object) -> None:
+        ssh.send_folder(host, tmp_path, "/local/out/inputs", tmp_path / "log")
+
+    monkeypatch.setattr(supply, "send", send)
+    ssh_that(tmp_path, script, monkeypatch)
+    settings = worker_that_asks(tmp_path)
+    done = builds.on_workers(settings, ["demo"], OPTIONS, lambda _: None)
+    given = done.assignments["demo"]
+    assert (given.state, given.detail) == RSYNC_FAULTS[script]
+    assert "one" in given.remedy or "there" in given.remedy
+
+
+def test_a_recipe_that_cannot_be_read_loses_no_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supply, "send", lambda *_: None)
+    ssh_that(tmp_path, "exit 0", monkeypatch)
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[source]\nurl = 1\n", "utf-8")
+    settings = worker_that_asks(tmp_path)
+    recipes = [str(bad), "demo"]
+    done = builds.on_workers(settings, recipes, OPTIONS, lambda _: None)
+    assert done.assignments[str(bad)].state == "failed"
+    assert done.assignments[str(bad)].status == 2
+    assert done.assignments["demo"].state == "built"
+    assert done.gone == frozenset()
+
+
+def test_no_second_worker_builds_what_this_host_has_no_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch(*_: object) -> None:
+        raise HostError(
+            "The disk of this host is full", remedy="Free some space."
+        )
+
+    monkeypatch.setattr(ssh, "fetch_files", fetch)
+    said = (f"{ssh.PRINTED}a-1-py3-none-any.whl", ssh.PRINTED_END)
+    ssh_that(tmp_path, ended_by_ssh(*said), monkeypatch)
+    tables = [
+        WorkerTable(
+            name=name, address=name, directory="/srv/x", build_out="/local"
+        )
+        for name in ("one", "two")
+    ]
+    settings = HostFile(build_out=tmp_path / "out", workers=tuple(tables))
+    options = RemoteOptions(("--until=publish",))
+    done = builds.on_workers(settings, ["demo"], options, lambda _: None)
+    given = done.assignments["demo"]
+    assert (given.state, given.detail) == (
+        "failed",
+        "The disk of this host is full",
+    )
+    assert given.refused == ()
+    assert done.gone == frozenset()
+
+
+def slurm_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **programs: str
+) -> None:
+    """Put shell scripts in the place of Slurm's programs, and wait for none of them."""
+    for name, content in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{content}\n", "utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr(slurm, "ARRIVAL_SECONDS", 0.05)
+
+
+# Task 0 is cancelled at once. Task 1 ends only when task 0 was submitted again.
+CANCELLING = """\
+cd "$(dirname "$0")/room"
+echo "$@" >> submitted
+if [ "$(wc -l < submitted)" = 2 ]; then
+    for number in 0 1; do
+        echo '{"status": 0, "seconds": 1}' > $number.json
+    done
+    echo 18
+else
+    echo 17
+fi
+"""
+
+
+@pytest.mark.medium
+def test_a_cancelled_task_is_submitted_again_while_the_others_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = replace(site(tmp_path), options=())
+    queue = "echo '1 RUNNING None'"
+    slurm_that(tmp_path, monkeypatch, sbatch=CANCELLING, squeue=queue)
+    ended: list[SlurmResult] = []
+    tasks = [OPTIONS.program(name) for name in ("a", "b")]
+    slurm.run(given, tasks, ended.append, print)
+    assert [(result.number, result.status) for result in ended] == [
+        (0, 0),
+        (1, 0),
+    ]
+    arrays = (given.room / "submitted").read_text("utf-8").splitlines()
+    assert ["--array=0-1%3" in arrays[0], "--array=0-0%3" in arrays[1]] == [
+        True,
+        True,
+    ]
+
+
+@pytest.mark.medium
+def test_a_user_reads_why_slurm_lets_tasks_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = replace(site(tmp_path), options=())
+    queue = """\
+cd "$(dirname "$0")/room"
+if [ -e asked ]; then
+    echo '0 PENDING None'
+    echo '{"status": 0, "seconds": 1}' > 0.json
+    echo '{"status": 0, "seconds": 1}' > 1.json
+else
+    touch asked
+    echo '0 PENDING PartitionTimeLimit'
+    echo '1 PENDING PartitionTimeLimit'
+fi
+"""
+    slurm_that(tmp_path, monkeypatch, sbatch="echo 17", squeue=queue)
+    said: list[str] = []
+    tasks = [OPTIONS.program(name) for name in ("a", "b")]
+    slurm.run(given, tasks, lambda _: None, said.append)
+    assert said == ["Slurm: waiting tasks: 2 (PartitionTimeLimit)"]
+
+
+@pytest.mark.medium
+def test_nodes_build_offline_what_this_host_has_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = SlurmTable(directory=tmp_path, inputs=True)
+    settings = HostFile(build_out=tmp_path / "out", slurm=table)
+    fetched: list[str] = []
+
+    def fetch(job: BuildRequest) -> None:
+        fetched.append(job.name)
+        if job.name == "demo-cuda":
+            raise SupplyError("Bazel could not be found", remedy="Copy it.")
+
+    monkeypatch.setattr(bundle, "fetched", fetch)
+    ends = """\
+cd "$(dirname "$0")/out/workers/slurm"
+echo '{"status": 0, "seconds": 1}' > 0.json
+echo 17
+"""
+    slurm_that(tmp_path, monkeypatch, sbatch=ends, squeue="true")
+    recipes = ["demo", "demo-cuda"]
+    done = builds.by_slurm(settings, recipes, OPTIONS, lambda _: None, print)
+    assert fetched == recipes
+    programs = tmp_path / "out/workers/slurm/programs"
+    assert programs.read_text("utf-8").splitlines() == [
+        "build --recipe demo --wait --until=source --offline"
+    ]
+    states = [done.assignments[recipe].state for recipe in recipes]
+    assert states == ["built", "refused"]
+    refused = done.assignments["demo-cuda"]
+    assert "Bazel could not be found" in refused.detail
+    assert refused.remedy == "Copy it."

@@ -11,12 +11,19 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from tfwright.commands import supply
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import RecipeError, TfwrightError, ToolError, WheelError
+from tfwright.errors import (
+    HostError,
+    RecipeError,
+    TfwrightError,
+    ToolError,
+    WheelError,
+)
 from tfwright.nightly.index import write as index
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
 from tfwright.tools.remote import ssh
+from tfwright.tools.remote.slurm import Note
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.wheel.seal import envelope, statement
 from tfwright.workers import hand_out, schedule
@@ -173,7 +180,9 @@ def on_workers(
                 asked = options.supplied()
             done = ssh.run(host, asked.program(given.recipe), log)
             if not done.failure and host.build_out and options.publishes:
-                _collect(host, done.printed, settings, given.recipe)
+                return _collected(host, done, settings, given.recipe)
+        except (RecipeError, HostError) as fault:
+            return ssh.unable(fault)
         except TfwrightError as fault:
             # rsync could not reach it, or it gave other bytes than it said: not the recipe's fault.
             return ssh.lost(fault)
@@ -190,14 +199,40 @@ def by_slurm(
     recipes: Sequence[str],
     options: RemoteOptions,
     hear: Hear,
+    note: Note,
 ) -> WorkSchedule:
-    """Build recipes as one job array.
+    """Build recipes as one job array; `note` receives what keeps tasks waiting.
 
     Raises HostError if the host file has no [slurm], ToolError if Slurm refuses the job.
     """
-    programs = {recipe: options.program(recipe) for recipe in recipes}
-    done = hand_out.by_slurm(settings, programs, _took(settings), hear)
+    asked, refused = options, dict[str, Assignment]()
+
+    def job_of(recipe: str) -> BuildRequest:
+        return BuildRequest.of(recipe, settings, offline=options.offline)
+
+    if settings.slurm and settings.slurm.inputs:
+        asked = options.supplied()
+        refused |= supply.unsupplied(recipes, job_of)
+    programs = {
+        recipe: asked.program(recipe)
+        for recipe in recipes
+        if recipe not in refused
+    }
+    took = _took(settings)
+    done = hand_out.by_slurm(settings, programs, took, hear, note)
+    done = replace(done, assignments={**done.assignments, **refused})
     _keep(settings, done)
+    return done
+
+
+def _collected(
+    host: RemoteHost, done: RemoteBuild, settings: HostFile, recipe: str
+) -> RemoteBuild:
+    """Bring the wheel of a build here; return what became of the build then."""
+    try:
+        _collect(host, done.printed, settings, recipe)
+    except HostError as fault:
+        return ssh.unkept(done, fault)
     return done
 
 

@@ -95,6 +95,14 @@ def reproduce(
     return Reproduction(original, rebuilt, found, tuple(causes))
 
 
+def rebuild(job: BuildRequest) -> Path:
+    """Build the job's recipe again elsewhere, without the cache; return the wheel.
+
+    Without a wheel to compare with: another host may have built it. Raises what a build raises.
+    """
+    return _build(_elsewhere(job, cached=False), "rebuilt", fixed=False)
+
+
 def published(job: BuildRequest) -> Path:
     """Return the wheel that the recipe's last build put into the wheelhouse.
 

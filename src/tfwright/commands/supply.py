@@ -7,7 +7,7 @@ goes on. The recipe itself, its lock file and its patches are those of the worke
 
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +36,7 @@ from tfwright.vault.store import Store
 from tfwright.vault.toolkit import sources
 from tfwright.wheel.seal import build_record
 from tfwright.wheel.seal.build_record import RecipeContent
+from tfwright.workers.schedule import Assignment, Trouble
 
 FOLDER = "inputs"
 """The folder in a worker's build_out that takes what is sent."""
@@ -43,6 +44,9 @@ RECIPE = "recipe.json"
 """The recipe as it is built, which for a night's target is that of no file."""
 LACKING, UNPACK = "--lacking", "--unpack"
 """Options of `bundle` on the worker."""
+LEFT_DAYS = 7
+"""Days after which a worker removes what a lost connection left in its folders: no transfer and no
+build takes so long."""
 _GATHERING = threading.Lock()
 """Held while inputs are brought together: a stage's container would take in another one's
 programs."""
@@ -67,6 +71,24 @@ def send(host: RemoteHost, job: BuildRequest, log: Path) -> RemoteBuild | None:
         except TfwrightError as fault:
             return ssh.refused(fault)
         return _Transfer(host, job, room, log).done(manifest, own)
+
+
+def unsupplied(
+    recipes: Iterable[str], job_of: Callable[[str], BuildRequest]
+) -> Mapping[str, Assignment]:
+    """Bring the inputs of builds into this host's vault, which the machines that build share.
+
+    Return the assignments of those whose inputs cannot be obtained.
+    """
+    refused = {}
+    for recipe in recipes:
+        try:
+            bundles.fetched(replace(job_of(recipe), listener=SILENCE))
+        except TfwrightError as fault:
+            failed = ssh.refused(fault)
+            why = Trouble(failed.failure, failed.remedy, status=failed.status)
+            refused[recipe] = Assignment(recipe, "refused").with_trouble(why)
+    return refused
 
 
 def gather(job: BuildRequest, folder: Path, *, with_toolkit: bool) -> Manifest:
@@ -260,6 +282,8 @@ def _emptied(folder: Path, build_out: Path) -> Iterator[None]:
     with bundle.unpacking_room(build_out, folder.name):
         yield
     files.remove(folder)
+    # Other recipes' inputs, whose transfer was cut and never went on.
+    files.remove_old(folder.parent, LEFT_DAYS)
 
 
 def _make_toolkit(

@@ -186,6 +186,9 @@ class SlurmTable(Table):
     """Further options of sbatch: ``--partition=long``, ``--mem=32G``, ``--time=8:00:00``."""
     most: Annotated[int, Field(ge=0, le=10_000)] = 0
     """Builds that run at once; 0 leaves the number to Slurm."""
+    inputs: Flag = False
+    """Whether this host fetches all inputs before it submits builds: the nodes then build offline.
+    """
 
 
 class HostFile(Table):

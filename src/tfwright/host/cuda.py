@@ -1,6 +1,7 @@
 """Where a recipe expects CUDA and cuDNN on this host, and which GPUs it builds for."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from tfwright.documents.host_file import HostFile
@@ -79,13 +80,17 @@ def capabilities(recipe: Recipe) -> list[str]:
         or answers.get("HERMETIC_CUDA_COMPUTE_CAPABILITIES")
         or ""
     )
-    # compute_120 makes PTX, which the driver compiles, and no machine code.
-    names = [
-        name
-        for name in text.split(",")
-        if name and not name.startswith("compute_")
+    return of_machine_code(filter(None, text.split(",")))
+
+
+def of_machine_code(names: Iterable[str]) -> list[str]:
+    """Return the compute capabilities of some GPU code, which is named ``sm_120`` or ``12.0``."""
+    # compute_120 is PTX, which the driver compiles, and lto_120 is for a linker.
+    return [
+        capability(name)
+        for name in names
+        if not name.startswith(("compute_", "lto_"))
     ]
-    return [capability(name) for name in names]
 
 
 def capability(text: str) -> str:
@@ -98,9 +103,10 @@ def capability(text: str) -> str:
 def runs_on(built: list[str], gpu: str) -> bool:
     """Say whether machine code for some compute capabilities runs on a GPU."""
     # It runs on GPUs of the same major version whose minor version is the same or higher.
-    major = versions.numbers(gpu)[0]
+    major = versions.numbers(gpu)[:1]
+    # No number at all: an index is written by strangers, and a recipe by people.
     alike = [
-        made_for for made_for in built if versions.numbers(made_for)[0] == major
+        made_for for made_for in built if versions.numbers(made_for)[:1] == major
     ]
     return any(not versions.older(gpu, made_for) for made_for in alike)
 

@@ -28,7 +28,7 @@ class Seen:
 
 
 NOTHING = Seen()
-ON_HOST = ("git", "npm", "podman", "docker")
+ON_HOST = ("git", "npm", "podman", "docker", "df")
 """What a build runs on the host, also where the rest of it runs in a container."""
 
 

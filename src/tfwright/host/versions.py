@@ -15,10 +15,13 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def is_of(version: str, line: str) -> bool:
-    """Say whether a version belongs to a line: 10.1.243 is of 10.1, and 10 of 10.0."""
+    """Say whether a version belongs to a line: 10.1.243 is of 10.1, and 10 of 10.0.
+
+    No version is of no line.
+    """
     # Not strict: the shorter of the two decides how far they are compared.
     pairs = zip(numbers(version), numbers(line), strict=False)
-    return all(mine == its for mine, its in pairs)
+    return bool(version) and all(mine == its for mine, its in pairs)
 
 
 def older(version: str, least: str) -> bool:

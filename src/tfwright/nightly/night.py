@@ -86,6 +86,8 @@ class BuildOrder:
     last_good: NightlyBuild | None
     last_wheel: Path | None
     """The last good wheel, to compare with."""
+    again: bool = False
+    """Whether that wheel is to be built again, from nothing."""
 
 
 Settle = Callable[[BuildOrder, Callable[[], NightlyBuild]], None]
@@ -106,6 +108,9 @@ class Fleet(Protocol):
         settle: Settle,
     ) -> None:
         """Build all orders; `seconds` are what their targets took last time."""
+
+    def reproduce(self, order: BuildOrder) -> str:
+        """Build the last good wheel of an order again, as `Builder.reproduce` does."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,8 @@ class NightOutcome:
     """By target, the line that says what broke, or what blocks it."""
     reproduced: str = ""
     """The target that was built again; empty if none was."""
+    difference: str = ""
+    """How its wheel differs, or why it could not be built again."""
     linked: str = ""
     """The target whose archives' servers were asked."""
     hidden: int = 0
@@ -196,14 +203,12 @@ def run(
         reproduced = (
             _reproduce(host, state, planned.targets, left)
             if host.nightly.reproduce
-            else ""
+            else NightOutcome()
         )
         linked = (
             _links(host, state, planned.targets) if host.nightly.links else ""
         )
-        return _close(
-            host, state, night, NightOutcome(reproduced=reproduced, linked=linked)
-        )
+        return _close(host, state, night, replace(reproduced, linked=linked))
 
 
 def _settle(
@@ -663,29 +668,33 @@ def _detail(build: NightlyBuild) -> str:
 
 def _reproduce(
     host: BuildHost, state: State, found: Sequence[DueTarget], left: float
-) -> str:
-    """Build an unchanged, pinned target again, in at most `left` seconds; return its name."""
-    last_good: dict[Target, str] = {}
+) -> NightOutcome:
+    """Build an unchanged, pinned target again, in at most `left` seconds; say what came of it."""
+    candidates: dict[Target, DueTarget] = {}
     for item in found:
         # A target that is due would be built from other inputs than its last wheel.
         same = item.why == "unchanged" and not item.target.follow
         if same and item.last_good and item.seconds <= left:
-            last_good[item.target] = item.last_good
+            candidates[item.target] = item
     turns = {name: check.at for name, check in state.checks("reproduced").items()}
-    target = due.in_turn(list(last_good), turns, host.clock())
-    build = state.build(last_good[target]) if target else None
-    if target is None or build is None:
-        return ""
-    why = _asked(
-        lambda: host.builder.reproduce(
-            target, host.builds / build.id / build.wheel
-        )
-    )
+    target = due.in_turn(list(candidates), turns, host.clock())
+    order = _order(host, state, candidates[target]) if target else None
+    if order is None or order.last_good is None or order.last_wheel is None:
+        return NightOutcome()
+    why = _asked(functools.partial(_rebuilt, host, order, order.last_wheel))
+    name = order.target.name
     # By target for the turn, by build for the index: a later build is not reproduced yet.
-    for kind in ("reproduced", f"reproduced:{build.id}"):
-        state.check(target.name, kind, host.clock(), passed=not why, detail=why)
-    host.hear(f"{target.name}: {why or 'reproduced'}")
-    return target.name
+    for kind in ("reproduced", f"reproduced:{order.last_good.id}"):
+        state.check(name, kind, host.clock(), passed=not why, detail=why)
+    host.hear(f"{name}: {why or 'reproduced'}")
+    return NightOutcome(reproduced=name, difference=why)
+
+
+def _rebuilt(host: BuildHost, order: BuildOrder, wheel: Path) -> str:
+    """Build a wheel again where it was built; say how it differs."""
+    if host.fleet:
+        return host.fleet.reproduce(replace(order, again=True))
+    return host.builder.reproduce(order.target, wheel)
 
 
 def _links(host: BuildHost, state: State, found: Sequence[DueTarget]) -> str:

@@ -77,13 +77,12 @@ def next_start(directory: Path, now: dt.datetime) -> dt.datetime | None:
         hour, minute = moment(str(json_text.record(directory / TIMER)["at"]))
     except (KeyError, RecipeError):
         return None
-    today = now.astimezone().date()
-    for day in (today, today + dt.timedelta(days=1)):
-        # A timer goes by this host's clock, whose distance to UTC changes twice a year.
-        start = dt.datetime.combine(day, dt.time(hour, minute)).astimezone()
-        if start > now:
-            return start
-    return None
+    today, at = now.astimezone().date(), dt.time(hour, minute)
+    # A timer goes by this host's clock, whose distance to UTC changes twice a year.
+    start = dt.datetime.combine(today, at).astimezone()
+    if start > now:
+        return start
+    return dt.datetime.combine(today + dt.timedelta(days=1), at).astimezone()
 
 
 def systemd(schedule: Schedule, folder: Path) -> list[UnitFile]:

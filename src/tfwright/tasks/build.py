@@ -160,6 +160,7 @@ def _build_several(
         from tfwright.pipeline import engine
         from tfwright.terminal import console
         from tfwright.terminal import workers as page
+        from tfwright.terminal.text import tell
 
         # Everything that was typed is checked before the first recipe is built.
         engine.insist(options["until"], options["again"])
@@ -186,7 +187,7 @@ def _build_several(
             )
         else:
             done = builds.by_slurm(
-                settings, names, builds.RemoteOptions.of(options), hear
+                settings, names, builds.RemoteOptions.of(options), hear, tell
             )
         # A build on this host has said why it failed.
         page.show_schedule(done, as_json=as_json, explain=place != "here")

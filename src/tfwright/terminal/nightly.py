@@ -9,6 +9,7 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column, Style, Styled
 
 if TYPE_CHECKING:
+    from tfwright.commands.nightly.orders import Rebuilt
     from tfwright.commands.nightly.schedule import Installation
     from tfwright.nightly.builds import NightlyBuild
     from tfwright.nightly.due import DueTarget
@@ -98,8 +99,12 @@ def _blocked(name: str, why: str) -> dict[str, object]:
     }
 
 
-def said_of(build: "NightlyBuild") -> str:
+def said_of(build: "NightlyBuild | Rebuilt") -> str:
     """Return the line that a worker prints about an order."""
+    from tfwright.commands.nightly.orders import Rebuilt  # noqa: PLC0415 only for this
+
+    if isinstance(build, Rebuilt):
+        return f"{build.target}: {build.difference or 'reproduced'}"
     broken = f": {build.broken.line}" if build.broken else ""
     return f"{build.target}: {build.result} in {build.seconds:.0f} s{broken}"
 
@@ -125,7 +130,9 @@ def show_outcome(
     # A night without a fault has nothing to say in the third column.
     shown = len(JUDGED) if outcome.details else len(JUDGED) - 1
     text.table(JUDGED[:shown], [row[:shown] for row in rows])
-    if outcome.reproduced:
+    if outcome.difference:
+        print(f"not reproduced: {outcome.reproduced}: {outcome.difference}")
+    elif outcome.reproduced:
         print(f"built again from nothing: {outcome.reproduced}")
     print(f"page: {place}")
 

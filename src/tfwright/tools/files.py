@@ -5,8 +5,9 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tfwright.documents import opening
@@ -104,3 +105,13 @@ def remove(path: Path) -> None:
     elif path.is_symlink() or path.exists():
         # Also a named pipe or a socket, which is neither file nor directory.
         path.unlink(missing_ok=True)
+
+
+def remove_old(folder: Path, days: float) -> None:
+    """Remove what lies in a directory and was not changed for so many days."""
+    oldest = time.time() - days * 24 * 60 * 60
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        # Another process may remove it at the same time.
+        with suppress(FileNotFoundError):
+            if path.lstat().st_mtime < oldest:
+                remove(path)

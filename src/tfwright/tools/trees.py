@@ -109,6 +109,8 @@ def settle(place: Path) -> None:
     Bazel leaves its outputs to the system, which writes them some time later, in any order. A stamp
     is on the disk at once. After a power cut it could speak of outputs whose names and times came
     to the disk, and whose bytes did not. So the outputs go first, then the stamp.
+
+    Raises OSError if the disk could not take them.
     """
     if platform.system() != "Linux":
         os.sync()
@@ -116,7 +118,10 @@ def settle(place: Path) -> None:
     handle = os.open(place, os.O_RDONLY)
     try:
         # Only this disk: os.sync() would wait for all others as well.
-        ctypes.CDLL(None, use_errno=True).syncfs(handle)
+        if ctypes.CDLL(None, use_errno=True).syncfs(handle) != 0:
+            # The disk lost some of it, or is full: a stamp would be a lie.
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(place))
     finally:
         os.close(handle)
 

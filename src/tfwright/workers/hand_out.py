@@ -14,7 +14,7 @@ from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.errors import HostError
 from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
-from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
+from tfwright.tools.remote.slurm import Note, SlurmResult, SlurmSite
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.workers import schedule
 from tfwright.workers.schedule import Assignment, Trouble, WorkSchedule
@@ -87,6 +87,7 @@ def by_slurm(
     programs: Mapping[str, Sequence[str]],
     took: Mapping[str, float],
     hear: Hear,
+    note: Note,
 ) -> WorkSchedule:
     """Run one command for each recipe as a job array; tasks that took longest come first.
 
@@ -109,7 +110,8 @@ def by_slurm(
         done[given.recipe] = given
         hear(given)
 
-    slurm.run(_site(table, room), [programs[recipe] for recipe in order], heard)
+    tasks = [programs[recipe] for recipe in order]
+    slurm.run(_site(table, room), tasks, heard, note)
     return WorkSchedule(done, ())
 
 

@@ -1,5 +1,6 @@
 """The machine's measure, read off small copies of /proc and /sys."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,23 @@ def test_no_quota_leaves_all_processors(
         {f"sys/fs/cgroup/{name}": content for name, content in files.items()},
     )
     assert capacity.cores(root) == capacity.cores(Path("/nowhere"))
+
+
+def test_a_system_that_binds_no_process_has_all_its_processors(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 12)
+    assert capacity.cores(root) == 12
+
+
+def test_a_system_without_the_kernels_figures_has_all_its_memory(
+    tmp_path: Path,
+) -> None:
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert capacity.total(tmp_path) == capacity.memory(tmp_path) == whole
+
+
+def test_a_group_that_does_not_count_kills_has_none(root: Path) -> None:
+    write(root, {"sys/fs/cgroup/memory.max": "max\n"})
+    assert capacity.kills(root) == 0

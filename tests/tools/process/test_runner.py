@@ -96,6 +96,46 @@ def test_a_failing_program_is_reported_with_its_status_last_lines_and_log(
     assert len(evidence.lines) == runner.TAIL_LINES
 
 
+def test_a_program_that_a_signal_ended_is_reported_with_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "log").write_text("so far\n", "utf-8")
+    command = python("", tmp_path)
+    found = runner.failure(command, -9, tmp_path / "log", remedy="-")
+    assert found.what.endswith("was ended by signal 9")
+    assert found.evidence.lines == ("so far",)
+
+
+@pytest.mark.medium
+def test_a_child_takes_its_terminal_and_ends_by_hang_up_and_interrupt(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import os, signal, sys; from tfwright.tools.process import runner\n"
+        "for number in (signal.SIGHUP, signal.SIGINT):\n"
+        "    signal.signal(number, signal.SIG_IGN)\n"
+        "os.umask(0o077)\n"
+        "runner.settle()\n"
+        "runner.settle(int(sys.argv[1]))\n"
+        "assert os.tcgetpgrp(int(sys.argv[1])) == os.getpgrp()\n"
+        "handlers = {signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGINT)}\n"
+        "assert handlers == {signal.SIG_DFL}\n"
+        "assert os.umask(0) == runner.UMASK\n"
+    )
+    ours, theirs = os.openpty()
+    try:
+        subprocess.run(
+            [sys.executable, "-c", code, str(theirs)],
+            pass_fds=[theirs],
+            start_new_session=True,
+            cwd=tmp_path,
+            check=True,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
 def test_a_program_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="no-such-program cannot be run"):
         runner.run(

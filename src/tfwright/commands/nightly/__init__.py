@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tfwright.commands.nightly import fleets, orders
 from tfwright.commands.nightly.builder import PipelineBuilder
+from tfwright.commands.nightly.orders import Rebuilt
 from tfwright.documents import host_file, nightly
 from tfwright.nightly import channels, night
 from tfwright.nightly.builds import NightlyBuild
@@ -49,7 +50,7 @@ def run(
     )
 
 
-def carry_out(folder: str, listener: Listener) -> NightlyBuild:
+def carry_out(folder: str, listener: Listener) -> NightlyBuild | Rebuilt:
     """Build what another host's night ordered; the folder is its order."""
     return orders.carry_out(Path(folder).absolute(), listener)
 

@@ -9,17 +9,15 @@ from tfwright.commands.nightly import orders as documents
 from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
-from tfwright.errors import HostError, TfwrightError
+from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildOrder, Fleet, Settle
 from tfwright.tools import files
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.workers import hand_out, schedule
-from tfwright.workers.schedule import Assignment
+from tfwright.workers.schedule import Assignment, WorkSchedule
 
-ORDERS = "orders"
-"""The folder of orders, in the night's directory and in a worker's build_out."""
 OPTION = "--order"
 
 
@@ -57,15 +55,27 @@ class _Orders:
     builder: PipelineBuilder
     hear: Callable[[str], None]
 
-    def write(
-        self, order: BuildOrder, *, carry: bool, offline: bool = False
-    ) -> Path:
+    def folder(self, order: BuildOrder) -> Path:
+        """Return the folder of an order."""
+        return self.directory / documents.ORDERS / order.id
+
+    def tidy(self) -> None:
+        """Remove the orders of a night that was cut off; one night runs at a time."""
+        files.remove(self.directory / documents.ORDERS)
+
+    def write(self, order: BuildOrder, *, carry: bool, offline: bool) -> Path:
         """Write an order into an empty folder of its own; return the folder."""
-        folder = self.directory / ORDERS / order.id
+        folder = self.folder(order)
         # A lost worker may have left a part of its result there.
         files.remove(folder)
         folder.mkdir(parents=True)
-        documents.write(folder, order, self.builder, carry=carry, offline=offline)
+        documents.write(
+            folder,
+            order,
+            self.builder,
+            carry=carry,
+            offline=offline,
+        )
         return folder
 
     def settle(
@@ -75,7 +85,7 @@ class _Orders:
         settle: Settle,
     ) -> None:
         """Hand a finished order to the night."""
-        folder = self.directory / ORDERS / order.id
+        folder = self.folder(order)
 
         def made() -> NightlyBuild:
             # A failed build has a document too: it says what broke.
@@ -90,6 +100,16 @@ class _Orders:
 
         settle(order, made)
         files.remove(folder)
+
+    def difference(self, order: BuildOrder, done: WorkSchedule) -> str:
+        """Return how a wheel differs that was built again. Raises HostError if none was."""
+        (given,) = done.assignments.values()
+        try:
+            if given.state == "built":
+                return documents.difference(self.folder(order))
+        finally:
+            files.remove(self.folder(order))
+        raise HostError(given.detail, remedy=given.remedy or documents.READ)
 
     def report(self, given: Assignment) -> None:
         """Say where a target is built."""
@@ -123,6 +143,7 @@ class SshFleet(_Orders):
         settle: Settle,
     ) -> None:
         """Build all orders; the order of a lost worker goes to another one."""
+        self.tidy()
         by_target = {order.target.name: order for order in orders}
         begun = schedule.planned(tuple(by_target), tuple(self.hosts), seconds)
 
@@ -132,15 +153,26 @@ class SshFleet(_Orders):
                 self.settle(by_target[given.recipe], given, settle)
 
         def build(given: Assignment) -> RemoteBuild:
-            return self._carried_out(
-                by_target[given.recipe], self.hosts[given.worker]
-            )
+            order = by_target[given.recipe]
+            return self._carried_out(order, self.hosts[given.worker])
 
         done = hand_out.run(begun, build, hear)
         # What still waited at the end had no worker left.
         for given in done.assignments.values():
             if given.state == "lost":
                 self.settle(by_target[given.recipe], given, settle)
+
+    def reproduce(self, order: BuildOrder) -> str:
+        """Build the last good wheel of an order again from nothing; say how it differs."""
+        built_on = order.last_good.worker if order.last_good else ""
+        # The same bytes from another machine prove more.
+        names = sorted(self.hosts, key=lambda name: name == built_on)
+
+        def build(given: Assignment) -> RemoteBuild:
+            return self._carried_out(order, self.hosts[given.worker])
+
+        begun = schedule.planned((order.target.name,), names, {})
+        return self.difference(order, hand_out.run(begun, build, self.report))
 
     def _carried_out(self, order: BuildOrder, host: RemoteHost) -> RemoteBuild:
         """Run an order on a worker, and bring its result; a fault on the way loses the worker."""
@@ -151,13 +183,17 @@ class SshFleet(_Orders):
         )
         log.parent.mkdir(parents=True, exist_ok=True)
         folder = self.write(
-            order, carry=bool(host.build_out), offline=host.supplied
+            order,
+            carry=bool(host.build_out),
+            offline=host.supplied,
         )
         try:
             # Without a disk of its own the worker sees this host's directories.
             if not host.build_out:
                 return ssh.run(host, ("nightly", OPTION, str(folder)), log)
             return self._carried_over(order, host, folder, log)
+        except (RecipeError, HostError) as fault:
+            return ssh.unable(fault)
         except TfwrightError as fault:
             return ssh.lost(fault)
 
@@ -169,7 +205,7 @@ class SshFleet(_Orders):
         log: Path,
     ) -> RemoteBuild:
         """Run an order on a worker that has a disk of its own."""
-        there = f"{host.build_out}/{ORDERS}/{order.id}"
+        there = f"{host.build_out}/{documents.ORDERS}/{order.id}"
         copied = log.with_suffix(".rsync.log")
         if host.supplied:
             job = self.builder.job(order.target)
@@ -178,9 +214,13 @@ class SshFleet(_Orders):
         ssh.send_folder(host, folder, there, copied)
         done = ssh.run(host, ("nightly", OPTION, there), log)
         # A lost worker cannot be asked for its result, nor be tidied up.
-        if not done.lost:
+        if done.lost:
+            return done
+        try:
             ssh.fetch_folder(host, there, folder, copied)
-            ssh.remove(host, there)
+        except HostError as fault:
+            done = ssh.unkept(done, fault)
+        ssh.remove(host, there)
         return done
 
 
@@ -201,21 +241,50 @@ class SlurmFleet(_Orders):
         settle: Settle,
     ) -> None:
         """Build all orders as one job array."""
+        self.tidy()
         by_target = {order.target.name: order for order in orders}
-        if not by_target:
-            return
-        programs = {}
-        for name, order in by_target.items():
-            programs[name] = (
-                "nightly",
-                OPTION,
-                str(self.write(order, carry=False)),
-            )
 
         def hear(given: Assignment) -> None:
             self.settle(by_target[given.recipe], given, settle)
 
-        hand_out.by_slurm(self.settings, programs, seconds, hear)
+        for given in self._unsupplied(by_target).values():
+            hear(given)
+            del by_target[given.recipe]
+        programs = {
+            name: self._program(order) for name, order in by_target.items()
+        }
+        hand_out.by_slurm(self.settings, programs, seconds, hear, self.hear)
+
+    def reproduce(self, order: BuildOrder) -> str:
+        """Build the last good wheel of an order again from nothing; say how it differs."""
+        name = order.target.name
+        for given in self._unsupplied({name: order}).values():
+            raise HostError(given.detail, remedy=given.remedy)
+        programs = {name: self._program(order)}
+        done = hand_out.by_slurm(
+            self.settings, programs, {}, self.report, self.hear
+        )
+        return self.difference(order, done)
+
+    def _program(self, order: BuildOrder) -> tuple[str, ...]:
+        """Write an order; return the command that carries it out."""
+        folder = self.write(order, carry=False, offline=self._supplies)
+        return ("nightly", OPTION, str(folder))
+
+    @property
+    def _supplies(self) -> bool:
+        """Whether this host fetches all inputs, since the nodes have no network."""
+        return bool(self.settings.slurm and self.settings.slurm.inputs)
+
+    def _unsupplied(
+        self, by_target: Mapping[str, BuildOrder]
+    ) -> Mapping[str, Assignment]:
+        """Fetch all inputs where nodes build offline; return what cannot be built without some."""
+        if not self._supplies:
+            return {}
+        return supply.unsupplied(
+            by_target, lambda name: self.builder.job(by_target[name].target)
+        )
 
 
 def _unbuilt(order: BuildOrder, given: Assignment) -> NightlyBuild:

@@ -1,7 +1,8 @@
 """A build order of a night as a directory, which another machine carries out.
 
 The host that runs the night writes ``order.json``, with what the build needs and a worker's
-checkout lacks. The worker fills ``result`` and writes ``built.json`` last.
+checkout lacks. The worker fills ``result`` and writes ``built.json`` last. If the order asks for
+the last good wheel once more, it compares the two and writes ``rebuilt.json``.
 """
 
 import dataclasses
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tfwright.commands import bundle, supply
 from tfwright.commands.nightly import targets
 from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.commands.nightly.targets import FollowedCommit
@@ -22,10 +24,15 @@ from tfwright.errors import HostError, RecipeError
 from tfwright.nightly import due
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.night import BuildOrder
+from tfwright.printable import printable_lines
 from tfwright.progress import Listener
 from tfwright.tools import files
 
+ORDERS = "orders"
+"""The folder of orders, in the night's directory and in a worker's build_out."""
 ORDER, RESULT, BUILT = "order.json", "result", "built.json"
+REBUILT = "rebuilt.json"
+READ = "Look at the log of the worker in build_out/workers/logs."
 LAST = "last"
 """The folder of the last good wheel, for a worker that does not see the build host's files."""
 
@@ -48,6 +55,18 @@ class OrderDocument(BaseModel):
     """Whether the build host has sent all inputs, so that the worker asks no server."""
     last_wheel: str = ""
     """A path, or a name in the order's own folder LAST."""
+    again: bool = False
+    """Whether that wheel is to be built again from nothing, and compared."""
+
+
+class Rebuilt(BaseModel):
+    """What a worker found when it built a wheel again."""
+
+    model_config = ConfigDict(frozen=True)
+
+    target: str
+    difference: str
+    """How the wheel differs; empty if it is the same."""
 
 
 def write(
@@ -78,6 +97,7 @@ def write(
         reproduce=builder.nightly.reproduce,
         offline=offline,
         last_wheel=(last.name if carry else str(last)) if last else "",
+        again=order.again,
     )
     files.write(folder / ORDER, document.model_dump_json(indent=1))
     if last and carry:
@@ -93,7 +113,7 @@ def _copy(file: Path, into: Path) -> None:
     shutil.copyfile(file, into / file.name)
 
 
-def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
+def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     """Build an order on this machine.
 
     Raises RecipeError if the folder holds no order, HostError if this machine would build another
@@ -101,6 +121,9 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     """
     # Only data: a worker builds with the recipes and the code of its own checkout.
     document = _read(folder)
+    # A lost worker could not be told to remove the order that it had.
+    if folder.parent.name == ORDERS:
+        files.remove_old(folder.parent, supply.LEFT_DAYS)
     # Locks of targets with axes are looked for next to nightly.toml; the order has them.
     os.environ["TFWRIGHT_NIGHTLY_FILE"] = str(folder / "nightly.toml")
     nightly = NightlyFile(
@@ -114,6 +137,8 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     followed = FollowedCommit(**document.followed) if document.followed else None
     builder.follow(document.target, followed)
     _insist_on_same(document, builder)
+    if document.again:
+        return _again(folder, document, builder)
     result = folder / RESULT
     # A lost worker may have left a part of it in a shared directory.
     files.remove(result)
@@ -128,6 +153,31 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     return build
 
 
+def _again(
+    folder: Path, document: OrderDocument, builder: PipelineBuilder
+) -> Rebuilt:
+    """Build the last good wheel again from nothing, and write down how it differs."""
+    # Offline it is built from this machine's vault, which may have none of its inputs yet.
+    bundle.fetched(builder.job(document.target))
+    wheel = folder / LAST / document.last_wheel
+    difference = builder.reproduce(document.target, wheel)
+    found = Rebuilt(target=document.target.name, difference=difference)
+    files.write(folder / REBUILT, found.model_dump_json())
+    return found
+
+
+def difference(folder: Path) -> str:
+    """Return how the wheel differs that a worker built again.
+
+    Raises HostError if the worker left no result.
+    """
+    try:
+        found = Rebuilt.model_validate_json(files.content(folder / REBUILT))
+    except (OSError, ValidationError) as fault:
+        raise HostError("The worker left no result", remedy=READ) from fault
+    return printable_lines(found.difference)
+
+
 def take(folder: Path, work: Path) -> NightlyBuild:
     """Move the result of an order into the night's own directory; return the build.
 
@@ -136,8 +186,7 @@ def take(folder: Path, work: Path) -> NightlyBuild:
     try:
         build = NightlyBuild.model_validate_json(files.content(folder / BUILT))
     except (OSError, ValidationError) as fault:
-        remedy = "Look at the log of the worker in build_out/workers/logs."
-        raise HostError("The worker left no result", remedy=remedy) from fault
+        raise HostError("The worker left no result", remedy=READ) from fault
     # The identifier and the wheel become paths of the site.
     if build.id != work.name or build.wheel != Path(build.wheel).name:
         raise HostError(

@@ -99,9 +99,9 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
     """
     try:
         entries = MatchDocument.model_validate_json(text).wheels
-        # The name becomes part of a command that users copy.
+        # Project and version become part of a command that users copy.
         for entry in entries:
-            parse_name(entry.filename)
+            _insist_on_name(entry)
     except (ValidationError, WheelError) as fault:
         raise SupplyError(
             f"The index's {FILE} cannot be read: {_first_line(fault)}",
@@ -117,6 +117,15 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
     return found
 
 
+def _insist_on_name(entry: MatchEntry) -> None:
+    """Raise WheelError for an entry that says something else than the name of its file."""
+    if parse_name(entry.filename) != (entry.project, entry.version):
+        raise WheelError(
+            f"{entry.filename} is not of {entry.project} {entry.version}",
+            remedy="Write the index again: 'invoke index'.",
+        )
+
+
 def _first_line(fault: ValidationError | WheelError) -> str:
     if isinstance(fault, WheelError):
         return fault.what
@@ -128,10 +137,7 @@ def _first_line(fault: ValidationError | WheelError) -> str:
 
 def _version(entry: MatchEntry) -> Version:
     """Return the version in the file's name; the entry's own field is not trusted."""
-    try:
-        return parse_wheel_filename(entry.filename)[1]
-    except ValueError:
-        return Version("0")
+    return parse_wheel_filename(entry.filename)[1]
 
 
 def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
@@ -167,7 +173,7 @@ def _gpu_differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
     built = [name for name in entry.needs.get("gpu", "").split(",") if name]
     if not built:
         yield "no GPU code"
-    elif not cuda.runs_on(built, wanted.gpu):
+    elif not cuda.runs_on(cuda.of_machine_code(built), wanted.gpu):
         yield f"GPU code for {', '.join(built)} only"
 
 

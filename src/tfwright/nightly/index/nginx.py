@@ -17,11 +17,11 @@ def configuration(
     """
     # nginx has no quoting that is safe for every character.
     for value in (str(folder), name):
-        if not value.isprintable() or set(value) & set("'\"\\;{}$ "):
+        if not value.isprintable() or set(value) & set("'\"\\;{}$# "):
             raise RecipeError(
                 f"{value!r} cannot be written into an nginx configuration",
                 remedy="Choose a path and a server name without quotes, blanks, backslashes, "
-                "$, ; and braces.",
+                "$, #, ; and braces.",
             )
     return render(
         "nginx.conf.j2",

@@ -4,7 +4,7 @@ import io
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import end, leashed
@@ -100,14 +100,11 @@ def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
         # Both at once and no file between them: such a stream may be hundreds of
         # megabytes.
         leashed(first, subprocess.PIPE, complaints) as writer,
-        leashed(
-            second, into, subprocess.PIPE, writer.stdout or subprocess.DEVNULL
-        ) as reader,
+        leashed(second, into, subprocess.PIPE, _printed(writer)) as reader,
     ):
-        if writer.stdout:
-            # The second program holds the pipe now. While ours stays open as well, the
-            # first gets no SIGPIPE when the second ends early, and blocks for ever.
-            writer.stdout.close()
+        # The second program holds the pipe now. While ours stays open as well, the
+        # first gets no SIGPIPE when the second ends early, and blocks for ever.
+        _printed(writer).close()
         _, refused = reader.communicate()
         writer.wait()
         complaints.seek(0)
@@ -117,3 +114,8 @@ def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
             reader.returncode, b"", refused.decode("utf-8", "replace")
         )
     return Collected(writer.returncode, b"", complaint.decode("utf-8", "replace"))
+
+
+def _printed(process: "subprocess.Popen[bytes]") -> IO[bytes]:
+    """Return our end of the pipe into which a program prints, which was made with it."""
+    return cast("IO[bytes]", process.stdout)

@@ -7,8 +7,9 @@ that the first wheel does not wait for the last one.
 import os
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tfwright.errors import ToolError
@@ -25,6 +26,8 @@ ARRIVAL_SECONDS = 15.0
 """How long a result may take from the node's view of a shared directory to ours: NFS keeps what it
 knows of a directory for some seconds."""
 LOST = -1
+PENDING = "PENDING"
+"""The state of a task that waits for a node."""
 SCRIPT = """\
 #!/bin/sh
 # Runs the command whose number is this task's; Slurm starts it again on another node if one dies.
@@ -74,29 +77,33 @@ class SlurmResult:
 
 Hear = Callable[[SlurmResult], None]
 """Receives the result of each task when it ends."""
+Note = Callable[[str], None]
+"""Receives a line on what Slurm does with the job, whenever that changes."""
 
 
-def run(site: SlurmSite, programs: Sequence[Sequence[str]], hear: Hear) -> None:
+def run(
+    site: SlurmSite, programs: Sequence[Sequence[str]], hear: Hear, note: Note
+) -> None:
     """Run commands of tfwright as a job array, until each one ended.
 
     A task that Slurm ended without a result (scancel, a time limit, a dead node that it does not
-    replace) is submitted again. On Ctrl-C the array is cancelled. Raises ToolError if sbatch
-    refuses the job.
+    replace) is submitted again at once. On Ctrl-C all tasks are cancelled. Raises ToolError if
+    sbatch refuses the job.
     """
     site.room.mkdir(parents=True, exist_ok=True)
     lines = [shlex.join(program) for program in programs]
     files.write(site.room / "programs", "".join(f"{line}\n" for line in lines))
-    script = site.room / "job.sh"
-    files.write(script, script_of(site), 0o755)
-    left = list(range(len(programs)))
-    for attempt in range(ATTEMPTS):
-        lost = _array(site, script, left, hear)
-        left = [result.number for result in lost]
-        if attempt == ATTEMPTS - 1:
-            for result in lost:
-                hear(result)
-        if not left:
-            return
+    tasks = _Tasks(site, site.room / "job.sh")
+    files.write(tasks.script, script_of(site), 0o755)
+    try:
+        tasks.submit(range(len(programs)))
+        while tasks.jobs:
+            time.sleep(INTERVAL_SECONDS)
+            tasks.look(hear, note)
+    except BaseException:
+        # Slurm would go on without us, and write into directories that the next start uses.
+        tasks.cancel()
+        raise
 
 
 def submission(site: SlurmSite, script: Path, numbers: Sequence[int]) -> Command:
@@ -133,61 +140,122 @@ def script_of(site: SlurmSite) -> str:
     )
 
 
-def _array(
-    site: SlurmSite, script: Path, numbers: Sequence[int], hear: Hear
-) -> Sequence[SlurmResult]:
-    """Run one array to its end; return the tasks without a result."""
-    log = site.room / "sbatch.log"
-    remedy = "Look at what sbatch says, and at [slurm] options in the host file."
-    said = runner.run(submission(site, script, numbers), log, remedy=remedy)
-    # With --parsable it prints "ID" or "ID;CLUSTER", after any warning.
-    job = said.split()[-1].partition(";")[0] if said.split() else ""
-    if not job.isdigit():
-        raise ToolError(f"sbatch named no job: {said.strip()!r}", remedy=remedy)
-    try:
-        return _followed(site, job, numbers, hear)
-    except BaseException:
-        # Slurm would go on without us, and write into directories that the next start uses.
-        runner.answer(Command(("scancel", job), site.room, _environment()))
-        raise
+@dataclass
+class _Tasks:
+    """The tasks that left no result yet."""
+
+    site: SlurmSite
+    script: Path
+    jobs: dict[int, str] = field(default_factory=dict)
+    """By number, the job that the task belongs to."""
+    attempts: Counter[int] = field(default_factory=Counter)
+    gone: dict[int, float] = field(default_factory=dict)
+    """By number, since when Slurm does not know the task any more."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Why tasks wait, and how many do, as it was noted last."""
+
+    def submit(self, numbers: Sequence[int]) -> None:
+        """Submit tasks as one array."""
+        if not numbers:
+            return
+        log = self.site.room / "sbatch.log"
+        remedy = (
+            "Look at what sbatch says, and at [slurm] options in the host file."
+        )
+        command = submission(self.site, self.script, numbers)
+        said = runner.run(command, log, remedy=remedy)
+        # With --parsable it prints "ID" or "ID;CLUSTER", after any warning.
+        job = said.split()[-1].partition(";")[0] if said.split() else ""
+        if not job.isdigit():
+            raise ToolError(
+                f"sbatch named no job: {said.strip()!r}", remedy=remedy
+            )
+        self.jobs |= dict.fromkeys(numbers, job)
+        self.attempts.update(numbers)
+
+    def cancel(self) -> None:
+        """Cancel what is left."""
+        for job in set(self.jobs.values()):
+            argv = ("scancel", job)
+            runner.answer(Command(argv, self.site.room, _environment()))
+
+    def look(self, hear: Hear, note: Note) -> None:
+        """Hear of results, and submit again what Slurm ended without one."""
+        for number in sorted(self.jobs):
+            self._hear(number, hear)
+        queued = _queued(set(self.jobs.values()), self.site.room)
+        # While slurmctld is away, nothing is known to have changed.
+        if queued is None:
+            return
+        self._note(queued, note)
+        again = []
+        for number in self._ended(queued):
+            if self.attempts[number] < ATTEMPTS:
+                again.append(number)
+            else:
+                self._hear(number, hear, lost=True)
+        self.submit(again)
+
+    def _hear(self, number: int, hear: Hear, *, lost: bool = False) -> None:
+        """Pass on the result of a task; one that is lost has none."""
+        result = _result(self.site.room, number)
+        if lost or result.status != LOST:
+            del self.jobs[number]
+            hear(result)
+
+    def _note(self, queued: Mapping[int, str], note: Note) -> None:
+        """Say why tasks wait: Slurm lets a task wait for ever for what no node has."""
+        before, self.reasons = self.reasons, _reasons(queued.values())
+        # Not whenever a number changes: the results tell of that.
+        if self.reasons.keys() - before.keys():
+            counted = [f"{count} ({why})" for why, count in self.reasons.items()]
+            note(f"Slurm: waiting tasks: {', '.join(counted)}")
+
+    def _ended(self, queued: Mapping[int, str]) -> list[int]:
+        """Return the tasks that Slurm has ended so long ago that no result will come."""
+        now = time.monotonic()
+        missing = self.jobs.keys() - queued.keys()
+        self.gone = {number: self.gone.get(number, now) for number in missing}
+        ended = [
+            number
+            for number, since in self.gone.items()
+            if now - since > ARRIVAL_SECONDS
+        ]
+        for number in ended:
+            del self.gone[number]
+        return sorted(ended)
 
 
-def _followed(
-    site: SlurmSite, job: str, numbers: Sequence[int], hear: Hear
-) -> Sequence[SlurmResult]:
-    left = set(numbers)
-    gone_since: float | None = None
-    while left:
-        time.sleep(INTERVAL_SECONDS)
-        for number in sorted(left):
-            result = _result(site.room, number)
-            if result.status != LOST:
-                left.discard(number)
-                hear(result)
-        if _queued(job, site.room):
-            gone_since = None
-            continue
-        gone_since = gone_since or time.monotonic()
-        if time.monotonic() - gone_since > ARRIVAL_SECONDS:
-            break
-    return [_result(site.room, number) for number in sorted(left)]
+def _queued(jobs: Collection[str], room: Path) -> Mapping[int, str] | None:
+    """Return state and reason of each task that has not ended, as Slurm names them, by number.
 
-
-def _queued(job: str, room: Path) -> bool:
-    """Say whether Slurm still knows a task of a job that has not ended.
-
-    A squeue that fails, because slurmctld is away, does not mean that the job has ended.
+    None if squeue fails because slurmctld is away: that does not mean that a job has ended.
     """
+    if not jobs:
+        return {}
     log = room / "squeue.log"
-    argv = ("squeue", "--noheader", "--format=%i", f"--jobs={job}")
+    wanted = f"--jobs={','.join(sorted(jobs))}"
+    argv = ("squeue", "--noheader", "--array", "--format=%K %T %r", wanted)
     status = runner.attempt(
         Command(argv, room, _environment()), log, remedy="Install Slurm."
     )
     said = log.read_text("utf-8", "replace")
     if status != 0:
         # It forgets a job some minutes after its end: MinJobAge in slurm.conf.
-        return "Invalid job id" not in said
-    return bool(said.strip())
+        return {} if "Invalid job id" in said else None
+    found = (line.strip().partition(" ") for line in said.splitlines())
+    return {int(number): what for number, _, what in found if number.isdigit()}
+
+
+def _reasons(tasks: Collection[str]) -> Counter[str]:
+    """Return why tasks wait, as Slurm names it, and how many do."""
+    pairs = (task.partition(" ") for task in tasks)
+    # It names no reason yet for a task that it has not looked at.
+    return Counter(
+        reason
+        for state, _, reason in pairs
+        if state == PENDING and reason != "None"
+    )
 
 
 def _ranges(numbers: Sequence[int]) -> str:

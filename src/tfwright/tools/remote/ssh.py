@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tfwright.errors import HostError, TfwrightError
+from tfwright.errors import HostError, RecipeError, TfwrightError, ToolError
 from tfwright.tools import files
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
@@ -48,6 +48,8 @@ CLOSED = re.compile(r"(?:Shared c|C)onnection to .+ closed\.")
 """What ssh says when a program has ended, well or badly."""
 SAID = ("Failed", "tfwright needs Python")
 """How the line begins in which tfwright says why it ends."""
+NO_RSYNC = re.compile(r"\brsync: (command )?not found")
+"""What a shell says that finds no rsync."""
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
@@ -131,6 +133,17 @@ def refused(fault: TfwrightError) -> RemoteBuild:
     return RemoteBuild(0.0, HostError.exit_status, what, remedy=fault.remedy)
 
 
+def unable(fault: RecipeError | HostError) -> RemoteBuild:
+    """Return the result of a build that did not begin: by a bad recipe, or a full disk there."""
+    return RemoteBuild(0.0, fault.exit_status, fault.what, remedy=fault.remedy)
+
+
+def unkept(done: RemoteBuild, fault: HostError) -> RemoteBuild:
+    """Return the result of a build that this host has no room for, as it has none for another's."""
+    status = ToolError.exit_status
+    return replace(done, status=status, failure=fault.what, remedy=fault.remedy)
+
+
 def reached(host: RemoteHost) -> str:
     """Return what to do about a machine that was lost."""
     by_hand = shlex.join(("ssh", *_config(host), host.address, "true"))
@@ -157,7 +170,7 @@ def fetch_files(
 ) -> None:
     """Copy files of a directory, by name or pattern, from a machine.
 
-    Raises ToolError if rsync fails.
+    Raises ToolError if rsync fails, HostError if the disk of this host is full.
     """
     wanted = [f"--include=/{name}" for name in names]
     options = ("--archive", "--no-links", *wanted, "--exclude=*")
@@ -165,14 +178,17 @@ def fetch_files(
 
 
 def fetch_folder(host: RemoteHost, source: str, to: Path, log: Path) -> None:
-    """Copy all files below a directory from a machine. Raises ToolError if rsync fails."""
+    """Copy all files below a directory from a machine.
+
+    Raises ToolError if rsync fails, HostError if the disk of this host is full.
+    """
     _receive(host, ("--archive", "--no-links"), source, to, log)
 
 
 def send_folder(host: RemoteHost, source: Path, to: str, log: Path) -> None:
     """Copy all files below a directory to a machine, except those that it has.
 
-    Raises ToolError if rsync fails.
+    Raises ToolError if rsync fails, HostError if that machine has no rsync or no room.
     """
     # For files that are named by their digest, the name says that there is nothing to copy.
     options = ("--archive", "--no-links", "--ignore-existing")
@@ -184,7 +200,7 @@ def send_files(
 ) -> None:
     """Copy files below a directory to a machine; for a link, what it leads to.
 
-    Raises ToolError if rsync fails.
+    Raises ToolError if rsync fails, HostError if that machine has no rsync or no room.
     """
     listed = log.with_suffix(".files")
     files.write(listed, "".join(f"{name}\0" for name in names))
@@ -215,7 +231,8 @@ def _receive(
     host: RemoteHost, options: Sequence[str], source: str, to: Path, log: Path
 ) -> None:
     there = f"--rsync-path=cd {_word(source)} && rsync"
-    _rsync(host, (*options, there), (f"{host.address}:./", f"{to}/"), log)
+    ends = (f"{host.address}:./", f"{to}/")
+    _rsync(host, (*options, there), ends, log, "this host")
 
 
 def _send(
@@ -223,23 +240,44 @@ def _send(
 ) -> None:
     folder = _word(to)
     there = f"--rsync-path=mkdir -p {folder} && cd {folder} && rsync"
-    _rsync(host, (*options, there), (f"{source}/", f"{host.address}:./"), log)
+    ends = (f"{source}/", f"{host.address}:./")
+    _rsync(host, (*options, there), ends, log, host.name)
 
 
 def _rsync(
-    host: RemoteHost, options: Sequence[str], ends: tuple[str, str], log: Path
+    host: RemoteHost,
+    options: Sequence[str],
+    ends: tuple[str, str],
+    log: Path,
+    writer: str,
 ) -> None:
     """Run rsync. The other machine's shell goes to the folder, since rsync itself knows no ~.
 
-    Before 3.2.3 rsync could not make a folder with its parents, either.
+    Before 3.2.3 rsync could not make a folder with its parents, either. `writer` is the name of the
+    machine that takes the files.
     """
     way = shlex.join(("ssh", *_config(host), *ALIVE))
     # --protect-args: no shell on the other side reads the paths.
     argv = ("rsync", "--protect-args", *options, f"--rsh={way}", "--", *ends)
     here = Path("/")
-    remedy = f"Look at {log}; rsync must be installed here and on {host.name}."
     command = Command(argv, here, _environment(), here=True)
-    runner.run(command, log, remedy=remedy)
+    status = runner.attempt(command, log, remedy="Install rsync on this host.")
+    if status == 0:
+        return
+    fault = runner.failure(command, status, log, remedy=f"Look at {log}.")
+    evidence = fault.evidence
+    # Its status may be that of the broken connection instead of the shell's.
+    if any(NO_RSYNC.search(line) for line in evidence.lines):
+        what, remedy = f"{host.name} has no rsync", "Install it there."
+        raise HostError(what, remedy=remedy, evidence=evidence)
+    if isinstance(fault, HostError):
+        what = f"The disk of {writer} is full"
+        remedy = f"Free some space on {writer}."
+        raise HostError(what, remedy=remedy, evidence=evidence)
+    said = [line for line in evidence.lines if not line.startswith("rsync")]
+    if said:
+        raise ToolError(said[0], remedy=reached(host), evidence=evidence)
+    raise fault
 
 
 def _word(text: str) -> str:
