@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import add, commands
+from tests.remedies.following import commands, enter
 
 from tfwright.commands import lint as linting
 from tfwright.commands.lint import LintFinding
@@ -33,16 +33,6 @@ def remove(path: Path, variable: str) -> None:
     """Remove an answer."""
     text = path.read_text("utf-8")
     path.write_text(re.sub(rf"(?m)^{variable} = .*\n", "", text), "utf-8")
-
-
-def enter(path: Path, lines: str) -> None:
-    """Enter the lines of a remedy, below a header that the recipe has already."""
-    header, _, rest = lines.strip().partition("\n")
-    indented = "\n".join(line.strip() for line in rest.splitlines())
-    if f"\n{header}\n" in path.read_text("utf-8"):
-        add(path, indented, after=header)
-    else:
-        add(path, f"\n{header}\n{indented}\n")
 
 
 def follow(path: Path, finding: LintFinding) -> None:
