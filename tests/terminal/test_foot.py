@@ -2,6 +2,7 @@ import os
 import select
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_without_known_actions_the_foot_shows_what_bazel_does() -> None:
     )
 
 
-@pytest.fixture
+@contextmanager
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], str]]:
     """Make standard error a terminal; return what reads from it, and how long it waits for more."""
     monkeypatch.setenv("TERM", "xterm")
@@ -76,16 +77,18 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], str]
 
 @pytest.mark.medium
 def test_the_foot_is_drawn_now_and_then_and_taken_away(
-    terminal: Callable[[float], str], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    drawn = foot.Foot("compile")
-    drawn.close()
-    drawn.draw(BUSY)
-    # A build reports hundreds of times a second.
-    drawn.draw(BUSY)
-    assert terminal(0.5).count("compile") == 1
-    monkeypatch.setattr(foot, "REDRAW_SECONDS", 0.0)
-    drawn.draw(BUSY)
-    assert terminal(0.5).count("compile") == 1
-    drawn.close()
-    assert "compile" not in terminal(0.1)
+    with terminal(monkeypatch) as read:
+        drawn = foot.Foot("compile")
+        drawn.close()
+        drawn.draw(BUSY)
+        # A build reports hundreds of times a second.
+        drawn.draw(BUSY)
+        assert read(0.3).count("compile") == 1
+        monkeypatch.setattr(foot, "REDRAW_SECONDS", 0.0)
+        drawn.draw(BUSY)
+        assert read(0.3).count("compile") == 1
+        drawn.close()
+        # The last lines are erased, from the lowest to the first.
+        assert read(0.1).endswith("\x1b[1A\x1b[2K")
