@@ -1,5 +1,6 @@
 import gzip
 import io
+import json
 import time
 from pathlib import Path
 
@@ -412,3 +413,22 @@ def test_of_several_errors_of_ops_the_first_is_the_root() -> None:
 
     assert found.first
     assert found.first.line == 5
+
+
+def test_a_diagnosis_is_one_document_of_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_diagnosis(diagnose(BAZEL), None, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["first"]["line"] == 8
+
+
+def test_where_the_report_of_an_unknown_message_is_stands_alone_on_standard_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page.show_diagnosis(
+        diagnose("error: nobody knows\n"), tmp_path, as_json=False
+    )
+    shown = capsys.readouterr()
+    assert shown.out == f"{tmp_path}\n"
+    assert "This message is not in the catalogue" in shown.err

@@ -339,6 +339,18 @@ def test_a_wheel_for_any_machine_without_cuda_says_so(tmp_path: Path) -> None:
     assert found.differs == ("no CUDA", "no GPU code")
 
 
+def test_a_project_that_would_be_another_argument_of_pip_is_refused(
+    tmp_path: Path,
+) -> None:
+    write_wheel(tmp_path / "packages")
+    write.refresh(tmp_path)
+    text = (tmp_path / matching.FILE).read_bytes()
+    changed = text.replace(b'"project":"demo"', b'"project":"demo -r evil"')
+    assert changed != text
+    with pytest.raises(SupplyError, match="is not of demo -r evil 1"):
+        matching.ranked(changed, Wish())
+
+
 def test_a_match_document_whose_names_are_not_of_wheels_is_refused(
     tmp_path: Path,
 ) -> None:

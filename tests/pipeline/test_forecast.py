@@ -1,11 +1,13 @@
 """How long a run of Bazel still takes."""
 
+from collections.abc import Sequence
+
 from tfwright.pipeline.forecast import Forecast
 from tfwright.progress import Progress
 
 
 def last(
-    earlier: float, seen: list[tuple[float, int]], total: int | None
+    earlier: float, seen: Sequence[tuple[float, int]], total: int | None
 ) -> float | None:
     """Return the last forecast of a run of which this many actions were done at these seconds."""
     clock = (moment for moment, _ in seen)

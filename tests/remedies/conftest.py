@@ -7,6 +7,14 @@ from tests.remedies.following import CommandLine
 
 
 @pytest.fixture
+def worded(recipe_file: Path, tmp_path: Path) -> Path:
+    """Return a recipe whose path is two words of a shell."""
+    path = tmp_path / "my recipes/small.toml"
+    path.parent.mkdir()
+    return recipe_file.rename(path)
+
+
+@pytest.fixture
 def shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[CommandLine]:

@@ -22,11 +22,49 @@ def failing(act: Act, kind: type[TfwrightError]) -> TfwrightError:
     return caught.value
 
 
+RECIPE = """\
+summary = "x"
+
+[source]
+url = "file://{repository}"
+branch = "main"
+commit = "{commit}"
+release = "{release}"
+
+[host]
+system = "Darwin"
+python = "any"
+
+[bazel]
+version = "0.17.2"
+"""
+
+
+def write_recipe(
+    path: Path, repository: Path, commit: str, release: str = "1.12"
+) -> Path:
+    """Write a recipe of a commit, whose first stages run on this host and need no Bazel."""
+    text = RECIPE.format(repository=repository, commit=commit, release=release)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, "utf-8")
+    return path
+
+
 def add(path: Path, text: str, after: str = "") -> None:
     """Write lines into a file, at its end or below a line."""
     before = path.read_text("utf-8")
     whole = before.replace(after, f"{after}\n{text}") if after else before + text
     path.write_text(whole, "utf-8")
+
+
+def enter(path: Path, lines: str) -> None:
+    """Enter the lines of a remedy, below a header that the recipe has already."""
+    header, _, rest = lines.strip().partition("\n")
+    indented = "\n".join(line.strip() for line in rest.splitlines())
+    if f"\n{header}\n" in path.read_text("utf-8"):
+        add(path, indented, after=header)
+    else:
+        add(path, f"\n{header}\n{indented}\n")
 
 
 def commands(remedy: str) -> list[str]:

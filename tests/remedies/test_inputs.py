@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine, add, commands
+from tests.remedies.following import CommandLine, add, commands, write_recipe
 from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
@@ -15,22 +15,6 @@ from tfwright.tools import json_text
 
 pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("in_a_hurry")]
 
-RECIPE = """\
-summary = "x"
-
-[source]
-url = "file://{folder}/upstream"
-branch = "main"
-commit = "{commit}"
-release = "1.12"
-
-[host]
-system = "Darwin"
-python = "any"
-
-[bazel]
-version = "0.17.2"
-"""
 WORKSPACE = """\
 load("@dep//:defs.bzl", "more")
 http_archive(name = "dep", urls = ["http://127.0.0.1:9/dep.zip"], sha256 = "{sha256}")
@@ -72,10 +56,8 @@ def recipe(tmp_path: Path, served: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
         tmp_path / "upstream", {"WORKSPACE": WORKSPACE.format(sha256=sha256)}
     )
     path = tmp_path / "recipes/small.toml"
-    path.parent.mkdir()
     monkeypatch.setattr(recipes, "RECIPES", path.parent)
-    path.write_text(RECIPE.format(folder=tmp_path, commit=pinned), "utf-8")
-    return path
+    return write_recipe(path, tmp_path / "upstream", pinned)
 
 
 def sources_left(

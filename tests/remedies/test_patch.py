@@ -7,30 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine, commands
+from tests.remedies.following import CommandLine, add, commands, write_recipe
 from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
 
 pytestmark = pytest.mark.medium
 
-RECIPE = """\
-summary = "x"
-
-[source]
-url = "file://{folder}/upstream"
-branch = "main"
-commit = "{commit}"
-release = "1.12"
-patches = []
-
-[host]
-system = "Darwin"
-python = "any"
-
-[bazel]
-version = "0.17.2"
-"""
 HEADER = "--why w --upstream none --drop-when later"
 
 
@@ -41,9 +24,7 @@ def recipe(tmp_path: Path) -> Path:
     (tmp_path / "upstream/picture").write_bytes(bytes(99))
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": "", "op.cc": "1\n2\n"})
     path = tmp_path / "my recipes/small.toml"
-    path.parent.mkdir()
-    path.write_text(RECIPE.format(folder=tmp_path, commit=pinned), "utf-8")
-    return path
+    return write_recipe(path, tmp_path / "upstream", pinned)
 
 
 @pytest.fixture
@@ -164,8 +145,11 @@ def test_a_patch_from_elsewhere_is_made_as_is_said(
         patch.write_text(f"{head}{diff}\n", "utf-8")
 
     make("diff")
-    text = recipe.read_text("utf-8")
-    recipe.write_text(text.replace("[]", '["main/0001-why.patch"]'), "utf-8")
+    add(
+        recipe,
+        'patches = ["main/0001-why.patch"]',
+        after='release = "1.12"',
+    )
     remedy = shell.remedy(f"invoke build {named} --until source")
     if again := re.search(r"'git (diff [^']*)'", remedy):
         make(*again[1].split())

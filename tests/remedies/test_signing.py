@@ -133,7 +133,7 @@ def test_an_envelope_is_brought_again(  # noqa: PLR0913, PLR0917 what damages it
     before, key = place.read_bytes(), folder / "key.public.pem"
     other, _ = keys("my keys/other")
     statement_of_none = STATEMENT.format("0" * 64).encode()
-    {
+    ways: dict[str, Callable[[], object]] = {
         "missing": place.unlink,
         "no JSON": lambda: place.write_text("{", "utf-8"),
         "of another kind": lambda: place.write_bytes(
@@ -147,7 +147,8 @@ def test_an_envelope_is_brought_again(  # noqa: PLR0913, PLR0917 what damages it
         ).write_text("{}", "utf-8"),
         "of another key": lambda: sign(wheel, other),
         "of no file": lambda: place.write_bytes(envelope.write(b"{}", private)),
-    }[damage]()
+    }
+    ways[damage]()
     assert remedy in shell.remedy(inspect(wheel, key))
     if damage == "of another key":
         shell.succeeds(inspect(wheel, folder / "other.public.pem"))

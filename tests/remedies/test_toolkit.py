@@ -6,39 +6,18 @@ from pathlib import Path
 
 import pytest
 from tests.commands.test_toolkit import CUDAS, CUDNN_WHEEL, CUDNNS
-from tests.remedies.following import CommandLine, add
+from tests.remedies.following import CommandLine, add, write_recipe
 from tests.upstream import commit
 
 pytestmark = pytest.mark.medium
-
-RECIPE = """\
-summary = "x"
-
-[source]
-url = "file://{folder}/upstream"
-branch = "main"
-commit = "{commit}"
-release = "1.12"
-
-[host]
-system = "Darwin"
-python = "any"
-cuda = "10.1"
-cudnn = "7.6"
-
-[bazel]
-version = "0.17.2"
-
-[configure.answers]
-TF_NEED_CUDA = true
-"""
 
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": ""})
-    path = tmp_path / "small.toml"
-    path.write_text(RECIPE.format(folder=tmp_path, commit=pinned), "utf-8")
+    path = write_recipe(tmp_path / "small.toml", tmp_path / "upstream", pinned)
+    add(path, 'cuda = "10.1"\ncudnn = "7.6"', after='python = "any"')
+    add(path, "[configure.answers]\nTF_NEED_CUDA = true\n")
     return path
 
 

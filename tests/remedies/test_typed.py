@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.remedies.following import CommandLine, commands
 
+from tfwright import tasks
+
 pytestmark = pytest.mark.medium
 
 
@@ -95,3 +97,43 @@ def test_two_builds_are_compared_as_is_shown(shell: CommandLine) -> None:
     assert remedy == "Name both: invoke cache --why FIRST --why SECOND"
     # Then it says which logs there are, and how to have some.
     assert "logs = true" in shell.remedy(remedy.removeprefix("Name both: "))
+
+
+def said(
+    shell: CommandLine, command: str, capsys: pytest.CaptureFixture[str]
+) -> str:
+    """Type a command that is refused before it starts; return what it prints."""
+    capsys.readouterr()
+    assert shell.status(command) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", ["recipies", "recipe", "docter"])
+def test_the_command_that_was_meant_is_typed(
+    shell: CommandLine, capsys: pytest.CaptureFixture[str], wrong: str
+) -> None:
+    meant, listing = commands(said(shell, f"invoke {wrong}", capsys))
+    assert shell.status(meant) in {0, 3}
+    assert shell.fault is None
+    shell.succeeds(listing)
+
+
+@pytest.mark.parametrize("former", sorted(tasks.REPLACED))
+def test_what_replaced_a_command_is_one(
+    shell: CommandLine, capsys: pytest.CaptureFixture[str], former: str
+) -> None:
+    (command,) = commands(said(shell, f"invoke {former}", capsys))
+    name, *options = shlex.split(command)[1:]
+    shell.succeeds(f"invoke {name} --help")
+    helped = capsys.readouterr().out
+    for option in options:
+        assert not option.startswith("-") or option in helped
+
+
+@pytest.mark.parametrize("wrong", ["--colour", "--jobs many", "a-word"])
+def test_the_options_of_a_command_are_listed(
+    shell: CommandLine, capsys: pytest.CaptureFixture[str], wrong: str
+) -> None:
+    (command,) = commands(said(shell, f"invoke plan --json {wrong}", capsys))
+    assert command == "invoke plan --help"
+    shell.succeeds(command)

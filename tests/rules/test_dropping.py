@@ -179,3 +179,34 @@ def test_a_short_form_that_cannot_be_read_is_found(drop_when: str) -> None:
 def test_no_header_of_ours_is_misspelt() -> None:
     for patch in recipes.PATCHES.glob("*/*.patch"):
         assert not dropping.misspelt(patching.header(patch).drop_when)
+
+
+@pytest.mark.parametrize(
+    "drop_when",
+    [
+        "no substitute zlib",
+        "answer TF_NEED_CUDA",
+        "python >= 3.7",
+        "the wheel is for Python 2",
+        "the wheel is for macOS",
+        "pins grpc >= 1.13",
+        "glibc >= 2.30",
+        f"upstream {'a' * 40}",
+    ],
+)
+def test_without_the_whole_recipe_nothing_is_claimed(drop_when: str) -> None:
+    facts = DropFacts(of().source)
+    assert dropping.judge(drop_when, facts).answer == "unknown"
+
+
+def test_a_release_says_nothing_of_a_tree_that_is_not_tensorflows() -> None:
+    source = of().source.model_copy(update={"interface": "own"})
+    verdict = dropping.judge("release >= 1.0", DropFacts(source))
+    assert verdict.answer == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("python", "said"), [("3.7", "due"), ("3.6", "not due"), ("any", "unknown")]
+)
+def test_the_python_of_a_wheel_makes_a_patch_due(python: str, said: str) -> None:
+    assert answer("python >= 3.7", of(python=python)) == said

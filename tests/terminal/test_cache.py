@@ -1,13 +1,20 @@
 """What `invoke cache --why` prints: each difference once, however many actions it is in."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tfwright.commands.cache import (
     ActionChange,
     CacheComparison,
+    CacheState,
+    KeptToolchain,
     ToolchainChange,
 )
-from tfwright.terminal.cache import show_why
+from tfwright.terminal.cache import show_cache, show_why
+from tfwright.tools.cache.history import CachedBuild
+from tfwright.tools.cache.tally import CacheUse
 
 
 def changed(name: str, what: str) -> ActionChange:
@@ -95,3 +102,51 @@ def test_actions_that_ran_without_a_difference_are_explained(
 ) -> None:
     show_why(compared(same=6, missed=6, toolchains=toolchains), as_json=False)
     assert said in capsys.readouterr().out
+
+
+BUILD = CachedBuild(
+    recipe="demo",
+    finished=1_795_305_600,
+    use=CacheUse(
+        toolchain="a" * 64, lookups=4, hits=1, faults={"the server: slow": 3}
+    ),
+)
+
+
+def state(*builds: CachedBuild) -> CacheState:
+    kept = KeptToolchain("a" * 64, 7, {"cc": "1"})
+    log = Path("/srv/cache/logs/1-demo.log")
+    return CacheState(
+        Path("/srv/cache"), 1 << 20, 1 << 30, "", (kept,), builds, (log,)
+    )
+
+
+def test_a_cache_shows_its_builds_and_what_went_wrong_in_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_cache(state(BUILD, BUILD), as_json=False)
+    shown = capsys.readouterr()
+    assert shown.out.startswith("1.0 MiB of 1 GiB in /srv/cache\n")
+    assert "25 %" in shown.out
+    assert "6x the server: slow; the action was run" in shown.err
+    assert "execution log: 1-demo" in shown.err
+
+
+def test_a_cache_that_no_build_has_used_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_cache(state(), as_json=False)
+    assert (
+        "No build that used the cache has ended yet." in capsys.readouterr().out
+    )
+
+
+def test_both_pages_of_the_cache_are_one_document_of_json_each(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_cache(state(BUILD), as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["builds"][0]["use"]["faults"] == {"the server: slow": 3}
+    assert told["toolchains"][0]["entries"] == 7
+    show_why(compared(changed("a.o", "input a.cc: 1 became 2")), as_json=True)
+    assert json.loads(capsys.readouterr().out)["changes"][0]["name"] == "a.o"

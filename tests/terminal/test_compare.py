@@ -1,7 +1,9 @@
 import json
+from pathlib import Path
 
 import pytest
 
+from tfwright.commands.reproduce import Reproduction
 from tfwright.terminal import compare as page
 from tfwright.wheel.compare.comparison import Comparison, Side
 from tfwright.wheel.compare.difference import Difference
@@ -49,3 +51,33 @@ def test_the_same_wheels_are_said_to_be_so_with_their_digest(
 ) -> None:
     page.show_comparison(Comparison(SIDES[0], SIDES[0]), as_json=False)
     assert capsys.readouterr().out == f"the same 10 bytes, sha256 {'0' * 64}\n"
+
+
+def test_a_wheel_that_was_rebuilt_to_the_same_bytes_is_reproduced(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    same = Reproduction(
+        Path("a.whl"), Path("b.whl"), Comparison(SIDES[0], SIDES[0])
+    )
+    page.show_reproduction(same, as_json=False)
+    assert capsys.readouterr().out == (
+        f"reproduced: a.whl is the same 10 bytes, sha256 {'0' * 64}\n"
+    )
+    page.show_reproduction(same, as_json=True)
+    assert json.loads(capsys.readouterr().out)["reproduced"] is True
+
+
+def test_a_wheel_that_was_rebuilt_to_other_bytes_is_shown_with_the_causes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    apart = (Difference("other", "a.txt", "1 byte differs"),)
+    other = Reproduction(
+        Path("a.whl"),
+        Path("b.whl"),
+        Comparison(*SIDES, differences=apart),
+        ("The host has another compiler",),
+    )
+    page.show_reproduction(other, as_json=False)
+    shown = capsys.readouterr().out
+    assert shown.startswith("not reproduced: a.whl (first), b.whl (second)\n")
+    assert shown.endswith("why\n  The host has another compiler\n")

@@ -1,3 +1,11 @@
+import os
+import select
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
 from tfwright.progress import Progress, RunningAction
 from tfwright.terminal import foot
 
@@ -47,3 +55,40 @@ def test_without_known_actions_the_foot_shows_what_bazel_does() -> None:
     assert (
         plain(Progress(1, None, doing="Analyzing"), 80)[1].strip() == "Analyzing"
     )
+
+
+@contextmanager
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], str]]:
+    """Make standard error a terminal; return what reads from it, and how long it waits for more."""
+    monkeypatch.setenv("TERM", "xterm")
+    ours, theirs = os.openpty()
+
+    def read(seconds: float) -> str:
+        drawn = b""
+        while select.select([ours], [], [], seconds)[0]:
+            drawn += os.read(ours, 1 << 16)
+        return drawn.decode()
+
+    with open(theirs, "w", encoding="utf-8") as stream:  # noqa: PTH123 a descriptor
+        monkeypatch.setattr(sys, "stderr", stream)
+        yield read
+    os.close(ours)
+
+
+@pytest.mark.medium
+def test_the_foot_is_drawn_now_and_then_and_taken_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with terminal(monkeypatch) as read:
+        drawn = foot.Foot("compile")
+        drawn.close()
+        drawn.draw(BUSY)
+        # A build reports hundreds of times a second.
+        drawn.draw(BUSY)
+        assert read(0.3).count("compile") == 1
+        monkeypatch.setattr(foot, "REDRAW_SECONDS", 0.0)
+        drawn.draw(BUSY)
+        assert read(0.3).count("compile") == 1
+        drawn.close()
+        # The last lines are erased, from the lowest to the first.
+        assert read(0.1).endswith("\x1b[1A\x1b[2K")

@@ -1,11 +1,14 @@
 """What `invoke index` prints."""
 
+import json
 from pathlib import Path
 
 import pytest
 from tests.nightly.wheels import write_wheel
 
-from tfwright.nightly.index import write
+from tfwright.host.match import Wish
+from tfwright.nightly.index import matching, write
+from tfwright.nightly.index.matching import MatchedWheel
 from tfwright.terminal import index as page
 
 URL = "http://127.0.0.1:8080/"
@@ -40,3 +43,53 @@ def test_an_empty_index_still_says_how_it_is_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert f"extra-index-url = {URL}simple/" in printed(tmp_path, capsys)
+
+
+def test_a_wheel_that_cannot_be_listed_is_named_with_its_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages/demo-1.0-py3-none-any.whl").write_text(
+        "no wheel", "utf-8"
+    )
+    page.show_update(write.refresh(tmp_path), str(tmp_path))
+    said = capsys.readouterr().err
+    assert "not in the index: " in said
+    assert "    do: " in said
+
+
+def matches(folder: Path, **wish: str) -> list[MatchedWheel]:
+    text = (folder / matching.FILE).read_bytes()
+    return matching.ranked(text, Wish(**wish))
+
+
+def test_the_wheel_that_fits_best_is_shown_with_how_to_install_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_wheel(tmp_path / "packages", version="1.0+cpu")
+    write.refresh(tmp_path)
+    page.show_matches(matches(tmp_path), URL, as_json=False)
+    shown = capsys.readouterr().out
+    assert f"pip install --extra-index-url {URL}simple/ demo==1.0+cpu" in shown
+    page.show_matches(matches(tmp_path), URL, as_json=True)
+    assert json.loads(capsys.readouterr().out)[0]["differs"] == []
+
+
+def test_a_wheel_that_does_not_fit_is_not_recommended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_wheel(tmp_path / "packages", version="1.0+cpu")
+    write.refresh(tmp_path)
+    page.show_matches(matches(tmp_path, release="2.0"), URL, as_json=False)
+    shown = capsys.readouterr().out
+    assert "TensorFlow 1.0" in shown
+    assert "pip install" not in shown
+
+
+def test_an_index_without_a_wheel_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "packages").mkdir()
+    write.refresh(tmp_path)
+    page.show_matches(matches(tmp_path), URL, as_json=False)
+    assert capsys.readouterr().err == "This index has no wheel.\n"

@@ -46,3 +46,44 @@ def test_a_review_shows_keys_plans_commands_and_findings(
         "mine.toml:3: 'peak = 2' has no reason [reason]",
     ):
         assert text in shown
+
+
+def test_a_change_of_no_recipe_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_review(RecipeChange((), (), (), ()), [], [], as_json=False)
+    said = capsys.readouterr()
+    assert "No recipe, patch or template differs." in said.err
+    assert "run next" not in said.out
+
+
+def test_findings_in_json_are_one_list(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_findings(["mine"], [FINDING], as_json=True)
+    (told,) = json.loads(capsys.readouterr().out)
+    assert (told["line"], told["what"]) == (3, FINDING.what)
+
+
+def test_the_keys_of_each_recipe_stand_under_its_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    change = RecipeChange(
+        ("one", "two"),
+        (
+            KeyChange("one", "bazel.version", "", '"0.15.2"'),
+            KeyChange("two", "host.cuda", '"9.2"', ""),
+        ),
+        ("recipes/one.toml", "recipes/two.toml"),
+        (),
+    )
+    kept = PlannedRecipe("one", (), ("check",), ())
+    page.show_review(change, [kept], [], as_json=False)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[:4] == [
+        "one",
+        '  bazel.version  (new) -> "0.15.2"',
+        "two",
+        '  host.cuda  "9.2" -> (removed)',
+    ]
+    assert not any("  runs" in line for line in shown)

@@ -14,7 +14,7 @@ from tfwright.commands import build as builds
 from tfwright.commands import bundle, supply
 from tfwright.commands.build import RemoteOptions
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
-from tfwright.errors import HostError, SupplyError
+from tfwright.errors import HostError, SupplyError, ToolError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.terminal import workers as workers_page
 from tfwright.tools.remote import slurm, ssh
@@ -665,3 +665,73 @@ echo 17
     refused = done.assignments["demo-cuda"]
     assert "Bazel could not be found" in refused.detail
     assert refused.remedy == "Copy it."
+
+
+def test_a_sbatch_that_names_no_job_is_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = replace(site(tmp_path), options=())
+    slurm_that(tmp_path, monkeypatch, sbatch="echo sbatch: queued somehow")
+    with pytest.raises(ToolError, match="named no job: 'sbatch: queued somehow'"):
+        slurm.run(given, [OPTIONS.program("a")], lambda _: None, print)
+
+
+@pytest.mark.medium
+def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = 'cd "$(dirname "$0")/room"; echo x >> submitted; echo 17'
+    forgets = "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1"
+    slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue=forgets)
+    table = SlurmTable(directory=tmp_path)
+    settings = HostFile(build_out=tmp_path, slurm=table)
+    monkeypatch.setattr(
+        hand_out, "_site", lambda *_: replace(site(tmp_path), options=())
+    )
+    heard: list[Assignment] = []
+    done = hand_out.by_slurm(
+        settings, {"a": OPTIONS.program("a")}, {}, heard.append, print
+    )
+    assert done.assignments["a"].state == "lost"
+    assert "each time before it left a result" in done.assignments["a"].detail
+    submitted = (tmp_path / "room/submitted").read_text("utf-8").splitlines()
+    assert len(submitted) == slurm.ATTEMPTS
+    assert [given.recipe for given in heard] == ["a"]
+
+
+@pytest.mark.medium
+def test_while_slurm_does_not_answer_no_task_counts_as_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = """\
+cd "$(dirname "$0")/room"
+echo x >> asked
+[ "$(wc -l < asked)" -lt 9 ] || echo '{"status": 0, "seconds": 1}' > 0.json
+echo slurm_load_jobs error: Unable to contact slurm controller >&2
+exit 1
+"""
+    given = replace(site(tmp_path), options=())
+    submit = 'cd "$(dirname "$0")/room"; echo x >> submitted; echo 17'
+    slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue=away)
+    monkeypatch.setattr(slurm, "ARRIVAL_SECONDS", 0.0)
+    ended: list[SlurmResult] = []
+    slurm.run(given, [OPTIONS.program("a")], ended.append, print)
+    assert [result.status for result in ended] == [0]
+    assert (given.room / "submitted").read_text("utf-8") == "x\n"
+
+
+def test_without_slurm_in_the_host_file_nothing_is_submitted(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(HostError, match=r"The host file has no \[slurm\]"):
+        hand_out.by_slurm(
+            HostFile(build_out=tmp_path), {}, {}, lambda _: None, print
+        )
+
+
+def test_a_task_that_built_its_recipe_has_no_trouble(tmp_path: Path) -> None:
+    log = tmp_path / "0.log"
+    result = SlurmResult(0, 0, ("one", "two"), 5.0, log)
+    given = hand_out.ended(Assignment("a"), result)
+    assert (given.state, given.worker, given.lost) == ("built", "two", ("one",))
+    assert (given.detail, given.log) == ("", str(log))

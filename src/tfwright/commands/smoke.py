@@ -236,10 +236,15 @@ def target(request: Request) -> tuple[Path, str]:
         found = pythons.version_of(path) if path else ""
         if path and found:
             return path, found
+    remedy = (
+        "Install one, or say where it is: --python PATH, or in the host file: [pythons] "
+        f"{versions[0]!r} = '/path/to/python'."
+    )
+    if os.sep in versions[0]:
+        remedy = "Correct --python: it takes the path of an interpreter, or a version such as 3.6."
     raise HostError(
         f"This host has no Python {' or '.join(versions)} for {request.wheel.name}",
-        remedy="Install one, or say where it is: --python PATH, or in the host file: [pythons] "
-        f"{versions[0]!r} = '/path/to/python'.",
+        remedy=remedy,
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfwright.errors import WheelError
 from tfwright.nightly import labels
 from tfwright.wheel import archive, variant
 from tfwright.wheel.inspect import inspection
@@ -27,7 +28,8 @@ def variant_of(
 ) -> WheelVariant:
     """Read off a wheel's code what it needs; with `write`, write the variant wheel into a folder.
 
-    Raises WheelError if the wheel already claims something that is not in its code.
+    Raises WheelError if the wheel already claims something that is not in its code, or is to be
+    written although it is a variant.
     """
     report = inspection.inspect(wheel)
     with archive.opened(wheel) as content:
@@ -35,8 +37,13 @@ def variant_of(
     code = variant.proved(report.libraries)
     if claims is not None:
         variant.insist(wheel.name, claims, code)
+    if write and claims is not None:
+        raise WheelError(
+            f"{wheel.name} is a variant wheel already",
+            remedy="Name the normal wheel that it was made from.",
+        )
     chosen = label or variant.label_of(code)
-    if write is None or claims is not None:
+    if write is None:
         return WheelVariant(code, claims, chosen)
     inspection.insist(report)
     written = labels.with_variant(

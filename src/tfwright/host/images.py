@@ -22,7 +22,8 @@ def _findings(
 ) -> Iterator[Finding]:
     program = engine.chosen(host_file.container.engine)
     if not engine.installed(program):
-        yield Finding(f"no {program}", WANTED, f"apt install {program}", "check")
+        install = f"apt install {engine.PACKAGES[program]}"
+        yield Finding(f"no {program}", WANTED, install, "check")
     here = image.place(host_file.build_out / "vault", pinned.digest).is_dir()
     place = registry.place_of(pinned.name)
     if place is None:

@@ -404,9 +404,10 @@ def bazel_function(command: Command) -> dict[str, str]:
     kinds = itertools.groupby(
         arguments, lambda word: word.startswith("--") and word != "--"
     )
-    groups = [list(words) for _, words in kinds]
-    startup, _, options, *_ = [*groups, [], [], []]
-    options = [word for word in options if not word.startswith(_OF_A_BUILD)]
+    # The empty ones for what the command does not have.
+    groups = [*(list(words) for _, words in kinds), [], [], []]
+    startup, _, given, *_ = groups
+    options = [word for word in given if not word.startswith(_OF_A_BUILD)]
     text = f"""() {{
     case $1 in
         build | test | run | aquery | cquery) set -- "$1" {shlex.join(options)} "${{@:2}}" ;;

@@ -96,6 +96,7 @@ def compare(
 
 
 @task(
+    positional=["wheel"],
     iterable=["requirement"],
     help=JSON
     | WHEEL

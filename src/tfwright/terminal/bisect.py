@@ -50,7 +50,7 @@ def show_outcome(
         text.as_json(_plain(wanted, outcome))
         return
     if outcome.culprits:
-        _show_culprits(wanted, outcome)
+        _show_culprits(wanted, outcome.culprits, outcome.result)
     elif outcome.start.answer == "good":
         text.line(
             f"Nothing in the recipe is at fault: what failed in {wanted.bad.id} passes now."
@@ -65,11 +65,12 @@ def show_outcome(
     text.line(f"{text.counted(outcome.ran, 'trial')} built{remembered}.")
 
 
-def _show_culprits(wanted: "Bisection", outcome: "BisectOutcome") -> None:
+def _show_culprits(
+    wanted: "Bisection",
+    culprits: "halving.Culprits[BisectStep]",
+    result: "TrialResult",
+) -> None:
     """Name the change that broke the recipe, or those among which it is."""
-    culprits = outcome.culprits
-    if culprits is None:
-        return
     # Trials that fail in another way say nothing, and leave several changes.
     if len(culprits.suspects) == 1:
         text.line(f"Broken by {culprits.first_bad.said}")
@@ -79,7 +80,7 @@ def _show_culprits(wanted: "Bisection", outcome: "BisectOutcome") -> None:
         )
         for step in culprits.suspects:
             text.line(f"  {step.said}")
-    text.line(f"  {outcome.result.stage} fails: {outcome.result.line}")
+    text.line(f"  {result.stage} fails: {result.line}")
     if culprits.first_bad.commit:
         text.line(
             f"Read it with 'git show {culprits.first_bad.commit[:12]}' in the source tree."

@@ -42,16 +42,17 @@ def install(
         _refuse_unknown(program, replaced)
         _lead_to_help(program)
         _name_optional_words(program)
+        command = next(iter(program.core.unparsed), "")
         whole, program.collection = program.collection, _typed(program)
         try:
             parse(program)
         except ParseError as fault:
             # invoke would print what was typed as it is, escape sequences included.
-            _refuse(str(fault))
+            _refuse(str(fault), command)
         except ValueError as fault:
             # An option that takes a number got something else; int() quotes it at the end.
             typed = str(fault).rpartition(": ")[2]
-            _refuse(f"{typed} is not a whole number")
+            _refuse(f"{typed} is not a whole number", command)
         finally:
             program.collection = whole
 
@@ -66,9 +67,9 @@ def install(
         setattr(Program, name, function)
 
 
-def _refuse(what: str) -> NoReturn:
+def _refuse(what: str, command: str) -> NoReturn:
     text.tell(what, text.BAD)
-    text.tell("  do:     'invoke COMMAND --help' lists a command's options.")
+    text.tell(f"  do:     'invoke {command} --help' lists its options.")
     sys.exit(2)
 
 

@@ -154,7 +154,7 @@ def claimed(wheel: zipfile.ZipFile) -> Properties | None:
 def _unreadable(place: str, why: str) -> WheelError:
     return WheelError(
         f"{place} cannot be read: {why}",
-        remedy="Make it again: invoke variant WHEEL --write FOLDER",
+        remedy="Make it again from the normal wheel: invoke variant WHEEL --write FOLDER",
     )
 
 
@@ -184,6 +184,7 @@ def insist(wheel: str, claims: Properties, code: Properties) -> None:
     said = [f"not in its code: {claim}" for claim in unproved]
     raise WheelError(
         f"{wheel} claims {unproved[0]}, and its code does not show that",
-        remedy="Do not publish it; make it again with 'invoke variant WHEEL --write FOLDER'.",
+        remedy="Do not publish it; make it again from the normal wheel: "
+        "invoke variant WHEEL --write FOLDER",
         evidence=Evidence(lines=[*said, *has]),
     )

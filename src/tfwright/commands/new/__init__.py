@@ -205,10 +205,13 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
         line = (
             f"CUDA {row.version}" if row else f"The CUDA of TensorFlow {release}"
         )
+        machine = f"--os {wish.system or 'Linux'} --release {release}"
+        if wish.gpu:
+            machine = f"--gpu {wish.gpu} {machine}"
         raise RecipeError(
             f"{line} does not compile for compute capability {wish.gpu or 'any'}",
-            remedy="Name another CUDA with --cuda, or another release; 'invoke match' lists what "
-            "fits together.",
+            remedy=f"Name another CUDA with --cuda, or another release; 'invoke match {machine}' "
+            "lists what fits together.",
         )
     if wish.system == "Darwin" and compatibility.mac(row.version) is None:
         raise RecipeError(

@@ -99,9 +99,9 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
     """
     try:
         entries = MatchDocument.model_validate_json(text).wheels
-        # The name becomes part of a command that users copy.
+        # Project and version become part of a command that users copy.
         for entry in entries:
-            parse_name(entry.filename)
+            _insist_on_name(entry)
     except (ValidationError, WheelError) as fault:
         raise SupplyError(
             f"The index's {FILE} cannot be read: {_first_line(fault)}",
@@ -115,6 +115,15 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
     found.sort(key=lambda wheel: _version(wheel.entry), reverse=True)
     found.sort(key=lambda wheel: len(wheel.differs))
     return found
+
+
+def _insist_on_name(entry: MatchEntry) -> None:
+    """Raise WheelError for an entry that says something else than the name of its file."""
+    if parse_name(entry.filename) != (entry.project, entry.version):
+        raise WheelError(
+            f"{entry.filename} is not of {entry.project} {entry.version}",
+            remedy="Write the index again: 'invoke index'.",
+        )
 
 
 def _first_line(fault: ValidationError | WheelError) -> str:

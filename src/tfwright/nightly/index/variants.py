@@ -120,7 +120,7 @@ def _entry(path: Path, wheel: IndexedWheel, sha256: str | None) -> ListedVariant
     if claims is None:
         raise WheelError(
             f"{path.name} has no {variant.FILE}",
-            remedy="Make it again: invoke variant WHEEL --write FOLDER",
+            remedy="Make it again from the normal wheel: invoke variant WHEEL --write FOLDER",
         )
     if sha256 is None:
         code = variant.proved(inspection.inspect(path).libraries)

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tfwright.errors import RecipeError
+from tfwright.errors import HostError, RecipeError
 from tfwright.tools import files
 from tfwright.tools.container import engine, image
 from tfwright.tools.container.image import KeptImage
@@ -108,10 +108,15 @@ def build(
 ) -> KeptImage:
     """Build an image and move it into the vault; its programs reach the network.
 
-    Raises RecipeError for a base without digest, ToolError where podman fails.
+    Raises RecipeError for a base without digest, HostError without podman, ToolError where it
+    fails.
     """
     insist_on_pins(containerfile)
-    engine.insist("podman")
+    if not engine.installed("podman"):
+        raise HostError(
+            "podman builds images, and is not installed",
+            remedy=f"{engine.installation('podman')}.",
+        )
     (vault / "images").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(
         prefix="building-", dir=vault / "images"

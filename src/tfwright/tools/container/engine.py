@@ -194,18 +194,34 @@ def chosen(asked: Engine | None = None) -> Engine:
     return next((engine for engine in ENGINES if installed(engine)), ENGINES[0])
 
 
+PACKAGES: Mapping[Engine, str] = {"podman": "podman", "docker": "docker.io"}
+"""What Debian and Ubuntu call them."""
+
+
 def installed(engine: Engine) -> bool:
     """Say whether an engine is there."""
     return shutil.which(engine) is not None
 
 
 def insist(engine: Engine) -> None:
-    """Raise HostError if an engine is not installed."""
-    if not installed(engine):
-        raise HostError(
-            f"The recipe is built in a container, and {engine} is not installed",
-            remedy="Install podman (Debian and Ubuntu: apt install podman), or Docker.",
-        )
+    """Raise HostError if the engine that runs a recipe's container is not installed."""
+    if installed(engine):
+        return
+    remedy = installation(engine)
+    if installed("podman" if engine == "docker" else "docker"):
+        # Otherwise that one would have been chosen.
+        remedy += ", or take engine out of [container] in the host file"
+    elif engine == "podman":
+        remedy += ", or Docker"
+    raise HostError(
+        f"The recipe is built in a container, and {engine} is not installed",
+        remedy=f"{remedy}.",
+    )
+
+
+def installation(engine: Engine) -> str:
+    """Say how an engine is installed, without the full stop."""
+    return f"Install {engine} (Debian and Ubuntu: apt install {PACKAGES[engine]})"
 
 
 def load(image: KeptImage, room: Path, engine: Engine = "podman") -> None:

@@ -329,6 +329,7 @@ def _verified(layout: Path, digest: str) -> Path:
 def _damaged(layout: Path, why: str) -> SupplyError:
     return SupplyError(
         f"The container image in the vault is damaged: {why}",
-        remedy=f"Remove {layout}, and bring the image again.",
+        remedy=f"Remove {shell_word(str(layout))}, and bring the image again: "
+        "'invoke image --pull', or the way it came by.",
         evidence=Evidence(where=str(layout)),
     )

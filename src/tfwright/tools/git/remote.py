@@ -107,7 +107,7 @@ def release_of(
             return name, found
     raise SupplyError(
         f"{address} has no tag {next(iter(names))}",
-        remedy="Name a version that it has, or the release's line, such as 1.12.",
+        remedy=_others(store, address, str(version.line)),
     )
 
 

@@ -1,0 +1,295 @@
+"""What is said of wheels, done to the letter."""
+
+import errno
+import json
+import os
+import re
+import shlex
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.nightly.wheels import write_wheel
+from tests.remedies.following import CommandLine, add, commands, failing
+
+from tfwright.commands import smoke
+from tfwright.commands.smoke import Request
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.toml import load
+from tfwright.errors import HostError, RecipeError, WheelError
+from tfwright.nightly import labels
+from tfwright.pipeline import engine
+from tfwright.pipeline.results import SealedWheel
+from tfwright.pipeline.stage import Artefact
+from tfwright.trial import run
+from tfwright.wheel import variant
+from tfwright.wheel.seal.build_record import BuildRecord
+
+pytestmark = pytest.mark.medium
+
+Maker = Callable[..., Path]
+
+
+def typed(command: str, *paths: Path) -> str:
+    return shlex.join(["invoke", command, *map(str, paths)])
+
+
+@pytest.mark.parametrize("way", ["no file", "cut off", "unsafe"])
+def test_a_wheel_that_cannot_be_read_is_named_or_built_again(
+    shell: CommandLine, make_wheel: Maker, way: str
+) -> None:
+    wheel = make_wheel()
+    whole = wheel.read_bytes()
+    if way == "no file":
+        remedy = shell.remedy(typed("inspect", wheel.with_suffix(".zip")))
+        assert remedy == "Give the path of a .whl file."
+    elif way == "cut off":
+        wheel.write_bytes(whole[:-9])
+    else:
+        with zipfile.ZipFile(wheel, "a") as archive:
+            archive.writestr("../outside", "x")
+    if way != "no file":
+        remedy = shell.remedy(typed("compare", wheel, make_wheel(folder="other")))
+        assert remedy.startswith("Build the wheel again")
+        remedy = shell.remedy(typed("inspect", wheel))
+        assert remedy.startswith("Do not publish it")
+        wheel.write_bytes(whole)
+    shell.succeeds(typed("inspect", wheel))
+
+
+def test_a_disk_without_room_is_left_by_the_variable_that_is_named(
+    shell: CommandLine,
+    make_wheel: Maker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wheel = make_wheel({"a.py": "x = 1\n"})
+    other = make_wheel({"a.py": "x = 2\n"}, folder="other")
+
+    def full(*given: object) -> bytes:
+        if os.environ.get("TMPDIR") != str(tmp_path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return original(*given)  # type: ignore[arg-type]
+
+    original = zipfile.ZipFile.read
+    monkeypatch.setattr(zipfile.ZipFile, "read", full)
+    remedy = shell.remedy(typed("compare", wheel, other))
+    (name,) = re.findall(r"set (\w+) to a directory", remedy)
+    monkeypatch.setenv(name, str(tmp_path))
+    assert shell.status(typed("compare", wheel, other)) == 1
+    assert shell.fault is None
+
+
+def test_diffoscope_is_installed(
+    shell: CommandLine,
+    make_wheel: Maker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    command = f"{typed('compare', make_wheel(), make_wheel())} --diffoscope"
+    assert shell.remedy(command).startswith("Install it: 'apt-get install")
+    (tmp_path / "diffoscope").write_text("#!/bin/sh\nexit 0\n", "utf-8")
+    (tmp_path / "diffoscope").chmod(0o755)
+    shell.succeeds(command)
+
+
+# smoke
+
+
+def request(wheel: Path, host_file: Path, **options: object) -> Request:
+    return Request(wheel, load(host_file, HostFile), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("way", ["--python", "[pythons]"])
+def test_the_target_python_is_named(
+    shell: CommandLine,
+    make_wheel: Maker,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+) -> None:
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    wheel = make_wheel(name=f"small-1.0-{tag}-none-any.whl")
+    monkeypatch.setattr("tfwright.host.pythons._candidates", lambda *_: [])
+    fault = failing(
+        lambda: smoke.target(request(wheel, shell.host_file)), HostError
+    )
+    assert way in fault.remedy
+    own = Path(sys.executable)
+    if way == "--python":
+        found = smoke.target(request(wheel, shell.host_file, python=str(own)))
+    else:
+        line = re.search(r"(\[pythons\]) ('[\d.]+' = )'/path", fault.remedy)
+        assert line
+        add(shell.host_file, f"{line[1]}\n{line[2]}'{own}'\n")
+        found = smoke.target(request(wheel, shell.host_file))
+    assert found[0] == own
+
+
+def test_a_path_without_a_python_is_corrected(
+    shell: CommandLine, make_wheel: Maker, tmp_path: Path
+) -> None:
+    wheel = make_wheel()
+    wrong = request(wheel, shell.host_file, python=str(tmp_path / "none"))
+    fault = failing(lambda: smoke.target(wrong), HostError)
+    assert fault.remedy.startswith("Correct --python")
+    assert "[pythons]" not in fault.remedy
+    right = request(wheel, shell.host_file, python=sys.executable)
+    assert smoke.target(right)[0] == Path(sys.executable)
+
+
+def test_a_renamed_wheel_gets_its_name_back(
+    shell: CommandLine, make_wheel: Maker
+) -> None:
+    wheel = make_wheel()
+    renamed = wheel.rename(wheel.with_name("small.whl"))
+    # Written as the others take it, too.
+    for command in ("smoke", "smoke --wheel"):
+        remedy = shell.remedy(f"invoke {command} {renamed}")
+        assert remedy.startswith("Give the wheel its original name")
+    back = request(renamed.rename(wheel), shell.host_file)
+    assert smoke.target(back)
+
+
+def test_a_requirement_is_written_as_is_shown(
+    shell: CommandLine, make_wheel: Maker
+) -> None:
+    wheel = make_wheel(name="tensorflow-1.8.0-py3-none-any.whl")
+
+    def bounds(requirement: str) -> tuple[str, ...]:
+        given = request(wheel, shell.host_file, requirements=[requirement])
+        return smoke.bounds_for(given)
+
+    fault = failing(lambda: bounds("numpy=<1"), RecipeError)
+    (shown,) = re.findall(r'"([^"]+)"', fault.remedy)
+    assert not [line for line in bounds(shown) if line.startswith("numpy")]
+
+
+def test_a_smoke_program_is_one_of_those_that_are_listed() -> None:
+    fault = failing(lambda: run.program("nothing-like-it"), RecipeError)
+    names = fault.remedy.removeprefix("Use one of: ").removesuffix(".")
+    for name in names.split(", "):
+        assert run.program(name).is_file()
+
+
+# Variants
+
+
+@pytest.fixture
+def code() -> bytes:
+    """Return a shared library of this Python."""
+    import _ctypes  # noqa: PLC0415 only for its file
+
+    return Path(_ctypes.__file__).read_bytes()
+
+
+@pytest.fixture
+def normal(tmp_path: Path, code: bytes) -> Path:
+    """Return a wheel with machine code."""
+    return write_wheel(
+        tmp_path / "wheels",
+        tag="cp311-cp311-linux_x86_64",
+        files={"a.so": code},
+    )
+
+
+def test_a_label_is_written_of_what_is_listed(
+    shell: CommandLine, normal: Path, tmp_path: Path
+) -> None:
+    command = f"{typed('variant', normal)} --write {tmp_path}/variants --label"
+    remedy = shell.remedy(f"{command} 'SM 90'")
+    assert "digits, small letters, dot, underscore" in remedy
+    most = re.search(r"1 to (\d+) of", remedy)
+    assert most
+    shell.succeeds(f"{command} {'a1._' * (int(most[1]) // 4)}")
+
+
+def test_a_wheel_without_code_is_published_as_a_normal_one(
+    shell: CommandLine, tmp_path: Path
+) -> None:
+    wheel = write_wheel(tmp_path / "wheels")
+    command = f"{typed('variant', wheel)} --write {tmp_path}/variants"
+    assert shell.remedy(command) == "Publish it as a normal wheel."
+    shell.succeeds(f"invoke index --folder {wheel.parent}")
+
+
+LIE = json.dumps({"variants": {"x": {"nvidia": {"sm_arch": ["90_real"]}}}})
+
+
+@pytest.mark.parametrize("damage", ["{", LIE])
+def test_a_damaged_variant_is_made_again_from_the_normal_wheel(
+    shell: CommandLine, normal: Path, tmp_path: Path, damage: str
+) -> None:
+    wrong = labels.with_variant(normal, tmp_path, "x", damage.encode())
+    remedy = shell.remedy(typed("variant", wrong))
+    shown = re.search(r"from the normal wheel: (invoke variant .*)", remedy)
+    assert shown, remedy
+    command = shown[1].replace("FOLDER", f"{tmp_path}/variants")
+    shell.succeeds(command.replace("WHEEL", str(normal)))
+    (made,) = (tmp_path / "variants").iterdir()
+    shell.succeeds(typed("variant", made))
+    # A variant of a variant would not be written.
+    remedy = shell.remedy(command.replace("WHEEL", str(made)))
+    assert remedy == "Name the normal wheel that it was made from."
+
+
+def test_nothing_to_state_is_said_of_the_properties() -> None:
+    fault = failing(lambda: variant.document({}, "x"), WheelError)
+    assert fault.remedy == "Publish it as a normal wheel."
+
+
+# Reproducing
+
+
+@pytest.fixture
+def a_record(a_record: BuildRecord) -> BuildRecord:
+    """Return the record of a recipe without patches."""
+    return a_record.model_copy(update={"files": ()})
+
+
+@pytest.fixture
+def reproducible(make_sealed: Maker, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a wheel that each build gives again."""
+    wheel = make_sealed()
+
+    def build(*_: object, **__: object) -> SealedWheel:
+        return SealedWheel(wheel=Artefact.of(wheel))
+
+    monkeypatch.setattr(engine, "build", build)
+    return wheel
+
+
+def test_a_recipe_is_named_for_a_wheel_without_a_record(
+    shell: CommandLine, make_wheel: Maker, worded: Path
+) -> None:
+    command = f"invoke reproduce --wheel {make_wheel()}"
+    remedy = shell.remedy(command)
+    (option,) = re.findall(r"--recipe", remedy)
+    shell.remedy(f"{command} {option} {shlex.quote(str(worded))}")
+
+
+def test_another_recipe_is_checked_out_or_built_as_it_is(
+    shell: CommandLine, worded: Path, reproducible: Path
+) -> None:
+    before = worded.read_text("utf-8")
+    worded.write_text(re.sub(r"\d{40}", "1" * 40, before), "utf-8")
+    command = (
+        f"invoke reproduce --wheel {reproducible} "
+        f"--recipe {shlex.quote(str(worded))}"
+    )
+    (build,) = commands(shell.remedy(command))
+    assert recipes.read(shlex.split(build)[-1]).source.commit == "1" * 40
+    worded.write_text(before, "utf-8")
+    shell.succeeds(command)
+
+
+def test_a_recipe_without_a_wheel_is_built_or_a_wheel_is_named(
+    shell: CommandLine, worded: Path, reproducible: Path
+) -> None:
+    named = f"--recipe {shlex.quote(str(worded))}"
+    (build,) = commands(shell.remedy(f"invoke reproduce {named}"))
+    assert shlex.split(build)[-1] == str(worded)
+    shell.succeeds(f"invoke reproduce {named} --wheel {reproducible}")

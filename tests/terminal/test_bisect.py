@@ -1,0 +1,106 @@
+"""What `invoke bisect` prints of its result."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfwright.commands.bisect import Bisection, BisectOutcome, HostChange
+from tfwright.commands.bisect.steps import BisectStep
+from tfwright.commands.bisect.trial import Symptom, TrialResult
+from tfwright.documents import recipe
+from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.halving import Culprits
+from tfwright.nightly.inputs import KeptInputs
+from tfwright.terminal import bisect as page
+
+INPUTS = KeptInputs(recipe.read("demo"))
+STEPS = tuple(
+    BisectStep(f"commit {digit * 12} Note", INPUTS, digit * 40) for digit in "abc"
+)
+GOOD = TrialResult("good")
+FAILED = TrialResult("bad", "compile", "error: no member named x")
+
+
+def build(name: str) -> NightlyBuild:
+    return NightlyBuild.model_validate(
+        {
+            "id": name,
+            "target": "demo",
+            "recipe": "demo",
+            "started": "2026-01-01T02:00:00Z",
+            "seconds": 1.0,
+            "result": "failed",
+        }
+    )
+
+
+def wanted(*changes: HostChange) -> Bisection:
+    return Bisection(
+        build("monday"),
+        build("tuesday"),
+        INPUTS,
+        STEPS,
+        Symptom("compile"),
+        changes,
+        home=Path("/srv/builds"),
+    )
+
+
+def printed(
+    outcome: BisectOutcome,
+    capsys: pytest.CaptureFixture[str],
+    *changes: HostChange,
+) -> str:
+    page.show_outcome(wanted(*changes), outcome, as_json=False)
+    return capsys.readouterr().out
+
+
+def as_json(outcome: BisectOutcome, capsys: pytest.CaptureFixture[str]) -> Any:  # noqa: ANN401 what JSON holds
+    page.show_outcome(wanted(), outcome, as_json=True)
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_commit_that_broke_it_is_named_with_the_one_to_pin(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = BisectOutcome(Culprits(STEPS[1], STEPS[1:2], 2), GOOD, FAILED, 2, 1)
+    shown = printed(found, capsys)
+    assert "Broken by commit bbbbbbbbbbbb Note" in shown
+    assert "compile fails: error: no member named x" in shown
+    assert "git show bbbbbbbbbbbb" in shown
+    assert f'commit = "{"a" * 40}"' in shown
+    assert shown.endswith("2 trials built, 1 remembered.\n")
+    told = as_json(found, capsys)
+    assert (told["verdict"], told["commit"]) == ("changed", "b" * 40)
+
+
+def test_several_changes_are_listed_where_trials_failed_otherwise(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = BisectOutcome(Culprits(STEPS[2], STEPS[1:], 2), GOOD, FAILED, 2, 0)
+    shown = printed(found, capsys)
+    assert "Broken by one of these changes" in shown
+    assert [step.said in shown for step in STEPS] == [False, True, True]
+    assert len(as_json(found, capsys)["broken by"]) == 2
+
+
+def test_what_passes_now_is_not_blamed_on_the_recipe(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = BisectOutcome(None, GOOD, GOOD, 1, 0)
+    shown = printed(found, capsys)
+    assert "what failed in tuesday passes now" in shown
+    assert "invoke nightly --now" in shown
+    assert as_json(found, capsys)["verdict"] == "passes now"
+
+
+def test_a_host_that_fails_is_at_fault_with_what_changed_on_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = BisectOutcome(None, FAILED, FAILED, 1, 0)
+    assert "something that tfwright does not record" in printed(found, capsys)
+    shown = printed(found, capsys, HostChange("cc", "gcc 12", ""))
+    assert "cc, from gcc 12 to none" in shown
+    assert as_json(found, capsys)["verdict"] == "host"
