@@ -1,5 +1,6 @@
 """The loopback server: what Bazel sees of the cache."""
 
+import errno
 import hashlib
 import os
 import socket
@@ -117,6 +118,72 @@ def test_a_program_that_dies_while_it_hands_over_keeps_no_other_out(
         assert program.recv(1) == b"1"
         url = f"http://127.0.0.1:{port}/cas/{sha256(b'')}"
         assert requests.get(url, timeout=5).status_code == 200
+
+
+def test_a_large_file_comes_back_whole(served: CacheProxy) -> None:
+    content = os.urandom(3 * proxy.PIECE + 1)
+    url = f"{served.url}/cas/{sha256(content)}"
+    assert requests.put(url, content, timeout=5).status_code == 200
+    assert requests.get(url, timeout=5).content == content
+    assert requests.head(url, timeout=5).headers["Content-Length"] == str(
+        len(content)
+    )
+
+
+def test_an_entry_that_is_too_large_is_forgotten_and_the_next_request_answered(
+    served: CacheProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "LARGEST_ENTRY", 10)
+    with requests.Session() as bazel:
+        result = f"{served.url}/ac/{ACTION}"
+        assert bazel.put(result, output("a.o", b"object")).status_code == 200
+        assert bazel.get(result).status_code == 404
+
+
+def test_a_client_that_waits_for_leave_to_send_is_given_it(
+    served: CacheProxy,
+) -> None:
+    head = (
+        f"PUT /cas/{sha256(b'object')} HTTP/1.1\r\nExpect: 100-continue\r\n"
+        "Content-Length: 6\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", served.port), 5) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(b"object")
+        assert connection.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_a_lack_of_descriptors_is_waited_out_and_a_closed_socket_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(proxy, "BREATHER_SECONDS", 0.0)
+    said = [OSError(errno.EMFILE, ""), "a connection", OSError(errno.EBADF, "")]
+
+    class Listener:
+        def accept(self) -> tuple[object, str]:
+            if isinstance(now := said.pop(0), OSError):
+                raise now
+            return now, "127.0.0.1"
+
+    assert list(proxy._accepted(Listener())) == ["a connection"]  # type: ignore[arg-type, comparison-overlap]
+
+
+def test_where_the_system_lists_no_sockets_everyone_on_loopback_is_served(
+    served: CacheProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "SOCKET_TABLES", ("/absent/tcp",))
+    answer = requests.get(f"{served.url}/cas/{sha256(b'')}", timeout=5)
+    assert answer.status_code == 200
+
+
+def test_a_connection_that_the_system_does_not_list_is_not_served(
+    served: CacheProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tcp").write_text("  sl  local_address rem_address\n", "ascii")
+    monkeypatch.setattr(proxy, "SOCKET_TABLES", (str(tmp_path / "tcp"),))
+    with pytest.raises(requests.ConnectionError):
+        requests.get(f"{served.url}/cas/{sha256(b'')}", timeout=5)
 
 
 def test_only_the_own_user_is_served(

@@ -90,7 +90,7 @@ def stanza(question: str) -> PromptTable:
         RecipeError, match=r"not known for TensorFlow 1\.8"
     ) as caught:
         typist({}).answer("Some reply.\n\n" + question)
-    lines = caught.value.remedy.split("add to the recipe:\n")[1]
+    lines = caught.value.remedy.split("already):\n")[1]
     document = tomllib.loads(
         lines.replace("[[configure.prompts]]", "[[prompts]]")
     )

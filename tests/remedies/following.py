@@ -57,6 +57,16 @@ def add(path: Path, text: str, after: str = "") -> None:
     path.write_text(whole, "utf-8")
 
 
+def enter(path: Path, lines: str) -> None:
+    """Enter the lines of a remedy, below a header that the recipe has already."""
+    header, _, rest = lines.strip().partition("\n")
+    indented = "\n".join(line.strip() for line in rest.splitlines())
+    if f"\n{header}\n" in path.read_text("utf-8"):
+        add(path, indented, after=header)
+    else:
+        add(path, f"\n{header}\n{indented}\n")
+
+
 def commands(remedy: str) -> list[str]:
     """Return the commands of tfwright that a message puts between quotes."""
     return re.findall(r"'(invoke [^']*)'", remedy)

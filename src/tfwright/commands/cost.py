@@ -88,7 +88,14 @@ def _other(name: str, kept: Sequence[Path], against: str) -> OtherBuild:
     # Before the nightly builds: a profile may come from a host without any.
     if Path(against).is_file():
         return OtherBuild(Path(against), Path(against).name)
-    found = report.find(against)
+    try:
+        found = report.find(against)
+    except RecipeError as fault:
+        raise RecipeError(
+            f"No build to compare with has the name {against!r}",
+            remedy=f"Write --against {PREVIOUS}, the path of a profile, or the identifier of a "
+            "nightly build.",
+        ) from fault
     profile = found.folder / found.build.profile
     if not found.build.profile or not profile.is_file():
         raise RecipeError(

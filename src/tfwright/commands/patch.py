@@ -89,16 +89,21 @@ def prepare(job: BuildRequest, number: int) -> Path:
     except RecipeError as fault:
         raise _earlier_first(job.recipe, number, before.patches, fault) from fault
     git.check_out(tree, content)
-    target = source.file(patch)
-    if base := merging.base_of(target):
-        made_for = source.model_copy(update={"commit": base})
-        original = external.repository(job.job, made_for)
-        merging.merge(tree, target, original, base, job.listener.note)
-    else:
-        git.apply_what_fits(tree, target)
+    _bring_in(job, tree, source.file(patch))
     begun = BegunPatch(number=number, content=_edits(tree))
     files.write(_begun(job), begun.model_dump_json())
     return tree
+
+
+def _bring_in(job: BuildRequest, tree: Path, patch: Path) -> None:
+    """Bring what a patch changes into the files of a tree, as far as it fits."""
+    base = merging.base_of(patch)
+    if not base:
+        git.apply_what_fits(tree, patch)
+        return
+    made_for = job.recipe.source.model_copy(update={"commit": base})
+    original = external.repository(job.job, made_for)
+    merging.merge(tree, patch, original, base, job.listener.note)
 
 
 class BegunPatch(BaseModel):

@@ -99,7 +99,8 @@ def unknown(text: str, dialect: Dialect) -> RecipeError:
         f"./configure asks a question that is not known for {dialect}: {question.strip()}",
         remedy="Let 'invoke record' ask you and write the lines. Or find out which variable "
         "configure reads the answer into, and what it writes. "
-        f"Then add to the recipe:\n{stanzas.prompt(question, variable, yes_no=yes_no)}",
+        f"Then add to the recipe {stanzas.WHERE}:\n"
+        f"{stanzas.prompt(question, variable, yes_no=yes_no)}",
         evidence=Evidence(lines=last_lines(text)),
     )
 
@@ -107,7 +108,10 @@ def unknown(text: str, dialect: Dialect) -> RecipeError:
 def missing(prompts: list[Prompt], text: str = "") -> RecipeError:
     """Return the error for questions that the recipe does not answer, with the lines to add."""
     variables = [prompt.variable for prompt in prompts]
-    remedy = f"Add to the recipe, with your answers:\n{stanzas.answers(prompts)}"
+    remedy = (
+        f"Add to the recipe {stanzas.WHERE}, with your answers:\n"
+        f"{stanzas.answers(prompts)}"
+    )
     # Paths differ from host to host, so a recipe with one would only work on its
     # author's.
     if _CUDA_PATHS & set(variables):

@@ -5,6 +5,7 @@ import platform
 import re
 from pathlib import Path
 
+from tfwright.configure import stanzas
 from tfwright.configure.bazelrc import FIRST_OWN_FILE
 from tfwright.configure.interview import Interview, as_text
 from tfwright.configure.prompt import Answer
@@ -43,7 +44,8 @@ def render(interview: Interview) -> str:
         variable = fault.args[0]
         raise RecipeError(
             f"The ./configure of this commit writes {variable}, which the recipe does not answer",
-            remedy=f'Add to the recipe:\n[configure.answers]\n{variable} = "..."',
+            remedy=f"Add to the recipe {stanzas.WHERE}:\n"
+            f'[configure.answers]\n{variable} = "..."',
         ) from fault
 
 

@@ -10,6 +10,8 @@ from tfwright.configure.prompt import Prompt
 from tfwright.configure.validation import RESERVED
 from tfwright.documents.recipe import MOST_WILDCARDS
 
+WHERE = "(below a header that it has already)"
+"""TOML refuses a table that is written twice."""
 MOST_LINES = 4
 """Lines of a text that may belong to one question."""
 FEWEST_LETTERS = 3

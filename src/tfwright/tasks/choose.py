@@ -67,16 +67,7 @@ def match(
             release=release,
         )
         if index:
-            from tfwright.nightly.index import matching
-            from tfwright.terminal import index as wheels
-
-            # An index states what its wheels need, so the
-            # answer costs no download of wheels.
-            wheels.show_matches(
-                matching.asked(index, match.of_wheels(wanted, host, cpu)),
-                index,
-                as_json=json,
-            )
+            _match_wheels(index, match.of_wheels(wanted, host, cpu), as_json=json)
             return
         ranked = match.rank(
             [recipes.read(name) for name in recipes.names()], wanted, host
@@ -88,6 +79,14 @@ def match(
             match.NEAREST,
             as_json=json,
         )
+
+
+def _match_wheels(index: str, wanted: "Wish", *, as_json: bool) -> None:
+    from tfwright.nightly.index import matching
+    from tfwright.terminal import index as page
+
+    # An index states what its wheels need, so the answer costs no download of wheels.
+    page.show_matches(matching.asked(index, wanted), index, as_json=as_json)
 
 
 @task(help=RECIPE | JSON | {"all": "list what was looked for and not found, too"})

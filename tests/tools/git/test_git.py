@@ -1,6 +1,7 @@
 """git in an environment of its own, and the trees that are checked out of its repositories."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -378,3 +379,79 @@ def test_a_tree_has_the_bytes_of_the_commit_whatever_its_attributes_ask_for(
     git.check_out(tree, content)
     found = {name: (tree / name).read_bytes().decode() for name in texts}
     assert found == texts
+
+
+def test_a_folder_has_no_text_and_neither_has_what_is_not_there(
+    upstream: Path,
+) -> None:
+    names = ["HEAD:core", "HEAD:configure", "HEAD:absent", "HEAD:a\nb"]
+    assert git.blobs(upstream / ".git", names) == {
+        "HEAD:configure": "#!/bin/sh\n"
+    }
+
+
+def test_an_older_git_that_gives_up_at_one_file_is_asked_for_each(
+    upstream: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = git._blobs
+
+    def of_before_2_44(repository: Path, asked: Sequence[str]) -> dict[str, str]:
+        if "HEAD:absent" in asked:
+            raise ToolError("fatal: could not fetch", remedy="-")
+        return whole(repository, asked)
+
+    monkeypatch.setattr(git, "_blobs", of_before_2_44)
+    found = git.blobs(upstream / ".git", ["HEAD:configure", "HEAD:absent"])
+    assert found == {"HEAD:configure": "#!/bin/sh\n"}
+
+
+def test_files_that_a_repository_lost_are_named_with_how_to_get_them_back(
+    upstream: Path,
+) -> None:
+    name = run_git("rev-parse", "HEAD:core/op.cc", cwd=upstream)
+    (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
+    with pytest.raises(
+        ToolError, match=r"lacks 1 files of HEAD: core/op\.cc"
+    ) as found:
+        git.texts(upstream / ".git", "HEAD", lambda path: path.endswith(".cc"))
+    assert "invoke vault --verify --repair" in found.value.remedy
+
+
+def test_a_damaged_object_does_not_count_as_a_repositorys_own(
+    upstream: Path,
+) -> None:
+    before = git.own_objects(upstream / ".git")
+    damaged, swapped, other = sorted(before)[:3]
+    folder = upstream / ".git/objects"
+    (folder / damaged[:2] / damaged[2:]).chmod(0o644)
+    (folder / damaged[:2] / damaged[2:]).write_bytes(b"no object")
+    (folder / swapped[:2] / swapped[2:]).chmod(0o644)
+    (folder / swapped[:2] / swapped[2:]).write_bytes(
+        (folder / other[:2] / other[2:]).read_bytes()
+    )
+    assert git.own_objects(upstream / ".git") == before - {damaged, swapped}
+
+
+def test_a_disk_that_changes_what_is_checked_out_is_refused(
+    upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "changed", lambda _: ["core/OP.cc"])
+    with pytest.raises(
+        ToolError, match=r"core/OP\.cc was not checked out"
+    ) as found:
+        make_tree(upstream, tmp_path / "other")
+    assert "upper from lower case" in found.value.remedy
+
+
+def test_a_difference_has_new_files_and_no_change_of_the_index(
+    tree: Path,
+) -> None:
+    (tree / "core/op.cc").write_text("int other;\n", "utf-8")
+    (tree / "core/new.cc").write_text("int fresh;\n", "utf-8")
+    (tree / "core/left.cc").write_text("int left;\n", "utf-8")
+    (tree / "configure").unlink()
+    said = git.difference(tree, 3, ("core/left.cc",))
+    assert "+int other;" in said
+    assert "+int fresh;" in said
+    assert "deleted file" in said
+    assert "left" not in said

@@ -1,5 +1,6 @@
 """The loopback server of an index, asked by a real HTTP client."""
 
+import io
 import socket
 import struct
 import threading
@@ -190,3 +191,33 @@ def _told(url: str, request: str, linger: int | None = None) -> str:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
             return ""
         return client.makefile("r", encoding="utf-8").readline()
+
+
+def test_a_client_that_began_with_another_file_gets_the_whole_new_one(
+    url: str,
+) -> None:
+    wheel = f"{url}/packages/demo-1.0+cpu-py3-none-any.whl"
+    tag = ask(wheel).headers["ETag"]
+    for known, length in ((tag, 10), ('"of another file"', 100)):
+        headers = {"Range": "bytes=90-", "If-Range": known}
+        assert len(ask(wheel, headers=headers).content) == length
+
+
+def test_a_head_request_for_what_is_not_there_gets_no_content(url: str) -> None:
+    answer = requests.head(f"{url}/absent", timeout=10)
+    assert (answer.status_code, answer.content) == (404, b"")
+
+
+def test_an_error_of_ours_is_shown(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(server, "byte_range", lambda *_: 1 / 0)
+    with pytest.raises(requests.ConnectionError):
+        ask(f"{url}/index.html")
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_file_that_became_shorter_ends_where_it_ends() -> None:
+    sent = io.BytesIO()
+    server._copy(io.BytesIO(b"short"), sent, ByteRange(1, 100))  # type: ignore[arg-type]
+    assert sent.getvalue() == b"hort"

@@ -102,14 +102,7 @@ def _pin_packages(
     job: BuildRequest, path: Path, wanted_lists: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[str, ...]]:
     """Write both lists with everything that their packages need."""
-    recipe = job.recipe
-    interpreter = pythons.find(recipe.host.python, job.host_file)
-    if interpreter is None:
-        absence = pythons.absence(recipe.host.python, job.host_file)
-        raise HostError(
-            f"This host has {absence.found}; the recipe wants {absence.wanted}",
-            remedy=absence.remedy,
-        )
+    interpreter = _target_python(job)
     # The target Python resolves, since what a package needs depends on its version.
     version = pythons.version_of(interpreter)
     log = job.log("pin")
@@ -125,6 +118,18 @@ def _pin_packages(
             if lists[key] != tuple(written.get(table, {}).get(name, ())):
                 toml_editing.put_list(path, (table, name), lists[key])
     return lists
+
+
+def _target_python(job: BuildRequest) -> Path:
+    """Return the target Python; raise HostError if this host does not have it."""
+    version = job.recipe.host.python
+    if found := pythons.find(version, job.host_file):
+        return found
+    absence = pythons.absence(version, job.host_file)
+    raise HostError(
+        f"This host has {absence.found}; the recipe wants {absence.wanted}",
+        remedy=absence.remedy,
+    )
 
 
 def _wanted(

@@ -107,17 +107,10 @@ def sweep(curves: Curves) -> str:
     if not points:
         return ""
     sizes = sorted({size for size, _ in points})
-    speeds = [speed for _, speed in points]
     across = _Scale(sizes[0], sizes[-1], LEFT, WIDE - RIGHT)
-    # Whole powers of ten, so that the lines of the grid have short names.
-    low, high = (
-        math.floor(math.log10(min(speeds))),
-        math.ceil(math.log10(max(speeds))),
-    )
-    # Speeds that are all one power of ten would leave an axis without a length.
-    high = max(high, low + 1)
-    up = _Scale(10.0**low, 10.0**high, HIGH - BELOW, 10)
-    grid = [_grid_line(up, 10.0**power) for power in range(low, high + 1)]
+    powers = _powers([speed for _, speed in points])
+    up = _Scale(powers[0], powers[-1], HIGH - BELOW, 10)
+    grid = [_grid_line(up, power) for power in powers]
     named = [_tick(across, size) for size in sizes]
     lines = [_curve(name, own, across, up) for name, own in shown.items() if own]
     said = "GFLOP/s over rows of a matrix"
@@ -126,6 +119,14 @@ def sweep(curves: Curves) -> str:
         f"<title>{said}</title>{''.join([*grid, *named, *lines])}"
         f'<text x="{LEFT}" y="{HIGH - 6}">rows and columns; upwards GFLOP/s</text></svg>'
     )
+
+
+def _powers(speeds: Sequence[float]) -> list[float]:
+    """Return powers of ten from below all speeds to above them: the grid then has short names."""
+    low = math.floor(math.log10(min(speeds)))
+    high = math.ceil(math.log10(max(speeds)))
+    # Speeds that are all one power of ten would leave an axis without a length.
+    return [10.0**power for power in range(low, max(high, low + 1) + 1)]
 
 
 def _can_be_drawn(size: float, speed: float) -> bool:

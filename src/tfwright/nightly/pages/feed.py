@@ -5,6 +5,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.nightly.pages import words
@@ -35,23 +36,39 @@ def atom(nightly: NightlyFile, state: State, now: dt.datetime) -> bytes:
     if nightly.url:
         ET.SubElement(feed, "link", rel="self", href=f"{nightly.url}feed.xml")
         ET.SubElement(feed, "link", href=nightly.url)
-    opened = _events(state)
+    events = _events(state)
     # The time of the last event: a night without an event leaves the feed unchanged.
-    _text(feed, "updated", opened[0][0] if opened else _stamp(now))
-    for at, thread, target, kind in opened:
-        entry = ET.SubElement(feed, "entry")
-        named = target or "the build host"
-        _text(entry, "title", f"{named}: {kind}")
-        _text(entry, "id", f"urn:tfwright:{thread.replace(' ', ':')}:{at}:{kind}")
-        _text(entry, "updated", at)
-        if nightly.url:
-            place = f"recipes/{target}.html" if target else ""
-            ET.SubElement(entry, "link", href=f"{nightly.url}{place}")
-        _text(entry, "summary", f"{named} is {kind} since {at[:10]}.")
+    _text(feed, "updated", events[0].at if events else _stamp(now))
+    for event in events:
+        _add_entry(feed, event, nightly.url)
     return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
 
 
-def _events(state: State) -> list[tuple[str, str, str, str]]:
+class _Event(NamedTuple):
+    """The opening or the closing of a thread of notices."""
+
+    at: str
+    """Time in ISO 8601."""
+    thread: str
+    target: str
+    """Empty for the build host itself."""
+    kind: str
+
+
+def _add_entry(feed: ET.Element, event: _Event, url: str | None) -> None:
+    at, thread, target, kind = event
+    entry = ET.SubElement(feed, "entry")
+    named = target or "the build host"
+    _text(entry, "title", f"{named}: {kind}")
+    _text(entry, "id", f"urn:tfwright:{thread.replace(' ', ':')}:{at}:{kind}")
+    _text(entry, "updated", at)
+    if url:
+        place = f"recipes/{target}.html" if target else ""
+        ET.SubElement(entry, "link", href=f"{url}{place}")
+    _text(entry, "summary", f"{named} is {kind} since {at[:10]}.")
+
+
+def _events(state: State) -> list[_Event]:
     """Return the openings and closings of threads, newest first."""
     found = []
     for thread, target, opened, closed in state.database.execute(
@@ -59,9 +76,9 @@ def _events(state: State) -> list[tuple[str, str, str, str]]:
     ):
         # A thread is named after its target and its kind; the build host's own has no target.
         kind = thread.removeprefix(target or "build-host").split()[0]
-        found.append((opened, thread, target, kind))
+        found.append(_Event(opened, thread, target, kind))
         if closed:
-            found.append((closed, thread, target, "fixed"))
+            found.append(_Event(closed, thread, target, "fixed"))
     return sorted(found, reverse=True)[:ENTRIES]
 
 

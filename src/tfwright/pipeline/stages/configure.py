@@ -430,7 +430,7 @@ def _agree(
     # The lines that differ, ready to be pasted, are worth more than both files.
     remedy = (
         "If the answers are right, then this ./configure differs from TensorFlow's, "
-        "by a patch or in a fork. Add its lines to the recipe:\n"
+        f"by a patch or in a fork. Add its lines to the recipe {stanzas.WHERE}:\n"
         + stanzas.difference(difference, places)
     )
     if refused:

@@ -262,22 +262,28 @@ def _rsync(
     here = Path("/")
     command = Command(argv, here, _environment(), here=True)
     status = runner.attempt(command, log, remedy="Install rsync on this host.")
-    if status == 0:
-        return
-    fault = runner.failure(command, status, log, remedy=f"Look at {log}.")
+    if status != 0:
+        fault = runner.failure(command, status, log, remedy=f"Look at {log}.")
+        raise _of_rsync(fault, host, writer)
+
+
+def _of_rsync(
+    fault: TfwrightError, host: RemoteHost, writer: str
+) -> TfwrightError:
+    """Return the error of an rsync that failed, by what it and ssh said."""
     evidence = fault.evidence
     # Its status may be that of the broken connection instead of the shell's.
     if any(NO_RSYNC.search(line) for line in evidence.lines):
         what, remedy = f"{host.name} has no rsync", "Install it there."
-        raise HostError(what, remedy=remedy, evidence=evidence)
+        return HostError(what, remedy=remedy, evidence=evidence)
     if isinstance(fault, HostError):
         what = f"The disk of {writer} is full"
         remedy = f"Free some space on {writer}."
-        raise HostError(what, remedy=remedy, evidence=evidence)
+        return HostError(what, remedy=remedy, evidence=evidence)
     said = [line for line in evidence.lines if not line.startswith("rsync")]
     if said:
-        raise ToolError(said[0], remedy=reached(host), evidence=evidence)
-    raise fault
+        return ToolError(said[0], remedy=reached(host), evidence=evidence)
+    return fault
 
 
 def _word(text: str) -> str:

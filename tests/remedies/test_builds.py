@@ -1,0 +1,234 @@
+"""What is said of a build before it begins, done to the letter."""
+
+import re
+import shlex
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+from tests.commands.test_cost import built
+from tests.remedies.following import (
+    CommandLine,
+    add,
+    commands,
+    enter,
+    write_recipe,
+)
+from tests.upstream import commit
+
+from tfwright.commands import lint as linting
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import ROOT
+from tfwright.pipeline import cost, engine
+from tfwright.pipeline.job import BuildRequest
+from tfwright.tools.process import file_lock
+from tfwright.tools.process.command import Command
+
+pytestmark = pytest.mark.medium
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    """Return a recipe of a small tree; its path is two words of a shell."""
+    pinned = commit(tmp_path / "upstream", {"WORKSPACE": "", "op.cc": "1\n2\n"})
+    path = tmp_path / "my recipes/small.toml"
+    return write_recipe(path, tmp_path / "upstream", pinned)
+
+
+@pytest.fixture
+def named(recipe: Path) -> str:
+    """Return the option that names the recipe."""
+    return f"--recipe {shlex.quote(str(recipe))}"
+
+
+def test_a_build_waits_for_another_one(
+    shell: CommandLine, named: str, tmp_path: Path
+) -> None:
+    command = f"invoke build {named} --until source"
+    lock = tmp_path / "build_out/small/lock"
+    with file_lock.held(lock, "another"):
+        remedy = shell.remedy(command)
+    option = re.search(r"--wait", remedy)
+    assert option
+    released = threading.Event()
+
+    def hold() -> None:
+        with file_lock.held(lock, "another"):
+            holding.set()
+            released.wait(0.3)
+
+    holding = threading.Event()
+    holder = threading.Thread(target=hold)
+    holder.start()
+    holding.wait()
+    shell.succeeds(f"{command} {option[0]}")
+    holder.join()
+
+
+@pytest.mark.parametrize("jobs", ["none", "0", "-1"])
+def test_a_number_of_jobs_is_given_or_left_out(
+    shell: CommandLine, named: str, jobs: str
+) -> None:
+    command = f"invoke build {named} --until source"
+    remedy = shell.remedy(f"{command} --jobs={jobs}")
+    assert "from 1 on, or leave it out" in remedy
+    shell.succeeds(f"{command} --jobs=1")
+    shell.succeeds(command)
+
+
+def test_a_shell_is_opened_in_a_stage_that_runs_programs(
+    shell: CommandLine,
+    recipe: Path,
+    named: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    became = list[Command]()
+    monkeypatch.setattr(engine, "become", became.append)
+    remedy = shell.remedy(f"invoke shell {named} --stage check")
+    stages = re.findall(r"\b[a-z]+\b", remedy.removeprefix("Choose "))
+    assert len(stages) > 3
+    command = f"invoke shell {named} --stage {stages[0]}"
+    answers = shell.remedy(command)
+    assert answers.startswith("Add to the recipe (below a header")
+    enter(recipe, answers.partition(":\n")[2])
+    (build,) = commands(shell.remedy(command))
+    shell.succeeds(build)
+    shell.succeeds(command)
+    assert became[0].cwd.is_dir()
+    for stage in set(stages) - {"or"}:
+        assert engine.stage_named(stage)
+
+
+@pytest.mark.parametrize("name", [" ", "Ada\nLovelace"])
+def test_a_name_is_given_on_one_line(
+    shell: CommandLine, named: str, name: str
+) -> None:
+    command = f"invoke build {named} --until source"
+    remedy = shell.remedy(f"{command} --verified-by {shlex.quote(name)}")
+    shown = re.search(r"--verified-by '[^']*'", remedy)
+    assert shown
+    shell.succeeds(f"{command} {shown[0]}")
+
+
+@pytest.mark.parametrize("way", ["patches/ of the recipe", "correct its name"])
+def test_a_patch_that_is_missing_is_added_or_named_right(
+    shell: CommandLine, recipe: Path, named: str, way: str
+) -> None:
+    source = ROOT / "patches/demo"
+    patch = next(source.glob("*.patch"))
+    line = f'patches = ["demo/{patch.name}x"]'
+    add(recipe, line, after='release = "1.12"')
+    remedy = shell.remedy(f"invoke plan {named}")
+    assert way.rsplit(maxsplit=1)[-1] in remedy
+    own = recipe.parent / "patches/demo"
+    own.mkdir(parents=True)
+    if way == "correct its name":
+        shutil.copy(patch, own)
+        text = recipe.read_text("utf-8")
+        recipe.write_text(text.replace(".patchx", ".patch"), "utf-8")
+    else:
+        shutil.copy(patch, own / f"{patch.name}x")
+    assert recipes.read(str(recipe)).source.patches
+
+
+def test_a_file_with_a_name_for_no_recipe_is_renamed(
+    shell: CommandLine, recipe: Path
+) -> None:
+    wrong = recipe.rename(recipe.with_name("vault.toml"))
+    command = f"invoke plan --until source --recipe {shlex.quote(str(wrong))}"
+    assert shell.remedy(command) == "Rename the file."
+    wrong.rename(recipe)
+    shell.succeeds(command.replace("vault.toml", "small.toml"))
+
+
+@pytest.mark.parametrize("way", ["target", "program", "until"])
+def test_a_target_that_makes_no_wheel_is_corrected(
+    recipe: Path, way: str
+) -> None:
+    add(recipe, '[compile]\ntarget = "//op:lib"\n')
+
+    def refused() -> list[str]:
+        found = linting.lint(str(recipe))
+        return [item.remedy for item in found if item.rule == "wheel"]
+
+    (remedy,) = refused()
+    if way == "target":
+        target = re.search(r"Set compile\.target to (\S+) or", remedy)
+        assert target
+        text = recipe.read_text("utf-8")
+        recipe.write_text(text.replace("//op:lib", target[1]), "utf-8")
+        assert refused() == []
+    elif way == "program":
+        assert "in package.program" in remedy
+        add(recipe, '[package]\nprogram = "make_wheel"\n')
+        assert refused() == []
+    else:
+        option = re.search(r"--until (\w+)", remedy)
+        assert option
+        assert engine.stage_named(option[1])
+
+
+def test_a_recipe_is_built_before_its_cost_is_shown(
+    shell: CommandLine, recipe: Path, named: str
+) -> None:
+    remedy = shell.remedy(f"invoke cost {named} --page x")
+    words = shlex.split(remedy.removeprefix("Build it first: "))
+    assert words == ["invoke", "build", "--recipe", str(recipe)]
+
+
+@pytest.mark.parametrize("way", ["previous", "the path of a profile"])
+def test_another_build_is_named_as_is_said(
+    shell: CommandLine, named: str, tmp_path: Path, way: str
+) -> None:
+    job = BuildRequest.of(
+        shlex.split(named)[1], HostFile(build_out=tmp_path / "build_out")
+    )
+    job.places.logs.mkdir(parents=True)
+    for _ in range(2):
+        built(job, kernel=1.0)
+    remedy = shell.remedy(f"invoke cost {named} --against previuos")
+    assert way in remedy
+    option = re.search(r"--against \w+", remedy)
+    assert option
+    if way != "previous":
+        other = tmp_path / "other.json"
+        shutil.copy(cost.profile(job), other)
+        shell.succeeds(f"invoke cost {named} --against {other}")
+        return
+    shell.succeeds(f"invoke cost {named} {option[0]}")
+
+
+# Tools for developers
+
+
+def test_a_part_and_a_time_of_the_attacks_are_chosen(
+    shell: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = list[tuple[str, ...]]()
+    monkeypatch.setattr(
+        "tfwright.commands.develop.run", lambda *argv, **_: ran.append(argv)
+    )
+    remedy = shell.remedy("invoke test --attack --part nothing-like-it")
+    parts = remedy.removeprefix("Use one of: ").removesuffix(".").split(", ")
+    shown = re.search(
+        r"--seconds \d+", shell.remedy("invoke test --attack --seconds 0")
+    )
+    assert shown
+    for part in parts:
+        shell.succeeds(f"invoke test --attack --part {part} {shown[0]}")
+    assert len(ran) == len(parts)
+
+
+def test_a_schema_is_one_of_those_that_are_listed(shell: CommandLine) -> None:
+    remedy = shell.remedy("invoke schema --document nothing-like-it")
+    names = remedy.removeprefix("Choose ").removesuffix(".").split(", ")
+    for name in names:
+        shell.succeeds(f"invoke schema --document {name}")
+
+
+def test_less_is_asked_for_where_nothing_was_made(shell: CommandLine) -> None:
+    wish = "--gpu 12.0 --os Darwin"
+    (command,) = commands(shell.remedy(f"invoke new {wish}"))
+    shell.succeeds(command)

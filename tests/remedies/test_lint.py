@@ -1,0 +1,195 @@
+"""What is found in a recipe, corrected as each finding says."""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.remedies.following import commands, enter
+
+from tfwright.commands import lint as linting
+from tfwright.commands.lint import LintFinding
+from tfwright.documents import recipe as recipes
+
+pytestmark = pytest.mark.medium
+
+CPU = "linux-r1.8-cpu"
+GPU = "macos-r1.8-cuda9.2"
+
+
+def copied(name: str, folder: Path) -> Path:
+    """Return a copy of a recipe outside the checkout, without its lock."""
+    return Path(shutil.copy(recipes.find(name), folder))
+
+
+def replace(path: Path, before: str, after: str) -> None:
+    text = path.read_text("utf-8")
+    assert before in text
+    path.write_text(text.replace(before, after, 1), "utf-8")
+
+
+def remove(path: Path, variable: str) -> None:
+    """Remove an answer."""
+    text = path.read_text("utf-8")
+    path.write_text(re.sub(rf"(?m)^{variable} = .*\n", "", text), "utf-8")
+
+
+def follow(path: Path, finding: LintFinding) -> None:
+    """Do what one finding says."""
+    do, variable = finding.remedy, finding.what.partition(":")[0]
+    if "below a header that it has already" in do:
+        enter(path, do.partition(":\n")[2])
+    elif shown := re.match(r"Write (\w+ = (?:true|false)) or", do):
+        remove(path, variable)
+        enter(path, f"[configure.answers]\n{shown[1]}")
+    elif shown := re.search(r'answers, and add "(.*)VERSION" to compile', do):
+        remove(path, variable)
+        replace(path, "flags = [", f'flags = ["{shown[1]}3.6", ')
+    elif shown := re.match(r'Write a text in quotes: (\w+ = )"\.\.\."', do):
+        remove(path, variable)
+        enter(path, f'[configure.answers]\n{shown[1]}"9.0"')
+    elif do.startswith("Write behind it"):
+        lines = path.read_text("utf-8").splitlines()
+        lines[finding.line - 1] += "  # a reason"
+        path.write_text("\n".join([*lines, ""]), "utf-8")
+    elif shown := re.match(r"(?:Correct or r|R)emove (\w+)", do):
+        remove(path, shown[1])
+    else:
+        raise AssertionError(do)
+
+
+GCP = "TF_NEED_GCP = false\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (GCP, ""),
+        (GCP, 'TF_NEED_GCP = "no"\n'),
+        (GCP, f"{GCP}TF_BANANA = true\n"),
+        (GCP, f"{GCP}TF_NEED_ROCM = true\n"),
+        (GCP, f"{GCP}TF_CUDA_CLANG = true\n"),
+        (GCP, f'{GCP}PATH = "/usr/bin"\n'),
+        (GCP, f'{GCP}HERMETIC_PYTHON_VERSION = "3.6"\n'),
+    ],
+    ids=lambda text: text.replace("\n", " ").strip() or "nothing",
+)
+def test_an_answer_is_corrected(tmp_path: Path, before: str, after: str) -> None:
+    path = copied(CPU, tmp_path)
+    replace(path, before, after)
+    assert linting.lint(str(path))
+    # A line that is written as is shown still lacks its reason.
+    for _ in range(3):
+        for found in linting.lint(str(path))[:1]:
+            follow(path, found)
+    assert linting.lint(str(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "wrong", "correct"),
+    [
+        (
+            "TF_CUDA_COMPUTE_CAPABILITIES",
+            '"3.5;7.0"',
+            lambda do: re.search(r"such as ([\d.,]+\d)", do),
+        ),
+        (
+            "TF_CUDA_COMPUTE_CAPABILITIES",
+            '"sm_35"',
+            lambda do: re.fullmatch(r"Write ([\d.]+)\.", do),
+        ),
+        (
+            "TF_CUDA_COMPUTE_CAPABILITIES",
+            '"2.0,3.5"',
+            lambda do: re.fullmatch(r"Remove 2\.0 from the list()\.", do),
+        ),
+        (
+            "TF_CUDNN_VERSION",
+            '"seven"',
+            lambda do: re.search(r"such as ([\d.]+\d)", do),
+        ),
+        (
+            "TF_CUDNN_VERSION",
+            "true",
+            lambda do: re.search(r'= "(\.\.\.)"', do),
+        ),
+    ],
+)
+def test_an_answer_about_cuda_is_corrected(
+    tmp_path: Path,
+    variable: str,
+    wrong: str,
+    correct: Callable[[str], re.Match[str] | None],
+) -> None:
+    path = copied(GPU, tmp_path)
+    text = path.read_text("utf-8")
+
+    def answer(value: str) -> list[LintFinding]:
+        line = f"{variable} = {value}"
+        path.write_text(re.sub(rf"(?m)^{variable} = .*", line, text), "utf-8")
+        # Lint also wants it to be what [host] says.
+        return [
+            finding
+            for finding in linting.lint(str(path))
+            if finding.what.startswith(f"{variable}:")
+        ]
+
+    (found,) = answer(wrong)
+    shown = correct(found.remedy)
+    assert shown, found.remedy
+    value = {"": "3.5", "...": "7.0"}.get(shown[1], shown[1])
+    assert answer(f'"{value}"') == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "correct"),
+    [
+        ("-march=native", r"such as (-march=\w+)"),
+        ("-DX=a#b", "Put the word in quotes"),
+        ("-DX='a b'", r"Use flags without blanks inside"),
+    ],
+)
+def test_a_flag_is_corrected(tmp_path: Path, wrong: str, correct: str) -> None:
+    path = copied(CPU, tmp_path)
+    replace(path, 'CC_OPT_FLAGS = "-march=x86-64', f'CC_OPT_FLAGS = "{wrong}')
+    (found,) = linting.lint(str(path))
+    shown = re.search(correct, found.remedy)
+    assert shown
+    right = shown[1] if shown.groups() else f"'{wrong}'"
+    if "without blanks" in correct:
+        right = "-DX=ab"
+    replace(path, f'"{wrong}', f'"{right}')
+    assert linting.lint(str(path)) == []
+
+
+def test_a_condition_is_written_as_is_shown(tmp_path: Path) -> None:
+    path = copied(CPU, tmp_path)
+    shutil.copytree(recipes.PATCHES / "r1.8", tmp_path / "patches/r1.8")
+    patch = next(tmp_path.glob("patches/r1.8/0005-*"))
+    before = patch.read_text("utf-8")
+
+    def written(condition: str) -> list[LintFinding]:
+        text = re.sub(
+            r"(?m)^Drop when: .*\n(?: .*\n)*", "Drop when: {}\n", before
+        )
+        patch.write_text(text.replace("{}", condition), "utf-8")
+        return linting.lint(str(path))
+
+    (found,) = written("release > =1.9")
+    assert found.rule == "drop-when"
+    shown = re.search(
+        r"Write (release >= [\d.]+\d), (upstream) COMMIT", found.remedy
+    )
+    assert shown
+    assert written(shown[1]) == []
+    assert written("a sentence about the release.") == []
+
+
+def test_a_date_of_verification_is_written_by_the_command(tmp_path: Path) -> None:
+    path = copied(CPU, tmp_path)
+    text = re.sub(r"(?m)^on = .*$", "on = 1999-01-01", path.read_text("utf-8"))
+    path.write_text(text, "utf-8")
+    (found,) = linting.lint(str(path))
+    (command,) = commands(found.remedy)
+    assert command == f"invoke build --recipe {path} --verified-by NAME"

@@ -1,0 +1,63 @@
+"""Whether a venv that was made earlier is what a build wants now."""
+
+from pathlib import Path
+
+import pytest
+
+from tfwright.tools import files, trees
+from tfwright.tools.python import venv
+
+ONE, TWO = "1" * 64, "2" * 64
+PINNED = f"six==1.11.0 --hash=sha256:{ONE}"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a venv with one package, which was made from a known file."""
+    home = tmp_path / "pythons" / "3.9.1-0123456789ab"
+    files.write(home / "bin/python", "", 0o755)
+    files.write(home / "lib/six.py", "ANSWER = 42\n")
+    files.write(home / venv.DONE, f"{PINNED}\n")
+    found = trees.content(home)
+    files.write(venv._record(home), f"{' '.join(map(str, found))}\n")
+    return home
+
+
+@pytest.mark.parametrize(
+    ("requirement", "holds"),
+    [
+        (PINNED, True),
+        ("six==1.11.0", True),
+        (f"{PINNED} --hash=sha256:{TWO}", True),
+        (f"six==1.11.0 --hash=sha256:{TWO}", False),
+        (f"numpy==1.14.5 --hash=sha256:{ONE}", False),
+    ],
+)
+def test_a_venv_is_kept_if_it_was_made_from_a_file_that_is_wanted(
+    home: Path,
+    requirement: str,
+    holds: bool,  # noqa: FBT001 a case of the table above
+) -> None:
+    assert venv._holds(home, [requirement]) is holds
+
+
+def test_a_venv_that_changed_is_not_kept(home: Path) -> None:
+    (home / "lib/six.py").write_text("ANSWER = 43\n", "utf-8")
+    assert not venv._holds(home, [PINNED])
+
+
+@pytest.mark.parametrize("missing", [venv.DONE, "bin/python"])
+def test_half_a_venv_is_not_kept(home: Path, missing: str) -> None:
+    (home / missing).unlink()
+    assert not venv._holds(home, [PINNED])
+
+
+def test_every_pin_is_noted_with_the_file_that_pip_brought(
+    tmp_path: Path,
+) -> None:
+    wheel = tmp_path / "Keras_Preprocessing-1.0.5-py2.py3-none-any.whl"
+    wheel.write_bytes(b"a wheel")
+    noted = venv._exact(["keras-preprocessing==1.0.5"], [wheel])
+    assert noted == [
+        f"keras-preprocessing==1.0.5 --hash=sha256:{files.sha256(wheel)}"
+    ]
