@@ -9,6 +9,7 @@ import pytest
 
 from tfwright.errors import HostError, RecipeError, WheelError
 from tfwright.nightly import site, state
+from tfwright.nightly.index import write
 
 NOW = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
 
@@ -57,7 +58,7 @@ def test_a_wheel_that_the_index_does_not_have_cannot_be_yanked(
 
 def test_a_yank_can_be_taken_back(tmp_path: Path) -> None:
     name = "demo-1.0-py3-none-any.whl"
-    place = tmp_path / "site" / site.PACKAGES / name
+    place = tmp_path / "site" / write.PACKAGES / name
     place.parent.mkdir(parents=True)
     place.touch()
     site.yank(tmp_path, name, "wrong cuDNN")

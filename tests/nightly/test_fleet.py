@@ -414,3 +414,23 @@ def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     assert settled[0].result == "blocked"
     assert settled[0].broken
     assert "Eigen could not be found" in settled[0].broken.line
+
+
+def test_a_slurm_that_takes_no_job_blocks_targets_and_ends_no_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sbatch = tmp_path / "sbatch"
+    said = "sbatch: error: invalid partition specified: night"
+    sbatch.write_text(f"#!/bin/sh\necho '{said}' >&2; exit 1\n", "utf-8")
+    sbatch.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    table = SlurmTable(directory=tmp_path)
+    settings = HostFile(build_out=tmp_path / "out", slurm=table)
+    builder = pipeline_builder(tmp_path)
+    fleet = fleets.SlurmFleet(tmp_path, settings, builder, print)
+    settled: list[NightlyBuild] = []
+    order = order_of(tmp_path, {})
+    fleet.build([order], {}, lambda _, made: settled.append(made()))
+    assert settled[0].result == "blocked"
+    assert settled[0].broken
+    assert said in settled[0].broken.line

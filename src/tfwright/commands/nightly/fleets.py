@@ -9,14 +9,14 @@ from tfwright.commands.nightly import orders as documents
 from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
-from tfwright.errors import HostError, RecipeError, TfwrightError
+from tfwright.errors import HostError, RecipeError, TfwrightError, ToolError
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildOrder, Fleet, Settle
 from tfwright.tools import files
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.workers import hand_out, schedule
-from tfwright.workers.schedule import Assignment, WorkSchedule
+from tfwright.workers.schedule import Assignment, Trouble, WorkSchedule
 
 OPTION = "--order"
 
@@ -245,15 +245,20 @@ class SlurmFleet(_Orders):
         by_target = {order.target.name: order for order in orders}
 
         def hear(given: Assignment) -> None:
-            self.settle(by_target[given.recipe], given, settle)
+            self.settle(by_target.pop(given.recipe), given, settle)
 
         for given in self._unsupplied(by_target).values():
             hear(given)
-            del by_target[given.recipe]
         programs = {
             name: self._program(order) for name, order in by_target.items()
         }
-        hand_out.by_slurm(self.settings, programs, seconds, hear, self.hear)
+        try:
+            hand_out.by_slurm(self.settings, programs, seconds, hear, self.hear)
+        except (HostError, ToolError) as fault:
+            why = Trouble(fault.what, fault.remedy)
+            # A Slurm that takes no job blocks targets, and ends no night.
+            for name in tuple(by_target):
+                hear(Assignment(name, "refused").with_trouble(why))
 
     def reproduce(self, order: BuildOrder) -> str:
         """Build the last good wheel of an order again from nothing; say how it differs."""

@@ -163,7 +163,13 @@ class _Tasks:
             "Look at what sbatch says, and at [slurm] options in the host file."
         )
         command = submission(self.site, self.script, numbers)
-        said = runner.run(command, log, remedy=remedy)
+        if status := runner.attempt(command, log, remedy="Install Slurm."):
+            fault = runner.failure(command, status, log, remedy=remedy)
+            if isinstance(fault, ToolError):
+                what = f"sbatch refused the job: {runner.last_line(log)}"
+                fault = ToolError(what, remedy=remedy, evidence=fault.evidence)
+            raise fault
+        said = log.read_text("utf-8", "replace")
         # With --parsable it prints "ID" or "ID;CLUSTER", after any warning.
         job = said.split()[-1].partition(";")[0] if said.split() else ""
         if not job.isdigit():
