@@ -59,7 +59,7 @@ sys.exit(4 if "bad" in sys.argv else 0)
 """
 
 
-def free_ports() -> Generator[int]:
+def free_ports() -> Generator[int, None, None]:
     """Yield ports at which nothing listens."""
     with ExitStack() as stack:
         while True:
