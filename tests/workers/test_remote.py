@@ -735,3 +735,18 @@ def test_a_task_that_built_its_recipe_has_no_trouble(tmp_path: Path) -> None:
     given = hand_out.ended(Assignment("a"), result)
     assert (given.state, given.worker, given.lost) == ("built", "two", ("one",))
     assert (given.detail, given.log) == ("", str(log))
+
+
+def test_a_task_that_left_nothing_at_all_points_to_a_directory_that_is_not_shared(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "0.log"
+    result = SlurmResult(0, slurm.LOST, (), 0.0, log)
+    ended = hand_out.ended(Assignment("a"), result)
+    assert (ended.state, ended.log) == ("lost", "")
+    assert str(tmp_path) in ended.detail
+    assert "Share build_out" in ended.remedy
+    log.touch()
+    begun = hand_out.ended(Assignment("a"), replace(result, nodes=("n1",)))
+    assert "before it left a result" in begun.detail
+    assert begun.log == str(log)
