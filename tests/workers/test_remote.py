@@ -680,7 +680,7 @@ def test_a_sbatch_that_names_no_job_is_quoted(
 def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    submit = 'cd "$(dirname "$0")/room"; echo x >> submitted; echo 17'
+    submit = 'cd "$(dirname "$0")/room"; echo n1 >> 0.nodes; echo x >> submitted; echo 17'
     forgets = "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1"
     slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue=forgets)
     table = SlurmTable(directory=tmp_path)
@@ -746,7 +746,6 @@ def test_a_task_that_left_nothing_at_all_points_to_a_directory_that_is_not_share
     assert (ended.state, ended.log) == ("lost", "")
     assert str(tmp_path) in ended.detail
     assert "Share build_out" in ended.remedy
-    log.touch()
     begun = hand_out.ended(Assignment("a"), replace(result, nodes=("n1",)))
     assert "before it left a result" in begun.detail
     assert begun.log == str(log)

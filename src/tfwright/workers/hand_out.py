@@ -132,7 +132,7 @@ def ended(given: Assignment, result: SlurmResult) -> Assignment:
 
 def _trouble(result: SlurmResult) -> Trouble:
     """Return what a task that ended says of its failure."""
-    log = str(result.log) if result.log.exists() else ""
+    log = str(result.log)
     if result.status == slurm.LOST and not result.nodes:
         room = result.log.parent
         return Trouble(
