@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.records import record_of
+
 from tfwright.documents import recipe
 from tfwright.errors import TfwrightError
 from tfwright.wheel import headers, record, tags
@@ -242,9 +244,62 @@ OUTPUTS = (
 RESOLVED = (
     b'resolved = [{"original_attributes": {"name": "a", "sha256": "00"}}]\n'
 )
-NIGHTLY_FILE = b'recipes = ["demo"]\nat = "02:00"\n'
+NIGHTLY_FILE = b"""\
+directory = "/srv/tfwright"
+url = "https://wheels.example/"
+hours = 7.5
+on = "here"
+
+[[recipe]]
+name = "demo"
+local = "cpu"
+follow = {tags = "v2.*"}
+python = ["3.9", "3.10"]
+
+[[notices.mail]]
+to = ["a@b.example"]
+sender = "c@b.example"
+
+[[notices.program]]
+command = ["/usr/bin/logger", "-t", "tfwright"]
+
+[retention]
+count = 9
+free = 1000
+
+[projects.demo]
+status = "archived"
+reason = "no more"
+"""
 TREE = recipe.ROOT / "src/tfwright/demo/tree"
-HOST_FILE = b'build_out = "/x"\noffline = true\n\n[pythons]\n"3.6" = "/usr/bin/python3.6"\n'
+HOST_FILE = b"""\
+build_out = "/x"
+jobs = 2
+
+[mirrors]
+"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"
+
+[downloads]
+"https://github.com/" = "https://mirror.example/github/"
+
+[pythons]
+"3.6" = "/usr/bin/python3.6"
+
+[cache]
+size = 50
+server = "http://cache.example:8080"
+
+[[workers]]
+name = "big"
+address = "builder@big.example"
+directory = "/srv/tfwright"
+inputs = true
+build_out = "/srv/out"
+
+[slurm]
+directory = "/shared/tfwright"
+options = ["--partition=long"]
+"""
 TARGETS = {
     "elf": Target(elf.examine, corpus("elf-*"), (ValueError,)),
     "mach-o": Target(macho_content.read, corpus("macho-*"), (ValueError,)),
@@ -283,7 +338,7 @@ TARGETS = {
     ),
     "build record": Target(
         member(f"{INFO}/tfwright.json", build_record.read),
-        lambda: [b'{"format": 1, "sealer": {}}'],
+        lambda: [build_record.write(record_of(recipe.read("demo")))],
     ),
     "recipe": Target(
         by_path(lambda path: recipe.read(str(path)), "mine.toml"),

@@ -14,8 +14,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from urllib3 import HTTPResponse
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -326,3 +328,43 @@ def test_a_real_registry_gives_what_podman_pushed(
         check=True,
         capture_output=True,
     )
+
+
+CHALLENGE = (
+    'Bearer realm="https://auth.example.org/token",service="s",scope="pull"'
+)
+
+
+def token(content: bytes, challenge: str = CHALLENGE) -> tuple[str, list[str]]:
+    """Return the token that is read of an answer, and which addresses were asked."""
+    asked: list[str] = []
+
+    def request(_: str, url: str, **__: object) -> HTTPResponse:
+        asked.append(url)
+        return HTTPResponse(io.BytesIO(content), preload_content=False)
+
+    session = SimpleNamespace(pool=SimpleNamespace(request=request))
+    return registry._token(session, challenge), asked  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("content", "given"),
+    [
+        (b'{"token": "abc"}', "abc"),
+        (b'{"access_token": "def"}', "def"),
+        (b'{"token": "a\\r\\nX-Evil: 1"}', ""),
+        (b'{"token": "\xc3\xa9"}', ""),
+        (b'["abc"]', ""),
+        (b"not JSON", ""),
+        (b"{}", ""),
+    ],
+)
+def test_a_token_is_taken_if_it_can_be_a_header(
+    content: bytes, given: str
+) -> None:
+    assert token(content) == (given, ["https://auth.example.org/token"])
+
+
+def test_no_token_is_asked_for_without_encryption() -> None:
+    plain = CHALLENGE.replace("https:", "http:")
+    assert token(b'{"token": "abc"}', plain) == ("", [])

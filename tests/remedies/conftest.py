@@ -1,5 +1,5 @@
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,35 @@ def worded(recipe_file: Path, tmp_path: Path) -> Path:
     path = tmp_path / "my recipes/small.toml"
     path.parent.mkdir()
     return recipe_file.rename(path)
+
+
+@pytest.fixture
+def programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
+    """Return a function that puts programs first on PATH, each from its shell script."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+
+    def install(**scripts: str) -> None:
+        for name, script in scripts.items():
+            path = folder / name
+            path.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+            path.chmod(0o755)
+
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return install
+
+
+@pytest.fixture
+def no_programs(
+    programs: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Leave on PATH what `programs` installs, and nothing else."""
+    assert programs
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 
 
 @pytest.fixture

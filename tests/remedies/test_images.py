@@ -111,7 +111,7 @@ def test_a_containerfile_is_named_and_corrected(  # noqa: PLR0913, PLR0917 the f
     shell: CommandLine,
     begun: str,
     worded: Path,
-    programs: Callable[..., Path],
+    programs: Callable[..., None],
     content: str | None,
     remedy: str,
     corrected: str,
@@ -142,27 +142,9 @@ def test_a_containerfile_is_named_and_corrected(  # noqa: PLR0913, PLR0917 the f
 # Engines
 
 
-@pytest.fixture
-def programs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Path]:
-    """Return a function that installs programs on a PATH without any other engine."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-
-    def install(**scripts: str) -> Path:
-        for name, script in scripts.items():
-            path = folder / name
-            path.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
-            path.chmod(0o755)
-        monkeypatch.setenv("PATH", str(folder))
-        return folder
-
-    return install
-
-
+@pytest.mark.usefixtures("no_programs")
 def test_podman_is_installed_to_build_an_image(
-    shell: CommandLine, programs: Callable[..., Path], tmp_path: Path
+    shell: CommandLine, programs: Callable[..., None], tmp_path: Path
 ) -> None:
     programs(docker="exit 0")
     path = tmp_path / "small.Containerfile"
@@ -175,6 +157,7 @@ def test_podman_is_installed_to_build_an_image(
     assert "look at" in shell.remedy(command)
 
 
+@pytest.mark.usefixtures("no_programs")
 @pytest.mark.parametrize(
     ("asked", "here", "installed"),
     [
@@ -187,7 +170,7 @@ def test_podman_is_installed_to_build_an_image(
 )
 def test_an_engine_is_installed_or_the_other_one_is_taken(
     shell: CommandLine,
-    programs: Callable[..., Path],
+    programs: Callable[..., None],
     asked: Engine | None,
     here: tuple[str, ...],
     installed: str,

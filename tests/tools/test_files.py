@@ -84,8 +84,8 @@ def test_the_end_of_a_log_has_whole_lines_where_there_are_some(
     ("limit", "remedy"),
     [
         (errno.EFBIG, "ulimit -f unlimited"),
-        (errno.EMFILE, "ulimit -n 1024"),
-        (errno.EAGAIN, "ulimit -u 4096"),
+        (errno.EMFILE, "ulimit -n $(ulimit -Hn)"),
+        (errno.EAGAIN, "ulimit -u $(ulimit -Hu)"),
         (errno.ENOMEM, "ulimit -v unlimited"),
     ],
 )

@@ -85,17 +85,12 @@ def _planned(planned: "Planned") -> dict[str, object]:
 
 
 def _step(step: "Step") -> dict[str, object]:
-    """Return a step as JSON can say it."""
-    return {name: _value(value) for name, value in vars(step).items()}
-
-
-def _value(value: object) -> object:
-    if isinstance(value, tuple):
-        return list(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    # Only paths are left, which JSON does not know.
-    return str(value)
+    """Return a step as JSON can say it, but for its paths."""
+    # An environment may be of any kind of mapping.
+    return {
+        name: dict(value) if isinstance(value, Mapping) else value
+        for name, value in vars(step).items()
+    }
 
 
 def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:

@@ -30,11 +30,14 @@ REFUSED = {
 """What the system calls EROFS and so on, as the end of a sentence about a path."""
 LIMITS = {
     errno.EFBIG: ("A file may not be so large here", "f unlimited"),
-    errno.EMFILE: ("This process may not open more files", "n 1024"),
-    errno.EAGAIN: ("No more processes may be started", "u 4096"),
+    errno.EMFILE: ("This process may not open more files", "n $(ulimit -Hn)"),
+    errno.EAGAIN: ("No more processes may be started", "u $(ulimit -Hu)"),
     errno.ENOMEM: ("The memory ran out", "v unlimited"),
 }
-"""What the limits of a shell or service refuse, with the option of ``ulimit`` that raises each."""
+"""What the limits of a shell or service refuse, with the option of ``ulimit`` that raises each.
+
+A number could be less than what the shell has already: 1,024 files are usual.
+"""
 NO_ROOM = 1 << 20
 """Bytes left on a disk that count as none: not every program says why it could not write."""
 ROOM = (

@@ -27,11 +27,29 @@ FOR_AVX2 = (
 )
 
 
-def built(folder: Path, further: str = "", *options: str) -> Path:
-    (folder / "a.cc").write_text(
-        "".join(ORDINARY.format(number) for number in range(64)) + further,
-        "utf-8",
+ASKING = (
+    'extern "C" unsigned ask() { unsigned a = 1, b, c, d; '
+    '__asm__("cpuid" : "+a"(a), "=b"(b), "=c"(c), "=d"(d)); return c; }\n'
+)
+"""Asks the CPU what it has, as a library does that chooses between functions."""
+
+
+def of_others(attribute: str) -> str:
+    """Return twenty functions with vector registers that are not TensorFlow's."""
+    return "".join(
+        f"{attribute} float kernel{number}(const float* from) "
+        f"{{ return from[0] * from[1] + {number}; }}\n"
+        for number in range(20)
     )
+
+
+def built(folder: Path, further: str = "", *options: str) -> Path:
+    ordinary = "".join(ORDINARY.format(number) for number in range(64))
+    return compiled(folder, ordinary + further, *options)
+
+
+def compiled(folder: Path, source: str, *options: str) -> Path:
+    (folder / "a.cc").write_text(source, "utf-8")
     subprocess.run(
         [
             "g++",
@@ -107,6 +125,67 @@ def test_one_function_of_tensorflow_is_enough_to_need_it(
         ("fma", "found by a search of all code")
     ]
     assert "fused" in found.needs[0].function
+
+
+@pytest.mark.medium
+def test_what_tensorflow_uses_everywhere_is_needed_also_by_a_library_that_asks(
+    tmp_path: Path,
+) -> None:
+    found = read(built(tmp_path, ASKING, "-mavx"))
+    assert (found.level, found.unknown) == ("avx", ())
+
+
+@pytest.mark.medium
+def test_what_others_in_a_tensorflow_use_is_chosen_if_the_library_asks(
+    tmp_path: Path,
+) -> None:
+    kernels = of_others('__attribute__((target("avx")))')
+    found = read(built(tmp_path, ASKING + kernels))
+    assert (found.level, found.unknown) == ("x86-64", ())
+    assert read(built(tmp_path, kernels)).level == "avx"
+
+
+@pytest.mark.medium
+def test_of_a_strangers_library_that_asks_it_is_unknown_what_it_needs(
+    tmp_path: Path,
+) -> None:
+    kernels = of_others('__attribute__((target("avx")))')
+    plain = of_others("").replace("kernel", "plain")
+    found = read(compiled(tmp_path, ASKING + kernels + plain))
+    assert found.level == "x86-64"
+    assert [use.extension for use in found.unknown] == ["avx"]
+    assert found.beyond("sse3")
+    # Nothing but a build for AVX has it nearly everywhere.
+    assert read(compiled(tmp_path, ASKING + kernels)).level == "avx"
+
+
+@pytest.mark.medium
+def test_where_too_much_looks_like_a_question_the_library_is_taken_to_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 0f a2 is cpuid, and here a part of numbers that are loaded.
+    numbers = "".join(
+        f"unsigned number{digit}() {{ return 0xa20f00{digit}0; }}\n"
+        for digit in range(3)
+    )
+    kernels = of_others('__attribute__((target("avx")))')
+    plain = of_others("").replace("kernel", "plain")
+    library = compiled(tmp_path, numbers + kernels + plain)
+    assert read(library).level == "avx"
+    monkeypatch.setattr(cpu, "MOST_QUESTIONS", 2)
+    assert read(library).unknown
+
+
+@pytest.mark.medium
+def test_the_search_of_all_code_has_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = built(
+        tmp_path, f"namespace Eigen {{ {FOR_AVX2.format('fused')} }}\n"
+    )
+    assert read(library).level == "avx2"
+    monkeypatch.setattr(cpu, "MOST", 0)
+    assert read(library).level == "x86-64"
 
 
 @pytest.mark.medium

@@ -11,12 +11,14 @@ import pytest
 from tfwright.errors import WheelError
 from tfwright.terminal import inspect
 from tfwright.wheel import headers, record
+from tfwright.wheel.binary.cpu import Cpu, Use
 from tfwright.wheel.binary.elf import Elf, VersionRequirement
 from tfwright.wheel.binary.macho import MachO
-from tfwright.wheel.inspect import floor, inspection, tags
+from tfwright.wheel.inspect import cuda, floor, inspection, tags
 from tfwright.wheel.inspect.inspection import Inspection
 from tfwright.wheel.inspect.leaks import HostDirectory
 from tfwright.wheel.inspect.library import Library
+from tfwright.wheel.inspect.summary import Summary, WheelNeed
 
 MakeWheel = Callable[..., Path]
 compiler = pytest.mark.skipif(
@@ -399,6 +401,48 @@ def test_a_report_is_shown_as_a_table_and_as_json(
         ]["version"]
         == "2.12"
     )
+
+
+def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    need = WheelNeed("2.17", "x.data/purelib/tensorflow/a.so", "memcpy")
+    unknown = Cpu("sse3", (), (), 9, 9, (Use("avx", "f", "9 of 9"),))
+    asking = Elf("x86_64", "", (), (), {}, (), cpu=unknown)
+    report = Inspection(
+        "small.whl",
+        100,
+        200,
+        "small",
+        "1.0",
+        stated=(("is_cuda_build", "True"),),
+        signed_by="0123",
+        cuda=(cuda.CudaSource("inside the wheel", ("libcudnn.so.7",), 1),),
+        cuda_in_reach=("cudnn",),
+        libraries=(Library("a.so", 10, asking, nccl="2.4.7"),),
+        summary=Summary(
+            {"GLIBC": need, "CPU": WheelNeed("avx", "a.so", "f", "9 of 9")},
+            ("cxx11",),
+            ("sm_70",),
+            {},
+            ("2.4.7",),
+            1234,
+        ),
+    )
+    inspect.show_report(report, as_json=False)
+    # The terminal may be narrow, and break lines.
+    shown = " ".join(capsys.readouterr().out.split())
+    for line in (
+        "the key with the id 0123",
+        "libcudnn.so.7: inside the wheel",
+        "site-packages/nvidia/*/lib of pip's packages (cudnn)",
+        "GLIBC 2.17 tensorflow/a.so: memcpy",
+        "needs CPU",
+        "1,234 in TensorFlow's namespace, std::string cxx11",
+        "NCCL 2.4.7",
+        "sse3, or avx: unknown",
+    ):
+        assert line in shown
 
 
 def test_the_floor_names_the_library_and_the_symbol_that_need_more() -> None:

@@ -14,7 +14,7 @@ from tfwright.documents import host_file, nightly
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import RecipeError
+from tfwright.errors import Evidence, RecipeError
 from tfwright.nightly import due, halving, inputs
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, NightlyBuild
@@ -99,6 +99,7 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
             f"Nothing that decides the wheel changed between {first.id} and {last.id}",
             remedy="Read the log of the failed build; "
             f"'invoke nightly --recipe {name} --now' builds it again.",
+            evidence=Evidence(where=str(home / last.id)),
         )
     symptom = Symptom.of(last)
     return Bisection(first, last, start, steps, symptom, of_host, home)

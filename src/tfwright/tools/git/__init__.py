@@ -420,6 +420,15 @@ def replace(tree: Path, path: str, text: str) -> None:
     run(inside(tree, "update-index", "--cacheinfo", f"{mode},{name},{path}"))
 
 
+def commit_named(repository: Path, name: str) -> str:
+    """Return the commit that a tag names; empty if it names none, or the repository lacks it."""
+    asked = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    try:
+        return run(command(repository, *asked)).strip()
+    except ToolError:
+        return ""
+
+
 def tree_of(repository: Path, commit: str) -> str:
     """Return the id of a commit's tree."""
     return run(

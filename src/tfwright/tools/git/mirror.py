@@ -95,7 +95,7 @@ class Origin:
             raise RecipeError(
                 f"tfwright cannot fetch from {named!r}",
                 remedy=(
-                    "Give an absolute path, or a url with https, ssh or file; "
+                    "Give a url that begins with https://, ssh:// or file://; "
                     f"the bundled ones are {' and '.join(demo.trees())}."
                 ),
             )
@@ -297,9 +297,12 @@ def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
     if kind is None:
         return None
     if kind != "commit":
+        commit = git.commit_named(repository, pin.commit)
         raise RecipeError(
             f"{pin.commit} is a {kind}, not a commit",
-            remedy=f"Pin the commit that 'git rev-parse {pin.commit}^{{commit}}' gives.",
+            remedy=f'Write commit = "{commit}" into [source].'
+            if commit
+            else "Pin the commit that has it.",
         )
     entries = git.entries(repository, pin.commit)
     _refuse_submodules(pin, entries)

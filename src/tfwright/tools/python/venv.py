@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tfwright.documents.names import EXACT_PIN
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
+from tfwright.printable import shell_word
 from tfwright.tools import files, trees
 from tfwright.tools.process import environment, file_lock, inside, runner
 from tfwright.tools.process.command import Command
@@ -220,14 +221,16 @@ def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
     # As numbers: "3.10" is later than "3.2".
     modern = tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
     module, remedy = (
-        ("venv", _VENV_REMEDY) if modern else ("virtualenv", _VIRTUALENV_REMEDY)
+        ("venv", _VENV_REMEDY)
+        if modern
+        else ("virtualenv", _virtualenv_remedy(interpreter))
     )
     # A link to an interpreter of an image would be broken on the host.
     copies = ("--copies",) if inside.current() else ()
     argv = (str(interpreter), "-m", module, *copies, str(home))
     command = Command(argv, home.parent, environment.clean(home.parent))
     try:
-        runner.run(command, log, remedy=remedy.format(interpreter=interpreter))
+        runner.run(command, log, remedy=remedy)
     except ToolError as fault:
         raise HostError(
             f"{interpreter} (Python {version}) cannot make a {module}",
@@ -240,10 +243,14 @@ _VENV_REMEDY = (
     "Install the rest of that Python; Debian and Ubuntu keep it in a package named like "
     "python3-venv."
 )
-_VIRTUALENV_REMEDY = (
-    "Python 2 has no venv of its own: run '{interpreter} -m pip install virtualenv==20.15.1', the "
-    "last that supports it."
-)
+
+
+def _virtualenv_remedy(interpreter: Path) -> str:
+    python = shell_word(str(interpreter))
+    return (
+        f"Python 2 has no venv of its own: run '{python} -m pip install virtualenv==20.15.1', "
+        "the last that supports it."
+    )
 
 
 def _install(

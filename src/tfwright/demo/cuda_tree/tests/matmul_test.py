@@ -1,4 +1,4 @@
-"""The CPU's product is right, and the GPU's is the same; without a GPU, says why it was left out."""
+"""The CPU's product is right, and the GPU's is the same; without a GPU, says why it is left out."""
 
 import tensorflow_demo_cuda as demo
 

@@ -1,0 +1,82 @@
+"""What doctor says of CUDA's libraries and GPUs, on small simulated hosts."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.host import gpu, nvidia
+from tfwright.host.probes import Host
+from tfwright.host.toolchain import Compiler
+
+Player = Callable[[dict[str, Any]], Host]
+CUDA = Path("/usr/local/cuda")
+
+
+def recipe(version: str = "8.6", **answers: object) -> Recipe:
+    """Return a recipe for CUDA that wants TensorRT of a version."""
+    read = recipes.read("demo-cuda")
+    given = {**read.configure.answers, "TF_NEED_TENSORRT": True, **answers}
+    configure = read.configure.model_copy(update={"answers": given})
+    host = read.host.model_copy(update={"tensorrt": version})
+    return read.model_copy(update={"configure": configure, "host": host})
+
+
+def headers(major: int, minor: int) -> dict[str, str]:
+    """Return the file in which TensorRT states its version."""
+    lines = (
+        f"#define NV_TENSORRT_{name} {number}"
+        for name, number in (("MAJOR", major), ("MINOR", minor), ("PATCH", 1))
+    )
+    return {f"{CUDA}/include/NvInferVersion.h": "\n".join(lines) + "\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, ["no TensorRT at /usr/local/cuda; wanted: TensorRT 8.6"]),
+        (headers(8, 5), ["TensorRT 8.5.1; wanted: TensorRT 8.6"]),
+        (headers(8, 6), []),
+    ],
+)
+def test_the_tensorrt_that_a_recipe_wants_is_compared(
+    files: dict[str, str], said: list[str], play: Player, tmp_path: Path
+) -> None:
+    settings = HostFile(build_out=tmp_path, cuda=CUDA, cudnn=CUDA)
+    found = gpu._tensorrt(recipe(), settings, play({"files": files}))
+    assert [
+        f"{finding.found}; wanted: {finding.wanted}" for finding in found
+    ] == said
+
+
+def test_what_a_recipe_without_cuda_answers_of_tensorrt_does_not_matter(
+    play: Player, tmp_path: Path
+) -> None:
+    plain = recipe(TF_NEED_CUDA=False)
+    settings = HostFile(build_out=tmp_path)
+    assert list(gpu._tensorrt(plain, settings, play({}))) == []
+    assert list(gpu._driver(plain, settings, play({}))) == []
+
+
+def test_a_capability_that_nvcc_does_not_know_is_found_before_it_compiles(
+    play: Player, tmp_path: Path
+) -> None:
+    old = recipe(TF_CUDA_COMPUTE_CAPABILITIES="3.0,8.6")
+    (finding,) = gpu._capabilities(old, HostFile(build_out=tmp_path), play({}))
+    assert finding.found.startswith("compute capability 3.0 with CUDA 11.8")
+
+
+@pytest.mark.parametrize(
+    ("version", "refused"), [("13.0", False), ("15.0", True)]
+)
+def test_a_clang_that_cudas_header_refuses_is_found(
+    version: str,
+    refused: bool,  # noqa: FBT001 a case of the table above
+) -> None:
+    compiler = Compiler("clang", version, "/usr/bin/clang")
+    ceiling = nvidia.Ceiling("", "15", "host_config.h")
+    assert bool(list(gpu._clang_too_new(compiler, ceiling))) is refused
