@@ -233,6 +233,52 @@ def test_a_worker_is_sent_what_it_lacks_of_what_was_offered(
     assert asked == ["--lacking", "--unpack" if files else "removed"]
 
 
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("ends", "removed"),
+    [
+        (RemoteBuild(1.0, 3, "The disk is full"), True),
+        (RemoteBuild(1.0, 4, "bazel came with other bytes"), True),
+        (RemoteBuild(1.0, ssh.LOST, "no answer"), False),
+        (HostError("The disk of one is full", remedy="Free some."), True),
+    ],
+)
+def test_what_a_worker_cannot_take_is_removed_there_and_goes_on_if_it_was_lost(
+    job: BuildRequest,
+    offered: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ends: RemoteBuild | HostError,
+    *,
+    removed: bool,
+) -> None:
+    manifest = bundle.read_folder(offered)
+    monkeypatch.setattr(supply, "gather", lambda *_, **__: manifest)
+    monkeypatch.setattr(supply, "_own_packages", lambda *_: [])
+    gone: list[str] = []
+
+    def send_files(
+        _: RemoteHost, __: Path, names: list[str], *___: object
+    ) -> None:
+        if isinstance(ends, HostError) and bundle.MANIFEST not in names:
+            raise ends
+
+    def run(_: RemoteHost, program: Sequence[str], __: Path) -> RemoteBuild:
+        if program[1] == supply.LACKING:
+            return RemoteBuild(0.0, printed="[]")
+        assert isinstance(ends, RemoteBuild)
+        return ends
+
+    monkeypatch.setattr(ssh, "send_files", send_files)
+    monkeypatch.setattr(ssh, "run", run)
+    monkeypatch.setattr(ssh, "remove", lambda _, there: gone.append(there))
+    if isinstance(ends, HostError):
+        with pytest.raises(HostError):
+            supply.send(HOST, job, job.log("sent"))
+    else:
+        assert supply.send(HOST, job, job.log("sent")) == ends
+    assert gone == ([f"/out/inputs/{job.name}"] if removed else [])
+
+
 def test_a_worker_whose_tfwright_knows_no_inputs_is_named() -> None:
     said = RemoteBuild(0.0, printed="wheel.whl", log="a.log")
     manifest = Manifest(

@@ -10,22 +10,26 @@ import subprocess
 import textwrap
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.nightly.fake import builder_of, host_with
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, add, commands, failing
+from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.nightly import NightlyFile
+from tfwright.documents.nightly import FollowTable, NightlyFile
 from tfwright.documents.recipe import ROOT
 from tfwright.documents.toml import load
-from tfwright.errors import HostError, RecipeError
+from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.nightly import channels, night, site
 from tfwright.nightly import state as states
 from tfwright.nightly.index import catalog, nginx, write
+from tfwright.nightly.notices import Notice
 from tfwright.tools.cache import seal
+from tfwright.tools.git import remote
 from tfwright.tools.process import file_lock
 
 pytestmark = pytest.mark.medium
@@ -86,6 +90,31 @@ def test_a_kind_of_timer_and_a_time_are_chosen(shell: CommandLine) -> None:
     assert shown
     # It shows what it would write, and asks; here nobody agrees.
     assert shell.status(f"invoke nightly --install user {shown[0]}") == 1
+    assert shell.fault is None
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(
+    ("sign", "said"),
+    [
+        (" ", "blanks"),
+        ("'", "quotes"),
+        ("\\\\", "backslashes"),
+        ("%", "%"),
+        ("$", "$"),
+        (";", "semicolons"),
+    ],
+)
+def test_a_directory_is_moved_to_a_path_that_a_unit_can_hold(
+    shell: CommandLine, nightly_file: Path, of_demo: Path, sign: str, said: str
+) -> None:
+    before = nightly_file.read_text("utf-8")
+    wrong = before.replace(of_demo.name, f"ho{sign}st", 1)
+    nightly_file.write_text(wrong, "utf-8")
+    remedy = shell.remedy("invoke nightly --install user")
+    assert said in remedy.removeprefix("Move it to a path without ")
+    nightly_file.write_text(before, "utf-8")
+    assert shell.status("invoke nightly --install user") == 1
     assert shell.fault is None
 
 
@@ -404,3 +433,58 @@ def test_a_verified_build_stays_on_this_host(shell: CommandLine) -> None:
     shell.remedy("invoke build --recipe demo --on workers")
     assert shell.fault
     assert "--verified-by" not in shell.fault.what
+
+
+# What is followed, and who is told
+
+
+@pytest.mark.parametrize("follows", ["branch", "tags"])
+def test_what_a_night_follows_is_corrected(tmp_path: Path, follows: str) -> None:
+    upstream, store = tmp_path / "upstream", tmp_path / "store"
+    store.mkdir()
+    pinned = commit(upstream, {"WORKSPACE": ""})
+    run_git("tag", "v1.12.0", cwd=upstream)
+
+    def newest(table: FollowTable) -> str:
+        address = f"file://{upstream}"
+        if table.branch:
+            return remote.head(store, address, table.branch)
+        return remote.newest_tag(store, address, table.tags or "")[1]
+
+    wrong, right = {
+        "branch": ("r9.9", "main"),
+        "tags": ("v9.*", "v1.*"),
+    }[follows]
+    fault = failing(
+        lambda: newest(FollowTable.model_validate({follows: wrong})), SupplyError
+    )
+    key = re.search(r"Correct follow\.(\w+) in nightly\.toml", fault.remedy)
+    assert key
+    assert newest(FollowTable.model_validate({key[1]: right})) == pinned
+
+
+def test_a_notice_that_was_not_taken_comes_in_the_next_night(
+    tmp_path: Path,
+) -> None:
+    taken, program = tmp_path / "taken", tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntest -e {taken} && cat >> {taken}\n", "utf-8")
+    program.chmod(0o755)
+    table = {"program": [{"command": [str(program)]}]}
+    before = host_with(tmp_path / "host", "a", notices=table)
+    host = replace(before, channels=channels.of(before.nightly.notices))
+    night.run(host)
+    builder = builder_of(host)
+    builder.raises["a"] = HostError("no gcc", remedy="Install it.")
+    builder.parts["a"] = {"recipe": "2", "commit": "b" * 40}
+    for _ in range(2):
+        builder.clock.next_night()
+        night.run(host)
+    (channel,) = host.channels
+    notice = Notice("thread", "a", "failing", "subject", "text")
+    fault = failing(lambda: channel.send(notice), ToolError)
+    assert fault.remedy.endswith("sent again in the next night.")
+    # What was in the way is gone.
+    taken.touch()
+    builder.clock.next_night()
+    night.run(host)
+    assert "no gcc" in taken.read_text("utf-8")

@@ -1,5 +1,7 @@
 """What is said of a command that was typed wrongly, typed as it says."""
 
+import gzip
+import io
 import re
 import shlex
 import subprocess
@@ -137,3 +139,25 @@ def test_the_options_of_a_command_are_listed(
     (command,) = commands(said(shell, f"invoke plan --json {wrong}", capsys))
     assert command == "invoke plan --help"
     shell.succeeds(command)
+
+
+@pytest.mark.parametrize("way", ["plain", "gzip", "-"])
+def test_a_log_is_named_as_is_said(
+    shell: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+) -> None:
+    text = b"x.cc:1:10: fatal error: y.h: No such file or directory\n"
+    log = tmp_path / "log"
+    log.write_bytes(gzip.compress(text)[:-9])
+    remedy = shell.remedy(f"invoke diagnose {log}")
+    assert way in remedy
+    log.write_bytes(gzip.compress(text) if way == "gzip" else text)
+    if way == "-":
+        with log.open("rb") as stream:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+            shell.status("invoke diagnose -")
+    else:
+        shell.status(f"invoke diagnose {log}")
+    assert shell.fault is None

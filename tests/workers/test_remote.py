@@ -680,7 +680,7 @@ def test_a_sbatch_that_names_no_job_is_quoted(
 def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    submit = 'cd "$(dirname "$0")/room"; echo x >> submitted; echo 17'
+    submit = 'cd "$(dirname "$0")/room"; echo n1 >> 0.nodes; echo x >> submitted; echo 17'
     forgets = "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1"
     slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue=forgets)
     table = SlurmTable(directory=tmp_path)
@@ -735,3 +735,17 @@ def test_a_task_that_built_its_recipe_has_no_trouble(tmp_path: Path) -> None:
     given = hand_out.ended(Assignment("a"), result)
     assert (given.state, given.worker, given.lost) == ("built", "two", ("one",))
     assert (given.detail, given.log) == ("", str(log))
+
+
+def test_a_task_that_left_nothing_at_all_points_to_a_directory_that_is_not_shared(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "0.log"
+    result = SlurmResult(0, slurm.LOST, (), 0.0, log)
+    ended = hand_out.ended(Assignment("a"), result)
+    assert (ended.state, ended.log) == ("lost", "")
+    assert str(tmp_path) in ended.detail
+    assert "Share build_out" in ended.remedy
+    begun = hand_out.ended(Assignment("a"), replace(result, nodes=("n1",)))
+    assert "before it left a result" in begun.detail
+    assert begun.log == str(log)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -59,7 +59,7 @@ sys.exit(4 if "bad" in sys.argv else 0)
 """
 
 
-def free_ports() -> Iterator[int]:
+def free_ports() -> Generator[int, None, None]:
     """Yield ports at which nothing listens."""
     with ExitStack() as stack:
         while True:

@@ -136,6 +136,21 @@ class _Transfer:
         return f"{self.host.build_out}/{FOLDER}/{self.job.name}"
 
     def done(self, manifest: Manifest, own: list[Path]) -> RemoteBuild | None:
+        """Give the worker what it lacks; return what failed there.
+
+        What it could not take is removed there: it fills the disk, and a later rsync would take a
+        spoilt file of the same size and time for the right one.
+        """
+        try:
+            failed = self._taken(manifest, own)
+        except HostError:
+            ssh.remove(self.host, self.there)
+            raise
+        if failed and not failed.lost:
+            ssh.remove(self.host, self.there)
+        return failed
+
+    def _taken(self, manifest: Manifest, own: list[Path]) -> RemoteBuild | None:
         """Send the list, then what the worker lacks of it; return what failed there."""
         named = [f"recipe/{RECIPE}", *(f"tool/{path.name}" for path in own)]
         self._send([MANIFEST, *named], "list")

@@ -133,6 +133,13 @@ def ended(given: Assignment, result: SlurmResult) -> Assignment:
 def _trouble(result: SlurmResult) -> Trouble:
     """Return what a task that ended says of its failure."""
     log = str(result.log)
+    if result.status == slurm.LOST and not result.nodes:
+        room = result.log.parent
+        return Trouble(
+            f"No task began, or the nodes do not see {room}",
+            "Share build_out with all nodes by this path; else ask Slurm why: sacct "
+            "--name=tfwright, or the log of slurmctld.",
+        )
     if result.status == slurm.LOST:
         return Trouble(
             "Slurm ended the task each time before it left a result",
