@@ -16,6 +16,7 @@ import requests
 from tfwright.tools.cache import netlisten, proxy, wire
 from tfwright.tools.cache.build_cache import BuildCache
 from tfwright.tools.cache.proxy import CacheProxy
+from tfwright.tools.cache.store import PIECE
 
 ACTION = hashlib.sha256(b"an action").hexdigest()
 
@@ -121,7 +122,7 @@ def test_a_program_that_dies_while_it_hands_over_keeps_no_other_out(
 
 
 def test_a_large_file_comes_back_whole(served: CacheProxy) -> None:
-    content = os.urandom(3 * proxy.PIECE + 1)
+    content = os.urandom(3 * PIECE + 1)
     url = f"{served.url}/cas/{sha256(content)}"
     assert requests.put(url, content, timeout=5).status_code == 200
     assert requests.get(url, timeout=5).content == content

@@ -97,7 +97,7 @@ def reasons(job: BuildRequest) -> list[str]:
     [
         (
             "Use 'invoke fetch', then 'invoke build --again fetch'.",
-            "Use 'invoke fetch --recipe X', then 'invoke build --recipe X --again fetch'.",
+            "Use 'invoke fetch --recipe X', then 'invoke build --again fetch --recipe X'.",
         ),
         (
             "Run 'invoke fetch --recipe other'.",

@@ -70,3 +70,14 @@ def test_a_recipe_that_was_published_before_is_built_again(
         published.parent.mkdir(parents=True)
         published.touch()
     rivals.insist_on_own_name(request_of("two", job))
+
+
+@pytest.mark.usefixtures("two")
+def test_what_is_left_of_a_recipe_that_was_removed_is_no_rival(
+    job: BuildRequest, two: Path
+) -> None:
+    published = request_of("one", job).places.own / rivals.STAMP
+    published.parent.mkdir(parents=True)
+    published.touch()
+    (two / "one.toml").unlink()
+    rivals.insist_on_own_name(request_of("two", job))

@@ -33,13 +33,8 @@ def programs(
 
 
 @pytest.fixture
-def no_programs(
-    programs: Callable[..., None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave on PATH what `programs` installs, and nothing else."""
-    assert programs
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 
 

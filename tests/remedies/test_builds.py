@@ -200,6 +200,20 @@ def test_another_build_is_named_as_is_said(
     shell.succeeds(f"invoke cost {named} {option[0]}")
 
 
+def test_a_build_is_compared_with_the_one_before_it_once_there_is_one(
+    shell: CommandLine, named: str, tmp_path: Path
+) -> None:
+    job = BuildRequest.of(
+        shlex.split(named)[1], HostFile(build_out=tmp_path / "build_out")
+    )
+    job.places.logs.mkdir(parents=True)
+    built(job, kernel=1.0)
+    command = f"invoke cost {named} --against previous"
+    assert shell.remedy(command).startswith("Build it again after a change")
+    built(job, kernel=2.0)
+    shell.succeeds(command)
+
+
 # Tools for developers
 
 

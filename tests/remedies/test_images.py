@@ -74,6 +74,19 @@ def test_the_commands_of_a_missing_image_name_the_recipe(
     assert 'Add containerfile = "NAME"' in shell.remedy(build)
 
 
+def test_a_recipe_without_an_image_names_one(
+    shell: CommandLine, begun: str, worded: Path, root: Path, tmp_path: Path
+) -> None:
+    remedy = shell.remedy(f"{begun} --pull")
+    table = re.search(r"Add (\[host\.image\]) with (\w+) and (\w+);", remedy)
+    assert table
+    shell.succeeds(f"invoke image --add {root}")
+    (layout,) = tmp_path.glob("build_out/vault/images/*")
+    header, name, digest = table.groups()
+    add(worded, f'{header}\n{name} = "x"\n{digest} = "sha256:{layout.name}"\n')
+    shell.succeeds(f"{begun} --pull")
+
+
 def test_a_damaged_image_is_removed_and_brought_again(
     shell: CommandLine, begun: str, pinned: Path, root: Path, tmp_path: Path
 ) -> None:

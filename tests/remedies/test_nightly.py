@@ -94,6 +94,31 @@ def test_a_kind_of_timer_and_a_time_are_chosen(shell: CommandLine) -> None:
 
 
 @pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(
+    ("sign", "said"),
+    [
+        (" ", "blanks"),
+        ("'", "quotes"),
+        ("\\\\", "backslashes"),
+        ("%", "%"),
+        ("$", "$"),
+        (";", "semicolons"),
+    ],
+)
+def test_a_directory_is_moved_to_a_path_that_a_unit_can_hold(
+    shell: CommandLine, nightly_file: Path, of_demo: Path, sign: str, said: str
+) -> None:
+    before = nightly_file.read_text("utf-8")
+    wrong = before.replace(of_demo.name, f"ho{sign}st", 1)
+    nightly_file.write_text(wrong, "utf-8")
+    remedy = shell.remedy("invoke nightly --install user")
+    assert said in remedy.removeprefix("Move it to a path without ")
+    nightly_file.write_text(before, "utf-8")
+    assert shell.status("invoke nightly --install user") == 1
+    assert shell.fault is None
+
+
+@pytest.mark.usefixtures("alone")
 def test_a_host_without_cron_takes_the_option_that_is_named(
     shell: CommandLine, of_demo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

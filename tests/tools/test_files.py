@@ -1,6 +1,7 @@
 """Files are replaced as a whole or not at all."""
 
 import errno
+import importlib.util
 import os
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import HostError
-from tfwright.tools import disk, files
+from tfwright.host.place import Place
+from tfwright.tools import disk, files, plotting
 
 
 def test_a_block_that_fails_leaves_the_old_content_and_no_litter(
@@ -191,3 +193,25 @@ def test_a_working_directory_that_was_deleted_is_named(
     gone.rmdir()
     with pytest.raises(HostError, match="The working directory cannot be used"):
         disk.insist_on_working_directory()
+
+
+def test_a_limit_of_this_process_is_not_taken_for_a_missing_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    here = Place(tmp_path)
+    assert not here.read("/etc/absent")
+    monkeypatch.setattr(files, "content", refuse)
+    with pytest.raises(OSError, match="Too many open files"):
+        here.read("/etc/absent")
+
+
+def test_a_plot_without_its_library_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(HostError, match="matplotlib") as found:
+        plotting.require()
+    assert "requirements-report.txt" in found.value.remedy

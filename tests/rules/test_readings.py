@@ -1,0 +1,49 @@
+"""Readings of a tree that are kept for the next run."""
+
+from pathlib import Path
+
+import pytest
+
+from tfwright.rules import readings
+from tfwright.rules.model import Rules
+from tfwright.rules.readings import Readings
+
+RULES = Rules((), (), ())
+
+
+def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
+    kept = Readings(tmp_path)
+    assert kept.remembered("tree", lambda: RULES) == RULES
+    assert kept.remembered("tree", lambda: pytest.fail("read again")) == RULES
+
+
+def test_nothing_to_be_read_is_not_kept(tmp_path: Path) -> None:
+    kept = Readings(tmp_path)
+    assert kept.remembered("tree", lambda: None) is None
+    assert kept.remembered("tree", lambda: RULES) == RULES
+
+
+def test_without_a_folder_everything_is_read_each_time() -> None:
+    kept = Readings(None)
+    assert kept.remembered("tree", lambda: RULES) == RULES
+    assert kept.remembered("tree", lambda: None) is None
+
+
+def test_a_damaged_reading_is_made_again(tmp_path: Path) -> None:
+    Readings(tmp_path).remembered("tree", lambda: RULES)
+    (file,) = tmp_path.glob("*.json")
+    file.write_text(file.read_text("utf-8").replace("[]", "[1]"), "utf-8")
+    other = Rules((), (), loads=())
+    again = iter([other])
+    assert Readings(tmp_path).remembered("tree", lambda: next(again)) is other
+
+
+def test_the_oldest_readings_go_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readings, "MOST", 2)
+    for name in ("first", "second", "third"):
+        Readings(tmp_path).remembered(name, lambda: RULES)
+    assert len(list(tmp_path.glob("*.json"))) == 2
+    kept = Readings(tmp_path)
+    assert kept.remembered("third", lambda: pytest.fail("read again")) == RULES
