@@ -654,8 +654,12 @@ echo 17
 """
     slurm_that(tmp_path, monkeypatch, sbatch=ends, squeue="true")
     recipes = ["demo", "demo-cuda"]
-    done = builds.by_slurm(settings, recipes, OPTIONS, lambda _: None, print)
+    said: list[str] = []
+    done = builds.by_slurm(
+        settings, recipes, OPTIONS, lambda _: None, said.append
+    )
     assert fetched == recipes
+    assert [line.partition(":")[0] for line in said] == recipes
     programs = tmp_path / "out/workers/slurm/programs"
     assert programs.read_text("utf-8").splitlines() == [
         "build --recipe demo --wait --until=source --offline"

@@ -212,7 +212,7 @@ def by_slurm(
 
     if settings.slurm and settings.slurm.inputs:
         asked = options.supplied()
-        refused |= supply.unsupplied(recipes, job_of)
+        refused |= supply.unsupplied(recipes, job_of, note)
     programs = {
         recipe: asked.program(recipe)
         for recipe in recipes

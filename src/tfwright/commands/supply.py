@@ -74,14 +74,18 @@ def send(host: RemoteHost, job: BuildRequest, log: Path) -> RemoteBuild | None:
 
 
 def unsupplied(
-    recipes: Iterable[str], job_of: Callable[[str], BuildRequest]
+    recipes: Iterable[str],
+    job_of: Callable[[str], BuildRequest],
+    note: Callable[[str], None],
 ) -> Mapping[str, Assignment]:
     """Bring the inputs of builds into this host's vault, which the machines that build share.
 
-    Return the assignments of those whose inputs cannot be obtained.
+    Return the assignments of those whose inputs cannot be obtained. `note` receives a line for each
+    recipe, since its inputs may take an hour.
     """
     refused = {}
     for recipe in recipes:
+        note(f"{recipe}: bringing its inputs to this host")
         try:
             bundles.fetched(replace(job_of(recipe), listener=SILENCE))
         except TfwrightError as fault:

@@ -288,7 +288,9 @@ class SlurmFleet(_Orders):
         if not self._supplies:
             return {}
         return supply.unsupplied(
-            by_target, lambda name: self.builder.job(by_target[name].target)
+            by_target,
+            lambda name: self.builder.job(by_target[name].target),
+            self.hear,
         )
 
 
