@@ -3,6 +3,7 @@
 import http.server
 import json
 import os
+import smtplib
 import socket
 import socketserver
 import sys
@@ -300,3 +301,16 @@ def test_every_channel_has_a_name_without_secrets() -> None:
     )
     names = [channel.name for channel in channels.of(table)]
     assert names == ["mail to t@example.org", "webhook 1", "program 1: true"]
+
+
+def test_a_talk_whose_time_was_over_before_it_began_is_not_waited_for() -> None:
+    with smtp() as server:
+        port = int(server.server_address[1])
+        connection = mail._Plain("127.0.0.1", port)
+        connection._cut()
+        with pytest.raises(
+            smtplib.SMTPServerDisconnected, match="its time is over"
+        ):
+            connection.noop()
+        connection.close()
+        connection._cut()
