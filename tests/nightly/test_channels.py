@@ -311,6 +311,6 @@ def test_a_talk_whose_time_was_over_before_it_began_is_not_waited_for() -> None:
         with pytest.raises(
             smtplib.SMTPServerDisconnected, match="its time is over"
         ):
-            connection.noop()
+            connection.getreply()
         connection.close()
         connection._cut()
