@@ -2,10 +2,11 @@
 
 import pytest
 
-from tfwright.configure import dialect, validation
+from tfwright.configure import dialect, expected, validation
 from tfwright.configure.interview import By, Interview
 from tfwright.configure.prompt import Answer, Answers
 from tfwright.documents.release import ExactRelease
+from tfwright.errors import RecipeError
 
 CUDA: Answers = {"TF_NEED_CUDA": True}
 
@@ -170,3 +171,12 @@ def test_the_releases_that_ask_a_question_are_named_once(
 ) -> None:
     (fault,) = faults(version, {variable: False})
     assert asked in fault.what
+
+
+def test_faults_and_missing_answers_come_to_light_together() -> None:
+    spoken = dialect.of_tensorflow(ExactRelease.parse("1.8"), "Linux")
+    given: Answers = {"TF_NEED_MPI": "perhaps"}
+    with pytest.raises(RecipeError, match="has 2 faults") as found:
+        expected.insist_on_answers(Interview(spoken, given, "dialogue"))
+    assert "neither true nor false" in found.value.what
+    assert len(found.value.remedy.splitlines()) >= 2
