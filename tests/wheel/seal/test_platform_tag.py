@@ -69,6 +69,25 @@ def test_an_older_platform_is_refused_with_the_symbols_in_the_way(
     assert "libc.so.6 GLIBC_2.14" in caught.value.evidence.lines
 
 
+@pytest.mark.medium
+def test_libraries_in_purelib_are_judged_as_any_others(
+    wheel: Path, tmp_path: Path
+) -> None:
+    moved, pure = tmp_path / wheel.name, "small-1.0.data/purelib/small/"
+    with zipfile.ZipFile(wheel) as given, zipfile.ZipFile(moved, "w") as made:
+        for name in given.namelist():
+            content = given.read(name)
+            if name.endswith("RECORD"):
+                content = content.replace(
+                    b"small/work.so", f"{pure}work.so".encode()
+                )
+            made.writestr(name.replace("small/", pure), content)
+    for wanted in ("manylinux_2_31_x86_64", "manylinux_2_5_x86_64"):
+        assert platform_tag.prove(moved, wanted) == platform_tag.prove(
+            wheel, wanted
+        )
+
+
 def test_a_platform_that_does_not_exist_is_refused(wheel: Path) -> None:
     with pytest.raises(WheelError, match="cannot judge"):
         platform_tag.prove(wheel, "manylinux_9_99_x86_64")

@@ -1,5 +1,6 @@
 """The platform in a wheel's tag: the manylinux policy that its libraries keep, by auditwheel."""
 
+import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from tfwright.wheel import archive
 
 SHOWN = 12
 """Symbols and libraries in the way that an error names."""
+_PURELIB, _PLATLIB = ".data/purelib/", ".data/platlib/"
 
 
 @dataclass(frozen=True)
@@ -33,17 +35,18 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
     from auditwheel.wheel_abi import analyze_wheel_abi  # noqa: PLC0415 the same
 
     try:
-        found = analyze_wheel_abi(
-            # auditwheel finds libc and machine in the libraries by itself.
-            None,
-            None,
-            wheel,
-            frozenset(),
-            disable_isa_ext_check=False,
-            allow_graft=False,
-        )
+        with tempfile.TemporaryDirectory() as room:
+            found = analyze_wheel_abi(
+                # auditwheel finds libc and machine in the libraries by itself.
+                None,
+                None,
+                _with_platlib(wheel, Path(room)),
+                frozenset(),
+                disable_isa_ext_check=False,
+                allow_graft=False,
+            )
         policy = found.policies.get_policy_by_name(wanted)
-    except (AuditwheelError, LookupError, ValueError) as fault:
+    except (AuditwheelError, LookupError, ValueError, RuntimeError) as fault:
         raise WheelError(
             f"auditwheel cannot judge {wheel.name} for {wanted}: {fault}",
             remedy="Ask for a platform that auditwheel knows, such as manylinux_2_31_x86_64.",
@@ -59,6 +62,29 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
     # auditwheel also judges what it does not list, as extensions of the instruction set.
     against = [*libraries, *symbols] or [f"it keeps {kept} only"]
     return PlatformProof(kept, tuple(against))
+
+
+def _with_platlib(wheel: Path, room: Path) -> Path:
+    """Return a wheel that auditwheel judges: the same, or a copy with its libraries in platlib.
+
+    The distutils of an old Python puts a project that lists no C sources into purelib, as in all
+    wheels of TensorFlow 1.8, and auditwheel refuses libraries there unseen. Once installed they are
+    where the others would be.
+    """
+    with archive.opened(wheel) as given:
+        names = given.namelist()
+        if not any(_PURELIB in name for name in names):
+            return wheel
+        copy = room / wheel.name
+        with zipfile.ZipFile(copy, "w") as made:
+            for name in names:
+                content = given.read(name)
+                if name.endswith(".dist-info/RECORD"):
+                    content = content.replace(
+                        _PURELIB.encode(), _PLATLIB.encode()
+                    )
+                made.writestr(name.replace(_PURELIB, _PLATLIB), content)
+    return copy
 
 
 def insist(wheel: Path, wanted: str) -> None:
