@@ -409,7 +409,7 @@ def test_the_lines_of_a_patched_configure_are_data_of_the_recipe(
 ) -> None:
     script = WHOLE.replace("tf_api_version=2", "tf_api_version=3")
     fault = bench.fails(script, ToolError, "is not what tfwright renders")
-    bench.changes = tomllib.loads(fault.remedy.split("to the recipe:\n")[1])[
+    bench.changes = tomllib.loads(fault.remedy.partition("already):\n")[2])[
         "configure"
     ]
     assert bench.again().bazelrc == Artefact.of(bench.bazelrc)
@@ -423,7 +423,7 @@ def test_a_question_of_a_patched_configure_is_data_of_the_recipe(
     warp = "ask 'Do you wish to build TensorFlow with Warp support? [y/N]: ' TF_NEED_WARP\n"
     script = WHOLE.replace("cat >> $rc", warp + "cat >> $rc", 1)
     fault = bench.fails(script, RecipeError, "with Warp support")
-    document = tomllib.loads(fault.remedy.split("to the recipe:\n")[1])[
+    document = tomllib.loads(fault.remedy.partition("already):\n")[2])[
         "configure"
     ]
     bench.changes = {"prompts": document["prompts"]}
