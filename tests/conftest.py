@@ -321,6 +321,7 @@ def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     empty = Mock(spec=inside.Inside)
+    empty.name = "sha256:empty"
     empty.command.return_value = Command(("/nonexistent",), Path("/"))
     with inside.entered(empty):
         yield

@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,12 +14,13 @@ from tfwright.commands import reproduce as reproduction
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, WheelError
 from tfwright.host import probes
-from tfwright.pipeline import engine, host_facts
+from tfwright.pipeline import containers, engine, host_facts
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import SealedWheel
 from tfwright.pipeline.stage import Artefact
 from tfwright.progress import Listener
-from tfwright.tools.process import randomisation
+from tfwright.tools.process import inside, randomisation
+from tfwright.tools.process.command import Command
 from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, RecordedFile, Sealer
 
@@ -314,6 +316,22 @@ def test_a_host_that_is_as_the_record_says_gets_no_notice(
     here = host_facts.found(job.recipe, job.host_file, facts)
     same = record.model_copy(update={"found": here, "sealer": sealing.sealer()})
     assert reproduction.host_changes(job, holding(original, same)) == []
+
+
+def test_what_an_image_has_is_compared_in_its_container(
+    job: BuildRequest,
+    original: Path,
+    record: BuildRecord,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    container = Mock(spec=inside.Inside)
+    container.name = "sha256:image"
+    container.command.return_value = Command(("echo", "/usr/3.6.9"), Path("/"))
+    monkeypatch.setattr(
+        containers, "around", lambda job, stage: inside.entered(container)
+    )
+    changes = reproduction.host_changes(job, holding(original, record))
+    assert any(change.endswith("then, /usr/3.6.9 here") for change in changes)
 
 
 def test_a_checkout_that_is_as_the_record_says_is_accepted(

@@ -7,7 +7,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from tfwright.host import compatibility, machine, nvidia, toolchain, versions
+from tfwright.host import (
+    compatibility,
+    machine,
+    nvidia,
+    probes,
+    toolchain,
+    versions,
+)
 from tfwright.host.place import HERE, Place
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
@@ -36,12 +43,14 @@ def test_the_disk_of_a_build_is_the_hosts(tmp_path: Path) -> None:
 def test_the_release_is_that_of_an_open_container() -> None:
     said = ("echo", 'PRETTY_NAME="Debian of the image"')
     container = Mock(spec=inside.Inside)
+    container.name = "sha256:image"
     container.command.side_effect = lambda command, **_: replace(
         command, argv=said if "/etc/os-release" in command.argv else command.argv
     )
+    before = probes.here().release
     with inside.entered(container):
-        assert machine.release(HERE).value == "Debian of the image"
-    assert machine.release(HERE).value != "Debian of the image"
+        assert probes.here().release.value == "Debian of the image"
+    assert probes.here().release == before
 
 
 def test_the_compiler_is_known_by_the_first_line_of_its_version() -> None:

@@ -1,10 +1,13 @@
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from tfwright.documents.host_file import HostFile
 from tfwright.host import pythons
+from tfwright.tools.process import inside
+from tfwright.tools.process.command import Command
 
 
 @pytest.fixture
@@ -29,6 +32,16 @@ def test_any_python_is_the_one_that_runs_tfwright_outside_of_its_venv() -> None:
     found = pythons.find("any", HostFile())
     assert found == pythons.own()
     assert pythons.version_of(found) == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_the_same_path_in_an_image_is_another_python() -> None:
+    container = Mock(spec=inside.Inside)
+    container.name = "sha256:image"
+    container.command.return_value = Command(("echo", "3.6.9"), Path("/"))
+    outside = pythons.version_of(pythons.own())
+    with inside.entered(container):
+        assert pythons.version_of(pythons.own()) == "3.6.9"
+    assert pythons.version_of(pythons.own()) == outside
 
 
 def test_a_python_that_is_nowhere_is_not_found(nowhere: Path) -> None:

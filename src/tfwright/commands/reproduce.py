@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tfwright.errors import Evidence, RecipeError, WheelError
 from tfwright.host import probes, pythons
-from tfwright.pipeline import engine, host_facts, stamps
+from tfwright.pipeline import containers, engine, host_facts, stamps
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs, Published, SealedWheel
 from tfwright.tools import files
@@ -165,12 +165,16 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
     Python is missing, which the build itself refuses.
     """
     record = _record(original)
-    interpreter = pythons.find(job.recipe.host.python, job.host_file)
-    if record is None or interpreter is None:
+    if record is None:
         return []
-    facts = host_facts.facts(
-        job.recipe, job.host_file, probes.here(), interpreter
-    )
+    # Compiler and Python of a recipe with an image are the image's.
+    with containers.around(job, "check"):
+        interpreter = pythons.find(job.recipe.host.python, job.host_file)
+        if interpreter is None:
+            return []
+        facts = host_facts.facts(
+            job.recipe, job.host_file, probes.here(), interpreter
+        )
     here = host_facts.found(job.recipe, job.host_file, facts)
     changes = []
     for name, (then, now) in _then_and_now(job, record, here).items():

@@ -1,6 +1,5 @@
 """What is here: read off a host when it is first asked for, whatever the recipe."""
 
-import functools
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 from tfwright.host import machine, toolchain
 from tfwright.host.machine import Disk
 from tfwright.host.place import HERE, Place, Seen
+from tfwright.tools.process import inside
 
 if TYPE_CHECKING:
     from tfwright.host.nvidia import Gpu
@@ -105,7 +105,13 @@ class Host:
         return f"{self.system}-{self.machine}"
 
 
-@functools.cache
+_KEPT: dict[str, Host] = {}
+"""Digest of the image that programs ran in = what was seen; empty for the host."""
+
+
 def here() -> Host:
-    """Return this host; what was seen of it is kept while the process runs."""
-    return Host()
+    """Return this host, with the programs of the image where a container is open.
+
+    What was seen of each is kept while the process runs.
+    """
+    return _KEPT.setdefault(inside.name(), Host())

@@ -109,11 +109,15 @@ def own() -> Path:
     return base if base.exists() else Path(sys.executable)
 
 
-@functools.cache
 def version_of(interpreter: Path) -> str:
     """Return the full version, ``3.6.15``, as the interpreter says it; empty if it does not run."""
+    return _version(interpreter, inside.name())
+
+
+@functools.cache
+def _version(interpreter: Path, image: str) -> str:
     # Known without a start: `demo` and every recipe with python = "any" ask for it.
-    if interpreter == own():
+    if interpreter == own() and not image:
         return platform.python_version()
     # -E and -S: no site-packages, which is most of the time that a start takes.
     argv = (str(interpreter), "-E", "-S", "-c", TELL_VERSION)
