@@ -328,7 +328,7 @@ def test_what_an_image_has_is_compared_in_its_container(
     container.name = "sha256:image"
     container.command.return_value = Command(("echo", "/usr/3.6.9"), Path("/"))
     monkeypatch.setattr(
-        containers, "around", lambda job, stage: inside.entered(container)
+        containers, "around", lambda *_: inside.entered(container)
     )
     changes = reproduction.host_changes(job, holding(original, record))
     assert any(change.endswith("then, /usr/3.6.9 here") for change in changes)
