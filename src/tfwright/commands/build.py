@@ -181,11 +181,8 @@ def on_workers(
             done = ssh.run(host, asked.program(given.recipe), log)
             if not done.failure and host.build_out and options.publishes:
                 return _collected(host, done, settings, given.recipe)
-        except (RecipeError, HostError) as fault:
-            return ssh.unable(fault)
         except TfwrightError as fault:
-            # rsync could not reach it, or it gave other bytes than it said: not the recipe's fault.
-            return ssh.lost(fault)
+            return ssh.undone(fault)
         return done
 
     begun = schedule.planned(recipes, tuple(hosts), _took(settings))

@@ -9,7 +9,7 @@ from tfwright.commands.nightly import orders as documents
 from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
-from tfwright.errors import HostError, RecipeError, TfwrightError, ToolError
+from tfwright.errors import HostError, TfwrightError, ToolError
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildOrder, Fleet, Settle
 from tfwright.tools import files
@@ -192,10 +192,8 @@ class SshFleet(_Orders):
             if not host.build_out:
                 return ssh.run(host, ("nightly", OPTION, str(folder)), log)
             return self._carried_over(order, host, folder, log)
-        except (RecipeError, HostError) as fault:
-            return ssh.unable(fault)
         except TfwrightError as fault:
-            return ssh.lost(fault)
+            return ssh.undone(fault)
 
     def _carried_over(
         self,

@@ -122,20 +122,21 @@ def run(host: RemoteHost, program: Sequence[str], log: Path) -> RemoteBuild:
     return replace(done, failure=failure(log, status), remedy=READ)
 
 
-def lost(fault: TfwrightError) -> RemoteBuild:
-    """Return the result of a build whose worker could not be given its inputs, or gave no wheel."""
-    return RemoteBuild(0.0, LOST, fault.what, remedy=fault.remedy)
-
-
 def refused(fault: TfwrightError) -> RemoteBuild:
     """Return the result of a build whose inputs this host does not have for a worker."""
     what = f"this host has not all its inputs: {fault.what}"
     return RemoteBuild(0.0, HostError.exit_status, what, remedy=fault.remedy)
 
 
-def unable(fault: RecipeError | HostError) -> RemoteBuild:
-    """Return the result of a build that did not begin: by a bad recipe, or a full disk there."""
-    return RemoteBuild(0.0, fault.exit_status, fault.what, remedy=fault.remedy)
+def undone(fault: TfwrightError) -> RemoteBuild:
+    """Return the result of a build that an error between this host and its worker ended.
+
+    A bad recipe or a full disk keeps its own status. Otherwise the worker counts as lost: rsync
+    could not reach it, or it gave other bytes than it said.
+    """
+    known = isinstance(fault, RecipeError | HostError)
+    status = fault.exit_status if known else LOST
+    return RemoteBuild(0.0, status, fault.what, remedy=fault.remedy)
 
 
 def unkept(done: RemoteBuild, fault: HostError) -> RemoteBuild:
