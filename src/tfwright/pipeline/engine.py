@@ -401,12 +401,8 @@ def bazel_function(command: Command) -> dict[str, str]:
     if not Path(program).name.startswith("bazel"):
         return {}
     # "bazel --startup build --option -- //target"
-    kinds = itertools.groupby(
-        arguments, lambda word: word.startswith("--") and word != "--"
-    )
-    # The empty ones for what the command does not have.
-    groups = [*(list(words) for _, words in kinds), [], [], []]
-    startup, _, given, *_ = groups
+    startup = list(itertools.takewhile(_is_option, arguments))
+    given = itertools.takewhile(_is_option, arguments[len(startup) + 1 :])
     options = [word for word in given if not word.startswith(_OF_A_BUILD)]
     text = f"""() {{
     case $1 in
@@ -416,3 +412,7 @@ def bazel_function(command: Command) -> dict[str, str]:
 }}"""
     # This is how bash hands functions on to other shells.
     return {"BASH_FUNC_bazel%%": text}
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("--") and word != "--"
