@@ -117,6 +117,7 @@ class Tree(Result):
 class Configured(Result):
     """A tree that ``./configure`` has been through."""
 
+    incidental = frozenset({"others", "programs"})
     bazelrc: Artefact
     """The rendered file, which the build uses; what configure wrote agrees with it."""
     asked: tuple[str, ...]
@@ -126,6 +127,13 @@ class Configured(Result):
     written: tuple[Artefact, ...] = ()
     """Every file of the tree that is not of its commit, or not as there. Another one could be taken
     into the wheel: rules collect what lies in a directory."""
+    others: tuple[str, ...] = ()
+    """The same of what is no file: links to directories with where they lead, and directories that
+    are repositories of their own."""
+    programs: Folder | None = None
+    """The directory that is first on the PATH of later stages: what appeared in it would be run.
+
+    None in stamps of earlier versions."""
     exported: dict[str, str] = {}
     """What the build needs in its environment because no file carries it: the answers of TensorFlow
     0.10 to 1.1."""
@@ -134,7 +142,7 @@ class Configured(Result):
 class Built(Result):
     """What Bazel built."""
 
-    incidental = frozenset({"actions", "cache", "remote"})
+    incidental = frozenset({"actions", "cache", "links", "remote"})
     target: str
     outputs: tuple[Artefact, ...]
     """The target's own output files."""
@@ -146,6 +154,8 @@ class Built(Result):
     """What the build cache did; None where it was off."""
     remote: bool = False
     """Whether Bazel's flags let it run actions on other machines."""
+    links: dict[str, str] = {}
+    """Where the links to the outputs lead that Bazel put into the tree."""
 
 
 class NcclOps(Result):

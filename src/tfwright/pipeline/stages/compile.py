@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 
 REVISION = 2
+LINKS = ("bazel-bin", "bazel-genfiles", "bazel-out", "bazel-testlogs")
+"""The links to its outputs that Bazel puts into a tree; later stages go through them."""
 
 
 def run(
@@ -78,7 +80,23 @@ def run(
         actions=outcome.actions,
         cache=use,
         remote=bool(job.host_file.remote_execution),
+        links=_links(job.places.tree),
     )
+
+
+def damage(job: Job, built: Built) -> str | None:
+    """Name a link to Bazel's outputs in whose place something else is."""
+    now = _links(job.places.tree)
+    wrong = (name for name, to in built.links.items() if now.get(name) != to)
+    return next((f"{name} changed in the tree" for name in wrong), None)
+
+
+def _links(tree: Path) -> dict[str, str]:
+    """Return where the links to Bazel's outputs lead."""
+    found = (tree / name for name in LINKS)
+    return {
+        path.name: str(path.readlink()) for path in found if path.is_symlink()
+    }
 
 
 def foresees(
@@ -110,6 +128,10 @@ def _prepare(
     if calls.client.alone:
         # A server that a killed build left running still has the network.
         calls.client.stop()
+    # Bazel makes its links anew, but leaves a directory in the place of one.
+    for name in LINKS:
+        files.remove(job.places.tree / name)
+    _insist_on_external(job, calls.client)
     _forget_compiler(job, calls.client, host)
 
 
@@ -120,6 +142,7 @@ def _compile(
 ) -> "tuple[BazelRun, CacheUse | None]":
     """Run Bazel to its end; return what it did, and what the cache did for it."""
     from tfwright.pipeline import attempts, caching
+    from tfwright.tools.bazel import external
 
     if cache and cache.spoiled_before:
         _start_over(job, calls.client)
@@ -131,6 +154,7 @@ def _compile(
     finally:
         # The server outlives its client, and keeps its memory for hours.
         calls.client.stop()
+        external.recorded(calls.client.output_base, _external_file(job))
         use = caching.recorded(job, cache)
         spoiled = cache is not None and cache.spoiled
         if spoiled:
@@ -203,6 +227,29 @@ def _runfiles(outputs: Sequence[Path], nccl: NcclTable) -> tuple[Folder, ...]:
         for folder in folders
         if folder.is_dir()
     )
+
+
+def _insist_on_external(job: Job, client: "Client") -> None:
+    """Let Bazel make each external repository again in which something changed since its last run.
+
+    By itself it looks at archives only when it unpacks them, and compiles what lies there.
+    """
+    from tfwright.tools.bazel import external
+
+    changed = external.changed(client.output_base, _external_file(job))
+    if not changed:
+        return
+    client.stop()
+    for name in changed:
+        external.discard(client.output_base, name)
+    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+    job.listener.note(
+        f"External repository {changed[0]}{more} changed on disk; Bazel makes it again"
+    )
+
+
+def _external_file(job: Job) -> Path:
+    return job.places.own / "external.json"
 
 
 def _forget_compiler(
