@@ -142,7 +142,7 @@ class Configured(Result):
 class Built(Result):
     """What Bazel built."""
 
-    incidental = frozenset({"actions", "cache", "links", "remote"})
+    incidental = frozenset({"actions", "cache", "remote"})
     target: str
     outputs: tuple[Artefact, ...]
     """The target's own output files."""
@@ -154,8 +154,6 @@ class Built(Result):
     """What the build cache did; None where it was off."""
     remote: bool = False
     """Whether Bazel's flags let it run actions on other machines."""
-    links: dict[str, str] = {}
-    """Where the links to the outputs lead that Bazel put into the tree."""
 
 
 class NcclOps(Result):
@@ -205,3 +203,7 @@ class Published(Result):
     """SLSA provenance in an in-toto statement, next to the wheel."""
     envelope: Artefact | None = None
     """The same, signed; None where the host file names no key."""
+    metadata: Artefact | None = None
+    """The wheel's METADATA next to it, for installers; None where the index refused the wheel."""
+    listed: bool = False
+    """Whether the index has it."""

@@ -4,6 +4,7 @@ Bazel decides what has to be done: it continues after any interruption with the 
 under way, and a cache shared by all recipes saves most of the work of a fresh build.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,23 +81,19 @@ def run(
         actions=outcome.actions,
         cache=use,
         remote=bool(job.host_file.remote_execution),
-        links=_links(job.places.tree),
     )
 
 
-def damage(job: Job, built: Built) -> str | None:
+def damage(job: Job) -> str | None:
     """Name a link to Bazel's outputs in whose place something else is."""
-    now = _links(job.places.tree)
-    wrong = (name for name, to in built.links.items() if now.get(name) != to)
-    return next((f"{name} changed in the tree" for name in wrong), None)
-
-
-def _links(tree: Path) -> dict[str, str]:
-    """Return where the links to Bazel's outputs lead."""
-    found = (tree / name for name in LINKS)
-    return {
-        path.name: str(path.readlink()) for path in found if path.is_symlink()
-    }
+    base = job.places.bazel.resolve()
+    for name in LINKS:
+        path = job.places.tree / name
+        leads = path.is_symlink() and path.resolve().is_relative_to(base)
+        # A recipe may let Bazel name its links otherwise, or make none.
+        if os.path.lexists(path) and not leads:
+            return f"{name} changed in the tree"
+    return None
 
 
 def foresees(
