@@ -119,6 +119,9 @@ def _prepare(
     host: HostFacts,
 ) -> None:
     """Write what Bazel reads, and remove what an earlier run left that would mislead this one."""
+    from tfwright.pipeline import invocation
+    from tfwright.tools.bazel import installation
+
     calls.write_settings()
     # The log holds every attempt of one build, and is read from its beginning.
     files.remove(job.log("compile"))
@@ -128,6 +131,10 @@ def _prepare(
     # Bazel makes its links anew, but leaves a directory in the place of one.
     for name in LINKS:
         files.remove(job.places.tree / name)
+    if wrong := installation.mend(calls.binary, invocation.install_root(job)):
+        job.listener.note(
+            f"Bazel unpacks itself again: {wrong[0]} changed on disk"
+        )
     _insist_on_external(job, calls.client)
     _forget_compiler(job, calls.client, host)
 

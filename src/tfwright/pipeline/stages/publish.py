@@ -11,7 +11,7 @@ from tfwright.pipeline.results import Built, Published, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.tools import files
 
-REVISION = 4
+REVISION = 5
 
 
 def run(
