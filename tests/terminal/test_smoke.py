@@ -128,6 +128,7 @@ def test_a_report_without_a_sweep_has_no_plot(tmp_path: Path) -> None:
 
 
 def test_the_same_numbers_give_the_same_plot() -> None:
+    plotting.require()
     curves = {"CPU": [(32.0, 1.0), (64.0, 2.0)]}
     assert plotting.growth(curves, "size", "speed", "svg") == plotting.growth(
         curves, "size", "speed", "svg"

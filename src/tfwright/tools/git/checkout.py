@@ -52,10 +52,7 @@ def _update(tree: Path, prepared: Path, content: str) -> None:
     # What was edited, deleted or added since the last checkout goes first: git would leave it alone
     # in every file that is the same in both contents.
     git.restore(tree)
-    git.run(git.checking_out(tree, content))
-    if wrong := git.changed(tree):
-        message = f"{wrong[0]} is not as it is in the commit"
-        raise ToolError(message, remedy="The tree is made from nothing.")
+    git.check_out(tree, content)
 
 
 def _adopt(repository: Path, prepared: Path) -> None:
