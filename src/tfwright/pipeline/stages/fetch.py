@@ -20,6 +20,7 @@ from tfwright.errors import Evidence, SupplyError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs
 from tfwright.pipeline.stage import Artefact, Folder, Step, Writes
+from tfwright.printable import first_of
 from tfwright.tools import files, git, trees
 
 if TYPE_CHECKING:
@@ -139,9 +140,8 @@ def _insist_on_lock(
         *locking.unlocked(wanted.requirements, locked),
     ]
     if wrong:
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise SupplyError(
-            f"{path.name} does not fit the inputs: {wrong[0]}{more}",
+            f"{path.name} does not fit the inputs: {first_of(wrong)}",
             remedy=(
                 f"If the change is meant, run 'invoke lock --recipe {job.argument}' "
                 "and read what it changes."
