@@ -69,7 +69,7 @@ class Place:
         """Return where a program really is, by default on the system's own PATH."""
         # The caller's PATH may name a venv or a shim, which builds do not use.
         if self.root == Path("/") and program not in ON_HOST and inside.current():
-            return _in_container(program)
+            return in_container(program)
         search = os.pathsep.join(str(self.at(folder)) for folder in folders)
         found = shutil.which(program, path=search)
         return Path(found) if found else None
@@ -100,13 +100,11 @@ class Place:
         return next(parent for parent in (real, *real.parents) if parent.exists())
 
 
-def _in_container(program: str) -> Path | None:
+def in_container(program: str) -> Path | None:
     """Return where a program is in the image that is open."""
     # An argument, not part of the script: the name may come from a recipe.
     script = ("/bin/sh", "-c", 'command -v "$0"', program)
-    found = runner.answer(
-        Command(script, Path("/"), environment.clean(Path("/")))
-    )
+    found = runner.answer(Command.of_system(*script))
     return Path(found) if found.startswith("/") else None
 
 
