@@ -134,7 +134,7 @@ def _insist_on_lock(
 
     # Only `invoke lock` resolves packages, so this run has none to compare; whether the recipe's
     # own pins are locked is asked below.
-    requirements = found.model_copy(update={"requirements": locked.requirements})
+    requirements = found.changed(requirements=locked.requirements)
     wrong = [
         *lock.differences(locked, requirements),
         *locking.unlocked(wanted.requirements, locked),
