@@ -28,6 +28,7 @@ from tfwright.rules.dropping import DropFacts
 from tfwright.tools import git
 from tfwright.tools.git import patching
 from tfwright.tools.git.mirror import Origin
+from tfwright.tools.python import pips
 from tfwright.vault import lock, locking
 
 DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digests"}
@@ -303,6 +304,17 @@ def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
         yield subject.finding("wheel", line, fault.what, fault.remedy)
 
 
+def pins_a_pip_that_reads_its_wheel(subject: Subject) -> Iterator[LintFinding]:
+    """Find a platform tag that the target Python's own pip does not read, as only verify said."""
+    recipe, verify = subject.recipe, subject.recipe.verify
+    pins = (*verify.requirements, *verify.plugins)
+    try:
+        pips.insist_on_reader(recipe.package.platform, recipe.host.python, pins)
+    except RecipeError as fault:
+        line = subject.at("verify", "requirements")
+        yield subject.finding("pip", line, fault.what, fault.remedy)
+
+
 def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
     """Find a build whose Bazel would download its default Python, and not the recipe's."""
     recipe = subject.recipe
@@ -462,6 +474,7 @@ RULES: Sequence[Rule] = (
     agrees_with_its_host,
     is_not_tied_to_one_cpu,
     makes_a_wheel,
+    pins_a_pip_that_reads_its_wheel,
     names_the_python_of_bazel,
     says_what_it_replaces,
     was_verified_on_a_day,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tfwright.documents import account
 from tfwright.documents.host_file import HostFile
-from tfwright.host.place import HERE, NOTHING, Place, Seen, in_container
+from tfwright.host.place import HERE, NOTHING, Place, Seen
 from tfwright.tools.process import inside, runner
 from tfwright.tools.process.command import Command
 
@@ -49,7 +49,7 @@ def find(
     Only an interpreter that runs, and says itself that it is of the version, is returned.
     """
     if inside.current():
-        return in_container(_program(version))
+        return HERE.which(_program(version))
     if version == "any":
         return own()
     named = host_file.pythons.get(version)

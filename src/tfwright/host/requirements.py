@@ -18,6 +18,7 @@ from tfwright.host import (
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
 from tfwright.tools import git
+from tfwright.tools.process import inside
 
 Requirement = Callable[[Recipe, HostFile, Host], Iterator[Finding]]
 
@@ -49,6 +50,16 @@ def compare(
         # real CUDA, as TensorFlow is.
         requirements = (*GENERAL, _cuda)
     findings = list[Finding]()
+    if recipe.host.image and not inside.current():
+        from tfwright.host import images
+
+        # Only a look into the image tells what is in it: `doctor` and `check` open a container.
+        requirements = tuple(
+            requirement
+            for requirement in requirements
+            if requirement not in OF_IMAGE
+        )
+        findings += images.without_engine(host_file)
     for requirement in requirements:
         findings += requirement(recipe, host_file, host)
     return findings
@@ -162,7 +173,7 @@ def _clang(
     named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", stated)
     # A recipe may name the same clang in an answer and in a flag.
     for path in dict.fromkeys(named):
-        if not host.place.at(path).exists():
+        if not host.place.exists(path):
             version = re.search(r"/llvm-(\d+)/", path)
             remedy = host.remedy(
                 "clang",
@@ -491,3 +502,13 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     _compiler_line,
     _cuda,
 )
+OF_IMAGE: tuple[Requirement, ...] = (
+    _python,
+    _compiler,
+    _programs,
+    _clang,
+    _parts,
+    _compiler_line,
+    _cuda,
+)
+"""What the image of a recipe has to have, and not the host."""

@@ -23,7 +23,7 @@ def sha256(path: Path) -> str:
 
 
 def existing(path: Path) -> Path | None:
-    """Return the path of a file; None if there is no such file."""
+    """Return the path of a file; None if the file does not exist."""
     return path if path.is_file() else None
 
 

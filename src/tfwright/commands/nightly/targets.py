@@ -20,7 +20,8 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.errors import RecipeError, TfwrightError
-from tfwright.host import probes, pythons
+from tfwright.host import cuda, nvidia, probes, pythons
+from tfwright.host.place import NOTHING
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import PIPELINE
@@ -216,14 +217,21 @@ def _digest(table: object) -> str:
 
 def _toolchain(job: BuildRequest) -> Mapping[str, str]:
     """Return the versions of what builds: as text, so that the page can show them."""
-    interpreter = pythons.find(job.recipe.host.python, job.host_file)
     # A stage's revision is raised when it would make something else from the same inputs.
     revisions = ".".join(str(stage.revision) for stage in PIPELINE)
     sealer = (
         f"{__version__}, deflate {sealing.sealer().deflate}, stages {revisions}"
     )
+    return {**_programs(job), "tfwright": sealer}
+
+
+def _programs(job: BuildRequest) -> Mapping[str, str]:
+    """Return the versions of the host's programs that take part."""
+    if job.recipe.host.image:
+        return _cuda_for_image(job)
+    interpreter = pythons.find(job.recipe.host.python, job.host_file)
     if interpreter is None:
-        return {"the target Python": "none", "tfwright": sealer}
+        return {"the target Python": "none"}
     facts = host_facts.facts(
         job.recipe, job.host_file, probes.here(), interpreter
     )
@@ -234,9 +242,22 @@ def _toolchain(job: BuildRequest) -> Mapping[str, str]:
         "the target Python": found.python,
         "CUDA": found.cuda,
         "cuDNN": found.cudnn,
-        "tfwright": sealer,
     }
     return {name: text for name, text in named.items() if text}
+
+
+def _cuda_for_image(job: BuildRequest) -> Mapping[str, str]:
+    """Return the versions of the CUDA that an image gets from the host.
+
+    The rest is in the image, and the recipe's [host] has its digest.
+    """
+    recipe, settings = job.recipe, job.host_file
+    if not (settings.cuda and cuda.needed(recipe)):
+        return {}
+    place = probes.here().place
+    (toolkit, *_) = nvidia.cuda(place, settings.cuda) or (NOTHING,)
+    library = nvidia.cudnn(place, cuda.prefixes(recipe, settings))
+    return {"CUDA": toolkit.value, "cuDNN": library.value}
 
 
 def _checkout() -> str:
