@@ -630,7 +630,7 @@ def test_a_table_of_frames_beyond_its_segment_is_refused(putting: bytes) -> None
     struct.pack_into(
         "<Q", content, header_of(content, elf_image.FRAMES) + 32, 2**40
     )
-    with pytest.raises(ValueError, match="frames at .* goes beyond its segment"):
+    with pytest.raises(ValueError, match=r"frames at .* goes beyond its segment"):
         code_of(content)
 
 
