@@ -37,7 +37,7 @@ def address() -> str:
     # Read from apt and not from its files: a host may name its archive in either of two
     # formats.
     argv = ("apt-get", "indextargets", "--format", "$(SITE)")
-    command = Command(argv, Path("/"), environment.clean(Path("/")), here=True)
+    command = Command.of_system(*argv, here=True)
     sites = [
         line
         for line in runner.answer(command).splitlines()
