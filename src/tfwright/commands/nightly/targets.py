@@ -94,7 +94,7 @@ def _validated(content: Mapping[str, Any]) -> Recipe:
         key = ".".join(map(str, first["loc"]))
         raise RecipeError(
             f"{content['name']}: {key}: {first['msg']}",
-            remedy="Correct the axes of this recipe in nightly.toml.",
+            remedy="Correct python, capabilities or follow of this recipe in nightly.toml.",
         ) from fault
 
 
