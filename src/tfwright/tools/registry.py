@@ -112,11 +112,8 @@ def _copy_member(
 
 def _copy(stream: IO[bytes], target: Path) -> None:
     """Copy no more than a file may have."""
-    left = LARGEST_MEMBER
     with target.open("wb") as output:
-        while left and (piece := stream.read(min(left, 1 << 20))):
-            output.write(piece)
-            left -= len(piece)
+        output.writelines(files.pieces(stream.read, LARGEST_MEMBER))
 
 
 def _client(name: str) -> str:
