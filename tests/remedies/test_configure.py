@@ -356,9 +356,7 @@ def test_the_other_way_to_answer_is_set_as_is_shown(
     assert faults(release, given, other) == []
 
 
-def test_an_answer_that_only_this_commit_needs_is_added(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_answer_that_only_this_commit_needs_is_added() -> None:
     given: dict[str, Answer] = {
         **ANSWERS,
         **dict.fromkeys(("PYTHON_BIN_PATH", "PYTHON_LIB_PATH"), "/x"),

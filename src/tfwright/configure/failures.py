@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tfwright.configure.interview import By
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, RecipeError, TfwrightError, ToolError
 from tfwright.tools.process import dialogue
 from tfwright.tools.process.command import Command
@@ -28,10 +29,8 @@ def explained(
     spoken: Spoken,
     command: Command,
     log: Path,
-    bazel: str,
-    *,
+    recipe: Recipe,
     asked: Sequence[str],
-    by: By,
 ) -> TfwrightError:
     """Return the error that says why ./configure failed; `asked` are the variables it asked for."""
     # The status proves nothing: several releases exit with 0 after an error.
@@ -45,7 +44,8 @@ def explained(
         found = pattern.search(spoken.text)
         if found:
             return RecipeError(
-                f"This TensorFlow wants Bazel {found[1]} or {limit}; the recipe pins Bazel {bazel}",
+                f"This TensorFlow wants Bazel {found[1]} or {limit}; the recipe pins "
+                f"Bazel {recipe.bazel.version}",
                 remedy=f'Set version = "{found[1]}" in [bazel].',
                 evidence=evidence,
             )
@@ -63,7 +63,7 @@ def explained(
         )
     return ToolError(
         f"./configure crashed: {lines[-1]}",
-        remedy=_after_crash(asked, by),
+        remedy=_after_crash(asked, recipe.configure.by),
         evidence=evidence,
     )
 

@@ -26,7 +26,7 @@ SECONDS = 900.0
 The slowest takes half a minute; a GPU may first compile its kernels for many minutes.
 """
 LONGEST_REASON = 500
-UNSTARTED = "Start again: that makes the venv again. Its disk must allow programs to run: no 'noexec'."
+UNSTARTED = "Start again, which makes the venv again; its disk must not be mounted 'noexec'."
 """The remedy for a venv whose Python is not there, or may not be run."""
 
 USUAL_CAUSES: dict[int, str] = {

@@ -364,9 +364,8 @@ def _talk(
             spoken,
             command,
             log,
-            recipe.bazel.version,
-            asked=respondent.asked,
-            by=recipe.configure.by,
+            recipe,
+            respondent.asked,
         )
     return tuple(respondent.asked)
 
