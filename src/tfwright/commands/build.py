@@ -135,8 +135,11 @@ def here(
 
 def exit_status(done: WorkSchedule) -> int:
     """Return the status of the builds that failed if it is the same one, else ToolError's."""
-    failed = [each for each in done.assignments.values() if each.state != "built"]
-    statuses = {each.status or ToolError.exit_status for each in failed}
+    statuses = {
+        each.status or ToolError.exit_status
+        for each in done.assignments.values()
+        if each.state != "built"
+    }
     if len(statuses) > 1:
         return ToolError.exit_status
     return statuses.pop() if statuses else 0

@@ -33,6 +33,8 @@ from tfwright.vault import lock, locking
 
 DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digests"}
 """Keys that describe a recipe rather than pin something, and so need no reason."""
+SYSTEMS = {"Linux": "linux", "Darwin": "macos", "any": "any"}
+"""How the names of recipes begin."""
 _KEY = re.compile(r"[\"\w./-]+ = ")
 
 
@@ -144,9 +146,7 @@ def _without_place(path: Path, what: str) -> str:
 
 def _start_of_name(recipe: Recipe) -> str:
     """Return the system and the release line, with which a recipe's name has to begin."""
-    system = {"Linux": "linux", "Darwin": "macos", "any": "any"}[
-        recipe.host.system
-    ]
+    system = SYSTEMS[recipe.host.system]
     line = recipe.source.branch
     # A tag says its patch level, which the names of branches leave out.
     if re.match(r"v\d", line):
@@ -358,12 +358,13 @@ def was_verified_on_a_day(subject: Subject) -> Iterator[LintFinding]:
     """Find a date of verification on which nothing can have been verified."""
     said = subject.recipe.verified
     if said and (reason := verified.impossible(said)):
-        line = subject.at("verified", "on")
-        let_build = (
+        yield subject.finding(
+            "verified",
+            subject.at("verified", "on"),
+            reason,
             f"Let 'invoke build --recipe {subject.recipe.argument} --verified-by NAME' "
-            "write the table."
+            "write the table.",
         )
-        yield subject.finding("verified", line, reason, let_build)
 
 
 def _line_with(subject: Subject, text: str, first: int = 1) -> int:
@@ -499,7 +500,7 @@ def among(names: Sequence[str]) -> list[LintFinding]:
         except RecipeError:
             # Its own findings say why it does not load; which patches it names is unknown.
             return []
-        named |= {*source.patches, *source.assets.values()}
+        named.update(source.named_files)
     remedy = "Name it in a recipe, or delete it."
     files = {}
     for path in recipes.PATCHES.glob("*/*"):
@@ -576,7 +577,7 @@ def _tree_of(revision: str) -> str:
     """Return git's id of a revision's tree."""
     wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
     try:
-        printed = git.run(git.command(ROOT / ".git", *wanted, tree=ROOT))
+        printed = _git(*wanted)
     except ToolError as fault:
         raise RecipeError(
             f"{revision!r} is not a revision of this checkout",
@@ -594,8 +595,7 @@ def _using(files: Sequence[str]) -> Iterator[str]:
         except RecipeError:
             # Lint says why it does not load; which patches it names is unknown.
             continue
-        named = (*source.patches, *source.assets.values())
-        if any(f"patches/{file}" in files for file in named):
+        if any(f"patches/{file}" in files for file in source.named_files):
             yield name
 
 
@@ -641,8 +641,12 @@ def _changed_files(tree: str) -> list[str]:
         "patches",
         "templates",
     )
-    differing = git.run(git.command(ROOT / ".git", "diff", *options, tree=ROOT))
-    return differing.splitlines()
+    return _git("diff", *options).splitlines()
+
+
+def _git(*arguments: str) -> str:
+    """Run git in this checkout; return what it prints."""
+    return git.run(git.command(ROOT / ".git", *arguments, tree=ROOT))
 
 
 def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:

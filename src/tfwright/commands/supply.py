@@ -230,12 +230,11 @@ class _Here:
         return bool(binary.stored(self.manifest.bazel, digests, stores))
 
     def _has_clone(self, member: BundleMember) -> bool:
-        wanted = [
-            Clone(carried.remote, carried.commit)
+        return all(
+            clones.holds(Clone(carried.remote, carried.commit), self.places.git)
             for carried in self.manifest.clones
             if carried.commit == member.name
-        ]
-        return all(clones.holds(each, self.places.git) for each in wanted)
+        )
 
     def _has_image(self, _: BundleMember) -> bool:
         pinned = self.recipe.host.image

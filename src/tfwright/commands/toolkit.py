@@ -51,8 +51,10 @@ def _cuda_version(root: Path) -> str:
 def _gcc_version(root: Path) -> str:
     # Debian's package has gcc-11 only; plain gcc is a link from another package.
     programs = sorted(root.glob("usr/bin/gcc-[0-9]*"))
-    line = toolchain.version_line(HERE, str(programs[0])) if programs else None
-    compiler = toolchain.parse(line.value) if line else None
+    if not programs:
+        return ""
+    line = toolchain.version_line(HERE, str(programs[0]))
+    compiler = toolchain.parse(line.value)
     return compiler.version if compiler else ""
 
 

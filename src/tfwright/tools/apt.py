@@ -37,7 +37,7 @@ def address(log: Path) -> str:
     # Read from apt and not from its files: a host may name its archive in either of two
     # formats.
     argv = ("apt-get", "indextargets", "--format", "$(SITE)")
-    command = Command(argv, Path("/"), environment.clean(Path("/")), here=True)
+    command = Command.of_system(*argv, here=True)
     try:
         printed = runner.run(command, log, remedy="Run 'apt-get update'.")
     except ToolError:

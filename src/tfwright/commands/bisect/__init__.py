@@ -22,6 +22,7 @@ from tfwright.nightly.halving import Culprits, TrialAnswer
 from tfwright.nightly.inputs import KeptInputs
 from tfwright.nightly.state import KeptBuild, State
 from tfwright.progress import SILENCE, Listener
+from tfwright.tools import files
 from tfwright.tools.git import remote
 from tfwright.wheel import archive
 from tfwright.wheel.seal import build_record
@@ -164,12 +165,9 @@ def _inputs_of(build: NightlyBuild, home: Path) -> KeptInputs:
 def _inputs_now(target: Target, bad: NightlyBuild) -> KeptInputs:
     """Return the recipe as it is now, with the commit that failed."""
     found = targets.recipe_of(target)
-    source = found.source.model_copy(
-        update={"commit": bad.commit or found.source.commit}
-    )
-    lock = targets.lock_of(target)
-    recipe = found.model_copy(update={"source": source})
-    return KeptInputs(recipe, lock if lock.is_file() else None)
+    source = found.source.changed(commit=bad.commit or found.source.commit)
+    lock = files.existing(targets.lock_of(target))
+    return KeptInputs(found.changed(source=source), lock)
 
 
 def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[CommitLine]:
@@ -220,7 +218,7 @@ def bisect(
         return result.answer
 
     name = wanted.bad.target
-    recipe = wanted.start.recipe.model_copy(update={"name": name})
+    recipe = wanted.start.recipe.changed(name=name)
     start = BisectStep(
         f"{wanted.good.id}, as it was", KeptInputs(recipe, wanted.start.locked)
     )

@@ -19,6 +19,7 @@ from tfwright.errors import (
     TfwrightError,
     ToolError,
 )
+from tfwright.printable import listed
 from tfwright.progress import Listener, Progress
 from tfwright.tools import files, git, trees
 from tfwright.tools.git import TreeEntry, demo, transport
@@ -482,10 +483,8 @@ def _incomplete(
     pin: Pin, origin: Origin, lacking: Sequence[TreeEntry]
 ) -> SupplyError:
     paths = [entry.path for entry in lacking]
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
     return SupplyError(
-        f"{origin.address} lacks {len(paths)} of the files of {pin}: "
-        f"{', '.join(paths[:SHOWN])}{more}",
+        f"{origin.address} lacks {len(paths)} of the files of {pin}: {listed(paths, SHOWN)}",
         remedy=f"{REMEDY}; or leave out what the build does not need, in [source]: "
         f"exclude = {_excluding(pin, paths)}",
         evidence=Evidence(lines=paths),

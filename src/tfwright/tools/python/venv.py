@@ -134,9 +134,7 @@ def _version(interpreter: Path, log: Path) -> str:
     """Ask an interpreter for its full version."""
     code = "import platform; print(platform.python_version())"
     # The path's name says little: python3.6 of two hosts may be 3.6.3 and 3.6.15.
-    command = Command(
-        (str(interpreter), "-c", code), Path("/"), environment.clean(Path("/"))
-    )
+    command = Command.of_system(str(interpreter), "-c", code)
     remedy = "Name the target Python in the host file: [pythons]."
     said = runner.run(command, log, remedy=remedy)
     # A wrapper of an interpreter may print more than the interpreter.
