@@ -493,7 +493,7 @@ def test_what_a_python_lacks_for_a_venv_is_installed(
             remedy="",
         )
     else:
-        package = re.search(r"named like (\S+)\.$", remedy)
+        package = re.search(r"package of its own, (\S+)\.$", remedy)
         assert package
         assert package[1] == "python3.6-venv"
         there.touch()

@@ -72,10 +72,7 @@ def _not_made(version: str, requirements: Sequence[str]) -> SupplyError:
     return SupplyError(
         f"The venv of Python {version} with {', '.join(requirements)} is not there yet, and this "
         "build is offline",
-        remedy=(
-            "Run 'invoke build --until fetch' once with a network, or bring a bundle from a host "
-            "that has one."
-        ),
+        remedy=packages.UNFETCHED,
     )
 
 
@@ -241,9 +238,10 @@ def _is_modern(version: str) -> bool:
 def lacking(interpreter: Path, version: str) -> str:
     """Say what to install where an interpreter cannot make a venv."""
     if _is_modern(version):
+        line = ".".join(version.split(".")[:2])
         return (
-            f"Install the rest of that Python; Debian and Ubuntu keep it in a package named like "
-            f"python{'.'.join(version.split('.')[:2])}-venv."
+            "Install the rest of that Python; Debian and Ubuntu keep it in a package of its own, "
+            f"python{line}-venv."
         )
     python = shell_word(str(interpreter))
     return (
@@ -272,7 +270,7 @@ def _install(
             runner.run(
                 command,
                 log,
-                remedy="Correct the pin: its package does not build here.",
+                remedy="Pin another version: this one does not build or install here.",
             )
         except ToolError as fault:
             what = f"pip could not install {', '.join(requirements)}: {packages.complaint(log)}"
