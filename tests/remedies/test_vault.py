@@ -208,7 +208,7 @@ def test_each_way_that_failed_says_what_opens_it(
     part = dict(wanting.recipe.toolkit.parts())["cudnn"]
     given = {"no apt": content, "no archive": content, "another build": b"other"}
     monkeypatch.setattr(apt, "here", lambda: why != "no apt")
-    monkeypatch.setattr(apt, "address", lambda _: "")
+    monkeypatch.setattr(apt, "address", lambda: "")
 
     def download(_: object, __: object, folder: Path, ___: Path) -> list[Path]:
         (folder / name).write_bytes(given[why])
