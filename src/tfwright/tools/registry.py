@@ -51,8 +51,7 @@ class RegistryPackage:
         """Read a package URL. Raises ValueError for anything else."""
         found = PACKAGE_URL.fullmatch(url)
         if not found:
-            message = f"{url} is not a package URL"
-            raise ValueError(message)
+            raise ValueError(f"{url} is not a package URL")
         scope = (
             f"{found['space']}/" if (found["space"] or "").startswith("@") else ""
         )

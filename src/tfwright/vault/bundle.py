@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from tfwright.documents import opening
+from tfwright.documents import faults, opening
 from tfwright.documents.names import (
     Commit,
     InnerPath,
@@ -373,10 +373,7 @@ def _parsed(member: _Whole, content: bytes) -> Manifest:
     try:
         manifest = Manifest.model_validate_json(content)
     except ValidationError as fault:
-        first = fault.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        why = first["msg"].removeprefix("Value error, ")
-        raise member.refused(f"{place}: {why}" if place else why) from fault
+        raise member.refused(faults.first_line(fault)) from fault
     # One text for one manifest: its checksum identifies the bundle.
     if manifest.encoded() != content:
         raise member.refused("it is not written as this version writes it")
