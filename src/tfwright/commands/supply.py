@@ -325,8 +325,7 @@ def _recipe(folder: Path) -> Recipe:
     try:
         text = files.content(folder / "recipe" / RECIPE)
         sent = RecipeContent.model_validate_json(text)
-        content: Mapping[str, object] = sent.content
-        return Recipe.model_validate({**content, "name": sent.name})
+        return build_record.recipe_of(sent)
     except (OSError, ValidationError) as fault:
         raise SupplyError(
             f"{folder} holds no recipe that this tfwright can read",
