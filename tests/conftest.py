@@ -4,6 +4,7 @@ import base64
 import hashlib
 import http.server
 import os
+import re
 import signal
 import threading
 import zipfile
@@ -360,3 +361,26 @@ def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
     empty.command.return_value = Command(("/nonexistent",), Path("/"))
     with inside.entered(empty):
         yield
+
+
+@pytest.fixture
+def of_image(tmp_path: Path) -> Path:
+    """Return the folder whose files are those of the image of `container`."""
+    return tmp_path / "image"
+
+
+@pytest.fixture
+def container(of_image: Path) -> inside.Inside:
+    """Return a container with the host's programs and the image's files; it is not open yet."""
+
+    def placed(command: Command, **_: object) -> Command:
+        program, *arguments = command.argv
+        words = [re.sub("^/", f"{of_image}/", word) for word in arguments]
+        script = f'"$@" | sed "s|{of_image}||g"'
+        argv = ("/bin/sh", "-c", script, "sh", program, *words)
+        return replace(command, argv=argv)
+
+    played = Mock(spec=inside.Inside)
+    played.name = f"sha256:{of_image}"
+    played.command.side_effect = placed
+    return played

@@ -1,5 +1,6 @@
 """A target of a build host as a recipe: its axes reach every place that names them."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tfwright.documents import recipe
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import FollowTable, NightlyFile, Target
 from tfwright.documents.nightly import targets as targets_of
+from tfwright.documents.recipe import ImageTable
 from tfwright.errors import (
     Evidence,
     RecipeError,
@@ -18,9 +20,12 @@ from tfwright.errors import (
     TfwrightError,
     ToolError,
 )
+from tfwright.host import probes, toolchain
+from tfwright.host.place import Seen
 from tfwright.nightly import due
 from tfwright.nightly.builds import Breakage
 from tfwright.pipeline import stamps
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stamps import Stamp
 
 
@@ -71,6 +76,31 @@ def test_a_target_without_axes_is_its_recipe() -> None:
     plain = targets.recipe_of(target("linux-r2.1-cuda10.1"))
     assert plain.name == "linux-r2.1-cuda10.1"
     assert plain.verify.architectures[0] == "sm_35"
+
+
+def test_a_recipe_with_an_image_depends_on_its_digest_and_not_on_the_hosts_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parts(digest: str, **settings: Path) -> Mapping[str, str]:
+        base = targets.recipe_of(target("linux-r2.1-cuda10.1"))
+        image = ImageTable(name="own", digest=f"sha256:{digest * 64}")
+        host = base.host.model_copy(update={"image": image, "python": "any"})
+        own = base.model_copy(update={"host": host})
+        return targets.fingerprint(
+            BuildRequest(
+                recipe=own,
+                host_file=HostFile(build_out=tmp_path, **settings),
+            )
+        )
+
+    before = parts("1")
+    monkeypatch.setattr(probes, "_KEPT", {})
+    monkeypatch.setattr(toolchain, "compiler", lambda _: Seen("gcc 99", "c++"))
+    assert parts("1") == before
+    assert due.differing(before, parts("2")) == ("the recipe's [host]",)
+    # What the host file names is visible in the image.
+    (tmp_path / "version.txt").write_text("CUDA Version 11.8.0")
+    assert parts("1", cuda=tmp_path)["CUDA"] == "11.8.0"
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,11 @@ class SourceTable(Table):
     # Where the recipe's own patches/ would be. Private: the path must not enter stamps or locks.
     _patches_of_recipe: Path = PrivateAttr(default=PATCHES)
 
+    @property
+    def named_files(self) -> tuple[str, ...]:
+        """The patches and assets, as the recipe names them."""
+        return (*self.patches, *self.assets.values())
+
     def file(self, name: str) -> Path:
         """Return the path of a patch or an asset.
 

@@ -4,7 +4,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfwright.host import machine, toolchain
+from tfwright.host import machine, remedies, toolchain
 from tfwright.host.machine import Disk
 from tfwright.host.place import HERE, Place, Seen
 from tfwright.tools.process import inside
@@ -96,6 +96,10 @@ class Host:
     def has(self, program: str) -> bool:
         """Say whether the host itself, not only the caller's PATH, has a program."""
         return self.place.which(program) is not None
+
+    def remedy(self, trouble: str, **fields: str) -> str:
+        """Return what to do about a trouble, with the commands of this system."""
+        return remedies.of(trouble, self.installer, **fields)
 
     def disk(self, path: Path) -> Disk:
         """Look at the disk that holds a path."""

@@ -12,13 +12,13 @@ from tfwright.host import (
     cuda,
     machine,
     pythons,
-    remedies,
     toolchain,
     versions,
 )
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
 from tfwright.tools import git
+from tfwright.tools.process import inside
 
 Requirement = Callable[[Recipe, HostFile, Host], Iterator[Finding]]
 
@@ -50,6 +50,16 @@ def compare(
         # real CUDA, as TensorFlow is.
         requirements = (*GENERAL, _cuda)
     findings = list[Finding]()
+    if recipe.host.image and not inside.current():
+        from tfwright.host import images
+
+        # Only a look into the image tells what is in it: `doctor` and `check` open a container.
+        requirements = tuple(
+            requirement
+            for requirement in requirements
+            if requirement not in OF_IMAGE
+        )
+        findings += images.without_engine(host_file)
     for requirement in requirements:
         findings += requirement(recipe, host_file, host)
     return findings
@@ -102,12 +112,12 @@ def _git(
         yield Finding(
             "no git",
             "git on the system's PATH",
-            remedies.of("git", host.installer),
+            host.remedy("git"),
             blocks="fetch",
         )
     # The bundled tree is committed by tfwright itself, and needs nothing new of git.
     elif versions.older(version, least) and not _bundled(recipe):
-        remedy = remedies.of("old-git", host.installer, least=least)
+        remedy = host.remedy("old-git", least=least)
         yield Finding(
             f"git {version}",
             f"git {least} or newer",
@@ -127,7 +137,7 @@ def _compiler(
         yield Finding(
             "no C++ compiler",
             "c++, g++ or clang++ on the system's PATH",
-            remedies.of("compiler", host.installer),
+            host.remedy("compiler"),
             blocks="compile",
         )
 
@@ -139,7 +149,7 @@ def _programs(
 ) -> Iterator[Finding]:
     for program in recipe.host.programs:
         if not host.has(program):
-            remedy = remedies.of("program", host.installer, program=program)
+            remedy = host.remedy("program", program=program)
             yield Finding(
                 f"no {program}",
                 f"{program} on the system's PATH",
@@ -163,11 +173,10 @@ def _clang(
     named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", stated)
     # A recipe may name the same clang in an answer and in a flag.
     for path in dict.fromkeys(named):
-        if not host.place.at(path).exists():
+        if not host.place.exists(path):
             version = re.search(r"/llvm-(\d+)/", path)
-            remedy = remedies.of(
+            remedy = host.remedy(
                 "clang",
-                host.installer,
                 package=f"clang-{version[1]}" if version else "clang",
             )
             yield Finding(
@@ -269,7 +278,7 @@ def _parts(
         yield Finding(
             f"Python {version} without headers",
             "Python.h",
-            remedies.of("headers", host.installer, python=version),
+            host.remedy("headers", python=version),
             blocks="configure",
             why="TensorFlow's Python glue includes Python.h",
         )
@@ -278,7 +287,7 @@ def _parts(
         yield Finding(
             f"Python {version} without ensurepip",
             "what a venv is made with",
-            remedies.of("venv", host.installer, python=version),
+            host.remedy("venv", python=version),
             blocks="fetch",
             why="the build gets a venv of its own, with exact pins",
         )
@@ -286,7 +295,7 @@ def _parts(
         yield Finding(
             f"Python {version} without distutils",
             "what its ensurepip and its venv module import",
-            remedies.of("distutils", host.installer),
+            host.remedy("distutils"),
             blocks="fetch",
         )
 
@@ -406,7 +415,7 @@ def _macos(
         and host.xcode
         and not versions.is_of(host.xcode.value, wanted.xcode)
     ):
-        remedy = remedies.of("xcode", host.installer, xcode=wanted.xcode)
+        remedy = host.remedy("xcode", xcode=wanted.xcode)
         yield Finding(
             f"Xcode {host.xcode}",
             f"Xcode {wanted.xcode}",
@@ -425,9 +434,8 @@ def _compiler_line(
     wanted = recipe.host.clang
     # By the build number: two Xcodes may have a clang of the same version.
     if wanted and found and found.build != wanted:
-        remedy = remedies.of(
+        remedy = host.remedy(
             "xcode",
-            host.installer,
             xcode=recipe.host.xcode or "",
         )
         yield Finding(
@@ -494,3 +502,13 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     _compiler_line,
     _cuda,
 )
+OF_IMAGE: tuple[Requirement, ...] = (
+    _python,
+    _compiler,
+    _programs,
+    _clang,
+    _parts,
+    _compiler_line,
+    _cuda,
+)
+"""What the image of a recipe has to have, and not the host."""

@@ -22,6 +22,11 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def existing(path: Path) -> Path | None:
+    """Return the path of a file; None if the file does not exist."""
+    return path if path.is_file() else None
+
+
 def content(path: Path) -> bytes:
     """Return the bytes of a file of ours. Raises OSError, also for a pipe in its place."""
     with opening.plain(path) as stream:

@@ -100,6 +100,10 @@ class BundleMember(Table):
         return f"{self.kind}/{self.name}"
 
 
+Unpacked = Mapping[BundleMember, Path]
+"""Where each member of a bundle was unpacked, or is taken from."""
+
+
 @contextmanager
 def unpacking_room(build_out: Path, name: str) -> Iterator[Path]:
     """Give an empty directory on the disk that the files of a bundle go to.
@@ -238,7 +242,7 @@ def remaking_remedy(recipe: str) -> str:
 def write(
     to: Path,
     manifest: Manifest,
-    sources: Mapping[BundleMember, Path],
+    sources: Unpacked,
     report: Callable[[Progress], None],
 ) -> None:
     """Write a bundle, whole or not at all: the same bytes for the same manifest.
@@ -415,7 +419,7 @@ def _refused(path: Path, member: str, why: str) -> SupplyError:
 
 def unpack(
     path: Path, manifest: Manifest, into: Path, report: Callable[[Progress], None]
-) -> Mapping[BundleMember, Path]:
+) -> Unpacked:
     """Write each member to a file in `into`, an empty directory, and return where it is.
 
     No name of the bundle becomes a path.
@@ -455,9 +459,7 @@ def _unpack(source: _Whole, member: BundleMember, target: Path) -> None:
     source.expect(_padding(member.size), "it is not padded as it has to be")
 
 
-def lay_out(
-    folder: Path, manifest: Manifest, sources: Mapping[BundleMember, Path]
-) -> None:
+def lay_out(folder: Path, manifest: Manifest, sources: Unpacked) -> None:
     """Make a folder that reads like an unpacked bundle, of links to the files of its members."""
     files.write(folder / MANIFEST, manifest.encoded())
     for member, source in sources.items():
@@ -478,9 +480,7 @@ def read_folder(folder: Path) -> Manifest:
         ) from fault
 
 
-def verified_folder(
-    folder: Path, manifest: Manifest
-) -> Mapping[BundleMember, Path]:
+def verified_folder(folder: Path, manifest: Manifest) -> Unpacked:
     """Return where the members are that a folder has.
 
     Raises SupplyError for one that is not what the manifest says.

@@ -200,7 +200,7 @@ def bisect(
         return result.answer
 
     name = wanted.bad.target
-    recipe = wanted.start.recipe.model_copy(update={"name": name})
+    recipe = wanted.start.recipe.changed(name=name)
     start = BisectStep(
         f"{wanted.good.id}, as it was", KeptInputs(recipe, wanted.start.locked)
     )

@@ -238,20 +238,22 @@ class SlurmFleet(_Orders):
         seconds: Mapping[str, float],
         settle: Settle,
     ) -> None:
-        """Build all orders as one job array."""
+        """Build all orders."""
         self.tidy()
         by_target = {order.target.name: order for order in orders}
 
         def hear(given: Assignment) -> None:
             self.settle(by_target.pop(given.recipe), given, settle)
 
-        for given in self._unsupplied(by_target).values():
-            hear(given)
-        programs = {
-            name: self._program(order) for name, order in by_target.items()
-        }
+        begun = schedule.planned(tuple(by_target), (), seconds)
         try:
-            hand_out.by_slurm(self.settings, programs, seconds, hear, self.hear)
+            hand_out.by_slurm(
+                self.settings,
+                begun,
+                lambda name: self._program(by_target[name]),
+                hear,
+                self.hear,
+            )
         except (HostError, ToolError) as fault:
             why = Trouble(fault.what, fault.remedy)
             # A Slurm that takes no job blocks targets, and ends no night.
@@ -260,36 +262,27 @@ class SlurmFleet(_Orders):
 
     def reproduce(self, order: BuildOrder) -> str:
         """Build the last good wheel of an order again from nothing; say how it differs."""
-        name = order.target.name
-        for given in self._unsupplied({name: order}).values():
-            raise HostError(given.detail, remedy=given.remedy)
-        programs = {name: self._program(order)}
+        begun = schedule.planned((order.target.name,), (), {})
         done = hand_out.by_slurm(
-            self.settings, programs, {}, self.report, self.hear
+            self.settings,
+            begun,
+            lambda _: self._program(order),
+            self.report,
+            self.hear,
         )
         return self.difference(order, done)
 
     def _program(self, order: BuildOrder) -> tuple[str, ...]:
-        """Write an order; return the command that carries it out."""
-        folder = self.write(order, carry=False, offline=self._supplies)
+        """Write an order; return the command that carries it out.
+
+        Where nodes have no network, this host fetches the inputs first. Raises TfwrightError.
+        """
+        supplies = bool(self.settings.slurm and self.settings.slurm.inputs)
+        if supplies:
+            job = self.builder.job(order.target)
+            supply.bring(order.target.name, job, self.hear)
+        folder = self.write(order, carry=False, offline=supplies)
         return ("nightly", OPTION, str(folder))
-
-    @property
-    def _supplies(self) -> bool:
-        """Whether this host fetches all inputs, since the nodes have no network."""
-        return bool(self.settings.slurm and self.settings.slurm.inputs)
-
-    def _unsupplied(
-        self, by_target: Mapping[str, BuildOrder]
-    ) -> Mapping[str, Assignment]:
-        """Fetch all inputs where nodes build offline; return what cannot be built without some."""
-        if not self._supplies:
-            return {}
-        return supply.unsupplied(
-            by_target,
-            lambda name: self.builder.job(by_target[name].target),
-            self.hear,
-        )
 
 
 def _unbuilt(order: BuildOrder, given: Assignment) -> NightlyBuild:

@@ -141,7 +141,7 @@ def _exclusions(new: BuildRequest, path: Path) -> Iterator[PortedPin]:
             external.repository(new.job, source)
         except mirror.IdleExclusionError as fault:
             kept = tuple(place for place in source.exclude if place != fault.path)
-            source = source.model_copy(update={"exclude": kept})
+            source = source.changed(exclude=kept)
             toml_editing.put_list(path, ("source", "exclude"), kept)
             says = "removed; the new tree has no such path"
             yield PortedPin("exclude", fault.path, "look", says)

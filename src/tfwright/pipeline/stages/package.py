@@ -154,7 +154,7 @@ def _only_wheel(job: Job) -> Path:
     log = job.log("package")
     evidence = Evidence(
         where=str(_destination(job)),
-        log=log if log.is_file() else None,
+        log=files.existing(log),
         lines=[path.name for path in made],
     )
     raise ToolError(

@@ -24,6 +24,7 @@ from tfwright.tools import files, json_text, unpacking
 from tfwright.tools.http import downloads
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import UnstartableError
 from tfwright.tools.python import package_clients
 
 RELEASES = "https://github.com/bazelbuild/bazel/releases/download"
@@ -331,8 +332,8 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
     env = package_clients.of("npm", (Path(npm).parent,))
     command = Command(argv, room, env, here=True)
     try:
-        runner.run(command, room / "log", remedy="-")
-    except ToolError as fault:
+        runner.run(command, room / "log", remedy="Repair npm.")
+    except (ToolError, UnstartableError) as fault:
         raise _NotThereError(_complaint(fault)) from fault
     packed = next(room.glob("*.tgz"), None)
     if packed is None:
@@ -344,7 +345,7 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
         raise _NotThereError(fault.what) from fault
 
 
-def _complaint(fault: ToolError) -> str:
+def _complaint(fault: TfwrightError) -> str:
     """Return the line in which npm says what is wrong."""
     # npm's last line only names its log file.
     lines = [
@@ -401,7 +402,7 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
         here=True,
     )
     try:
-        printed = runner.run(command, room / "log", remedy="-")
+        printed = runner.run(command, room / "log", remedy="Name another binary.")
         said = re.search(r"^Build label: (\S+)", printed, re.MULTILINE)
     except TfwrightError as fault:
         raise _NotThereError(

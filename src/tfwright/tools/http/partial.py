@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from tfwright.errors import HostError
+from tfwright.tools import disk
 
 PIECE = 1 << 20
 """Bytes that are read from a server at once."""
@@ -191,7 +191,4 @@ def _room_on_disk(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        raise HostError(
-            f"{name} could not be written: {fault.strerror}",
-            remedy="Make room on that disk, or move build_out in the host file.",
-        ) from fault
+        raise disk.failure(fault, Path(name)) from fault

@@ -72,10 +72,7 @@ def _not_made(version: str, requirements: Sequence[str]) -> SupplyError:
     return SupplyError(
         f"The venv of Python {version} with {', '.join(requirements)} is not there yet, and this "
         "build is offline",
-        remedy=(
-            "Run 'invoke build --until fetch' once with a network, or bring a bundle from a host "
-            "that has one."
-        ),
+        remedy=packages.UNFETCHED,
     )
 
 
@@ -134,9 +131,7 @@ def _version(interpreter: Path, log: Path) -> str:
     """Ask an interpreter for its full version."""
     code = "import platform; print(platform.python_version())"
     # The path's name says little: python3.6 of two hosts may be 3.6.3 and 3.6.15.
-    command = Command(
-        (str(interpreter), "-c", code), Path("/"), environment.clean(Path("/"))
-    )
+    command = Command.of_system(str(interpreter), "-c", code)
     remedy = "Name the target Python in the host file: [pythons]."
     said = runner.run(command, log, remedy=remedy)
     # A wrapper of an interpreter may print more than the interpreter.
@@ -221,7 +216,7 @@ def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
     # As numbers: "3.10" is later than "3.2".
     modern = tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
     module, remedy = (
-        ("venv", _VENV_REMEDY)
+        ("venv", _venv_remedy(version))
         if modern
         else ("virtualenv", _virtualenv_remedy(interpreter))
     )
@@ -239,10 +234,12 @@ def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
         ) from fault
 
 
-_VENV_REMEDY = (
-    "Install the rest of that Python; Debian and Ubuntu keep it in a package named like "
-    "python3-venv."
-)
+def _venv_remedy(version: str) -> str:
+    line = ".".join(version.split(".")[:2])
+    return (
+        "Install the rest of that Python; Debian and Ubuntu keep it in a package of its own, "
+        f"python{line}-venv."
+    )
 
 
 def _virtualenv_remedy(interpreter: Path) -> str:
@@ -273,7 +270,7 @@ def _install(
             runner.run(
                 command,
                 log,
-                remedy="Correct the pin: its package does not build here.",
+                remedy="Pin another version: this one does not build or install here.",
             )
         except ToolError as fault:
             what = f"pip could not install {', '.join(requirements)}: {packages.complaint(log)}"

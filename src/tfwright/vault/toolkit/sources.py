@@ -150,7 +150,7 @@ def packages_of(
         raise SupplyError(
             "this host has no apt", remedy="Use a Debian host or container."
         )
-    address = supplier.host_file.debian or apt.address(supplier.log)
+    address = supplier.host_file.debian or apt.address()
     if not address:
         raise SupplyError(
             "apt knows no Debian archive",
