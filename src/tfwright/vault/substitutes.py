@@ -13,6 +13,8 @@ from tfwright.vault.origins import WantedArchive
 
 Edit = tuple[tuple[int, int], tuple[int, int], str]
 """From and to, each a line (from 1) and a byte in it, and the text that belongs there."""
+BY_PATCH = "Replace this archive by a patch of the tree instead."
+"""The remedy where a rule cannot be rewritten."""
 
 
 def wanted(
@@ -154,14 +156,12 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
         )
     # One rule may stand in two branches of an `if`, with the same archive in both.
     if len({repository.sha256 for repository in own}) != 1:
-        why = (
-            "names no archive with a sha256 so"
-            if not own
-            else "names several files so"
-        )
+        why = "names no archive with a sha256 so"
+        remedy = "Use the name of one external repository, as its rule spells it."
+        if own:
+            why, remedy = "names several files so", BY_PATCH
         raise RecipeError(
-            f"fetch.substitutes.{name}: the tree {why}",
-            remedy="Use the name of one external repository, as its rule spells it.",
+            f"fetch.substitutes.{name}: the tree {why}", remedy=remedy
         )
     return own[0]
 
@@ -218,7 +218,7 @@ def _edited(
     if call is None:
         raise RecipeError(
             f"fetch.substitutes.{name}: the sha256 of the rule is not written where the rule is",
-            remedy="Replace this archive by a patch of the tree instead.",
+            remedy=BY_PATCH,
             evidence=Evidence(where=f"{path}:{line}"),
         )
     # ast counts columns in bytes of UTF-8, not in characters.
@@ -329,7 +329,7 @@ def _verify(
             if not (asks and strips):
                 raise RecipeError(
                     f"fetch.substitutes.{name}: the rule cannot be made to ask for it",
-                    remedy="Replace this archive by a patch of the tree instead.",
+                    remedy=BY_PATCH,
                     evidence=Evidence(
                         where=f"{repository.file}:{repository.line}"
                     ),
