@@ -148,14 +148,12 @@ def recipe_content(recipe: Recipe) -> RecipeContent:
     return RecipeContent(name=recipe.name, sha256=digest, content=content)
 
 
-def recipe_of(record: BuildRecord) -> Recipe:
-    """Return the recipe that the record holds.
+def recipe_of(content: RecipeContent) -> Recipe:
+    """Return the recipe that was written down.
 
     Raises pydantic.ValidationError if this version does not take it as a recipe.
     """
-    return Recipe.model_validate(
-        {**record.recipe.content, "name": record.recipe.name}
-    )
+    return Recipe.model_validate({**content.content, "name": content.name})
 
 
 def write(record: BuildRecord) -> bytes:
