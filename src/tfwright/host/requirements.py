@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.host import (
@@ -232,7 +232,7 @@ def _disk(
         )
     # There a build takes its memory twice: for its files, and for its compilers.
     if disk.kind == "tmpfs":
-        remedy = f"{move} a real disk, unless there is memory for both."
+        remedy = f"{move} a disk, unless there is memory for both."
         yield Finding(
             f"{host_file.build_out} is on tmpfs, in memory",
             "a disk, which leaves memory to the compilers",
@@ -249,7 +249,9 @@ def _place(
     # into a place where no build can run.
     odd = re.search(r"\s|[^\x00-\x7f]", str(host_file.build_out))
     if odd:
-        remedy = f"Set build_out to such a directory in {host_files.path()}, or move the checkout."
+        remedy = f"Set build_out to such a directory in {host_files.path()}."
+        if host_file.build_out == ROOT / "build_out":
+            remedy = f"{remedy[:-1]}, or move the checkout."
         why = (
             "TensorFlow's build scripts do not quote their paths, and Bazel's Java does not find "
             "itself behind other letters"
@@ -358,11 +360,13 @@ def _memory(
     host: Host,
 ) -> Iterator[Finding]:
     # One action must fit; how many fit at once is decided when the build starts.
-    free = int(host.memory.value or 0) / GIB
+    # The kernel moves what other programs hold into it.
+    swap = int(machine.swap(host.place).value or 0)
+    free = (int(host.memory.value or 0) + swap) / GIB
     if host.memory and free < recipe.compile.peak:
         remedy = "Stop other programs, raise the container's limit, or add swap."
         yield Finding(
-            f"{free:.1f} GiB of memory",
+            f"{free:.1f} GiB of memory{' and swap' if swap else ''}",
             f"{recipe.compile.peak} GiB for a single compile action",
             remedy,
             why=f"compile.peak, against {host.memory.by}",

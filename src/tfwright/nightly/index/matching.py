@@ -8,6 +8,7 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tfwright.documents import faults
 from tfwright.documents.names import Sha256
 from tfwright.errors import SupplyError, WheelError
 from tfwright.host import cuda, versions
@@ -101,7 +102,7 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
         entries = MatchDocument.model_validate_json(text).wheels
     except ValidationError as fault:
         raise SupplyError(
-            f"The index's {FILE} cannot be read: {_first_line(fault)}",
+            f"The index's {FILE} cannot be read: {faults.first_line(fault)}",
             remedy="Check the URL: it is the one that holds simple/ and packages/.",
         ) from fault
     # Project and version become part of a command that users copy.
@@ -134,13 +135,6 @@ def _contradicting(why: str) -> SupplyError:
         f"The index's {FILE} contradicts itself: {why}",
         remedy="Let the host of the index write it again there: 'invoke index'.",
     )
-
-
-def _first_line(fault: ValidationError) -> str:
-    # Without the input: it is the server's text, and may be 64 MB of it.
-    first = fault.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}"
 
 
 def _version(entry: MatchEntry) -> Version:
