@@ -8,6 +8,7 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tfwright.documents import faults
 from tfwright.documents.names import Sha256
 from tfwright.errors import SupplyError, WheelError
 from tfwright.host import cuda, versions
@@ -129,10 +130,7 @@ def _insist_on_name(entry: MatchEntry) -> None:
 def _first_line(fault: ValidationError | WheelError) -> str:
     if isinstance(fault, WheelError):
         return fault.what
-    # Without the input: it is the server's text, and may be 64 MB of it.
-    first = fault.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}"
+    return faults.first_line(fault)
 
 
 def _version(entry: MatchEntry) -> Version:

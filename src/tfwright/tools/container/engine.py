@@ -8,6 +8,7 @@ the kernel ends all others of the container with it.
 import io
 import json
 import os
+import re
 import shutil
 import tarfile
 import tempfile
@@ -344,11 +345,9 @@ def _namespace(pid: int) -> str:
 def _number_inside(status: Path) -> int:
     """Return a process's number in its innermost namespace."""
     try:
-        lines = status.read_text("ascii", "replace").splitlines()
+        text = status.read_text("ascii", "replace")
     except OSError:
         return 0
     # "NSpid: 4711 12": the number in each namespace, from the host's inwards.
-    numbers = next(
-        (line.split()[1:] for line in lines if line.startswith("NSpid:")), ["0"]
-    )
-    return int(numbers[-1])
+    found = re.search(r"^NSpid:.*\s(\d+)$", text, re.MULTILINE)
+    return int(found[1]) if found else 0
