@@ -27,7 +27,7 @@ from tfwright.progress import SILENCE
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.workers import hand_out
-from tfwright.workers.schedule import Assignment
+from tfwright.workers.schedule import Assignment, WorkSchedule
 
 
 @dataclass
@@ -306,6 +306,24 @@ def test_a_wheel_is_built_again_on_another_worker_if_there_is_one(
     assert list((tmp_path / "orders").iterdir()) == []
 
 
+def test_a_worker_that_was_lost_is_not_tried_again_in_the_same_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(ssh, "run", rebuilding({}, asked))
+    fleet = ssh_fleet(tmp_path, "one", "two")
+    fleet.build([order_of(tmp_path, {})], {}, lambda *_: None)
+    assert sorted(asked) == ["one", "two"]
+    again = order_again(tmp_path, "two")
+    with pytest.raises(HostError, match="no worker was left"):
+        fleet.reproduce(again)
+    assert len(asked) == len(fleet.hosts)
+    monkeypatch.setattr(ssh, "run", rebuilding({"two": ""}, asked))
+    fleet.lost.remove("two")
+    assert fleet.reproduce(again) == ""
+    assert asked[2:] == ["two"]
+
+
 def test_a_wheel_that_no_worker_could_build_again_is_not_called_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -373,9 +391,12 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
     seen: list[bool] = []
 
     def submit(
-        _: HostFile, programs: Mapping[str, Sequence[str]], *__: object
+        _: HostFile,
+        begun: WorkSchedule,
+        program_of: Callable[[str], Sequence[str]],
+        *__: object,
     ) -> None:
-        for program in programs.values():
+        for program in map(program_of, begun.assignments):
             written = Path(program[-1], orders.ORDER).read_text("utf-8")
             document = json.loads(written)
             seen.append(document["offline"])
@@ -398,11 +419,11 @@ def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     def fetch(_: BuildRequest) -> None:
         raise SupplyError("Eigen could not be found", remedy="Copy it.")
 
-    def submit(_: HostFile, programs: Mapping[str, object], *__: object) -> None:
-        assert not programs
-
+    sbatch = tmp_path / "sbatch"
+    sbatch.write_text("#!/bin/sh\ntouch $0.ran\n", "utf-8")
+    sbatch.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(bundle, "fetched", fetch)
-    monkeypatch.setattr(hand_out, "by_slurm", submit)
     table = SlurmTable(directory=tmp_path, inputs=True)
     settings = HostFile(build_out=tmp_path / "out", slurm=table)
     fleet = fleets.SlurmFleet(
@@ -414,6 +435,7 @@ def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     assert settled[0].result == "blocked"
     assert settled[0].broken
     assert "Eigen could not be found" in settled[0].broken.line
+    assert not (tmp_path / "sbatch.ran").exists()
 
 
 def test_a_slurm_that_takes_no_job_blocks_targets_and_ends_no_night(

@@ -241,7 +241,7 @@ def test_an_endless_number_of_members_is_refused(
     tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unpacking, "MOST_MEMBERS", 3)
-    with pytest.raises(HostError, match="does not fit"):
+    with pytest.raises(SupplyError, match="do not come to an end"):
         unpacking.unpack(
             tarred(
                 tmp_path / "a",

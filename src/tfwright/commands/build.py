@@ -135,8 +135,11 @@ def here(
 
 def exit_status(done: WorkSchedule) -> int:
     """Return the status of the builds that failed if it is the same one, else ToolError's."""
-    failed = [each for each in done.assignments.values() if each.state != "built"]
-    statuses = {each.status or ToolError.exit_status for each in failed}
+    statuses = {
+        each.status or ToolError.exit_status
+        for each in done.assignments.values()
+        if each.state != "built"
+    }
     if len(statuses) > 1:
         return ToolError.exit_status
     return statuses.pop() if statuses else 0
@@ -198,26 +201,20 @@ def by_slurm(
     hear: Hear,
     note: Note,
 ) -> WorkSchedule:
-    """Build recipes as one job array; `note` receives what keeps tasks waiting.
+    """Build recipes by Slurm; `note` receives what keeps tasks waiting.
 
     Raises HostError if the host file has no [slurm], ToolError if Slurm refuses the job.
     """
-    asked, refused = options, dict[str, Assignment]()
 
-    def job_of(recipe: str) -> BuildRequest:
-        return BuildRequest.of(recipe, settings, offline=options.offline)
+    def program_of(recipe: str) -> Sequence[str]:
+        if not (settings.slurm and settings.slurm.inputs):
+            return options.program(recipe)
+        job = BuildRequest.of(recipe, settings, offline=options.offline)
+        supply.bring(recipe, job, note)
+        return options.supplied().program(recipe)
 
-    if settings.slurm and settings.slurm.inputs:
-        asked = options.supplied()
-        refused |= supply.unsupplied(recipes, job_of, note)
-    programs = {
-        recipe: asked.program(recipe)
-        for recipe in recipes
-        if recipe not in refused
-    }
-    took = _took(settings)
-    done = hand_out.by_slurm(settings, programs, took, hear, note)
-    done = replace(done, assignments={**done.assignments, **refused})
+    begun = schedule.planned(recipes, (), _took(settings))
+    done = hand_out.by_slurm(settings, begun, program_of, hear, note)
     _keep(settings, done)
     return done
 

@@ -17,6 +17,7 @@ from tfwright.host import cuda
 from tfwright.pipeline import containers, engine
 from tfwright.pipeline.job import BuildRequest, Places
 from tfwright.pipeline.results import Inputs
+from tfwright.printable import first_of
 from tfwright.progress import Listener
 from tfwright.tools import files
 from tfwright.tools.bazel import binary
@@ -26,7 +27,14 @@ from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.python import packages
 from tfwright.vault import admission, bundle, lock, locking
-from tfwright.vault.bundle import Absent, BundleMember, Carried, Content, Manifest
+from tfwright.vault.bundle import (
+    Absent,
+    BundleMember,
+    Carried,
+    Content,
+    Manifest,
+    Unpacked,
+)
 from tfwright.vault.lock import Lock
 from tfwright.vault.store import Store
 from tfwright.vault.toolkit import sources
@@ -335,7 +343,7 @@ def unpack(
 
 def _place(
     manifest: Manifest,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     build_out: Path,
     listener: Listener,
 ) -> None:
@@ -362,7 +370,7 @@ def _place(
 def place_inputs(  # noqa: PLR0913 each is a fact of its own
     manifest: Manifest,
     recipe: Recipe,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
     listener: Listener,
     *,
@@ -393,9 +401,7 @@ def _report_believed(
         )
 
 
-def _verify_commits(
-    recipe: Recipe, unpacked: Mapping[BundleMember, Path], scratch: Path
-) -> None:
+def _verify_commits(recipe: Recipe, unpacked: Unpacked, scratch: Path) -> None:
     """Insist that git can read each member which holds a commit, and finds all of it.
 
     Mirrors are shared by all recipes, so half a commit must not get into one.
@@ -434,15 +440,13 @@ def _has_its_commit(
     return mirror.is_complete(scratch, Pin.of(recipe.source))
 
 
-def _of(
-    kind: str, unpacked: Mapping[BundleMember, Path]
-) -> dict[BundleMember, Path]:
+def _of(kind: str, unpacked: Unpacked) -> dict[BundleMember, Path]:
     return {
         member: path for member, path in unpacked.items() if member.kind == kind
     }
 
 
-def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe:
+def _recipe(manifest: Manifest, unpacked: Unpacked) -> Recipe:
     """Read the recipe as critically as any other."""
     # The manifest only names the recipe; what is built follows from the document.
     documents = list(_of("recipe", unpacked).values())
@@ -456,9 +460,7 @@ def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe
 
 
 @contextmanager
-def _naming_member(
-    kind: str, unpacked: Mapping[BundleMember, Path]
-) -> Iterator[None]:
+def _naming_member(kind: str, unpacked: Unpacked) -> Iterator[None]:
     """Name a document by its member, since its file in the scratch directory does not last."""
     try:
         yield
@@ -475,9 +477,7 @@ def _naming_member(
         raise
 
 
-def _lock(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path]
-) -> Lock | None:
+def _lock(manifest: Manifest, unpacked: Unpacked) -> Lock | None:
     """Read the bundle's lock, or that of the checkout, which builds would obey."""
     documents = list(_of("lock", unpacked).values())
     if len(documents) > 1:
@@ -491,7 +491,7 @@ def _lock(
 
 
 def _places_of_documents(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path]
+    manifest: Manifest, unpacked: Unpacked
 ) -> dict[Path, Path]:
     """Return where each document belongs in the checkout."""
     places: dict[Path, Path] = {}
@@ -504,9 +504,7 @@ def _places_of_documents(
     return places
 
 
-def _places_of_added(
-    unpacked: Mapping[BundleMember, Path], places: Places
-) -> dict[Path, Path]:
+def _places_of_added(unpacked: Unpacked, places: Places) -> dict[Path, Path]:
     """Return where each file that the user added goes."""
     return {
         path: places.build_out / "added" / member.name
@@ -522,9 +520,8 @@ def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
     ]
     if others:
         # A checkout may hold edits that no commit has, so nothing of it is overwritten.
-        further = f", and {len(others) - 1} more" if len(others) > 1 else ""
         raise RecipeError(
-            f"The bundle has another {others[0]} than this host{further}",
+            f"The bundle has another {first_of(others)} than this host",
             remedy="Use the checkout that the bundle was made with, or move these files away.",
             evidence=Evidence(lines=others),
         )
@@ -539,7 +536,7 @@ def _differs(target: Path, source: Path) -> bool:
 
 def _place_shared(
     recipe: Recipe,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
 ) -> None:
     """Put what has a digest for a name into the vault."""
@@ -553,9 +550,7 @@ def _place_shared(
     _place_image(recipe, unpacked, places)
 
 
-def _place_programs(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path], store: Path
-) -> None:
+def _place_programs(manifest: Manifest, unpacked: Unpacked, store: Path) -> None:
     """Put Bazel and the Python packages into a store.
 
     tfwright's own packages stay in the bundle: the first command takes them from there.
@@ -571,7 +566,7 @@ def _place_programs(
 
 def _place_image(
     recipe: Recipe,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
 ) -> None:
     """Put the recipe's container image into the vault; layers of another one are left out."""
@@ -584,7 +579,7 @@ def _place_image(
 
 def _place_clones(
     manifest: Manifest,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
 ) -> None:
     """Put the commits that rules clone where a build makes Bazel's git look for them."""
@@ -599,7 +594,7 @@ def _place_clones(
 
 def _place_source(
     recipe: Recipe,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
     listener: Listener,
 ) -> None:

@@ -588,10 +588,7 @@ def checking_out(tree: Path, content: str) -> Command:
 
 
 def check_out(tree: Path, content: str) -> None:
-    """Write the files of a content that a tree lacks or has otherwise, and verify them.
-
-    Raises ToolError if git fails, or if a file is not as it is in the content afterwards.
-    """
+    """Write the files of a content into a tree that has none yet, and verify them."""
     files.write(tree / ".git", f"gitdir: {repository_of(tree)}\n")
     run(checking_out(tree, content))
     wrong = changed(tree)

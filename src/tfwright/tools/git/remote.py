@@ -192,7 +192,7 @@ def _refs(store: Path, address: str, pattern: str) -> dict[str, str]:
     except ToolError as fault:
         raise SupplyError(
             f"{address} does not say which commits it has: {fault.what}",
-            remedy="Check the network, or name a mirror in the host file.",
+            remedy="Check the network, or name a mirror in the host file: [mirrors].",
             evidence=fault.evidence,
         ) from fault
     found = {}

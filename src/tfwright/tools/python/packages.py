@@ -17,6 +17,7 @@ from tfwright.tools.python import package_clients
 
 PAGE = "index.html"
 """What pip reads: a link to each file, with its digest, which pip insists on."""
+UNFETCHED = "Run 'invoke fetch' once with a network, or unpack a bundle from a host that has them."
 _WHEEL = re.compile(
     r"(?P<name>[\w.]+)-(?P<version>[\w.!+]+)(-\d[\w.]*)?(-[\w.]+){3}\.whl",
     re.ASCII,
@@ -200,12 +201,14 @@ def bring(
         runner.run(
             Command(argv, folder, package_clients.of("pip", (python.parent,))),
             log,
-            remedy="Check how pip reaches its index.",
+            remedy=UNFETCHED,
         )
     except ToolError as fault:
-        what = f"pip could not download the packages: {complaint(log)}"
+        asked = "--no-index" not in options
         raise SupplyError(
-            what, remedy=fault.remedy, evidence=fault.evidence
+            f"pip could not download the packages: {complaint(log)}",
+            remedy=package_clients.pip_remedy(fault) if asked else UNFETCHED,
+            evidence=fault.evidence,
         ) from fault
     return sorted(folder.iterdir())
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from packaging.utils import parse_wheel_filename
 
 from tfwright.errors import Evidence, WheelError
+from tfwright.printable import first_few
 from tfwright.wheel import archive
 
 SHOWN = 12
@@ -91,9 +92,7 @@ def insist(wheel: Path, wanted: str) -> None:
     """Raise WheelError with what is in the way unless a wheel keeps a platform."""
     proof = prove(wheel, wanted)
     if proof.reasons:
-        lines = list(proof.reasons[:SHOWN])
-        if len(proof.reasons) > SHOWN:
-            lines.append(f"and {len(proof.reasons) - SHOWN} more")
+        lines = first_few(proof.reasons, SHOWN)
         raise WheelError(
             f"{wheel.name} does not run on every {wanted}; its libraries prove {proof.platform}",
             remedy="Build in an image of an older system ([host] image), or correct "
