@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from tfwright.commands.bisect.steps import BisectStep, steps_between
 from tfwright.commands.bisect.trial import FOLDER, Symptom, TrialResult, Trials
 from tfwright.commands.nightly import targets
@@ -66,6 +68,10 @@ class BisectOutcome:
     """Trials that were built."""
     remembered: int
     """Trials whose result an interrupted run had left."""
+
+
+OTHER_BUILD = "Choose another build with --good."
+"""The remedy for a good build whose inputs nothing holds."""
 
 
 def _target(wanted: NightlyFile, name: str) -> Target:
@@ -157,9 +163,15 @@ def _inputs_of(build: NightlyBuild, home: Path) -> KeptInputs:
     if record is None:
         raise RecipeError(
             f"{build.wheel} has no build record",
-            remedy="Choose another build with --good.",
+            remedy=OTHER_BUILD,
         )
-    return KeptInputs(build_record.recipe_of(record))
+    try:
+        return KeptInputs(build_record.recipe_of(record))
+    except ValidationError as fault:
+        raise RecipeError(
+            f"{build.wheel} was built from a recipe that this tfwright does not take",
+            remedy=OTHER_BUILD,
+        ) from fault
 
 
 def _inputs_now(target: Target, bad: NightlyBuild) -> KeptInputs:
