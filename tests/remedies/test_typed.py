@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,7 @@ from tfwright.documents.recipe import (
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.terminal import patch as answers
+from tfwright.terminal import streams
 from tfwright.tools.git.patching import PatchHeader
 
 pytestmark = pytest.mark.medium
@@ -197,7 +199,7 @@ def test_an_option_gets_the_one_that_it_needs_or_is_left_out(
     )
     # Then it is about the file, which is not there.
     assert "/absent" in refusal(shell, f"invoke {command} {needed}")
-    alone = f"invoke {command.split(maxsplit=1)[0]} {needed}"
+    alone = f"invoke {command.rsplit(maxsplit=2)[0]} {needed}"
     assert "/absent" in refusal(shell, alone)
 
 
@@ -326,3 +328,29 @@ def test_the_whole_output_of_a_build_is_kept_to_learn_from() -> None:
     fault = failing(lambda: lesson(WRAPPED), RecipeError)
     assert "Keep the whole output of a build" in fault.remedy
     assert lesson(f"{WRAPPED}a.cc:1:1: error: the flux capacitor is empty\n")
+
+
+# Output
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_output_goes_where_there_is_room(tmp_path: Path) -> None:
+    code = (
+        "from tfwright.terminal import streams; streams.make_safe(); print('x')"
+    )
+
+    def printed(to: Path) -> subprocess.CompletedProcess[str]:
+        with to.open("w", encoding="utf-8") as stream:
+            return subprocess.run(
+                [sys.executable, "-c", code],
+                stdout=stream,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+
+    full = printed(Path("/dev/full"))
+    assert full.returncode == streams.NOT_WRITTEN_STATUS
+    assert "Make room where it leads to, or send it elsewhere" in full.stderr
+    assert printed(tmp_path / "elsewhere").returncode == 0
+    assert (tmp_path / "elsewhere").read_text("utf-8") == "x\n"
