@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.remedies.following import CommandLine
 
 from tfwright.commands import lint as linting
 from tfwright.documents import recipe as recipes
@@ -433,3 +434,21 @@ def test_a_revision_that_git_does_not_know_is_named(
     with pytest.raises(RecipeError, match="'nosuch' is not a revision") as caught:
         linting.change_since("nosuch")
     assert "--changed main" in caught.value.remedy
+
+
+@pytest.mark.medium
+def test_a_change_is_reviewed_with_what_its_builds_would_run(
+    shell: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    recipe = committed(tmp_path, monkeypatch)
+    text = recipe.read_text("utf-8")
+    recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
+    shell.status("invoke lint --changed HEAD")
+    assert shell.fault is None
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "demo summary" in shown
+    assert "files recipes/demo.toml" in shown
+    assert "plan of demo runs check, fetch, source" in shown

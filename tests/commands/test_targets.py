@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 from tests.nightly.wheels import write_wheel
+from tests.upstream import commit, run_git
 
 from tfwright.commands.nightly import builder, targets
+from tfwright.documents import recipe
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.documents.nightly import FollowTable, NightlyFile, Target
 from tfwright.documents.nightly import targets as targets_of
 from tfwright.documents.recipe import ImageTable
 from tfwright.errors import (
@@ -20,6 +22,7 @@ from tfwright.errors import (
 )
 from tfwright.host import probes, toolchain
 from tfwright.host.place import Seen
+from tfwright.host.probes import Host
 from tfwright.nightly import due
 from tfwright.nightly.builds import Breakage
 from tfwright.pipeline import stamps
@@ -92,7 +95,7 @@ def test_a_recipe_with_an_image_depends_on_its_digest_and_not_on_the_hosts_compi
         )
 
     before = parts("1")
-    monkeypatch.setattr(probes, "_KEPT", {})
+    monkeypatch.setattr(probes, "here", Host)
     monkeypatch.setattr(toolchain, "compiler", lambda _: Seen("gcc 99", "c++"))
     assert parts("1") == before
     assert due.differing(before, parts("2")) == ("the recipe's [host]",)
@@ -203,3 +206,54 @@ def test_a_failed_build_shows_nothing_of_the_stages_that_it_did_not_reach(
 def made(folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+def test_an_axis_that_the_recipe_does_not_take_is_refused_with_its_key() -> None:
+    wrong = Target(name="demo-py3", recipe="demo", python="three")
+    with pytest.raises(RecipeError, match=r"^demo-py3: host\.python: ") as caught:
+        targets.recipe_of(wrong)
+    assert "axes of this recipe in nightly.toml" in caught.value.remedy
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """Return a repository with two tags, and a commit after them."""
+    folder = tmp_path / "upstream"
+    for version in ("v1.8.0", "v1.10.0"):
+        commit(folder, {"version": version})
+        run_git("tag", version, cwd=folder)
+    commit(folder, {"version": "later"})
+    return folder
+
+
+def test_the_newest_tag_that_fits_a_pattern_is_followed(
+    tmp_path: Path, recipe_file: Path, upstream: Path
+) -> None:
+    url = recipe.read(str(recipe_file)).source.url
+    settings = HostFile(build_out=tmp_path / "out", mirrors={url: str(upstream)})
+    pinned = Target(name="small", recipe=str(recipe_file))
+    assert targets.resolve(pinned, settings) is None
+    follow = FollowTable(tags="v1.*")
+    found = targets.resolve(
+        pinned.model_copy(update={"follow": follow}), settings
+    )
+    assert found
+    assert found.name == "v1.10.0"
+    assert found.commit == run_git("rev-parse", "v1.10.0", cwd=upstream)
+
+
+def test_a_changed_lock_file_and_a_python_that_is_gone_start_a_build(
+    tmp_path: Path, recipe_file: Path
+) -> None:
+    settings = HostFile(build_out=tmp_path / "out")
+    given = Target(name="small", recipe=str(recipe_file))
+    lock = recipe_file.with_suffix(".lock")
+    lock.write_text("one", "utf-8")
+    before = targets.fingerprint(targets.job_of(given, settings))
+    lock.write_text("two", "utf-8")
+    text = recipe_file.read_text("utf-8")
+    recipe_file.write_text(text.replace('python = "any"', 'python = "2.4"'))
+    after = targets.fingerprint(targets.job_of(given, settings))
+    assert after["the target Python"] == "none"
+    changed = due.differing(before, after)
+    assert {"the lock", "the target Python"} <= {*changed}

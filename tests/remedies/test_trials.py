@@ -29,7 +29,7 @@ from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.inputs import KeptInputs
 from tfwright.pipeline import cost
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
-from tfwright.wheel.seal import build_record, statement
+from tfwright.wheel.seal import statement
 
 pytestmark = pytest.mark.medium
 
@@ -163,34 +163,20 @@ def night_of(
     return NightlyBuild.model_validate({**values, "result": result})
 
 
-@pytest.mark.parametrize("why", ["no record", "another recipe"])
-def test_another_good_build_is_chosen(
-    tmp_path: Path,
-    make_wheel: Maker,
-    a_record: build_record.BuildRecord,
-    monkeypatch: pytest.MonkeyPatch,
-    why: str,
+def test_a_build_whose_inputs_are_gone_gives_way_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    demo = build_record.recipe_content(recipes.read("demo"))
-    wrong = demo.model_copy(update={"content": {**demo.content, "nonsense": 1}})
-    records = {
-        "good": a_record.model_copy(update={"recipe": demo}),
-        "odd": None
-        if why == "no record"
-        else a_record.model_copy(update={"recipe": wrong}),
-    }
-    wheel = make_wheel()
+    kept = {"good": KeptInputs(recipes.read("demo"))}
+    monkeypatch.setattr(
+        bisecting.inputs, "read", lambda path: kept.get(path.name)
+    )
 
-    def inputs(name: str) -> object:
-        (tmp_path / name).mkdir()
-        shutil.copy(wheel, tmp_path / name)
-        monkeypatch.setattr(build_record, "read", lambda _: records[name])
-        night = night_of(name, "built", wheel=wheel.name)
-        return bisecting._inputs_of(night, tmp_path)
+    def made_from(name: str) -> object:
+        return bisecting._inputs_of(night_of(name, "built"), tmp_path)
 
-    fault = failing(lambda: inputs("odd"), RecipeError)
-    assert fault.remedy == "Choose another build with --good."
-    assert inputs("good")
+    fault = failing(lambda: made_from("odd"), RecipeError)
+    assert fault.remedy.startswith("Choose another build with --good or --bad")
+    assert made_from("good")
 
 
 def test_a_build_that_failed_without_a_change_is_built_again(

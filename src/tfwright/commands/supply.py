@@ -7,7 +7,7 @@ goes on. The recipe itself, its lock file and its patches are those of the worke
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -310,8 +310,7 @@ def _recipe(folder: Path) -> Recipe:
     try:
         text = files.content(folder / "recipe" / RECIPE)
         sent = RecipeContent.model_validate_json(text)
-        content: Mapping[str, object] = sent.content
-        return Recipe.model_validate({**content, "name": sent.name})
+        return build_record.recipe_of(sent)
     except (OSError, ValidationError) as fault:
         raise SupplyError(
             f"{folder} holds no recipe that this tfwright can read",

@@ -55,7 +55,7 @@ def read(build: Path) -> KeptInputs | None:
     try:
         text = files.content(folder / RECIPE)
         kept = RecipeContent.model_validate_json(text)
-        recipe = Recipe.model_validate({**kept.content, "name": kept.name})
+        recipe = build_record.recipe_of(kept)
     except (OSError, ValidationError):
         return None
     # Its own patches come first: those of the checkout may be others by now.

@@ -24,6 +24,7 @@ from typing import IO
 from tfwright import __version__
 from tfwright.documents import clock
 from tfwright.errors import Evidence, WheelError
+from tfwright.tools import files
 from tfwright.wheel import archive, record
 from tfwright.wheel.seal import compressor
 from tfwright.wheel.seal.build_record import Sealer
@@ -74,11 +75,7 @@ class Spool:
     def parts(self, packed: Packed) -> Iterator[bytes]:
         """Yield the bytes of a member; nothing may be appended meanwhile."""
         self._stream.seek(packed.offset)
-        left = packed.member.packed
-        while left:
-            part = self._stream.read(min(left, record.CHUNK))
-            left -= len(part)
-            yield part
+        return files.pieces(self._stream.read, packed.member.packed)
 
 
 def seal(
