@@ -22,6 +22,7 @@ from tfwright.errors import (
 )
 from tfwright.host import probes, toolchain
 from tfwright.host.place import Seen
+from tfwright.host.probes import Host
 from tfwright.nightly import due
 from tfwright.nightly.builds import Breakage
 from tfwright.pipeline import stamps
@@ -94,7 +95,7 @@ def test_a_recipe_with_an_image_depends_on_its_digest_and_not_on_the_hosts_compi
         )
 
     before = parts("1")
-    monkeypatch.setattr(probes, "_KEPT", {})
+    monkeypatch.setattr(probes, "here", Host)
     monkeypatch.setattr(toolchain, "compiler", lambda _: Seen("gcc 99", "c++"))
     assert parts("1") == before
     assert due.differing(before, parts("2")) == ("the recipe's [host]",)

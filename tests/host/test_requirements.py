@@ -181,11 +181,14 @@ def test_what_an_image_has_is_not_asked_of_the_host(
     bare = good(c__=None, nvidia_smi=None)
     assert requirements.compare(wanted, UNSET, bare) == []
     with inside.entered(container):
-        found = [
-            str(found) for found in requirements.compare(wanted, UNSET, bare)
-        ]
-    for lacking in ("no Python 3.2", "no swig", "no /opt/clang", "no CUDA at"):
-        assert any(text.startswith(lacking) for text in found), found
+        found = {
+            finding.found: finding
+            for finding in requirements.compare(wanted, UNSET, bare)
+        }
+    for lacking in ("no Python 3.2", "no swig", "no /opt/clang"):
+        assert "the new digest into [host.image]" in found[lacking].remedy
+    assert "image" in found["no Python 3.2"].wanted
+    assert "no CUDA at /usr/local/cuda" in found
     monkeypatch.setattr(engine, "installed", lambda _: False)
     assert only(requirements.compare(wanted, UNSET, bare)).found == "no podman"
 

@@ -308,6 +308,24 @@ def test_a_wheel_is_built_again_on_another_worker_if_there_is_one(
     assert list((tmp_path / "orders").iterdir()) == []
 
 
+def test_a_worker_that_was_lost_is_not_tried_again_in_the_same_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(ssh, "run", rebuilding({}, asked))
+    fleet = ssh_fleet(tmp_path, "one", "two")
+    fleet.build([order_of(tmp_path, {})], {}, lambda *_: None)
+    assert sorted(asked) == ["one", "two"]
+    again = order_again(tmp_path, "two")
+    with pytest.raises(HostError, match="no worker was left"):
+        fleet.reproduce(again)
+    assert len(asked) == len(fleet.hosts)
+    monkeypatch.setattr(ssh, "run", rebuilding({"two": ""}, asked))
+    fleet.lost.remove("two")
+    assert fleet.reproduce(again) == ""
+    assert asked[2:] == ["two"]
+
+
 def test_a_wheel_that_no_worker_could_build_again_is_not_called_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,5 @@
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,12 @@ def worded(recipe_file: Path, tmp_path: Path) -> Path:
     path = tmp_path / "my recipes/small.toml"
     path.parent.mkdir()
     return recipe_file.rename(path)
+
+
+@pytest.fixture
+def named(recipe: Path) -> str:
+    """Return the option that names the file of a test's `recipe`."""
+    return f"--recipe {shlex.quote(str(recipe))}"
 
 
 @pytest.fixture

@@ -27,8 +27,7 @@ def _absolute(path: Path) -> Path:
     # A relative path would mean another place in each working directory.
     path = account.expanded(_plain(path))
     if not path.is_absolute():
-        message = f"{path} must be an absolute path (or start with ~)"
-        raise ValueError(message)
+        raise ValueError(f"{path} must be an absolute path (or start with ~)")
     return path
 
 

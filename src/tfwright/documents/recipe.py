@@ -86,8 +86,9 @@ def _question(text: str) -> str:
             "must be printable text; only line breaks may stand in a question"
         )
     if text.count("*") > MOST_WILDCARDS:
-        message = f"has more than {MOST_WILDCARDS} asterisks; one matches a whole default"
-        raise ValueError(message)
+        raise ValueError(
+            f"has more than {MOST_WILDCARDS} asterisks; one matches a whole default"
+        )
     if len(text.replace("*", "").strip()) < SHORTEST_QUESTION:
         raise ValueError(
             "must hold some words of the question; an asterisk matches anything"

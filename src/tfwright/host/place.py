@@ -104,8 +104,9 @@ class Place:
         """Return where a program really is, by default on the system's own PATH."""
         # The caller's PATH may name a venv or a shim, which builds do not use.
         if self.enclosed and program not in ON_HOST:
-            found = self._shell('command -v "$0"', program)
-            return Path(found) if found.startswith("/") else None
+            # Of a word of the shell's own it prints no path.
+            said = self._shell('command -v "$0"', program)
+            return Path(said) if said.startswith("/") else None
         search = os.pathsep.join(str(self.at(folder)) for folder in folders)
         found = shutil.which(program, path=search)
         return Path(found) if found else None

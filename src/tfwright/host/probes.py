@@ -1,6 +1,6 @@
 """What is here: read off a host when it is first asked for, whatever the recipe."""
 
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,13 +109,14 @@ class Host:
         return f"{self.system}-{self.machine}"
 
 
-_KEPT: dict[str, Host] = {}
-"""Digest of the image that programs ran in = what was seen; empty for the host."""
-
-
 def here() -> Host:
     """Return this host, with the programs of the image where a container is open.
 
     What was seen of each is kept while the process runs.
     """
-    return _KEPT.setdefault(inside.name(), Host())
+    return _host(inside.name())
+
+
+@cache
+def _host(_image: str) -> Host:
+    return Host()

@@ -73,6 +73,9 @@ class Absence:
 
 def absence(version: str, host_file: HostFile, place: Place = HERE) -> Absence:
     """Say what to do where `find` finds no Python."""
+    if inside.current():
+        wanted = f"{_program(version)} on the PATH of the image"
+        return Absence(f"no Python {version}", wanted, "Add it to the image.")
     # The host file decides alone: a search might find a Python that its author avoids.
     if named := host_file.pythons.get(version):
         return _unfit(named, version_of(place.at(named)), version)

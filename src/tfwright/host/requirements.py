@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
@@ -29,6 +30,8 @@ SMALL_ROOM = 1 * GIB
 """For a source tree that tfwright brings itself."""
 OUTPUT_BASE = "https://bazel.build/remote/output-directories"
 
+TO_IMAGE = "Add it to the image, and write the new digest into [host.image]: docs/containers.md."
+
 
 def compare(
     recipe: Recipe,
@@ -54,14 +57,14 @@ def compare(
         from tfwright.host import images
 
         # Only a look into the image tells what is in it: `doctor` and `check` open a container.
-        requirements = tuple(
-            requirement
-            for requirement in requirements
-            if requirement not in OF_IMAGE
-        )
+        unknown = {*OF_IMAGE, _cuda}
+        requirements = tuple(each for each in requirements if each not in unknown)
         findings += images.without_engine(host_file)
     for requirement in requirements:
-        findings += requirement(recipe, host_file, host)
+        found = requirement(recipe, host_file, host)
+        if inside.current() and requirement in OF_IMAGE:
+            found = (replace(finding, remedy=TO_IMAGE) for finding in found)
+        findings += found
     return findings
 
 
@@ -513,6 +516,5 @@ OF_IMAGE: tuple[Requirement, ...] = (
     _clang,
     _parts,
     _compiler_line,
-    _cuda,
 )
-"""What the image of a recipe has to have, and not the host."""
+"""What the image of a recipe has to have, and not the host. CUDA may be in either."""

@@ -40,11 +40,11 @@ def facts(
 
 def _versions(recipe: Recipe, host_file: HostFile, host: Host) -> tuple[str, ...]:
     """Return what the compilers that are named say for their versions."""
-    said = [
+    said = (
         toolchain.version_line(host.place, program).value
         for program in toolchain.named(recipe, host_file)
-    ]
-    return tuple(dict.fromkeys(version for version in said if version))
+    )
+    return tuple(dict.fromkeys(filter(None, said)))
 
 
 def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:

@@ -51,8 +51,7 @@ class RegistryPackage:
         """Read a package URL. Raises ValueError for anything else."""
         found = PACKAGE_URL.fullmatch(url)
         if not found:
-            message = f"{url} is not a package URL"
-            raise ValueError(message)
+            raise ValueError(f"{url} is not a package URL")
         scope = (
             f"{found['space']}/" if (found["space"] or "").startswith("@") else ""
         )
@@ -118,11 +117,8 @@ def _copy_member(
 
 def _copy(stream: IO[bytes], target: Path) -> None:
     """Copy no more than a file may have."""
-    left = LARGEST_MEMBER
     with target.open("wb") as output:
-        while left and (piece := stream.read(min(left, 1 << 20))):
-            output.write(piece)
-            left -= len(piece)
+        output.writelines(files.pieces(stream.read, LARGEST_MEMBER))
 
 
 def _client(name: str) -> str:

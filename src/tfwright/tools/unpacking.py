@@ -298,8 +298,7 @@ def _insist_on_short(member: tarfile.TarInfo, into: Path) -> None:
     real = os.path.realpath(into / PurePosixPath(member.name).parent)
     grown = len(real) - len(os.path.realpath(into))
     if max(len(member.name), len(member.linkname), grown) > LONGEST_PATH:
-        message = f"{member.name[:60]!r} has a path that is too long"
-        raise ValueError(message)
+        raise ValueError(f"{member.name[:60]!r} has a path that is too long")
 
 
 def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
@@ -308,8 +307,7 @@ def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
             path = PurePosixPath(member.filename)
             # zipfile asks for the last character of a name before it looks for any.
             if not path.parts and not member.filename.endswith("/"):
-                message = "a member has no name"
-                raise ValueError(message)
+                raise ValueError("a member has no name")
             # zipfile would silently write such a member to another place inside of
             # `into`.
             if (
@@ -324,5 +322,4 @@ def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
 
 
 def _reject(name: str) -> NoReturn:
-    message = f"{name!r} reaches outside of the archive"
-    raise ValueError(message)
+    raise ValueError(f"{name!r} reaches outside of the archive")

@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from tfwright.documents import opening
+from tfwright.documents import faults, opening
 from tfwright.documents.names import (
     Commit,
     InnerPath,
@@ -51,7 +51,6 @@ LONGEST_VERSION = 100
 """Characters of a version or a platform, which are shown and become parts of paths."""
 BLOCK = tarfile.BLOCKSIZE
 END = bytes(2 * BLOCK)
-PIECE = 1 << 20
 DATED = 315532800
 """The time of all members, 1980-01-01: tar warns of earlier ones."""
 
@@ -317,13 +316,11 @@ class _Whole:
 
 def _move(source: _Whole, member: BundleMember, output: BinaryIO) -> None:
     """Copy a member's bytes, and insist on its digest."""
-    digest, left = hashlib.sha256(), member.size
+    digest = hashlib.sha256()
     # In pieces: a bundle holds files of several gigabytes.
-    while left:
-        piece = source.take(min(left, PIECE))
+    for piece in files.pieces(source.take, member.size):
         digest.update(piece)
         output.write(piece)
-        left -= len(piece)
     if digest.hexdigest() != member.sha256:
         raise source.refused(
             f"sha256 is {digest.hexdigest()}, not {member.sha256}"
@@ -376,10 +373,7 @@ def _parsed(member: _Whole, content: bytes) -> Manifest:
     try:
         manifest = Manifest.model_validate_json(content)
     except ValidationError as fault:
-        first = fault.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        why = first["msg"].removeprefix("Value error, ")
-        raise member.refused(f"{place}: {why}" if place else why) from fault
+        raise member.refused(faults.first_line(fault)) from fault
     # One text for one manifest: its checksum identifies the bundle.
     if manifest.encoded() != content:
         raise member.refused("it is not written as this version writes it")

@@ -3,6 +3,7 @@
 import ast
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import Evidence, RecipeError
@@ -82,12 +83,10 @@ def fitting(
     """Return the substitutes that name the archive which the tree pins."""
     kept = {}
     for name, table in tables.items():
-        try:
-            pinned = replaced(name, found)
-        except RecipeError:
-            continue
-        if table.replaces == pinned.sha256:
-            kept[name] = table
+        # A substitute of an archive that the tree does not pin fits as little.
+        with suppress(RecipeError):
+            if table.replaces == replaced(name, found).sha256:
+                kept[name] = table
     return kept
 
 
@@ -200,9 +199,11 @@ def rewritten(
 def _call_with_digest(tree: ast.Module, line: int) -> ast.Call | None:
     """Return the call on a line that names a sha256."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or node.lineno != line:
-            continue
-        if any(keyword.arg == "sha256" for keyword in node.keywords):
+        if (
+            isinstance(node, ast.Call)
+            and node.lineno == line
+            and any(keyword.arg == "sha256" for keyword in node.keywords)
+        ):
             return node
     return None
 
@@ -268,10 +269,10 @@ def _listed(
     urls: Sequence[str], before: str, mirrors: Sequence[str]
 ) -> list[str]:
     """Return urls as a rule takes them: TensorFlow's own insist on their mirror as the first."""
-    mirror = next(
-        (prefix for prefix in mirrors if before.startswith(prefix)), None
-    )
-    return [*([mirror + urls[0].partition("://")[2]] if mirror else []), *urls]
+    for mirror in mirrors:
+        if before.startswith(mirror):
+            return [mirror + urls[0].partition("://")[2], *urls]
+    return list(urls)
 
 
 def _mirrors(tree: ast.Module) -> list[str]:

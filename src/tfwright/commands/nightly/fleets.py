@@ -1,7 +1,7 @@
 """Hands the builds of a night to other machines: the workers of the host file, or its Slurm."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tfwright.commands import supply
@@ -130,6 +130,8 @@ class SshFleet(_Orders):
     """The workers of the host file."""
 
     hosts: Mapping[str, RemoteHost]
+    lost: set[str] = field(default_factory=set)
+    """Workers that did not answer this night: each attempt to reach one takes ten seconds."""
 
     @property
     def width(self) -> int:
@@ -145,7 +147,7 @@ class SshFleet(_Orders):
         """Build all orders; the order of a lost worker goes to another one."""
         self.tidy()
         by_target = {order.target.name: order for order in orders}
-        begun = schedule.planned(tuple(by_target), tuple(self.hosts), seconds)
+        begun = schedule.planned(tuple(by_target), self._reached(), seconds)
 
         def hear(given: Assignment) -> None:
             self.report(given)
@@ -157,6 +159,7 @@ class SshFleet(_Orders):
             return self._carried_out(order, self.hosts[given.worker])
 
         done = hand_out.run(begun, build, hear)
+        self.lost.update(done.gone)
         # What still waited at the end had no worker left.
         for given in done.assignments.values():
             if given.state == "lost":
@@ -166,13 +169,17 @@ class SshFleet(_Orders):
         """Build the last good wheel of an order again from nothing; say how it differs."""
         built_on = order.last_good.worker if order.last_good else ""
         # The same bytes from another machine prove more.
-        names = sorted(self.hosts, key=lambda name: name == built_on)
+        names = sorted(self._reached(), key=lambda name: name == built_on)
 
         def build(given: Assignment) -> RemoteBuild:
             return self._carried_out(order, self.hosts[given.worker])
 
         begun = schedule.planned((order.target.name,), names, {})
         return self.difference(order, hand_out.run(begun, build, self.report))
+
+    def _reached(self) -> tuple[str, ...]:
+        """Return the workers that are not lost."""
+        return tuple(name for name in self.hosts if name not in self.lost)
 
     def _carried_out(self, order: BuildOrder, host: RemoteHost) -> RemoteBuild:
         """Run an order on a worker, and bring its result; a fault on the way loses the worker."""

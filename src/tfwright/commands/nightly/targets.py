@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tfwright import __version__
-from tfwright.documents import nightly, recipe
+from tfwright.documents import faults, nightly, recipe
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import ROOT, Recipe
@@ -90,11 +90,9 @@ def _validated(content: Mapping[str, Any]) -> Recipe:
     try:
         return Recipe.model_validate(content)
     except ValidationError as fault:
-        first = fault.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"]))
         raise RecipeError(
-            f"{content['name']}: {key}: {first['msg']}",
-            remedy="Correct the axes of this recipe in nightly.toml.",
+            f"{content['name']}: {faults.first_line(fault)}",
+            remedy="Correct python, capabilities or follow of this recipe in nightly.toml.",
         ) from fault
 
 

@@ -94,8 +94,7 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
     Raises SupplyError for other bytes than were pinned, and if no way leads anywhere; RecipeError
     if what the host file names is not that Bazel.
     """
-    mine = here()
-    wanted = _Wanted(version, mine, digests.get(mine), stores[0] / "bazel")
+    wanted = _wanted(version, digests, stores)
     digest = wanted.sha256 or (_digest_of(given) if given else None)
     if kept := _kept_anywhere(wanted, digest, stores):
         note(f"Bazel {version} is in the store; it came from {kept.origin}")
@@ -110,9 +109,16 @@ def stored(
     version: str, digests: Mapping[str, str], stores: Sequence[Path]
 ) -> Binary | None:
     """Return the Bazel that `obtain` would find in a store; None if it would look elsewhere."""
-    mine = here()
-    wanted = _Wanted(version, mine, digests.get(mine), stores[0] / "bazel")
+    wanted = _wanted(version, digests, stores)
     return _kept_anywhere(wanted, wanted.sha256, stores)
+
+
+def _wanted(
+    version: str, digests: Mapping[str, str], stores: Sequence[Path]
+) -> _Wanted:
+    """Return the binary for this machine; what is obtained goes into the first store."""
+    mine = here()
+    return _Wanted(version, mine, digests.get(mine), stores[0] / "bazel")
 
 
 def release(version: str) -> str:
@@ -362,8 +368,8 @@ def _unpack(archive: Path, to: Path) -> Path:
             # npm's package also holds its own description and a launcher.
             if not re.fullmatch(r"package/bazel-[\w.-]+", member.name):
                 continue
-            # None for anything that is not a plain file.
-            stream = members.extractfile(member)
+            # A link may lead to nothing, or round in a circle.
+            stream = members.extractfile(member) if member.isfile() else None
             if stream:
                 with to.open("wb") as output:
                     shutil.copyfileobj(stream, output)

@@ -32,12 +32,8 @@ def put(tree: Path, prepared: Path, content: str) -> None:
 
 def _is_alike(tree: Path, prepared: Path) -> bool:
     """Tell whether both trees have the same commit, mirror and excluded paths."""
-    repositories = git.repository_of(tree), git.repository_of(prepared)
-    pairs = [
-        [_content(repository / name) for repository in repositories]
-        for name in SAME
-    ]
-    return all(first == second for first, second in pairs)
+    first, second = git.repository_of(tree), git.repository_of(prepared)
+    return all(_content(first / name) == _content(second / name) for name in SAME)
 
 
 def _content(path: Path) -> bytes:

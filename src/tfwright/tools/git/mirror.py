@@ -319,14 +319,12 @@ def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
 def _refuse_submodules(pin: Pin, entries: Sequence[TreeEntry]) -> None:
     # Any other mode is a commit of a submodule.
     known = {*git.REGULAR, git.LINK}
-    inner = next(
-        (entry.path for entry in entries if entry.mode not in known), None
-    )
-    if inner:
-        raise RecipeError(
-            f"{pin} has another repository at {inner}",
-            remedy="tfwright fetches no submodules; pin a commit that has none.",
-        )
+    for entry in entries:
+        if entry.mode not in known:
+            raise RecipeError(
+                f"{pin} has another repository at {entry.path}",
+                remedy="tfwright fetches no submodules; pin a commit that has none.",
+            )
 
 
 def _refuse_idle(pin: Pin, entries: Sequence[TreeEntry]) -> None:

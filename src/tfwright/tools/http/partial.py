@@ -127,8 +127,9 @@ class Partial(HashingWriter):
         Raises HostError if the disk is full, ValueError if the digest is not the known one.
         """
         if self._sha256 and not self.whole():
-            message = f"{self._path} does not have the digest {self._sha256}"
-            raise ValueError(message)
+            raise ValueError(
+                f"{self._path} does not have the digest {self._sha256}"
+            )
         with _room_on_disk(str(self._path)):
             os.fchmod(self._stream.fileno(), 0o444)
             os.fsync(self._stream.fileno())

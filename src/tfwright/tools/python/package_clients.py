@@ -59,13 +59,10 @@ def pip_remedy(fault: TfwrightError) -> str:
 
 def proxies() -> Mapping[str, str]:
     """Return the caller's proxy variables, in both spellings, since old programs know only one."""
-    # The lower case first, as curl does, which reads http_proxy in no other spelling.
-    found = {
-        name: os.environ.get(name) or os.environ.get(name.upper())
-        for name in _PROXIES
-    }
     both = {}
-    for name, value in found.items():
+    for name in _PROXIES:
+        # The lower case first, as curl does, which reads http_proxy in no other spelling.
+        value = os.environ.get(name) or os.environ.get(name.upper())
         if value:
             both[name] = both[name.upper()] = value
     return both

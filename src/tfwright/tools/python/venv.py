@@ -146,7 +146,7 @@ def _version(interpreter: Path, log: Path) -> str:
 
 def _key(interpreter: Path, version: str, requirements: Sequence[str]) -> str:
     """Return a short name for a venv: another interpreter, version or pin is another venv."""
-    pins = sorted(line.partition(_HASH)[0] for line in requirements)
+    pins = sorted(map(_pin, requirements))
     # The same path in a container image is another interpreter.
     place = str(interpreter.resolve()) + inside.name()
     content = json.dumps([place, version, *pins])
@@ -283,11 +283,15 @@ def _install(
 def _exact(requirements: Sequence[str], brought: Sequence[Path]) -> list[str]:
     """Return each pin with the digest of the file that was downloaded for it."""
     digests = {packages.project(path): files.sha256(path) for path in brought}
-    exact = []
-    for line in requirements:
-        pin = line.partition(_HASH)[0]
-        exact.append(pin + _HASH + digests[packages.name_of(pin)])
-    return exact
+    return [
+        pin + _HASH + digests[packages.name_of(pin)]
+        for pin in map(_pin, requirements)
+    ]
+
+
+def _pin(requirement: str) -> str:
+    """Return a requirement without the checksums that it may name."""
+    return requirement.partition(_HASH)[0]
 
 
 def _listed(path: Path, requirements: Sequence[str]) -> tuple[str, str]:
