@@ -34,8 +34,6 @@ from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.wheel.seal import statement
 
-pytestmark = pytest.mark.medium
-
 Maker = Callable[..., Path]
 
 # smoke
