@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import struct
-import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from typing import IO, NoReturn, Self
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.tools.process.capacity import GIB
+from tfwright.tools.tar import tarfile
 
 MOST_MEMBERS = 500_000
 """CUDA 12 has some thirty thousand."""
@@ -67,12 +67,6 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
     are; neither that script nor those of a package are run. Raises SupplyError if it is none of
     these, is damaged or reaches outside of the directory, HostError if the disk is too full for it.
     """
-    # PEP 706, which the security releases of older Pythons have as well.
-    if not hasattr(tarfile, "data_filter"):
-        raise HostError(
-            "This Python cannot unpack a foreign archive safely",
-            remedy="Run tfwright by Python 3.11.4 or later.",
-        )
     room = _Room(into, archive)
     try:
         if zipfile.is_zipfile(archive):
