@@ -131,6 +131,13 @@ def test_a_faulty_command_line_is_answered_with_what_is_wrong_and_what_was_meant
     assert remedy in said
 
 
+def test_a_word_that_can_be_left_out_may_stand_behind_options(
+    tmp_path: Path,
+) -> None:
+    done = invoke(tmp_path, "smoke", "--module", "numpy", "none.whl", "--json")
+    assert "The wheel none.whl does not exist" in done.stderr
+
+
 def test_help_is_a_command_as_it_is_of_other_programs(tmp_path: Path) -> None:
     assert invoke(tmp_path, "help").stdout == invoke(tmp_path, "--list").stdout
     shown = invoke(tmp_path, "help", "build").stdout

@@ -100,6 +100,7 @@ class Terminal:
                 unit=progress.unit,
                 unit_scale=progress.unit == "B",
             )
+            text.before_next_line(self._close)
         self._bar.total = progress.total
         self._bar.n = progress.done
         known = (
@@ -110,6 +111,9 @@ class Terminal:
             ", ".join(filter(None, known)),
             refresh=True,
         )
+        # Outside of a stage nothing else says that it is over.
+        if progress.total is not None and progress.done >= progress.total:
+            self._close()
 
     def _close(self) -> None:
         """Take the foot and the bar away."""

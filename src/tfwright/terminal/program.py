@@ -9,7 +9,7 @@ import inspect
 import itertools
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tfwright.documents import spelling
@@ -186,19 +186,31 @@ def _name_optional_words(program: "Program") -> None:
     invoke demands every positional argument that has no default, and takes none that has one.
     """
     words = program.core.unparsed
-    command, *rest = words or [""]
-    if not rest or rest[0].startswith("-"):
-        return
     # An alias has no arguments of its own here; no command with such a word has one.
-    task = program.collection.tasks.get(command)
+    task = program.collection.tasks.get(next(iter(words), ""))
     arguments = task.get_arguments() if task else []
     optional = [
         argument
         for argument in arguments
         if argument.positional and argument.value is not None
     ]
-    if optional:
-        words.insert(1, f"--{optional[0].name}")
+    if not optional:
+        return
+    valued = _flags_of(arg for arg in arguments if arg.takes_value)
+    for place, word in enumerate(words[1:], 1):
+        # What stands behind an option that takes a value is that value.
+        if not word.startswith("-") and words[place - 1] not in valued:
+            words.insert(place, f"--{optional[0].name}")
+            return
+
+
+def _flags_of(arguments: Iterable[Any]) -> set[str]:
+    """Return how the options are typed, long and short."""
+    names = [name for argument in arguments for name in argument.names]
+    return {
+        f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}"
+        for name in names
+    }
 
 
 def _refuse_without_value(program: "Program") -> None:
@@ -206,12 +218,7 @@ def _refuse_without_value(program: "Program") -> None:
     words = program.core.unparsed
     task = program.collection.tasks.get(next(iter(words), ""))
     arguments = task.get_arguments() if task else []
-    flags = {
-        f"--{name}" if len(name) > 1 else f"-{name}"
-        for argument in arguments
-        if argument.kind is list
-        for name in argument.names
-    }
+    flags = _flags_of(arg for arg in arguments if arg.kind is list)
     for word, value in itertools.pairwise([*words, ""]):
         if word in flags and (not value or value.startswith("-")):
             what = f"{word} of 'invoke {words[0]}' needs a value"

@@ -10,7 +10,7 @@ import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -117,7 +117,19 @@ def wrapped(row: str, room: int | None) -> list[str]:
     return [row] if room is None else _wrapped(row, room)
 
 
+_drawn: list[Callable[[], None]] = []
+"""What takes a live display away."""
+
+
+def before_next_line(remove: Callable[[], None]) -> None:
+    """Let the next line call `remove`, which takes a live display off the terminal."""
+    _drawn.append(remove)
+
+
 def _write(shown: Sequence[Styled], stream: TextIO) -> None:
+    # A line behind a display that is redrawn would be torn by it.
+    while _drawn:
+        _drawn.pop()()
     if not _in_colour(stream):
         stream.write("".join(part.text for part in shown) + "\n")
         return

@@ -110,20 +110,22 @@ class _Header(tarfile.TarInfo):
 
     extended = MOST_EXTENDED
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """Read a header, as tarfile does for each. Raises ReadError."""
-        header = super().frombuf(buf, encoding, errors)
+    def _proc_member(self, archive: tarfile.TarFile) -> Self:
+        """Read on behind this header, as tarfile does for each. Raises ReadError.
+
+        It is the method that tarfile lets subclasses replace; newer Pythons do not call `frombuf`.
+        """
         # A negative size leads back, for ever.
-        if header.size < 0:
+        if self.size < 0:
             raise tarfile.ReadError("a member has a negative size")
-        if header.type in _LONG_NAMES and header.size > LONGEST_NAME:
-            raise tarfile.ReadError(f"a name has {header.size:,} bytes")
-        if header.type in _EXTENDED:
-            cls.extended -= header.size**2
-        if cls.extended < 0:
+        if self.type in _LONG_NAMES and self.size > LONGEST_NAME:
+            raise tarfile.ReadError(f"a name has {self.size:,} bytes")
+        headers = type(self)
+        if self.type in _EXTENDED:
+            headers.extended -= self.size**2
+        if headers.extended < 0:
             raise tarfile.ReadError("the extended headers are too large")
-        return header
+        return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
 
 
 def _counting() -> type[_Header]:
