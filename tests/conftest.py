@@ -4,6 +4,7 @@ import base64
 import hashlib
 import http.server
 import os
+import re
 import signal
 import threading
 import zipfile
@@ -25,6 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 from tests.records import record_of
+from tests.remedies.following import CommandLine
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -148,6 +150,40 @@ def obtain_bazel(shared: Path) -> Callable[[str], Path]:
 def a_record(recipe: Recipe) -> BuildRecord:
     """Return a build record as the seal stage makes it."""
     return record_of(recipe)
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[CommandLine]:
+    """Return a command line with a host file of its own."""
+    path = tmp_path / "host.toml"
+    path.write_text(f'build_out = "{tmp_path}/build_out"\n', "utf-8")
+    # A command sets it for itself.
+    before = os.umask(0o022)
+    yield CommandLine(path, monkeypatch)
+    os.umask(before)
+
+
+@pytest.fixture
+def nightly_file(
+    shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Return the place of nightly.toml, which is not written yet."""
+    assert shell
+    path = tmp_path / "nightly.toml"
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(path))
+    return path
+
+
+@pytest.fixture
+def of_demo(nightly_file: Path, tmp_path: Path) -> Path:
+    """Write a nightly.toml of one recipe; return its directory."""
+    folder = tmp_path / "host"
+    nightly_file.write_text(
+        f'directory = "{folder}"\n[[recipe]]\nname = "demo"\n', "utf-8"
+    )
+    return folder
 
 
 WheelMaker = Callable[..., Path]
@@ -325,3 +361,26 @@ def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
     empty.command.return_value = Command(("/nonexistent",), Path("/"))
     with inside.entered(empty):
         yield
+
+
+@pytest.fixture
+def of_image(tmp_path: Path) -> Path:
+    """Return the folder whose files are those of the image of `container`."""
+    return tmp_path / "image"
+
+
+@pytest.fixture
+def container(of_image: Path) -> inside.Inside:
+    """Return a container with the host's programs and the image's files; it is not open yet."""
+
+    def placed(command: Command, **_: object) -> Command:
+        program, *arguments = command.argv
+        words = [re.sub("^/", f"{of_image}/", word) for word in arguments]
+        script = f'"$@" | sed "s|{of_image}||g"'
+        argv = ("/bin/sh", "-c", script, "sh", program, *words)
+        return replace(command, argv=argv)
+
+    played = Mock(spec=inside.Inside)
+    played.name = f"sha256:{of_image}"
+    played.command.side_effect = placed
+    return played

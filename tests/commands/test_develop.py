@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.remedies.following import CommandLine
 
 from tfwright.commands import develop
 from tfwright.errors import HostError, RecipeError, ToolError
@@ -164,3 +165,23 @@ def test_a_part_of_the_attacks_runs_alone_with_its_time_and_seed(
     )
     assert os.environ["TFWRIGHT_ATTACK_SECONDS"] == "60.0"
     assert os.environ["TFWRIGHT_ATTACK_SEED"] == "7"
+
+
+def test_each_command_of_developers_runs_its_tools(
+    calls: Path, shell: CommandLine
+) -> None:
+    (calls.parent / "bin/mypy").symlink_to("ruff")
+    shell.succeeds("invoke test")
+    shell.succeeds("invoke types")
+    ran = [line.split()[0] for line in calls.read_text("utf-8").splitlines()]
+    assert ran == ["pytest", "ruff"]
+
+
+@pytest.mark.medium
+def test_the_recipes_are_checked_before_the_code(
+    calls: Path, shell: CommandLine, recipe_file: Path
+) -> None:
+    assert shell.status(f"invoke lint --recipe {recipe_file}") == 2
+    assert not calls.exists(), "a maintainer of recipes needs no tools"
+    shell.succeeds("invoke lint")
+    assert calls.read_text("utf-8").startswith("ruff check\n")

@@ -26,7 +26,7 @@ from tfwright.progress import Silence
 from tfwright.tools import files
 from tfwright.vault import lock
 from tfwright.vault.lock import Lock, LockedBazel, LockedPackage, Tensorflow
-from tfwright.vault.toolkit import soundness, sources, tree
+from tfwright.vault.toolkit import nvcc, soundness, sources, tree
 from tfwright.vault.toolkit.tree import InstalledPart
 
 CUDA_H = "#define CUDA_VERSION 10010\n"
@@ -457,6 +457,29 @@ def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
     )
     list(toolkit.provide(job, [], licence_accepted=False))
     soundness.insist(first.root, recipe)
+
+
+def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same_pin(
+    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {
+        "cuda/bin/nvcc": "",
+        "cuda/nvvm/bin/cicc": "",
+        "cuda/include/cuda.h": CUDA_H,
+    }
+    job, pin = dropped(job, tmp_path / "drop", "cuda.tar.xz", tar(whole, "w:xz"))
+    archives = {f"https://example.com/{name}": pin for name, pin in pin.items()}
+    cuda: dict[str, object] = {"archives": archives}
+    (first,) = toolkit.provide(pinned(job, cuda=cuda), [], licence_accepted=True)
+    same = pinned(job, cuda={**cuda, "tree": first.part.tree})
+    script = "tfwright/bin/cicc"
+    monkeypatch.setitem(nvcc._SCRIPTS, script, "#!/bin/sh\n# Later.\n")
+    with pytest.raises(SupplyError, match="another version of tfwright") as told:
+        soundness.insist(first.root, job.recipe.name)
+    assert f"invoke toolkit --recipe {job.recipe.name}" in told.value.remedy
+    (second,) = toolkit.provide(same, [], licence_accepted=True)
+    assert (second.root / script).read_text() == "#!/bin/sh\n# Later.\n"
+    soundness.insist(second.root, job.recipe.name)
 
 
 def test_the_licence_in_a_pinned_package_is_shown_before_it_is_used(

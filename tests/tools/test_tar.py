@@ -7,7 +7,7 @@ import pytest
 
 from tfwright.tools.tar import tarfile
 
-HOSTILE = {
+HOSTILE: dict[str, dict[str, object]] = {
     "../out": {},
     "/etc/out": {},
     "link": {"type": tarfile.SYMTYPE, "linkname": "../../out"},

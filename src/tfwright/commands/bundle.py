@@ -12,11 +12,18 @@ from pathlib import Path
 from tfwright import __version__
 from tfwright.documents.recipe import PATCHES, RECIPES, ROOT, Recipe
 from tfwright.documents.toml import load
-from tfwright.errors import Evidence, RecipeError, SupplyError, ToolError
+from tfwright.errors import (
+    Evidence,
+    HostError,
+    RecipeError,
+    SupplyError,
+    ToolError,
+)
 from tfwright.host import cuda
 from tfwright.pipeline import containers, engine
 from tfwright.pipeline.job import BuildRequest, Places
 from tfwright.pipeline.results import Inputs
+from tfwright.printable import first_of
 from tfwright.progress import Listener
 from tfwright.tools import files
 from tfwright.tools.bazel import binary
@@ -26,7 +33,14 @@ from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.python import packages
 from tfwright.vault import admission, bundle, lock, locking
-from tfwright.vault.bundle import Absent, BundleMember, Carried, Content, Manifest
+from tfwright.vault.bundle import (
+    Absent,
+    BundleMember,
+    Carried,
+    Content,
+    Manifest,
+    Unpacked,
+)
 from tfwright.vault.lock import Lock
 from tfwright.vault.store import Store
 from tfwright.vault.toolkit import sources
@@ -170,8 +184,15 @@ def contents(
 ) -> Iterator[Content]:
     """Yield what was fetched, except a tree that tfwright ships: every tfwright has it.
 
-    Files that have to be made for it are put into `room`.
+    Files that have to be made for it are put into `room`. Raises HostError if Bazel and packages
+    are those of another system.
     """
+    if inputs.programs is None:
+        system = job.recipe.host.system
+        raise HostError(
+            f"Only a host with {system} has the Bazel and the packages of {job.name}",
+            remedy=f"Run the command on {system}.",
+        )
     if job.recipe.source.url not in demo.trees():
         source = room / bundle.SOURCE
         git_bundle.pack(inputs.mirror, inputs.commit, source)
@@ -335,7 +356,7 @@ def unpack(
 
 def _place(
     manifest: Manifest,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     build_out: Path,
     listener: Listener,
 ) -> None:
@@ -362,7 +383,7 @@ def _place(
 def place_inputs(  # noqa: PLR0913 each is a fact of its own
     manifest: Manifest,
     recipe: Recipe,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
     listener: Listener,
     *,
@@ -393,9 +414,7 @@ def _report_believed(
         )
 
 
-def _verify_commits(
-    recipe: Recipe, unpacked: Mapping[BundleMember, Path], scratch: Path
-) -> None:
+def _verify_commits(recipe: Recipe, unpacked: Unpacked, scratch: Path) -> None:
     """Insist that git can read each member which holds a commit, and finds all of it.
 
     Mirrors are shared by all recipes, so half a commit must not get into one.
@@ -434,15 +453,13 @@ def _has_its_commit(
     return mirror.is_complete(scratch, Pin.of(recipe.source))
 
 
-def _of(
-    kind: str, unpacked: Mapping[BundleMember, Path]
-) -> dict[BundleMember, Path]:
+def _of(kind: str, unpacked: Unpacked) -> dict[BundleMember, Path]:
     return {
         member: path for member, path in unpacked.items() if member.kind == kind
     }
 
 
-def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe:
+def _recipe(manifest: Manifest, unpacked: Unpacked) -> Recipe:
     """Read the recipe as critically as any other."""
     # The manifest only names the recipe; what is built follows from the document.
     documents = list(_of("recipe", unpacked).values())
@@ -456,17 +473,13 @@ def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe
 
 
 @contextmanager
-def _naming_member(
-    kind: str, unpacked: Mapping[BundleMember, Path]
-) -> Iterator[None]:
+def _naming_member(kind: str, unpacked: Unpacked) -> Iterator[None]:
     """Name a document by its member, since its file in the scratch directory does not last."""
     try:
         yield
     except RecipeError as fault:
-        # Of each kind there is one; a lock may also be that of the checkout.
+        # Of each kind there is one. Without a lock in the bundle, the one of the checkout is read.
         for member, path in _of(kind, unpacked).items():
-            if str(path) not in fault.what:
-                continue
             shown = fault.what.replace(str(path), member.path)
             raise RecipeError(
                 f"In the bundle, {shown}",
@@ -475,9 +488,7 @@ def _naming_member(
         raise
 
 
-def _lock(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path]
-) -> Lock | None:
+def _lock(manifest: Manifest, unpacked: Unpacked) -> Lock | None:
     """Read the bundle's lock, or that of the checkout, which builds would obey."""
     documents = list(_of("lock", unpacked).values())
     if len(documents) > 1:
@@ -491,7 +502,7 @@ def _lock(
 
 
 def _places_of_documents(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path]
+    manifest: Manifest, unpacked: Unpacked
 ) -> dict[Path, Path]:
     """Return where each document belongs in the checkout."""
     places: dict[Path, Path] = {}
@@ -504,9 +515,7 @@ def _places_of_documents(
     return places
 
 
-def _places_of_added(
-    unpacked: Mapping[BundleMember, Path], places: Places
-) -> dict[Path, Path]:
+def _places_of_added(unpacked: Unpacked, places: Places) -> dict[Path, Path]:
     """Return where each file that the user added goes."""
     return {
         path: places.build_out / "added" / member.name
@@ -522,9 +531,8 @@ def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
     ]
     if others:
         # A checkout may hold edits that no commit has, so nothing of it is overwritten.
-        further = f", and {len(others) - 1} more" if len(others) > 1 else ""
         raise RecipeError(
-            f"The bundle has another {others[0]} than this host{further}",
+            f"The bundle has another {first_of(others)} than this host",
             remedy="Use the checkout that the bundle was made with, or move these files away.",
             evidence=Evidence(lines=others),
         )
@@ -539,7 +547,7 @@ def _differs(target: Path, source: Path) -> bool:
 
 def _place_shared(
     recipe: Recipe,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
 ) -> None:
     """Put what has a digest for a name into the vault."""
@@ -553,9 +561,7 @@ def _place_shared(
     _place_image(recipe, unpacked, places)
 
 
-def _place_programs(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path], store: Path
-) -> None:
+def _place_programs(manifest: Manifest, unpacked: Unpacked, store: Path) -> None:
     """Put Bazel and the Python packages into a store.
 
     tfwright's own packages stay in the bundle: the first command takes them from there.
@@ -571,7 +577,7 @@ def _place_programs(
 
 def _place_image(
     recipe: Recipe,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
 ) -> None:
     """Put the recipe's container image into the vault; layers of another one are left out."""
@@ -584,7 +590,7 @@ def _place_image(
 
 def _place_clones(
     manifest: Manifest,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
 ) -> None:
     """Put the commits that rules clone where a build makes Bazel's git look for them."""
@@ -599,7 +605,7 @@ def _place_clones(
 
 def _place_source(
     recipe: Recipe,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
     listener: Listener,
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
 from tfwright.pipeline import caching
+from tfwright.printable import listed
 from tfwright.tools.cache import execution_log, history, toolchain
 from tfwright.tools.cache.execution_log import LoggedAction
 from tfwright.tools.cache.history import CachedBuild
@@ -243,10 +244,8 @@ def _listed(arguments: Sequence[str]) -> str:
     """Return arguments as a sentence begins with them: ``argument '-O2'``."""
     if not arguments:
         return ""
-    listed = ", ".join(map(repr, arguments[:ARGUMENTS]))
-    more = len(arguments) - ARGUMENTS
     noun = "argument" if len(arguments) == 1 else "arguments"
-    return f"{noun} {listed}" + (f" and {more} more" if more > 0 else "")
+    return f"{noun} {listed(list(map(repr, arguments)), ARGUMENTS)}"
 
 
 def _plain(inputs: Mapping[str, str]) -> dict[str, str]:

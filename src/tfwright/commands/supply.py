@@ -7,7 +7,7 @@ goes on. The recipe itself, its lock file and its patches are those of the worke
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +36,6 @@ from tfwright.vault.store import Store
 from tfwright.vault.toolkit import sources
 from tfwright.wheel.seal import build_record
 from tfwright.wheel.seal.build_record import RecipeContent
-from tfwright.workers.schedule import Assignment, Trouble
 
 FOLDER = "inputs"
 """The folder in a worker's build_out that takes what is sent."""
@@ -73,26 +72,13 @@ def send(host: RemoteHost, job: BuildRequest, log: Path) -> RemoteBuild | None:
         return _Transfer(host, job, room, log).done(manifest, own)
 
 
-def unsupplied(
-    recipes: Iterable[str],
-    job_of: Callable[[str], BuildRequest],
-    note: Callable[[str], None],
-) -> Mapping[str, Assignment]:
-    """Bring the inputs of builds into this host's vault, which the machines that build share.
+def bring(recipe: str, job: BuildRequest, note: Callable[[str], None]) -> None:
+    """Bring the inputs of a build into this host's vault, which the machines that build share.
 
-    Return the assignments of those whose inputs cannot be obtained. `note` receives a line for each
-    recipe, since its inputs may take an hour.
+    `note` receives a line, since they may take an hour. Raises what `fetch` raises.
     """
-    refused = {}
-    for recipe in recipes:
-        note(f"{recipe}: bringing its inputs to this host")
-        try:
-            bundles.fetched(replace(job_of(recipe), listener=SILENCE))
-        except TfwrightError as fault:
-            failed = ssh.refused(fault)
-            why = Trouble(failed.failure, failed.remedy, status=failed.status)
-            refused[recipe] = Assignment(recipe, "refused").with_trouble(why)
-    return refused
+    note(f"{recipe}: bringing its inputs to this host")
+    bundles.fetched(replace(job, listener=SILENCE))
 
 
 def gather(job: BuildRequest, folder: Path, *, with_toolkit: bool) -> Manifest:
@@ -244,12 +230,11 @@ class _Here:
         return bool(binary.stored(self.manifest.bazel, digests, stores))
 
     def _has_clone(self, member: BundleMember) -> bool:
-        wanted = [
-            Clone(carried.remote, carried.commit)
+        return all(
+            clones.holds(Clone(carried.remote, carried.commit), self.places.git)
             for carried in self.manifest.clones
             if carried.commit == member.name
-        ]
-        return all(clones.holds(each, self.places.git) for each in wanted)
+        )
 
     def _has_image(self, _: BundleMember) -> bool:
         pinned = self.recipe.host.image
@@ -325,8 +310,7 @@ def _recipe(folder: Path) -> Recipe:
     try:
         text = files.content(folder / "recipe" / RECIPE)
         sent = RecipeContent.model_validate_json(text)
-        content: Mapping[str, object] = sent.content
-        return Recipe.model_validate({**content, "name": sent.name})
+        return build_record.recipe_of(sent)
     except (OSError, ValidationError) as fault:
         raise SupplyError(
             f"{folder} holds no recipe that this tfwright can read",

@@ -20,6 +20,7 @@ from tfwright.vault import lock, locking
 from tfwright.vault.toolkit import (
     directory,
     layout,
+    nvcc,
     nvidia_archive,
     soundness,
     sources,
@@ -50,8 +51,10 @@ def _cuda_version(root: Path) -> str:
 def _gcc_version(root: Path) -> str:
     # Debian's package has gcc-11 only; plain gcc is a link from another package.
     programs = sorted(root.glob("usr/bin/gcc-[0-9]*"))
-    line = toolchain.version_line(HERE, str(programs[0])) if programs else None
-    compiler = toolchain.parse(line.value) if line else None
+    if not programs:
+        return ""
+    line = toolchain.version_line(HERE, str(programs[0]))
+    compiler = toolchain.parse(line.value)
     return compiler.version if compiler else ""
 
 
@@ -261,9 +264,11 @@ def _installed(kind: Kind, table: PartTable, root: Path) -> InstalledPart | None
         if not record.has(kind.name, _by_file(pins)):
             continue
         part = record.parts[kind.name]
-        # One whose files were changed meanwhile is unpacked again.
-        if table.takes(way, part.tree) and not soundness.changed(
-            root, part.files
+        # One whose files were changed meanwhile is unpacked again, and one of another tfwright.
+        if (
+            table.takes(way, part.tree)
+            and not nvcc.outdated(part.files)
+            and not soundness.changed(root, part.files)
         ):
             return part
     return None
@@ -388,8 +393,7 @@ def _insist_on_tree(
     elif not table.takes(way, part.tree):
         raise RecipeError(
             f"{kind.title} from {way} has other files than {job.recipe.name} pins: {part.tree}",
-            remedy="Take another way. If only tfwright was updated since the pin was made, its "
-            "scripts in the toolkit have changed: pin the digest above. If the difference is known "
+            remedy="Take another way. If the difference is known "
             f'and does no harm, state it in the recipe: [toolkit.{kind.name}.differs] {way} = "…".',
             evidence=Evidence(lines=[f"toolkit.{kind.name}.tree = {table.tree}"]),
         )

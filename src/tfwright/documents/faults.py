@@ -12,6 +12,7 @@ from tfwright.documents.names import FORMS
 from tfwright.printable import printable
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
 Location = tuple[int | str, ...]
@@ -343,6 +344,16 @@ _SYNTAX = (
 # Not any text with an equals sign: a list of flags has such lines.
 _PART = r"(?:[\w-]+|\"[^\"]*\"|'[^']*')"
 _KEY = re.compile(rf"\s*({_PART}(?:\s*\.\s*{_PART})*)\s*=")
+
+
+def first_line(fault: "ValidationError") -> str:
+    """Say the first thing that is wrong with a document that no person wrote."""
+    # Without the input, which may be the megabytes that a server sent.
+    first = fault.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    what = first["msg"].removeprefix("Value error, ")
+    # JSON that cannot be parsed has no place.
+    return f"{place}: {what}" if place else what
 
 
 def line_of(text: str, location: Location) -> int:

@@ -265,9 +265,7 @@ def targets(nightly: NightlyFile) -> list[Target]:
     found = []
     for recipe in nightly.recipe:
         axes = product(recipe.python or ("",), recipe.capabilities or ("",))
-        found += [
-            _target(recipe, python, capabilities) for python, capabilities in axes
-        ]
+        found += [_target(recipe, *values) for values in axes]
     return found
 
 

@@ -17,13 +17,18 @@ def findings(recipe: Recipe, host_file: HostFile) -> list[Finding]:
     return list(_findings(recipe, host_file, pinned)) if pinned else []
 
 
-def _findings(
-    recipe: Recipe, host_file: HostFile, pinned: ImageTable
-) -> Iterator[Finding]:
+def without_engine(host_file: HostFile) -> Iterator[Finding]:
+    """Yield the finding for a host that cannot run any image."""
     program = engine.chosen(host_file.container.engine)
     if not engine.installed(program):
         install = f"apt install {engine.PACKAGES[program]}"
         yield Finding(f"no {program}", WANTED, install, "check")
+
+
+def _findings(
+    recipe: Recipe, host_file: HostFile, pinned: ImageTable
+) -> Iterator[Finding]:
+    yield from without_engine(host_file)
     here = image.place(host_file.build_out / "vault", pinned.digest).is_dir()
     place = registry.place_of(pinned.name)
     if place is None:

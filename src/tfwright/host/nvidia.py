@@ -166,10 +166,7 @@ def _headers(
 ) -> Iterator[str]:
     patterns = [f"{folder}/{name}" for folder in INCLUDES for name in names]
     for prefix in prefixes:
-        for pattern in patterns:
-            # Sorted, since a directory's own order differs from host to host.
-            for path in sorted(place.at(prefix).glob(pattern)):
-                yield place.shown(path)
+        yield from place.matching(prefix, patterns)
 
 
 def driver(place: Place) -> Seen:

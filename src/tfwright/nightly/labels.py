@@ -173,21 +173,29 @@ def _add(
     writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo
 ) -> None:
     """Write a member that has new content, uncompressed: it is small."""
-    # The upper half holds the Unix mode; 0 where another system made the archive.
-    mode = like.external_attr >> 16 or stat.S_IFREG | 0o644
-    checksum = zlib.crc32(content)
-    size = len(content)
-    member = ZipMember(name, zipfile.ZIP_STORED, checksum, size, size, mode)
+    checksum, size = zlib.crc32(content), len(content)
+    member = ZipMember(
+        name, zipfile.ZIP_STORED, checksum, size, size, _mode(like)
+    )
     writer.add(member, [content])
+
+
+def _mode(member: zipfile.ZipInfo) -> int:
+    # The upper half holds the Unix mode; 0 where another system made the archive.
+    return member.external_attr >> 16 or stat.S_IFREG | 0o644
 
 
 def _copy(
     wheel: zipfile.ZipFile, writer: ZipWriter, name: str, old: zipfile.ZipInfo
 ) -> None:
     """Write a member with the compressed bytes that it has."""
-    mode = old.external_attr >> 16 or stat.S_IFREG | 0o644
     member = ZipMember(
-        name, old.compress_type, old.CRC, old.compress_size, old.file_size, mode
+        name,
+        old.compress_type,
+        old.CRC,
+        old.compress_size,
+        old.file_size,
+        _mode(old),
     )
     writer.add(member, _packed(wheel, old))
 
@@ -195,12 +203,11 @@ def _copy(
 def _packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
     stream = archive.packed(wheel, member)
     left = member.compress_size
-    while left:
-        part = stream.read(min(left, COPIED))
-        if not part:
-            raise EOFError(f"{member.filename} is cut off")
+    for part in files.pieces(stream.read, left):
         left -= len(part)
         yield part
+    if left:
+        raise EOFError(f"{member.filename} is cut off")
 
 
 def _record(

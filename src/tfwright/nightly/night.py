@@ -418,8 +418,11 @@ def _verdicts_of(state: State, night: int) -> dict[str, Verdict]:
 
 
 def _details_of(state: State, night: int) -> dict[str, str]:
-    found = {name: fell[-1].detail for name, fell in state.history(night).items()}
-    return {name: detail for name, detail in found.items() if detail}
+    return {
+        name: fell[-1].detail
+        for name, fell in state.history(night).items()
+        if fell[-1].detail
+    }
 
 
 def _attempt_all(

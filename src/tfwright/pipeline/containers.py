@@ -121,8 +121,7 @@ def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
 
     pinned, table = job.recipe.host.image, job.host_file.container
     if pinned is None:
-        message = f"{job.name} names no image"
-        raise ValueError(message)
+        raise ValueError(f"{job.name} names no image")
     # Every other stage works on what fetch brought, and proves it by having no network.
     online = stage in ONLINE and not job.offline
     return ContainerPlan(

@@ -186,16 +186,13 @@ def _event(line: str) -> Mapping[str, Any]:
 def _places(job: Job) -> dict[str, Path]:
     """Return what takes room, by the name that people know it by."""
     places = job.places
-    shared = {
-        "build cache, of all recipes": job.host_file.cache_directory,
-        "vault, of all recipes": places.vault,
-    }
     return {
         "output base": places.bazel,
         "tree": places.tree,
         "wheels and venv": places.dist,
         "logs": places.logs,
-        **shared,
+        "build cache, of all recipes": job.host_file.cache_directory,
+        "vault, of all recipes": places.vault,
     }
 
 

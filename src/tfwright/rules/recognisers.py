@@ -126,8 +126,7 @@ def digest_of(value: object) -> str:
     # Bazel compares digests without regard to case.
     text = line_of(value or "").lower()
     if text and not re.fullmatch(r"[0-9a-f]{64}", text):
-        message = f"sha256 {text[:80]!r} is not a SHA-256"
-        raise UnknownError(message)
+        raise UnknownError(f"sha256 {text[:80]!r} is not a SHA-256")
     return text
 
 
@@ -136,8 +135,7 @@ def name_of(value: object) -> str:
     text = line_of(value)
     # The name becomes a directory of the output base, and part of labels.
     if not re.fullmatch(NAME, text):
-        message = f"{text[:80]!r} is not the name of a repository"
-        raise UnknownError(message)
+        raise UnknownError(f"{text[:80]!r} is not the name of a repository")
     return text
 
 

@@ -106,9 +106,7 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
 
 def follow(nested: Nested, texts: Mapping[str, str]) -> Rules:
     """Read what a nested call downloads, given the .bzl files of its repository by path."""
-    reading = _Reading(
-        Program(texts, ("", nested.archive)), place=f"@{nested.archive}//"
-    )
+    reading = _reading_of(nested.archive, texts)
     with reading.bounded(nested.path):
         reading.follow(nested.path, nested.symbol)
     return reading.rules()
@@ -121,11 +119,15 @@ def behind(load: Load, texts: Mapping[str, str]) -> Rules | None:
     """
     if load.path not in texts:
         return None
-    program = Program(texts, ("", load.archive))
-    reading = _Reading(program, place=f"@{load.archive}//")
+    reading = _reading_of(load.archive, texts)
     with reading.bounded(load.path):
         reading.loads(load.path)
     return reading.rules()
+
+
+def _reading_of(archive: str, texts: Mapping[str, str]) -> "_Reading":
+    """Begin to read the repository that an archive becomes."""
+    return _Reading(Program(texts, ("", archive)), place=f"@{archive}//")
 
 
 def joined(found: Rules, followed: Mapping[Nested | Load, Rules]) -> Rules:

@@ -53,9 +53,10 @@ def _show_slowest(cost: "Cost") -> None:
         return
     _heading("Slowest actions")
     rows = [
-        (text.as_duration(action.seconds), action.name) for action in cost.slowest
+        (_indented(text.as_duration(action.seconds)), action.name)
+        for action in cost.slowest
     ]
-    text.table(ACTIONS, [(_indented(duration), name) for duration, name in rows])
+    text.table(ACTIONS, rows)
 
 
 def _indented(cell: str) -> str:

@@ -94,7 +94,8 @@ def _options_of(command: str) -> str:
 
 def _explained(fault: "ParseError") -> tuple[str, str]:
     """Return what is wrong with a command line and what to do, from invoke's own message."""
-    said, context = str(fault), fault.context
+    said = str(fault)
+    context: Any = fault.context
     command = (context.name if context else None) or ""
     remedy = _options_of(command)
     if found := re.fullmatch(r"No idea what (.*) is!", said, re.DOTALL):

@@ -6,6 +6,6 @@ import sys
 if sys.version_info >= (3, 11, 4):
     import tarfile
 else:
-    from backports import tarfile
+    from backports import tarfile  # type: ignore[no-redef]
 
 __all__ = ["tarfile"]

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn, Self
 
 from tfwright.errors import HostError, SupplyError
+from tfwright.tools import disk
 from tfwright.tools.process.capacity import GIB
 from tfwright.tools.tar import tarfile
 
@@ -67,27 +68,23 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
     are; neither that script nor those of a package are run. Raises SupplyError if it is none of
     these, is damaged or reaches outside of the directory, HostError if the disk is too full for it.
     """
-    room = _Room(into, archive)
     try:
-        if zipfile.is_zipfile(archive):
-            _unzip(archive, into, wanted, room)
-        else:
-            with archive.open("rb") as stream:
-                packaged = stream.peek(len(_DEB))[: len(_DEB)] == _DEB
-                content = (
-                    _data_of_package(stream) if packaged else _payload(stream)
-                )
-                _untar(content, into, _Choice(wanted, packaged), room)
-    except BROKEN as fault:
-        raise SupplyError(
-            f"{archive} cannot be unpacked: {fault}",
-            remedy="Download it again; if its digest is the right one, report this.",
-        ) from fault
+        with reading(str(archive)):
+            _unpack(archive, into, wanted)
     except OSError as fault:
-        raise HostError(
-            f"{archive} cannot be unpacked into {into}: {fault}",
-            remedy="Look at that disk, or set build_out in the host file to another.",
-        ) from fault
+        # write() raises without a name.
+        raise disk.failure(fault, None if fault.filename else into) from fault
+
+
+def _unpack(archive: Path, into: Path, wanted: Wanted) -> None:
+    room = _Room(into, archive)
+    if zipfile.is_zipfile(archive):
+        _unzip(archive, into, wanted, room)
+        return
+    with archive.open("rb") as stream:
+        packaged = stream.peek(len(_DEB))[: len(_DEB)] == _DEB
+        content = _data_of_package(stream) if packaged else _payload(stream)
+        _untar(content, into, _Choice(wanted, packaged), room)
 
 
 @contextmanager
@@ -100,7 +97,7 @@ def reading(named: str) -> Iterator[None]:
         if isinstance(fault, OSError) and fault.errno is not None:
             raise
         raise SupplyError(
-            f"{named} is an archive that cannot be read: {fault}",
+            f"{named} cannot be unpacked: {fault}",
             remedy="Download it again; if its checksum is the right one, report this.",
         ) from fault
 
@@ -172,15 +169,17 @@ class _Room:
         """Count a member of so many bytes."""
         self.left -= size
         self.members -= 1
+        if self.members < 0:
+            raise tarfile.ReadError("its members do not come to an end")
         # Before a member is written: a bomb must not fill the disk first.
-        if self.left < 0 or self.members < 0:
+        if self.left < 0:
             what = (
                 f"{self.archive.name} does not fit on the disk of {self.into}, "
                 f"where tfwright leaves {KEPT_FREE // GIB} GiB free"
             )
             raise HostError(
                 what,
-                remedy="Free some space, or set build_out in the host file to a larger disk.",
+                remedy=disk.ROOM,
             )
 
 
@@ -295,8 +294,7 @@ def _insist_on_short(member: tarfile.TarInfo, into: Path) -> None:
     real = os.path.realpath(into / PurePosixPath(member.name).parent)
     grown = len(real) - len(os.path.realpath(into))
     if max(len(member.name), len(member.linkname), grown) > LONGEST_PATH:
-        message = f"{member.name[:60]!r} has a path that is too long"
-        raise ValueError(message)
+        raise ValueError(f"{member.name[:60]!r} has a path that is too long")
 
 
 def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
@@ -305,8 +303,7 @@ def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
             path = PurePosixPath(member.filename)
             # zipfile asks for the last character of a name before it looks for any.
             if not path.parts and not member.filename.endswith("/"):
-                message = "a member has no name"
-                raise ValueError(message)
+                raise ValueError("a member has no name")
             # zipfile would silently write such a member to another place inside of
             # `into`.
             if (
@@ -321,5 +318,4 @@ def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
 
 
 def _reject(name: str) -> NoReturn:
-    message = f"{name!r} reaches outside of the archive"
-    raise ValueError(message)
+    raise ValueError(f"{name!r} reaches outside of the archive")

@@ -26,6 +26,8 @@ SECONDS = 900.0
 The slowest takes half a minute; a GPU may first compile its kernels for many minutes.
 """
 LONGEST_REASON = 500
+UNSTARTED = "Start again, which makes the venv again; its disk must not be mounted 'noexec'."
+"""The remedy for a venv whose Python is not there, or may not be run."""
 
 USUAL_CAUSES: dict[int, str] = {
     signal.SIGILL: "usually the wheel needs instructions, such as AVX, that this CPU has not",
@@ -114,12 +116,11 @@ def run(
     """
     # Not the time of day, which a clock that is set would change.
     start = time.monotonic()
-    remedy = "Look whether the venv is still there."
     try:
         status = runner.attempt(
             command,
             log,
-            remedy=remedy,
+            remedy=UNSTARTED,
             timeout=seconds,
         )
     except TimeoutError:

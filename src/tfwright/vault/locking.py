@@ -58,7 +58,7 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
     # Without a tree or a network: a build says at its start that its lock is out of
     # date.
     commit, bazel = recipe.source.commit, recipe.bazel.version
-    patches = {*recipe.source.patches, *recipe.source.assets.values()}
+    patches = set(recipe.source.named_files)
     changed = []
     if lock.tensorflow.commit != commit:
         changed.append(

@@ -133,6 +133,22 @@ def test_up_to_source_answers_are_only_noted(
     assert any("'perhaps' is neither true nor false" in text for text in notes)
 
 
+def test_a_pip_that_does_not_read_the_platform_tag_is_named_before_the_compile(
+    job: BuildRequest,
+) -> None:
+    package = job.recipe.package.model_copy(
+        update={"platform": "manylinux_2_31_x86_64"}
+    )
+    verify = job.recipe.verify.model_copy(update={"requirements": ("pip==19.3",)})
+    tables = {"package": package, "verify": verify}
+    old = replace(job, recipe=job.recipe.model_copy(update=tables))
+    # No pip takes part in a build that stops earlier.
+    run(replace(old, until="seal"))
+    with pytest.raises(RecipeError, match=r"pip 19\.3 does not read") as caught:
+        run(old)
+    assert "verify.requirements" in caught.value.remedy
+
+
 def test_all_findings_come_at_once_the_earliest_obstacle_first(
     job: BuildRequest,
 ) -> None:

@@ -90,6 +90,7 @@ class Bench:
         self.folder, self.listener = folder, listener
         self.source: dict[str, object] = {"branch": "r1.13"}
         self.changes: dict[str, object] = {}
+        self.bazel = "0.21.0"
         self.tree = folder / "tree"
         self.tree.mkdir()
         self.bazelrc = self.tree / ".tf_configure.bazelrc"
@@ -102,7 +103,7 @@ class Bench:
             "summary": "A recipe for tests",
             "source": {**SOURCE, **self.source},
             "host": {"system": "Linux", "python": "any"},
-            "bazel": {"version": "0.21.0"},
+            "bazel": {"version": self.bazel},
             "compile": {"target": "//:wheel"},
             "configure": {
                 "by": by,
@@ -134,7 +135,7 @@ class Bench:
         job = self.job(ANSWERS if answers is None else answers, by)
         job.places.home.mkdir(parents=True, exist_ok=True)
         bazel = self.folder / "bazel-0.21.0-linux-x86_64"
-        bazel.write_text("#!/bin/sh\necho Build label: 0.21.0\n")
+        bazel.write_text(f"#!/bin/sh\necho Build label: {self.bazel}\n")
         bazel.chmod(0o755)
         python = pythons.own()
         facts = HostFacts(
@@ -321,7 +322,7 @@ def test_a_crash_is_told_by_its_last_line(bench: Bench) -> None:
         "crashed: ValueError: invalid literal for int",
     )
     assert fault.evidence.lines[0].startswith("Traceback")
-    assert "last question" in fault.remedy
+    assert "PYTHON_LIB_PATH" in fault.remedy
 
 
 def test_a_crash_before_the_first_question_is_not_blamed_on_an_answer(

@@ -151,8 +151,8 @@ def _host_file() -> HostFile:
         shared.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():
             link.symlink_to(shared, target_is_directory=True)
-    cache = host.cache.model_copy(update={"directory": host.cache_directory})
-    return host.model_copy(update={"build_out": place, "cache": cache})
+    cache = host.cache.changed(directory=host.cache_directory)
+    return host.changed(build_out=place, cache=cache)
 
 
 def _tried(request: BuildRequest, symptom: Symptom) -> TrialResult:

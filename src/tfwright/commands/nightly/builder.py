@@ -22,6 +22,7 @@ from tfwright.commands.smoke import SmokeReport
 from tfwright.documents import nightly as nightly_document
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.host import examination, probes
 from tfwright.nightly import cache, due, inputs, labels
@@ -520,8 +521,7 @@ def _kept_logs(job: BuildRequest, work: Path, until: str) -> dict[str, object]:
 
 def _later_stages(until: str) -> tuple[str, ...]:
     """Return the stages after one of them; none after what is not a stage, such as `smoke`."""
-    names = [stage.name for stage in PIPELINE]
-    return tuple(names[names.index(until) + 1 :]) if until in names else ()
+    return NAMES[NAMES.index(until) + 1 :] if until in NAMES else ()
 
 
 def _copied(log: Path, folder: Path) -> Path:

@@ -360,9 +360,12 @@ def _talk(
         (command.cwd / name).is_file() for name in written
     ):
         # Which of its messages mean the recipe and which the host is known there.
-        asked = bool(respondent.asked)
         raise failures.explained(
-            spoken, command, log, recipe.bazel.version, asked=asked
+            spoken,
+            command,
+            log,
+            recipe,
+            respondent.asked,
         )
     return tuple(respondent.asked)
 
@@ -386,8 +389,8 @@ def _never_asked(
         raise RecipeError(
             f"The recipe wants {', '.join(wanted)}, but ./configure never asked for it, "
             "so it would be left out",
-            remedy=f"Remove the answer if {interview.dialect} has no such question "
-            f"on {interview.dialect.system}; the log holds all that were asked.",
+            remedy=f"Write {' and '.join(f'{name} = false' for name in wanted)}; the log holds "
+            "all that it asked.",
             evidence=Evidence(log=job.log("configure")),
         )
     if rest:
@@ -407,7 +410,8 @@ def _text_of(tree: Path, written: Sequence[str]) -> str:
             raise ToolError(
                 f"./configure made {name} a link, pipe or directory, or longer than "
                 f"{LONGEST_BAZELRC:,} bytes",
-                remedy="Look at what the tree's ./configure does.",
+                remedy=f"Add a patch to the recipe, so that ./configure writes {name} as a plain "
+                "file.",
             )
         texts.append(files.text(path))
     return "\n".join(texts)

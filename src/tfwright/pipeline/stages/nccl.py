@@ -12,7 +12,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.documents.recipe import CompileTable, NcclTable
+from tfwright.documents.recipe import (
+    TENSORFLOW_TARGET,
+    CompileTable,
+    NcclTable,
+)
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.pipeline.job import Job
@@ -67,7 +71,7 @@ def run(
     command = _command(job, table, compiling, tree.epoch)
     _output(job).parent.mkdir(parents=True, exist_ok=True)
     remedy = (
-        "Correct nccl.flags in the recipe; "
+        "Correct nccl.flags in the recipe, or CXX in [compile.env]; "
         "nccl.rebuild = false keeps the library that Bazel built."
     )
     runner.run(command, job.log("nccl"), remedy=remedy)
@@ -167,9 +171,15 @@ def _place(tree: Tree, built: Built) -> Path:
         )
     place = (tree.path / "bazel-bin" / LIBRARY).resolve()
     if not place.is_file():
+        remedy = "Take nccl.rebuild out of the recipe."
+        if built.target != TENSORFLOW_TARGET:
+            remedy = (
+                "Take nccl.rebuild out of the recipe, or build the pip package: "
+                f'[compile] target = "{TENSORFLOW_TARGET}"'
+            )
         raise RecipeError(
             f"{built.target} built no _nccl_ops.so that could be replaced",
-            remedy="Take nccl.rebuild out of the recipe, or build the pip package.",
+            remedy=remedy,
         )
     return place
 

@@ -107,6 +107,6 @@ def _input(message: bytes) -> dict[str, str]:
         if number == 1:
             path = wire.text(value)
         elif number == 2:  # noqa: PLR2004 the digest, whose first field is its hex
-            inner = dict(wire.fields(wire.content(value)))
+            inner = dict(wire.inner(value))
             digest = wire.text(inner.get(1, b""))
     return {path: digest}

@@ -380,9 +380,9 @@ def _shows_reading(directory: CacheDirectory, place: Path) -> bool:
 
 def _actions(names: list[str]) -> list[str]:
     """Return the actions among the names of a disk cache, in order."""
-    entries = [name for name in names if name.startswith(ENTRY)]
-    actions = [name.removeprefix(ENTRY) for name in sorted(entries)]
-    return [action for action in actions if SHA256.fullmatch(action)]
+    entries = (name for name in names if name.startswith(ENTRY))
+    actions = sorted(name.removeprefix(ENTRY) for name in entries)
+    return list(filter(SHA256.fullmatch, actions))
 
 
 def _is_suspect(found: os.stat_result, laid: _Laid | None) -> bool:

@@ -189,11 +189,10 @@ class CacheDirectory:
 
     def toolchains(self) -> dict[str, int]:
         """Return how many entries each toolchain has."""
-        folders = sorted(
-            path for path in (self.root / "ac").iterdir() if path.is_dir()
-        )
+        folders = filter(Path.is_dir, (self.root / "ac").iterdir())
         return {
-            folder.name: sum(1 for _ in folder.glob("*/*")) for folder in folders
+            folder.name: sum(1 for _ in folder.glob("*/*"))
+            for folder in sorted(folders)
         }
 
     def held(self) -> int:
@@ -347,9 +346,7 @@ def _sha256(stream: BinaryIO) -> str:
 def _copy(read: Callable[[int], bytes], size: int, to: BinaryIO) -> str:
     """Copy `size` bytes at most; return the digest of what came."""
     digest = hashlib.sha256()
-    left = size
-    while left and (piece := read(min(left, PIECE))):
+    for piece in files.pieces(read, size):
         digest.update(piece)
         to.write(piece)
-        left -= len(piece)
     return digest.hexdigest()

@@ -5,6 +5,7 @@ minute on a busy disk, and gives Bazel new times of change for every file.
 """
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from tfwright.errors import ToolError
@@ -21,41 +22,32 @@ def put(tree: Path, prepared: Path, content: str) -> None:
     made from nothing. `prepared` stays as it is.
     """
     if git.is_tree(tree) and _is_alike(tree, prepared):
-        try:
-            _update(tree, prepared, content)
-        except ToolError:
-            # A git that was killed left a lock or a damaged index: start from nothing.
-            pass
-        else:
-            return
+        # A git that was killed left a lock or a damaged index: start from nothing.
+        with suppress(ToolError):
+            if _updated(tree, prepared, content):
+                return
     git.copy(prepared, tree)
     git.check_out(tree, content)
 
 
 def _is_alike(tree: Path, prepared: Path) -> bool:
     """Tell whether both trees have the same commit, mirror and excluded paths."""
-    repositories = git.repository_of(tree), git.repository_of(prepared)
-    pairs = [
-        [_content(repository / name) for repository in repositories]
-        for name in SAME
-    ]
-    return all(first == second for first, second in pairs)
+    first, second = git.repository_of(tree), git.repository_of(prepared)
+    return all(_content(first / name) == _content(second / name) for name in SAME)
 
 
 def _content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-def _update(tree: Path, prepared: Path, content: str) -> None:
-    """Write the files that differ. Raises ToolError if the tree is not exactly the content then."""
+def _updated(tree: Path, prepared: Path, content: str) -> bool:
+    """Write the files that differ; return whether the tree is exactly the content then."""
     _adopt(git.repository_of(tree), git.repository_of(prepared))
     # What was edited, deleted or added since the last checkout goes first: git would leave it alone
     # in every file that is the same in both contents.
     git.restore(tree)
     git.run(git.checking_out(tree, content))
-    if wrong := git.changed(tree):
-        message = f"{wrong[0]} is not as it is in the commit"
-        raise ToolError(message, remedy="The tree is made from nothing.")
+    return not git.changed(tree)
 
 
 def _adopt(repository: Path, prepared: Path) -> None:

@@ -122,8 +122,8 @@ def _insist_on_inside(tree: Path, place: Path) -> None:
     """Refuse a path that a link of the tree leads out: what is merged would be written there."""
     if place.is_symlink() or not place.resolve().is_relative_to(tree.resolve()):
         raise RecipeError(
-            f"{place.relative_to(tree)} is reached by a link of the tree, which leads out of it",
-            remedy="Leave this file out of the patch, or change the link by a patch of its own.",
+            f"{place.relative_to(tree)} is reached by a link of the tree",
+            remedy="Leave this file out of the patch, or name the file that the link leads to.",
         )
 
 

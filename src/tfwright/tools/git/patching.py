@@ -16,7 +16,9 @@ from tfwright.tools.process.command import Command
 
 _FILE = re.compile(r"diff --git a/(\S+) b/(\S+)\n")
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
-_MODE = re.compile(r"(?:new file|deleted file|old|new) mode (.*)\n")
+_MODE = re.compile(
+    r"(?:(?:new file|deleted file|old|new) mode|index \w+\.\.\w+) (.*)\n"
+)
 _UNSUPPORTED = re.compile(
     r"rename from |copy from |similarity index |GIT binary patch|Binary files "
 )
@@ -513,7 +515,7 @@ def _text(patch: Path) -> str:
     if len(content) > LARGEST:
         raise RecipeError(
             f"{patch} is larger than {LARGEST:,} bytes",
-            remedy="A patch changes what it has to; replace whole files by assets.",
+            remedy="Leave out what need not change; new files can be assets: [source.assets].",
         )
     return content.decode("utf-8", "surrogateescape")
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from tfwright.errors import HostError
+from tfwright.tools import disk
 
 PIECE = 1 << 20
 """Bytes that are read from a server at once."""
@@ -127,8 +127,9 @@ class Partial(HashingWriter):
         Raises HostError if the disk is full, ValueError if the digest is not the known one.
         """
         if self._sha256 and not self.whole():
-            message = f"{self._path} does not have the digest {self._sha256}"
-            raise ValueError(message)
+            raise ValueError(
+                f"{self._path} does not have the digest {self._sha256}"
+            )
         with _room_on_disk(str(self._path)):
             os.fchmod(self._stream.fileno(), 0o444)
             os.fsync(self._stream.fileno())
@@ -191,7 +192,4 @@ def _room_on_disk(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        raise HostError(
-            f"{name} could not be written: {fault.strerror}",
-            remedy="Make room on that disk, or move build_out in the host file.",
-        ) from fault
+        raise disk.failure(fault, Path(name)) from fault

@@ -180,8 +180,9 @@ class _Listener:
             raise _LostError(message)
         # TensorFlow asks a wrong path again without a limit in some releases.
         if self.size > MOST_TEXT:
-            message = f"printed more than {MOST_TEXT >> 20} MiB without asking a question"
-            raise _LostError(message)
+            raise _LostError(
+                f"printed more than {MOST_TEXT >> 20} MiB without asking a question"
+            )
 
 
 @contextmanager

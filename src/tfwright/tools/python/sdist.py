@@ -96,14 +96,14 @@ def _run(wanted: Sdist, room: Path, *, hashed: bool) -> None:
     command = _command(wanted, room, hashed=hashed)
     try:
         runner.run(
-            command, room / "log", remedy="Check how pip reaches its index."
+            command, room / "log", remedy="Repair the pip that runs tfwright."
         )
     except ToolError as fault:
         errors = [line for line in fault.evidence.lines if "ERROR" in line]
         last = errors[-1] if errors else fault.what
         raise package_clients.kind_of(fault)(
             f"pip cannot bring {wanted.name} {wanted.version}: {last}",
-            remedy=fault.remedy,
+            remedy=package_clients.pip_remedy(fault),
         ) from fault
 
 

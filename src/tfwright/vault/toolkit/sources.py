@@ -56,7 +56,7 @@ def obtain(title: str, part: PartTable, supplier: Supplier) -> Obtained:
         try:
             _bring(way, part, pins, supplier)
         except SupplyError as fault:
-            refused.append(f"{way}: {fault.what}")
+            refused.append(f"{way}: {fault.what}. {fault.remedy}")
         else:
             # An archive is pinned by its address, a package by its file's name.
             names = {
@@ -150,7 +150,7 @@ def packages_of(
         raise SupplyError(
             "this host has no apt", remedy="Use a Debian host or container."
         )
-    address = supplier.host_file.debian or apt.address(supplier.log)
+    address = supplier.host_file.debian or apt.address()
     if not address:
         raise SupplyError(
             "apt knows no Debian archive",
@@ -194,5 +194,5 @@ def _admit(found: list[Path], pins: Mapping[str, str], store: Store) -> None:
     if lacking:
         raise SupplyError(
             f"{lacking[0]} was not given with the pinned digest",
-            remedy="The archive has another build by now: look for the pinned one elsewhere.",
+            remedy="The archive has another build by now; find the pinned one elsewhere.",
         )

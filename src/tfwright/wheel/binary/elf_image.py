@@ -127,14 +127,19 @@ class ElfImage:
             "utf-8", "backslashreplace"
         )
 
-    def numbers(self, layout: str, address: int, what: str) -> tuple[int, ...]:
-        """Return numbers at an address, laid out as `struct` says without the byte order."""
+    def piece(self, address: int, size: int, what: str) -> bytes:
+        """Return `size` bytes at an address; raise ValueError if its segment ends before."""
         start, end = self.place(address)
-        if start + struct.calcsize(self.header.order + layout) > end:
+        if start + size > end:
             raise ValueError(
                 f"its {what} at {address:#x} goes beyond its segment"
             )
-        return numbers(self.content, self.header.order + layout, start, what)
+        return piece(self.content, start, size, what)
+
+    def numbers(self, layout: str, address: int, what: str) -> tuple[int, ...]:
+        """Return numbers at an address, laid out as `struct` says without the byte order."""
+        row = struct.Struct(self.header.order + layout)
+        return row.unpack(self.piece(address, row.size, what))
 
     def loaded(self) -> Iterator[Segment]:
         """Return the segments that the loader maps."""

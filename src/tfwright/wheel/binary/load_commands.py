@@ -22,6 +22,7 @@ from tfwright.wheel.binary.macho import (
     LoadCommand,
     Slice,
     path_of,
+    path_start,
 )
 
 Writable = bytearray | mmap.mmap
@@ -113,10 +114,7 @@ def _with_path(part: Slice, command: LoadCommand, path: str) -> LoadCommand:
     """
     if not path:
         return command
-    (start,) = numbers(
-        command.content, f"{part.order}I", HEAD, "load command with a path"
-    )
-    fields = command.content[HEAD:start]
+    fields = command.content[HEAD : path_start(part, command)]
     return LoadCommand(command.kind, _command(part, command.kind, fields, path))
 
 

@@ -194,10 +194,7 @@ def _frames(image: ElfImage) -> list[int]:
     if not tables or tables[-1].size < _FRAMES.size:
         return []
     address, size = tables[-1].address, tables[-1].size
-    start, end = image.place(address)
-    if start + size > end:
-        raise ValueError("its table of frames goes beyond its segment")
-    content = piece(image.content, start, size, "table of frames")
+    content = image.piece(address, size, "table of frames")
     version, _, counted, encoded, _, count = _FRAMES.unpack_from(content)
     # Other encodings are allowed (DW_EH_PE_*); gcc, clang and every linker write these.
     if (version, counted, encoded) != _SIGNED_FROM_HERE:

@@ -13,12 +13,13 @@ from functools import cached_property
 from heapq import nsmallest
 from typing import NamedTuple
 
+from tfwright.printable import with_rest
 from tfwright.wheel.binary import elf_sections, elf_symbols, macho
 from tfwright.wheel.binary.content import Content, numbers, piece
 from tfwright.wheel.binary.elf_image import ElfHeader
 from tfwright.wheel.binary.elf_sections import ElfSection
 from tfwright.wheel.binary.macho import Slice
-from tfwright.wheel.compare.difference import SHOWN, counted
+from tfwright.wheel.compare.difference import SHOWN
 
 LONGEST = 64 * 1024
 """Bytes of a name that are read."""
@@ -128,7 +129,7 @@ def differences(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
         missing = {key: place for key, place in rows if key not in known}
         if missing:
             some = nsmallest(SHOWN, map(there.name, missing.values()))
-            names = ", ".join(counted(some, len(missing)))
+            names = ", ".join(with_rest(some, len(missing)))
             yield f"exported symbols only in the {side} ({len(missing):,}): {names}"
 
 

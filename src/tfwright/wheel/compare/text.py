@@ -54,18 +54,17 @@ def text(one: bytes, two: bytes) -> TextFinding | None:
 def document(one: bytes, two: bytes) -> TextFinding | None:
     """Compare two JSON documents, however they are laid out."""
     try:
-        # Keys keep their order: two orders are a difference that a reader may look for.
-        pretty = [
-            json.dumps(json_text.parsed(content), indent=1).encode()
-            for content in (one, two)
-        ]
+        before, after = _laid_out(one), _laid_out(two)
     except (ValueError, RecursionError):
         return text(one, two)
-    return (
-        TextFinding("only its layout differs")
-        if pretty[0] == pretty[1]
-        else text(*pretty)
-    )
+    if before == after:
+        return TextFinding("only its layout differs")
+    return text(before, after)
+
+
+def _laid_out(document: bytes) -> bytes:
+    # Keys keep their order: two orders are a difference that a reader may look for.
+    return json.dumps(json_text.parsed(document), indent=1).encode()
 
 
 def program(one: bytes, two: bytes) -> TextFinding | None:
@@ -184,12 +183,13 @@ def _alike_until(one: Sequence[str], two: Sequence[str]) -> int:
 
 def _narrow(line: str, *, exact: bool) -> str:
     """Return a line as wide as a page; `exact` shows white space too."""
-    if exact:
-        shown = line[0] + repr(line[1:])
-    else:
-        # A control character in a hostile file could steer the terminal.
-        replaced = "\N{REPLACEMENT CHARACTER}"
-        shown = "".join(
-            letter if letter.isprintable() else replaced for letter in line
-        )
+    shown = line[0] + repr(line[1:]) if exact else _harmless(line)
     return shown if len(shown) <= WIDEST else shown[:WIDEST] + "…"
+
+
+def _harmless(line: str) -> str:
+    # A control character in a hostile file could steer the terminal.
+    replaced = "\N{REPLACEMENT CHARACTER}"
+    return "".join(
+        letter if letter.isprintable() else replaced for letter in line
+    )

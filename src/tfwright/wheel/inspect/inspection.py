@@ -3,7 +3,7 @@
 import re
 import stat
 import zipfile
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -19,6 +19,7 @@ from packaging.utils import (
 )
 
 from tfwright.errors import Evidence, WheelError
+from tfwright.printable import first_few, first_of
 from tfwright.wheel import archive, headers, record, tags
 from tfwright.wheel.binary import elf, macho
 from tfwright.wheel.binary.content import Content
@@ -130,13 +131,11 @@ def insist(report: Inspection) -> None:
     if not report.faults:
         return
     # A single one is in the message already.
-    lines = list(report.faults[:SHOWN]) if len(report.faults) > 1 else []
-    if len(report.faults) > SHOWN:
-        lines.append(f"and {len(report.faults) - SHOWN:,} more")
+    lines = report.faults if len(report.faults) > 1 else ()
     raise WheelError(
         f"{report.file}: {report.faults[0]}",
         remedy="Do not publish it: what it says of itself is what pip believes.",
-        evidence=Evidence(lines=lines),
+        evidence=Evidence(lines=first_few(lines, SHOWN)),
     )
 
 
@@ -335,10 +334,9 @@ def _unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Unpacked:
 
 def _notes(found: Sequence[Library]) -> Iterator[str]:
     """Say what a sound wheel may still do to its users, once for all libraries it is true of."""
-    alike: dict[str, list[Library]] = {}
+    alike = defaultdict[str, list[str]](list)
     for library in found:
         for note in inspection_library.notes(library):
-            alike.setdefault(note, []).append(library)
-    for note, group in alike.items():
-        others = f" (and {len(group) - 1} more)" if len(group) > 1 else ""
-        yield f"{group[0].path}{others}: {note}"
+            alike[note].append(library.path)
+    for note, paths in alike.items():
+        yield f"{first_of(paths)}: {note}"
