@@ -134,6 +134,15 @@ def test_a_build_keeps_its_patches_as_they_were(
     assert kept.locked.read_text() == "pins"
 
 
+def test_a_build_without_a_lock_keeps_none(
+    tmp_path: Path, changed: Changed
+) -> None:
+    inputs.keep(changed("now"), tmp_path / "build")
+    kept = inputs.read(tmp_path / "build")
+    assert kept is not None
+    assert kept.locked is None
+
+
 def test_a_build_without_inputs_is_no_error(tmp_path: Path) -> None:
     assert inputs.read(tmp_path) is None
 

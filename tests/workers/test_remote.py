@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.nightly.wheels import write_wheel
 
 from tfwright.commands import build as builds
 from tfwright.commands import bundle, supply
@@ -18,9 +19,11 @@ from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.errors import HostError, SupplyError, ToolError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.terminal import workers as workers_page
+from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.wheel.seal import statement
 from tfwright.workers import hand_out, schedule
 from tfwright.workers.schedule import Assignment
 
@@ -830,3 +833,75 @@ def test_a_task_that_left_nothing_at_all_points_to_a_directory_that_is_not_share
     begun = hand_out.ended(Assignment("a"), replace(result, nodes=("n1",)))
     assert "before it left a result" in begun.detail
     assert begun.log == str(log)
+
+
+def finished(folder: Path) -> Path:
+    """Return a wheel as a worker has it, with its provenance next to it."""
+    wheel = write_wheel(folder)
+    said = {"subject": [{"digest": {"sha256": files.sha256(wheel)}}]}
+    provenance = wheel.with_name(wheel.name + statement.SUFFIX)
+    provenance.write_text(json.dumps(said), "utf-8")
+    return wheel
+
+
+def built_by_worker(
+    tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> Assignment:
+    """Build a recipe on a worker that prints the path of a wheel; return what became of it."""
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    (checkout / "tasks.py").write_text(f"print({str(wheel)!r})\n", "utf-8")
+    ssh_that(tmp_path, LOCAL_SSH.format(home=tmp_path), monkeypatch)
+    worker = WorkerTable(
+        name="one",
+        address="one",
+        directory=str(checkout),
+        python=sys.executable,
+        build_out="~/there",
+    )
+    settings = HostFile(build_out=tmp_path / "out", workers=(worker,))
+    options = RemoteOptions(("--until=publish",))
+    done = builds.on_workers(settings, ["demo"], options, lambda _: None)
+    return done.assignments["demo"]
+
+
+@pytest.mark.medium
+@pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
+def test_the_wheel_of_a_worker_comes_here_with_its_provenance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = finished(tmp_path / "there")
+    given = built_by_worker(tmp_path, wheel, monkeypatch)
+    assert (given.state, given.detail) == ("built", "")
+    house = tmp_path / "out/wheelhouse"
+    assert (house / wheel.name).read_bytes() == wheel.read_bytes()
+    assert (house / f"{wheel.name}{statement.SUFFIX}").is_file()
+    assert wheel.name in (house / "simple/demo/index.html").read_text("utf-8")
+    assert list((tmp_path / "out/workers/incoming").iterdir()) == []
+    # The next time, what took longest is begun first.
+    took = json.loads((tmp_path / "out/workers/last.json").read_text("utf-8"))
+    assert [row["recipe"] for row in took] == ["demo"]
+
+
+@pytest.mark.medium
+@pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("provenance", "came without its provenance"),
+        ("wheel", "and was built as"),
+    ],
+)
+def test_a_wheel_that_is_not_what_its_worker_says_is_put_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str, said: str
+) -> None:
+    wheel = finished(tmp_path / "there")
+    damaged = {
+        "wheel": wheel,
+        "provenance": wheel.with_name(wheel.name + statement.SUFFIX),
+    }
+    damaged[damage].write_bytes(b"{}")
+    given = built_by_worker(tmp_path, wheel, monkeypatch)
+    assert given.state == "lost"
+    assert said in given.detail
+    assert not (tmp_path / "out/wheelhouse").exists()

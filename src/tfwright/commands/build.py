@@ -12,6 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from tfwright.commands import supply
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import (
+    Evidence,
     HostError,
     RecipeError,
     TfwrightError,
@@ -224,7 +225,7 @@ def _collected(
 ) -> RemoteBuild:
     """Bring the wheel of a build here; return what became of the build then."""
     try:
-        _collect(host, done.printed, settings, recipe)
+        _collect(host, done, settings, recipe)
     except HostError as fault:
         return ssh.unkept(done, fault)
     return done
@@ -232,7 +233,7 @@ def _collected(
 
 def _collect(
     host: RemoteHost,
-    printed: str,
+    done: RemoteBuild,
     settings: HostFile,
     recipe: str,
 ) -> None:
@@ -240,12 +241,16 @@ def _collect(
 
     Raises ToolError if rsync fails, WheelError if the wheel is not what its provenance says.
     """
-    wheel = PurePosixPath(host.directory, printed)
+    wheel = PurePosixPath(host.directory, done.printed)
     try:
         parse_wheel_filename(wheel.name)
     except InvalidWheelFilename as fault:
-        what = f"{host.name} named no wheel: {wheel.name!r}"
-        raise WheelError(what, remedy="Look at the log of the build.") from fault
+        raise WheelError(
+            f"{host.name} named no wheel: {wheel.name!r}",
+            remedy=f"Update the checkout of tfwright on {host.name}: a build prints the path of "
+            "its wheel last. Its log has what it printed.",
+            evidence=Evidence(log=Path(done.log) if done.log else None),
+        ) from fault
     incoming = _room(settings) / "incoming" / host.name
     files.remove(incoming)
     incoming.mkdir(parents=True)

@@ -13,7 +13,13 @@ from tfwright import __version__
 from tfwright.documents.recipe import PATCHES, RECIPES, ROOT, Recipe
 from tfwright.documents.toml import load
 from tfwright.documents.toolkit import PartTable
-from tfwright.errors import Evidence, RecipeError, SupplyError, ToolError
+from tfwright.errors import (
+    Evidence,
+    HostError,
+    RecipeError,
+    SupplyError,
+    ToolError,
+)
 from tfwright.host import cuda
 from tfwright.pipeline import containers, engine
 from tfwright.pipeline.job import BuildRequest, Places
@@ -188,8 +194,15 @@ def contents(
 ) -> Iterator[Content]:
     """Yield what was fetched, except a tree that tfwright ships: every tfwright has it.
 
-    Files that have to be made for it are put into `room`.
+    Files that have to be made for it are put into `room`. Raises HostError if Bazel and packages
+    are those of another system.
     """
+    if inputs.programs is None:
+        system = job.recipe.host.system
+        raise HostError(
+            f"Only a host with {system} has the Bazel and the packages of {job.name}",
+            remedy=f"Run the command on {system}.",
+        )
     if job.recipe.source.url not in demo.trees():
         source = room / bundle.SOURCE
         git_bundle.pack(inputs.mirror, inputs.commit, source)
@@ -486,10 +499,8 @@ def _naming_member(kind: str, unpacked: Unpacked) -> Iterator[None]:
     try:
         yield
     except RecipeError as fault:
-        # Of each kind there is one; a lock may also be that of the checkout.
+        # Of each kind there is one. Without a lock in the bundle, the one of the checkout is read.
         for member, path in _of(kind, unpacked).items():
-            if str(path) not in fault.what:
-                continue
             shown = fault.what.replace(str(path), member.path)
             raise RecipeError(
                 f"In the bundle, {shown}",

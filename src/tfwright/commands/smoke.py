@@ -390,7 +390,7 @@ def _installed(request: Request) -> tuple[str, ...]:
     printed = runner.run(
         command,
         request.place / "logs/freeze.log",
-        remedy="Look into the log.",
+        remedy="Run the command again: it makes the venv again.",
     )
     # Lines of any other form, such as name @ file:///..., are not pins.
     return tuple(re.findall(r"^[\w.-]+==[\w.!+-]+$", printed, re.MULTILINE))

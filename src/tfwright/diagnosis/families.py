@@ -41,12 +41,11 @@ ORDER = (
 )
 """The files below ``grammars/``, the most particular first: the first that matches a line wins."""
 
-Retry = Literal["no", "pass", "once", "fewer", "later", "info"]
+Retry = Literal["no", "pass", "once", "fewer", "later"]
 """Whether another attempt helps.
 
 ``no``: something must change first. ``pass``: the fault may pass. ``once``: it may pass, but not
-when it comes twice. ``fewer``: with fewer jobs. ``later``: others must act first. ``info``: the
-line is harmless.
+when it comes twice. ``fewer``: with fewer jobs. ``later``: others must act first.
 """
 Rank = Literal["root", "weak", "wrapper", "summary", "harmless"]
 """How near a line stands to the cause.

@@ -61,12 +61,12 @@ def show_cache(state: "CacheState", *, as_json: bool) -> None:
     if held:
         text.table(KEPT, held)
         text.line()
-    if not state.builds:
+    if state.builds:
+        text.table(BUILDS, map(_row, state.builds))
+        _show_faults(state)
+    else:
         # The first one may be adding to it now.
         text.line("No build that used the cache has ended yet.")
-        return
-    text.table(BUILDS, map(_row, state.builds))
-    _show_faults(state)
     for log in state.logs:
         text.tell(f"  execution log: {log.stem}")
 

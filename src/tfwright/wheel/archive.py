@@ -296,7 +296,7 @@ def metadata_directory(wheel: zipfile.ZipFile) -> str:
     if len(found) != 1:
         raise WheelError(
             f"The wheel has {len(found)} .dist-info directories instead of one",
-            remedy="Look at what build_pip_package put together.",
+            remedy="Make the wheel again: pip installs none with another number of them.",
             evidence=Evidence(where=str(wheel.filename), lines=found[:20]),
         )
     return found[0]

@@ -17,7 +17,7 @@ ROOM = 512
 """Bytes that RECORD may have for each file in addition to its path: digest and size take 70."""
 SPARE = 64 * 1024
 """Bytes that it may have beyond that."""
-UNUSABLE = "Look at what made this wheel: pip cannot use its RECORD either."
+UNUSABLE = "Make the wheel again: pip cannot use this RECORD either."
 
 
 class RecordEntry(NamedTuple):

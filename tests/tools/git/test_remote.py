@@ -2,6 +2,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.upstream import commit, run_git
 
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import SupplyError
@@ -92,3 +93,69 @@ def test_a_release_candidate_is_found_however_its_tag_is_spelled(
     other = ExactRelease.parse("1.0.0-rc1")
     with pytest.raises(SupplyError, match=r"has no tag v1\.0\.0-rc1"):
         remote.release_of(tmp_path, f"file://{upstream}", other)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> list[str]:
+    """Make a repository with five commits, and return them, oldest first."""
+    place = tmp_path / "history"
+    return [
+        commit(place, {"op.cc": f"{number}\n"}, f"Change {number}")
+        for number in range(5)
+    ]
+
+
+@pytest.mark.medium
+def test_the_commits_since_a_build_are_named_newest_first(
+    history: list[str], tmp_path: Path
+) -> None:
+    address = f"file://{tmp_path / 'history'}"
+    listed = remote.subjects(tmp_path, address, history[1], history[4])
+    assert listed == [
+        (history[4], "Change 4"),
+        (history[3], "Change 3"),
+        (history[2], "Change 2"),
+    ]
+    # What was brought before serves again; nothing lies between a commit and itself.
+    assert remote.subjects(tmp_path, address, history[4], history[4]) == []
+
+
+@pytest.mark.medium
+def test_after_a_rewritten_branch_no_commits_are_named(
+    history: list[str], tmp_path: Path
+) -> None:
+    place = tmp_path / "history"
+    run_git("checkout", "--quiet", "--orphan", "again", cwd=place)
+    rewritten = commit(place, message="Begin again")
+    address = f"file://{place}"
+    assert remote.subjects(tmp_path, address, history[4], rewritten) == []
+
+
+@pytest.mark.medium
+def test_the_newest_tag_is_that_of_the_highest_version(
+    history: list[str], tmp_path: Path
+) -> None:
+    place = tmp_path / "history"
+    for number, tag in enumerate(("v1.9.0", "v1.10.0-rc1", "nightly", "v2.0.0")):
+        run_git("tag", tag, history[number], cwd=place)
+    # An annotated tag is an object of its own, and leads to the commit.
+    run_git("tag", "-m", "Release", "v1.10.0", history[4], cwd=place)
+    address = f"file://{place}"
+    found = remote.newest_tag(tmp_path, address, "v1.*")
+    assert found == ("v1.10.0", history[4])
+    assert remote.newest_tag(tmp_path, address, "*") == ("v2.0.0", history[3])
+    with pytest.raises(SupplyError, match=r"is a version matches night\*"):
+        remote.newest_tag(tmp_path, address, "night*")
+
+
+@pytest.mark.medium
+def test_of_many_similar_names_some_are_listed(tmp_path: Path) -> None:
+    place = tmp_path / "many"
+    commit(place, {"a": ""})
+    for patch in range(8):
+        run_git("tag", f"v1.8.{patch}", cwd=place)
+    with pytest.raises(SupplyError) as caught:
+        remote.commit_of(tmp_path, f"file://{place}", "r1.8")
+    assert caught.value.remedy == (
+        "Name one that it has: v1.8.0, v1.8.1, v1.8.2, v1.8.3, v1.8.4, v1.8.5 and others."
+    )

@@ -191,7 +191,7 @@ def take(folder: Path, work: Path) -> NightlyBuild:
     if build.id != work.name or build.wheel != Path(build.wheel).name:
         raise HostError(
             f"The worker left the result of another order: {build.id}",
-            remedy="Look at what else writes to the folder of orders.",
+            remedy=f"Keep whatever else writes to {folder} away from it, and build again.",
         )
     wheel = folder / RESULT / build.wheel
     if build.wheel and files.sha256(wheel) != build.sha256:

@@ -1,6 +1,7 @@
 """`invoke nightly --install`: the timer that starts a night, written and taken away again."""
 
 import os
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass, replace
@@ -162,7 +163,7 @@ def _try_all(commands: tuple[tuple[str, ...], ...]) -> None:
 
 def _run(argv: tuple[str, ...]) -> None:
     if not _succeeds(argv):
-        said = " ".join(argv)
+        said = shlex.join(argv)
         raise HostError(
             f"The files are written, but '{said}' failed",
             remedy=f"Run '{said}' yourself on the host that builds at night.",

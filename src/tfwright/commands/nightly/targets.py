@@ -92,7 +92,7 @@ def _validated(content: Mapping[str, Any]) -> Recipe:
     except ValidationError as fault:
         raise RecipeError(
             f"{content['name']}: {faults.first_line(fault)}",
-            remedy="Correct the axes of this recipe in nightly.toml.",
+            remedy="Correct python, capabilities or follow of this recipe in nightly.toml.",
         ) from fault
 
 

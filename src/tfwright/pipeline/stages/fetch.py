@@ -52,8 +52,8 @@ def run(
     repository = external.repository(job, source, about_branch=True)
     tree_version.insist(repository, source.commit, source)
     locked = lock.read(job.locked) if job.locked else None
-    # A recipe for another system can be fetched here, to be carried there in a bundle: its Bazel
-    # and Python would not run, so they are left to that host.
+    # Of a recipe for another system, what its rules download can be fetched and locked here. Its
+    # Bazel and Python would not run, so they are left to that host.
     foreign = wanted.system not in {"any", host.system}
     programs = None if foreign else _programs(job, bazel, wanted, locked, host)
     if programs:

@@ -368,8 +368,8 @@ def _unpack(archive: Path, to: Path) -> Path:
             # npm's package also holds its own description and a launcher.
             if not re.fullmatch(r"package/bazel-[\w.-]+", member.name):
                 continue
-            # None for anything that is not a plain file.
-            stream = members.extractfile(member)
+            # A link may lead to nothing, or round in a circle.
+            stream = members.extractfile(member) if member.isfile() else None
             if stream:
                 with to.open("wb") as output:
                     shutil.copyfileobj(stream, output)

@@ -68,7 +68,7 @@ def _others(store: Path, address: str, name: str) -> str:
             names.append(short)
     if not names:
         return "Name one that it has, such as v1.12.0 or r1.12."
-    more = ", ..." if names[SHOWN:] else ""
+    more = " and others" if names[SHOWN:] else ""
     return f"Name one that it has: {', '.join(sorted(names)[:SHOWN])}{more}."
 
 

@@ -264,7 +264,8 @@ def _rsync(
     command = Command(argv, here, _environment(), here=True)
     status = runner.attempt(command, log, remedy="Install rsync on this host.")
     if status != 0:
-        fault = runner.failure(command, status, log, remedy=f"Look at {log}.")
+        remedy = f"Correct what rsync names above; all that it said is in {log}."
+        fault = runner.failure(command, status, log, remedy=remedy)
         raise _of_rsync(fault, host, writer)
 
 

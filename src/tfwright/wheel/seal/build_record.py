@@ -188,16 +188,25 @@ def read(wheel: zipfile.ZipFile) -> BuildRecord | None:
     try:
         # Before it is parsed: the wheel may be anybody's.
         if wheel.getinfo(place).file_size > LARGEST:
-            raise _unreadable(wheel, f"it has more than {LARGEST:,} bytes")
+            raise _unreadable(
+                wheel, f"it has more than {LARGEST:,} bytes", FORGED
+            )
         return BuildRecord.model_validate_json(wheel.read(place))
     except ValidationError as fault:
         raise _unreadable(wheel, faults.first_line(fault)) from fault
 
 
-def _unreadable(wheel: zipfile.ZipFile, why: str) -> WheelError:
+OTHER = "Use the version of tfwright that made the wheel, or a newer one."
+FORGED = "Do not trust this wheel: no version of tfwright writes such a record."
+"""The remedies for a record that cannot be read."""
+
+
+def _unreadable(
+    wheel: zipfile.ZipFile, why: str, remedy: str = OTHER
+) -> WheelError:
     what = f"The build record {NAME} cannot be read: {why}"
     return WheelError(
         what,
-        remedy="Use the version of tfwright that made the wheel, or a newer one.",
+        remedy=remedy,
         evidence=Evidence(where=str(wheel.filename)),
     )

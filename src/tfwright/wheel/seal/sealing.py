@@ -187,7 +187,7 @@ def _insist_on_record(
     if found:
         raise WheelError(
             f"The wheel does not hold what its RECORD says: {found[0]}",
-            remedy="Look at what build_pip_package put together.",
+            remedy="Correct by a patch what packs the wheel: pip could not use it either.",
             evidence=Evidence(where=str(wheel.filename), lines=found),
         )
 
