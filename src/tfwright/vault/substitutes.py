@@ -71,7 +71,7 @@ def insist(
         else f"fetch.substitutes {stated}",
         remedy=(
             "Check that each substitute is the version which the tree pins now, then write its "
-            "'replaces' as below."
+            "'replaces' as above."
         ),
         evidence=Evidence(lines=lines),
     )
@@ -238,8 +238,9 @@ def _edits(
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     # Starlark reads JSON's texts as its own.
     yield _over(given["sha256"], json.dumps(table.sha256))
-    if table.urls:
-        which = "urls" if "urls" in given else "url"
+    which = next((name for name in ("urls", "url") if name in given), "")
+    # Addresses that are written elsewhere stay, which `_verify` refuses.
+    if table.urls and which:
         before = next(
             (
                 part.value
