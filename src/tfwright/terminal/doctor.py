@@ -65,8 +65,8 @@ def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:
         )
     if left_out:
         absent = text.counted(left_out, "further thing")
-        were = "was" if left_out == 1 else "were"
-        said = f"{absent} {were} looked for and not found; --all lists them"
+        were, them = ("was", "it") if left_out == 1 else ("were", "them")
+        said = f"{absent} {were} looked for and not found; --all lists {them}"
         text.line(Styled(said, text.DETAIL))
 
 
