@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tfwright.tools.python import sources
+
 Reader = Callable[[str], str | None]
 """Returns the text of a package's BUILD file, given its path; None if there is none."""
 MOST_PACKAGES = 600
@@ -101,10 +103,10 @@ def _split(label: str, package: str) -> tuple[str, str]:
 
 def _rules(package: str, text: str) -> Mapping[str, _Rule]:
     """Return the targets that a BUILD file declares, by name; none if it cannot be read."""
-    try:
-        statements = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = sources.parsed(text)
+    if tree is None:
         return {}
+    statements = tree.body
     lists: dict[str, ast.expr] = {}
     rules: dict[str, _Rule] = {}
     for statement in statements:

@@ -322,13 +322,7 @@ def _verify(
     """Insist that the rewritten rules say what was meant."""
     for name, table in tables.items():
         for repository in found:
-            if repository.name != name:
-                continue
-            asks = repository.sha256 == table.sha256 and set(table.urls) <= set(
-                repository.urls
-            )
-            strips = table.strip_prefix in {None, repository.strip_prefix}
-            if not (asks and strips):
+            if repository.name == name and not _asks_for(repository, table):
                 raise RecipeError(
                     f"fetch.substitutes.{name}: the rule cannot be made to ask for it",
                     remedy=BY_PATCH,
@@ -336,3 +330,10 @@ def _verify(
                         where=f"{repository.file}:{repository.line}"
                     ),
                 )
+
+
+def _asks_for(repository: Repository, table: SubstituteTable) -> bool:
+    """Say whether a rule asks for a substitute, and takes off its prefix."""
+    asks = repository.sha256 == table.sha256
+    strips = table.strip_prefix in {None, repository.strip_prefix}
+    return asks and strips and set(table.urls) <= set(repository.urls)
