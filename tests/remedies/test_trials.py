@@ -280,7 +280,7 @@ def test_the_findings_of_a_tool_are_corrected(
     tool: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     fault = failing(lambda: develop.run(tool.name), ToolError)
-    assert fault.remedy == "Its findings are above."
+    assert fault.remedy.startswith("Mend what it reports above, and run")
     named = re.search(r"create (\w+)", capfd.readouterr().out)
     assert named
     (tmp_path / named[1]).touch()
