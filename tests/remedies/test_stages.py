@@ -477,7 +477,7 @@ def test_what_a_python_lacks_for_a_venv_is_installed(
         "utf-8",
     )
     python.chmod(0o755)
-    remedy = venv.lacking(python, version)
+    remedy = venv.remedy_without(python, version)
     making = WheelVenv(tmp_path / "venv").creation(str(python), version, tmp_path)
 
     def make() -> None:

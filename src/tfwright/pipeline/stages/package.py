@@ -158,21 +158,21 @@ def _only_wheel(job: Job, table: PackageTable, target: str) -> Path:
     )
     raise ToolError(
         f"Packaging should have made one wheel, and made {len(made)} files",
-        remedy=_one_wheel(table, target),
+        remedy=_wheel_remedy(table, target),
         evidence=evidence,
     )
 
 
-def _one_wheel(table: PackageTable, target: str) -> str:
+def _wheel_remedy(table: PackageTable, target: str) -> str:
     """Say who decides that one wheel is made."""
     if target == WHEEL_TARGET:
-        return f"Correct the flags or patches that decide what {target} builds: one wheel."
+        return f"Correct the flags or patches, so that {target} builds one wheel."
     if table.program:
         return (
             "Correct package.program or package.arguments: it puts one wheel, and nothing else, "
             f"into {DESTINATION}."
         )
-    return "Correct package.flags, or patch what the log shows: it leaves one wheel, nothing else."
+    return "Correct package.flags, or patch what the log shows, so that one wheel is left alone."
 
 
 def _relink(
