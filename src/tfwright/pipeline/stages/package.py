@@ -60,6 +60,7 @@ def run(
         insist_on_wheel(built.target, table)
         remedy = "Look into the log; 'invoke shell --stage package' opens a shell there."
         command = _command(job, table, tree.release, tree.epoch)
+        _insist_on_program(Path(command.argv[0]), built.target)
         runner.run(command, job.log("package"), remedy=remedy)
     wheel = _only_wheel(job, table, built.target)
     if table.libraries or table.rpath:
@@ -111,6 +112,15 @@ def _command(
         {"TMPDIR": str(_scratch(job))},
     )
     return Command(argv, job.places.tree, env)
+
+
+def _insist_on_program(program: Path, target: str) -> None:
+    """Raise RecipeError if the program that makes the wheel is not there."""
+    if not program.is_file():
+        raise RecipeError(
+            f"There is no {program}, which makes the wheel; Bazel built {target}",
+            remedy="Correct package.program, or compile.target, which has to build it.",
+        )
 
 
 def _project_name(release: Release, table: PackageTable) -> tuple[str, ...]:
@@ -172,7 +182,7 @@ def _wheel_remedy(table: PackageTable, target: str) -> str:
             "Correct package.program or package.arguments: it puts one wheel, and nothing else, "
             f"into {DESTINATION}."
         )
-    return "Correct package.flags, or patch what the log shows, so that one wheel is left alone."
+    return "Correct package.flags, or patch what the log shows, so that only one wheel is left."
 
 
 def _relink(
