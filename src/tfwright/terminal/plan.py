@@ -106,10 +106,13 @@ def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
         return
     yield f"$ {step}"
     yield f"    in {fields['cwd']}"
-    for name, value in sorted(fields["env"].items()):
-        # A clean environment has a dozen variables; only
-        # changes tell the commands apart.
+    yield from _changes(shown, fields["env"])
+
+
+def _changes(shown: Mapping[str, str], env: Mapping[str, str]) -> Iterator[str]:
+    # A clean environment has a dozen variables; only changes tell the commands apart.
+    for name, value in sorted(env.items()):
         if shown.get(name) != value:
             yield f"    {name}={value}"
-    for name in sorted(shown.keys() - fields["env"].keys()):
+    for name in sorted(shown.keys() - env.keys()):
         yield f"    without {name}"

@@ -14,7 +14,7 @@ from tfwright.terminal import streams, text
 from tfwright.terminal.text import Column, Styled
 
 if TYPE_CHECKING:
-    from invoke import Collection
+    from invoke import Collection, Task
     from invoke.program import Program
 
 HELP = ("--help", "-h")
@@ -85,7 +85,7 @@ def _show_commands(
         known = [name for name in names if name in tasks]
         if not known:
             continue
-        text.line(Styled(group, text.HEADING))
+        text.heading(group)
         for name in known:
             text.paragraph(f"  {name}", _sentence(tasks[name]), indent=NAME)
         text.line()
@@ -121,15 +121,17 @@ def _name_optional_words(program: "Program") -> None:
     if not rest or rest[0].startswith("-"):
         return
     # An alias has no arguments of its own here; no command with such a word has one.
-    task = program.collection.tasks.get(command)
-    arguments = task.get_arguments() if task else []
-    optional = [
-        argument
-        for argument in arguments
+    if task := program.collection.tasks.get(command):
+        words[1:1] = _optional_word(task)
+
+
+def _optional_word(task: "Task[Any]") -> list[str]:
+    """Return the option for the word that a command can do without, if there is such a word."""
+    return [
+        f"--{argument.name}"
+        for argument in task.get_arguments()
         if argument.positional and argument.value is not None
-    ]
-    if optional:
-        words.insert(1, f"--{optional[0].name}")
+    ][:1]
 
 
 def _refuse_unknown(program: "Program", replaced: Mapping[str, str]) -> None:
@@ -199,7 +201,7 @@ def _show_help(program: "Program", name: str) -> None:
 
 def _show_options(options: Sequence[tuple[str, str | None]]) -> None:
     text.line()
-    text.line(Styled("Options", text.HEADING))
+    text.heading("Options")
     # The meanings stand below each other, behind the longest flags.
     indent = 4 + max(len(flags) for flags, _ in options)
     for flags, meaning in options:

@@ -84,6 +84,11 @@ def line(*parts: Part, to: TextIO | None = None) -> None:
     )
 
 
+def heading(title: str) -> None:
+    """Write the line above what belongs together."""
+    line(Styled(title, HEADING))
+
+
 def tell(text: str, style: Style = "") -> None:
     """Write a line to standard error; paths below the working directory become relative."""
     line(Styled(_from_here(text), style), to=sys.stderr)
