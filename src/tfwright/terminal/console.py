@@ -51,10 +51,9 @@ class Terminal:
     def finished(self, stage: str, seconds: float) -> None:
         """Show how long a stage took and why it ran."""
         self._close()
-        duration = text.as_duration(seconds)
         text.line(
             Styled(f"  {stage:<10}", text.GOOD),
-            f" {duration:>11}   ",
+            f" {text.as_duration(seconds):>11}   ",
             Styled(self._why, text.DETAIL),
             to=sys.stderr,
         )
