@@ -505,7 +505,7 @@ def _conclude(
     _publish(host, state, pages=False)
     where = f" on {build.worker}" if build.worker else ""
     verdict = f"{_verdict(build)}{where} after {build.seconds:.0f} s"
-    host.hear(f"{name}: {verdict} {_detail(build)}".rstrip())
+    host.hear(": ".join(filter(None, (name, verdict, _detail(build)))))
     return build
 
 

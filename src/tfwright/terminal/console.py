@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tfwright.pipeline.job import BuildRequest
     from tfwright.pipeline.stage import Result
 
+WHY = 27
+"""Characters in front of the reason why a stage ran."""
 LINE_SECONDS = 30.0
 """How often progress is reported without a terminal to draw on."""
 
@@ -56,6 +58,7 @@ class Terminal:
             f" {text.as_duration(seconds):>11}   ",
             Styled(self._why, text.DETAIL),
             to=sys.stderr,
+            hang=WHY,
         )
 
     def note(self, text_of_note: str) -> None:
@@ -98,6 +101,7 @@ class Terminal:
                 unit=progress.unit,
                 unit_scale=progress.unit == "B",
             )
+            text.before_next_line(self._close)
         self._bar.total = progress.total
         self._bar.n = progress.done
         known = (
@@ -108,6 +112,9 @@ class Terminal:
             ", ".join(filter(None, known)),
             refresh=True,
         )
+        # Outside of a stage nothing else says that it is over.
+        if progress.total is not None and progress.done >= progress.total:
+            self._close()
 
     def _close(self) -> None:
         """Take the foot and the bar away."""
@@ -135,7 +142,7 @@ def conclude(job: "BuildRequest", result: "Result") -> None:
     """Say what was made: the wheel's path on stdout, for scripts."""
     wheel = getattr(result, "wheel", None)
     if job.until == "publish" and wheel is not None:
-        tell(f"  sha256 {wheel.sha256}, {wheel.size:,} bytes")
+        tell(f"  {wheel.size:,} bytes, sha256 {wheel.sha256}")
         # Alone on standard output: pip install "$(invoke build …)".
         print(wheel.path)
     else:
@@ -173,12 +180,13 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
         status = (
             f"  (status {evidence.status})" if evidence.status is not None else ""
         )
-        tell(f"  ran:    {shlex.join(evidence.command)}{status}")
+        ran = f"  ran:    {shlex.join(evidence.command)}{status}"
+        tell(ran, whole=True)
     if evidence.log:
-        tell(f"  log:    {evidence.log}")
+        tell(f"  log:    {evidence.log}", whole=True)
         _suspect(evidence)
     if resume:
-        tell(f"  resume: {resume}")
+        tell(f"  resume: {resume}", whole=True)
 
 
 def _suspect(evidence: Evidence) -> None:
@@ -213,4 +221,4 @@ def interrupted(resume: str = "") -> None:
         tell("\nStopped.")
         return
     tell("\nStopped; finished stages are kept.")
-    tell(f"  resume: {resume}")
+    tell(f"  resume: {resume}", whole=True)

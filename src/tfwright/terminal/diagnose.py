@@ -101,7 +101,7 @@ def tell_match(match: "Match", place: Path) -> None:
 def _tell_lines(label: str, lines: Sequence[str]) -> None:
     """Show lines that are to be copied: each stays whole, whatever the width."""
     for number, line in enumerate(lines):
-        text.tell(f"{'' if number else label:<{_LINES}}{line}")
+        text.tell(f"{'' if number else label:<{_LINES}}{line}", whole=True)
 
 
 def _label(match: "Match") -> "Styled":

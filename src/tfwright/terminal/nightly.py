@@ -57,9 +57,9 @@ def show_plan(night: "NightPlan", *, as_json: bool) -> None:
     ]
     text.table(PLANNED, rows)
     seconds = sum(planned.seconds for planned in due)
-    print(
-        f"\n{len(due)} of {len(rows)} would be built, in about {seconds / 3600:.1f} hours."
-    )
+    lasts = f", in about {text.as_duration(seconds)}" if due else ""
+    text.line()
+    text.line(f"{len(due)} of {len(rows)} would be built{lasts}.")
 
 
 def _row(planned: "DueTarget") -> tuple[str, str | Styled, str, str]:

@@ -22,6 +22,8 @@ COLOURS: dict[str, Style] = {
     "skipped": text.WARNING,
     "failed": text.BAD,
 }
+REASON = 36
+"""Characters in front of what a program says of its outcome."""
 AXES = ("rows and columns", "GFLOP/s")
 
 
@@ -29,7 +31,7 @@ def show_outcome(outcome: "TrialOutcome") -> None:
     """Print the outcome of one program as soon as it ends."""
     status = Styled(f"  {outcome.status:<8}", COLOURS.get(outcome.status, ""))
     lead = f"{outcome.program:<16}{outcome.seconds:6.1f} s  "
-    text.line(status, lead, outcome.reason)
+    text.line(status, lead, outcome.reason, hang=REASON)
     # A program takes up to half a minute; into a pipe the lines would come all at once.
     sys.stdout.flush()
 
