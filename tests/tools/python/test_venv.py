@@ -1,5 +1,6 @@
 """The target Python's venv: exact pins, made once, whole or made again."""
 
+import importlib.util
 import os
 import platform
 import subprocess
@@ -67,10 +68,25 @@ def wrapper(folder: Path, rest: str) -> Path:
     return path
 
 
+@pytest.fixture
+def quick(tmp_path: Path) -> Path:
+    """Return a Python whose venvs get links to a pip, not a copy of one, which takes seconds."""
+    pip = Path(str(importlib.util.find_spec("pip").origin)).parent  # type: ignore[union-attr]
+    python = tmp_path / "quick"
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" = venv ] || exec {HERE} "$@"\n'
+        f'{HERE} -m venv --without-pip "$3"\n'
+        f'cd "$3"/lib/python3*/site-packages && ln -s {pip} {pip}-*.dist-info .\n',
+        "utf-8",
+    )
+    python.chmod(0o755)
+    return python
+
+
 def test_what_a_wrapper_prints_is_not_taken_for_the_version(
-    tmp_path: Path,
+    tmp_path: Path, quick: Path
 ) -> None:
-    python = wrapper(tmp_path, f'exec {HERE} "$@"')
+    python = wrapper(tmp_path, f'exec {quick} "$@"')
     made = venv.venv(python, [], (tmp_path,), offline=False, log=tmp_path / "log")
     name = made.relative_to(tmp_path / "pythons").parts[0]
     assert name.startswith(f"{platform.python_version()}-")
@@ -198,13 +214,14 @@ def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(
     assert when > first[1]
 
 
-@pytest.mark.slow
-def test_a_pin_that_another_one_needs_must_not_be_missing(tmp_path: Path) -> None:
+def test_a_pin_that_another_one_needs_must_not_be_missing(
+    tmp_path: Path, quick: Path
+) -> None:
     wheel = small_wheel(tmp_path, "Requires-Dist: absent>=2\n")
     packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path)
     with pytest.raises(RecipeError, match="absent, which is not installed"):
         venv.venv(
-            HERE, ["small==1.0"], (tmp_path,), offline=True, log=tmp_path / "log"
+            quick, ["small==1.0"], (tmp_path,), offline=True, log=tmp_path / "log"
         )
 
 
