@@ -38,7 +38,7 @@ def test_a_tool_that_is_not_installed_is_named_with_what_installs_it(
 def test_a_tool_that_finds_fault_is_an_error_with_its_status(calls: Path) -> None:
     ruff = calls.parent / "bin/ruff"
     ruff.write_text("#!/bin/sh\nexit 3\n", "utf-8")
-    with pytest.raises(ToolError, match="ruff found fault") as found:
+    with pytest.raises(ToolError, match="ruff ended with status 3") as found:
         develop.check_code()
     assert found.value.evidence.status == 3
     assert not calls.exists()

@@ -35,6 +35,9 @@ def test_this_host_is_described_as_uname_does(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("anywhere")
 def test_the_disk_of_a_build_is_the_hosts(tmp_path: Path) -> None:
+    mounts = Path("/proc/mounts")
+    if mounts.is_file() and " / " not in mounts.read_text("utf-8"):
+        pytest.skip("a chroot does not say what its file system is")
     assert machine.disk(HERE, tmp_path).kind
 
 

@@ -6,7 +6,6 @@ import io
 import os
 import re
 import sqlite3
-import sys
 import tarfile
 from collections.abc import Callable
 from contextlib import closing
@@ -148,20 +147,6 @@ def test_what_is_in_the_way_of_an_archive_is_corrected(
     assert str(into / "zeros") in fault.what
     (into / "zeros/inner").unlink()
     (into / "zeros").rmdir()
-    unpack()
-
-
-def test_archives_are_unpacked_by_the_python_that_is_named(
-    archive: Path, into: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unpack = partial(unpacking.unpack, archive, into)
-    with monkeypatch.context() as older:
-        older.delattr(tarfile, "data_filter")
-        fault = failing(unpack, HostError)
-    least = re.search(r"Python (\d+)\.(\d+)\.(\d+) or later", fault.remedy)
-    assert least
-    # The tests run by such a Python.
-    assert sys.version_info[:3] >= tuple(map(int, least.groups()))
     unpack()
 
 

@@ -503,7 +503,7 @@ def test_a_patch_that_does_what_the_lines_below_do_is_removed(
     commit(upstream, {"op.cc": "1\nf(a,b);\n3\n"})
     text = DIFF.format(path="op.cc").replace("+two", "+f(a, b);")
     fault = failing(lambda: patched(text), RecipeError)
-    assert fault.remedy.startswith("Compare the lines below with the patch.")
+    assert fault.remedy.startswith("Compare the lines above with the patch.")
     assert any("f(a,b);" in line for line in fault.evidence.lines)
     assert "remove it from the recipe" in fault.remedy
     assert patched(None)

@@ -44,9 +44,9 @@ from tfwright.errors import (
 )
 from tfwright.pipeline import engine, failure, remote_execution, rivals
 from tfwright.pipeline.job import BuildRequest, Job
-from tfwright.pipeline.results import Check, HostFacts, Inputs
+from tfwright.pipeline.results import Built, Check, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact
-from tfwright.pipeline.stages import verify
+from tfwright.pipeline.stages import nccl, verify
 from tfwright.progress import Listener
 from tfwright.tools.bazel.client import BazelRun
 from tfwright.tools.process import runner
@@ -66,7 +66,7 @@ def refused(job: BuildRequest, *errors: str, status: int = 1) -> TfwrightError:
     job.log("compile").touch()
     outcome = BazelRun(status, errors, 0)
     command = Command(("bazel",), Path("/"))
-    return failure.error_of(job, command, outcome, FailureRecord(None, None))  # type: ignore[arg-type]
+    return failure.error_of(job, command, outcome, FailureRecord(None, None))
 
 
 WORKSPACE = """\
@@ -247,7 +247,7 @@ def test_nccl_rebuild_is_taken_out_where_there_is_nothing_to_rebuild(
     built: BuildRequest, why: str
 ) -> None:
     release = "1.13" if why == "release" else "1.12"
-    (built.places.tree / "bazel-bin" / test_nccl.nccl.LIBRARY).unlink()
+    (built.places.tree / "bazel-bin" / nccl.LIBRARY).unlink()
     table = NcclTable(rebuild=True)
     fault = failing(lambda: test_nccl.run(built, table, release), RecipeError)
     assert fault.remedy == "Take nccl.rebuild out of the recipe."
@@ -257,19 +257,19 @@ def test_nccl_rebuild_is_taken_out_where_there_is_nothing_to_rebuild(
 def test_the_target_is_named_that_builds_the_library(
     built: BuildRequest,
 ) -> None:
-    place = built.places.tree / "bazel-bin" / test_nccl.nccl.LIBRARY
+    place = built.places.tree / "bazel-bin" / nccl.LIBRARY
     place.unlink()
 
     def library(target: str) -> object:
-        tree = test_nccl.Tree(
+        tree = Tree(
             path=built.places.tree,
             commit="0" * 40,
             epoch=5,
             release=built.recipe.source.release,
             content="",
         )
-        made = test_nccl.Built(target=target, outputs=(), actions=1)
-        return test_nccl.nccl._place(tree, made)
+        made = Built(target=target, outputs=(), actions=1)
+        return nccl._place(tree, made)
 
     fault = failing(lambda: library("//tensorflow:other"), RecipeError)
     line = re.search(r"\[compile\] (target = \".*\")", fault.remedy)

@@ -1,10 +1,11 @@
 """What is said of the vault, of bundles and of toolkits, done to the letter."""
 
 import hashlib
+import json
 import re
 import shutil
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,21 +14,40 @@ from tests.commands import test_bundle as bundles
 from tests.commands import test_supply
 from tests.commands import test_toolkit as toolkits
 from tests.remedies.following import CommandLine, commands, failing
+from tests.upstream import commit
 from tests.vault import test_substitutes as replacing
 from tests.vault.toolkit import test_tree
 
 from tfwright.commands import bundle as carrying
+from tfwright.commands import lock as locks
 from tfwright.commands import supply, toolkit
 from tfwright.commands.toolkit import KINDS
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
+from tfwright.errors import (
+    HostError,
+    RecipeError,
+    SilentServerError,
+    SupplyError,
+    TfwrightError,
+)
 from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.results import Inputs, Programs
+from tfwright.pipeline.stage import Artefact
 from tfwright.progress import SILENCE
 from tfwright.tools import apt, files
 from tfwright.tools.bazel import binary
-from tfwright.vault import bundle, substitutes
+from tfwright.tools.python import packages
+from tfwright.tools.remote.ssh import RemoteBuild
+from tfwright.vault import bundle, origins, substitutes
+from tfwright.vault.origins import (
+    Origins,
+    Servers,
+    Source,
+    Supply,
+    WantedArchive,
+)
 from tfwright.vault.store import Store
 from tfwright.vault.toolkit import nvidia_archive, sources, tree
 from tfwright.vault.toolkit.sources import Supplier
@@ -43,7 +63,8 @@ FFT = "fft2d"
 
 def rewritten(texts: Mapping[str, str], name: str = FFT) -> dict[str, str]:
     whole = {**replacing.TEXTS, **texts}
-    return substitutes.rewritten(whole, {name: replacing.table()})
+    wanted = replacing.table(strip_prefix="r-1")
+    return substitutes.rewritten(whole, {name: wanted})
 
 
 BZL = "tensorflow/workspace.bzl"
@@ -55,13 +76,16 @@ APART = (
     f'ARGUMENTS = {{"sha256": "{replacing.OLD}", "urls": ["https://a.example/b.zip"]}}\n'
     f'def tf_workspace():\n  http_archive(name = "{FFT}", **ARGUMENTS)\n'
 )
+OPEN = f'def tf_workspace():\n  http_archive(name = "{FFT}", sha256 = "{replacing.OLD}", '
+PREFIX = f'MORE = {{"strip_prefix": "old"}}\n{OPEN}urls = ["https://a.example/b.zip"], **MORE)\n'
+ADDRESS = f'MORE = {{"urls": ["https://a.example/b.zip"]}}\n{OPEN}**MORE)\n'
 PATCHED = (
     f'def tf_workspace():\n  http_archive(name = "{FFT}", sha256 = "{replacing.NEW}", '
     'urls = ["https://github.com/o/r/archive/v1.tar.gz"])\n'
 )
 
 
-@pytest.mark.parametrize("text", [RULES + TWICE, APART])
+@pytest.mark.parametrize("text", [RULES + TWICE, APART, PREFIX, ADDRESS])
 def test_an_archive_that_no_substitute_can_replace_is_replaced_by_a_patch(
     text: str,
 ) -> None:
@@ -295,7 +319,7 @@ def test_a_bundle_is_not_used_and_one_as_the_command_writes_it_is(
     tmp_path: Path, build_out: Path, what: str
 ) -> None:
     upstream = tmp_path / "upstream"
-    bundles.commit(upstream, {"core/op.cc": "int one;"})
+    commit(upstream, {"core/op.cc": "int one;"})
     recipe = bundles.recipe_of(tmp_path)
 
     def wrong() -> Path:
@@ -433,12 +457,150 @@ def test_an_older_worker_says_something_else_and_is_updated(
     manifest = bundle.read_folder(offered)
     log = tmp_path / "log"
     log.write_text("No idea what '--lacking' is!\n", "utf-8")
-    old = test_supply.RemoteBuild(0.0, printed=log.read_text(), log=str(log))
+    old = RemoteBuild(0.0, printed=log.read_text(), log=str(log))
     fault = failing(lambda: supply.lacking_of(old, manifest), HostError)
     named = re.search(r"Read what it printed: (\S+);", fault.remedy)
     assert named
     assert "No idea" in Path(named[1]).read_text("utf-8")
     worker = HostFile(build_out=tmp_path / "worker")
-    said = test_supply.json.dumps(supply.lacking(offered, worker))
-    new = test_supply.RemoteBuild(0.0, printed=said, log=str(log))
+    said = json.dumps(supply.lacking(offered, worker))
+    new = RemoteBuild(0.0, printed=said, log=str(log))
     assert supply.lacking_of(new, manifest)
+
+
+# Sources of a file
+
+
+def obtained(folder: Path, host_file: HostFile, url: str = "") -> Supply:
+    """Look for one file in all places that a host file names."""
+    store = Store(folder / "store")
+    wanted = WantedArchive("dep", SHA256, (url,) if url else ())
+    places = Origins(host_file, folder / "git")
+    return origins.obtain([wanted], store, places, SILENCE.progress)
+
+
+SHA256 = hashlib.sha256(b"right").hexdigest()
+
+
+@pytest.mark.usefixtures("in_a_hurry")
+@pytest.mark.parametrize("way", ["a mirror", "drop"])
+def test_a_file_with_other_bytes_is_had_from_a_mirror_or_dropped(
+    tmp_path: Path, serve: Callable[[Path], str], way: str
+) -> None:
+    for name, content in (("wrong", b"wrong"), ("right", b"right")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "dep.zip").write_bytes(content)
+    address = serve(tmp_path / "wrong")
+    store = Store(tmp_path / "own")
+
+    def admit() -> None:
+        with store.admitting(SHA256, address) as place:
+            place.write_bytes(b"wrong")
+
+    fault = failing(admit, SupplyError)
+    assert way in fault.remedy
+    keys: dict[str, object] = {"build_out": tmp_path}
+    assert obtained(
+        tmp_path, HostFile.model_validate(keys), f"{address}dep.zip"
+    ).missing
+    if way == "drop":
+        keys["drop"] = tmp_path / "right"
+    else:
+        keys["downloads"] = {address: serve(tmp_path / "right")}
+    found = obtained(tmp_path, HostFile.model_validate(keys), f"{address}dep.zip")
+    assert SHA256 in found.ways
+
+
+def test_a_dropped_file_that_was_removed_is_put_there_again(
+    tmp_path: Path,
+) -> None:
+    drop = tmp_path / "drop"
+    drop.mkdir()
+    (drop / "a").write_bytes(b"right")
+    places = Origins(HostFile(drop=drop), tmp_path / "git")
+
+    def take() -> None:
+        places._take(SHA256, tmp_path / "taken")
+
+    take()
+    (drop / "a").unlink()
+    fault = failing(take, SupplyError)
+    assert fault.remedy == "Put it there again."
+    (drop / "a").write_bytes(b"right")
+    take()
+
+
+def test_servers_are_asked_again_once_the_network_is_there(
+    tmp_path: Path,
+) -> None:
+    silent = True
+
+    def fill(_: Path) -> None:
+        if silent:
+            raise SilentServerError("no answer", remedy="Wait.")
+
+    source = Source("x", "here", remote=True, fill=fill, server="a.example")
+    servers = Servers()
+    for _ in range(origins.MOST_MISSES):
+        failing(lambda: servers.fill(source, tmp_path / "a"), SupplyError)
+    fault = failing(lambda: servers.fill(source, tmp_path / "a"), SupplyError)
+    assert fault.remedy == "Check the network."
+    silent = False
+    # Each run begins to ask anew.
+    Servers().fill(source, tmp_path / "a")
+
+
+@pytest.mark.usefixtures("in_a_hurry")
+def test_a_toolkit_is_downloaded_once_the_network_is_there(
+    tmp_path: Path, serve: Callable[[Path], str]
+) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    pins = {f"{serve(served)}a.tgz": SHA256}
+    (tmp_path / "store").mkdir()
+    store = Store(tmp_path / "store")
+    log, host_file = tmp_path / "log", HostFile(build_out=tmp_path)
+    supplier = Supplier(store, host_file, SILENCE, log)
+
+    def download() -> None:
+        sources._download(pins, supplier)
+
+    assert failing(download, SupplyError).remedy == "Check the network."
+    (served / "a.tgz").write_bytes(b"right")
+    download()
+    assert store.holds(SHA256)
+
+
+# A lock
+
+
+def test_packages_are_locked_on_the_system_that_is_named(
+    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = {"requirements": ("six==1.11.0",), "system": "Linux"}
+    host = job.recipe.host.model_copy(update=changes)
+    wanting = replace(job, recipe=job.recipe.model_copy(update={"host": host}))
+    package = tmp_path / "six-1.11.0-py2.py3-none-any.whl"
+    package.write_bytes(b"six")
+
+    def bring(*given: object) -> list[Path]:
+        to = given[2]
+        assert isinstance(to, Path)
+        return [Path(shutil.copy(package, to))]
+
+    monkeypatch.setattr(packages, "bring", bring)
+
+    def requirements(*, there: bool) -> object:
+        file = Artefact.of(package)
+        programs = Programs(bazel=file, bazel_origin="x", python=package)
+        inputs = Inputs(
+            mirror=tmp_path,
+            commit="0" * 40,
+            epoch=1,
+            programs=programs if there else None,
+        )
+        return locks._requirements(wanting, inputs)
+
+    fault = failing(lambda: requirements(there=False), HostError)
+    assert fault.remedy.startswith("Run 'invoke lock' on Linux")
+    assert requirements(there=True)

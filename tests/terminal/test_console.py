@@ -14,7 +14,7 @@ from tfwright.pipeline.results import RawWheel
 from tfwright.pipeline.stage import Artefact, Writes
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import Progress
-from tfwright.terminal import console
+from tfwright.terminal import console, text
 from tfwright.terminal import plan as page
 from tfwright.tools.process.command import Command
 
@@ -107,7 +107,7 @@ def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
     said = capsys.readouterr()
     assert said.out == f"{wheel}\n"
     assert said.err == (
-        f"small: A recipe for tests\n  sha256 {made.sha256}, 5 bytes\n"
+        f"small: A recipe for tests\n  5 bytes, sha256 {made.sha256}\n"
     )
 
 
@@ -211,3 +211,40 @@ def test_the_foot_of_a_build_makes_way_for_a_note(
     erased, said = capsys.readouterr().err.rsplit("\x1b[2K", 1)
     assert erased
     assert said == "  compile    - Bazel starts again\n"
+
+
+def test_a_line_takes_the_display_of_a_running_build_away_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    listener = console.Terminal()
+    listener.progress(Progress(2, 6, doing="Compiling core.cc"))
+    text.tell("16 archives")
+    shown = capsys.readouterr().err
+    # The cursor goes up, and the line is erased.
+    assert "\x1b[2K" in shown.partition("16 archives")[0]
+    assert "Compiling" not in shown.partition("16 archives")[2]
+
+
+def test_the_display_of_a_running_build_leaves_standard_output_to_scripts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    listener = console.Terminal()
+    listener.progress(Progress(2, 6, doing="Compiling core.cc"))
+    sys.stdout.write("demo.lock\n")
+    assert capsys.readouterr().out == "demo.lock\n"
+    text.tell("the end")
+
+
+def test_a_bar_that_is_full_goes_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    listener = console.Terminal()
+    listener.progress(Progress(1, 2, "files"))
+    listener.progress(Progress(2, 2, "files"))
+    last = capsys.readouterr().err.rstrip("\r").rpartition("\r")[2]
+    assert last.strip() == ""

@@ -34,7 +34,7 @@ def test_a_plan_counts_only_what_fits_into_the_night(
     assert "changed: commit, patches" in rows["changed"]
     assert "out of budget" in rows["late"]
     assert rows["same"].split()[1] == "no"
-    assert "1 of 3 would be built, in about 1.0 hours." in shown
+    assert "1 of 3 would be built, in about 1 h 00 min." in shown
 
 
 def test_the_guess_for_a_target_that_was_never_built_is_not_shown(

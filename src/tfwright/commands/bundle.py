@@ -12,6 +12,7 @@ from pathlib import Path
 from tfwright import __version__
 from tfwright.documents.recipe import PATCHES, RECIPES, ROOT, Recipe
 from tfwright.documents.toml import load
+from tfwright.documents.toolkit import PartTable
 from tfwright.errors import (
     Evidence,
     HostError,
@@ -111,13 +112,22 @@ def _insist_on_files(to: Path, added: Sequence[Path]) -> None:
             remedy=f"Name the file to write: --output {to / 'NAME'}.",
         )
     for path in added:
-        if not (path.is_file() and os.access(path, os.R_OK)):
-            raise RecipeError(
-                f"--add {path} is not a file that can be read",
-                remedy="Name a file; a directory goes in as an archive.",
-            )
+        _insist_on_readable(path)
+    _insist_on_names(added)
+
+
+def _insist_on_readable(path: Path) -> None:
+    if not (path.is_file() and os.access(path, os.R_OK)):
+        raise RecipeError(
+            f"--add {path} is not a file that can be read",
+            remedy="Name a file; a directory goes in as an archive.",
+        )
+
+
+def _insist_on_names(added: Sequence[Path]) -> None:
     names = Counter(path.name for path in added)
     for name, count in names.items():
+        # They lie side by side where the bundle is unpacked.
         if count > 1:
             raise RecipeError(
                 f"--add names {count} files called {name}",
@@ -175,7 +185,7 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
     if job.locked:
         yield Content.of("lock", job.locked)
     # A set: recipes may name one file twice.
-    for file in sorted({*source.patches, *source.assets.values()}):
+    for file in sorted(set(source.named_files)):
         yield Content.of("patch", source.file(file), file)
 
 
@@ -253,14 +263,19 @@ def _pinned(
         job.log(f"bundle-{what}"),
         offline_only=job.offline,
     )
-    for path in found:
+    _note_sources(job.listener, found)
+    return found
+
+
+def _note_sources(listener: Listener, files: Sequence[Path]) -> None:
+    """Say which packages are not built yet."""
+    for path in files:
         # Old packages are on the index as sources only, so this cannot be an error.
         if path.suffix != ".whl":
-            job.listener.note(
+            listener.note(
                 f"{path.name} is not a wheel: pip builds it where it installs it, with what the "
                 "recipe pins"
             )
-    return found
 
 
 def own(job: BuildRequest, folder: Path) -> list[Path]:
@@ -287,15 +302,7 @@ def _toolkit(job: BuildRequest) -> Iterator[Content]:
     """
     store = sources.store(job.places.vault)
     for part, table in job.recipe.toolkit.parts():
-        # One complete way is enough.
-        pins = next(
-            (
-                pins
-                for _, pins in table.ways()
-                if all(map(store.holds, pins.values()))
-            ),
-            None,
-        )
+        pins = _complete(table, store)
         if pins is None:
             raise SupplyError(
                 f"The packages of {part} are not on this host",
@@ -303,6 +310,14 @@ def _toolkit(job: BuildRequest) -> Iterator[Content]:
             )
         for pin in pins.values():
             yield Content.of("toolkit", store.path(pin), pin, pin)
+
+
+def _complete(table: PartTable, store: Store) -> Mapping[str, str] | None:
+    """Return the packages of the first way that a store has all of; one way is enough."""
+    for _, pins in table.ways():
+        if all(map(store.holds, pins.values())):
+            return pins
+    return None
 
 
 def _absent(job: BuildRequest) -> Iterator[Absent]:
@@ -423,19 +438,25 @@ def _verify_commits(recipe: Recipe, unpacked: Unpacked, scratch: Path) -> None:
         # Other members are verified by their checksums alone.
         if member.kind not in {"clone", "source"}:
             continue
-        evidence = None
         try:
             complete = _has_its_commit(recipe, member, path, scratch)
         except ToolError as fault:
-            complete, evidence = False, fault.evidence
+            raise _incomplete(recipe, member, fault.evidence) from fault
         # One after the other, so that none completes another, or takes its room.
-        files.remove(scratch)
+        finally:
+            files.remove(scratch)
         if not complete:
-            raise SupplyError(
-                f"{member.path} of the bundle does not hold all of the commit that it is for",
-                remedy=f"Copy the bundle again. {bundle.remaking_remedy(recipe.name)}",
-                evidence=evidence,
-            )
+            raise _incomplete(recipe, member)
+
+
+def _incomplete(
+    recipe: Recipe, member: BundleMember, evidence: Evidence | None = None
+) -> SupplyError:
+    return SupplyError(
+        f"{member.path} of the bundle does not hold all of the commit that it is for",
+        remedy=f"Copy the bundle again. {bundle.remaking_remedy(recipe.name)}",
+        evidence=evidence,
+    )
 
 
 def _has_its_commit(
@@ -568,6 +589,11 @@ def _place_programs(manifest: Manifest, unpacked: Unpacked, store: Path) -> None
     """
     for path in _of("bazel", unpacked).values():
         binary.put(path, manifest.bazel, manifest.platform, store, "a bundle")
+    _place_packages(unpacked, store)
+
+
+def _place_packages(unpacked: Unpacked, store: Path) -> None:
+    """Put the packages that pip installs into a store."""
     named = {
         path: (member.name, member.sha256)
         for member, path in _of("package", unpacked).items()

@@ -127,7 +127,7 @@ def why(settings: HostFile, names: Sequence[str]) -> CacheComparison:
     """
     if len(names) != 2:  # noqa: PLR2004 one build is compared with another
         raise RecipeError(
-            f"{len(names)} builds were named; two can be compared",
+            f"--why compares two builds, not {len(names)}",
             remedy="Name both: invoke cache --why FIRST --why SECOND",
         )
     first, second = names

@@ -387,12 +387,15 @@ def has_sound_patches(subject: Subject) -> Iterator[LintFinding]:
             try:
                 read(patch)
             except RecipeError as fault:
-                where = fault.evidence.where.rpartition(":")[2]
-                line = int(where) if where.isdigit() else 1
-                what = _without_place(patch, fault.what).removeprefix(
-                    f"{patch}: "
-                )
-                yield LintFinding(patch, line, what, fault.remedy, "patch")
+                yield _of_patch(patch, fault)
+
+
+def _of_patch(patch: Path, fault: RecipeError) -> LintFinding:
+    """Make a finding of what is wrong with a patch."""
+    where = fault.evidence.where.rpartition(":")[2]
+    line = int(where) if where.isdigit() else 1
+    what = _without_place(patch, fault.what).removeprefix(f"{patch}: ")
+    return LintFinding(patch, line, what, fault.remedy, "patch")
 
 
 def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
@@ -562,15 +565,20 @@ def change_since(revision: str) -> RecipeChange:
     # Resolved first: what a person types must not become an option.
     tree = _tree_of(revision)
     files = tuple(_changed_files(tree))
-    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
-    changed |= set(_using(files))
-    # A deleted recipe is among the changes, but cannot be planned or built.
-    present = tuple(sorted(changed & set(recipes.names())))
+    present = _changed_recipes(files)
     keys = tuple(
         change for name in present for change in _key_changes(tree, name)
     )
     tests = tuple(_tests(present))
     return RecipeChange(present, keys, files, tests)
+
+
+def _changed_recipes(files: Sequence[str]) -> tuple[str, ...]:
+    """Return the recipes that changed, or one of whose patches did."""
+    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
+    changed.update(_using(files))
+    # A deleted recipe is among the changes, but cannot be planned or built.
+    return tuple(sorted(changed.intersection(recipes.names())))
 
 
 def _tree_of(revision: str) -> str:

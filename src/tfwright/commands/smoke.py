@@ -23,6 +23,7 @@ from tfwright.errors import (
     HostError,
     RecipeError,
     SupplyError,
+    TfwrightError,
     ToolError,
     WheelError,
 )
@@ -364,19 +365,23 @@ def _pip(venv: WheelVenv, log: Path, *what: str) -> None:
         runner.run(command, log, remedy=remedy)
     except ToolError as fault:
         complaint = packages.complaint(log)
-        # pip says so before any download: the wheel is wrong here, and not the index.
-        if "is not a supported wheel" in complaint:
-            remedy = "Give another Python with --python, or the wheel for this machine."
-            raise WheelError(
-                complaint.removeprefix("ERROR: "),
-                remedy=remedy,
-                evidence=fault.evidence,
-            ) from fault
-        raise SupplyError(
-            f"pip could not install {Path(what[-1]).name}: {complaint}",
-            remedy=fault.remedy,
+        raise _not_installed(Path(what[-1]), complaint, fault) from fault
+
+
+def _not_installed(what: Path, complaint: str, fault: ToolError) -> TfwrightError:
+    """Return the error for what pip did not install."""
+    # pip says so before any download: the wheel is wrong here, and not the index.
+    if "is not a supported wheel" in complaint:
+        return WheelError(
+            complaint.removeprefix("ERROR: "),
+            remedy="Give another Python with --python, or the wheel for this machine.",
             evidence=fault.evidence,
-        ) from fault
+        )
+    return SupplyError(
+        f"pip could not install {what.name}: {complaint}",
+        remedy=fault.remedy,
+        evidence=fault.evidence,
+    )
 
 
 def _installed(request: Request) -> tuple[str, ...]:

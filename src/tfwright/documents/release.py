@@ -36,7 +36,8 @@ def _spelled_as_text(*examples: str) -> Callable[[Spelled], Spelled]:
             return value
         # 1.10 without quotes is the number 1.1.
         if not isinstance(value, str):
-            raise ValueError(f"must be a text in quotes, such as {examples[0]!r}")  # noqa: TRY004 pydantic reports ValueError only
+            message = f"must be a text in quotes, such as {examples[0]!r}"
+            raise ValueError(message)  # noqa: TRY004 pydantic reports ValueError only
         # parse reads the beginning of a branch's name, and would take 1.8banana for 1.8.
         if value != "none" and not is_version(value):
             raise ValueError(

@@ -192,6 +192,8 @@ class NamedGpu:
 
     capability: str
     source: str
+    machine: str = ""
+    """The only kind of machine that it is built into; empty for a card."""
 
 
 def gpu_named(name: str) -> NamedGpu | None:
@@ -209,8 +211,17 @@ def gpu_named(name: str) -> NamedGpu | None:
     for spelling in spellings:
         for row in _table()["gpu"]:
             if re.search(row["name"], spelling, re.IGNORECASE):
-                return NamedGpu(str(row["capability"]), str(row["source"]))
+                return NamedGpu(
+                    str(row["capability"]),
+                    str(row["source"]),
+                    str(row.get("machine", "")),
+                )
     return None
+
+
+def gpu_names() -> list[str]:
+    """Return names of GPUs that people know, to find what a mistyped one means."""
+    return [name for row in _table()["gpu"] for name in row["examples"]]
 
 
 def capability_of(gpu: str) -> str:

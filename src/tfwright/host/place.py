@@ -108,8 +108,8 @@ class Place:
             said = self._shell('command -v "$0"', program)
             return Path(said) if said.startswith("/") else None
         search = os.pathsep.join(str(self.at(folder)) for folder in folders)
-        found = shutil.which(program, path=search)
-        return Path(found) if found else None
+        place = shutil.which(program, path=search)
+        return Path(place) if place else None
 
     def ask(self, program: str, *arguments: str) -> Seen:
         """Return what a short program prints; nothing if it is missing or fails.

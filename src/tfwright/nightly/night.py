@@ -505,16 +505,14 @@ def _conclude(
     _publish(host, state, pages=False)
     where = f" on {build.worker}" if build.worker else ""
     verdict = f"{_verdict(build)}{where} after {build.seconds:.0f} s"
-    host.hear(f"{name}: {verdict} {_detail(build)}".rstrip())
+    host.hear(": ".join(filter(None, (name, verdict, _detail(build)))))
     return build
 
 
 def _lacking_room(host: BuildHost, state: State) -> str:
     """See to free space before a build; say what is missing."""
     wanted = host.nightly.retention.free
-    space = host.builder.make_room(wanted)
-    while space.site < wanted and _expire_early(host, state, wanted - space.site):
-        space = host.builder.make_room(wanted)
+    space = _freed(host, state, wanted)
     free = min(space.site, space.work)
     if free >= wanted:
         return ""
@@ -523,6 +521,14 @@ def _lacking_room(host: BuildHost, state: State) -> str:
         f"only {free / 1e9:.1f} GB are free in {where}; "
         f"retention.free asks for {wanted / 1e9:.1f} GB"
     )
+
+
+def _freed(host: BuildHost, state: State, wanted: int) -> FreeSpace:
+    """Free space, at the end at the cost of hidden builds; return what is free then."""
+    space = host.builder.make_room(wanted)
+    while space.site < wanted and _expire_early(host, state, wanted - space.site):
+        space = host.builder.make_room(wanted)
+    return space
 
 
 def _expire_early(host: BuildHost, state: State, missing: int) -> int:

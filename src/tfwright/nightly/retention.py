@@ -94,13 +94,9 @@ def protected(
     kept: Sequence[KeptBuild], folder: Path, state: State, *, gated: bool
 ) -> set[str]:
     """Return the identifiers of the builds that may never go."""
-    by_target = defaultdict(list)
-    for item in kept:
-        if item.listed:
-            by_target[item.target].append(item)
     reproduced = gates.reproductions(state)
     safe = set()
-    for own in by_target.values():
+    for own in gates.by_target(kept).values():
         named = gates.pointed(own, reproduced, gated=gated)
         safe |= {build.id for build in named.values()}
     return safe | kept_by_file(kept, folder)

@@ -162,16 +162,19 @@ def _actions(path: Path) -> Iterator[Action]:
 
     A killed Bazel leaves a profile without its end, which is read as far as it goes.
     """
-    lines = (
-        path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
-    )
-    for line in lines:
+    if not path.is_file():
+        return
+    for line in path.read_text("utf-8", "replace").splitlines():
         event = _event(line)
-        name, microseconds = event.get("name"), event.get("dur")
-        if event.get("cat") != "action processing" or not isinstance(name, str):
-            continue
-        if isinstance(microseconds, int | float):
-            yield Action(name, microseconds / 1e6)
+        if event.get("cat") == "action processing":
+            yield from _action(event)
+
+
+def _action(event: Mapping[str, Any]) -> Iterator[Action]:
+    """Yield the action of an event, if it has a name and a duration."""
+    name, microseconds = event.get("name"), event.get("dur")
+    if isinstance(name, str) and isinstance(microseconds, int | float):
+        yield Action(name, microseconds / 1e6)
 
 
 def _event(line: str) -> Mapping[str, Any]:

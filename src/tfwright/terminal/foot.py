@@ -63,8 +63,12 @@ class Foot:
                 console=console,
                 auto_refresh=False,
                 transient=True,
+                # rich would send a path for a script to standard error.
+                redirect_stdout=False,
+                redirect_stderr=False,
             )
             self._live.start()
+            text.before_next_line(self.close)
         return self._live
 
 

@@ -72,6 +72,9 @@ def show_links(rows: "Sequence[LinkRow]", *, as_json: bool) -> None:
     if as_json:
         text.as_json([_link_row(row) for row in rows])
         return
+    if not rows:
+        text.line("The rules of this recipe's tree download no archive.")
+        return
     cells: list[tuple[Part, ...]] = []
     # The archives that are nearest to being lost come first.
     for row in sorted(rows, key=lambda row: row.left):

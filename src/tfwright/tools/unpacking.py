@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import struct
-import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import IO, NoReturn, Self
 from tfwright.errors import HostError, SupplyError
 from tfwright.tools import disk
 from tfwright.tools.process.capacity import GIB
+from tfwright.tools.tar import tarfile
 
 MOST_MEMBERS = 500_000
 """CUDA 12 has some thirty thousand."""
@@ -68,12 +68,6 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
     are; neither that script nor those of a package are run. Raises SupplyError if it is none of
     these, is damaged or reaches outside of the directory, HostError if the disk is too full for it.
     """
-    # PEP 706, which the security releases of older Pythons have as well.
-    if not hasattr(tarfile, "data_filter"):
-        raise HostError(
-            "This Python cannot unpack a foreign archive safely",
-            remedy="Run tfwright by Python 3.11.4 or later.",
-        )
     try:
         with reading(str(archive)):
             _unpack(archive, into, wanted)
@@ -113,20 +107,22 @@ class _Header(tarfile.TarInfo):
 
     extended = MOST_EXTENDED
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """Read a header, as tarfile does for each. Raises ReadError."""
-        header = super().frombuf(buf, encoding, errors)
+    def _proc_member(self, archive: tarfile.TarFile) -> Self:
+        """Read on behind this header, as tarfile does for each. Raises ReadError.
+
+        It is the method that tarfile lets subclasses replace; newer Pythons do not call `frombuf`.
+        """
         # A negative size leads back, for ever.
-        if header.size < 0:
+        if self.size < 0:
             raise tarfile.ReadError("a member has a negative size")
-        if header.type in _LONG_NAMES and header.size > LONGEST_NAME:
-            raise tarfile.ReadError(f"a name has {header.size:,} bytes")
-        if header.type in _EXTENDED:
-            cls.extended -= header.size**2
-        if cls.extended < 0:
+        if self.type in _LONG_NAMES and self.size > LONGEST_NAME:
+            raise tarfile.ReadError(f"a name has {self.size:,} bytes")
+        headers = type(self)
+        if self.type in _EXTENDED:
+            headers.extended -= self.size**2
+        if headers.extended < 0:
             raise tarfile.ReadError("the extended headers are too large")
-        return header
+        return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
 
 
 def _counting() -> type[_Header]:
@@ -177,12 +173,9 @@ class _Room:
             raise tarfile.ReadError("its members do not come to an end")
         # Before a member is written: a bomb must not fill the disk first.
         if self.left < 0:
-            what = (
-                f"{self.archive.name} does not fit on the disk of {self.into}, "
-                f"where tfwright leaves {KEPT_FREE // GIB} GiB free"
-            )
             raise HostError(
-                what,
+                f"{self.archive.name} does not fit on the disk of {self.into}, "
+                f"where tfwright leaves {KEPT_FREE // GIB} GiB free",
                 remedy=disk.ROOM,
             )
 

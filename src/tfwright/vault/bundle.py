@@ -388,11 +388,7 @@ def _insist_on_length(path: Path, manifest: Manifest, begun: int) -> None:
     """Refuse a bundle that was cut, or that has more to it, and say where."""
     length, reached = path.stat().st_size, begun
     for member in manifest.members:
-        reached += (
-            len(_header(member.path, member.size))
-            + member.size
-            + len(_padding(member.size))
-        )
+        reached += _packed_size(member)
         if reached > length:
             raise _refused(
                 path,
@@ -400,10 +396,16 @@ def _insist_on_length(path: Path, manifest: Manifest, begun: int) -> None:
                 f"the bundle ends within it, after {length:,} bytes",
             )
     # Bytes after the end would be carried along unseen and unverified.
-    if reached + len(END) != length:
-        expected = reached + len(END)
+    expected = reached + len(END)
+    if expected != length:
         why = f"it has {length:,} bytes, and its members make {expected:,}"
         raise _refused(path, "its end", why)
+
+
+def _packed_size(member: BundleMember) -> int:
+    """Return how many bytes of a bundle a member takes."""
+    header = _header(member.path, member.size)
+    return len(header) + member.size + len(_padding(member.size))
 
 
 def _refused(path: Path, member: str, why: str) -> SupplyError:

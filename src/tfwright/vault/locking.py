@@ -103,14 +103,18 @@ def requirements(
     # A requirement may be spelled otherwise than its file: numpy_x, NumPy-X. The
     # project's canonical name joins them.
     brought = {packages.project(path): path for path in folder.iterdir()}
-    parsed = [Parsed(line.partition(" --hash")[0]) for line in wanted]
+    parsed = (Parsed(line.partition(" --hash")[0]) for line in wanted)
     return tuple(
-        LockedRequirement(
-            name=entry.name,
-            version=str(entry.specifier).removeprefix("=="),
-            hashes=(files.sha256(brought[canonicalize_name(entry.name)]),),
-        )
-        for entry in parsed
+        _locked(entry, brought[canonicalize_name(entry.name)]) for entry in parsed
+    )
+
+
+def _locked(pin: Parsed, file: Path) -> LockedRequirement:
+    """Return the locked form of a pin whose package is at hand."""
+    return LockedRequirement(
+        name=pin.name,
+        version=str(pin.specifier).removeprefix("=="),
+        hashes=(files.sha256(file),),
     )
 
 

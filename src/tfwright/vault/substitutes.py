@@ -71,7 +71,7 @@ def insist(
         else f"fetch.substitutes {stated}",
         remedy=(
             "Check that each substitute is the version which the tree pins now, then write its "
-            "'replaces' as below."
+            "'replaces' as above."
         ),
         evidence=Evidence(lines=lines),
     )
@@ -238,8 +238,9 @@ def _edits(
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     # Starlark reads JSON's texts as its own.
     yield _over(given["sha256"], json.dumps(table.sha256))
-    if table.urls:
-        which = "urls" if "urls" in given else "url"
+    which = next((name for name in ("urls", "url") if name in given), "")
+    # Addresses that are written elsewhere stay, which `_verify` refuses.
+    if table.urls and which:
         before = next(
             (
                 part.value
@@ -321,13 +322,7 @@ def _verify(
     """Insist that the rewritten rules say what was meant."""
     for name, table in tables.items():
         for repository in found:
-            if repository.name != name:
-                continue
-            asks = repository.sha256 == table.sha256 and set(table.urls) <= set(
-                repository.urls
-            )
-            strips = table.strip_prefix in {None, repository.strip_prefix}
-            if not (asks and strips):
+            if repository.name == name and not _asks_for(repository, table):
                 raise RecipeError(
                     f"fetch.substitutes.{name}: the rule cannot be made to ask for it",
                     remedy=BY_PATCH,
@@ -335,3 +330,10 @@ def _verify(
                         where=f"{repository.file}:{repository.line}"
                     ),
                 )
+
+
+def _asks_for(repository: Repository, table: SubstituteTable) -> bool:
+    """Say whether a rule asks for a substitute, and takes off its prefix."""
+    asks = repository.sha256 == table.sha256
+    strips = table.strip_prefix in {None, repository.strip_prefix}
+    return asks and strips and set(table.urls) <= set(repository.urls)

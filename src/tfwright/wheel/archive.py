@@ -208,7 +208,15 @@ def unpacked(
     if _fits(member):
         yield _inflated(wheel, member)
         return
-    # A mapped file is memory that the system can take back when it runs short.
+    with _mapped(wheel, member) as content:
+        yield content
+
+
+@contextmanager
+def _mapped(
+    wheel: zipfile.ZipFile, member: zipfile.ZipInfo
+) -> Iterator[mmap.mmap]:
+    """Map a copy: memory that the system can take back when it runs short."""
     with tempfile.TemporaryFile() as copy:
         with wheel.open(member) as source:
             while chunk := source.read(CHUNK):

@@ -9,6 +9,7 @@ from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError
 from tfwright.host import examination, pythons
 from tfwright.host.findings import Finding
+from tfwright.host.place import Seen
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import check
 from tfwright.progress import Listener
@@ -38,6 +39,13 @@ ANSWERS: dict[str, bool | str] = {
 def recipe(recipe: Recipe) -> Recipe:
     """Return the small recipe with every answer that TensorFlow 1.8 asks for."""
     return answered(recipe, ANSWERS)
+
+
+@pytest.fixture(autouse=True)
+def python_with_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the host's Python what Debian packs apart; the tests of doctor look for it."""
+    has = Seen("headers, pip, numpy, wheel", "a test")
+    monkeypatch.setattr(pythons, "parts", lambda *_: has)
 
 
 def answered(recipe: Recipe, answers: Mapping[str, bool | str]) -> Recipe:

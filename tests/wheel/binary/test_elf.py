@@ -401,7 +401,7 @@ def a_table_of_names_outside_the_file(content: bytearray) -> None:
         (symbols_beyond_their_segment, "symbols at .* goes beyond its segment"),
         (versions_beyond_their_segment, "table of versions at .* goes beyond"),
         (required_versions_beyond_their_segment, "goes beyond its segment"),
-        (relocations_beyond_their_segment, "relocations go beyond"),
+        (relocations_beyond_their_segment, "relocations at .* goes beyond"),
         (more_hashes_than_bytes, "table of hashes at .* goes beyond"),
         (a_name_outside_the_file, "where it has nothing in memory"),
         (a_table_of_names_outside_the_file, "where it has nothing in memory"),

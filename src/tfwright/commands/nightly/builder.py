@@ -20,7 +20,7 @@ from tfwright.commands.nightly import targets
 from tfwright.commands.nightly.targets import FollowedCommit
 from tfwright.commands.smoke import SmokeReport
 from tfwright.documents import nightly as nightly_document
-from tfwright.documents.host_file import HostFile
+from tfwright.documents.host_file import HostFile, Sign
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, SupplyError, TfwrightError
@@ -37,6 +37,7 @@ from tfwright.pipeline.stages import PIPELINE, publish
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
 from tfwright.tools.git import remote
+from tfwright.trial.run import TrialOutcome
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection
@@ -258,10 +259,7 @@ class PipelineBuilder:
         if verdict is None or built is None:
             return
         text = publish.provenance(wheel, files.sha256(wheel), verdict, built)
-        files.write(_next_to(wheel, statement.SUFFIX), text)
-        if job.host_file.sign:
-            signed = envelope.write(text, job.host_file.sign.key)
-            files.write(_next_to(wheel, envelope.SUFFIX), signed)
+        _write_statement(wheel, text, job.host_file.sign)
 
     def _smoke(
         self,
@@ -356,23 +354,31 @@ class PipelineBuilder:
             vault.collect(build_out, lambda _: None, names, locks)
 
 
+def _write_statement(wheel: Path, text: bytes, sign: Sign | None) -> None:
+    """Write a statement next to its wheel, and its signature where there is a key."""
+    files.write(_next_to(wheel, statement.SUFFIX), text)
+    if sign:
+        signed = envelope.write(text, sign.key)
+        files.write(_next_to(wheel, envelope.SUFFIX), signed)
+
+
 def _tried(report: SmokeReport) -> dict[str, object]:
     """Return the lines and curves of a trial, as a build's page shows them."""
-    lines = []
-    for outcome in report.outcomes:
-        line = SmokeLine(
-            program=outcome.program,
-            status=outcome.status,
-            detail=outcome.reason,
-            seconds=outcome.seconds,
-        )
-        lines.append(line)
     sweep = {}
     for device, points in report.curves.items():
         sweep[device] = tuple(
             (float(point.size), point.gflops) for point in points
         )
-    return {"smoke": tuple(lines), "sweep": sweep}
+    return {"smoke": tuple(map(_smoke_line, report.outcomes)), "sweep": sweep}
+
+
+def _smoke_line(outcome: TrialOutcome) -> SmokeLine:
+    return SmokeLine(
+        program=outcome.program,
+        status=outcome.status,
+        detail=outcome.reason,
+        seconds=outcome.seconds,
+    )
 
 
 def _insist_on_host(job: BuildRequest) -> None:

@@ -247,11 +247,8 @@ def _require_program(tree: Path, table: ConfigureTable) -> None:
     """Insist that the tree has the program, and name what it has instead."""
     path = tree / table.program
     if not path.is_file():
-        found = path.parent.glob("configure*")
-        others = sorted(program.name for program in found if program.is_file())
-        hint = f"; it has {', '.join(others)}" if others else ""
         raise RecipeError(
-            f"The source tree has no {table.program}{hint}",
+            f"The source tree has no {table.program}{_instead(path.parent)}",
             remedy="Set 'program' in [configure] to the program that asks the questions.",
         )
     # The kernel takes the carriage return for a part of the interpreter's name.
@@ -447,3 +444,10 @@ def _agree(
         remedy=remedy,
         evidence=Evidence(log=log, lines=difference.lines()),
     )
+
+
+def _instead(folder: Path) -> str:
+    """Name the programs that a tree has for configuring it."""
+    found = folder.glob("configure*")
+    others = sorted(program.name for program in found if program.is_file())
+    return f"; it has {', '.join(others)}" if others else ""

@@ -186,13 +186,16 @@ def _place(tree: Tree, built: Built) -> Path:
 
 def _replace(place: Path, library: Path) -> None:
     """Replace Bazel's library, and the copy in the runfiles unless that is a link to it."""
-    output_root = place.parents[len(Path(LIBRARY).parts) - 1]
-    copy = output_root / RUNFILES / LIBRARY
-    targets = [place]
-    # build_pip_package packs the runfiles, so a copy there counts more than the output.
-    if copy.is_file() and not copy.samefile(place):
-        targets.append(copy)
-    for target in targets:
+    for target in _copies(place):
         # Read-only like all that Bazel makes, so that it is replaced and never written to.
         with files.replacing(target, mode=0o555) as temporary:
             shutil.copyfile(library, temporary)
+
+
+def _copies(place: Path) -> list[Path]:
+    """Return where the library is: at its place, and maybe a second time in the runfiles."""
+    copy = place.parents[len(Path(LIBRARY).parts) - 1] / RUNFILES / LIBRARY
+    # build_pip_package packs the runfiles, so a copy there counts more than the output.
+    if copy.is_file() and not copy.samefile(place):
+        return [place, copy]
+    return [place]

@@ -122,17 +122,23 @@ class CacheDirectory:
 
         Raises OSError when the disk refuses, and whatever `read` raises.
         """
-        self._make_room(size)
-        handle, name = tempfile.mkstemp(dir=self._incoming)
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as stream:
+        with self._room_for(size) as (temporary, stream):
+            with stream:
                 good = _copy(read, size, stream) == sha256
             if good:
                 self._keep_verified(temporary, sha256, size)
-        finally:
-            temporary.unlink(missing_ok=True)
         return good
+
+    @contextlib.contextmanager
+    def _room_for(self, size: int) -> Iterator[tuple[Path, BinaryIO]]:
+        """Give a new file to fill and to close; it is removed unless it gets its place."""
+        self._make_room(size)
+        handle, name = tempfile.mkstemp(dir=self._incoming)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                yield Path(name), stream
+        finally:
+            Path(name).unlink(missing_ok=True)
 
     def entry(self, toolchain: str, action: str) -> bytes | None:
         """Return a sealed entry of the action cache; None if there is none."""
@@ -145,16 +151,11 @@ class CacheDirectory:
 
     def keep_entry(self, toolchain: str, action: str, entry: bytes) -> None:
         """Store a sealed entry. Raises OSError when the disk refuses."""
-        self._make_room(len(entry))
-        handle, name = tempfile.mkstemp(dir=self._incoming)
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as stream:
+        with self._room_for(len(entry)) as (temporary, stream):
+            with stream:
                 stream.write(entry)
             path = Path(self.entry_path(toolchain, action))
             self._settle(temporary, path, len(entry))
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def adopt(self, file: Path, sha256: str) -> bool:
         """Move a file of this disk in as a blob; say whether it has the digest and was taken.

@@ -10,7 +10,6 @@ import json
 import platform
 import re
 import shutil
-import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from typing import Any
 from tfwright.errors import Evidence, SupplyError
 from tfwright.printable import shell_word
 from tfwright.tools import files, json_text, unpacking
+from tfwright.tools.tar import tarfile
 
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"

@@ -433,7 +433,7 @@ def _remedy(patch: Path, verdicts: Sequence[str], outlived: Outlived) -> str:
         return f"Remove the patch from the recipe; all of it is in the tree.{header_says}"
     if all(verdict in {"done", "gone", "reformatted"} for verdict in verdicts):
         return (
-            "Compare the lines below with the patch. If they do the same, "
+            "Compare the lines above with the patch. If they do the same, "
             f"remove it from the recipe.{header_says}"
         )
     return _redo(patch) + header_says

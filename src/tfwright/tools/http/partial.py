@@ -158,14 +158,7 @@ def _locked(path: Path) -> BinaryIO:
     """
     with _room_on_disk(str(path)):
         while True:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                stream = path.open("a+b", buffering=0)
-            except FileNotFoundError:
-                if path.parent.exists():
-                    raise
-                # Another process found nothing and removed the empty directory just now.
-                continue
+            stream = _opened(path)
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -176,6 +169,18 @@ def _locked(path: Path) -> BinaryIO:
                 return stream
             # Another writer finished the file, and gave it its name, before we had the lock.
             stream.close()
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a partial file, which is made if there is none."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return path.open("a+b", buffering=0)
+        except FileNotFoundError:
+            if path.parent.exists():
+                raise
+            # Another process found nothing and removed the empty directory just now.
 
 
 def _is_still(stream: BinaryIO, path: Path) -> bool:

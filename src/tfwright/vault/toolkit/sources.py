@@ -13,6 +13,7 @@ from tfwright.errors import Evidence, SupplyError
 from tfwright.progress import Listener
 from tfwright.tools import apt, files
 from tfwright.tools.http import downloads
+from tfwright.tools.http.transfer import DownloadOutcome
 from tfwright.tools.python import packages
 from tfwright.vault.origins import Origins, WantedArchive
 from tfwright.vault.store import Store
@@ -176,10 +177,12 @@ def _download(pins: Mapping[str, str], supplier: Supplier) -> None:
     )
     for outcome in outcomes:
         if not outcome.obtained:
-            why = "; ".join(failure.why for failure in outcome.failures)
-            raise SupplyError(
-                f"the download failed: {why}", remedy="Check the network."
-            )
+            raise _failed(outcome)
+
+
+def _failed(outcome: DownloadOutcome) -> SupplyError:
+    why = "; ".join(failure.why for failure in outcome.failures)
+    return SupplyError(f"the download failed: {why}", remedy="Check the network.")
 
 
 def _admit(found: list[Path], pins: Mapping[str, str], store: Store) -> None:

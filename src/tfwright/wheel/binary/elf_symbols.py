@@ -157,8 +157,8 @@ def table(image: ElfImage) -> bytes:
     address, count = image.value(elf_image.SYMBOLS), counted(image)
     if address is None or not count:
         return b""
-    size = count * _ROWS[image.header.wide][1]
-    return image.piece(address, size, f"table of {count:,} symbols")
+    _, width = _ROWS[image.header.wide]
+    return image.piece(address, count * width, f"table of {count:,} symbols")
 
 
 def counted(image: ElfImage) -> int:
@@ -233,16 +233,12 @@ def _has_addends(image: ElfImage, table: int) -> bool:
 
 def _named_by(image: ElfImage, address: int, size: int, columns: int) -> int:
     """Return the highest number of a symbol in a table of relocations."""
-    start, end = image.place(address)
-    if start + size > end:
-        raise ValueError("its relocations go beyond their segment")
     wide = image.header.wide
     width = columns * (8 if wide else 4)
-    content = piece(
-        image.content, start, size // width * width, "table of relocations"
-    )
+    content = image.piece(address, size, "table of relocations")
+    whole = content[: size // width * width]
     # r_info: the symbol in the upper 32 bits, or 24 where the file has 32 bits.
-    infos = _native(image, "Q" if wide else "I", content)[1::columns]
+    infos = _native(image, "Q" if wide else "I", whole)[1::columns]
     return max(infos, default=0) >> (32 if wide else 8)
 
 
@@ -266,8 +262,9 @@ def _versions(image: ElfImage) -> "array[int]":
     address, count = image.value(elf_image.VERSIONS), counted(image)
     if address is None or not count:
         return array("H")
-    content = image.piece(address, 2 * count, "table of versions")
-    return _native(image, "H", content)
+    return _native(
+        image, "H", image.piece(address, 2 * count, "table of versions")
+    )
 
 
 def name_with_version(image: ElfImage, index: int) -> str:

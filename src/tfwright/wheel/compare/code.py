@@ -195,17 +195,18 @@ def _elf(content: Content) -> tuple[str, Image]:
     said, header = elf.read(content), elf_image.read_header(content)
     sections = elf_sections.read(content)
     regions = _regions(sections)
-    # The linker hashes all it writes into it, so it differs wherever anything does.
-    note = regions.get(BUILD_ID)
-    identity = ""
-    if note:
-        identity = piece(content, note.offset, note.size, "build id")[
-            _NOTE:
-        ].hex()
     symbols = comparison_symbols.of_elf(content, header, sections)
+    identity = _build_id(content, regions.get(BUILD_ID))
     return said.machine, Image(
         content, regions, symbols, _elf_facts(said), identity
     )
+
+
+def _build_id(content: Content, note: Region | None) -> str:
+    """Return what the linker hashes all that it writes into; it differs if anything does."""
+    if note is None:
+        return ""
+    return piece(content, note.offset, note.size, "build id")[_NOTE:].hex()
 
 
 def _regions(sections: Iterable[ElfSection]) -> dict[str, Region]:

@@ -3,11 +3,11 @@
 import ast
 import difflib
 import json
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfwright.tools import json_text
+from tfwright.tools.python import sources
 
 CONTEXT = 1
 MOST_LINES = 400
@@ -99,16 +99,7 @@ def compiled(one: bytes, two: bytes) -> TextFinding:
 
 def _parsed(content: bytes) -> ast.Module | None:
     """Return what a Python file means; None if it cannot be said, as of Python 2."""
-    if len(content) > LARGEST_PROGRAM:
-        return None
-    try:
-        with warnings.catch_warnings():
-            # Old sources have invalid escapes, which the parser would print on the
-            # user's terminal.
-            warnings.simplefilter("ignore")
-            return ast.parse(content)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return sources.parsed(content) if len(content) <= LARGEST_PROGRAM else None
 
 
 def _alike(one: object, two: object, *, documented: bool) -> bool:

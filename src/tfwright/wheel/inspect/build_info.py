@@ -4,10 +4,10 @@ Those releases load CUDA's libraries by hand, so the loader knows nothing of the
 """
 
 import ast
-import warnings
 import zipfile
 from collections.abc import Iterator
 
+from tfwright.tools.python import sources
 from tfwright.wheel import archive
 
 NAME = "/platform/build_info.py"
@@ -27,17 +27,9 @@ def read(wheel: zipfile.ZipFile) -> tuple[tuple[str, str], ...]:
     places = (member.filename for member in archive.files(wheel))
     place = next((place for place in places if place.endswith(NAME)), "")
     text = archive.text(wheel, place, LARGEST) if place else b""
-    try:
-        # The parser would print its warnings with a line of the wheel, on the user's
-        # terminal.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # Parsed and never imported: the wheel may be hostile, and for another
-            # Python.
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    return tuple(_assigned(tree))
+    # Parsed and never imported: the wheel may be hostile, and for another Python.
+    tree = sources.parsed(text)
+    return tuple(_assigned(tree)) if tree else ()
 
 
 def _assigned(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -79,18 +79,19 @@ def _with_platlib(wheel: Path, room: Path) -> Path:
     where the others would be.
     """
     with archive.opened(wheel) as given:
-        names = given.namelist()
-        if not any(_PURELIB in name for name in names):
+        if not any(_PURELIB in name for name in given.namelist()):
             return wheel
-        copy = room / wheel.name
-        with zipfile.ZipFile(copy, "w") as made:
-            for name in names:
-                content = given.read(name)
-                if name.endswith(".dist-info/RECORD"):
-                    content = content.replace(
-                        _PURELIB.encode(), _PLATLIB.encode()
-                    )
-                made.writestr(name.replace(_PURELIB, _PLATLIB), content)
+        return _moved(given, room / wheel.name)
+
+
+def _moved(given: zipfile.ZipFile, copy: Path) -> Path:
+    """Copy a wheel with its libraries in platlib, also in RECORD."""
+    with zipfile.ZipFile(copy, "w") as made:
+        for name in given.namelist():
+            content = given.read(name)
+            if name.endswith(".dist-info/RECORD"):
+                content = content.replace(_PURELIB.encode(), _PLATLIB.encode())
+            made.writestr(name.replace(_PURELIB, _PLATLIB), content)
     return copy
 
 
