@@ -211,7 +211,14 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
                 return _admit(wanted, bring(wanted, room), origin)
             except _NotThereError as why:
                 failures.append(f"{origin}: {why}")
-    raise SupplyError(
+    raise _not_obtained(wanted, ways, failures)
+
+
+def _not_obtained(
+    wanted: _Wanted, ways: Mapping[str, Way], failures: Sequence[str]
+) -> SupplyError:
+    # Each way's own reason: which of them can be opened, only the reader knows.
+    return SupplyError(
         f"tfwright could not obtain Bazel {wanted.version} for {wanted.platform}",
         remedy=(
             f"{_with_npm(ways)}Bring {wanted.name} to this host and name it in the host file: "
