@@ -44,7 +44,8 @@ def _toolkit(
 ) -> Iterator[Finding]:
     if not cuda.needed(recipe):
         return
-    place, wanted = cuda.toolkit(recipe, host_file), recipe.host.cuda or ""
+    place = cuda.toolkit(recipe, host_file)
+    wanted = recipe.host.cuda or ""
     seen = nvidia.cuda(host.place, place)
     remedy = _get_cuda(
         recipe, host, place, _line(seen[0].value) if seen else wanted
@@ -109,7 +110,8 @@ def _cudnn(
     without = own and not recipe.host.cudnn
     if without or not cuda.needed(recipe):
         return
-    wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
+    wanted = recipe.host.cudnn or ""
+    prefixes = cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(cuda.version(recipe))
     found = nvidia.cudnn(host.place, prefixes)
     remedy = toolkit_ways.remedy(recipe, "cudnn", host) or _get_cudnn(
@@ -244,7 +246,8 @@ def _of_another_version(
 def _get_cudnn(recipe: Recipe, host: Host) -> str:
     """Say how to get a cuDNN."""
     # From 8.3 on NVIDIA names its archives in another way; from 9 on they are on another page.
-    toolkit, wanted = recipe.host.cuda or "", recipe.host.cudnn or ""
+    toolkit = recipe.host.cuda or ""
+    wanted = recipe.host.cudnn or ""
     early = versions.newer("8.3", wanted)
     if early:
         archive = f"cudnn-{toolkit}-*-v{wanted}*.tgz"
@@ -395,7 +398,8 @@ def _capabilities(
     row = compatibility.cuda(cuda.version(recipe))
     if row is None:
         return
-    built, (oldest, newest) = cuda.capabilities(recipe), row.capabilities
+    built = cuda.capabilities(recipe)
+    (oldest, newest) = row.capabilities
     # nvcc refuses them only when it compiles the first kernel.
     beyond = [made for made in built if not versions.within(made, oldest, newest)]
     if beyond:

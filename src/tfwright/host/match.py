@@ -289,7 +289,8 @@ def needs(wanted: Wish) -> list[Need]:
     for release in KNOWN:
         if wanted.release and str(release) != wanted.release:
             continue
-        python, tested = compatibility.python(release), tested_with(release)
+        python = compatibility.python(release)
+        tested = tested_with(release)
         if wanted.python and not (python and python.holds(wanted.python)):
             continue
         toolkit = toolkit_for(wanted, tested)
@@ -344,10 +345,8 @@ def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
 def _tensorflow(
     release: Release, python: compatibility.Range | None
 ) -> Iterator[Need]:
-    bazel, tested = (
-        compatibility.bazel(release),
-        compatibility.tested_bazel(release),
-    )
+    bazel = compatibility.bazel(release)
+    tested = compatibility.tested_bazel(release)
     yield Need("TensorFlow", str(release), python.source if python else "")
     # What `invoke new` pins, unless the tree's own .bazelversion says another one.
     if tested and (bazel is None or bazel.holds(tested.version)):

@@ -315,10 +315,8 @@ class PipelineBuilder:
 
         First what no recipe needs of the vault, then what the build cache used longest ago.
         """
-        build_out, cached = (
-            self.host_file.build_out,
-            self.host_file.cache_directory,
-        )
+        build_out = self.host_file.build_out
+        cached = self.host_file.cache_directory
         if self._missing(build_out / "vault", wanted) > 0:
             self._collect(build_out)
         missing = self._missing(cached, wanted)

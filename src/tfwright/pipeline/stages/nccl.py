@@ -127,7 +127,8 @@ def _command(
 
 def _headers(job: Job) -> list[Path]:
     """Return where the compiler looks for headers: TensorFlow's, generated ones, others'."""
-    tree, external = job.places.tree, job.places.bazel / "external"
+    tree = job.places.tree
+    external = job.places.bazel / "external"
     others = (external / name for name in EXTERNAL_HEADERS)
     # A release has only some of them.
     return [tree, tree / "bazel-genfiles", *filter(Path.is_dir, others)]

@@ -63,7 +63,8 @@ class PrivateCache:
         self.spoiled = False
         """Whether a file changed that Bazel may have read: what was built is not to be believed."""
         self._cache = cache
-        self._directory, self._trust = cache.directory, cache.trust
+        self._directory = cache.directory
+        self._trust = cache.trust
         self._tree = tree
         self._laid: dict[str, _Laid] = {}
         self._entries: dict[str, VerifiedEntry] = {}

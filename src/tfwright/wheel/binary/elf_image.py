@@ -174,7 +174,8 @@ def read_header(content: Content) -> ElfHeader:
         raise ValueError(
             "its header has a class or a byte order that does not exist"
         )
-    wide, order = identity[4] == _WIDE, "<" if identity[5] == _LITTLE else ">"
+    wide = identity[4] == _WIDE
+    order = "<" if identity[5] == _LITTLE else ">"
     fields = numbers(content, order + _HEADERS[wide], _IDENTITY, "header")
     kind, machine, _, _, segments, sections, _, _, *sizes = fields
     return ElfHeader(wide, order, kind, machine, segments, sections, *sizes)

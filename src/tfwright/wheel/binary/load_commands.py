@@ -137,7 +137,8 @@ def _insist(
     content: Writable, part: Slice, commands: Sequence[LoadCommand], name: str
 ) -> None:
     """Raise WheelError if the commands cannot be put into the library."""
-    size, called = _size(commands), f"{name} ({part.machine})"
+    size = _size(commands)
+    called = f"{name} ({part.machine})"
     # Sections follow: moving them would change every address in the library.
     if size > part.room:
         raise WheelError(

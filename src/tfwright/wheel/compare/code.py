@@ -192,7 +192,8 @@ def _texts(image: Image, name: str) -> set[str]:
 
 def _elf(content: Content) -> tuple[str, Image]:
     """Read a Linux library: its machine, and it."""
-    said, header = elf.read(content), elf_image.read_header(content)
+    said = elf.read(content)
+    header = elf_image.read_header(content)
     sections = elf_sections.read(content)
     regions = _regions(sections)
     symbols = comparison_symbols.of_elf(content, header, sections)
