@@ -245,26 +245,27 @@ def _of_another_version(
 
 def _get_cudnn(recipe: Recipe, host: Host) -> str:
     """Say how to get a cuDNN."""
-    # From 8.3 on NVIDIA names its archives in another way; from 9 on they are on another page.
-    toolkit = recipe.host.cuda or ""
     wanted = recipe.host.cudnn or ""
-    early = versions.newer("8.3", wanted)
-    if early:
-        archive = f"cudnn-{toolkit}-*-v{wanted}*.tgz"
-    else:
-        major = toolkit.partition(".")[0]
-        archive = f"cudnn-linux-x86_64-{wanted}*_cuda{major}*-archive.tar.xz"
+    # From 9 on they are on another page.
     folder = (
         "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
     )
-    page = f"https://developer.nvidia.com/{folder}"
     return host.remedy(
         "cudnn",
         recipe=recipe.name,
         cudnn=wanted,
-        archive=archive,
-        page=page,
+        archive=_cudnn_archive(recipe.host.cuda or "", wanted),
+        page=f"https://developer.nvidia.com/{folder}",
     )
+
+
+def _cudnn_archive(toolkit: str, wanted: str) -> str:
+    """Return what the name of NVIDIA's archive of a cuDNN looks like."""
+    if versions.newer("8.3", wanted):
+        return f"cudnn-{toolkit}-*-v{wanted}*.tgz"
+    # Since then it names the major version of CUDA only.
+    major = toolkit.partition(".")[0]
+    return f"cudnn-linux-x86_64-{wanted}*_cuda{major}*-archive.tar.xz"
 
 
 def _host_compiler(

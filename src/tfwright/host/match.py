@@ -62,23 +62,23 @@ class Wish:
     """The name that the GPU was given by, and where its compute capability is from."""
 
     def __str__(self) -> str:
-        names = {
-            "gpu": "GPU of compute capability ",
-            "python": "Python ",
-            "glibc": "glibc ",
-            "cuda": "CUDA ",
-            "release": "TensorFlow ",
-            "cpu": "CPU with ",
-        }
-        shown = {
-            name: value for name, value in vars(self).items() if name != "named"
-        }
         parts = [
-            f"{names.get(name, '')}{value}"
-            for name, value in shown.items()
-            if value
+            f"{_TITLES.get(name, '')}{value}"
+            for name, value in vars(self).items()
+            if value and name != "named"
         ]
         return ", ".join(parts)
+
+
+_TITLES = {
+    "gpu": "GPU of compute capability ",
+    "python": "Python ",
+    "glibc": "glibc ",
+    "cuda": "CUDA ",
+    "release": "TensorFlow ",
+    "cpu": "CPU with ",
+}
+"""What stands before a part of a wish; the others say by themselves what they are."""
 
 
 @dataclass(frozen=True)

@@ -209,12 +209,16 @@ def _described(wheel: zipfile.ZipFile) -> Description:
     """Read METADATA. Raises WheelError where it is too long to be read."""
     said = headers.read(wheel, "METADATA")
     return Description(
-        # Bounded, since a report is read in a terminal and kept in pages.
-        project=str(said["Name"] or "")[:LONGEST],
-        version=str(said["Version"] or "")[:LONGEST],
-        requires_python=str(said["Requires-Python"] or "")[:LONGEST],
+        project=_bounded(said["Name"]),
+        version=_bounded(said["Version"]),
+        requires_python=_bounded(said["Requires-Python"]),
         requires=tuple(map(str, said.get_all("Requires-Dist") or ())),
     )
+
+
+def _bounded(header: object) -> str:
+    # A report is read in a terminal and kept in pages.
+    return str(header or "")[:LONGEST]
 
 
 def _names(path: Path, folder: str, described: Description) -> Iterator[str]:
