@@ -275,7 +275,7 @@ def _usage(context: Any) -> str:  # noqa: ANN401 invoke's contexts have no types
         word = argument.name.upper()
         # invoke counts options that may be repeated among the words.
         if argument.kind is not list:
-            words.append(word if argument.value is None else f"[{word}]")
+            words.append(word if argument.default is None else f"[{word}]")
     return " ".join(words)
 
 
