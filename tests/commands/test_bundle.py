@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.remedies.following import CommandLine
 from tests.upstream import commit
 
 from tfwright.commands import bundle as carrying
@@ -719,3 +720,19 @@ def test_a_recipe_of_another_system_is_bundled_there(
     with pytest.raises(HostError, match="Darwin") as caught:
         carrying.pack(job, document, tmp_path / "file", [])
     assert caught.value.remedy == "Run the command on Darwin."
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought", "no_packages")
+def test_the_checksum_of_a_manifest_is_printed_to_be_compared_elsewhere(
+    shell: CommandLine,
+    document: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "small.tar"
+    shell.succeeds(f"invoke bundle --recipe {document} --output {file}")
+    said = f"manifest sha256 {bundle.read(file).sha256}"
+    assert said in capsys.readouterr().out
+    shell.succeeds(f"invoke bundle --unpack {file} --into {tmp_path}/there")
+    assert said in capsys.readouterr().out

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.commands.test_toolkit import CUDNN_WHEEL, CUDNNS
+from tests.remedies.following import CommandLine
 from tests.upstream import commit
 from tests.workers.test_remote import LOCAL_SSH, ssh_that
 
@@ -420,3 +421,22 @@ def test_a_worker_lacks_an_image_until_all_of_it_is_there(
     place = image.place(worker.build_out / "vault", table.digest)
     place.mkdir(parents=True)
     assert supply.lacking(tmp_path / "room", worker) == []
+
+
+@pytest.mark.medium
+def test_a_worker_lists_what_it_lacks_on_one_line_and_then_takes_it(
+    shell: CommandLine,
+    offered: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = sent(offered, tmp_path / "build_out/inputs/small")
+    shell.succeeds(f"invoke bundle --lacking {folder}")
+    (line,) = capsys.readouterr().out.splitlines()
+    assert kinds(json.loads(line)) == ALL
+    shell.succeeds(f"invoke bundle --unpack {folder}")
+    assert not folder.exists()
+    sent(offered, folder)
+    capsys.readouterr()
+    shell.succeeds(f"invoke bundle --lacking {folder}")
+    assert json.loads(capsys.readouterr().out) == []

@@ -212,7 +212,7 @@ def test_an_axis_that_the_recipe_does_not_take_is_refused_with_its_key() -> None
     wrong = Target(name="demo-py3", recipe="demo", python="three")
     with pytest.raises(RecipeError, match=r"^demo-py3: host\.python: ") as caught:
         targets.recipe_of(wrong)
-    assert "axes of this recipe in nightly.toml" in caught.value.remedy
+    assert "of this recipe in nightly.toml" in caught.value.remedy
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.workers.test_remote import LOCAL_SSH, slurm_that, ssh_that
 
 from tfwright.commands import bundle, supply
-from tfwright.commands.nightly import fleets, orders
+from tfwright.commands.nightly import fleets, orders, targets
 from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents.host_file import HostFile, SlurmTable
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.nightly import night
 from tfwright.nightly import state as states
-from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder, Settle
 from tfwright.nightly.pages import overview
 from tfwright.pipeline.job import BuildRequest
@@ -174,6 +174,18 @@ def built(folder: Path, **changes: object) -> NightlyBuild:
 def test_a_wheel_that_changed_on_the_way_is_refused(tmp_path: Path) -> None:
     built(tmp_path / "order")
     with pytest.raises(HostError, match="other bytes than it was built"):
+        orders.take(tmp_path / "order", tmp_path / "id")
+
+
+def test_a_result_without_its_wheel_or_its_folder_is_refused(
+    tmp_path: Path,
+) -> None:
+    build = built(tmp_path / "order")
+    (tmp_path / "order" / orders.RESULT / build.wheel).unlink()
+    with pytest.raises(HostError, match=r"none-any\.whl did not come"):
+        orders.take(tmp_path / "order", tmp_path / "id")
+    (tmp_path / "order" / orders.RESULT).rmdir()
+    with pytest.raises(HostError, match="left no result"):
         orders.take(tmp_path / "order", tmp_path / "id")
 
 
@@ -611,3 +623,54 @@ def test_a_night_on_this_host_has_no_fleet(tmp_path: Path) -> None:
     nightly = NightlyFile(directory=tmp_path)
     builder = pipeline_builder(tmp_path)
     assert fleets.of(nightly, HostFile(), builder, print) is None
+
+
+def test_the_lock_file_of_an_axis_goes_with_its_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(tmp_path / "nightly.toml"))
+    target = Target(name="demo-py3.12", recipe="demo", python="3.12")
+    lock = targets.lock_of(target)
+    lock.parent.mkdir()
+    lock.write_text("pins", "utf-8")
+    order = replace(order_of(tmp_path, {}), target=target)
+    folder = tmp_path / "order"
+    folder.mkdir()
+    orders.write(folder, order, pipeline_builder(tmp_path), carry=True)
+    # The worker looks for it next to a nightly.toml of the order's folder.
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(folder / "nightly.toml"))
+    assert targets.lock_of(target).read_text("utf-8") == "pins"
+
+
+def test_a_worker_that_lacks_something_says_so_and_leaves_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
+    broken = Breakage(stage="check", line="no gcc", remedy="Install gcc.")
+    unbuilt = {"result": "blocked", "wheel": "", "sha256": ""}
+    blocked = built(tmp_path / "x", broken=broken, **unbuilt)
+    monkeypatch.setattr(PipelineBuilder, "build", lambda *_: blocked)
+    builder = pipeline_builder(tmp_path)
+    order = order_of(tmp_path, {})
+    order = replace(order, fingerprint=builder.decides(order.target))
+    folder = tmp_path / "order"
+    folder.mkdir()
+    orders.write(folder, order, builder, carry=False)
+    with pytest.raises(HostError, match="no gcc") as caught:
+        orders.carry_out(folder, SILENCE)
+    assert caught.value.remedy == "Install gcc."
+    assert orders.take(folder, tmp_path / "id").result == "blocked"
+
+
+@pytest.mark.parametrize("left", ["", "{", '{"id": "id"}'])
+def test_a_worker_that_left_no_result_points_to_its_log(
+    tmp_path: Path, left: str
+) -> None:
+    for name in (orders.BUILT, orders.REBUILT):
+        if left:
+            (tmp_path / name).write_text(left, "utf-8")
+    with pytest.raises(HostError, match="left no result") as caught:
+        orders.take(tmp_path, tmp_path / "id")
+    assert "build_out/workers/logs" in caught.value.remedy
+    with pytest.raises(HostError, match="left no result"):
+        orders.difference(tmp_path)

@@ -5,6 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.tools.process import dialogue
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a shorter silence of ./configure for a question."""
+    monkeypatch.setattr(dialogue, "SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(dialogue, "QUIET_SECONDS", 0.1)
+
 
 @pytest.fixture
 def worded(recipe_file: Path, tmp_path: Path) -> Path:

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,11 +39,12 @@ from tfwright.documents.recipe import PromptTable
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError, ToolError
 from tfwright.pipeline import engine
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
 from tfwright.tools.python import venv
 
-pytestmark = pytest.mark.medium
+pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("impatient")]
 
 
 @pytest.fixture
@@ -202,11 +204,11 @@ def test_what_is_not_found_of_cuda_is_answered_or_placed(
     bench: Bench, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_interface(bench)
-    where = PromptTable(variable="CUDA_TOOLKIT_PATH", question="CUDA is in: ")
-    gpu, *_ = bench.changes["prompts"]  # type: ignore[misc]
-    bench.changes["prompts"] = [gpu, where.model_dump()]
+    gpu = {"variable": "TF_NEED_CUDA", "question": "GPU? ", "kind": "yes-no"}
+    where = {"variable": "CUDA_TOOLKIT_PATH", "question": "CUDA is in: "}
+    bench.changes["prompts"] = [gpu, where]
     script = (
-        "#!/bin/bash\nread -p 'Y for CPU, N for GPU. [Y/n] ' gpu\n"
+        "#!/bin/bash\nread -p 'GPU? ' gpu\n"
         "read -p 'CUDA is in: ' place\n"
         '[ -e "$place/cudnn-$VERSION" ] || '
         "{ echo \"Could not find any cudnn.h matching version '$VERSION' in \"; exit 1; }\n"
@@ -223,12 +225,14 @@ def test_what_is_not_found_of_cuda_is_answered_or_placed(
     fault = failing(lambda: bench.run(script, answers), RecipeError)
     assert way in fault.remedy.replace("CUDA", "cuda")
     if way == "cuda":
-        job = bench.job
+        before = bench.job
 
-        def placed(*given: object) -> object:
-            made = job(*given)  # type: ignore[arg-type]
-            made.host_file.__dict__["cuda"] = tmp_path / "new"
-            return made
+        def placed(*given: object) -> BuildRequest:
+            made = before(*given)  # type: ignore[arg-type]
+            host_file = made.host_file.model_copy(
+                update={"cuda": tmp_path / "new"}
+            )
+            return replace(made, host_file=host_file)
 
         monkeypatch.setattr(bench, "job", placed)
         assert bench.again(answers)

@@ -20,9 +20,8 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
 from tfwright.terminal import record as page
-from tfwright.tools.process import dialogue
 
-pytestmark = pytest.mark.medium
+pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("impatient")]
 
 RECIPE = """\
 summary = "A recipe for tests"
@@ -49,12 +48,6 @@ WARP = "ask 'Do you wish to build TensorFlow with {0} support? [y/N]: ' TF_NEED_
 ASKING = WHOLE.replace(
     "cat >> $rc", f"{WARP.format('WARP')}{WARP.format('WEFT')}cat >> $rc", 1
 )
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look after a shorter silence what a program waits for."""
-    monkeypatch.setattr(dialogue, "QUIET_SECONDS", 0.1)
 
 
 @pytest.fixture

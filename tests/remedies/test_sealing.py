@@ -18,8 +18,6 @@ from tfwright.wheel.binary import load_commands
 from tfwright.wheel.binary.load_commands import WantedCommands
 from tfwright.wheel.seal import build_record, platform_tag, sealing
 
-pytestmark = pytest.mark.medium
-
 Maker = Callable[..., Path]
 Act = Callable[[zipfile.ZipFile], object]
 INFO = "small-1.0.dist-info"

@@ -44,9 +44,9 @@ from tfwright.errors import (
 )
 from tfwright.pipeline import engine, failure, remote_execution, rivals
 from tfwright.pipeline.job import BuildRequest, Job
-from tfwright.pipeline.results import Check, HostFacts, Inputs
+from tfwright.pipeline.results import Built, Check, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact
-from tfwright.pipeline.stages import verify
+from tfwright.pipeline.stages import nccl, verify
 from tfwright.progress import Listener
 from tfwright.tools.bazel.client import BazelRun
 from tfwright.tools.process import runner
@@ -66,7 +66,7 @@ def refused(job: BuildRequest, *errors: str, status: int = 1) -> TfwrightError:
     job.log("compile").touch()
     outcome = BazelRun(status, errors, 0)
     command = Command(("bazel",), Path("/"))
-    return failure.error_of(job, command, outcome, FailureRecord(None, None))  # type: ignore[arg-type]
+    return failure.error_of(job, command, outcome, FailureRecord(None, None))
 
 
 WORKSPACE = """\
@@ -247,7 +247,7 @@ def test_nccl_rebuild_is_taken_out_where_there_is_nothing_to_rebuild(
     built: BuildRequest, why: str
 ) -> None:
     release = "1.13" if why == "release" else "1.12"
-    (built.places.tree / "bazel-bin" / test_nccl.nccl.LIBRARY).unlink()
+    (built.places.tree / "bazel-bin" / nccl.LIBRARY).unlink()
     table = NcclTable(rebuild=True)
     fault = failing(lambda: test_nccl.run(built, table, release), RecipeError)
     assert fault.remedy == "Take nccl.rebuild out of the recipe."
@@ -257,19 +257,19 @@ def test_nccl_rebuild_is_taken_out_where_there_is_nothing_to_rebuild(
 def test_the_target_is_named_that_builds_the_library(
     built: BuildRequest,
 ) -> None:
-    place = built.places.tree / "bazel-bin" / test_nccl.nccl.LIBRARY
+    place = built.places.tree / "bazel-bin" / nccl.LIBRARY
     place.unlink()
 
     def library(target: str) -> object:
-        tree = test_nccl.Tree(
+        tree = Tree(
             path=built.places.tree,
             commit="0" * 40,
             epoch=5,
             release=built.recipe.source.release,
             content="",
         )
-        made = test_nccl.Built(target=target, outputs=(), actions=1)
-        return test_nccl.nccl._place(tree, made)
+        made = Built(target=target, outputs=(), actions=1)
+        return nccl._place(tree, made)
 
     fault = failing(lambda: library("//tensorflow:other"), RecipeError)
     line = re.search(r"\[compile\] (target = \".*\")", fault.remedy)
@@ -332,6 +332,19 @@ def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
     place = re.search(r"package\.arguments: .*(@\w+@)\.", fault.remedy)
     assert place
     assert packaged(job, PackageTable(program="pack.sh", arguments=(place[1],)))
+
+
+def test_a_program_that_is_not_there_is_corrected(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+    job.places.tree.mkdir(parents=True)
+    program = job.places.tree / "pack.sh"
+    program.write_text('#!/bin/sh\ntouch "$1/a.whl"\n', "utf-8")
+    program.chmod(0o755)
+    job.places.home.mkdir()
+    wrong = PackageTable(program="bazel-bin/pack.sh")
+    fault = failing(lambda: packaged(job, wrong), RecipeError)
+    assert re.match(r"Correct package\.program, or compile\.target", fault.remedy)
+    assert packaged(job, PackageTable(program=program.name))
 
 
 def test_flags_are_corrected_where_the_wheel_target_makes_no_wheel(
@@ -477,7 +490,7 @@ def test_what_a_python_lacks_for_a_venv_is_installed(
         "utf-8",
     )
     python.chmod(0o755)
-    remedy = venv.lacking(python, version)
+    remedy = venv.remedy_without(python, version)
     making = WheelVenv(tmp_path / "venv").creation(str(python), version, tmp_path)
 
     def make() -> None:

@@ -24,14 +24,15 @@ from tfwright.commands.smoke import Request
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.errors import RecipeError, SupplyError, ToolError, WheelError
+from tfwright.nightly import inputs
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.inputs import KeptInputs
 from tfwright.pipeline import cost
+from tfwright.tools import files
+from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.wheel.seal import statement
-
-pytestmark = pytest.mark.medium
 
 Maker = Callable[..., Path]
 
@@ -167,9 +168,7 @@ def test_a_build_whose_inputs_are_gone_gives_way_to_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = {"good": KeptInputs(recipes.read("demo"))}
-    monkeypatch.setattr(
-        bisecting.inputs, "read", lambda path: kept.get(path.name)
-    )
+    monkeypatch.setattr(inputs, "read", lambda path: kept.get(path.name))
 
     def made_from(name: str) -> object:
         return bisecting._inputs_of(night_of(name, "built"), tmp_path)
@@ -188,7 +187,7 @@ def test_a_build_that_failed_without_a_change_is_built_again(
         state.add_build(night_of("bad", "failed", 2, broken=broken))
     demo = recipes.read("demo")
     kept = {name: KeptInputs(demo) for name in ("good", "bad")}
-    monkeypatch.setattr(bisecting.inputs, "read", lambda path: kept[path.name])
+    monkeypatch.setattr(inputs, "read", lambda path: kept[path.name])
     monkeypatch.setattr(bisecting, "_commits", lambda *_: [])
     fault = failing(lambda: bisecting.prepare("demo"), RecipeError)
     assert fault.remedy.startswith("Read the log of the failed build; ")
@@ -224,7 +223,7 @@ def test_a_wheel_without_its_provenance_is_built_again(tmp_path: Path) -> None:
     fault = failing(lambda: builds.verify(wheel), WheelError)
     assert fault.remedy.startswith("Build the recipe again")
     # What a build puts next to its wheel.
-    state(builds.files.sha256(wheel))
+    state(files.sha256(wheel))
     builds.verify(wheel)
 
 
@@ -248,14 +247,14 @@ def test_a_worker_that_prints_something_else_is_updated(
     fault = failing(lambda: collect("the wheel is here"), WheelError)
     assert "Update the checkout of tfwright on one" in fault.remedy
     assert fault.evidence.log == log
-    said = {"subject": [{"digest": {"sha256": builds.files.sha256(wheel)}}]}
+    said = {"subject": [{"digest": {"sha256": files.sha256(wheel)}}]}
     suffix = statement.SUFFIX
     wheel.with_name(wheel.name + suffix).write_text(json.dumps(said), "utf-8")
 
     def fetch(_: object, folder: str, ___: object, to: Path, ____: Path) -> None:
         shutil.copytree(folder, to, dirs_exist_ok=True)
 
-    monkeypatch.setattr(builds.ssh, "fetch_files", fetch)
+    monkeypatch.setattr(ssh, "fetch_files", fetch)
     monkeypatch.setattr(builds, "_publish", lambda *_: None)
     collect(str(wheel))
 
@@ -281,7 +280,7 @@ def test_the_findings_of_a_tool_are_corrected(
     tool: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     fault = failing(lambda: develop.run(tool.name), ToolError)
-    assert fault.remedy == "Its findings are above."
+    assert fault.remedy.startswith("Mend what it reports above, and run")
     named = re.search(r"create (\w+)", capfd.readouterr().out)
     assert named
     (tmp_path / named[1]).touch()

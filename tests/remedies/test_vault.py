@@ -1,6 +1,7 @@
 """What is said of the vault, of bundles and of toolkits, done to the letter."""
 
 import hashlib
+import json
 import re
 import shutil
 from collections import namedtuple
@@ -13,6 +14,7 @@ from tests.commands import test_bundle as bundles
 from tests.commands import test_supply
 from tests.commands import test_toolkit as toolkits
 from tests.remedies.following import CommandLine, commands, failing
+from tests.upstream import commit
 from tests.vault import test_substitutes as replacing
 from tests.vault.toolkit import test_tree
 
@@ -36,6 +38,8 @@ from tfwright.pipeline.stage import Artefact
 from tfwright.progress import SILENCE
 from tfwright.tools import apt, files
 from tfwright.tools.bazel import binary
+from tfwright.tools.python import packages
+from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.vault import bundle, origins, substitutes
 from tfwright.vault.origins import (
     Origins,
@@ -315,7 +319,7 @@ def test_a_bundle_is_not_used_and_one_as_the_command_writes_it_is(
     tmp_path: Path, build_out: Path, what: str
 ) -> None:
     upstream = tmp_path / "upstream"
-    bundles.commit(upstream, {"core/op.cc": "int one;"})
+    commit(upstream, {"core/op.cc": "int one;"})
     recipe = bundles.recipe_of(tmp_path)
 
     def wrong() -> Path:
@@ -453,14 +457,14 @@ def test_an_older_worker_says_something_else_and_is_updated(
     manifest = bundle.read_folder(offered)
     log = tmp_path / "log"
     log.write_text("No idea what '--lacking' is!\n", "utf-8")
-    old = test_supply.RemoteBuild(0.0, printed=log.read_text(), log=str(log))
+    old = RemoteBuild(0.0, printed=log.read_text(), log=str(log))
     fault = failing(lambda: supply.lacking_of(old, manifest), HostError)
     named = re.search(r"Read what it printed: (\S+);", fault.remedy)
     assert named
     assert "No idea" in Path(named[1]).read_text("utf-8")
     worker = HostFile(build_out=tmp_path / "worker")
-    said = test_supply.json.dumps(supply.lacking(offered, worker))
-    new = test_supply.RemoteBuild(0.0, printed=said, log=str(log))
+    said = json.dumps(supply.lacking(offered, worker))
+    new = RemoteBuild(0.0, printed=said, log=str(log))
     assert supply.lacking_of(new, manifest)
 
 
@@ -584,7 +588,7 @@ def test_packages_are_locked_on_the_system_that_is_named(
         assert isinstance(to, Path)
         return [Path(shutil.copy(package, to))]
 
-    monkeypatch.setattr(locks.packages, "bring", bring)
+    monkeypatch.setattr(packages, "bring", bring)
 
     def requirements(*, there: bool) -> object:
         file = Artefact.of(package)

@@ -110,9 +110,8 @@ def published(job: BuildRequest) -> Path:
     """
     result = stamps.last(job, "publish", Published)
     if result is None or not result.wheel.path.is_file():
-        name = job.recipe.name
         raise RecipeError(
-            f"The wheelhouse has no wheel of {name} to compare with",
+            f"The wheelhouse has no wheel of {job.recipe.name} to compare with",
             remedy=f"Run 'invoke build --recipe {job.argument}' first, or name a wheel.",
         )
     return result.wheel.path

@@ -210,16 +210,23 @@ def _probes(
 
     SWIG's module asks for the library by name first, and loads it by path where that fails.
     """
-    probes: set[int] = set()
-    for missing, loaded in pairwise(complaints):
-        between = kept[missing.at + 1 : loaded.at]
-        if (
-            missing.family.id == "python-module-missing"
-            and loaded.family.id.startswith(_LOADED)
-            and any(line.text.startswith(_WHILE_HANDLING) for line in between)
-        ):
-            probes.add(missing.at)
-    return frozenset(probes)
+    return frozenset(
+        missing.at
+        for missing, loaded in pairwise(complaints)
+        if _is_probe(kept, missing, loaded)
+    )
+
+
+def _is_probe(
+    kept: Sequence[Line], missing: Complaint, loaded: Complaint
+) -> bool:
+    # Python says between the two that the second came while the first was handled.
+    between = kept[missing.at + 1 : loaded.at]
+    return (
+        missing.family.id == "python-module-missing"
+        and loaded.family.id.startswith(_LOADED)
+        and any(line.text.startswith(_WHILE_HANDLING) for line in between)
+    )
 
 
 def root(

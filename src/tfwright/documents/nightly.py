@@ -6,7 +6,6 @@ key.
 
 import os
 import re
-from itertools import product
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -264,11 +263,13 @@ class Target(Table):
 
 def targets(nightly: NightlyFile) -> list[Target]:
     """Return every target of a host, in the order of the file."""
-    found = []
-    for recipe in nightly.recipe:
-        axes = product(recipe.python or ("",), recipe.capabilities or ("",))
-        found += [_target(recipe, *values) for values in axes]
-    return found
+    return [
+        _target(recipe, python, capabilities)
+        for recipe in nightly.recipe
+        # A recipe without an axis is one target.
+        for python in recipe.python or ("",)
+        for capabilities in recipe.capabilities or ("",)
+    ]
 
 
 def _target(

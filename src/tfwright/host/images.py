@@ -58,12 +58,12 @@ def _findings(
 
 def _absent(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
     """Return the finding for an image that this host cannot obtain."""
-    ways = ["invoke bundle --unpack FILE  # of a host that has it"]
+    way = "invoke image --add ROOTFS.tar"
     if pinned.containerfile:
-        ways.insert(0, f"invoke image --recipe {recipe.argument} --build")
-    else:
-        ways.insert(0, "invoke image --add ROOTFS.tar")
-    wanted = f"{pinned.name}@{pinned.digest[:19]}…"
+        way = f"invoke image --recipe {recipe.argument} --build"
     return Finding(
-        f"no container image; {reason}", wanted, "\n".join(ways), "check"
+        f"no container image; {reason}",
+        f"{pinned.name}@{pinned.digest[:19]}…",
+        f"{way}\ninvoke bundle --unpack FILE  # of a host that has it",
+        "check",
     )

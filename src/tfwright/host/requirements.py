@@ -198,14 +198,11 @@ def _bazel(
     version = recipe.bazel.version
     # The release may have gone from its server; npm's package is the second source.
     if version not in host_file.bazels and not host.has("npm"):
-        remedy = (
-            "Nothing, if this host reaches github.com. Otherwise install npm, or name a binary in "
-            f"the host file: [bazels] {version!r} = '/path/to/bazel'."
-        )
         yield Finding(
             f"Bazel {version} can only come from its official release on GitHub",
             "npm, whose registry is the second source",
-            remedy,
+            "Nothing, if this host reaches github.com. Otherwise install npm, or name a binary in "
+            f"the host file: [bazels] {version!r} = '/path/to/bazel'.",
         )
 
 

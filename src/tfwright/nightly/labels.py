@@ -120,10 +120,10 @@ class _Renaming:
     """Puts the new version into the two folders whose names hold one."""
 
     def __init__(self, info: str, version: str) -> None:
-        project = info.removesuffix(".dist-info").rpartition("-")[0]
-        self.info = f"{project}-{version}.dist-info"
-        data = info.removesuffix(".dist-info") + ".data"
-        self._folders = {info: self.info, data: f"{project}-{version}.data"}
+        stem = info.removesuffix(".dist-info")
+        renamed = f"{stem.rpartition('-')[0]}-{version}"
+        self.info = f"{renamed}.dist-info"
+        self._folders = {info: self.info, f"{stem}.data": f"{renamed}.data"}
 
     def __call__(self, name: str) -> str:
         top, slash, rest = name.partition("/")

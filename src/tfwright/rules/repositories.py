@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 from tfwright.rules.model import (
     BAZELS_PLACE,
@@ -47,6 +48,7 @@ from tfwright.rules.starlark.model import (
     UnknownError,
 )
 
+_Finding = TypeVar("_Finding")
 PLACES = ("tensorflow/workspace", "third_party/", "tensorflow/third_party/")
 """Where a tree keeps its repository rules: .bzl files whose path starts so are read whole, reached
 or not."""
@@ -141,12 +143,16 @@ def joined(found: Rules, followed: Mapping[Nested | Load, Rules]) -> Rules:
     # Two calls may lead to the same declaration; the order of the first of them is kept.
     left = [call for call in whole.nested if call not in followed]
     return Rules(
-        tuple(dict.fromkeys(whole.repositories)),
-        tuple(dict.fromkeys(whole.unreadable)),
-        tuple(dict.fromkeys(left)),
-        tuple(dict.fromkeys(whole.loads)),
-        tuple(dict.fromkeys(whole.linked)),
+        _once(whole.repositories),
+        _once(whole.unreadable),
+        _once(left),
+        _once(whole.loads),
+        _once(whole.linked),
     )
+
+
+def _once(findings: Iterable[_Finding]) -> tuple[_Finding, ...]:
+    return tuple(dict.fromkeys(findings))
 
 
 class _Reading:
@@ -170,25 +176,17 @@ class _Reading:
     def rules(self) -> Rules:
         """Return what was found, in the order in which Bazel would come to it."""
         return Rules(
-            tuple(
-                finding
-                for finding in self._found
-                if isinstance(finding, Repository)
-            ),
-            tuple(
-                finding
-                for finding in self._found
-                if isinstance(finding, Unreadable)
-            ),
-            tuple(
-                finding for finding in self._found if isinstance(finding, Nested)
-            ),
-            tuple(
-                finding for finding in self._found if isinstance(finding, Load)
-            ),
-            tuple(
-                finding for finding in self._found if isinstance(finding, Linked)
-            ),
+            self._of(Repository),
+            self._of(Unreadable),
+            self._of(Nested),
+            self._of(Load),
+            self._of(Linked),
+        )
+
+    def _of(self, kind: type[_Finding]) -> tuple[_Finding, ...]:
+        # A dictionary keeps the order in which its keys came.
+        return tuple(
+            finding for finding in self._found if isinstance(finding, kind)
         )
 
     @contextmanager

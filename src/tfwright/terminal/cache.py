@@ -124,11 +124,9 @@ def _became(change: "ToolchainChange") -> str:
     if change.before and change.before == change.after:
         lines.append(f"{change.before}, with other content")
     elif change.before or change.after:
-        before, after = (
-            change.before or "other files",
-            change.after or "other files",
-        )
-        lines.append(f"{before} became {after}")
+        # One that was not known is a part of many files.
+        before = change.before or "other files"
+        lines.append(f"{before} became {change.after or 'other files'}")
     # Digests of many files say nothing, their names do.
     if change.files:
         word = "file" if len(change.files) == 1 else "files"

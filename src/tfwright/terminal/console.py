@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from tfwright.terminal.text import Styled, tell
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+    from tfwright.diagnosis.reader import Match
     from tfwright.pipeline.job import BuildRequest
     from tfwright.pipeline.stage import Result
 
@@ -51,10 +53,9 @@ class Terminal:
     def finished(self, stage: str, seconds: float) -> None:
         """Show how long a stage took and why it ran."""
         self._close()
-        duration = text.as_duration(seconds)
         text.line(
             Styled(f"  {stage:<10}", text.GOOD),
-            f" {duration:>11}   ",
+            f" {text.as_duration(seconds):>11}   ",
             Styled(self._why, text.DETAIL),
             to=sys.stderr,
             hang=WHY,
@@ -193,21 +194,24 @@ def _suspect(evidence: Evidence) -> None:
 
     A log may hold several attempts: only the stage knows which part of it failed in the end.
     """
-    from tfwright.diagnosis import logs  # noqa: PLC0415 only a failure needs it
-    from tfwright.diagnosis.again import FailureRecord  # noqa: PLC0415 the same
-    from tfwright.terminal.diagnose import tell_match  # noqa: PLC0415 the same
+    from tfwright.terminal.diagnose import tell_match  # noqa: PLC0415 only a failure needs it
 
     log = evidence.log
     if log is None or not log.is_file():
         return
-    if isinstance(evidence.failure, FailureRecord):
-        match = evidence.failure.match
-    else:
-        # Errors of other programs carry no record; their log holds one attempt only.
-        found = logs.diagnose(str(log)).matches
-        match = next((known for known in found if known.explains), None)
-    if match:
+    if match := _match_of(evidence, log):
         tell_match(match, log.parent)
+
+
+def _match_of(evidence: Evidence, log: Path) -> "Match | None":
+    from tfwright.diagnosis import logs  # noqa: PLC0415 only a failure needs it
+    from tfwright.diagnosis.again import FailureRecord  # noqa: PLC0415 the same
+
+    if isinstance(evidence.failure, FailureRecord):
+        return evidence.failure.match
+    # Errors of other programs carry no record; their log holds one attempt only.
+    found = logs.diagnose(str(log)).matches
+    return next((known for known in found if known.explains), None)
 
 
 def interrupted(resume: str = "") -> None:

@@ -63,18 +63,22 @@ def show_lesson(
     if as_json:
         text.as_json({**asdict(lesson), "path": str(fixture)})
         return
-    if lesson.entry:
-        # So that >> appends it to the catalogue.
-        print(lesson.entry)
-        text.tell(
-            "  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml."
-        )
-    else:
+    _show_entry(lesson)
+    text.tell(f"  The fixture, with its root line marked: {fixture}")
+    text.tell("  Put it into tests/diagnosis/learned: a test then reads it.")
+
+
+def _show_entry(lesson: "Lesson") -> None:
+    if not lesson.entry:
         text.tell(
             f"  The catalogue describes this failure already: {lesson.name}."
         )
-    text.tell(f"  The fixture, with its root line marked: {fixture}")
-    text.tell("  Put it into tests/diagnosis/learned: a test then reads it.")
+        return
+    # So that >> appends it to the catalogue.
+    print(lesson.entry)
+    text.tell(
+        "  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml."
+    )
 
 
 def tell_match(match: "Match", place: Path) -> None:

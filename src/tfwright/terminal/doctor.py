@@ -56,7 +56,7 @@ def show_examination(
 
 def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:
     text.line()
-    text.line(Styled("This host", text.HEADING))
+    text.heading("This host")
     text.table(FACT_COLUMNS, [_fact(fact) for fact in shown])
     if any(fact.decides for fact in shown):
         text.line()
@@ -111,14 +111,7 @@ def _fact(fact: "Fact") -> tuple[Part, ...]:
 
 def _show_finding(number: int, finding: "Finding") -> None:
     """Print a finding: what it stops, what is wanted and why, and the commands, one a line."""
-    # A note is marked as such: otherwise readers mend what need not be mended.
-    stops = (
-        f"  (stops '{finding.blocks}')" if finding.blocks else "  (stops nothing)"
-    )
-    style = text.BAD if finding.blocks else text.WARNING
-    text.line(
-        f"{number}. ", Styled(finding.found, style), Styled(stops, text.DETAIL)
-    )
+    text.line(f"{number}. ", *_found(finding))
     text.paragraph("   wanted", finding.wanted, indent=LABEL)
     if finding.why:
         text.paragraph("   why", finding.why, indent=LABEL)
@@ -140,6 +133,15 @@ def _show_remedy(label: str, row: str) -> None:
     # Each line gets its sign, or a shell would run the rest of a comment that is pasted.
     for further in text.wrapped(comment, room - LABEL - 2):
         text.line(" " * LABEL + f"# {further}", whole=True)
+
+
+def _found(finding: "Finding") -> tuple[Styled, Styled]:
+    # A note is marked as such: otherwise readers mend what need not be mended.
+    if not finding.blocks:
+        stops = Styled("  (stops nothing)", text.DETAIL)
+        return Styled(finding.found, text.WARNING), stops
+    stops = Styled(f"  (stops '{finding.blocks}')", text.DETAIL)
+    return Styled(finding.found, text.BAD), stops
 
 
 def _verdict(findings: "Sequence[Finding]") -> Styled:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tfwright.nightly.builds import NightlyBuild
     from tfwright.nightly.due import DueTarget
     from tfwright.nightly.night import NightOutcome, NightPlan
+    from tfwright.nightly.units import UnitFile
 
 
 PLANNED = (
@@ -165,14 +166,21 @@ def schedule(
 
 def _show_installation(wanted: "Installation", *, remove: bool) -> None:
     for file in wanted.files:
-        print(f"{'remove' if remove else 'write'} {file.path}")
-        if not remove:
-            print(textwrap.indent(file.text, "    "))
+        _show_file(file, remove=remove)
     if wanted.crontab is not None:
         print("new crontab:")
         print(textwrap.indent(wanted.crontab or "(empty)", "    "))
     for argv in (*wanted.commands, *wanted.afterwards):
         print(f"run {shlex.join(argv)}")
+
+
+def _show_file(file: "UnitFile", *, remove: bool) -> None:
+    # What goes away needs no second look.
+    if remove:
+        print(f"remove {file.path}")
+        return
+    print(f"write {file.path}")
+    print(textwrap.indent(file.text, "    "))
 
 
 def _agreed() -> bool:

@@ -11,7 +11,7 @@ from tfwright.terminal.text import Style, Styled
 if TYPE_CHECKING:
     from tfwright.commands.new import NewRecipe
     from tfwright.commands.pin import Pinned
-    from tfwright.commands.port import Port
+    from tfwright.commands.port import Port, PortedPin
     from tfwright.configure.prompt import Prompt
 
 COLOURS: dict[str, Style] = {
@@ -27,12 +27,7 @@ def show_port(port: "Port") -> None:
 
     # What must change comes first: it is the maintainer's list of work.
     for pin in worst_first(port.pins):
-        state = Styled(f"  {pin.state:<7}", COLOURS[pin.state])
-        text.line(
-            state,
-            Styled(f" {pin.kind} {pin.name}", text.HEADING),
-            f": {pin.says}",
-        )
+        _show_pin(pin)
     changes = sum(pin.state == "change" for pin in port.pins)
     if changes:
         text.tell(
@@ -103,3 +98,12 @@ _YES_NO = {
     "no": "false",
     "false": "false",
 }
+
+
+def _show_pin(pin: "PortedPin") -> None:
+    text.line(
+        # Filled up, so that the names stand below each other.
+        Styled(f"  {pin.state:<7}", COLOURS[pin.state]),
+        Styled(f" {pin.kind} {pin.name}", text.HEADING),
+        f": {pin.says}",
+    )

@@ -60,17 +60,21 @@ def show_runs(reports: list["SmokeReport"]) -> None:
     )
     print("|---|---|---|---|---|---|---|")
     for report in sorted(reports, key=_by_project_and_version):
-        by_name = {outcome.program: outcome for outcome in report.outcomes}
-        bounds = ", ".join(f"`{line}`" for line in report.requirements) or "-"
-        cells = [
-            f"`{report.wheel}`",
-            report.python,
-            _result(report),
-            bounds,
-            *(_seconds(by_name.get(name)) for name in ("cnn", "powers")),
-            _best(report),
-        ]
-        print(f"| {' | '.join(cells)} |")
+        print(f"| {' | '.join(_cells(report))} |")
+
+
+def _cells(report: "SmokeReport") -> list[str]:
+    by_name = {outcome.program: outcome for outcome in report.outcomes}
+    # Backquotes, or Markdown would take the stars and underscores.
+    bounds = ", ".join(f"`{line}`" for line in report.requirements) or "-"
+    return [
+        f"`{report.wheel}`",
+        report.python,
+        _result(report),
+        bounds,
+        *(_seconds(by_name.get(name)) for name in ("cnn", "powers")),
+        _best(report),
+    ]
 
 
 def _by_project_and_version(report: "SmokeReport") -> tuple[str, list[int]]:

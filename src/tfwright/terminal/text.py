@@ -175,6 +175,11 @@ def _slice(parts: Iterable[Styled], start: int, end: int) -> Iterator[Styled]:
             yield Styled(text, part.style)
 
 
+def heading(title: str) -> None:
+    """Write the line above what belongs together."""
+    line(Styled(title, HEADING))
+
+
 def tell(text: str, style: Style = "", *, whole: bool = False) -> None:
     """Write a line to standard error; paths below the working directory become relative.
 

@@ -173,12 +173,9 @@ class _Room:
             raise tarfile.ReadError("its members do not come to an end")
         # Before a member is written: a bomb must not fill the disk first.
         if self.left < 0:
-            what = (
-                f"{self.archive.name} does not fit on the disk of {self.into}, "
-                f"where tfwright leaves {KEPT_FREE // GIB} GiB free"
-            )
             raise HostError(
-                what,
+                f"{self.archive.name} does not fit on the disk of {self.into}, "
+                f"where tfwright leaves {KEPT_FREE // GIB} GiB free",
                 remedy=disk.ROOM,
             )
 

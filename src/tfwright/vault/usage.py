@@ -281,6 +281,7 @@ def _programs(store: Path) -> Iterator[VaultEntry]:
 def _package(file: Path) -> VaultEntry:
     found = _PACKAGE.fullmatch(file.name)
     pin = _pin(f"{found['name']}=={found['version']}") if found else file.name
+    # Locks name the checksum, recipes the pin.
     keys = frozenset({file.parent.name, pin})
     return VaultEntry(PACKAGE, file.name, file.parent, keys, file)
 

@@ -193,16 +193,26 @@ def take(folder: Path, work: Path) -> NightlyBuild:
             f"The worker left the result of another order: {build.id}",
             remedy=f"Keep whatever else writes to {folder} away from it, and build again.",
         )
-    wheel = folder / RESULT / build.wheel
-    if build.wheel and files.sha256(wheel) != build.sha256:
-        remedy = "Build it again; look at the disks of both machines."
-        raise HostError(
-            f"{build.wheel} came with other bytes than it was built",
-            remedy=remedy,
-        )
+    result = folder / RESULT
+    if not result.is_dir():
+        raise HostError("The worker left no result", remedy=READ)
+    if build.wheel:
+        _insist_on_wheel(result / build.wheel, build.sha256)
     files.remove(work)
-    (folder / RESULT).rename(work)
+    result.rename(work)
     return build
+
+
+def _insist_on_wheel(wheel: Path, sha256: str) -> None:
+    """Raise HostError if a wheel is not the one that a worker built."""
+    found = files.existing(wheel)
+    if found and files.sha256(found) == sha256:
+        return
+    what = "came with other bytes than it was built" if found else "did not come"
+    raise HostError(
+        f"{wheel.name} {what}",
+        remedy="Build it again; look at the disks of both machines.",
+    )
 
 
 def _read(folder: Path) -> OrderDocument:

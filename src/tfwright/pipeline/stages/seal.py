@@ -158,9 +158,9 @@ def _files(recipe: Recipe) -> "tuple[RecordedFile, ...]":
     from tfwright.wheel.seal.build_record import RecordedFile
 
     # By digest: a patch may change without its name.
-    digests = patched_tree.digests(recipe.source).items()
     return tuple(
-        RecordedFile(path=file, sha256=sha256) for file, sha256 in digests
+        RecordedFile(path=file, sha256=sha256)
+        for file, sha256 in patched_tree.digests(recipe.source).items()
     )
 
 

@@ -320,11 +320,13 @@ def _printed(log: Path) -> str:
 
 def failure(log: Path, status: int) -> str:
     """Return the line in which tfwright says what failed."""
-    lines = runner.last_lines(log, 200)
-    said = [line.strip() for line in lines if line.startswith(SAID)]
     if KILLED < status < LOST:
         return f"killed by signal {status - KILLED}"
-    return said[-1] if said else f"exit status {status}: {_last(log, CLOSED)}"
+    # The last one: the lines before it may be of an earlier attempt.
+    for line in reversed(runner.last_lines(log, 200)):
+        if line.startswith(SAID):
+            return line.strip()
+    return f"exit status {status}: {_last(log, CLOSED)}"
 
 
 def _last(log: Path, but: re.Pattern[str] = MARK) -> str:

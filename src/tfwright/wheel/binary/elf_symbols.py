@@ -157,8 +157,8 @@ def table(image: ElfImage) -> bytes:
     address, count = image.value(elf_image.SYMBOLS), counted(image)
     if address is None or not count:
         return b""
-    size = count * _ROWS[image.header.wide][1]
-    return image.piece(address, size, f"table of {count:,} symbols")
+    _, width = _ROWS[image.header.wide]
+    return image.piece(address, count * width, f"table of {count:,} symbols")
 
 
 def counted(image: ElfImage) -> int:
@@ -262,8 +262,9 @@ def _versions(image: ElfImage) -> "array[int]":
     address, count = image.value(elf_image.VERSIONS), counted(image)
     if address is None or not count:
         return array("H")
-    content = image.piece(address, 2 * count, "table of versions")
-    return _native(image, "H", content)
+    return _native(
+        image, "H", image.piece(address, 2 * count, "table of versions")
+    )
 
 
 def name_with_version(image: ElfImage, index: int) -> str:
