@@ -334,6 +334,19 @@ def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
     assert packaged(job, PackageTable(program="pack.sh", arguments=(place[1],)))
 
 
+def test_a_program_that_is_not_there_is_corrected(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+    job.places.tree.mkdir(parents=True)
+    program = job.places.tree / "pack.sh"
+    program.write_text('#!/bin/sh\ntouch "$1/a.whl"\n', "utf-8")
+    program.chmod(0o755)
+    job.places.home.mkdir()
+    wrong = PackageTable(program="bazel-bin/pack.sh")
+    fault = failing(lambda: packaged(job, wrong), RecipeError)
+    assert re.match(r"Correct package\.program, or compile\.target", fault.remedy)
+    assert packaged(job, PackageTable(program=program.name))
+
+
 def test_flags_are_corrected_where_the_wheel_target_makes_no_wheel(
     tmp_path: Path, make_wheel: Callable[..., Path]
 ) -> None:
@@ -477,7 +490,7 @@ def test_what_a_python_lacks_for_a_venv_is_installed(
         "utf-8",
     )
     python.chmod(0o755)
-    remedy = venv.lacking(python, version)
+    remedy = venv.remedy_without(python, version)
     making = WheelVenv(tmp_path / "venv").creation(str(python), version, tmp_path)
 
     def make() -> None:
