@@ -49,7 +49,7 @@ def test_the_code_is_checked_by_three_tools(calls: Path) -> None:
     assert calls.read_text("utf-8").splitlines() == [
         "ruff check",
         "ruff format --check",
-        "lint-imports",
+        "lint-imports --no-logo",
     ]
 
 

@@ -102,7 +102,8 @@ def look(settings: HostFile) -> CacheState:
 
     Raises HostError if its directory cannot be read.
     """
-    root, limit = settings.cache_directory, int(settings.cache.size * caching.GIB)
+    root = settings.cache_directory
+    limit = int(settings.cache.size * caching.GIB)
     builds = tuple(reversed(history.read(root)))[:SHOWN]
     # The names end with date and time, so the newest sort last.
     logs = tuple(sorted((root / "logs").glob("*.log"), reverse=True))

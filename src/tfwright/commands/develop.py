@@ -43,7 +43,7 @@ def check_code() -> None:
     """Check the style and the imports of the whole project."""
     run("ruff", "check")
     run("ruff", "format", "--check")
-    run("lint-imports")
+    run("lint-imports", "--no-logo")
 
 
 ATTACKS = "tests/attack"

@@ -318,7 +318,8 @@ def pins_a_pip_that_reads_its_wheel(subject: Subject) -> Iterator[LintFinding]:
 def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
     """Find a build whose Bazel would download its default Python, and not the recipe's."""
     recipe = subject.recipe
-    python, names = recipe.host.python, recipes.HERMETIC_PYTHON_NAMES
+    python = recipe.host.python
+    names = recipes.HERMETIC_PYTHON_NAMES
     if recipe.source.interface == "own" or python == "any":
         return
     if recipe.source.release < recipes.HERMETIC_PYTHON:

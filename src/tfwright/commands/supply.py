@@ -267,7 +267,8 @@ def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
     The other host may run any command here, so that Bazel and packages serve all recipes. Raises
     SupplyError for a file that is not what the manifest says; nothing is put anywhere before.
     """
-    manifest, recipe = bundle.read_folder(folder), _recipe(folder)
+    manifest = bundle.read_folder(folder)
+    recipe = _recipe(folder)
     places = Places(settings.build_out, recipe.name)
     with _emptied(folder, places.build_out):
         placed = bundle.verified_folder(folder, manifest)

@@ -110,7 +110,8 @@ def _versions(library: Path) -> list[str]:
 
 def _disk(place: Path) -> str:
     usage = shutil.disk_usage(place)
-    free, total = usage.free / capacity.GIB, usage.total / capacity.GIB
+    free = usage.free / capacity.GIB
+    total = usage.total / capacity.GIB
     return f"{free:.1f} of {total:.1f} GiB are free on the disk of {place}"
 
 

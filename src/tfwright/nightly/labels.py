@@ -159,14 +159,18 @@ def _changed(
 def _bill(content: bytes, old: str, version: str) -> bytes:
     """Return the bill of materials with the new version of its subject."""
     page = json_text.parsed(content)
-    subject = page.get("metadata", {}).get("component", {})
+    _rename(page.get("metadata", {}).get("component", {}), old, version)
+    return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _rename(subject: dict[str, str], old: str, version: str) -> None:
+    """Give a component its new version, also in its package URL."""
     if subject.get("version") == old:
         subject["version"] = version
     if "purl" in subject:
         # A package URL needs its plus sign quoted.
         quoted = version.replace("+", "%2B")
         subject["purl"] = subject["purl"].replace(f"@{old}", f"@{quoted}")
-    return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _add(

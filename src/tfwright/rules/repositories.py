@@ -281,14 +281,16 @@ class _Reading:
     ) -> tuple[str, object, Arguments]:
         """Return the name of what is called, what it is (None if unknown), and with what."""
         arguments = self._program.arguments(call, scope)
-        callee, name = self._meant(call.func, scope), called(call.func)
+        callee = self._meant(call.func, scope)
+        name = called(call.func)
         if (
             isinstance(callee, External)
             and callee.symbol == "maybe"
             and call.args
         ):
             # Bazel's own macro `maybe(rule, name = …)` calls the rule unless the name is taken.
-            callee, name = self._meant(call.args[0], scope), called(call.args[0])
+            callee = self._meant(call.args[0], scope)
+            name = called(call.args[0])
             positional = dict(
                 zip(("name",), arguments.positional[1:], strict=False)
             )
@@ -322,10 +324,8 @@ class _Reading:
                 code.node not in self._seen
             ):
                 outer = self._rule, self._name
-                self._rule, self._name = (
-                    callee,
-                    self._text(arguments.named.get("name")),
-                )
+                self._rule = callee
+                self._name = self._text(arguments.named.get("name"))
                 try:
                     missing = UnknownError("is known only when the rule runs")
                     self._enter(code, Arguments((), {}), missing)

@@ -269,9 +269,14 @@ def _flags(flags: str, context: Any) -> str:  # noqa: ANN401 invoke's contexts h
 
 
 def _usage(context: Any) -> str:  # noqa: ANN401 invoke's contexts have no types
-    """Return a command with the words that it needs."""
-    words = [argument.name.upper() for argument in context.positional_args]
-    return " ".join(["invoke", str(context.name), *words])
+    """Return a command with the words that it takes; those in brackets can be left out."""
+    words = ["invoke", str(context.name)]
+    for argument in context.positional_args:
+        word = argument.name.upper()
+        # invoke counts options that may be repeated among the words.
+        if argument.kind is not list:
+            words.append(word if argument.default is None else f"[{word}]")
+    return " ".join(words)
 
 
 def _show_help(program: "Program", name: str) -> None:

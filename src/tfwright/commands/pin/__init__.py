@@ -45,7 +45,8 @@ def pin(
     for what is no such requirement, HostError if the target Python is not here, SupplyError if pip
     finds no versions that fit together.
     """
-    recipe, opened = job.recipe, requirements.left_open(toml.values_of(path))
+    recipe = job.recipe
+    opened = requirements.left_open(toml.values_of(path))
     options = {"--add": added, "--verify": verifying}
     for where, lines in (*options.items(), *opened.items()):
         for line in lines:
@@ -179,9 +180,7 @@ def _pin_bazel(job: BuildRequest, path: Path) -> str:
         offline=job.offline,
         note=note,
     )
-    key, why = (
-        ("sha256", bazels.here()),
-        f"from {binary.origin}, when it was pinned",
-    )
+    key = ("sha256", bazels.here())
+    why = f"from {binary.origin}, when it was pinned"
     toml_editing.put_dotted(path, "bazel", key, binary.sha256, why)
     return f"{bazels.here()} {binary.sha256}"

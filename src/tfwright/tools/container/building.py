@@ -54,7 +54,9 @@ def insist_on_pins(containerfile: Path) -> None:
 
 def _unpinned(text: str) -> Iterator[tuple[int, str]]:
     """Yield the images without a digest, each with the number of its line."""
-    stages, arguments, count = {"scratch"}, dict[str, str](), 0
+    stages = {"scratch"}
+    arguments = dict[str, str]()
+    count = 0
     for number, line in _instructions(text):
         # An ARG after the first FROM is one of that stage, and no later FROM sees it.
         if not count and (given := ARG.fullmatch(line)):
@@ -123,7 +125,9 @@ def build(
     ) as folder:
         room = Path(folder)
         # An empty context: what an image is made from is in the Containerfile alone.
-        context, named, layout = room / "context", room / "id", room / "layout"
+        context = room / "context"
+        named = room / "id"
+        layout = room / "layout"
         context.mkdir()
         runner.run(
             _building(containerfile, named, context, runtime),

@@ -46,13 +46,14 @@ def _assigned(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _constant(name: str, node: ast.expr) -> Iterator[tuple[str, str]]:
-    """Return a name and its value where that is a plain one.
-
-    An integer may have so many digits that Python refuses to write them.
-    """
-    if not isinstance(node, ast.Constant) or node.value in {None, ""}:
-        return
-    if isinstance(node.value, bool | str) or (
-        isinstance(node.value, int) and node.value.bit_length() < LONGEST
-    ):
+    """Return a name and its value where that is a plain one."""
+    if isinstance(node, ast.Constant) and _is_plain(node.value):
         yield name[:LONGEST], str(node.value)[:LONGEST]
+
+
+def _is_plain(value: object) -> bool:
+    """Say whether a value is a text that is not empty, a number, or true or false."""
+    if isinstance(value, str):
+        return bool(value)
+    # An integer may have so many digits that Python refuses to write them.
+    return isinstance(value, int) and value.bit_length() < LONGEST
