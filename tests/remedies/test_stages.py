@@ -24,6 +24,7 @@ from tests.remedies.following import (
 from tests.remedies.test_inputs import sources_left, zipped
 from tests.upstream import commit
 
+from tfwright.diagnosis import again
 from tfwright.diagnosis.again import FailureRecord
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -42,14 +43,20 @@ from tfwright.errors import (
     ToolError,
     WheelError,
 )
-from tfwright.pipeline import engine, failure, remote_execution, rivals
+from tfwright.pipeline import (
+    attempts,
+    engine,
+    failure,
+    remote_execution,
+    rivals,
+)
 from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.pipeline.results import Built, Check, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
 from tfwright.progress import Listener
 from tfwright.tools.bazel.client import BazelRun
-from tfwright.tools.process import runner
+from tfwright.tools.process import capacity, runner
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import venv
 from tfwright.trial import run as trials
@@ -553,3 +560,32 @@ def test_the_log_and_the_python_of_a_failed_trial_show_the_failure(
     assert (
         trials.run("matmul", command, tmp_path / "log").reason != outcome.reason
     )
+
+
+KILLED = (
+    "ERROR: /t/BUILD:1:1: C++ compilation of rule '//:a' failed (Exit 1)\n{}\n"
+)
+
+
+def test_a_memory_that_was_too_small_is_made_larger(
+    job: BuildRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "gcc: fatal error: Killed signal terminated program cc1plus"
+    log = job.log("compile")
+    log.parent.mkdir(parents=True)
+    log.write_text(KILLED.format(said), "utf-8")
+    failed = again.record(log, 0, killed=True, died=False)
+    outcome = BazelRun(1, (KILLED.format(said),), 0)
+    command = Command(("bazel",), Path("/"))
+    fault = failure.error_of(job, command, outcome, failed)
+    assert isinstance(fault, HostError)
+    assert "raise the container's limit" in fault.remedy
+    table = job.recipe.compile
+    monkeypatch.setattr(capacity, "memory", lambda: 64 << 30)
+    monkeypatch.setattr(capacity, "cores", lambda: 4)
+    monkeypatch.setattr(capacity, "total", lambda: 8 << 30)
+    attempts.learn_jobs(job, 1)
+    assert attempts.actions_at_once(job, table) == 1
+    # What was learned ends with the limit.
+    monkeypatch.setattr(capacity, "total", lambda: 64 << 30)
+    assert attempts.actions_at_once(job, table) == 4
