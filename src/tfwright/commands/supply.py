@@ -186,13 +186,18 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
     Raises SupplyError if the folder holds no inputs, HostError if they are for another platform.
     """
     manifest = bundle.read_folder(folder)
+    _insist_on_platform(manifest)
+    here = _Here(manifest, _recipe(folder), settings)
+    return [member.path for member in manifest.members if here.lacks(member)]
+
+
+def _insist_on_platform(manifest: Manifest) -> None:
+    # Bazel and tfwright's own packages are programs.
     if manifest.platform != binary.here():
         raise HostError(
             f"This worker is {binary.here()}, and its inputs are for {manifest.platform}",
             remedy="Take 'inputs = true' away from this worker in the host file.",
         )
-    here = _Here(manifest, _recipe(folder), settings)
-    return [member.path for member in manifest.members if here.lacks(member)]
 
 
 @dataclass(frozen=True)

@@ -281,15 +281,17 @@ def files_below(folder: str) -> Iterator[CachedFile]:
     except FileNotFoundError:
         return
     for entry in entries:
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                yield from files_below(entry.path)
-            elif entry.is_file(follow_symlinks=False):
-                state = entry.stat(follow_symlinks=False)
-                yield CachedFile(state.st_mtime, state.st_size, entry.path)
         # A build that runs at the same time replaces files.
-        except FileNotFoundError:
-            continue
+        with contextlib.suppress(FileNotFoundError):
+            yield from _files_of(entry)
+
+
+def _files_of(entry: os.DirEntry[str]) -> Iterator[CachedFile]:
+    if entry.is_dir(follow_symlinks=False):
+        yield from files_below(entry.path)
+    elif entry.is_file(follow_symlinks=False):
+        state = entry.stat(follow_symlinks=False)
+        yield CachedFile(state.st_mtime, state.st_size, entry.path)
 
 
 def remove_oldest(found: Iterable[CachedFile], most: float) -> int:

@@ -33,13 +33,7 @@ PINNED = re.compile(r"(.+@)?sha256:[0-9a-f]{64}")
 
 def insist_on_pins(containerfile: Path) -> None:
     """Refuse a Containerfile that names another image than by digest. Raises RecipeError."""
-    try:
-        text = files.text(containerfile, "strict")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise RecipeError(
-            f"{containerfile} cannot be read: {fault}",
-            remedy="Correct its name; a recipe's Containerfile is next to the recipe.",
-        ) from fault
+    text = _text(containerfile)
     if found := DIRECTIVE.search(text):
         raise RecipeError(
             f"{containerfile.name} changes the character that joins lines",
@@ -50,6 +44,16 @@ def insist_on_pins(containerfile: Path) -> None:
             f"{containerfile.name}:{number}: the image {named} has no digest",
             remedy=f"Write {named}@sha256:…; a tag can move to another image.",
         )
+
+
+def _text(containerfile: Path) -> str:
+    try:
+        return files.text(containerfile, "strict")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise RecipeError(
+            f"{containerfile} cannot be read: {fault}",
+            remedy="Correct its name; a recipe's Containerfile is next to the recipe.",
+        ) from fault
 
 
 def _unpinned(text: str) -> Iterator[tuple[int, str]]:
