@@ -109,6 +109,25 @@ def test_a_sentence_goes_on_below_and_keeps_its_colours(
     assert screen.getvalue().startswith("\x1b[32m  kept ")
 
 
+@pytest.mark.parametrize("columns", ["20", "41", "60"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("           PATH=" + "/usr/bin:" * 12,),
+        ("  a", " b ", "c" * 70, "  d"),
+        ("the same the same ", "the same the same the same the same"),
+        ("   " + "x " * 60, "y" * 90),
+    ],
+)
+def test_no_character_of_a_broken_line_is_lost(
+    words: tuple[str, ...], columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    pipe = io.StringIO()
+    text.line(*words, to=pipe)
+    assert pipe.getvalue().split() == "".join(words).split()
+
+
 def test_a_line_that_must_stay_whole_is_not_broken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
