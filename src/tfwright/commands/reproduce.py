@@ -211,10 +211,8 @@ def _record(wheel: Path) -> BuildRecord | None:
 
 def _disagreements(job: BuildRequest, record: BuildRecord) -> Iterator[str]:
     """Say in which parts of the recipe, which patches and assets, and whether in the lock."""
-    before, now = (
-        record.recipe.content,
-        build_record.recipe_content(job.recipe).content,
-    )
+    before = record.recipe.content
+    now = build_record.recipe_content(job.recipe).content
     for table in sorted(before.keys() | now.keys()):
         keys = _keys(before.get(table), now.get(table))
         if before.get(table) != now.get(table):

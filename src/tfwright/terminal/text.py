@@ -403,7 +403,9 @@ def _row(
     parts: list[Part] = []
     shown = [number for number, room in enumerate(widths) if room]
     for number in shown:
-        column, cell, room = columns[number], row[number], widths[number]
+        column = columns[number]
+        cell = row[number]
+        room = widths[number]
         text = shortened(cell.text, room, column.cut)
         if column.right:
             text = text.rjust(room)

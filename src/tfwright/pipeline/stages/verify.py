@@ -214,7 +214,8 @@ def _copy(job: Job, test: str) -> Path:
 
 def _programs(job: Job, table: VerifyTable) -> list[Trial]:
     """Return the recipe's smoke programs, to be run on the first module that it imports."""
-    module, venv = next(iter(table.imports), "tensorflow"), _venv(job)
+    module = next(iter(table.imports), "tensorflow")
+    venv = _venv(job)
     home, extra = job.places.home, table.env
     return [
         Trial(name, venv.program(name, module, home, extra))

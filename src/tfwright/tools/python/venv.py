@@ -257,7 +257,8 @@ def _install(
 
     `options` say where pip may look.
     """
-    python, listed = home / "bin/python", home / "requirements.txt"
+    python = home / "bin/python"
+    listed = home / "requirements.txt"
     with tempfile.TemporaryDirectory() as folder:
         wanted = (*options, *_listed(listed, requirements))
         brought = packages.bring(python, wanted, Path(folder), log)
