@@ -106,7 +106,7 @@ def test_a_sentence_goes_on_below_and_keeps_its_colours(
     text.line(*parts, hang=7, to=screen)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
     assert plain == "  kept since nothing of\n       it has changed\n"
-    assert screen.getvalue().startswith("\x1b[32m  kept ")
+    assert screen.getvalue().startswith("  \x1b[32mkept ")
 
 
 @pytest.mark.parametrize("columns", ["20", "41", "60"])
