@@ -1,6 +1,7 @@
 """What is said where a stage fails after ./configure, done to the letter."""
 
 import re
+import shlex
 import sys
 import tomllib
 import zipfile
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.tags import platform_tags
 from tests.nightly.wheels import write_wheel
-from tests.pipeline.stages import test_nccl
+from tests.pipeline.stages import test_check, test_nccl
 from tests.pipeline.stages.test_package import job_of, packaged, script
 from tests.pipeline.stages.test_verify import ALONE
 from tests.remedies.following import (
@@ -589,3 +590,37 @@ def test_a_memory_that_was_too_small_is_made_larger(
     # What was learned ends with the limit.
     monkeypatch.setattr(capacity, "total", lambda: 64 << 30)
     assert attempts.actions_at_once(job, table) == 4
+
+
+def test_the_commands_of_a_finding_are_shown_by_doctor(
+    shell: CommandLine, worded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = f"--recipe {shlex.quote(str(worded))}"
+    answers = {
+        **dict.fromkeys(test_check.ANSWERS, "false"),
+        "TF_NEED_CUDA": "true",
+        "CC_OPT_FLAGS": '"-O2"',
+        "TF_CUDA_CLANG": "false",
+        "GCC_HOST_COMPILER_PATH": '"/usr/bin/gcc"',
+        "TF_NEED_TENSORRT": "false",
+        "TF_CUDA_VERSION": '"9.2"',
+        "TF_CUDNN_VERSION": '"7.2"',
+        "TF_NCCL_VERSION": '"1.3"',
+        "TF_CUDA_COMPUTE_CAPABILITIES": '"6.1"',
+    }
+    add(worded, 'cuda = "9.2"\ncudnn = "7.2"', after='python = "any"')
+    lines = "\n".join(f"{name} = {value}" for name, value in answers.items())
+    add(worded, f"[configure.answers]\n{lines}\n")
+    add(shell.host_file, 'cuda = "/nowhere/cuda"\n')
+    shell.remedy(f"invoke build {named}")
+    assert shell.fault
+    advice = re.search(r"'(invoke doctor)' with the same", shell.fault.what)
+    assert advice, shell.fault.what
+    capsys.readouterr()
+    shell.status(f"{advice[1]} {named}")
+    said = "".join(capsys.readouterr())
+    shown = re.search(r"(invoke toolkit --recipe .+) --cuda \S+\.run", said)
+    assert shown
+    # The command is about the same recipe, and asks for the file that was downloaded.
+    remedy = shell.remedy(f"{shown[1]} --cuda /absent/cuda.run")
+    assert remedy.startswith("Download it from")

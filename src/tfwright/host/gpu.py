@@ -80,7 +80,7 @@ def _get_cuda(
     """Say how to get the recipe's CUDA; `found` is the version that is there, if any."""
     return toolkit_ways.remedy(recipe, "cuda", host) or host.remedy(
         "cuda",
-        recipe=recipe.name,
+        recipe=recipe.argument,
         cuda=recipe.host.cuda or "",
         place=str(place),
         found=found,
@@ -212,7 +212,7 @@ def _library(
     prefixes = list(dict.fromkeys(places))
     found = look(host.place, prefixes)
     remedy = toolkit_ways.remedy(recipe, part, host) or host.remedy(
-        part, recipe=recipe.name, version=wanted
+        part, recipe=recipe.argument, version=wanted
     )
     if not found:
         yield _missing(title, prefixes, wanted, remedy)
@@ -252,7 +252,7 @@ def _get_cudnn(recipe: Recipe, host: Host) -> str:
     )
     return host.remedy(
         "cudnn",
-        recipe=recipe.name,
+        recipe=recipe.argument,
         cudnn=wanted,
         archive=_cudnn_archive(recipe.host.cuda or "", wanted),
         page=f"https://developer.nvidia.com/{folder}",
