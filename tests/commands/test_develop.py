@@ -113,7 +113,7 @@ def test_a_reason_allows_a_module_less_coverage(project: Project) -> None:
             "printable.py",
             "printable.py: the tests reach enough of it; remove its reason",
         ),
-        ("gone.py", "gone.py: there is no such module; remove its reason"),
+        ("gone.py", "gone.py: this module does not exist; remove its reason"),
     ],
 )
 def test_a_reason_that_is_no_longer_needed_is_named(

@@ -324,7 +324,7 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
         return
     if recipe.source.release < recipes.HERMETIC_PYTHON:
         return
-    # A patch level is allowed: Bazel may be told which one it is to download.
+    # A patch level is allowed: the flag may say which one Bazel downloads.
     named = rf"(?:{'|'.join(names)})={re.escape(python)}(?:\.\d+)?"
     if not any(re.search(f"{named}$", flag) for flag in recipe.compile.flags):
         yield subject.finding(

@@ -81,7 +81,7 @@ def _crash_remedy(asked: Sequence[str], by: By) -> str:
         return (
             f"Correct what answers {asked[-1]}: it crashed after that question."
         )
-    # All answers were there before it started: none of them can be told from another.
+    # All answers were there before it started: nothing shows which of them it read last.
     if by == "environment":
         return (
             'Set by = "dialogue" in [configure]: the last question then shows the answer '

@@ -481,7 +481,7 @@ def _skip(host: BuildHost, state: State, night: int, item: DueTarget) -> None:
 def _ready(
     host: BuildHost, state: State, night: int, item: DueTarget
 ) -> BuildOrder | None:
-    """Return an order for a target; judge it if there is no room to build it."""
+    """Return an order for a target; judge it if the disk has no room to build it."""
     name = item.target.name
     changed = f" ({', '.join(item.changed)})" if item.changed else ""
     host.hear(f"{name}: {item.why}{changed}")

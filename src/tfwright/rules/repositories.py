@@ -25,6 +25,7 @@ from tfwright.rules.recognisers import (
     DOWNLOADS,
     NAME,
     TELLING,
+    as_list,
     called,
     declares,
     digest_of,
@@ -479,7 +480,7 @@ class _Reading:
     def _paid(self, thing: object) -> object:
         """Work a value out, and count what it costs to look at all of it and to keep it."""
         value = self._program.force(thing)
-        for item in value if isinstance(value, list) else [value]:
+        for item in as_list(value):
             length = len(item) if isinstance(item, str) else 0
             self._program.spend(1 + length // PUT_TOGETHER)
         return value
@@ -494,9 +495,10 @@ class _Reading:
             value = self._paid(thing)
         except UnknownError:
             return ()
-        texts = value if isinstance(value, list) else [value]
         return tuple(
-            text for text in texts if isinstance(text, str) and text.isprintable()
+            text
+            for text in as_list(value)
+            if isinstance(text, str) and text.isprintable()
         )
 
     @contextmanager

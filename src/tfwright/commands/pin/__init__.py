@@ -42,8 +42,8 @@ def pin(
     `added` are further requirements of the build, such as ``h5py`` or ``numpy==1.14.5``,
     `verifying` those of the wheel; the other pins that are there keep their versions. Bazel's
     checksum is written last, and stays open where only packages could be had. Raises RecipeError
-    for what is no such requirement, HostError if the target Python is not here, SupplyError if pip
-    finds no versions that fit together.
+    for what is not such a requirement, HostError if the target Python is missing, SupplyError if
+    pip finds no versions that fit together.
     """
     recipe = job.recipe
     opened = requirements.left_open(toml.values_of(path))

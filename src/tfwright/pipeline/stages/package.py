@@ -118,7 +118,7 @@ def _insist_on_program(program: Path, target: str) -> None:
     """Raise RecipeError if the program that makes the wheel is not there."""
     if not program.is_file():
         raise RecipeError(
-            f"There is no {program}, which makes the wheel; Bazel built {target}",
+            f"{program}, which makes the wheel, does not exist; Bazel built {target}",
             remedy="Correct package.program, or compile.target, which has to build it.",
         )
 

@@ -164,7 +164,7 @@ class CacheDirectory:
         """
         size = file.stat().st_size
         self._make_room(size)
-        # Under a name that nobody else knows, before its content is compared.
+        # Under a name that no other process knows, before its content is compared.
         with tempfile.TemporaryDirectory(dir=self._incoming) as room:
             temporary = file.rename(Path(room, sha256))
             good = files.sha256(temporary) == sha256
