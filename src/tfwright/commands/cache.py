@@ -1,4 +1,4 @@
-"""What the build cache holds and did, and why two builds shared less of it than expected."""
+"""`invoke cache`: what the build cache holds and did, and why two builds share too little of it."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""Building a wheel again, elsewhere and from nothing: the same bytes, or why not."""
+"""`invoke reproduce`: a wheel made again from nothing, elsewhere: the same bytes, or why not."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Smoke: a wheel in a fresh venv of its target Python, and a user's programs run there."""
+"""`invoke smoke`: a wheel in a fresh venv of its target Python, and small programs run there."""
 
 import datetime as dt
 import os

@@ -1,4 +1,4 @@
-"""CUDA, its libraries and nvcc's compiler, put where a recipe's builds find them; needs no root."""
+"""`invoke toolkit`: CUDA, its libraries and nvcc's compiler, put where builds find them."""
 
 import datetime as dt
 import tempfile
