@@ -122,7 +122,8 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     wheel = small_wheel(tmp_path)
-    copy = shutil.copy(wheel, tmp_path / "copy")
+    copy = tmp_path / "copy"
+    shutil.copyfile(wheel, copy)
     packages.keep({copy: (wheel.name, files.sha256(wheel))}, tmp_path / "vault")
     return tmp_path / "vault"
 
