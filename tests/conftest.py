@@ -3,9 +3,11 @@
 import base64
 import hashlib
 import http.server
+import importlib.util
 import os
 import re
 import signal
+import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -274,6 +276,21 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
         return target
 
     return make
+
+
+@pytest.fixture
+def quick_python(tmp_path: Path) -> Path:
+    """Return a Python whose venvs get links to a pip, not a copy of one, which takes seconds."""
+    pip = Path(str(importlib.util.find_spec("pip").origin)).parent  # type: ignore[union-attr]
+    python = tmp_path / "quick"
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" = venv ] || exec {sys.executable} "$@"\n'
+        f'{sys.executable} -m venv --without-pip "$3"\n'
+        f'cd "$3"/lib/python3*/site-packages && ln -s {pip} {pip}-*.dist-info .\n',
+        "utf-8",
+    )
+    python.chmod(0o755)
+    return python
 
 
 @pytest.fixture

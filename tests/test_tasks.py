@@ -138,6 +138,22 @@ def test_a_word_that_can_be_left_out_may_stand_behind_options(
     assert "The wheel none.whl does not exist" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("compare", "invoke compare FIRST SECOND [options]"),
+        ("smoke", "invoke smoke [WHEEL] [options]"),
+        ("pin", "invoke pin [options]"),
+        ("bundle", "invoke bundle [options]"),
+    ],
+)
+def test_the_usage_names_the_words_that_a_command_takes(
+    command: str, usage: str, tmp_path: Path
+) -> None:
+    shown = invoke(tmp_path, command, "--help").stdout
+    assert shown.startswith(f"Usage: {usage}\n")
+
+
 def test_help_is_a_command_as_it_is_of_other_programs(tmp_path: Path) -> None:
     assert invoke(tmp_path, "help").stdout == invoke(tmp_path, "--list").stdout
     shown = invoke(tmp_path, "help", "build").stdout

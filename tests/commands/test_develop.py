@@ -49,7 +49,7 @@ def test_the_code_is_checked_by_three_tools(calls: Path) -> None:
     assert calls.read_text("utf-8").splitlines() == [
         "ruff check",
         "ruff format --check",
-        "lint-imports",
+        "lint-imports --no-logo",
     ]
 
 
@@ -113,7 +113,7 @@ def test_a_reason_allows_a_module_less_coverage(project: Project) -> None:
             "printable.py",
             "printable.py: the tests reach enough of it; remove its reason",
         ),
-        ("gone.py", "gone.py: there is no such module; remove its reason"),
+        ("gone.py", "gone.py: this module does not exist; remove its reason"),
     ],
 )
 def test_a_reason_that_is_no_longer_needed_is_named(

@@ -556,6 +556,31 @@ def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
     assert len(facts.toolkit) == len(tree.read(root).tree)
 
 
+def test_the_cuda_of_an_image_is_known_by_the_image(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    root, _ = install(job, tmp_path, "cuda", CUDAS["10.1, whole"])
+    table = job.recipe.configure
+    answers = {**table.answers, "CUDA_TOOLKIT_PATH": str(root)}
+    image = {"name": "mine", "digest": f"sha256:{'1' * 64}"}
+
+    def digest(**host: object) -> str:
+        recipe = job.recipe.model_copy(
+            update={
+                "configure": table.model_copy(update={"answers": answers}),
+                "host": HostTable.model_validate(
+                    {**job.recipe.host.model_dump(), **host}
+                ),
+            }
+        )
+        here, python = probes.here(), Path(sys.executable)
+        return host_facts.facts(recipe, job.host_file, here, python).toolkit
+
+    # A toolkit of the same path on the host has nothing to do with it.
+    assert digest(image=image) == ""
+    assert digest() != ""
+
+
 REDISTRIBUTED = {
     "cuda_nvcc-linux-x86_64-10.1-archive": {"bin/nvcc": "", "LICENSE": "be good"},
     "cuda_cudart-linux-x86_64-10.1-archive": {

@@ -89,6 +89,9 @@ def _literals(value: ast.expr) -> Iterator[ast.expr]:
         case ast.BinOp(left=left, right=right):
             yield from _literals(left)
             yield from _literals(right)
+        case ast.Dict(values=values):
+            for each in values:
+                yield from _literals(each)
         case ast.Call(args=args):
             # What puts several texts together.
             for argument in args:

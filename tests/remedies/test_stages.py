@@ -1,6 +1,7 @@
 """What is said where a stage fails after ./configure, done to the letter."""
 
 import re
+import shlex
 import sys
 import tomllib
 import zipfile
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.tags import platform_tags
 from tests.nightly.wheels import write_wheel
-from tests.pipeline.stages import test_nccl
+from tests.pipeline.stages import test_check, test_nccl
 from tests.pipeline.stages.test_package import job_of, packaged, script
 from tests.pipeline.stages.test_verify import ALONE
 from tests.remedies.following import (
@@ -24,6 +25,7 @@ from tests.remedies.following import (
 from tests.remedies.test_inputs import sources_left, zipped
 from tests.upstream import commit
 
+from tfwright.diagnosis import again
 from tfwright.diagnosis.again import FailureRecord
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -42,14 +44,20 @@ from tfwright.errors import (
     ToolError,
     WheelError,
 )
-from tfwright.pipeline import engine, failure, remote_execution, rivals
+from tfwright.pipeline import (
+    attempts,
+    engine,
+    failure,
+    remote_execution,
+    rivals,
+)
 from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.pipeline.results import Built, Check, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
 from tfwright.progress import Listener
 from tfwright.tools.bazel.client import BazelRun
-from tfwright.tools.process import runner
+from tfwright.tools.process import capacity, runner
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import venv
 from tfwright.trial import run as trials
@@ -334,6 +342,19 @@ def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
     assert packaged(job, PackageTable(program="pack.sh", arguments=(place[1],)))
 
 
+def test_a_program_that_is_not_there_is_corrected(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+    job.places.tree.mkdir(parents=True)
+    program = job.places.tree / "pack.sh"
+    program.write_text('#!/bin/sh\ntouch "$1/a.whl"\n', "utf-8")
+    program.chmod(0o755)
+    job.places.home.mkdir()
+    wrong = PackageTable(program="bazel-bin/pack.sh")
+    fault = failing(lambda: packaged(job, wrong), RecipeError)
+    assert re.match(r"Correct package\.program, or compile\.target", fault.remedy)
+    assert packaged(job, PackageTable(program=program.name))
+
+
 def test_flags_are_corrected_where_the_wheel_target_makes_no_wheel(
     tmp_path: Path, make_wheel: Callable[..., Path]
 ) -> None:
@@ -477,7 +498,7 @@ def test_what_a_python_lacks_for_a_venv_is_installed(
         "utf-8",
     )
     python.chmod(0o755)
-    remedy = venv.lacking(python, version)
+    remedy = venv.remedy_without(python, version)
     making = WheelVenv(tmp_path / "venv").creation(str(python), version, tmp_path)
 
     def make() -> None:
@@ -540,3 +561,66 @@ def test_the_log_and_the_python_of_a_failed_trial_show_the_failure(
     assert (
         trials.run("matmul", command, tmp_path / "log").reason != outcome.reason
     )
+
+
+KILLED = (
+    "ERROR: /t/BUILD:1:1: C++ compilation of rule '//:a' failed (Exit 1)\n{}\n"
+)
+
+
+def test_a_memory_that_was_too_small_is_made_larger(
+    job: BuildRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "gcc: fatal error: Killed signal terminated program cc1plus"
+    log = job.log("compile")
+    log.parent.mkdir(parents=True)
+    log.write_text(KILLED.format(said), "utf-8")
+    failed = again.record(log, 0, killed=True, died=False)
+    outcome = BazelRun(1, (KILLED.format(said),), 0)
+    command = Command(("bazel",), Path("/"))
+    fault = failure.error_of(job, command, outcome, failed)
+    assert isinstance(fault, HostError)
+    assert "raise the container's limit" in fault.remedy
+    table = job.recipe.compile
+    monkeypatch.setattr(capacity, "memory", lambda: 64 << 30)
+    monkeypatch.setattr(capacity, "cores", lambda: 4)
+    monkeypatch.setattr(capacity, "total", lambda: 8 << 30)
+    attempts.learn_jobs(job, 1)
+    assert attempts.actions_at_once(job, table) == 1
+    # What was learned ends with the limit.
+    monkeypatch.setattr(capacity, "total", lambda: 64 << 30)
+    assert attempts.actions_at_once(job, table) == 4
+
+
+def test_the_commands_of_a_finding_are_shown_by_doctor(
+    shell: CommandLine, worded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = f"--recipe {shlex.quote(str(worded))}"
+    answers = {
+        **dict.fromkeys(test_check.ANSWERS, "false"),
+        "TF_NEED_CUDA": "true",
+        "CC_OPT_FLAGS": '"-O2"',
+        "TF_CUDA_CLANG": "false",
+        "GCC_HOST_COMPILER_PATH": '"/usr/bin/gcc"',
+        "TF_NEED_TENSORRT": "false",
+        "TF_CUDA_VERSION": '"9.2"',
+        "TF_CUDNN_VERSION": '"7.2"',
+        "TF_NCCL_VERSION": '"1.3"',
+        "TF_CUDA_COMPUTE_CAPABILITIES": '"6.1"',
+    }
+    add(worded, 'cuda = "9.2"\ncudnn = "7.2"', after='python = "any"')
+    lines = "\n".join(f"{name} = {value}" for name, value in answers.items())
+    add(worded, f"[configure.answers]\n{lines}\n")
+    add(shell.host_file, 'cuda = "/nowhere/cuda"\n')
+    shell.remedy(f"invoke build {named}")
+    assert shell.fault
+    advice = re.search(r"'(invoke doctor)' with the same", shell.fault.what)
+    assert advice, shell.fault.what
+    capsys.readouterr()
+    shell.status(f"{advice[1]} {named}")
+    said = "".join(capsys.readouterr())
+    shown = re.search(r"(invoke toolkit --recipe .+) --cuda \S+\.run", said)
+    assert shown
+    # The command is about the same recipe, and asks for the file that was downloaded.
+    remedy = shell.remedy(f"{shown[1]} --cuda /absent/cuda.run")
+    assert remedy.startswith("Download it from")

@@ -106,7 +106,26 @@ def test_a_sentence_goes_on_below_and_keeps_its_colours(
     text.line(*parts, hang=7, to=screen)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
     assert plain == "  kept since nothing of\n       it has changed\n"
-    assert screen.getvalue().startswith("\x1b[32m  kept ")
+    assert screen.getvalue().startswith("  \x1b[32mkept ")
+
+
+@pytest.mark.parametrize("columns", ["20", "41", "60"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("           PATH=" + "/usr/bin:" * 12,),
+        ("  a", " b ", "c" * 70, "  d"),
+        ("the same the same ", "the same the same the same the same"),
+        ("   " + "x " * 60, "y" * 90),
+    ],
+)
+def test_no_character_of_a_broken_line_is_lost(
+    words: tuple[str, ...], columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    pipe = io.StringIO()
+    text.line(*words, to=pipe)
+    assert pipe.getvalue().split() == "".join(words).split()
 
 
 def test_a_line_that_must_stay_whole_is_not_broken(

@@ -98,18 +98,22 @@ def place_of(
 
     Raises RecipeError if the place is unknown.
     """
-    for place in PLACES:
-        if asked == place:
-            return place
     if asked:
-        raise RecipeError(
-            f"{asked!r} is not a place where recipes can be built",
-            remedy="Give --on here, --on workers or --on slurm.",
-        )
+        return _place_named(asked)
     # Without being asked, a single recipe stays on this host, where its stages can be resumed.
     if len(recipes) > 1 and settings.workers:
         return "workers"
     return "slurm" if len(recipes) > 1 and settings.slurm else "here"
+
+
+def _place_named(asked: str) -> Place:
+    for place in PLACES:
+        if asked == place:
+            return place
+    raise RecipeError(
+        f"{asked!r} is not a place where recipes can be built",
+        remedy="Give --on here, --on workers or --on slurm.",
+    )
 
 
 def here(

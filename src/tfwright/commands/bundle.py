@@ -376,7 +376,8 @@ def _place(
     listener: Listener,
 ) -> None:
     """Put verified files where they belong; the documents, which make a recipe of it, come last."""
-    recipe, locked = _recipe(manifest, unpacked), _lock(manifest, unpacked)
+    recipe = _recipe(manifest, unpacked)
+    locked = _lock(manifest, unpacked)
     believed = admission.insist(recipe, locked, manifest)
     places = Places(build_out, recipe.name)
     documents = _places_of_documents(manifest, unpacked)

@@ -43,7 +43,7 @@ def check_code() -> None:
     """Check the style and the imports of the whole project."""
     run("ruff", "check")
     run("ruff", "format", "--check")
-    run("lint-imports")
+    run("lint-imports", "--no-logo")
 
 
 ATTACKS = "tests/attack"
@@ -144,7 +144,7 @@ def shortfalls(
             yield f"{name}: the tests reach {share:.1f} % of its lines or branches"
     for name in reasons:
         if name not in shares:
-            yield f"{name}: there is no such module; remove its reason"
+            yield f"{name}: this module does not exist; remove its reason"
         elif shares[name] >= LEAST:
             yield f"{name}: the tests reach enough of it; remove its reason"
 

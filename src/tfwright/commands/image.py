@@ -1,4 +1,4 @@
-"""Container images in the vault, by digest: from a tar file, a registry or a Containerfile."""
+"""`invoke image`: container images in the vault: from a tar file, a registry or a Containerfile."""
 
 from contextlib import suppress
 from dataclasses import dataclass

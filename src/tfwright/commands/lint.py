@@ -318,12 +318,13 @@ def pins_a_pip_that_reads_its_wheel(subject: Subject) -> Iterator[LintFinding]:
 def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
     """Find a build whose Bazel would download its default Python, and not the recipe's."""
     recipe = subject.recipe
-    python, names = recipe.host.python, recipes.HERMETIC_PYTHON_NAMES
+    python = recipe.host.python
+    names = recipes.HERMETIC_PYTHON_NAMES
     if recipe.source.interface == "own" or python == "any":
         return
     if recipe.source.release < recipes.HERMETIC_PYTHON:
         return
-    # A patch level is allowed: Bazel may be told which one it is to download.
+    # A patch level is allowed: the flag may say which one Bazel downloads.
     named = rf"(?:{'|'.join(names)})={re.escape(python)}(?:\.\d+)?"
     if not any(re.search(f"{named}$", flag) for flag in recipe.compile.flags):
         yield subject.finding(

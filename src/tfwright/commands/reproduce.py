@@ -1,4 +1,4 @@
-"""Building a wheel again, elsewhere and from nothing: the same bytes, or why not."""
+"""`invoke reproduce`: a wheel made again from nothing, elsewhere: the same bytes, or why not."""
 
 import os
 import re
@@ -211,10 +211,8 @@ def _record(wheel: Path) -> BuildRecord | None:
 
 def _disagreements(job: BuildRequest, record: BuildRecord) -> Iterator[str]:
     """Say in which parts of the recipe, which patches and assets, and whether in the lock."""
-    before, now = (
-        record.recipe.content,
-        build_record.recipe_content(job.recipe).content,
-    )
+    before = record.recipe.content
+    now = build_record.recipe_content(job.recipe).content
     for table in sorted(before.keys() | now.keys()):
         keys = _keys(before.get(table), now.get(table))
         if before.get(table) != now.get(table):

@@ -1,4 +1,4 @@
-"""Smoke: a wheel in a fresh venv of its target Python, and a user's programs run there."""
+"""`invoke smoke`: a wheel in a fresh venv of its target Python, and small programs run there."""
 
 import datetime as dt
 import os
@@ -316,11 +316,9 @@ def _install(
     bounds: Sequence[str],
 ) -> float:
     """Make the venv and let its pip install the wheel, within the bounds; return the seconds."""
-    start, place, logs = (
-        time.monotonic(),
-        request.venv.place,
-        request.place / "logs",
-    )
+    start = time.monotonic()
+    place = request.venv.place
+    logs = request.place / "logs"
     # What an earlier trial installed could hide what this wheel fails to require.
     files.remove(place)
     python.create(interpreter, version, place, logs / "venv.log")

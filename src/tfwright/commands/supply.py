@@ -186,13 +186,18 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
     Raises SupplyError if the folder holds no inputs, HostError if they are for another platform.
     """
     manifest = bundle.read_folder(folder)
+    _insist_on_platform(manifest)
+    here = _Here(manifest, _recipe(folder), settings)
+    return [member.path for member in manifest.members if here.lacks(member)]
+
+
+def _insist_on_platform(manifest: Manifest) -> None:
+    # Bazel and tfwright's own packages are programs.
     if manifest.platform != binary.here():
         raise HostError(
             f"This worker is {binary.here()}, and its inputs are for {manifest.platform}",
             remedy="Take 'inputs = true' away from this worker in the host file.",
         )
-    here = _Here(manifest, _recipe(folder), settings)
-    return [member.path for member in manifest.members if here.lacks(member)]
 
 
 @dataclass(frozen=True)
@@ -267,7 +272,8 @@ def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
     The other host may run any command here, so that Bazel and packages serve all recipes. Raises
     SupplyError for a file that is not what the manifest says; nothing is put anywhere before.
     """
-    manifest, recipe = bundle.read_folder(folder), _recipe(folder)
+    manifest = bundle.read_folder(folder)
+    recipe = _recipe(folder)
     places = Places(settings.build_out, recipe.name)
     with _emptied(folder, places.build_out):
         placed = bundle.verified_folder(folder, manifest)

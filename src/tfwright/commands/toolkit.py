@@ -1,4 +1,4 @@
-"""CUDA, its libraries and nvcc's compiler, put where a recipe's builds find them; needs no root."""
+"""`invoke toolkit`: CUDA, its libraries and nvcc's compiler, put where builds find them."""
 
 import datetime as dt
 import tempfile
@@ -362,7 +362,8 @@ def _put(
     """Put what was unpacked into the toolkit, once it is what the recipe wants."""
     # Read from the unpacked files: names of archives
     # promise versions that they do not hold.
-    version, wanted = kind.version(made), _pinned(job.recipe, kind)
+    version = kind.version(made)
+    wanted = _pinned(job.recipe, kind)
     source = next(iter(origin.sources))
     if not version:
         raise SupplyError(

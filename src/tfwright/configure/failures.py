@@ -58,17 +58,17 @@ def explained(
     if not crash:
         return ToolError(
             f"./configure {_ending(spoken.status)}",
-            remedy=_after_end(spoken.status, lines),
+            remedy=_end_remedy(spoken.status, lines),
             evidence=evidence,
         )
     return ToolError(
         f"./configure crashed: {lines[-1]}",
-        remedy=_after_crash(asked, recipe.configure.by),
+        remedy=_crash_remedy(asked, recipe.configure.by),
         evidence=evidence,
     )
 
 
-def _after_end(status: int, lines: Sequence[str]) -> str:
+def _end_remedy(status: int, lines: Sequence[str]) -> str:
     if not lines:
         return "It printed nothing; 'invoke shell --stage configure' opens a shell in its place."
     if status == 0:
@@ -76,12 +76,12 @@ def _after_end(status: int, lines: Sequence[str]) -> str:
     return "Its last lines say what it needs."
 
 
-def _after_crash(asked: Sequence[str], by: By) -> str:
+def _crash_remedy(asked: Sequence[str], by: By) -> str:
     if asked:
         return (
             f"Correct what answers {asked[-1]}: it crashed after that question."
         )
-    # All answers were there before it started: none of them can be told from another.
+    # All answers were there before it started: nothing shows which of them it read last.
     if by == "environment":
         return (
             'Set by = "dialogue" in [configure]: the last question then shows the answer '

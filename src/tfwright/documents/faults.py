@@ -201,7 +201,8 @@ def _rewritten(kind: str, source: str, place: Location) -> str:
     )
     if not assigned or not place or not isinstance(place[-1], str):
         return GENERAL
-    key, value = assigned[1], printable(assigned[2], LONGEST_VALUE)
+    key = assigned[1]
+    value = printable(assigned[2], LONGEST_VALUE)
     if kind == "string_type":
         # The document's own text: as a number, 3.10 is the same as 3.1.
         return f'Write {key} = "{value}".'

@@ -302,7 +302,8 @@ def compiler_root(build_out: Path, recipe: Recipe) -> Path | None:
 
 
 def _compiler(build_out: Path, recipe: Recipe) -> Path | None:
-    gcc, root = recipe.toolkit.gcc(), compiler_root(build_out, recipe)
+    gcc = recipe.toolkit.gcc()
+    root = compiler_root(build_out, recipe)
     if gcc is None or root is None:
         return None
     # Debian's packages are unpacked below the root as they are.

@@ -228,7 +228,9 @@ class NightlyFile(Table):
     recipe: tuple[NightlyRecipe, ...] = ()
     """What is built: one ``[[recipe]]`` each."""
     projects: dict[Name, ProjectTable] = {}
-    """Status of a project in the index, by its normalised name."""
+    """Status of a project in the index, by its normalised name:
+    ``{ demo = { status = "deprecated", reason = "use tensorflow" } }``. The other statuses are
+    ``active``, ``archived`` and ``quarantined``."""
     retention: RetentionTable = RetentionTable.defaults()
     """How long builds are kept."""
     notices: NoticesTable = NoticesTable.defaults()

@@ -74,7 +74,8 @@ def present(
     """Return the toolkit and the cuDNN that a recipe needs and a host has."""
     if not needed(recipe):
         return None, None
-    cuda, library = toolkit(recipe, host_file), cudnn(recipe, host_file)
+    cuda = toolkit(recipe, host_file)
+    library = cudnn(recipe, host_file)
     return (
         cuda if place.exists(cuda) else None,
         library if place.exists(library) else None,

@@ -44,7 +44,8 @@ def _toolkit(
 ) -> Iterator[Finding]:
     if not cuda.needed(recipe):
         return
-    place, wanted = cuda.toolkit(recipe, host_file), recipe.host.cuda or ""
+    place = cuda.toolkit(recipe, host_file)
+    wanted = recipe.host.cuda or ""
     seen = nvidia.cuda(host.place, place)
     remedy = _get_cuda(
         recipe, host, place, _line(seen[0].value) if seen else wanted
@@ -79,7 +80,7 @@ def _get_cuda(
     """Say how to get the recipe's CUDA; `found` is the version that is there, if any."""
     return toolkit_ways.remedy(recipe, "cuda", host) or host.remedy(
         "cuda",
-        recipe=recipe.name,
+        recipe=recipe.argument,
         cuda=recipe.host.cuda or "",
         place=str(place),
         found=found,
@@ -109,7 +110,8 @@ def _cudnn(
     without = own and not recipe.host.cudnn
     if without or not cuda.needed(recipe):
         return
-    wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
+    wanted = recipe.host.cudnn or ""
+    prefixes = cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(cuda.version(recipe))
     found = nvidia.cudnn(host.place, prefixes)
     remedy = toolkit_ways.remedy(recipe, "cudnn", host) or _get_cudnn(
@@ -210,7 +212,7 @@ def _library(
     prefixes = list(dict.fromkeys(places))
     found = look(host.place, prefixes)
     remedy = toolkit_ways.remedy(recipe, part, host) or host.remedy(
-        part, recipe=recipe.name, version=wanted
+        part, recipe=recipe.argument, version=wanted
     )
     if not found:
         yield _missing(title, prefixes, wanted, remedy)
@@ -243,25 +245,27 @@ def _of_another_version(
 
 def _get_cudnn(recipe: Recipe, host: Host) -> str:
     """Say how to get a cuDNN."""
-    # From 8.3 on NVIDIA names its archives in another way; from 9 on they are on another page.
-    toolkit, wanted = recipe.host.cuda or "", recipe.host.cudnn or ""
-    early = versions.newer("8.3", wanted)
-    if early:
-        archive = f"cudnn-{toolkit}-*-v{wanted}*.tgz"
-    else:
-        major = toolkit.partition(".")[0]
-        archive = f"cudnn-linux-x86_64-{wanted}*_cuda{major}*-archive.tar.xz"
+    wanted = recipe.host.cudnn or ""
+    # From 9 on they are on another page.
     folder = (
         "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
     )
-    page = f"https://developer.nvidia.com/{folder}"
     return host.remedy(
         "cudnn",
-        recipe=recipe.name,
+        recipe=recipe.argument,
         cudnn=wanted,
-        archive=archive,
-        page=page,
+        archive=_cudnn_archive(recipe.host.cuda or "", wanted),
+        page=f"https://developer.nvidia.com/{folder}",
     )
+
+
+def _cudnn_archive(toolkit: str, wanted: str) -> str:
+    """Return what the name of NVIDIA's archive of a cuDNN looks like."""
+    if versions.newer("8.3", wanted):
+        return f"cudnn-{toolkit}-*-v{wanted}*.tgz"
+    # Since then it names the major version of CUDA only.
+    major = toolkit.partition(".")[0]
+    return f"cudnn-linux-x86_64-{wanted}*_cuda{major}*-archive.tar.xz"
 
 
 def _host_compiler(
@@ -395,7 +399,8 @@ def _capabilities(
     row = compatibility.cuda(cuda.version(recipe))
     if row is None:
         return
-    built, (oldest, newest) = cuda.capabilities(recipe), row.capabilities
+    built = cuda.capabilities(recipe)
+    (oldest, newest) = row.capabilities
     # nvcc refuses them only when it compiles the first kernel.
     beyond = [made for made in built if not versions.within(made, oldest, newest)]
     if beyond:

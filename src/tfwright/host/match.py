@@ -62,23 +62,23 @@ class Wish:
     """The name that the GPU was given by, and where its compute capability is from."""
 
     def __str__(self) -> str:
-        names = {
-            "gpu": "GPU of compute capability ",
-            "python": "Python ",
-            "glibc": "glibc ",
-            "cuda": "CUDA ",
-            "release": "TensorFlow ",
-            "cpu": "CPU with ",
-        }
-        shown = {
-            name: value for name, value in vars(self).items() if name != "named"
-        }
         parts = [
-            f"{names.get(name, '')}{value}"
-            for name, value in shown.items()
-            if value
+            f"{_TITLES.get(name, '')}{value}"
+            for name, value in vars(self).items()
+            if value and name != "named"
         ]
         return ", ".join(parts)
+
+
+_TITLES = {
+    "gpu": "GPU of compute capability ",
+    "python": "Python ",
+    "glibc": "glibc ",
+    "cuda": "CUDA ",
+    "release": "TensorFlow ",
+    "cpu": "CPU with ",
+}
+"""What stands before a part of a wish; the others say by themselves what they are."""
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,8 @@ def needs(wanted: Wish) -> list[Need]:
     for release in KNOWN:
         if wanted.release and str(release) != wanted.release:
             continue
-        python, tested = compatibility.python(release), tested_with(release)
+        python = compatibility.python(release)
+        tested = tested_with(release)
         if wanted.python and not (python and python.holds(wanted.python)):
             continue
         toolkit = toolkit_for(wanted, tested)
@@ -344,10 +345,8 @@ def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
 def _tensorflow(
     release: Release, python: compatibility.Range | None
 ) -> Iterator[Need]:
-    bazel, tested = (
-        compatibility.bazel(release),
-        compatibility.tested_bazel(release),
-    )
+    bazel = compatibility.bazel(release)
+    tested = compatibility.tested_bazel(release)
     yield Need("TensorFlow", str(release), python.source if python else "")
     # What `invoke new` pins, unless the tree's own .bazelversion says another one.
     if tested and (bazel is None or bazel.holds(tested.version)):

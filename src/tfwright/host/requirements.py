@@ -336,7 +336,8 @@ def _accepted_bazel(recipe: Recipe, release: Release) -> Iterator[Finding]:
     """Compare the pinned Bazel with what ./configure of the release takes."""
     from tfwright.host import compatibility
 
-    version, bazel = recipe.bazel.version, compatibility.bazel(release)
+    version = recipe.bazel.version
+    bazel = compatibility.bazel(release)
     if not bazel or bazel.holds(version):
         return
     # ./configure compares the version itself, and stops, unless an answer lets a newer one pass.

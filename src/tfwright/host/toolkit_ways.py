@@ -41,7 +41,7 @@ def remedy(
     # Closed ways are named, too: the reader may prefer to open one of them.
     closed = [f"{name} ({reason})" for name, reason in ways.items() if reason]
     key = "toolkit" if is_open else "toolkit-by-hand"
-    text = host.remedy(key, recipe=recipe.name, ways=", or ".join(is_open))
+    text = host.remedy(key, recipe=recipe.argument, ways=", or ".join(is_open))
     lines = [text, *_installed_here(recipe, part, host)]
     if is_open and closed:
         lines.append(f"# not possible here: {', '.join(closed)}")

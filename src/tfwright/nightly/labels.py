@@ -10,6 +10,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -55,12 +56,8 @@ def relabel(source: Path, folder: Path, version: str) -> Path:
     """
     project, old, rest = source.name.split("-", 2)
     target = folder / f"{project}-{version}-{rest}"
-    with (
-        archive.opened(source) as wheel,
-        files.replacing(target) as temporary,
-        temporary.open("wb") as stream,
-    ):
-        _write(wheel, ZipWriter(stream, _moment(wheel)), old, version)
+    with _rewriting(source, target) as (wheel, writer):
+        _write(wheel, writer, old, version)
     return target
 
 
@@ -72,15 +69,24 @@ def with_variant(source: Path, folder: Path, label: str, text: bytes) -> Path:
     version = source.name.split("-")[1]
     target = folder / f"{source.name.removesuffix('.whl')}-{label}.whl"
     folder.mkdir(parents=True, exist_ok=True)
+    with _rewriting(source, target) as (wheel, writer):
+        place = f"{archive.metadata_directory(wheel)}/{variant.FILE}"
+        _write(wheel, writer, version, version, added={place: text})
+    return target
+
+
+@contextmanager
+def _rewriting(
+    source: Path, target: Path
+) -> Iterator[tuple[zipfile.ZipFile, ZipWriter]]:
+    """Open a wheel, and another one that gets its place when the block ends well."""
     with (
         archive.opened(source) as wheel,
         files.replacing(target) as temporary,
         temporary.open("wb") as stream,
     ):
-        place = f"{archive.metadata_directory(wheel)}/{variant.FILE}"
-        writer = ZipWriter(stream, _moment(wheel))
-        _write(wheel, writer, version, version, added={place: text})
-    return target
+        # The time of the old members: the same wheel gives the same bytes again.
+        yield wheel, ZipWriter(stream, _moment(wheel))
 
 
 def _moment(wheel: zipfile.ZipFile) -> tuple[int, int, int, int, int, int]:
@@ -159,14 +165,18 @@ def _changed(
 def _bill(content: bytes, old: str, version: str) -> bytes:
     """Return the bill of materials with the new version of its subject."""
     page = json_text.parsed(content)
-    subject = page.get("metadata", {}).get("component", {})
+    _rename(page.get("metadata", {}).get("component", {}), old, version)
+    return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _rename(subject: dict[str, str], old: str, version: str) -> None:
+    """Give a component its new version, also in its package URL."""
     if subject.get("version") == old:
         subject["version"] = version
     if "purl" in subject:
         # A package URL needs its plus sign quoted.
         quoted = version.replace("+", "%2B")
         subject["purl"] = subject["purl"].replace(f"@{old}", f"@{quoted}")
-    return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _add(

@@ -189,7 +189,8 @@ def run(
         _alone(host.directory, wait=wait),
         states.opened(host.directory) as state,
     ):
-        begun, cut_off = host.clock(), state.unfinished_night() is not None
+        begun = host.clock()
+        cut_off = state.unfinished_night() is not None
         night = _recover(host, state)
         if cut_off:
             # What a killed night built is offered before anything else is tried.
@@ -480,7 +481,7 @@ def _skip(host: BuildHost, state: State, night: int, item: DueTarget) -> None:
 def _ready(
     host: BuildHost, state: State, night: int, item: DueTarget
 ) -> BuildOrder | None:
-    """Return an order for a target; judge it if there is no room to build it."""
+    """Return an order for a target; judge it if the disk has no room to build it."""
     name = item.target.name
     changed = f" ({', '.join(item.changed)})" if item.changed else ""
     host.hear(f"{name}: {item.why}{changed}")
@@ -499,7 +500,8 @@ def _conclude(
     made: Callable[[], NightlyBuild],
 ) -> NightlyBuild:
     """Put a build into its place, and keep the verdict; return it."""
-    build, name = _build(host, state, order, made), order.target.name
+    build = _build(host, state, order, made)
+    name = order.target.name
     state.judge(name, night, _verdict(build), build.id, _detail(build))
     # At once, not at the end of the night: a wheel that exists is a wheel that users can have.
     _publish(host, state, pages=False)

@@ -73,7 +73,8 @@ def sweep(state: State, folder: Path) -> None:
 
     The site that is in place names none of them.
     """
-    here, wheels = _names(folder / "builds"), _names(folder / PACKAGES)
+    here = _names(folder / "builds")
+    wheels = _names(folder / PACKAGES)
     # Builds with equal bytes share a name in the index.
     listed = {item.wheel for item in state.builds() if item.listed}
     for identifier, wheel in state.gone():

@@ -78,7 +78,8 @@ def next_start(directory: Path, now: dt.datetime) -> dt.datetime | None:
         hour, minute = moment(str(json_text.record(directory / TIMER)["at"]))
     except (KeyError, RecipeError):
         return None
-    today, at = now.astimezone().date(), dt.time(hour, minute)
+    today = now.astimezone().date()
+    at = dt.time(hour, minute)
     # A timer goes by this host's clock, whose distance to UTC changes twice a year.
     start = dt.datetime.combine(today, at).astimezone()
     if start > now:

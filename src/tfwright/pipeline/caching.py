@@ -316,7 +316,8 @@ def _trust(
     server: CacheServer | None,
 ) -> Trust:
     """Return whose entries are believed: our own, and what trusted builders list."""
-    table, root = job.host_file.cache, job.host_file.cache_directory
+    table = job.host_file.cache
+    root = job.host_file.cache_directory
     secret = seal.secret(job.host_file.cache_secret)
     listed: dict[str, str] = {}
     for key in table.trust:

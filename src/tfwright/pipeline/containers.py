@@ -119,7 +119,8 @@ def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
     from tfwright.tools.container import engine, image
     from tfwright.tools.container.engine import ContainerPlan
 
-    pinned, table = job.recipe.host.image, job.host_file.container
+    pinned = job.recipe.host.image
+    table = job.host_file.container
     if pinned is None:
         raise ValueError(f"{job.name} names no image")
     # Every other stage works on what fetch brought, and proves it by having no network.

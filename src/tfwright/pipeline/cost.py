@@ -111,13 +111,16 @@ def _keep_profile(job: Job) -> None:
 
 def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
     """Read what the stages of a recipe took, from what they left behind."""
-    stages = []
-    for stage in pipeline:
-        stamp = stamps.read(job, stage)
-        if stamp:
-            stages.append(StageCost(stage.name, stamp.seconds, stamp.cpu))
+    stages = tuple(_stages(job, pipeline))
     disk = {name: size(path) for name, path in _places(job).items()}
-    return Cost(tuple(stages), tuple(_runs(_kept(job))), disk)
+    return Cost(stages, tuple(_runs(_kept(job))), disk)
+
+
+def _stages(job: Job, pipeline: Sequence[Stage]) -> Iterator[StageCost]:
+    """Yield what each stage took that has a stamp."""
+    for stage in pipeline:
+        if stamp := stamps.read(job, stage):
+            yield StageCost(stage.name, stamp.seconds, stamp.cpu)
 
 
 def size(path: Path) -> int:
@@ -149,12 +152,11 @@ def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
 
     Bazel repeats actions, and compiles some files twice, with and without -fPIC.
     """
-    longest: dict[str, float] = {}
-    for action in actions:
-        longest[action.name] = max(longest.get(action.name, 0.0), action.seconds)
-    named = [Action(name, seconds) for name, seconds in longest.items()]
-    named.sort(key=lambda action: -action.seconds)
-    return tuple(named[:SLOWEST])
+    longest: dict[str, Action] = {}
+    # The slowest first, so that the first one of a name counts.
+    for action in sorted(actions, key=lambda action: -action.seconds):
+        longest.setdefault(action.name, action)
+    return tuple(longest.values())[:SLOWEST]
 
 
 def _actions(path: Path) -> Iterator[Action]:

@@ -127,19 +127,20 @@ class Invocation:
     @property
     def environment(self) -> dict[str, str]:
         """What Bazel's client and server see, less the answers to ./configure."""
-        # Programs differ in which of the spellings they read.
-        names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
-        network: Mapping[str, str]
-        if self.job.offline:
-            network = dict.fromkeys(names, DEAD_PROXY)
-        else:
-            network = package_clients.proxies()
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
-        extra = {**network, **self.table.env}
+        extra = {**self._proxies(), **self.table.env}
         return environment.clean(
             self.job.places.home, programs, self.epoch, extra
         )
+
+    def _proxies(self) -> Mapping[str, str]:
+        """Return the caller's proxies, or offline one that leads to no server."""
+        if not self.job.offline:
+            return package_clients.proxies()
+        # Programs differ in which of the spellings they read.
+        names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+        return dict.fromkeys(names, DEAD_PROXY)
 
     @property
     def settings(self) -> Iterator[Writes]:

@@ -105,16 +105,20 @@ def _jars(artifact: str, servers: object) -> Iterator[str]:
 def urls_of(value: object) -> tuple[str, ...]:
     """Return one url, or a list of them, each once."""
     # http_archive takes `urls` or `url`; TensorFlow lists its own mirror first.
-    given = value if isinstance(value, list) else [value]
-    urls = tuple(dict.fromkeys(line_of(address) for address in given if address))
+    given = filter(None, as_list(value))
+    urls = tuple(dict.fromkeys(map(line_of, given)))
     good = tuple(filter(_is_address, urls))
     # One that is not an address leaves the others as they are.
     if urls and not good:
-        message = (
+        raise UnknownError(
             f"{urls[0][:80]!r} is not an address that Bazel could download from"
         )
-        raise UnknownError(message)
     return good
+
+
+def as_list(value: object) -> list[object]:
+    """Return a list as it is, and anything else as the only one of a list."""
+    return value if isinstance(value, list) else [value]
 
 
 def _is_address(url: str) -> bool:

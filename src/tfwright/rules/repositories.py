@@ -25,6 +25,7 @@ from tfwright.rules.recognisers import (
     DOWNLOADS,
     NAME,
     TELLING,
+    as_list,
     called,
     declares,
     digest_of,
@@ -281,14 +282,16 @@ class _Reading:
     ) -> tuple[str, object, Arguments]:
         """Return the name of what is called, what it is (None if unknown), and with what."""
         arguments = self._program.arguments(call, scope)
-        callee, name = self._meant(call.func, scope), called(call.func)
+        callee = self._meant(call.func, scope)
+        name = called(call.func)
         if (
             isinstance(callee, External)
             and callee.symbol == "maybe"
             and call.args
         ):
             # Bazel's own macro `maybe(rule, name = …)` calls the rule unless the name is taken.
-            callee, name = self._meant(call.args[0], scope), called(call.args[0])
+            callee = self._meant(call.args[0], scope)
+            name = called(call.args[0])
             positional = dict(
                 zip(("name",), arguments.positional[1:], strict=False)
             )
@@ -322,10 +325,8 @@ class _Reading:
                 code.node not in self._seen
             ):
                 outer = self._rule, self._name
-                self._rule, self._name = (
-                    callee,
-                    self._text(arguments.named.get("name")),
-                )
+                self._rule = callee
+                self._name = self._text(arguments.named.get("name"))
                 try:
                     missing = UnknownError("is known only when the rule runs")
                     self._enter(code, Arguments((), {}), missing)
@@ -479,7 +480,7 @@ class _Reading:
     def _paid(self, thing: object) -> object:
         """Work a value out, and count what it costs to look at all of it and to keep it."""
         value = self._program.force(thing)
-        for item in value if isinstance(value, list) else [value]:
+        for item in as_list(value):
             length = len(item) if isinstance(item, str) else 0
             self._program.spend(1 + length // PUT_TOGETHER)
         return value
@@ -494,9 +495,10 @@ class _Reading:
             value = self._paid(thing)
         except UnknownError:
             return ()
-        texts = value if isinstance(value, list) else [value]
         return tuple(
-            text for text in texts if isinstance(text, str) and text.isprintable()
+            text
+            for text in as_list(value)
+            if isinstance(text, str) and text.isprintable()
         )
 
     @contextmanager

@@ -115,7 +115,9 @@ def measures(progress: Progress) -> list[str]:
 
 
 def _done(progress: Progress) -> str:
-    done, total, unit = progress.done, progress.total, progress.unit
+    done = progress.done
+    total = progress.total
+    unit = progress.unit
     if total is None:
         return f"{done:,} {unit}"
     share = f" ({done / total:.0%})" if total else ""

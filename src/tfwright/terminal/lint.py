@@ -62,7 +62,7 @@ def show_review(
     if change.tests:
         text.heading("run next")
     for command in change.tests:
-        text.line(f"  {command}")
+        text.line(f"  {command}", whole=True)
     show_findings(change.recipes, findings, as_json=False)
 
 

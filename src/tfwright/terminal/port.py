@@ -36,7 +36,8 @@ def show_port(port: "Port") -> None:
     else:
         text.tell("Nothing has to change before it can be built")
     argument = shell_word(str(port.path))
-    text.tell(f"Then: invoke build --recipe {argument} --until configure")
+    then = f"Then: invoke build --recipe {argument} --until configure"
+    text.tell(then, whole=True)
     print(port.path)
 
 
@@ -65,7 +66,7 @@ def show_new(made: "NewRecipe") -> None:
     # Lines of their own, however long: they are there to be copied.
     label = "Then:"
     for command in filter(None, commands):
-        text.tell(f"{label} {command}")
+        text.tell(f"{label} {command}", whole=True)
         label = " " * len(label)
     print(made.path)
 

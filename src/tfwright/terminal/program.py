@@ -113,7 +113,7 @@ def _explained(fault: "ParseError") -> tuple[str, str]:
     return said, remedy
 
 
-def _unknown_word(word: str, context: Any) -> tuple[str, str]:  # noqa: ANN401 invoke's contexts have no types
+def _unknown_word(word: str, context: Any) -> tuple[str, str]:  # noqa: ANN401 no types
     """Return what is wrong with a word that no command takes, and what was meant."""
     command = context.name or ""
     remedy = _options_of(command)
@@ -123,7 +123,7 @@ def _unknown_word(word: str, context: Any) -> tuple[str, str]:  # noqa: ANN401 i
         whose = f" of 'invoke {command}'" if command else ""
         return f"Unknown option '{word}'{whose}", meant + remedy
     if "--recipe" in context.flags:
-        from tfwright.documents import recipe as recipes  # noqa: PLC0415 only on the way to an error
+        from tfwright.documents import recipe as recipes  # noqa: PLC0415 only for an error
 
         if near := spelling.nearest(word, recipes.names()):
             meant = f"Did you mean 'invoke {command} --recipe {near}'? "
@@ -261,17 +261,22 @@ def _aliases(program: "Program") -> list[str]:
     ]
 
 
-def _flags(flags: str, context: Any) -> str:  # noqa: ANN401 invoke's contexts have no types
+def _flags(flags: str, context: Any) -> str:  # noqa: ANN401 no types
     """Return an option's flags with its value; invoke shows none where it may be repeated."""
     argument = context.flags.get(flags.rpartition(" ")[2])
     repeated = argument is not None and argument.kind is list
     return f"{flags}=STRING ..." if repeated else flags
 
 
-def _usage(context: Any) -> str:  # noqa: ANN401 invoke's contexts have no types
-    """Return a command with the words that it needs."""
-    words = [argument.name.upper() for argument in context.positional_args]
-    return " ".join(["invoke", str(context.name), *words])
+def _usage(context: Any) -> str:  # noqa: ANN401 no types
+    """Return a command with the words that it takes; those in brackets can be left out."""
+    words = ["invoke", str(context.name)]
+    for argument in context.positional_args:
+        word = argument.name.upper()
+        # invoke counts options that may be repeated among the words.
+        if argument.kind is not list:
+            words.append(word if argument.default is None else f"[{word}]")
+    return " ".join(words)
 
 
 def _show_help(program: "Program", name: str) -> None:

@@ -155,14 +155,13 @@ def _rows_of(
         yield [*parts]
         return
     indent = len(whole) - len(whole.lstrip())
-    further = indent + 2 if hang is None else hang
+    further = min(indent + 2 if hang is None else hang, room // 2)
     end = 0
-    for row in _wrapped(whole, room, further=min(further, room // 2)):
-        # The first row keeps its own indent; below it the indent is new.
-        start = whole.index(row.strip(), end) if end else 0
-        pad = " " * (len(row) - len(row.lstrip())) if end else ""
-        end = start + len(row.strip() if end else row)
-        yield [Styled(pad), *_slice(parts, start, end)]
+    for row in _wrapped(whole, room, further=further):
+        start = whole.index(row.strip(), end)
+        pad = further if end else indent
+        end = start + len(row.strip())
+        yield [Styled(" " * pad), *_slice(parts, start, end)]
 
 
 def _slice(parts: Iterable[Styled], start: int, end: int) -> Iterator[Styled]:
@@ -404,7 +403,9 @@ def _row(
     parts: list[Part] = []
     shown = [number for number, room in enumerate(widths) if room]
     for number in shown:
-        column, cell, room = columns[number], row[number], widths[number]
+        column = columns[number]
+        cell = row[number]
+        room = widths[number]
         text = shortened(cell.text, room, column.cut)
         if column.right:
             text = text.rjust(room)

@@ -37,13 +37,11 @@ def address() -> str:
     # Read from apt and not from its files: a host may name its archive in either of two
     # formats.
     argv = ("apt-get", "indextargets", "--format", "$(SITE)")
-    command = Command.of_system(*argv, here=True)
-    sites = [
-        line
-        for line in runner.answer(command).splitlines()
-        if re.fullmatch(r"https?://\S+/debian/?", line)
-    ]
-    return sites[0] if sites else ""
+    printed = runner.answer(Command.of_system(*argv, here=True))
+    for line in printed.splitlines():
+        if re.fullmatch(r"https?://\S+/debian/?", line):
+            return line
+    return ""
 
 
 @dataclass(frozen=True)

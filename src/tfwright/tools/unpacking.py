@@ -188,7 +188,8 @@ def _data_of_package(stream: BufferedReader) -> IO[bytes]:
         # int() takes "-60" too, which would lead back to this header for ever.
         if not re.fullmatch(rb"[0-9]+", digits):
             raise ValueError("a member of the Debian package has no size")
-        name, size = header[:16].decode("ascii").strip(), int(digits)
+        name = header[:16].decode("ascii").strip()
+        size = int(digits)
         if name.startswith("data.tar"):
             part = _Part(stream, size)
             # A tar that is streamed needs only `read`.

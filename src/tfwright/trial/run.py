@@ -85,13 +85,17 @@ def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
     # Only the sweep measures curves, and only a whole one is drawn.
     for outcome in outcomes:
         if outcome.program == "sweep" and outcome.status == "passed":
-            # The numbers come from a process that ran the wheel's code: they may be anything.
-            try:
-                found = _CURVES.validate_python(outcome.numbers.get("curves"))
-            except ValidationError:
-                break
-            return {name.upper(): points for name, points in found.items()}
+            return _measured(outcome)
     return {}
+
+
+def _measured(sweep: TrialOutcome) -> dict[str, list[Point]]:
+    # The numbers come from a process that ran the wheel's code: they may be anything.
+    try:
+        found = _CURVES.validate_python(sweep.numbers.get("curves"))
+    except ValidationError:
+        return {}
+    return {name.upper(): points for name, points in found.items()}
 
 
 def program(name: str) -> Path:

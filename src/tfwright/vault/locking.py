@@ -57,7 +57,8 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
     """
     # Without a tree or a network: a build says at its start that its lock is out of
     # date.
-    commit, bazel = recipe.source.commit, recipe.bazel.version
+    commit = recipe.source.commit
+    bazel = recipe.bazel.version
     patches = set(recipe.source.named_files)
     changed = []
     if lock.tensorflow.commit != commit:
@@ -86,7 +87,8 @@ def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
     """Return, a sentence each, which requirements of a recipe and of its lock are not the same."""
     locked = {_pin(entry.name, entry.version) for entry in lock.requirements}
     wanted = {_pin_of(line) for line in requirements}
-    missing, idle = sorted(wanted - locked), sorted(locked - wanted)
+    missing = sorted(wanted - locked)
+    idle = sorted(locked - wanted)
     return [
         *(f"requirement {pin} is wanted, and not in the lock" for pin in missing),
         *(

@@ -378,7 +378,7 @@ def _compile(draft: _Draft, release: Release, python: str) -> None:
         reason = "Bazel itself makes the wheel since 2.17"
         draft.pin("target", recipes.WHEEL_TARGET, reason)
     draft.lines += [
-        "# Bazel downloads the Python that it builds for, whatever configure was told. 2.14, the",
+        "# Bazel downloads the Python that it builds for, whatever ./configure got. 2.14, the",
         "# first release that does, knows the second name only.",
         "flags = [",
         *(

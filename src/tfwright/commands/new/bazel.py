@@ -20,7 +20,7 @@ class ChosenBazel:
 
 @dataclass(frozen=True)
 class AllowedBazel:
-    """The oldest and the newest Bazel that are allowed, empty where there is no bound."""
+    """The oldest and the newest Bazel that are allowed; an empty one sets no limit."""
 
     least: str = ""
     most: str = ""

@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from heapq import nlargest
+from operator import attrgetter
 from pathlib import Path
 
 from tfwright.commands import links as link_check
@@ -313,10 +315,8 @@ class PipelineBuilder:
 
         First what no recipe needs of the vault, then what the build cache used longest ago.
         """
-        build_out, cached = (
-            self.host_file.build_out,
-            self.host_file.cache_directory,
-        )
+        build_out = self.host_file.build_out
+        cached = self.host_file.cache_directory
         if self._missing(build_out / "vault", wanted) > 0:
             self._collect(build_out)
         missing = self._missing(cached, wanted)
@@ -434,13 +434,12 @@ def _sizes(wheel: Path) -> dict[str, int]:
     """Return the unpacked bytes of the largest files of a wheel."""
     with archive.opened(wheel) as content:
         # The largest first: a page shows what makes a wheel grow.
-        members = sorted(
+        largest = nlargest(
+            LARGEST_FILES,
             archive.files(content),
-            key=lambda member: -member.file_size,
+            key=attrgetter("file_size"),
         )
-    return {
-        member.filename: member.file_size for member in members[:LARGEST_FILES]
-    }
+    return {member.filename: member.file_size for member in largest}
 
 
 def _differences(before: Path | None, now: Path) -> Iterator[str]:

@@ -121,7 +121,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     """
     # Only data: a worker builds with the recipes and the code of its own checkout.
     document = _read(folder)
-    # A lost worker could not be told to remove the order that it had.
+    # No command reached a lost worker, so it still has its old order.
     if folder.parent.name == ORDERS:
         files.remove_old(folder.parent, supply.LEFT_DAYS)
     # Locks of targets with axes are looked for next to nightly.toml; the order has them.

@@ -91,17 +91,16 @@ def _systemd(
 def _launchd(schedule: Schedule, *, remove: bool) -> Installation:
     folder = account.home() / "Library/LaunchAgents"
     written = units.launchd(schedule, folder)
+    commands = tuple(_launchctl(file.path, remove=remove) for file in written)
+    return Installation("launchd", tuple(written), None, commands)
+
+
+def _launchctl(agent: Path, *, remove: bool) -> tuple[str, ...]:
     # The logged-in user's domain, which bootstrap and bootout ask for.
     domain = f"gui/{os.getuid()}"
-    commands: list[tuple[str, ...]] = []
-    for file in written:
-        if remove:
-            commands.append(
-                ("launchctl", "bootout", f"{domain}/{file.path.stem}")
-            )
-        else:
-            commands.append(("launchctl", "bootstrap", domain, str(file.path)))
-    return Installation("launchd", tuple(written), None, tuple(commands))
+    if remove:
+        return ("launchctl", "bootout", f"{domain}/{agent.stem}")
+    return ("launchctl", "bootstrap", domain, str(agent))
 
 
 def _schedule(kind: str, at: str) -> Schedule:

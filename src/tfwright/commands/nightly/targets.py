@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from tfwright import __version__
 from tfwright.documents import faults, nightly, recipe
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.nightly import Target
+from tfwright.documents.nightly import FollowTable, Target
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import cuda, nvidia, probes, pythons
@@ -135,17 +135,18 @@ def _architectures(capabilities: str) -> list[str]:
 
 def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
     """Ask the server what a followed name stands for now; None for a pinned target."""
-    follow = target.follow
-    if follow is None:
+    if target.follow is None:
         return None
     url = recipe.read(target.recipe).source.url
     store = host_file.build_out / "git"
     store.mkdir(parents=True, exist_ok=True)
-    address = origin_of(url, host_file)
-    if follow.branch:
-        return FollowedCommit(
-            remote.head(store, address, follow.branch), follow.branch
-        )
+    return _followed(target.follow, store, origin_of(url, host_file))
+
+
+def _followed(follow: FollowTable, store: Path, address: str) -> FollowedCommit:
+    if branch := follow.branch:
+        return FollowedCommit(remote.head(store, address, branch), branch)
+    # Without a branch there are tags: nightly.toml names one of the two.
     tag, commit = remote.newest_tag(store, address, str(follow.tags))
     return FollowedCommit(commit, tag)
 

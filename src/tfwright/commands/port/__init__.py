@@ -80,7 +80,8 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
         raise RecipeError(
             f"{target} exists already", remedy="Rename it, or delete it."
         )
-    head, text = aims.HEAD.format(to=named.name), path.read_text("utf-8")
+    head = aims.HEAD.format(to=named.name)
+    text = path.read_text("utf-8")
     files.write(target, schema.headed(head, text, target.parent))
     made = [target]
     try:
@@ -151,10 +152,12 @@ def _exclusions(new: BuildRequest, path: Path) -> Iterator[PortedPin]:
 
 def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
     """Compare Bazel, Python, CUDA and the target with what the new release takes."""
-    release, commit = recipe.source.release, recipe.source.commit
+    release = recipe.source.release
+    commit = recipe.source.commit
     texts = git.texts_at(repository, commit, tree_bazel.PATHS)
     yield _bazel(recipe, tree_bazel.stated(texts))
-    python, known = recipe.host.python, compatibility.python(release)
+    python = recipe.host.python
+    known = compatibility.python(release)
     if known is None:
         says = f"{python}; no range is known for {release}"
         yield PortedPin("tool", "Python", "look", says)
@@ -173,11 +176,13 @@ def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
 
 def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
     """Compare the pinned Bazel with what the new commit and its release take."""
-    version, release = recipe.bazel.version, recipe.source.release
+    version = recipe.bazel.version
+    release = recipe.source.release
     limits = bazel.allowed(release, tree)
     says = limits.says or f"no range is known for {release}"
     tested = compatibility.tested_bazel(release)
-    exact, proven = tree.exact if tree else "", tested.version if tested else ""
+    exact = tree.exact if tree else ""
+    proven = tested.version if tested else ""
     hint = f"; tested with {proven}" if proven else ""
     if exact:
         hint = f"; .bazelversion says {exact}"
@@ -310,10 +315,8 @@ def _substitutes(
     Where another recipe replaces the new one already, its substitute is taken over.
     """
     for name, table in recipe.fetch.substitutes.items():
-        before, after = (
-            archives.checksums(old, name),
-            archives.checksums(new, name),
-        )
+        before = archives.checksums(old, name)
+        after = archives.checksums(new, name)
         if before & after or table.replaces in after:
             yield PortedPin(
                 "substitute", name, "fits", "the tree still pins the same archive"
@@ -372,7 +375,8 @@ def _requirements(
         repository, recipe.source.commit, tree_requirements.PATHS
     )
     setup = tree_requirements.setup_of(texts)
-    pins, python = recipe.verify.requirements, recipe.host.python
+    pins = recipe.verify.requirements
+    python = recipe.host.python
     # Without pins a recipe installs nothing to verify with.
     found = list(tree_requirements.judged(pins, setup, python)) if pins else []
     for pin in found:

@@ -141,12 +141,14 @@ def _changes(
     """Return the actions whose time changed most, with what happened to each."""
     found = timeline.difference(before, now)
     widths = drawing.bars([abs(change.seconds) for change in found])
-    rows = []
-    for change, width in zip(found, widths, strict=True):
-        sign = "+" if change.seconds > 0 else "\N{MINUS SIGN}"
-        value = f"{sign}{words.duration(abs(change.seconds))}"
-        rows.append(MeasuredRow(change.name, value, _happened(change), width))
-    return rows
+    return list(map(_row, found, widths))
+
+
+def _row(change: timeline.TimeChange, width: float) -> MeasuredRow:
+    # The sign that is as wide as a plus: the values stand below each other.
+    sign = "+" if change.seconds > 0 else "\N{MINUS SIGN}"
+    value = f"{sign}{words.duration(abs(change.seconds))}"
+    return MeasuredRow(change.name, value, _happened(change), width)
 
 
 def _happened(change: timeline.TimeChange) -> str:

@@ -121,7 +121,8 @@ def rows(
     """
     # More than a year is not shown, and a host may have ten years of nights.
     since = max(0, state.nights() - 400)
-    history, checks = state.history(since), state.checks("reproduced")
+    history = state.history(since)
+    checks = state.checks("reproduced")
     reproduced = gates.reproductions(state)
     builds: dict[str, list[KeptBuild]] = defaultdict(list)
     for build in state.builds():

@@ -102,7 +102,8 @@ def rehearse(
 
     host, inputs, tree = parts
     git.restore(tree.path)
-    python, scripts = _target_python(job, inputs), traits.scripts_in(tree.path)
+    python = _target_python(job, inputs)
+    scripts = traits.scripts_in(tree.path)
     interview = questions.on_host(job, recipe, host, python, scripts)
     command = _command(job, recipe.configure, tree.path, interview, tree.epoch)
     _require_program(tree.path, recipe.configure)

@@ -86,7 +86,8 @@ def _programs(
     from tfwright.tools.python import venv
     from tfwright.vault import locking
 
-    stores, given = job.places.stores, job.host_file.bazels.get(bazel.version)
+    stores = job.places.stores
+    given = job.host_file.bazels.get(bazel.version)
     # The lock's checksum before Bazel runs: afterwards it could only be regretted.
     binary = bazels.obtain(
         bazel.version,

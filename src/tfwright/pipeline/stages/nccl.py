@@ -127,11 +127,11 @@ def _command(
 
 def _headers(job: Job) -> list[Path]:
     """Return where the compiler looks for headers: TensorFlow's, generated ones, others'."""
-    tree, external = job.places.tree, job.places.bazel / "external"
-    others = [external / name for name in EXTERNAL_HEADERS]
+    tree = job.places.tree
+    external = job.places.bazel / "external"
+    others = (external / name for name in EXTERNAL_HEADERS)
     # A release has only some of them.
-    found = [folder for folder in others if folder.is_dir()]
-    return [tree, tree / "bazel-genfiles", *found]
+    return [tree, tree / "bazel-genfiles", *filter(Path.is_dir, others)]
 
 
 def _framework(tree: Path) -> tuple[str, ...]:

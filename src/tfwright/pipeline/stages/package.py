@@ -60,6 +60,7 @@ def run(
         insist_on_wheel(built.target, table)
         remedy = "Look into the log; 'invoke shell --stage package' opens a shell there."
         command = _command(job, table, tree.release, tree.epoch)
+        _insist_on_program(Path(command.argv[0]), built.target)
         runner.run(command, job.log("package"), remedy=remedy)
     wheel = _only_wheel(job, table, built.target)
     if table.libraries or table.rpath:
@@ -113,6 +114,15 @@ def _command(
     return Command(argv, job.places.tree, env)
 
 
+def _insist_on_program(program: Path, target: str) -> None:
+    """Raise RecipeError if the program that makes the wheel is not there."""
+    if not program.is_file():
+        raise RecipeError(
+            f"{program}, which makes the wheel, does not exist; Bazel built {target}",
+            remedy="Correct package.program, or compile.target, which has to build it.",
+        )
+
+
 def _project_name(release: Release, table: PackageTable) -> tuple[str, ...]:
     """Return the arguments that name the wheel; raise RecipeError where it cannot be named."""
     if table.project_name is None:
@@ -158,21 +168,21 @@ def _only_wheel(job: Job, table: PackageTable, target: str) -> Path:
     )
     raise ToolError(
         f"Packaging should have made one wheel, and made {len(made)} files",
-        remedy=_one_wheel(table, target),
+        remedy=_wheel_remedy(table, target),
         evidence=evidence,
     )
 
 
-def _one_wheel(table: PackageTable, target: str) -> str:
+def _wheel_remedy(table: PackageTable, target: str) -> str:
     """Say who decides that one wheel is made."""
     if target == WHEEL_TARGET:
-        return f"Correct the flags or patches that decide what {target} builds: one wheel."
+        return f"Correct the flags or patches, so that {target} builds one wheel."
     if table.program:
         return (
             "Correct package.program or package.arguments: it puts one wheel, and nothing else, "
             f"into {DESTINATION}."
         )
-    return "Correct package.flags, or patch what the log shows: it leaves one wheel, nothing else."
+    return "Correct package.flags, or patch what the log shows, so that only one wheel is left."
 
 
 def _relink(

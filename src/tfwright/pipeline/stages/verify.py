@@ -56,7 +56,7 @@ def run(
     runner.run(
         venv.creation(str(host.interpreter), host.python, job.places.home),
         job.log("verify-venv"),
-        remedy=python_venv.lacking(host.interpreter, host.python),
+        remedy=python_venv.remedy_without(host.interpreter, host.python),
     )
     checks += [_pass(job, wheel, trial) for trial in trials]
     checks += [_smoke(job, wheel, program) for program in programs]
@@ -137,7 +137,7 @@ def _held(wheel: Path, reading: "Reading") -> Check:
     if faults:
         raise WheelError(
             f"{wheel.name}: {name}: {faults[0]}",
-            remedy=_REMEDIES.get(name, _PUT_TOGETHER),
+            remedy=_REMEDIES.get(name, _OTHER_REMEDY),
             evidence=Evidence(where=str(wheel), lines=faults),
         )
     return Check(name=name, passed=True, detail=detail)
@@ -155,8 +155,8 @@ _REMEDIES = {
     "size": "Raise verify.size, or build less: fewer GPU architectures, fewer features.",
 }
 """What to do about a reading, by its name."""
-_PUT_TOGETHER = (
-    "Correct by a patch what puts the wheel together: pip cannot use such a one."
+_OTHER_REMEDY = (
+    "Correct by a patch what puts the wheel together: pip cannot use it as it is."
 )
 
 
@@ -214,7 +214,8 @@ def _copy(job: Job, test: str) -> Path:
 
 def _programs(job: Job, table: VerifyTable) -> list[Trial]:
     """Return the recipe's smoke programs, to be run on the first module that it imports."""
-    module, venv = next(iter(table.imports), "tensorflow"), _venv(job)
+    module = next(iter(table.imports), "tensorflow")
+    venv = _venv(job)
     home, extra = job.places.home, table.env
     return [
         Trial(name, venv.program(name, module, home, extra))

@@ -166,7 +166,8 @@ def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
     # about.json is written last: a directory without it holds a binary that may be cut
     # off.
     for about in sorted(wanted.shelf.glob("*/about.json")):
-        path, sha256 = about.with_name("bazel"), about.parent.name
+        path = about.with_name("bazel")
+        sha256 = about.parent.name
         known = _about(about)
         same_version = known.get("version") == wanted.version
         same_platform = known.get("platform") == wanted.platform
@@ -211,7 +212,14 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
                 return _admit(wanted, bring(wanted, room), origin)
             except _NotThereError as why:
                 failures.append(f"{origin}: {why}")
-    raise SupplyError(
+    raise _not_obtained(wanted, ways, failures)
+
+
+def _not_obtained(
+    wanted: _Wanted, ways: Mapping[str, Way], failures: Sequence[str]
+) -> SupplyError:
+    # Each way's own reason: which of them can be opened, only the reader knows.
+    return SupplyError(
         f"tfwright could not obtain Bazel {wanted.version} for {wanted.platform}",
         remedy=(
             f"{_with_npm(ways)}Bring {wanted.name} to this host and name it in the host file: "
@@ -321,7 +329,8 @@ def _published(url: str, to: Path) -> str:
 
 def _npm(wanted: _Wanted, room: Path) -> Path:
     """Take the binary out of the npm package that carries it."""
-    npm, package = shutil.which("npm"), PACKAGES.get(wanted.platform)
+    npm = shutil.which("npm")
+    package = PACKAGES.get(wanted.platform)
     if not package:
         raise _NotThereError(f"npm has no Bazel package for {wanted.platform}")
     if not npm:

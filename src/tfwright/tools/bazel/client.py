@@ -232,7 +232,9 @@ class Client:
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         # The counter of the control group has those of earlier builds in it.
-        display, kills, room = Display(), capacity.kills(), capacity.total()
+        display = Display()
+        kills = capacity.kills()
+        room = capacity.total()
         with (
             _counting(spent, gauge.watching(self._server)) as seen,
             log.open("a", encoding="utf-8") as stream,
@@ -261,7 +263,8 @@ class Client:
         server = self._server()
         if server is None:
             return
-        deadline, patience = time.monotonic() + SHUTDOWN_SECONDS, HEARD_SECONDS
+        deadline = time.monotonic() + SHUTDOWN_SECONDS
+        patience = HEARD_SECONDS
         try:
             while self._runs(server) and time.monotonic() < deadline:
                 self._ask_to_end(server, patience)

@@ -164,7 +164,7 @@ class CacheDirectory:
         """
         size = file.stat().st_size
         self._make_room(size)
-        # Under a name that nobody else knows, before its content is compared.
+        # Under a name that no other process knows, before its content is compared.
         with tempfile.TemporaryDirectory(dir=self._incoming) as room:
             temporary = file.rename(Path(room, sha256))
             good = files.sha256(temporary) == sha256
@@ -281,15 +281,17 @@ def files_below(folder: str) -> Iterator[CachedFile]:
     except FileNotFoundError:
         return
     for entry in entries:
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                yield from files_below(entry.path)
-            elif entry.is_file(follow_symlinks=False):
-                state = entry.stat(follow_symlinks=False)
-                yield CachedFile(state.st_mtime, state.st_size, entry.path)
         # A build that runs at the same time replaces files.
-        except FileNotFoundError:
-            continue
+        with contextlib.suppress(FileNotFoundError):
+            yield from _files_of(entry)
+
+
+def _files_of(entry: os.DirEntry[str]) -> Iterator[CachedFile]:
+    if entry.is_dir(follow_symlinks=False):
+        yield from files_below(entry.path)
+    elif entry.is_file(follow_symlinks=False):
+        state = entry.stat(follow_symlinks=False)
+        yield CachedFile(state.st_mtime, state.st_size, entry.path)
 
 
 def remove_oldest(found: Iterable[CachedFile], most: float) -> int:

@@ -256,7 +256,8 @@ def _write_archive(image: KeptImage, archive: Path) -> None:
 
     https://github.com/moby/docker-image-spec/blob/main/v1.2.md
     """
-    blobs, (config, *layers) = image.layout / "blobs/sha256", image.manifest.parts
+    blobs = image.layout / "blobs/sha256"
+    (config, *layers) = image.manifest.parts
     names = [part.removeprefix("sha256:") for part in layers]
     listed = [
         {

@@ -85,7 +85,7 @@ def _merge_into(place: Path, tree: Path, before: str, file: FilePatch) -> None:
 def _moved(
     tree: Path, repository: Path, base: str, path: str, before: str
 ) -> str | None:
-    """Return where a tree has a file that it does not have at a path any more; None if nowhere.
+    """Return where a tree has a file that moved away from a path; None if the tree lacks it.
 
     It is the most similar one that is new in the same directory or below it.
     """

@@ -194,11 +194,7 @@ def open_or_make(mirror: Path) -> None:
     Its lock has to be held.
     """
     if not mirror.exists():
-        new = _empty(mirror.with_suffix(".new"))
-        git.insist_on_version(new)
-        git.run(git.command(new, "init", "--quiet", "--bare"))
-        # Renamed at the end, so that a kill leaves no half-made mirror.
-        new.rename(mirror)
+        _make(mirror)
     _drop_broken_pins(mirror)
     if not _opens(mirror):
         _mend(mirror)
@@ -206,6 +202,14 @@ def open_or_make(mirror: Path) -> None:
     for pattern in LEFTOVERS:
         for leftover in mirror.glob(pattern):
             leftover.unlink(missing_ok=True)
+
+
+def _make(mirror: Path) -> None:
+    new = _empty(mirror.with_suffix(".new"))
+    git.insist_on_version(new)
+    git.run(git.command(new, "init", "--quiet", "--bare"))
+    # Renamed at the end, so that a kill leaves no half-made mirror.
+    new.rename(mirror)
 
 
 def _opens(mirror: Path) -> bool:

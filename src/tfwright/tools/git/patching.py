@@ -520,7 +520,7 @@ def _text(patch: Path) -> str:
     return content.decode("utf-8", "surrogateescape")
 
 
-# git shows a file that moved as a rename, unless it is told not to.
+# git shows a file that moved as a rename by default.
 _REMADE = "Make the patch with 'git diff --no-renames' against the pinned commit."
 _RENAMED = "Give the file a name without blanks, quotes and backslashes, or leave it out."
 _LEFT_OUT = "Leave it out of the patch; a new file that is not text is an asset: [source.assets]."

@@ -96,7 +96,8 @@ def download(  # noqa: PLR0913 each is a fact of its own
     with tempfile.TemporaryDirectory(
         dir=to.parent, prefix=f".{to.name}."
     ) as room:
-        arrived, limits = Path(room, "file"), Limits(pauses=pauses)
+        arrived = Path(room, "file")
+        limits = Limits(pauses=pauses)
         name = url.rpartition("/")[2]
         wanted = WantedFile(name, sha256, (url,), alternatives=alternatives)
         (outcome,) = _Run(
@@ -370,7 +371,8 @@ class _Run:
             # No pause: the server answered, and only the question was wrong.
             partial.restart()
             return
-        host, pause = self.hosts[transfer.host], transfer.next_pause()
+        host = self.hosts[transfer.host]
+        pause = transfer.next_pause()
         if isinstance(fault, UnreachableError):
             self._doubt(host, transfer, fault)
         if host.gone or pause is None or fault.after > self.limits.patience:

@@ -108,7 +108,9 @@ class _Listener:
     def __init__(
         self, child: "pexpect.spawn[str]", respondent: Respondent, patience: float
     ) -> None:
-        self.child, self.respondent, self.patience = child, respondent, patience
+        self.child = child
+        self.respondent = respondent
+        self.patience = patience
         self.deadline = time.monotonic() + patience
         self.pieces: list[str] = []
         self.size = 0

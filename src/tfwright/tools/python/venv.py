@@ -215,7 +215,7 @@ def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
     """Make an empty venv; Python 2 needs virtualenv for it."""
     modern = _is_modern(version)
     module = "venv" if modern else "virtualenv"
-    remedy = lacking(interpreter, version)
+    remedy = remedy_without(interpreter, version)
     # A link to an interpreter of an image would be broken on the host.
     copies = ("--copies",) if inside.current() else ()
     argv = (str(interpreter), "-m", module, *copies, str(home))
@@ -235,7 +235,7 @@ def _is_modern(version: str) -> bool:
     return tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
 
 
-def lacking(interpreter: Path, version: str) -> str:
+def remedy_without(interpreter: Path, version: str) -> str:
     """Say what to install where an interpreter cannot make a venv."""
     if _is_modern(version):
         line = ".".join(version.split(".")[:2])
@@ -257,7 +257,8 @@ def _install(
 
     `options` say where pip may look.
     """
-    python, listed = home / "bin/python", home / "requirements.txt"
+    python = home / "bin/python"
+    listed = home / "requirements.txt"
     with tempfile.TemporaryDirectory() as folder:
         wanted = (*options, *_listed(listed, requirements))
         brought = packages.bring(python, wanted, Path(folder), log)

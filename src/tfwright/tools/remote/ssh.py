@@ -276,7 +276,8 @@ def _of_rsync(
     evidence = fault.evidence
     # Its status may be that of the broken connection instead of the shell's.
     if any(NO_RSYNC.search(line) for line in evidence.lines):
-        what, remedy = f"{host.name} has no rsync", "Install it there."
+        what = f"{host.name} has no rsync"
+        remedy = "Install it there."
         return HostError(what, remedy=remedy, evidence=evidence)
     if isinstance(fault, HostError):
         what = f"The disk of {writer} is full"

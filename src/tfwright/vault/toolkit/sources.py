@@ -193,6 +193,10 @@ def _admit(found: list[Path], pins: Mapping[str, str], store: Store) -> None:
         digest = files.sha256(path)
         if digest in pins.values():
             files.move(path, store.path(digest))
+    _insist_on_all(pins, store)
+
+
+def _insist_on_all(pins: Mapping[str, str], store: Store) -> None:
     lacking = [name for name, pin in pins.items() if not store.holds(pin)]
     if lacking:
         raise SupplyError(

@@ -336,10 +336,8 @@ class _Decoder:
         from capstone import CS_ARCH_X86, CS_MODE_64, Cs  # noqa: PLC0415 see above
 
         self.code = code
-        self.plain, self.detailed = (
-            Disassembler(),
-            Cs(CS_ARCH_X86, CS_MODE_64),
-        )
+        self.plain = Disassembler()
+        self.detailed = Cs(CS_ARCH_X86, CS_MODE_64)
         # Only this one knows the groups of an instruction, at several times the cost.
         self.detailed.detail = True
         self.known: dict[tuple[bytes, bool, bool], set[str]] = {}
@@ -411,7 +409,8 @@ class _Decoder:
 
     def searched(self, above: int) -> Iterator[tuple[str, str]]:
         """Return extensions above a level that any code uses, with a function that does."""
-        tries, all_tries = Counter[tuple[int, str]](), Counter[str]()
+        tries = Counter[tuple[int, str]]()
+        all_tries = Counter[str]()
         for place, level in self._places(above):
             # Short patterns also occur by chance: in a TensorFlow at some 5,000 places.
             if all_tries[level] == MOST:

@@ -60,6 +60,10 @@ class Segment(NamedTuple):
     memory: int
     """Bytes that it takes in memory; those beyond `size` are zeros."""
 
+    def holds(self, address: int) -> bool:
+        """Say whether the file has the byte at an address: not the zeros beyond `size`."""
+        return self.address <= address < self.address + self.size
+
 
 @dataclass(frozen=True)
 class ElfHeader:
@@ -104,9 +108,7 @@ class ElfImage:
         Raises ValueError for an address that is not mapped from the file.
         """
         for segment in self.loaded():
-            # Up to `size` only: what lies beyond it in memory is zeros, and not in the
-            # file.
-            if segment.address <= address < segment.address + segment.size:
+            if segment.holds(address):
                 start = segment.offset + address - segment.address
                 return start, segment.offset + segment.size
         raise ValueError(
@@ -172,7 +174,8 @@ def read_header(content: Content) -> ElfHeader:
         raise ValueError(
             "its header has a class or a byte order that does not exist"
         )
-    wide, order = identity[4] == _WIDE, "<" if identity[5] == _LITTLE else ">"
+    wide = identity[4] == _WIDE
+    order = "<" if identity[5] == _LITTLE else ">"
     fields = numbers(content, order + _HEADERS[wide], _IDENTITY, "header")
     kind, machine, _, _, segments, sections, _, _, *sizes = fields
     return ElfHeader(wide, order, kind, machine, segments, sections, *sizes)

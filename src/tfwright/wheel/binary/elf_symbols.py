@@ -154,7 +154,8 @@ def _rows(image: ElfImage) -> Iterator[tuple[int, bool, bool]]:
 
 def table(image: ElfImage) -> bytes:
     """Return the rows of the symbols."""
-    address, count = image.value(elf_image.SYMBOLS), counted(image)
+    address = image.value(elf_image.SYMBOLS)
+    count = counted(image)
     if address is None or not count:
         return b""
     _, width = _ROWS[image.header.wide]
@@ -259,7 +260,8 @@ def _versioned(versions: "array[int]", number: int) -> bool:
 
 def _versions(image: ElfImage) -> "array[int]":
     """Return the number of each symbol's version; none where no symbol has one."""
-    address, count = image.value(elf_image.VERSIONS), counted(image)
+    address = image.value(elf_image.VERSIONS)
+    count = counted(image)
     if address is None or not count:
         return array("H")
     return _native(

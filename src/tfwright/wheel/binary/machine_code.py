@@ -140,11 +140,9 @@ def _functions(
     table: bytes, names: int, part: Segment
 ) -> Iterator[tuple[int, int, int]]:
     """Return the functions of a table of symbols that lie in a segment."""
-    first, end, shift = (
-        part.address,
-        part.address + part.size,
-        part.offset - part.address,
-    )
+    first = part.address
+    end = part.address + part.size
+    shift = part.offset - part.address
     for name, info, _, _, address, size in _SYMBOL.iter_unpack(table):
         if size and first <= address < end and info & 0xF == _FUNCTION:
             # A size is a claim of the symbol: it must not lead out of the segment.

@@ -334,5 +334,7 @@ def _minimum(part: Slice, command: LoadCommand) -> int:
 
 def _dotted(word: int) -> str:
     """Return the three numbers of a version that share a word."""
-    major, minor, patch = word >> 16, word >> 8 & 0xFF, word & 0xFF
+    major = word >> 16
+    minor = word >> 8 & 0xFF
+    patch = word & 0xFF
     return f"{major}.{minor}" + (f".{patch}" if patch else "")

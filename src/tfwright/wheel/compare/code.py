@@ -192,7 +192,8 @@ def _texts(image: Image, name: str) -> set[str]:
 
 def _elf(content: Content) -> tuple[str, Image]:
     """Read a Linux library: its machine, and it."""
-    said, header = elf.read(content), elf_image.read_header(content)
+    said = elf.read(content)
+    header = elf_image.read_header(content)
     sections = elf_sections.read(content)
     regions = _regions(sections)
     symbols = comparison_symbols.of_elf(content, header, sections)
@@ -213,17 +214,17 @@ def _regions(sections: Iterable[ElfSection]) -> dict[str, Region]:
     """Return what the sections of a Linux library hold in the file, by name."""
     regions = dict[str, Region]()
     for section in sections:
-        # .bss has an offset and no bytes there: comparing them would compare the next
-        # section.
-        if (
-            section.kind != elf_sections.EMPTY
-            and section.size
-            and section.name not in regions
-        ):
+        if _has_bytes(section) and section.name not in regions:
             regions[section.name] = Region(
                 section.name, section.address, section.offset, section.size
             )
     return regions
+
+
+def _has_bytes(section: ElfSection) -> bool:
+    # .bss has an offset and no bytes there: comparing them would compare the next
+    # section.
+    return section.kind != elf_sections.EMPTY and section.size > 0
 
 
 def _elf_facts(said: Elf) -> set[str]:

@@ -46,11 +46,9 @@ class SymbolTable:
         """Begin empty."""
         # Signed: Python's hashes are.
         self.keys = array("q")
-        self.places, self.addresses, self.sizes = (
-            array("Q"),
-            array("Q"),
-            array("Q"),
-        )
+        self.places = array("Q")
+        self.addresses = array("Q")
+        self.sizes = array("Q")
 
     def add(self, row: SymbolRow) -> None:
         """Append a symbol."""
@@ -135,7 +133,8 @@ def differences(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
 
 def resized(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
     """Name the functions that became longer or shorter, those that did so most first."""
-    numbers, changed = two.functions.unique(), list[_Resized]()
+    numbers = two.functions.unique()
+    changed = list[_Resized]()
     for key, number in one.functions.unique().items():
         if key in numbers:
             sizes = one.functions.sizes[number], two.functions.sizes[numbers[key]]
@@ -207,7 +206,8 @@ def _elf(
             fields if header.wide else _as_wide(fields)
         )
         # Section 0 (SHN_UNDEF): the symbol is wanted, and another library has it.
-        kind, exported = info & 0xF, bool(section) and info >> 4 in _BOUND
+        kind = info & 0xF
+        exported = bool(section) and info >> 4 in _BOUND
         if exported or kind == _FUNCTION:
             yield (
                 SymbolRow(keys.of(at), names.offset + at, address, size),

@@ -17,6 +17,8 @@ LONGEST = 24
 WIDEST = 160
 LARGEST_PROGRAM = 2 * 1024**2
 """Bytes of a Python file that is parsed."""
+_DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+"""What may have a docstring."""
 PYC_HEADER = 16
 """Bytes before the code in a .pyc file (PEP 552): magic, flags, the source's time or digest."""
 
@@ -132,14 +134,7 @@ def _alike(one: object, two: object, *, documented: bool) -> bool:
 
 def _part(node: object, name: str, *, documented: bool) -> object:
     """Return a field of a node; of a body on request without its docstring."""
-    if (
-        documented
-        or name != "body"
-        or not isinstance(
-            node,
-            ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
-        )
-    ):
+    if name != "body" or documented or not isinstance(node, _DOCUMENTED):
         return getattr(node, name, None)
     return node.body[ast.get_docstring(node, clean=False) is not None :]
 

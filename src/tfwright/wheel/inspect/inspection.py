@@ -99,7 +99,8 @@ def inspect(
     """
     archive.insist_on_file(path)
     # The signature first: what a forged wheel says of itself need not be read.
-    size, signed_by = path.stat().st_size, _signed_by(path, key) if key else ""
+    size = path.stat().st_size
+    signed_by = _signed_by(path, key) if key else ""
     try:
         with archive.opened(path) as wheel:
             known = directories() if _is_ours(wheel) else ()
@@ -148,7 +149,8 @@ def _report(
     # Each file is in memory only once; its digest comes from there.
     faults = record.faults(wheel, found.entries)
     stated = _stated(wheel)
-    described, libraries = stated.description, found.libraries
+    described = stated.description
+    libraries = found.libraries
     faults += stated.faults
     faults += _names(path, folder, described)
     faults += inspection_tags.faults(path, stated.tags, libraries)
@@ -189,11 +191,9 @@ class _Stated(NamedTuple):
 
 def _stated(wheel: zipfile.ZipFile) -> _Stated:
     """Read METADATA, WHEEL and build_info; the first that is too long ends the reading."""
-    described, stated, built = (
-        Description(),
-        frozenset[Tag](),
-        tuple[tuple[str, str], ...](),
-    )
+    described = Description()
+    stated = frozenset[Tag]()
+    built = tuple[tuple[str, str], ...]()
     faults = []
     try:
         described = _described(wheel)
@@ -209,12 +209,16 @@ def _described(wheel: zipfile.ZipFile) -> Description:
     """Read METADATA. Raises WheelError where it is too long to be read."""
     said = headers.read(wheel, "METADATA")
     return Description(
-        # Bounded, since a report is read in a terminal and kept in pages.
-        project=str(said["Name"] or "")[:LONGEST],
-        version=str(said["Version"] or "")[:LONGEST],
-        requires_python=str(said["Requires-Python"] or "")[:LONGEST],
+        project=_bounded(said["Name"]),
+        version=_bounded(said["Version"]),
+        requires_python=_bounded(said["Requires-Python"]),
         requires=tuple(map(str, said.get_all("Requires-Dist") or ())),
     )
+
+
+def _bounded(header: object) -> str:
+    # A report is read in a terminal and kept in pages.
+    return str(header or "")[:LONGEST]
 
 
 def _names(path: Path, folder: str, described: Description) -> Iterator[str]:

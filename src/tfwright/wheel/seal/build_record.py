@@ -196,13 +196,13 @@ def read(wheel: zipfile.ZipFile) -> BuildRecord | None:
         raise _unreadable(wheel, faults.first_line(fault)) from fault
 
 
-OTHER = "Use the version of tfwright that made the wheel, or a newer one."
+_REMEDY = "Use the version of tfwright that made the wheel, or a newer one."
 FORGED = "Do not trust this wheel: no version of tfwright writes such a record."
 """The remedies for a record that cannot be read."""
 
 
 def _unreadable(
-    wheel: zipfile.ZipFile, why: str, remedy: str = OTHER
+    wheel: zipfile.ZipFile, why: str, remedy: str = _REMEDY
 ) -> WheelError:
     what = f"The build record {NAME} cannot be read: {why}"
     return WheelError(
