@@ -132,11 +132,9 @@ def test_a_path_that_no_timer_can_hold_is_moved(
     unit: Schedule, tmp_path: Path, kind: str, where: str
 ) -> None:
     def lines(path: str) -> object:
-        changed = {
-            "program": (path,),
-            "environment": (("TFWRIGHT_HOST_FILE", path),),
-        }
-        own = replace(unit, **{where: changed[where]})
+        own = replace(unit, program=(path,))
+        if where == "environment":
+            own = replace(unit, environment=(("TFWRIGHT_HOST_FILE", path),))
         if kind == "cron":
             return units.cron_lines(own)
         return units.systemd(own, tmp_path)

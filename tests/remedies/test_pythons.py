@@ -13,6 +13,7 @@ from pathlib import Path
 import pip
 import pytest
 from tests.remedies.following import commands, failing
+from tests.tools.python.test_packages import small_wheel
 from tests.tools.python.test_resolving import Venv, offer
 from tests.tools.python.test_resolving import index as served_index
 from tests.tools.python.test_sdist import package as old_thing
@@ -101,7 +102,8 @@ def test_a_version_that_cannot_be_installed_gives_way_to_another(
     make: Make, index: Path
 ) -> None:
     offer(index, "small", "1.0")
-    with zipfile.ZipFile(*index.glob("small/*"), "a") as content:
+    (wheel,) = index.glob("small/*")
+    with zipfile.ZipFile(wheel, "a") as content:
         content.writestr("../../outside", "")
     fault = failing(lambda: make("small==1.0"), SupplyError)
     assert fault.remedy.startswith("Pin another version")
@@ -220,6 +222,30 @@ def test_a_python_whose_pip_does_not_run_is_repaired(
     assert ask() == ""
 
 
+TAG = "manylinux_2_31_x86_64"
+
+
+@pytest.mark.parametrize(
+    ("version", "pins", "way"),
+    [
+        ("3.6.15", (), "Add"),
+        ("3.6", ("pip==18.1",), "Pin"),
+        ("3.4.10", (), "Take package.platform out"),
+    ],
+)
+def test_a_wheel_of_a_new_platform_gets_a_pip_that_reads_it(
+    version: str, pins: tuple[str, ...], way: str
+) -> None:
+    fault = failing(
+        lambda: pips.insist_on_reader(TAG, version, pins), RecipeError
+    )
+    assert fault.remedy.startswith(way)
+    if named := re.search(r'"(pip==[\d.]+)"', fault.remedy):
+        pips.insist_on_reader(TAG, version, (named[1],))
+    else:
+        pips.insist_on_reader(None, version, pins)
+
+
 # What pins are chosen from
 
 
@@ -308,10 +334,9 @@ def test_a_source_package_is_found_once_pip_asks_the_right_index(
 def test_a_pip_that_brings_more_than_it_should_is_configured_again(
     package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = package.with_name("other-1.0.tar.gz")
-    other.write_bytes(package.read_bytes())
+    assert package.is_file()
     settings, more = tmp_path / "pip.conf", tmp_path / "more.txt"
-    more.write_text("other==1.0\n", "utf-8")
+    more.write_text(f"{small_wheel(tmp_path)}\n", "utf-8")
     settings.write_text(f"[download]\nrequirement = {more}\n", "utf-8")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(settings))
 
@@ -319,6 +344,8 @@ def test_a_pip_that_brings_more_than_it_should_is_configured_again(
         sdist.download(Sdist("old.thing", "1.0rc1"), "", tmp_path / "brought")
 
     fault = failing(download, SupplyError)
+    assert "small-1.0-py3-none-any.whl" in fault.what
+    assert fault.remedy.startswith("Check the configuration of this host's pip")
     shown = re.findall(r"'(pip config list)'", fault.remedy)[0]
     said = subprocess.check_output(
         [sys.executable, "-m", *shown.split()], text=True
