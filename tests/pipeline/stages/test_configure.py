@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.upstream import run_git
 
 from tfwright.configure import dialect, rendering
 from tfwright.configure.answering import Typist
@@ -486,6 +487,26 @@ def test_recorded_lines_are_held_against_what_is_written(bench: Bench) -> None:
     assert bench.run(OWN, answers).bazelrc == Artefact.of(bench.tree / ".bazelrc")
     with pytest.raises(ToolError, match="is not what tfwright renders"):
         bench.again({**answers, "FLAVOUR": "other"})
+
+
+def test_a_file_that_bazel_would_not_read_is_named_before_it_is_missed(
+    bench: Bench,
+) -> None:
+    own_interface(bench)
+    bench.changes["writes"] = ".own.bazelrc"
+    answers = {"TF_NEED_CUDA": False, "FLAVOUR": "vanilla"}
+    with pytest.raises(
+        RecipeError, match=r"does not have, and not \.own"
+    ) as caught:
+        bench.run(OWN.replace(".bazelrc", ".own.bazelrc"), answers)
+    assert not (bench.tree / ".own.bazelrc").exists()
+    line = caught.value.remedy.rpartition(": ")[2]
+    assert line == "import %workspace%/.own.bazelrc"
+    (bench.tree / ".bazelrc").write_text(f"{line}\n")
+    run_git("add", ".bazelrc", cwd=bench.tree)
+    run_git("commit", "--quiet", "--message=rc", cwd=bench.tree)
+    made = bench.again(answers)
+    assert made.bazelrc.path == bench.tree / ".own.bazelrc"
 
 
 def test_a_program_that_the_tree_does_not_have_is_named_with_those_that_it_has(
