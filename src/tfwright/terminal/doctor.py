@@ -1,4 +1,4 @@
-"""The pages of doctor, match and toolkit: a host against recipes."""
+"""The pages of doctor and match: a host against recipes."""
 
 import sys
 from collections.abc import Sequence
