@@ -109,4 +109,5 @@ def _show_pin(pin: "PortedPin") -> None:
         Styled(f"  {pin.state:<7}", COLOURS[pin.state]),
         Styled(f" {pin.kind} {pin.name}", text.HEADING),
         f": {pin.says}",
+        hang=10,
     )
