@@ -3,8 +3,11 @@
 import base64
 import hashlib
 import http.server
+import importlib.util
 import os
+import re
 import signal
+import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +28,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 from tests.records import record_of
+from tests.remedies.following import CommandLine
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -150,6 +154,40 @@ def a_record(recipe: Recipe) -> BuildRecord:
     return record_of(recipe)
 
 
+@pytest.fixture
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[CommandLine]:
+    """Return a command line with a host file of its own."""
+    path = tmp_path / "host.toml"
+    path.write_text(f'build_out = "{tmp_path}/build_out"\n', "utf-8")
+    # A command sets it for itself.
+    before = os.umask(0o022)
+    yield CommandLine(path, monkeypatch)
+    os.umask(before)
+
+
+@pytest.fixture
+def nightly_file(
+    shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Return the place of nightly.toml, which is not written yet."""
+    assert shell
+    path = tmp_path / "nightly.toml"
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(path))
+    return path
+
+
+@pytest.fixture
+def of_demo(nightly_file: Path, tmp_path: Path) -> Path:
+    """Write a nightly.toml of one recipe; return its directory."""
+    folder = tmp_path / "host"
+    nightly_file.write_text(
+        f'directory = "{folder}"\n[[recipe]]\nname = "demo"\n', "utf-8"
+    )
+    return folder
+
+
 WheelMaker = Callable[..., Path]
 
 
@@ -241,6 +279,21 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
 
 
 @pytest.fixture
+def quick_python(tmp_path: Path) -> Path:
+    """Return a Python whose venvs get links to a pip, not a copy of one, which takes seconds."""
+    pip = Path(str(importlib.util.find_spec("pip").origin)).parent  # type: ignore[union-attr]
+    python = tmp_path / "quick"
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" = venv ] || exec {sys.executable} "$@"\n'
+        f'{sys.executable} -m venv --without-pip "$3"\n'
+        f'cd "$3"/lib/python3*/site-packages && ln -s {pip} {pip}-*.dist-info .\n',
+        "utf-8",
+    )
+    python.chmod(0o755)
+    return python
+
+
+@pytest.fixture
 def keys(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
     """Return a function that makes a private and a public key, in PEM; another pair for each name."""
 
@@ -325,3 +378,26 @@ def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
     empty.command.return_value = Command(("/nonexistent",), Path("/"))
     with inside.entered(empty):
         yield
+
+
+@pytest.fixture
+def of_image(tmp_path: Path) -> Path:
+    """Return the folder whose files are those of the image of `container`."""
+    return tmp_path / "image"
+
+
+@pytest.fixture
+def container(of_image: Path) -> inside.Inside:
+    """Return a container with the host's programs and the image's files; it is not open yet."""
+
+    def placed(command: Command, **_: object) -> Command:
+        program, *arguments = command.argv
+        words = [re.sub("^/", f"{of_image}/", word) for word in arguments]
+        script = f'"$@" | sed "s|{of_image}||g"'
+        argv = ("/bin/sh", "-c", script, "sh", program, *words)
+        return replace(command, argv=argv)
+
+    played = Mock(spec=inside.Inside)
+    played.name = f"sha256:{of_image}"
+    played.command.side_effect = placed
+    return played

@@ -6,7 +6,14 @@ import subprocess
 import pytest
 
 from tfwright.errors import Evidence, SupplyError
-from tfwright.printable import printable, printable_lines, shell_word
+from tfwright.printable import (
+    first_few,
+    first_of,
+    listed,
+    printable,
+    printable_lines,
+    shell_word,
+)
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIC8=\x07"
 
@@ -83,3 +90,17 @@ def test_a_shell_reads_a_quoted_word_as_what_it_was(text: str) -> None:
     assert shlex.split(f"program {shell_word(text)}") == ["program", text]
     shell = ["bash", "-c", f"printf %s {shell_word(text)}"]
     assert subprocess.check_output(shell, text=True) == text
+
+
+def test_a_long_list_is_cut_and_says_how_much_more_there_is() -> None:
+    names = [f"f{number}" for number in range(1202)]
+
+    assert first_few(names, 2) == ("f0", "f1", "and 1,200 more")
+    assert listed(names, 2) == "f0, f1 and 1,200 more"
+    assert first_of(names) == "f0 (and 1,201 more)"
+
+
+def test_a_short_list_is_shown_whole() -> None:
+    assert first_few(["a", "b"], 2) == ("a", "b")
+    assert listed(["a", "b"], 2) == "a, b"
+    assert first_of(["a"]) == "a"

@@ -96,6 +96,70 @@ def test_a_mistyped_command_suggests_the_nearest(tmp_path: Path) -> None:
     assert "Did you mean 'invoke build'?" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "what", "remedy"),
+    [
+        (
+            ("build", "--recpie", "demo"),
+            "Unknown option '--recpie' of 'invoke build'",
+            "Did you mean --recipe?",
+        ),
+        (
+            ("doctor", "demo"),
+            "'invoke doctor' does not take the word 'demo'",
+            "Did you mean 'invoke doctor --recipe demo'?",
+        ),
+        (("build", "--jobs"), "--jobs of 'invoke build' needs a value", ""),
+        # invoke itself would leave out an option that may be repeated, and build the demo.
+        (("build", "--recipe"), "--recipe of 'invoke build' needs a value", ""),
+        (("build", "-r", "--json"), "-r of 'invoke build' needs a value", ""),
+        (
+            ("compare", "a.whl"),
+            "'invoke compare' needs SECOND",
+            "'invoke compare FIRST SECOND'",
+        ),
+        (("--frob",), "Unknown option '--frob'", "'invoke --list'"),
+    ],
+)
+def test_a_faulty_command_line_is_answered_with_what_is_wrong_and_what_was_meant(
+    words: tuple[str, ...], what: str, remedy: str, tmp_path: Path
+) -> None:
+    done = invoke(tmp_path, *words)
+    said = " ".join(done.stderr.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"Failed: {what} do:" in said
+    assert remedy in said
+
+
+def test_a_word_that_can_be_left_out_may_stand_behind_options(
+    tmp_path: Path,
+) -> None:
+    done = invoke(tmp_path, "smoke", "--module", "numpy", "none.whl", "--json")
+    assert "The wheel none.whl does not exist" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("compare", "invoke compare FIRST SECOND [options]"),
+        ("smoke", "invoke smoke [WHEEL] [options]"),
+        ("pin", "invoke pin [options]"),
+        ("bundle", "invoke bundle [options]"),
+    ],
+)
+def test_the_usage_names_the_words_that_a_command_takes(
+    command: str, usage: str, tmp_path: Path
+) -> None:
+    shown = invoke(tmp_path, command, "--help").stdout
+    assert shown.startswith(f"Usage: {usage}\n")
+
+
+def test_help_is_a_command_as_it_is_of_other_programs(tmp_path: Path) -> None:
+    assert invoke(tmp_path, "help").stdout == invoke(tmp_path, "--list").stdout
+    shown = invoke(tmp_path, "help", "build").stdout
+    assert shown == invoke(tmp_path, "build", "--help").stdout
+
+
 def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
     done = invoke(tmp_path, "patch", "--refresh", "abc")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)

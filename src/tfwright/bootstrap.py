@@ -109,19 +109,18 @@ def _bundles(arguments: list[str]) -> list[str]:
 class _PlainFile(tarfile.TarInfo):
     """A header of a bundle, which has no others: tarfile reads some for minutes, or for ever."""
 
-    @classmethod
-    def frombuf(
-        cls, buf: "bytes | bytearray", encoding: str, errors: str
-    ) -> "_PlainFile":
-        """Read a header, as tarfile does for each. Raises ReadError."""
-        header = super().frombuf(buf, encoding, errors)
+    def _proc_member(self, archive: tarfile.TarFile) -> "_PlainFile":
+        """Read on behind this header, as tarfile does for each. Raises ReadError.
+
+        It is the method that tarfile lets subclasses replace; newer Pythons do not call `frombuf`.
+        """
         # Paths of more than a hundred bytes have a header of their own.
-        long_name = header.type == tarfile.GNUTYPE_LONGNAME
+        long_name = self.type == tarfile.GNUTYPE_LONGNAME
         most = LONGEST_NAME if long_name else sys.maxsize
-        plain = long_name or header.type == tarfile.REGTYPE
-        if not plain or not 0 <= header.size <= most:
+        plain = long_name or self.type == tarfile.REGTYPE
+        if not plain or not 0 <= self.size <= most:
             raise tarfile.ReadError("it is not a bundle of tfwright")
-        return header
+        return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
 
 
 def _extract_packages(bundle: str, folder: Path) -> None:

@@ -7,6 +7,7 @@ path round. `printable` is the only place that decides which characters pass.
 
 import re
 import shlex
+from collections.abc import Sequence
 
 LONGEST_LINE = 500
 """Characters of a foreign line that are shown; a server can send a reason phrase of 64 KiB."""
@@ -42,6 +43,30 @@ def shell_word(text: str) -> str:
     if quoted == text or not text or _SPECIAL_WITHIN_DOUBLE_QUOTES.search(text):
         return quoted
     return f'"{text}"'
+
+
+def first_few(lines: Sequence[str], most: int) -> tuple[str, ...]:
+    """Return the first lines, and a last one that says how many more there are."""
+    return with_rest(lines[:most], len(lines))
+
+
+def with_rest(some: Sequence[str], count: int) -> tuple[str, ...]:
+    """Return some of `count` lines, and one that says how many more there are."""
+    more = count - len(some)
+    return (*some, f"and {more:,} more") if more else tuple(some)
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """List the first names, and how many more there are: ``a, b and 3 more``."""
+    shown = ", ".join(names[:most])
+    more = len(names) - most
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Return the first name, and how many more there are: ``a (and 3 more)``."""
+    more = len(names) - 1
+    return f"{names[0]} (and {more:,} more)" if more else names[0]
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -160,6 +160,28 @@ def test_a_list_without_an_end_is_not_received(
     assert reader() == ENTRIES
 
 
+def test_a_list_that_is_longer_than_any_can_be_is_not_asked_for(
+    builder: Builder,
+    reader: Reader,
+    backend: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    builder.publish(ENTRIES)
+    backend.asked.clear()
+    monkeypatch.setattr(manifest, "LARGEST", 10)
+    assert reader() == {}
+    assert [path for path in backend.asked if "/cas/" in path] == []
+
+
+def test_a_list_that_a_server_names_and_has_lost_counts_for_nothing(
+    builder: Builder, reader: Reader, backend: Backend
+) -> None:
+    builder.publish(ENTRIES)
+    for path in [path for path in backend.content if "/cas/" in path]:
+        del backend.content[path]
+    assert reader() == {}
+
+
 def test_a_list_that_has_grown_too_long_keeps_the_newest_entries(
     builder: Builder, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:

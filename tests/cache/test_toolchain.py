@@ -158,3 +158,50 @@ def test_clang_is_all_that_its_driver_loads(tmp_path: Path) -> None:
     names = {Path(path).name for path in found.files[f"programs of {driver}"]}
     assert "clang" in names
     assert "libc.so.6" in names
+
+
+def test_another_nvcc_makes_another_toolchain(tmp_path: Path) -> None:
+    cuda = tmp_path / "cuda"
+    write(cuda / "bin/nvcc")
+    write(cuda / "nvvm/bin/cicc")
+    write(cuda / "include/cuda.h")
+
+    def programs() -> str:
+        found = toolchain.of_host(
+            [], Path(sys.executable), cuda, tmp_path / "memo", native=False
+        )
+        return found.parts["CUDA's programs"]
+
+    before = programs()
+    # Bazel looks at the headers itself.
+    write(cuda / "include/cuda.h", "long a;")
+    assert programs() == before
+    write(cuda / "nvvm/bin/cicc", "another one")
+    assert programs() != before
+
+
+def test_a_toolchain_of_an_image_is_its_digest_and_the_python() -> None:
+    python = Path(sys.executable)
+    tools = toolchain.of_image("sha256:1", python, native=False)
+    assert set(tools.parts) == {"image", "machine", "target Python"}
+    another = toolchain.of_image("sha256:2", python, native=False)
+    assert tools.digest != another.digest
+
+
+def test_a_cpu_is_a_part_where_the_code_is_made_for_it(tmp_path: Path) -> None:
+    python = Path(sys.executable)
+    tools = toolchain.of_image("sha256:1", python, native=True)
+    assert tools.parts["CPU"]
+    assert tools.versions["CPU"]
+    of_host = toolchain.of_host([], python, None, tmp_path / "memo", native=True)
+    assert of_host.parts["CPU"] == tools.parts["CPU"]
+
+
+def test_a_compiler_that_is_not_installed_is_no_part(tmp_path: Path) -> None:
+    memo = tmp_path / "memo"
+    python = Path(sys.executable)
+    absent = toolchain.of_host(["no-such-cc"], python, None, memo, native=False)
+    written = memo.stat().st_mtime_ns
+    assert absent == toolchain.of_host([], python, None, memo, native=False)
+    # Nothing was computed the second time, so nothing was written down.
+    assert memo.stat().st_mtime_ns == written

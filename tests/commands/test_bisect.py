@@ -6,24 +6,39 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.remedies.following import CommandLine, write_recipe
+from tests.upstream import commit
 
 from tfwright.commands import bisect as bisecting
+from tfwright.commands import smoke as smoking
 from tfwright.commands.bisect import Bisection, HostChange, trial
 from tfwright.commands.bisect.steps import BisectStep, steps_between
-from tfwright.commands.bisect.trial import Symptom
-from tfwright.documents import recipe
-from tfwright.errors import HostError, ToolError
+from tfwright.commands.bisect.trial import Symptom, Trials
+from tfwright.commands.smoke import SmokeReport
+from tfwright.documents import nightly, recipe
+from tfwright.errors import Evidence, HostError, ToolError, WheelError
 from tfwright.nightly import inputs
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, NightlyBuild
 from tfwright.nightly.inputs import KeptInputs
 from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.results import Published
+from tfwright.pipeline.stage import Artefact
 from tfwright.terminal import bisect as page
+from tfwright.trial.run import TrialOutcome
 
 PATCH = "demo/0001-matrix-power-zero-is-the-identity.patch"
 HEADER = "demo/nccl.h"
 COMMITS = [f"{number:040x}" for number in range(1, 8)]
 Changed = Callable[..., KeptInputs]
+BUILD = {
+    "id": "2026-01-01-demo-1",
+    "target": "demo",
+    "recipe": "demo",
+    "started": "2026-01-01T02:00:00Z",
+    "seconds": 1.0,
+    "result": "failed",
+}
 
 
 @pytest.fixture
@@ -119,6 +134,15 @@ def test_a_build_keeps_its_patches_as_they_were(
     assert kept.locked.read_text() == "pins"
 
 
+def test_a_build_without_a_lock_keeps_none(
+    tmp_path: Path, changed: Changed
+) -> None:
+    inputs.keep(changed("now"), tmp_path / "build")
+    kept = inputs.read(tmp_path / "build")
+    assert kept is not None
+    assert kept.locked is None
+
+
 def test_a_build_without_inputs_is_no_error(tmp_path: Path) -> None:
     assert inputs.read(tmp_path) is None
 
@@ -155,16 +179,7 @@ def wanted(
     good, bad = changed("good"), changed("bad", commit=COMMITS[-1])
     commits = [CommitLine(commit=commit, subject="Note") for commit in COMMITS]
     steps = tuple(steps_between(good, bad, commits, tmp_path / "steps"))
-    build = NightlyBuild.model_validate(
-        {
-            "id": "2026-01-01-demo-1",
-            "target": "demo",
-            "recipe": "demo",
-            "started": "2026-01-01T02:00:00Z",
-            "seconds": 1.0,
-            "result": "failed",
-        }
-    )
+    build = NightlyBuild.model_validate(BUILD)
     return Bisection(build, build, good, steps, Symptom("compile"), ())
 
 
@@ -331,3 +346,254 @@ def test_the_good_build_is_the_one_before_whatever_the_clock_said(
             state.add_build(build)
         first, last = bisecting._ends(state, "a", "", "")
     assert (first.id, last.id) == ("good", "bad")
+
+
+# From the typed command to its page, with a real night's directory, git and stages.
+
+SETUP = "tensorflow/tools/pip_package/setup.py"
+
+
+class FailingNight:
+    """The directory of a night: its recipe was good at one commit and failed at a later one."""
+
+    def __init__(self, folder: Path, nightly_file: Path) -> None:
+        self.folder = folder
+        self.upstream = folder / "upstream"
+        good = self.commit("1.12.0", "Begin")
+        self.recipe = write_recipe(folder / "small.toml", self.upstream, good)
+        nightly_file.write_text(
+            f'directory = "{folder}/host"\n[[recipe]]\nname = "{self.recipe}"\n',
+            "utf-8",
+        )
+        (self.target,) = nightly.targets(nightly.read())
+        self.good = good
+
+    def commit(self, version: str, subject: str) -> str:
+        """Let the tree be of a release; return the commit."""
+        return commit(
+            self.upstream, {SETUP: f"_VERSION = '{version}'\n"}, subject
+        )
+
+    def add(self, result: str, pinned: str, **more: object) -> Path:
+        """Add a build of this night with its inputs; return its directory."""
+        values = {
+            "id": f"2026-01-01-{result}",
+            "target": self.target.name,
+            "recipe": self.target.recipe,
+            "started": "2026-01-01T02:00:00Z",
+            "seconds": 1.0,
+            "result": result,
+            "commit": pinned,
+            **more,
+        }
+        build = NightlyBuild.model_validate(values)
+        with states.opened(self.folder / "host") as state:
+            state.add_build(build)
+        home = self.folder / "host/site/builds" / build.id
+        made_from = recipe.read(str(self.recipe))
+        source = made_from.source.model_copy(update={"commit": pinned})
+        inputs.keep(
+            KeptInputs(made_from.model_copy(update={"source": source})), home
+        )
+        return home
+
+    def fail(self, pinned: str) -> Path:
+        """Let the newest build fail in fetch; return its directory."""
+        broken = {"stage": "fetch", "line": "another release"}
+        return self.add("failed", pinned, broken=broken)
+
+
+@pytest.fixture
+def failing_night(
+    shell: CommandLine, nightly_file: Path, tmp_path: Path
+) -> FailingNight:
+    """Return the directory of a night that knows its recipe, and no build yet."""
+    assert shell
+    return FailingNight(tmp_path, nightly_file)
+
+
+@pytest.mark.medium
+def test_the_commit_with_which_a_recipe_began_to_fail_is_named(
+    shell: CommandLine,
+    failing_night: FailingNight,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    failing_night.add("built", failing_night.good)
+    versions = {"One": "1.12.0", "Two": "1.13.0", "Three": "1.13.0"}
+    made = {
+        subject: failing_night.commit(version, subject)
+        for subject, version in versions.items()
+    }
+    failing_night.fail(made["Three"])
+    shell.succeeds(f"invoke bisect {failing_night.target.name}")
+    said = capsys.readouterr()
+    assert f"Broken by commit {made['Two'][:12]} Two" in said.out
+    assert "3 changes in between" in said.err
+
+
+@pytest.mark.medium
+def test_builds_between_which_nothing_changed_have_nothing_to_try(
+    shell: CommandLine, failing_night: FailingNight
+) -> None:
+    failing_night.add("built", failing_night.good)
+    failing_night.fail(failing_night.good)
+    remedy = shell.remedy(f"invoke bisect {failing_night.target.name}")
+    assert shell.fault
+    assert "2026-01-01-built and 2026-01-01-failed" in shell.fault.what
+    assert (
+        f"'invoke nightly --recipe {failing_night.target.name} --now'" in remedy
+    )
+
+
+@pytest.mark.medium
+def test_a_build_whose_inputs_are_damaged_is_left_for_another_one(
+    shell: CommandLine, failing_night: FailingNight
+) -> None:
+    good = failing_night.add("built", failing_night.good)
+    failing_night.fail(failing_night.good)
+    (good / inputs.FOLDER / inputs.RECIPE).write_text("{", "utf-8")
+    remedy = shell.remedy(f"invoke bisect {failing_night.target.name}")
+    assert shell.fault
+    assert (
+        shell.fault.what == "What 2026-01-01-built was made from cannot be read"
+    )
+    assert remedy.startswith("Choose another build with --good or --bad")
+
+
+# What a night does to a wheel after the pipeline, a trial does as well.
+
+
+@pytest.fixture
+def publishing(
+    wanted: Bisection,
+    make_wheel: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., None]:
+    """Return a function that lets each trial publish a small wheel, sound or damaged."""
+    assert wanted
+
+    def publish(*, damaged: bool = False) -> None:
+        path = make_wheel()
+        if damaged:
+            path.write_bytes(path.read_bytes().replace(b"small", b"smell"))
+        wheel = Artefact.of(path)
+        made = Published(wheel=wheel, statement=wheel)
+        monkeypatch.setattr(
+            trial,
+            "engine",
+            type("Whole", (), {"build": staticmethod(lambda _: made)}),
+        )
+
+    return publish
+
+
+@pytest.mark.parametrize(
+    ("stage", "damaged", "answer"),
+    [
+        ("inspect", True, "bad"),
+        ("inspect", False, "good"),
+        # What cannot be read cannot be tried either, which is another fault.
+        ("smoke", True, "skip"),
+    ],
+)
+def test_a_wheel_that_the_night_refused_is_read_again(
+    wanted: Bisection,
+    publishing: Callable[..., None],
+    stage: str,
+    answer: str,
+    *,
+    damaged: bool,
+) -> None:
+    publishing(damaged=damaged)
+    trials = Trials("demo", Symptom(stage))
+    assert trials(wanted.start).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("failed", "answer"),
+    [
+        ((), "good"),
+        (("imports",), "bad"),
+        (("matmul",), "good"),
+        (("install",), "good"),
+    ],
+)
+def test_only_the_programs_that_failed_in_the_night_decide(
+    wanted: Bisection,
+    publishing: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    failed: tuple[str, ...],
+    answer: str,
+) -> None:
+    outcomes = tuple(
+        TrialOutcome(name, "failed", "no such symbol") for name in failed
+    )
+    report = SmokeReport(
+        "a.whl", "", 1, "small", "3.11.0", "x86_64", "", (), (), outcomes
+    )
+    monkeypatch.setattr(smoking, "smoke", lambda *_: report)
+    publishing()
+    found = Trials("demo", symptom_of("imports"))(wanted.start)
+    assert found.answer == answer
+    if answer == "bad":
+        assert found.line == "imports: no such symbol"
+
+
+@pytest.mark.parametrize(
+    ("program", "answer"), [("install", "bad"), ("imports", "skip")]
+)
+def test_a_wheel_that_pip_refuses_fails_as_the_night_did_only_if_it_was_refused_there(
+    wanted: Bisection,
+    publishing: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    program: str,
+    answer: str,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise WheelError("it is not a supported wheel", remedy="x")
+
+    monkeypatch.setattr(smoking, "smoke", refuse)
+    publishing()
+    found = Trials("demo", symptom_of(program))(wanted.start)
+    assert (found.answer, found.line) == (answer, "it is not a supported wheel")
+
+
+def symptom_of(program: str) -> Symptom:
+    """Return how a build failed of which one smoke program failed."""
+    lines = (
+        {"program": program, "status": "failed", "detail": "x"},
+        {"program": "done", "status": "passed"},
+    )
+    return Symptom.of(NightlyBuild.model_validate({**BUILD, "smoke": lines}))
+
+
+MISSING = "x.cc:1:10: fatal error: no/such/header.h: No such file or directory"
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("logged", "line"),
+    [(MISSING, MISSING), ("INFO: all is well", "it failed")],
+    ids=["a log with an error", "a log without one"],
+)
+def test_a_trial_that_fails_otherwise_says_nothing_of_the_change(
+    wanted: Bisection,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    logged: str,
+    line: str,
+) -> None:
+    log = tmp_path / "source.log"
+    log.write_text(f"{logged}\n", "utf-8")
+
+    def fail(_: BuildRequest) -> None:
+        fault = ToolError("it failed", remedy="x", evidence=Evidence(log=log))
+        fault.stage = "source"
+        raise fault
+
+    monkeypatch.setattr(
+        trial, "engine", type("Other", (), {"build": staticmethod(fail)})
+    )
+    found = Trials("demo", Symptom("compile"))(wanted.start)
+    assert (found.answer, found.stage) == ("skip", "source")
+    assert found.line == line

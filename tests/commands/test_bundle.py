@@ -1,23 +1,32 @@
 """What becomes of a bundle where it is unpacked."""
 
 import hashlib
+import shutil
 import subprocess
-from collections.abc import Sequence
+import tarfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.remedies.following import CommandLine
 from tests.upstream import commit
 
 from tfwright.commands import bundle as carrying
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES
-from tfwright.errors import RecipeError, SupplyError
-from tfwright.pipeline.job import Places
+from tfwright.documents.toolkit import ToolkitTable
+from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.pipeline.job import BuildRequest, Places
+from tfwright.pipeline.results import Inputs
 from tfwright.progress import SILENCE, Silence
 from tfwright.tools.bazel import binary
+from tfwright.tools.container import image
+from tfwright.tools.git import mirror
 from tfwright.tools.python import packages
 from tfwright.vault import admission, bundle
 from tfwright.vault.bundle import Carried, Content, Kind, Manifest
+from tfwright.vault.toolkit import sources
 
 ARCHIVE = b"an archive"
 SOURCE = recipes.read("demo").source
@@ -324,6 +333,45 @@ def test_a_bundle_with_two_recipes_is_refused(
         )
 
 
+def test_a_bundle_with_two_locks_is_refused(
+    tmp_path: Path, build_out: Path
+) -> None:
+    locks: list[tuple[Kind, str, bytes]] = [
+        ("lock", name, b"") for name in ("demo.lock", "other.lock")
+    ]
+    with pytest.raises(SupplyError, match="has 2 locks; it may have one"):
+        carrying.unpack(made(tmp_path, *locks), build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+
+
+def test_a_faulty_lock_of_the_checkout_is_named_where_it_is(
+    tmp_path: Path, build_out: Path, checkout: Path
+) -> None:
+    lock = checkout / "recipes/demo.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("nonsense = 1\n", "utf-8")
+    with pytest.raises(RecipeError, match=f"^{lock}") as caught:
+        carrying.unpack(made(tmp_path), build_out, SILENCE)
+    assert "where the bundle was made" not in caught.value.remedy
+
+
+def test_an_image_goes_into_the_vault_by_its_digest(
+    tmp_path: Path, build_out: Path
+) -> None:
+    with tarfile.open(tmp_path / "root.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("etc"))
+    kept = image.add(tmp_path / "root.tar", tmp_path / "there")
+    recipe = recipe_of(tmp_path)
+    pin = f'[host.image]\nname = "small"\ndigest = "{kept.digest}"\n'
+    text = recipe.read_text("utf-8").replace("[bazel]\n", f"{pin}[bazel]\n")
+    recipe.write_text(text, "utf-8")
+    blobs: list[tuple[Kind, str, bytes]] = [
+        ("image", blob.name, blob.read_bytes()) for blob in kept.blobs()
+    ]
+    carrying.unpack(made(tmp_path, *blobs, recipe=recipe), build_out, SILENCE)
+    assert image.kept(build_out / "vault", kept.digest).config == kept.config
+
+
 def test_a_faulty_lock_is_refused_before_anything_is_put_anywhere(
     tmp_path: Path, build_out: Path
 ) -> None:
@@ -512,3 +560,179 @@ def test_a_file_that_was_added_replaces_no_other(
             made(tmp_path, ("added", "cuda.run", b"evil")), build_out, SILENCE
         )
     assert (build_out / "added/cuda.run").read_bytes() == b"CUDA"
+
+
+# What of a recipe's inputs goes into its bundle.
+
+
+@pytest.fixture
+def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tfwright need no packages itself."""
+    monkeypatch.setattr(carrying, "own", lambda *_: [])
+
+
+def members(manifest: Manifest, kind: Kind) -> list[str]:
+    """Return the names of a bundle's members of one kind."""
+    return [each.name for each in manifest.members if each.kind == kind]
+
+
+@pytest.mark.medium
+def test_all_that_a_build_takes_goes_into_its_bundle_and_from_there_to_its_place(  # noqa: PLR0913, PLR0917
+    small_job: BuildRequest,
+    document: Path,
+    brought: Inputs,
+    make_wheel: Callable[..., Path],
+    tmp_path: Path,
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wheel = make_wheel()
+    sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setattr(carrying, "ROOT", tmp_path)
+    needed = f"small==1.0 --hash=sha256:{sha256}\n"
+    (tmp_path / "requirements.txt").write_text(needed, "utf-8")
+    (tmp_path / "cuda.run").write_bytes(b"CUDA")
+    file = tmp_path / "small.tar"
+    manifest = carrying.pack(small_job, document, file, [tmp_path / "cuda.run"])
+    assert sorted(each.path for each in manifest.members) == [
+        "added/cuda.run",
+        f"archive/{SHA256}",
+        "bazel/bazel",
+        f"clone/{brought.clones[0].commit}",
+        "patch/main/0001-two.patch",
+        "recipe/small.toml",
+        f"source/{bundle.SOURCE}",
+        f"tool/{wheel.name}",
+    ]
+    elsewhere = tmp_path / "elsewhere"
+    carrying.unpack(file, elsewhere, SILENCE)
+    kept = mirror.place(elsewhere / "git", small_job.recipe.source.url)
+    assert git(kept, "show", f"{brought.commit}:BUILD") == b"one\n"
+    assert (checkout / "patches/main/0001-two.patch").is_file()
+    assert not list(small_job.places.own.glob("bundle-*"))
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought", "no_packages")
+def test_packages_that_pip_has_to_build_are_named(
+    small_job: BuildRequest,
+    tmp_path: Path,
+    notes: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = small_job.recipe.host.changed(requirements=("small==1.0", "old==0.1"))
+    found = [tmp_path / "small-1.0-py3-none-any.whl", tmp_path / "old-0.1.zip"]
+    for path in found:
+        path.write_bytes(b"a package")
+    monkeypatch.setattr(packages, "supply", lambda *_, **__: found)
+    changed = replace(small_job, recipe=small_job.recipe.changed(host=host))
+    manifest = carrying.pack(changed, found[0], tmp_path / "file", [])
+    assert members(manifest, "package") == ["old-0.1.zip", found[0].name]
+    (note,) = notes
+    assert note.startswith("old-0.1.zip is not a wheel: pip builds it")
+
+
+CUDNN = "0" * 64
+
+
+@pytest.fixture
+def with_cuda(small_job: BuildRequest) -> BuildRequest:
+    """Return a job whose recipe builds for CUDA."""
+    host = small_job.recipe.host.changed(cuda="11.8", cudnn="8.6")
+    answers = {"TF_NEED_CUDA": True}
+    configure = small_job.recipe.configure.changed(answers=answers)
+    recipe = small_job.recipe.changed(host=host, configure=configure)
+    return replace(small_job, recipe=recipe)
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought", "no_packages")
+def test_a_bundle_names_the_cuda_that_licences_keep_out_of_it(
+    with_cuda: BuildRequest, tmp_path: Path
+) -> None:
+    root = tmp_path / "cuda"
+    root.mkdir()
+    (root / "version.txt").write_text("CUDA Version 11.8.0", "utf-8")
+    settings = with_cuda.host_file.changed(cuda=root)
+    job = replace(with_cuda, host_file=settings)
+    manifest = carrying.pack(job, root / "version.txt", tmp_path / "file", [])
+    cuda, cudnn = manifest.absent
+    assert (cuda.name, cudnn.name) == ("CUDA 11.8", "cuDNN 8.6")
+    assert [*cuda.files] == ["version.txt"]
+    assert not cudnn.files, "this host has none"
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought", "no_packages")
+def test_packages_of_cuda_are_packed_only_when_the_user_says_so(
+    with_cuda: BuildRequest, document: Path, tmp_path: Path
+) -> None:
+    content = b"a package of cuDNN"
+    sha256 = hashlib.sha256(content).hexdigest()
+    table = {"cudnn": {"wheels": {"nvidia_cudnn-8-py3-none-any.whl": sha256}}}
+    toolkit = ToolkitTable.model_validate(table)
+    job = replace(with_cuda, recipe=with_cuda.recipe.changed(toolkit=toolkit))
+    file = tmp_path / "file"
+    without = carrying.pack(job, document, file, [])
+    assert [each.files for each in without.absent] == [
+        {"nvidia_cudnn-8-py3-none-any.whl": sha256}
+    ]
+    with pytest.raises(SupplyError, match="of cudnn are not on") as caught:
+        carrying.pack(job, document, file, [], with_toolkit=True)
+    assert f"'invoke toolkit --recipe {document}'" in caught.value.remedy
+    kept = sources.store(job.places.vault).path(sha256)
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(content)
+    whole = carrying.pack(job, document, file, [], with_toolkit=True)
+    assert members(whole, "toolkit") == [sha256]
+    assert whole.absent == ()
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought", "no_packages")
+def test_a_lock_file_goes_along_and_a_tree_of_ours_stays(
+    small_job: BuildRequest, tmp_path: Path
+) -> None:
+    lock = tmp_path / "small.lock"
+    shutil.copy(recipes.RECIPES / "linux-r1.8-cpu.lock", lock)
+    ours = small_job.recipe.source.changed(url="bundled:demo")
+    recipe = small_job.recipe.changed(source=ours)
+    job = replace(small_job, recipe=recipe, locked=lock)
+    manifest = carrying.pack(job, lock, tmp_path / "file", [])
+    assert members(manifest, "lock") == ["small.lock"]
+    assert members(manifest, "source") == []
+
+
+@pytest.mark.medium
+def test_a_recipe_of_another_system_is_bundled_there(
+    small_job: BuildRequest,
+    document: Path,
+    brought: Inputs,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    foreign = brought.model_copy(update={"programs": None})
+    monkeypatch.setattr(carrying, "fetched", lambda _: foreign)
+    host = small_job.recipe.host.changed(system="Darwin")
+    job = replace(small_job, recipe=small_job.recipe.changed(host=host))
+    with pytest.raises(HostError, match="Darwin") as caught:
+        carrying.pack(job, document, tmp_path / "file", [])
+    assert caught.value.remedy == "Run the command on Darwin."
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought", "no_packages")
+def test_the_checksum_of_a_manifest_is_printed_to_be_compared_elsewhere(
+    shell: CommandLine,
+    document: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "small.tar"
+    shell.succeeds(f"invoke bundle --recipe {document} --output {file}")
+    said = f"manifest sha256 {bundle.read(file).sha256}"
+    assert said in capsys.readouterr().out
+    shell.succeeds(f"invoke bundle --unpack {file} --into {tmp_path}/there")
+    assert said in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from tfwright.commands import cost as pages
 from tfwright.documents import recipe
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
+from tfwright.nightly import builds
+from tfwright.nightly.builds import NightlyBuild
 from tfwright.pipeline import cost
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools.bazel.client import Spent
@@ -97,3 +100,46 @@ def test_what_was_never_built_is_said_with_the_command_that_builds_it(
     built(job, kernel=1.0)
     with pytest.raises(RecipeError, match="only one build"):
         pages.write(job, "", "previous")
+
+
+def test_a_profile_that_the_disk_damaged_is_made_again_as_is_said(
+    job: BuildRequest,
+) -> None:
+    built(job, kernel=1.0)
+    (kept,) = cost.profiles(job)
+    kept.write_bytes(b"")
+    with pytest.raises(RecipeError, match="lists no action") as caught:
+        pages.write(job, "", "")
+    assert caught.value.remedy.endswith("invoke build --recipe demo --fresh")
+
+
+def nightly_build(folder: Path, profile: str) -> Path:
+    """Write the document of a nightly build; return its directory."""
+    values = {
+        "id": "2026-01-01-demo-1",
+        "target": "demo",
+        "recipe": "demo",
+        "started": "2026-01-01T02:00:00Z",
+        "seconds": 1.0,
+        "result": "built",
+        "profile": profile,
+    }
+    build = NightlyBuild.model_validate(values)
+    folder.mkdir()
+    (folder / builds.DOCUMENT).write_text(build.model_dump_json(), "utf-8")
+    return folder
+
+
+def test_a_nightly_build_can_be_compared_with_if_it_got_as_far_as_bazel(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    built(job, kernel=1.0)
+    built(job, kernel=3.0)
+    night = nightly_build(tmp_path / "night", "compile.json.gz")
+    with pytest.raises(RecipeError, match="has no profile") as caught:
+        pages.write(job, "", str(night))
+    assert caught.value.remedy == "Name a build that got as far as compile."
+    shutil.copy(cost.profiles(job)[0], night / "compile.json.gz")
+    page = pages.write(job, "", str(night))
+    assert page.other == "2026-01-01-demo-1"
+    assert [row.value for row in page.changed] == ["+2.0 s"]

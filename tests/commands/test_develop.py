@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.remedies.following import CommandLine
 
 from tfwright.commands import develop
 from tfwright.errors import HostError, RecipeError, ToolError
@@ -37,7 +38,7 @@ def test_a_tool_that_is_not_installed_is_named_with_what_installs_it(
 def test_a_tool_that_finds_fault_is_an_error_with_its_status(calls: Path) -> None:
     ruff = calls.parent / "bin/ruff"
     ruff.write_text("#!/bin/sh\nexit 3\n", "utf-8")
-    with pytest.raises(ToolError, match="ruff found fault") as found:
+    with pytest.raises(ToolError, match="ruff ended with status 3") as found:
         develop.check_code()
     assert found.value.evidence.status == 3
     assert not calls.exists()
@@ -48,7 +49,7 @@ def test_the_code_is_checked_by_three_tools(calls: Path) -> None:
     assert calls.read_text("utf-8").splitlines() == [
         "ruff check",
         "ruff format --check",
-        "lint-imports",
+        "lint-imports --no-logo",
     ]
 
 
@@ -112,7 +113,7 @@ def test_a_reason_allows_a_module_less_coverage(project: Project) -> None:
             "printable.py",
             "printable.py: the tests reach enough of it; remove its reason",
         ),
-        ("gone.py", "gone.py: there is no such module; remove its reason"),
+        ("gone.py", "gone.py: this module does not exist; remove its reason"),
     ],
 )
 def test_a_reason_that_is_no_longer_needed_is_named(
@@ -164,3 +165,23 @@ def test_a_part_of_the_attacks_runs_alone_with_its_time_and_seed(
     )
     assert os.environ["TFWRIGHT_ATTACK_SECONDS"] == "60.0"
     assert os.environ["TFWRIGHT_ATTACK_SEED"] == "7"
+
+
+def test_each_command_of_developers_runs_its_tools(
+    calls: Path, shell: CommandLine
+) -> None:
+    (calls.parent / "bin/mypy").symlink_to("ruff")
+    shell.succeeds("invoke test")
+    shell.succeeds("invoke types")
+    ran = [line.split()[0] for line in calls.read_text("utf-8").splitlines()]
+    assert ran == ["pytest", "ruff"]
+
+
+@pytest.mark.medium
+def test_the_recipes_are_checked_before_the_code(
+    calls: Path, shell: CommandLine, recipe_file: Path
+) -> None:
+    assert shell.status(f"invoke lint --recipe {recipe_file}") == 2
+    assert not calls.exists(), "a maintainer of recipes needs no tools"
+    shell.succeeds("invoke lint")
+    assert calls.read_text("utf-8").startswith("ruff check\n")

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.remedies.following import CommandLine
 
 from tfwright.commands import lint as linting
 from tfwright.documents import recipe as recipes
@@ -327,6 +328,22 @@ def test_a_target_that_makes_no_wheel_is_found(
     assert "compile" in wheel.remedy
 
 
+def test_a_platform_tag_that_the_pip_of_the_target_python_does_not_read_is_found(
+    outside: Path,
+) -> None:
+    tag = 'platform = "manylinux_2_31_x86_64"  # Debian 11.'
+    found = changed(outside, "[verify]", f"[package]\n{tag}\n\n[verify]")
+    (pip,) = [finding for finding in found if finding.rule == "pip"]
+    text = outside.read_text("utf-8")
+    assert text.splitlines()[pip.line - 1] == "requirements = ["
+    assert pip.remedy == 'Add "pip==21.3.1" to verify.requirements.'
+    head, verify, rest = text.partition("[verify]")
+    first = "requirements = ["
+    pinned = rest.replace(first, f'{first}\n"pip==21.3.1",', 1)
+    outside.write_text(head + verify + pinned, "utf-8")
+    assert "pip" not in {found.rule for found in linting.lint(str(outside))}
+
+
 def history(folder: Path) -> tuple[str, str]:
     """Make a repository; return a commit of its branch, and one that is not on it."""
     identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
@@ -417,3 +434,21 @@ def test_a_revision_that_git_does_not_know_is_named(
     with pytest.raises(RecipeError, match="'nosuch' is not a revision") as caught:
         linting.change_since("nosuch")
     assert "--changed main" in caught.value.remedy
+
+
+@pytest.mark.medium
+def test_a_change_is_reviewed_with_what_its_builds_would_run(
+    shell: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    recipe = committed(tmp_path, monkeypatch)
+    text = recipe.read_text("utf-8")
+    recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
+    shell.status("invoke lint --changed HEAD")
+    assert shell.fault is None
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "demo summary" in shown
+    assert "files recipes/demo.toml" in shown
+    assert "plan of demo runs check, fetch, source" in shown

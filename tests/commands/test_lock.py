@@ -2,11 +2,12 @@
 
 import os
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.upstream import run_git
+from tests.upstream import commit, run_git
 
 from tfwright.commands import links
 from tfwright.commands import lock as pinning
@@ -35,7 +36,7 @@ def archive(tmp_path: Path) -> Path:
     path = tmp_path / "drop/archive"
     path.parent.mkdir()
     with zipfile.ZipFile(path, "w") as packed:
-        packed.writestr("one/BUILD", "")
+        packed.writestr("one/BUILD", 'exports_files(["BUILD"])\n')
     return path
 
 
@@ -268,3 +269,74 @@ def test_the_sources_of_an_archive_are_asked_although_its_substitute_is_of_anoth
     rows = {row.name: row for row in links.check(mine, deep=False)}
     assert rows["one"].left == 1
     assert rows["two"].sha256 == "2" * 64
+
+
+OWN = """\
+summary = "A tree with two archives, of which its target needs one"
+
+[source]
+url = "{url}"
+branch = "main"
+commit = "{commit}"
+interface = "own"
+
+[host]
+system = "any"
+machine = "any"
+python = "any"
+requirements = ["small==1.0"]
+
+[bazel]
+version = "0.26.1"
+
+[configure]
+writes = ".bazelrc"
+
+[compile]
+target = "//:wheel"
+
+[package]
+program = "wheel"
+"""
+
+
+@pytest.mark.slow
+def test_a_lock_says_what_bazel_needs_and_which_files_pip_takes(
+    tmp_path: Path,
+    archive: Path,
+    obtain_bazel: Callable[[str], Path],
+    make_wheel: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wheel = make_wheel()
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    digests = {"one": files.sha256(archive), "two": "2" * 64}
+    rules = [
+        RULE.format(name=name, sha256=sha256) for name, sha256 in digests.items()
+    ]
+    load = (
+        'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
+    )
+    tree = {
+        "WORKSPACE": load + "".join(rules),
+        "BUILD": 'filegroup(name = "wheel", srcs = ["@one//one:BUILD"])\n',
+    }
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/configure").write_text("#!/bin/sh\n: > .bazelrc\n", "utf-8")
+    (tmp_path / "tree/configure").chmod(0o755)
+    pinned = commit(tmp_path / "tree", tree)
+    recipe = tmp_path / "small.toml"
+    url = (tmp_path / "tree").as_uri()
+    recipe.write_text(OWN.format(url=url, commit=pinned), "utf-8")
+    settings = HostFile(
+        build_out=tmp_path / "build_out",
+        drop=archive.parent,
+        bazels={"0.26.1": obtain_bazel("0.26.1")},
+    )
+    job = BuildRequest.of(str(recipe), settings)
+    locked = pinning.write(job, tmp_path / "small.lock")
+    needs = {each.names: each.needed for each in locked.archives}
+    assert (needs[("one",)], needs[("two",)]) == (True, False)
+    (requirement,) = locked.requirements
+    assert requirement.hashes == (files.sha256(wheel),)

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from tests.upstream import run_git
+from tests.upstream import commit, run_git
 
 from tfwright.commands.port import aims
 from tfwright.documents import recipe as recipes
@@ -178,3 +178,54 @@ def test_no_word_of_the_old_release_stays_unseen(
     (said,) = [key.says for key in aims.enter(aim, job.recipe, path)]
     assert said.startswith("lines 3 speak of 1.8")
     assert recipes.read(str(path)).summary == "TensorFlow 1.12 for CUDA 11.8"
+
+
+def test_a_name_that_no_branch_and_no_release_has_is_refused(
+    job: BuildRequest,
+) -> None:
+    with pytest.raises(SupplyError, match="nothing-like-it"):
+        aims.of(job, "nothing-like-it")
+
+
+@pytest.mark.medium
+def test_a_name_for_the_wheel_goes_where_the_release_takes_none(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    path = tmp_path / "linux-r1.8-cpu.toml"
+    text = path.read_text("utf-8").replace("1.8.1", "1.9.0")
+    text = text.replace("branch = 'r1.8'", "branch = 'r1.9'")
+    path.write_text(f'{text}\n[package]\nproject_name = "mine"\n', "utf-8")
+    old = recipes.read(str(path))
+    changed = aims.enter(aims.of(job, "0.11.0-rc1"), old, path)
+    names = {key.name: key.says for key in changed}
+    assert names["package.project_name"].startswith("removed; ")
+    assert "project_name" not in path.read_text("utf-8")
+
+
+@pytest.mark.medium
+def test_a_tree_that_says_no_release_keeps_that_of_the_recipe_and_says_so(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    upstream = tmp_path / "upstream"
+    run_git("checkout", "--quiet", "-b", "fork", cwd=upstream)
+    commit(upstream, {"tensorflow/tools/pip_package/setup.py": ""})
+    path, changed = ported(job, "fork", tmp_path)
+    assert "release" in changed
+    assert str(recipes.read(str(path)).source.release) == "1.8"
+
+
+@pytest.mark.medium
+def test_a_recipe_of_another_project_gets_no_release_of_tensorflow(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    path = tmp_path / "linux-r1.8-cpu.toml"
+    text = path.read_text("utf-8").replace("[nccl]\nrebuild = true  # why\n", "")
+    own = (
+        'interface = "own"\n[compile]\ntarget = "//:wheel"\n'
+        '[package]\nprogram = "tools/wheel"\n'
+    )
+    path.write_text(text.replace('version = "1.8.1"\n', own), "utf-8")
+    old = recipes.read(str(path))
+    assert list(aims.enter(aims.of(job, "v1.12.0"), old, path)) == []
+    assert recipes.read(str(path)).source.branch == "r1.12"
+    assert "release" not in path.read_text("utf-8")

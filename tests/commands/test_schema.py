@@ -1,10 +1,12 @@
 import functools
 import json
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.remedies.following import CommandLine
 
 from tfwright.commands import schema as schemas
 from tfwright.documents import recipe as recipes
@@ -128,3 +130,25 @@ def test_a_table_is_made_again_between_its_marks() -> None:
     )
     assert "| `version` | required |" in made
     assert made.endswith("<!-- /keys -->\nafter\n")
+
+
+def test_a_schema_that_the_models_have_left_behind_is_written_again(
+    shell: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder, page = tmp_path / "schema", tmp_path / "recipe.md"
+    monkeypatch.setattr(schemas, "FOLDER", folder)
+    absent = tmp_path / "absent.md"
+    monkeypatch.setattr(schemas, "PAGES", {page: Recipe, absent: Recipe})
+    page.write_text("<!-- keys: -->\nold\n<!-- /keys -->\n", "utf-8")
+    shell.succeeds("invoke schema")
+    written = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    names = [folder / f"{name}.json" for name in schemas.DOCUMENTS]
+    assert written == [*names, page]
+    assert "| `summary` | required |" in page.read_text("utf-8")
+    names[0].write_text("{}", "utf-8")
+    shell.succeeds("invoke schema")
+    assert capsys.readouterr().out == f"{names[0]}\n"
+    assert json.loads(names[0].read_text("utf-8"))["$schema"]

@@ -3,19 +3,29 @@
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.commands.test_toolkit import CUDNN_WHEEL, CUDNNS
+from tests.remedies.following import CommandLine
 from tests.upstream import commit
+from tests.workers.test_remote import LOCAL_SSH, ssh_that
 
+from tfwright.commands import bundle as bundles
 from tfwright.commands import supply
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import ROOT, ImageTable, Recipe
+from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import HostError, SupplyError
 from tfwright.pipeline.job import BuildRequest, Places
-from tfwright.progress import SILENCE
+from tfwright.pipeline.results import Inputs
+from tfwright.progress import SILENCE, Listener
+from tfwright.tools import files
 from tfwright.tools.bazel import binary
+from tfwright.tools.container import image
 from tfwright.tools.git import clones, git_bundle
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
@@ -28,6 +38,7 @@ from tfwright.wheel.seal import build_record
 
 ARCHIVE = b"an archive"
 SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
+CUDNN = CUDNNS["wheel"]
 REMOTE = "https://example.org/small.git"
 ALL = ["source", "clone", "archive", "bazel", "package", "toolkit"]
 HOST = RemoteHost(
@@ -39,9 +50,13 @@ HOST = RemoteHost(
 def recipe(tmp_path: Path, recipe: Recipe) -> Recipe:
     """Return a recipe whose commit exists."""
     pinned = commit(tmp_path / "upstream", {"BUILD": "one"})
-    source = recipe.source.model_copy(update={"commit": pinned})
-    host = recipe.host.model_copy(update={"cuda": "11.8"})
-    return recipe.model_copy(update={"source": source, "host": host})
+    pins = {CUDNN_WHEEL: hashlib.sha256(CUDNN).hexdigest()}
+    toolkit = ToolkitTable.model_validate({"cudnn": {"wheels": pins}})
+    return recipe.changed(
+        source=recipe.source.changed(commit=pinned),
+        host=recipe.host.changed(cuda="10.1", cudnn="7.6"),
+        toolkit=toolkit,
+    )
 
 
 @pytest.fixture
@@ -67,7 +82,7 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
         ("archive", SHA256, ARCHIVE),
         ("bazel", "bazel", b"a Bazel"),
         ("package", "six-1.11.0-py3-none-any.whl", b"six"),
-        ("toolkit", hashlib.sha256(b"CUDA").hexdigest(), b"CUDA"),
+        ("toolkit", hashlib.sha256(CUDNN).hexdigest(), CUDNN),
     ]
     contents = [
         Content.of("recipe", made / "recipe.json"),
@@ -292,3 +307,136 @@ def test_a_worker_whose_tfwright_knows_no_inputs_is_named() -> None:
     with pytest.raises(HostError, match="did not say which inputs") as caught:
         supply.lacking_of(said, manifest)
     assert "a.log" in caught.value.remedy
+
+
+# From this host's vault to a worker's, with a shell in the place of ssh.
+
+
+@pytest.mark.medium
+def test_inputs_are_laid_out_as_in_a_bundle_with_the_recipe_as_it_is_built(
+    small_job: BuildRequest, brought: Inputs, tmp_path: Path
+) -> None:
+    named = small_job.recipe.changed(name="small-of-a-night")
+    job = replace(small_job, recipe=named)
+    (tmp_path / "room").mkdir()
+    manifest = supply.gather(job, tmp_path / "room", with_toolkit=False)
+    assert bundle.read_folder(tmp_path / "room") == manifest
+    assert kinds(sorted(each.path for each in manifest.members)) == [
+        "archive",
+        "bazel",
+        "clone",
+        "recipe",
+        "source",
+    ]
+    assert supply._recipe(tmp_path / "room").name == "small-of-a-night"
+    assert brought.programs
+    laid = tmp_path / "room/bazel/bazel"
+    assert laid.read_bytes() == brought.programs.bazel.path.read_bytes()
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought")
+@pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
+@pytest.mark.parametrize("ready", [False, True])
+def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
+    small_job: BuildRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    ready: bool,
+) -> None:
+    def own(_: BuildRequest, folder: Path) -> list[Path]:
+        folder.mkdir()
+        (folder / "small-1.0-py3-none-any.whl").write_bytes(b"a wheel")
+        return list(folder.iterdir())
+
+    checkout, requirements = tmp_path / "checkout", ROOT / "requirements.txt"
+    (checkout / ".venv").mkdir(parents=True)
+    if ready:
+        known = checkout / ".venv/tfwright-requirements"
+        known.write_text(files.sha256(requirements), "utf-8")
+    # It lacks nothing, and shows what it was sent so far.
+    (checkout / "tasks.py").write_text(
+        "import pathlib, shutil, sys\n"
+        f"shutil.copytree(sys.argv[-1], {str(tmp_path / 'seen')!r})\n"
+        "print([])\n",
+        "utf-8",
+    )
+    monkeypatch.setattr(bundles, "own", own)
+    ssh_that(tmp_path, LOCAL_SSH.format(home=tmp_path), monkeypatch)
+    host = replace(
+        HOST,
+        address="one",
+        directory=str(checkout),
+        python=sys.executable,
+        build_out="~/there",
+    )
+    assert supply.send(host, small_job, tmp_path / "log") is None
+    seen = {path.name for path in (tmp_path / "seen").iterdir()}
+    assert seen == {"manifest.json", "recipe", *(() if ready else ("tool",))}
+    # What nothing asks for any more is removed there.
+    assert list((tmp_path / "there/inputs").iterdir()) == []
+
+
+@pytest.mark.medium
+def test_the_toolkit_that_was_sent_is_unpacked_there(
+    offered: Path,
+    worker: HostFile,
+    recipe: Recipe,
+    listener: Listener,
+    notes: list[str],
+) -> None:
+    supply.take(offered, worker, listener)
+    made = worker.of(recipe).cudnn
+    assert made
+    assert (made / "include/cudnn_version.h").is_file()
+    assert [note for note in notes if note.endswith(f" is in {made}")]
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_a_worker_lacks_an_image_until_all_of_it_is_there(
+    tmp_path: Path, worker: HostFile, recipe: Recipe, *, pinned: bool
+) -> None:
+    table = ImageTable(name="small", digest=f"sha256:{'0' * 64}")
+    if pinned:
+        host = recipe.host.changed(image=table)
+        recipe = recipe.changed(host=host)
+    layer, document = tmp_path / "layer", tmp_path / "recipe.json"
+    layer.write_bytes(b"a layer")
+    content = build_record.recipe_content(recipe)
+    document.write_text(content.model_dump_json(), "utf-8")
+    contents = [Content.of("recipe", document), Content.of("image", layer)]
+    manifest = Manifest(
+        tfwright="0",
+        recipe=recipe.name,
+        platform=binary.here(),
+        python="3.11",
+        bazel=recipe.bazel.version,
+        members=tuple(content.member for content in contents),
+    )
+    places = {content.member: content.source for content in contents}
+    bundle.lay_out(tmp_path / "room", manifest, places)
+    lacking = supply.lacking(tmp_path / "room", worker)
+    assert lacking == (["image/layer"] if pinned else [])
+    place = image.place(worker.build_out / "vault", table.digest)
+    place.mkdir(parents=True)
+    assert supply.lacking(tmp_path / "room", worker) == []
+
+
+@pytest.mark.medium
+def test_a_worker_lists_what_it_lacks_on_one_line_and_then_takes_it(
+    shell: CommandLine,
+    offered: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = sent(offered, tmp_path / "build_out/inputs/small")
+    shell.succeeds(f"invoke bundle --lacking {folder}")
+    (line,) = capsys.readouterr().out.splitlines()
+    assert kinds(json.loads(line)) == ALL
+    shell.succeeds(f"invoke bundle --unpack {folder}")
+    assert not folder.exists()
+    sent(offered, folder)
+    capsys.readouterr()
+    shell.succeeds(f"invoke bundle --lacking {folder}")
+    assert json.loads(capsys.readouterr().out) == []

@@ -1,14 +1,18 @@
 """A target of a build host as a recipe: its axes reach every place that names them."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from tests.nightly.wheels import write_wheel
+from tests.upstream import commit, run_git
 
 from tfwright.commands.nightly import builder, targets
+from tfwright.documents import recipe
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.documents.nightly import FollowTable, NightlyFile, Target
 from tfwright.documents.nightly import targets as targets_of
+from tfwright.documents.recipe import ImageTable
 from tfwright.errors import (
     Evidence,
     RecipeError,
@@ -16,8 +20,13 @@ from tfwright.errors import (
     TfwrightError,
     ToolError,
 )
+from tfwright.host import probes, toolchain
+from tfwright.host.place import Seen
+from tfwright.host.probes import Host
+from tfwright.nightly import due
 from tfwright.nightly.builds import Breakage
 from tfwright.pipeline import stamps
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stamps import Stamp
 
 
@@ -68,6 +77,31 @@ def test_a_target_without_axes_is_its_recipe() -> None:
     plain = targets.recipe_of(target("linux-r2.1-cuda10.1"))
     assert plain.name == "linux-r2.1-cuda10.1"
     assert plain.verify.architectures[0] == "sm_35"
+
+
+def test_a_recipe_with_an_image_depends_on_its_digest_and_not_on_the_hosts_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parts(digest: str, **settings: Path) -> Mapping[str, str]:
+        base = targets.recipe_of(target("linux-r2.1-cuda10.1"))
+        image = ImageTable(name="own", digest=f"sha256:{digest * 64}")
+        host = base.host.model_copy(update={"image": image, "python": "any"})
+        own = base.model_copy(update={"host": host})
+        return targets.fingerprint(
+            BuildRequest(
+                recipe=own,
+                host_file=HostFile(build_out=tmp_path, **settings),
+            )
+        )
+
+    before = parts("1")
+    monkeypatch.setattr(probes, "here", Host)
+    monkeypatch.setattr(toolchain, "compiler", lambda _: Seen("gcc 99", "c++"))
+    assert parts("1") == before
+    assert due.differing(before, parts("2")) == ("the recipe's [host]",)
+    # What the host file names is visible in the image.
+    (tmp_path / "version.txt").write_text("CUDA Version 11.8.0")
+    assert parts("1", cuda=tmp_path)["CUDA"] == "11.8.0"
 
 
 @pytest.mark.parametrize(
@@ -172,3 +206,54 @@ def test_a_failed_build_shows_nothing_of_the_stages_that_it_did_not_reach(
 def made(folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+def test_an_axis_that_the_recipe_does_not_take_is_refused_with_its_key() -> None:
+    wrong = Target(name="demo-py3", recipe="demo", python="three")
+    with pytest.raises(RecipeError, match=r"^demo-py3: host\.python: ") as caught:
+        targets.recipe_of(wrong)
+    assert "of this recipe in nightly.toml" in caught.value.remedy
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """Return a repository with two tags, and a commit after them."""
+    folder = tmp_path / "upstream"
+    for version in ("v1.8.0", "v1.10.0"):
+        commit(folder, {"version": version})
+        run_git("tag", version, cwd=folder)
+    commit(folder, {"version": "later"})
+    return folder
+
+
+def test_the_newest_tag_that_fits_a_pattern_is_followed(
+    tmp_path: Path, recipe_file: Path, upstream: Path
+) -> None:
+    url = recipe.read(str(recipe_file)).source.url
+    settings = HostFile(build_out=tmp_path / "out", mirrors={url: str(upstream)})
+    pinned = Target(name="small", recipe=str(recipe_file))
+    assert targets.resolve(pinned, settings) is None
+    follow = FollowTable(tags="v1.*")
+    found = targets.resolve(
+        pinned.model_copy(update={"follow": follow}), settings
+    )
+    assert found
+    assert found.name == "v1.10.0"
+    assert found.commit == run_git("rev-parse", "v1.10.0", cwd=upstream)
+
+
+def test_a_changed_lock_file_and_a_python_that_is_gone_start_a_build(
+    tmp_path: Path, recipe_file: Path
+) -> None:
+    settings = HostFile(build_out=tmp_path / "out")
+    given = Target(name="small", recipe=str(recipe_file))
+    lock = recipe_file.with_suffix(".lock")
+    lock.write_text("one", "utf-8")
+    before = targets.fingerprint(targets.job_of(given, settings))
+    lock.write_text("two", "utf-8")
+    text = recipe_file.read_text("utf-8")
+    recipe_file.write_text(text.replace('python = "any"', 'python = "2.4"'))
+    after = targets.fingerprint(targets.job_of(given, settings))
+    assert after["the target Python"] == "none"
+    changed = due.differing(before, after)
+    assert {"the lock", "the target Python"} <= {*changed}

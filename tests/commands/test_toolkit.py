@@ -5,6 +5,7 @@ Every layout ends in a prefix that a recipe's build finds.
 
 import hashlib
 import io
+import platform
 import sys
 import tarfile
 import zipfile
@@ -26,7 +27,7 @@ from tfwright.progress import Silence
 from tfwright.tools import files
 from tfwright.vault import lock
 from tfwright.vault.lock import Lock, LockedBazel, LockedPackage, Tensorflow
-from tfwright.vault.toolkit import soundness, sources, tree
+from tfwright.vault.toolkit import nvcc, soundness, tree
 from tfwright.vault.toolkit.tree import InstalledPart
 
 CUDA_H = "#define CUDA_VERSION 10010\n"
@@ -116,6 +117,7 @@ CUDAS = {
         }
     ),
 }
+CUDNN_INFO = "nvidia_cudnn_cu10-7.6.5.32.dist-info"
 CUDNNS = {
     "7, Linux": tar(
         {
@@ -136,7 +138,14 @@ CUDNNS = {
         {
             "nvidia/cudnn/include/cudnn_version.h": CUDNN_H,
             "nvidia/cudnn/lib/libcudnn.so.7": "",
-            "nvidia_cudnn_cu10-7.6.5.dist-info/License.txt": "x",
+            f"{CUDNN_INFO}/License.txt": "x",
+            f"{CUDNN_INFO}/METADATA": (
+                "Metadata-Version: 2.1\nName: nvidia-cudnn-cu10\n"
+                "Version: 7.6.5.32\n"
+            ),
+            f"{CUDNN_INFO}/WHEEL": (
+                "Wheel-Version: 1.0\nTag: py3-none-manylinux1_x86_64\n"
+            ),
         }
     ),
     "macOS": tar(
@@ -459,6 +468,29 @@ def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
     soundness.insist(first.root, recipe)
 
 
+def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same_pin(
+    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {
+        "cuda/bin/nvcc": "",
+        "cuda/nvvm/bin/cicc": "",
+        "cuda/include/cuda.h": CUDA_H,
+    }
+    job, pin = dropped(job, tmp_path / "drop", "cuda.tar.xz", tar(whole, "w:xz"))
+    archives = {f"https://example.com/{name}": pin for name, pin in pin.items()}
+    cuda: dict[str, object] = {"archives": archives}
+    (first,) = toolkit.provide(pinned(job, cuda=cuda), [], licence_accepted=True)
+    same = pinned(job, cuda={**cuda, "tree": first.part.tree})
+    script = "tfwright/bin/cicc"
+    monkeypatch.setitem(nvcc._SCRIPTS, script, "#!/bin/sh\n# Later.\n")
+    with pytest.raises(SupplyError, match="another version of tfwright") as told:
+        soundness.insist(first.root, job.recipe.name)
+    assert f"invoke toolkit --recipe {job.recipe.name}" in told.value.remedy
+    (second,) = toolkit.provide(same, [], licence_accepted=True)
+    assert (second.root / script).read_text() == "#!/bin/sh\n# Later.\n"
+    soundness.insist(second.root, job.recipe.name)
+
+
 def test_the_licence_in_a_pinned_package_is_shown_before_it_is_used(
     job: BuildRequest, tmp_path: Path
 ) -> None:
@@ -531,6 +563,31 @@ def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
     )
     assert facts.cuda == root
     assert len(facts.toolkit) == len(tree.read(root).tree)
+
+
+def test_the_cuda_of_an_image_is_known_by_the_image(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    root, _ = install(job, tmp_path, "cuda", CUDAS["10.1, whole"])
+    table = job.recipe.configure
+    answers = {**table.answers, "CUDA_TOOLKIT_PATH": str(root)}
+    image = {"name": "mine", "digest": f"sha256:{'1' * 64}"}
+
+    def digest(**host: object) -> str:
+        recipe = job.recipe.model_copy(
+            update={
+                "configure": table.model_copy(update={"answers": answers}),
+                "host": HostTable.model_validate(
+                    {**job.recipe.host.model_dump(), **host}
+                ),
+            }
+        )
+        here, python = probes.here(), Path(sys.executable)
+        return host_facts.facts(recipe, job.host_file, here, python).toolkit
+
+    # A toolkit of the same path on the host has nothing to do with it.
+    assert digest(image=image) == ""
+    assert digest() != ""
 
 
 REDISTRIBUTED = {
@@ -632,13 +689,18 @@ def test_a_stated_difference_is_shown_and_accepted(
     assert "cuDNN from wheels: no static library" in listener.shown
 
 
+@pytest.mark.medium
+@pytest.mark.skipif(
+    platform.system() != "Linux" or platform.machine() != "x86_64",
+    reason="pip takes no wheel of another system",
+)
 def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
     job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel_file = tmp_path / CUDNN_WHEEL
     wheel_file.write_bytes(CUDNNS["wheel"])
-    # In the place of pip, which would ask the network.
-    monkeypatch.setattr(sources, "packages_of", lambda *_: [wheel_file])
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     pin = {CUDNN_WHEEL: hashlib.sha256(CUDNNS["wheel"]).hexdigest()}
     listener = Notes()
     job = replace(pinned(job, cudnn={"wheels": pin}), listener=listener)
@@ -649,6 +711,25 @@ def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
         f"Downloading {CUDNN_WHEEL} (wheels)",
         "Unpacking cuDNN 7.6",
     ]
+
+
+@pytest.mark.usefixtures("in_a_hurry")
+def test_of_archives_whose_server_is_gone_it_is_said_why(
+    job: BuildRequest,
+) -> None:
+    listener = Notes()
+    gone = {
+        f"https://nowhere.invalid/cudnn-{number}.tar.xz": number * 64
+        for number in "12"
+    }
+    job = replace(pinned(job, cudnn={"archives": gone}), listener=listener)
+    with pytest.raises(SupplyError, match="cannot be obtained") as caught:
+        list(toolkit.provide(job, [], licence_accepted=True))
+    assert listener.shown == ["Downloading 2 files (archives)"]
+    (line,) = caught.value.evidence.lines
+    assert line.startswith(
+        "archives: the download failed: https://nowhere.invalid/cudnn-1.tar.xz: "
+    )
 
 
 def test_a_directory_with_the_wanted_version_becomes_the_toolkit(

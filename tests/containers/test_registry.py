@@ -49,8 +49,12 @@ def pouring(status: str) -> Iterator[str]:
                 threading.Thread(target=pour, args=(client,), daemon=True).start()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        serving = threading.Thread(target=serve, args=(listener,), daemon=True)
+        serving.start()
         yield f"127.0.0.1:{listener.getsockname()[1]}/a/b"
+        # Else it could accept what comes to the next test's server, whose descriptor is the same.
+        listener.shutdown(socket.SHUT_RDWR)
+        serving.join()
 
 
 @pytest.fixture

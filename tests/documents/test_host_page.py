@@ -2,8 +2,13 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
+from typing import get_args
+
+from pydantic import BaseModel
 
 from tfwright.documents.host_file import HostFile
+from tfwright.documents.nightly import NightlyFile
 from tfwright.documents.recipe import ROOT
 
 PAGE = ROOT / "docs/host.md"
@@ -36,17 +41,37 @@ def test_every_example_is_valid() -> None:
     HostFile.model_validate(values)
 
 
+def tables(document: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Yield the models of a document's tables, also those within others."""
+    for field in document.model_fields.values():
+        kinds = [field.annotation]
+        for kind in kinds:
+            kinds += get_args(kind)
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield kind
+                yield from tables(kind)
+
+
 def test_every_key_of_a_table_has_an_example() -> None:
     text = "\n".join(examples())
-    for table in ("cache", "container", "slurm", "sign"):
-        field = HostFile.model_fields[table].annotation
-        model = next(
-            kind
-            for kind in (field, *getattr(field, "__args__", ()))
-            if hasattr(kind, "model_fields")
-        )
-        keys = [key for key in model.model_fields if f"\n{key} = " not in text]
-        assert keys == [], table
+    found = list(tables(HostFile))
+    assert len(found) > 4
+    for table in found:
+        keys = [key for key in table.model_fields if f"\n{key} = " not in text]
+        assert keys == [], table.__name__
+
+
+def test_every_key_of_the_nightly_file_is_on_its_page() -> None:
+    page = (ROOT / "docs/build-host.md").read_text("utf-8")
+    code = "\n".join(re.findall(r"`[^`]+`|^    .*$", page, re.MULTILINE))
+    found: list[type[BaseModel]] = [NightlyFile, *tables(NightlyFile)]
+    for table in found:
+        missing = [
+            key
+            for key in table.model_fields
+            if not re.search(rf"\b{key}\b", code)
+        ]
+        assert missing == [], table.__name__
 
 
 def test_the_examples_of_single_keys_are_valid() -> None:

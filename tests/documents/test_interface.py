@@ -158,3 +158,11 @@ def test_a_line_that_does_more_than_set_flags_is_refused(line: str) -> None:
 def test_a_line_may_name_a_config_and_hold_quotes() -> None:
     lines = ("build:opt -c opt", 'build --action_env A="@PYTHON_LIB_PATH@/b c"')
     assert BazelrcTable(lines=lines).lines == lines
+
+
+def test_what_is_no_version_is_refused_with_an_example() -> None:
+    with pytest.raises(ValueError, match=r"'one' is not .* such as '1\.8'"):
+        Release.parse("one")
+    with pytest.raises(ValueError, match=r"'r2' is not .* such as '2\.4\.4'"):
+        ExactRelease.parse("r2")
+    assert Release.parse("none") == NO_RELEASE

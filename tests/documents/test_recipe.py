@@ -385,3 +385,94 @@ def test_tensorflows_interface_needs_a_release(recipe_file: Path) -> None:
         recipe_file, 'branch = "r1.8"', 'branch = "master"\nrelease = "none"'
     )
     assert f"{recipe_file}:6: source.release: none belongs to" in told.what
+
+
+@pytest.mark.parametrize(
+    ("keys", "what"),
+    [
+        ("", "give either git, or package with member"),
+        (
+            'git = "https://a/b.git"\npackage = "pkg:npm/a@1"\nmember = "a"',
+            "give either git, or package with member",
+        ),
+        ('package = "pkg:npm/a@1"', "give either git, or package with member"),
+        (
+            'git = "https://a/b.git"\nref = "v1"',
+            "give git alone, git with ref and prefix, or git with blob",
+        ),
+        (
+            'package = "pkg:npm/a@1"\nmember = "a"\nref = "v1"\nprefix = "a"',
+            "ref and blob belong to git, not to a package",
+        ),
+    ],
+)
+def test_a_source_of_a_file_is_one_whole_place(
+    recipe_file: Path, keys: str, what: str
+) -> None:
+    table = f'[[fetch.sources]]\nsha256 = "{SHA}"\n{keys}\n[bazel]'
+    assert what in fault(recipe_file, "[bazel]", table).what
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        (
+            "[bazel]",
+            "[toolkit.cudnn]\n[bazel]",
+            "toolkit.cudnn: name its version as well: [host] cudnn",
+        ),
+        (
+            "[bazel]",
+            '[configure.bazelrc]\nlines = ["build --x"]\n[bazel]',
+            "state the differences in configure.bazelrc.adds and omits",
+        ),
+        (
+            'branch = "r1.8"',
+            'branch = "r1.8"\ninterface = "own"',
+            'compile.target must be stated with source.interface = "own"',
+        ),
+    ],
+)
+def test_what_needs_another_key_names_it(
+    recipe_file: Path, old: str, new: str, what: str
+) -> None:
+    assert what in fault(recipe_file, old, new).what
+
+
+def test_a_table_that_is_a_text_is_refused(recipe_file: Path) -> None:
+    text = recipe_file.read_text("utf-8")
+    head, _, rest = text.partition("[source]")
+    _, _, host = rest.partition("[host]")
+    recipe_file.write_text(f'source = "x"\n{head}[host]{host}', "utf-8")
+    with pytest.raises(RecipeError, match=r"source: must be a table"):
+        recipe.read(str(recipe_file))
+
+
+@pytest.mark.parametrize(
+    ("target", "release", "other"),
+    [
+        (recipe.WHEEL_TARGET, "2.15", recipe.TENSORFLOW_TARGET),
+        (recipe.TENSORFLOW_TARGET, "2.17", recipe.WHEEL_TARGET),
+    ],
+)
+def test_a_target_that_a_release_has_not_is_refused_with_the_other_one(
+    target: str, release: str, other: str
+) -> None:
+    table = recipe.PackageTable()
+    with pytest.raises(
+        RecipeError, match=f"no wheel of TensorFlow {release}"
+    ) as caught:
+        recipe.insist_on_wheel(target, table, Release.parse(release))
+    assert caught.value.remedy == f'Write target = "{other}" into [compile].'
+    recipe.insist_on_wheel(other, table, Release.parse(release))
+    # Without a release nothing is known of it.
+    recipe.insist_on_wheel(target, table)
+
+
+def test_a_target_of_which_no_wheel_is_made_is_refused_unless_a_program_does_it() -> (
+    None
+):
+    with pytest.raises(RecipeError, match="//a:b makes no wheel") as caught:
+        recipe.insist_on_wheel("//a:b", recipe.PackageTable())
+    assert "package.program" in caught.value.remedy
+    recipe.insist_on_wheel("//a:b", recipe.PackageTable(program="bazel-bin/b"))

@@ -9,6 +9,18 @@ from tfwright.documents.recipe import Recipe
 from tfwright.host import images
 from tfwright.tools.container import engine
 
+IMAGE = {"name": "mine", "digest": "sha256:" + "1" * 64}
+
+
+def said_of(image: dict[str, str], recipe: Recipe, build_out: Path) -> list[str]:
+    data = recipe.model_dump()
+    data["host"]["image"] = image
+    own = Recipe.model_validate(data)
+    host_file = HostFile(build_out=build_out)
+    return [
+        f"{found} {found.remedy}" for found in images.findings(own, host_file)
+    ]
+
 
 @pytest.fixture
 def findings(
@@ -16,13 +28,7 @@ def findings(
 ) -> list[str]:
     """Return what is said of an image of one's own, on a host without an engine."""
     monkeypatch.setattr(engine, "installed", lambda _: False)
-    data = recipe.model_dump()
-    data["host"]["image"] = {"name": "mine", "digest": "sha256:" + "1" * 64}
-    own = Recipe.model_validate(data)
-    host_file = HostFile(build_out=tmp_path)
-    return [
-        f"{found} {found.remedy}" for found in images.findings(own, host_file)
-    ]
+    return said_of(IMAGE, recipe, tmp_path)
 
 
 def test_an_engine_that_is_missing_is_named_with_its_package(
@@ -38,3 +44,13 @@ def test_an_image_of_ones_own_is_looked_for_in_no_registry(
     assert "no container image; no registry has it" in findings[1]
     assert "invoke image --add ROOTFS.tar" in findings[1]
     assert "invoke bundle --unpack FILE" in findings[1]
+
+
+def test_an_image_with_a_containerfile_is_built_from_it(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "installed", lambda _: True)
+    image = {**IMAGE, "containerfile": "mine.Containerfile"}
+    (only,) = said_of(image, recipe, tmp_path)
+    assert "invoke image --recipe small --build" in only
+    assert "--add ROOTFS.tar" not in only

@@ -1,3 +1,5 @@
+import re
+import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -6,7 +8,7 @@ import pytest
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
-from tfwright.host import match
+from tfwright.host import compatibility, match
 from tfwright.host.match import Wish
 from tfwright.host.probes import Host
 from tfwright.terminal import doctor as page
@@ -133,7 +135,7 @@ def test_a_wheel_without_a_promise_may_need_the_glibc_of_the_host_that_builds_it
         for one in match.rank(bundled, Wish(system="Linux", glibc="2.17"), ubuntu)
     }
     assert ranked["linux-r2.1-cuda10.1"].differs == (
-        "promises no glibc; built here, it may need 2.27",
+        "sets no limit for glibc; built here, it may need 2.27",
     )
     assert "linux-r2.1-cuda10.1" in fitting(
         bundled, Wish(system="Linux", glibc="2.27"), ubuntu
@@ -224,7 +226,9 @@ def test_the_answer_is_readable_and_says_when_nothing_fits(
         "wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\nNo recipe fits\n\nThe "
         "nearest others"
     )
-    assert "\n  linux-r0.11-cuda8.0           Python 3.5\n" in said
+    # Each source stands once, below what was taken from it.
+    assert re.search(r"\n  linux-r0.11-cuda8.0 +Python 3.5\n", said)
+    assert re.search(r"\n  gcc +\S.*\[(\d)\]\n(.*\n)*  \[\1\] https://", said)
 
 
 @pytest.mark.parametrize(
@@ -251,6 +255,11 @@ def test_the_answer_is_readable_and_says_when_nothing_fits(
         ("RTX A6000", "8.6"),
         ("RTX 6000 Ada", "8.9"),
         ("GeForce GT 650M", "3.0"),
+        ("GTX 680", "3.0"),
+        ("GTX 770", "3.0"),
+        ("GTX 780 Ti", "3.5"),
+        ("GeForce GTX TITAN X", "5.2"),
+        ("NVIDIA TITAN X (Pascal)", "6.1"),
         ("GTX 750 Ti", "5.0"),
         ("Tesla K80", "3.7"),
     ],
@@ -267,10 +276,69 @@ def test_a_gpu_of_an_unknown_name_is_refused_with_the_page_that_lists_them(
     ubuntu: Host,
 ) -> None:
     with pytest.raises(
-        RecipeError, match="No GPU is known by the name 'Voodoo 2'"
+        RecipeError, match="No GPU of NVIDIA is known by the name 'Voodoo 2'"
     ) as refused:
         match.wish(ubuntu, gpu="Voodoo 2")
     assert "https://developer.nvidia.com/cuda-gpus" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("RTX 309", "RTX 3090"), ("Tesla V10", "Tesla V100")]
+)
+def test_a_mistyped_gpu_is_answered_with_the_nearest(
+    typed: str, meant: str, ubuntu: Host
+) -> None:
+    with pytest.raises(RecipeError, match=f"did you mean '{meant}'"):
+        match.wish(ubuntu, gpu=typed)
+
+
+def test_every_name_that_is_suggested_is_known_by_its_own_row() -> None:
+    rows = tomllib.loads(compatibility.TABLE.read_text("utf-8"))["gpu"]
+    for row in rows:
+        for name in row["examples"]:
+            found = compatibility.gpu_named(name)
+            assert found
+            assert found.capability == row["capability"], name
+            assert found.machine == row.get("machine", ""), name
+
+
+@pytest.mark.parametrize(
+    ("name", "machine"),
+    [("Jetson Orin", "aarch64"), ("GH200", "aarch64"), ("H100", "x86_64")],
+)
+def test_a_gpu_that_is_a_whole_machine_brings_its_processor(
+    name: str, machine: str, ubuntu: Host, bundled: list[Recipe]
+) -> None:
+    wanted = match.wish(ubuntu, gpu=name)
+    assert wanted.machine == machine
+    for candidate in match.rank(bundled, wanted, ubuntu):
+        assert candidate.differs or "sm121" in candidate.recipe
+
+
+def test_other_gpus_are_nearer_than_no_cuda_and_new_releases_than_old_ones(
+    ubuntu: Host, bundled: list[Recipe]
+) -> None:
+    wanted = match.wish(ubuntu, gpu="H100")
+    ranked = [
+        candidate.recipe
+        for candidate in match.rank(bundled, wanted, ubuntu)
+        if not candidate.elsewhere
+    ]
+    assert ranked[0].startswith("linux-r2.20-cuda12.8")
+    assert ranked.index("linux-r0.11-cuda8.0") < ranked.index("linux-r1.12-cpu")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("cuda", "9"), ("python", "3"), ("glibc", "x"), ("os", "Windows")],
+)
+def test_a_wish_that_cannot_be_read_is_answered_about_its_own_option(
+    option: str, value: str, ubuntu: Host
+) -> None:
+    asked = {"system" if option == "os" else option: value}
+    with pytest.raises(RecipeError, match=f"--{option} does not take") as refused:
+        match.wish(ubuntu, **asked)
+    assert f"--{option} " in refused.value.remedy
 
 
 def test_a_release_is_a_wish_too_and_a_candidate_counts_as_its_release(

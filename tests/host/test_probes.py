@@ -1,9 +1,7 @@
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
@@ -15,7 +13,7 @@ from tfwright.host import (
     toolchain,
     versions,
 )
-from tfwright.host.place import HERE, Place
+from tfwright.host.place import HERE, NOTHING, Place, Seen
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
 from tfwright.tools.process import inside
@@ -37,19 +35,38 @@ def test_this_host_is_described_as_uname_does(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("anywhere")
 def test_the_disk_of_a_build_is_the_hosts(tmp_path: Path) -> None:
+    mounts = Path("/proc/mounts")
+    if mounts.is_file() and " / " not in mounts.read_text("utf-8"):
+        pytest.skip("a chroot does not say what its file system is")
     assert machine.disk(HERE, tmp_path).kind
 
 
-def test_the_release_is_that_of_an_open_container() -> None:
-    said = ("echo", 'PRETTY_NAME="Debian of the image"')
-    container = Mock(spec=inside.Inside)
-    container.name = "sha256:image"
-    container.command.side_effect = lambda command, **_: replace(
-        command, argv=said if "/etc/os-release" in command.argv else command.argv
-    )
+def test_the_files_of_an_open_container_are_seen_and_not_the_hosts(
+    of_image: Path, container: inside.Inside
+) -> None:
+    toolkit = Path("/opt/own/cuda")
+    header = f"{toolkit}/include/x86_64-linux-gnu/nccl.h"
+    files = {
+        "/etc/os-release": 'PRETTY_NAME="Debian of the image"',
+        f"{toolkit}/version.txt": "CUDA Version 11.8.0",
+        header: "#define NCCL_MAJOR 2\n#define NCCL_MINOR 16\n#define NCCL_PATCH 5",
+    }
+    for name, text in files.items():
+        path = Path(f"{of_image}{name}")
+        path.parent.mkdir(parents=True)
+        path.write_text(text, "utf-8")
     before = probes.here().release
+    assert HERE.exists(of_image)
+    assert not HERE.exists(toolkit)
     with inside.entered(container):
         assert probes.here().release.value == "Debian of the image"
+        assert HERE.exists(toolkit)
+        assert not HERE.exists(of_image)
+        assert HERE.read(of_image / "etc/os-release") == NOTHING
+        assert Seen("11.8.0", f"{toolkit}/version.txt") in nvidia.cuda(
+            HERE, toolkit
+        )
+        assert nvidia.nccl(HERE, [toolkit]) == Seen("2.16.5", header)
     assert probes.here().release == before
 
 

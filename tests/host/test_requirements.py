@@ -9,6 +9,8 @@ from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda, requirements
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
+from tfwright.tools.container import engine
+from tfwright.tools.process import inside
 
 Player = Callable[[dict[str, Any]], Host]
 PROGRAMS = {
@@ -158,6 +160,37 @@ def test_a_missing_python_says_how_to_get_and_how_to_name_one(
     assert finding.found == "no Python 3.2"
     assert "pyenv install 3.2" in finding.remedy
     assert "host file" in finding.remedy
+
+
+def test_what_an_image_has_is_not_asked_of_the_host(
+    recipe: Recipe,
+    good: Good,
+    container: inside.Inside,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine, "installed", lambda _: True)
+    image = {"name": "own", "digest": f"sha256:{'1' * 64}"}
+    wanted = varied(
+        with_cuda(recipe),
+        host={"python": "3.2", "image": image, "programs": ["swig"]},
+        compile={
+            "env": {},
+            "flags": ["--repo_env=CLANG_COMPILER_PATH=/opt/clang"],
+        },
+    )
+    bare = good(c__=None, nvidia_smi=None)
+    assert requirements.compare(wanted, UNSET, bare) == []
+    with inside.entered(container):
+        found = {
+            finding.found: finding
+            for finding in requirements.compare(wanted, UNSET, bare)
+        }
+    for lacking in ("no Python 3.2", "no swig", "no /opt/clang"):
+        assert "the new digest into [host.image]" in found[lacking].remedy
+    assert "image" in found["no Python 3.2"].wanted
+    assert "no CUDA at /usr/local/cuda" in found
+    monkeypatch.setattr(engine, "installed", lambda _: False)
+    assert only(requirements.compare(wanted, UNSET, bare)).found == "no podman"
 
 
 def test_a_wrong_python_in_the_host_file_is_named(

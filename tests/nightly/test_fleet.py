@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,16 +11,17 @@ from pathlib import Path
 
 import pytest
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
+from tests.workers.test_remote import LOCAL_SSH, slurm_that, ssh_that
 
-from tfwright.commands import bundle
-from tfwright.commands.nightly import fleets, orders
+from tfwright.commands import bundle, supply
+from tfwright.commands.nightly import fleets, orders, targets
 from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents.host_file import HostFile, SlurmTable
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.nightly import night
 from tfwright.nightly import state as states
-from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder, Settle
 from tfwright.nightly.pages import overview
 from tfwright.pipeline.job import BuildRequest
@@ -27,7 +29,7 @@ from tfwright.progress import SILENCE
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.workers import hand_out
-from tfwright.workers.schedule import Assignment
+from tfwright.workers.schedule import Assignment, WorkSchedule
 
 
 @dataclass
@@ -175,6 +177,18 @@ def test_a_wheel_that_changed_on_the_way_is_refused(tmp_path: Path) -> None:
         orders.take(tmp_path / "order", tmp_path / "id")
 
 
+def test_a_result_without_its_wheel_or_its_folder_is_refused(
+    tmp_path: Path,
+) -> None:
+    build = built(tmp_path / "order")
+    (tmp_path / "order" / orders.RESULT / build.wheel).unlink()
+    with pytest.raises(HostError, match=r"none-any\.whl did not come"):
+        orders.take(tmp_path / "order", tmp_path / "id")
+    (tmp_path / "order" / orders.RESULT).rmdir()
+    with pytest.raises(HostError, match="left no result"):
+        orders.take(tmp_path / "order", tmp_path / "id")
+
+
 def test_the_result_of_an_order_becomes_the_directory_of_the_night(
     tmp_path: Path,
 ) -> None:
@@ -306,6 +320,24 @@ def test_a_wheel_is_built_again_on_another_worker_if_there_is_one(
     assert list((tmp_path / "orders").iterdir()) == []
 
 
+def test_a_worker_that_was_lost_is_not_tried_again_in_the_same_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(ssh, "run", rebuilding({}, asked))
+    fleet = ssh_fleet(tmp_path, "one", "two")
+    fleet.build([order_of(tmp_path, {})], {}, lambda *_: None)
+    assert sorted(asked) == ["one", "two"]
+    again = order_again(tmp_path, "two")
+    with pytest.raises(HostError, match="no worker was left"):
+        fleet.reproduce(again)
+    assert len(asked) == len(fleet.hosts)
+    monkeypatch.setattr(ssh, "run", rebuilding({"two": ""}, asked))
+    fleet.lost.remove("two")
+    assert fleet.reproduce(again) == ""
+    assert asked[2:] == ["two"]
+
+
 def test_a_wheel_that_no_worker_could_build_again_is_not_called_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -373,9 +405,12 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
     seen: list[bool] = []
 
     def submit(
-        _: HostFile, programs: Mapping[str, Sequence[str]], *__: object
+        _: HostFile,
+        begun: WorkSchedule,
+        program_of: Callable[[str], Sequence[str]],
+        *__: object,
     ) -> None:
-        for program in programs.values():
+        for program in map(program_of, begun.assignments):
             written = Path(program[-1], orders.ORDER).read_text("utf-8")
             document = json.loads(written)
             seen.append(document["offline"])
@@ -398,11 +433,11 @@ def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     def fetch(_: BuildRequest) -> None:
         raise SupplyError("Eigen could not be found", remedy="Copy it.")
 
-    def submit(_: HostFile, programs: Mapping[str, object], *__: object) -> None:
-        assert not programs
-
+    sbatch = tmp_path / "sbatch"
+    sbatch.write_text("#!/bin/sh\ntouch $0.ran\n", "utf-8")
+    sbatch.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(bundle, "fetched", fetch)
-    monkeypatch.setattr(hand_out, "by_slurm", submit)
     table = SlurmTable(directory=tmp_path, inputs=True)
     settings = HostFile(build_out=tmp_path / "out", slurm=table)
     fleet = fleets.SlurmFleet(
@@ -414,6 +449,7 @@ def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     assert settled[0].result == "blocked"
     assert settled[0].broken
     assert "Eigen could not be found" in settled[0].broken.line
+    assert not (tmp_path / "sbatch.ran").exists()
 
 
 def test_a_slurm_that_takes_no_job_blocks_targets_and_ends_no_night(
@@ -434,3 +470,207 @@ def test_a_slurm_that_takes_no_job_blocks_targets_and_ends_no_night(
     assert settled[0].result == "blocked"
     assert settled[0].broken
     assert said in settled[0].broken.line
+
+
+# What a worker's `nightly --order` leaves, without a build: its wheel is made of the order.
+ORDERED = """\
+import hashlib, json, pathlib, sys
+folder = pathlib.Path(sys.argv[-1])
+order = json.loads((folder / "order.json").read_text())
+if order["again"]:
+    found = {"target": order["target"]["name"], "difference": "1 difference"}
+    (folder / "rebuilt.json").write_text(json.dumps(found))
+    sys.exit()
+(folder / "result").mkdir()
+(folder / "result/a-1-py3-none-any.whl").write_bytes(b"wheel")
+build = {
+    "id": order["id"], "target": "demo", "recipe": "demo", "seconds": 1.0, "result": "built",
+    "started": order["started"], "wheel": "a-1-py3-none-any.whl",
+    "sha256": hashlib.sha256(b"wheel").hexdigest(),
+}
+(folder / "built.json").write_text(json.dumps(build))
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a checkout whose only command carries out an order."""
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    (folder / "tasks.py").write_text(ORDERED, "utf-8")
+    return folder
+
+
+def with_own_disk(
+    tmp_path: Path, heard: list[str], *hosts: RemoteHost
+) -> fleets.SshFleet:
+    """Return a fleet of workers that share no directory with this host."""
+    settings = HostFile(build_out=tmp_path / "out")
+    builder = pipeline_builder(tmp_path)
+    named = {host.name: host for host in hosts}
+    return fleets.SshFleet(tmp_path, settings, builder, heard.append, named)
+
+
+def a_worker(checkout: Path, name: str = "one") -> RemoteHost:
+    return RemoteHost(name, name, str(checkout), sys.executable, build_out="~/o")
+
+
+def settled_by(fleet: fleets.SshFleet, order: BuildOrder) -> NightlyBuild:
+    """Let a fleet build an order; return the build."""
+    settled: list[NightlyBuild] = []
+    fleet.build([order], {}, lambda _, made: settled.append(made()))
+    (build,) = settled
+    return build
+
+
+@pytest.mark.medium
+@pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
+def test_an_order_goes_to_a_worker_with_a_disk_of_its_own_and_its_wheel_comes_back(
+    tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh_that(tmp_path, LOCAL_SSH.format(home=tmp_path), monkeypatch)
+    heard: list[str] = []
+    fleet = with_own_disk(tmp_path, heard, a_worker(checkout))
+    order = replace(order_of(tmp_path, {}), work=tmp_path / "id")
+    build = settled_by(fleet, order)
+    assert (build.result, build.worker) == ("built", "one")
+    assert (order.work / build.wheel).read_bytes() == b"wheel"
+    assert heard == ["demo: started on one"]
+    # Neither machine keeps the order.
+    assert list((tmp_path / "o/orders").iterdir()) == []
+    assert list((tmp_path / "orders").iterdir()) == []
+
+
+@pytest.mark.medium
+def test_the_order_of_a_lost_worker_goes_to_the_next_and_blocks_behind_the_last(
+    tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh_that(tmp_path, "echo 'No route to host' >&2; exit 255", monkeypatch)
+    heard: list[str] = []
+    hosts = [a_worker(checkout, name) for name in ("one", "two")]
+    fleet = with_own_disk(tmp_path, heard, *hosts)
+    assert fleet.width == 2
+    build = settled_by(fleet, order_of(tmp_path, {}))
+    assert build.result == "blocked"
+    assert build.broken
+    assert build.broken.cause == "every worker was lost, or cannot build it"
+    assert set(build.lost) == {"one", "two"}
+    given_back = [line for line in heard if "given back by" in line]
+    assert len(given_back) == 1
+    assert "the last worker, was lost: No route to host" in heard[-1]
+
+
+def test_a_target_whose_inputs_cannot_be_sent_is_sent_nowhere(
+    tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = SupplyError("Eigen could not be found", remedy="Copy it.")
+    monkeypatch.setattr(supply, "send", lambda *_: ssh.refused(fault))
+    ssh_that(tmp_path, f"touch {tmp_path}/asked", monkeypatch)
+    host = replace(a_worker(checkout), inputs=True)
+    build = settled_by(with_own_disk(tmp_path, [], host), order_of(tmp_path, {}))
+    assert build.broken
+    assert build.broken.cause == "no worker can build it"
+    assert "Eigen could not be found" in build.broken.line
+    assert not (tmp_path / "asked").exists()
+
+
+def test_a_result_for_which_this_host_has_no_room_blocks_its_target(
+    tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch(*_: object) -> None:
+        raise HostError("The disk of this host is full", remedy="Free some.")
+
+    ssh_that(tmp_path, "exit 0", monkeypatch)
+    monkeypatch.setattr(ssh, "send_folder", lambda *_: None)
+    monkeypatch.setattr(ssh, "fetch_folder", fetch)
+    fleet = with_own_disk(tmp_path, [], a_worker(checkout))
+    build = settled_by(fleet, order_of(tmp_path, {}))
+    assert build.broken
+    assert build.broken.line == "The disk of this host is full"
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("again", [False, True])
+def test_slurm_carries_out_the_orders_of_a_night(
+    tmp_path: Path,
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    again: bool,
+) -> None:
+    task = "SLURM_ARRAY_TASK_ID=0 SLURMD_NODENAME=n1"
+    script = f'for script; do :; done; {task} sh "$script"; echo 17'
+    slurm_that(tmp_path, monkeypatch, sbatch=script, squeue="true")
+    table = SlurmTable(directory=checkout, python=sys.executable, most=3)
+    settings = HostFile(build_out=tmp_path / "out", slurm=table)
+    nightly = NightlyFile.model_validate({"directory": tmp_path, "on": "slurm"})
+    fleet = fleets.of(nightly, settings, pipeline_builder(tmp_path), print)
+    assert fleet
+    assert fleet.width == 3
+    if again:
+        order = order_again(tmp_path, "n1")
+        assert fleet.reproduce(order) == "1 difference"
+        return
+    settled: list[NightlyBuild] = []
+    order = replace(order_of(tmp_path, {}), work=tmp_path / "id")
+    fleet.build([order], {}, lambda _, made: settled.append(made()))
+    assert [(build.result, build.worker) for build in settled] == [
+        ("built", "n1")
+    ]
+
+
+def test_a_night_on_this_host_has_no_fleet(tmp_path: Path) -> None:
+    nightly = NightlyFile(directory=tmp_path)
+    builder = pipeline_builder(tmp_path)
+    assert fleets.of(nightly, HostFile(), builder, print) is None
+
+
+def test_the_lock_file_of_an_axis_goes_with_its_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(tmp_path / "nightly.toml"))
+    target = Target(name="demo-py3.12", recipe="demo", python="3.12")
+    lock = targets.lock_of(target)
+    lock.parent.mkdir()
+    lock.write_text("pins", "utf-8")
+    order = replace(order_of(tmp_path, {}), target=target)
+    folder = tmp_path / "order"
+    folder.mkdir()
+    orders.write(folder, order, pipeline_builder(tmp_path), carry=True)
+    # The worker looks for it next to a nightly.toml of the order's folder.
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(folder / "nightly.toml"))
+    assert targets.lock_of(target).read_text("utf-8") == "pins"
+
+
+def test_a_worker_that_lacks_something_says_so_and_leaves_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
+    broken = Breakage(stage="check", line="no gcc", remedy="Install gcc.")
+    unbuilt = {"result": "blocked", "wheel": "", "sha256": ""}
+    blocked = built(tmp_path / "x", broken=broken, **unbuilt)
+    monkeypatch.setattr(PipelineBuilder, "build", lambda *_: blocked)
+    builder = pipeline_builder(tmp_path)
+    order = order_of(tmp_path, {})
+    order = replace(order, fingerprint=builder.decides(order.target))
+    folder = tmp_path / "order"
+    folder.mkdir()
+    orders.write(folder, order, builder, carry=False)
+    with pytest.raises(HostError, match="no gcc") as caught:
+        orders.carry_out(folder, SILENCE)
+    assert caught.value.remedy == "Install gcc."
+    assert orders.take(folder, tmp_path / "id").result == "blocked"
+
+
+@pytest.mark.parametrize("left", ["", "{", '{"id": "id"}'])
+def test_a_worker_that_left_no_result_points_to_its_log(
+    tmp_path: Path, left: str
+) -> None:
+    for name in (orders.BUILT, orders.REBUILT):
+        if left:
+            (tmp_path / name).write_text(left, "utf-8")
+    with pytest.raises(HostError, match="left no result") as caught:
+        orders.take(tmp_path, tmp_path / "id")
+    assert "build_out/workers/logs" in caught.value.remedy
+    with pytest.raises(HostError, match="left no result"):
+        orders.difference(tmp_path)

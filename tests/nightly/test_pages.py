@@ -486,18 +486,58 @@ def test_a_profile_that_was_cut_off_is_read_as_far_as_it_goes(
     assert timeline.read(tmp_path / "plain.json").actions == ()
 
 
+def a_build(**keys: object) -> NightlyBuild:
+    known: dict[str, object] = {
+        "id": "x",
+        "target": "a",
+        "recipe": "a",
+        "started": "2026-01-01T00:00:00Z",
+        "seconds": 1.0,
+        "result": "built",
+    }
+    return NightlyBuild.model_validate(known | keys)
+
+
 def test_a_hostile_profile_cannot_break_the_page(tmp_path: Path) -> None:
     profile(tmp_path / "p.gz", {HOSTILE: 3.0, "y": 1e12})
-    build = NightlyBuild.model_validate(
-        {
-            "id": "x",
-            "target": "a",
-            "recipe": "a",
-            "started": "2026-01-01T00:00:00Z",
-        }
-        | {"seconds": 1.0, "result": "built", "profile": "p.gz"}
-    )
+    build = a_build(profile="p.gz")
     Checked(pages.page(build, tmp_path, None, tmp_path))
+
+
+def test_the_actions_that_changed_most_since_the_last_good_build_are_listed(
+    tmp_path: Path,
+) -> None:
+    before = {"Compiling a.cc": 10.0, "Linking": 5.0}
+    now = {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0}
+    profile(tmp_path / "p.gz", now)
+    (tmp_path / "good").mkdir()
+    profile(tmp_path / "good/p.gz", before)
+    build = a_build(profile="p.gz")
+    good = a_build(id="good", profile="p.gz")
+    view = pages.compared(tmp_path / "p.gz", tmp_path / "good/p.gz")
+    assert view is not None
+    rows = [(row.name, row.value, row.change) for row in view.differences]
+    assert rows == [
+        ("Compiling a.cc", "+1 min 20 s", ""),
+        ("Linking", "\N{MINUS SIGN}5.0 s", "gone or cached"),
+        ("Compiling b.cc", "+2.0 s", "new"),
+    ]
+    assert "gone or cached" in pages.page(build, tmp_path, good, tmp_path)
+    alone = pages.page(build, tmp_path, None, tmp_path)
+    assert "gone or cached" not in alone
+
+
+def test_of_a_build_that_broke_without_a_log_of_its_own_the_last_ones_are_shown(
+    tmp_path: Path,
+) -> None:
+    names = ("check.log", "fetch.log", "compile.log")
+    for name in names:
+        (tmp_path / name).write_text(f"{name} says\n", "utf-8")
+    broken = Breakage(stage="compile", line="the disk is full")
+    build = a_build(result="failed", broken=broken, logs=names)
+    shown = [one.name for one in pages.shown_logs(build, tmp_path)]
+    assert shown == [*names[-pages.MOST_LOGS :]]
+    assert "the disk is full" in pages.markdown(build, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,17 @@
 """The shell in a stage's directory."""
 
+import os
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tfwright.pipeline.engine import bazel_function
+from tfwright.documents.recipe import ROOT
+from tfwright.errors import RecipeError
+from tfwright.pipeline.engine import bazel_function, enter
+from tfwright.pipeline.job import BuildRequest
 from tfwright.tools.process.command import Command
 
 
@@ -62,3 +68,55 @@ def test_the_shell_of_a_stage_without_bazel_has_no_such_function(
         bazel_function(Command(("bash", "build_pip_package.sh"), tmp_path, {}))
         == {}
     )
+
+
+@pytest.fixture
+def entered(
+    job: BuildRequest, recipe_file: Path, tmp_path: Path
+) -> Callable[[str], list[str]]:
+    """Return what types a line into the shell of a recipe's stage package."""
+    host_file = tmp_path / "host.toml"
+    host_file.write_text(f'build_out = "{job.places.build_out}"\n', "utf-8")
+    command = ("shell", "--recipe", str(recipe_file), "--stage", "package")
+
+    def typed(line: str) -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "invoke", *command],
+            cwd=ROOT,
+            env={**os.environ, "TFWRIGHT_HOST_FILE": str(host_file), "OWN": "x"},
+            input=line,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout.splitlines() or done.stderr.splitlines()
+
+    return typed
+
+
+@pytest.mark.medium
+def test_the_shell_of_a_stage_is_in_its_tree_with_the_environment_of_its_program(
+    entered: Callable[[str], list[str]], job: BuildRequest
+) -> None:
+    job.places.tree.mkdir(parents=True)
+    shown = entered('pwd; echo "$TMPDIR"; echo "${OWN-unset}"\n')
+    assert shown == [
+        str(job.places.tree),
+        str(job.places.dist / "scratch"),
+        "unset",
+    ]
+
+
+@pytest.mark.medium
+def test_without_a_tree_there_is_no_shell_and_the_error_says_how_to_get_one(
+    entered: Callable[[str], list[str]], job: BuildRequest, recipe_file: Path
+) -> None:
+    shown = "\n".join(entered("pwd\n"))
+    assert f"{job.places.tree} is not there yet" in shown
+    assert f"invoke build --recipe {recipe_file} --until source" in shown
+
+
+def test_a_stage_that_runs_no_program_has_no_shell(job: BuildRequest) -> None:
+    with pytest.raises(RecipeError, match="'check' runs no program") as caught:
+        enter(job, "check")
+    assert caught.value.remedy.startswith("Choose configure")

@@ -12,7 +12,15 @@ from tfwright.documents.recipe import ROOT
 PACKAGE = ROOT / "src/tfwright"
 NAMED = re.compile(r"remed", re.IGNORECASE)
 """What variables and functions that hold remedies have in their names."""
-OTHERS = {"ROOM", "PLACE", "REDO", "UNUSABLE", "FORGED"}
+OTHERS = {
+    "BY_PATCH",
+    "FORGED",
+    "PLACE",
+    "REDO",
+    "ROOM",
+    "UNSTARTED",
+    "UNUSABLE",
+}
 """Constants that are remedies by another name."""
 BLANK = "…"
 """What stands for the parts of a text that are known only when it is printed."""
@@ -81,6 +89,9 @@ def _literals(value: ast.expr) -> Iterator[ast.expr]:
         case ast.BinOp(left=left, right=right):
             yield from _literals(left)
             yield from _literals(right)
+        case ast.Dict(values=values):
+            for each in values:
+                yield from _literals(each)
         case ast.Call(args=args):
             # What puts several texts together.
             for argument in args:

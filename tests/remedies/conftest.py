@@ -1,9 +1,18 @@
 import os
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine
+
+from tfwright.tools.process import dialogue
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a shorter silence of ./configure for a question."""
+    monkeypatch.setattr(dialogue, "SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(dialogue, "QUIET_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -12,6 +21,12 @@ def worded(recipe_file: Path, tmp_path: Path) -> Path:
     path = tmp_path / "my recipes/small.toml"
     path.parent.mkdir()
     return recipe_file.rename(path)
+
+
+@pytest.fixture
+def named(recipe: Path) -> str:
+    """Return the option that names the file of a test's `recipe`."""
+    return f"--recipe {shlex.quote(str(recipe))}"
 
 
 @pytest.fixture
@@ -36,16 +51,3 @@ def programs(
 def no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave on PATH what `programs` installs, and nothing else."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-
-
-@pytest.fixture
-def shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[CommandLine]:
-    """Return a command line with a host file of its own."""
-    path = tmp_path / "host.toml"
-    path.write_text(f'build_out = "{tmp_path}/build_out"\n', "utf-8")
-    # A command sets it for itself.
-    before = os.umask(0o022)
-    yield CommandLine(path, monkeypatch)
-    os.umask(before)

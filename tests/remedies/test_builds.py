@@ -37,12 +37,6 @@ def recipe(tmp_path: Path) -> Path:
     return write_recipe(path, tmp_path / "upstream", pinned)
 
 
-@pytest.fixture
-def named(recipe: Path) -> str:
-    """Return the option that names the recipe."""
-    return f"--recipe {shlex.quote(str(recipe))}"
-
-
 def test_a_build_waits_for_another_one(
     shell: CommandLine, named: str, tmp_path: Path
 ) -> None:

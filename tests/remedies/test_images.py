@@ -1,6 +1,7 @@
 """What is said of container images and engines, done to the letter."""
 
 import io
+import os
 import re
 import shlex
 import shutil
@@ -9,12 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.containers import test_registry
 from tests.remedies.following import CommandLine, add, commands, failing
 
 from tfwright.documents.host_file import Engine, HostFile
 from tfwright.documents.toml import load
-from tfwright.errors import HostError
-from tfwright.tools.container import engine, image
+from tfwright.errors import HostError, ToolError
+from tfwright.tools.container import building, engine, image
+from tfwright.tools.container.image import KeptImage
 
 pytestmark = pytest.mark.medium
 
@@ -205,3 +208,113 @@ def test_an_engine_is_installed_or_the_other_one_is_taken(
         assert "or take engine out of [container]" in fault.remedy
         shell.host_file.write_text(before, "utf-8")
     chosen()
+
+
+PODMAN = """\
+shift
+case "$1 $2" in
+"build "*) while [ "$1" != --iidfile ]; do shift; done; echo 0123 > "$2";;
+"push "*) test -e @/fixed || { echo 'Error: no space for blobs'; exit 125; }
+    cp -r @/layout "${3#oci:}";;
+"pull "*) test -e @/fixed || { echo 'Error: unknown transport'; exit 125; };;
+"run "*) case "$*" in *--ulimit=x*) echo 'Error: invalid ulimit x'; exit 125;; esac
+    echo 0123;;
+"inspect "*) test -e @/ended && echo 0 || echo @PID;;
+esac
+"""
+
+
+@pytest.fixture
+def podman(programs: Callable[..., None], tmp_path: Path) -> None:
+    """Install a podman that fails until somebody has mended it, or what it was given."""
+    text = PODMAN.replace("@PID", str(os.getpid()))
+    programs(podman=text.replace("@", str(tmp_path)))
+
+
+@pytest.fixture
+def kept(root: Path, tmp_path: Path) -> KeptImage:
+    return image.add(root, tmp_path / "other")
+
+
+@pytest.mark.usefixtures("podman")
+def test_what_podman_says_of_an_image_that_it_built_is_mended(
+    kept: KeptImage, tmp_path: Path
+) -> None:
+    (tmp_path / "layout").symlink_to(kept.layout)
+    path = tmp_path / "small.Containerfile"
+    path.write_text("FROM scratch\n", "utf-8")
+
+    def build() -> str:
+        log = tmp_path / "log"
+        return building.build(path, tmp_path / "vault", log).digest
+
+    fault = failing(build, ToolError)
+    assert fault.remedy == "Look at what podman says above."
+    assert fault.evidence.lines == ("Error: no space for blobs",)
+    (tmp_path / "fixed").touch()
+    assert build() == kept.digest
+
+
+@pytest.mark.usefixtures("podman")
+@pytest.mark.parametrize("wrong", ["the engine", "an option", "the program"])
+def test_a_container_starts_once_its_engine_and_options_are_right(
+    shell: CommandLine, kept: KeptImage, tmp_path: Path, wrong: str
+) -> None:
+    before = shell.host_file.read_text("utf-8")
+
+    def opened(option: str) -> str:
+        table = f'[container]\noptions = ["--ulimit={option}"]\n'
+        shell.host_file.write_text(before + table, "utf-8")
+        settings = load(shell.host_file, HostFile).container
+        plan = engine.ContainerPlan(kept, "job", (), options=settings.options)
+        with engine.opened(plan) as container:
+            return container.identifier
+
+    if wrong != "the engine":
+        (tmp_path / "fixed").touch()
+    if wrong == "the program":
+        (tmp_path / "ended").touch()
+    fault = failing(
+        lambda: opened("x" if wrong == "an option" else "nofile=9"), ToolError
+    )
+    assert fault.remedy.startswith("Look at what podman says above")
+    assert fault.evidence.lines
+    # The log was in a directory that is gone.
+    assert fault.evidence.log is None
+    if wrong == "an option":
+        assert "[container] in the host file" in fault.remedy
+    (tmp_path / "fixed").touch()
+    (tmp_path / "ended").unlink(missing_ok=True)
+    assert opened("nofile=9") == "0123"
+
+
+served = test_registry.served
+
+
+@pytest.mark.parametrize("way", ["copy", "pin"])
+def test_an_image_that_its_registry_lacks_is_copied_or_made_again(  # noqa: PLR0913, PLR0917 the two ways
+    shell: CommandLine,
+    begun: str,
+    worded: Path,
+    pinned: Path,
+    root: Path,
+    tmp_path: Path,
+    served: tuple[str, dict[str, bytes]],
+    way: str,
+) -> None:
+    text = worded.read_text("utf-8")
+    worded.write_text(text.replace('"small"', f'"{served[0]}"'), "utf-8")
+    remedy = shell.remedy(f"{begun} --pull")
+    folder = re.search(r"copy vault/(images) from a host that has it", remedy)
+    assert folder
+    if way == "copy":
+        images = tmp_path / "build_out/vault" / folder[1]
+        shutil.copytree(pinned.parent, images, dirs_exist_ok=True)
+    else:
+        assert "build the image again and pin the new digest" in remedy
+        with tarfile.open(root, "a") as archive:
+            archive.addfile(tarfile.TarInfo("etc/new"))
+        made = image.add(root, tmp_path / "build_out/vault")
+        text = worded.read_text("utf-8")
+        worded.write_text(re.sub(r"sha256:\w+", made.digest, text), "utf-8")
+    shell.succeeds(f"{begun} --pull")

@@ -6,11 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import commands, enter
+from tests.remedies.following import (
+    CommandLine,
+    commands,
+    enter,
+    failing,
+    write_recipe,
+)
+from tests.upstream import commit, run_git
 
 from tfwright.commands import lint as linting
 from tfwright.commands.lint import LintFinding
 from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.errors import RecipeError
 
 pytestmark = pytest.mark.medium
 
@@ -193,3 +202,93 @@ def test_a_date_of_verification_is_written_by_the_command(tmp_path: Path) -> Non
     (found,) = linting.lint(str(path))
     (command,) = commands(found.remedy)
     assert command == f"invoke build --recipe {path} --verified-by NAME"
+
+
+@pytest.mark.parametrize("way", ["Name one", "Fetch the missing history"])
+def test_a_condition_is_checked_where_the_history_is(
+    tmp_path: Path, way: str
+) -> None:
+    path = copied(CPU, tmp_path)
+    shutil.copytree(recipes.PATCHES / "r1.8", tmp_path / "patches/r1.8")
+    upstream, mirror = tmp_path / "upstream", tmp_path / "mirror"
+    first = commit(upstream, {"a": "1"})
+    second = commit(upstream, {"a": "2"}, "two")
+    table = recipes.read(str(path)).source
+    replace(path, table.commit, second)
+    patch = next(tmp_path.glob("patches/r1.8/0005-*"))
+    text = re.sub(
+        r"(?m)^Drop when: .*\n(?: .*\n)*",
+        f"Drop when: upstream {first}\n",
+        patch.read_text("utf-8"),
+    )
+    patch.write_text(text, "utf-8")
+    settings = HostFile()
+    if way != "Name one":
+        # As a shallow copy of another commit has it.
+        commit(mirror, {"b": "1"})
+        settings = HostFile(mirrors={table.url: str(mirror)})
+
+    def unchecked() -> list[str]:
+        found = linting.lint(str(path), settings)
+        return [each.remedy for each in found if each.rule == "patch-unchecked"]
+
+    (remedy,) = unchecked()
+    assert remedy.startswith(way)
+    if way == "Name one":
+        settings = HostFile(mirrors={table.url: str(upstream)})
+    else:
+        run_git("fetch", "--quiet", str(upstream), "main", cwd=mirror)
+    assert unchecked() == []
+
+
+def test_an_outdated_lock_is_written_again(
+    shell: CommandLine, tmp_path: Path
+) -> None:
+    upstream = tmp_path / "upstream"
+    path = write_recipe(
+        tmp_path / "r/small.toml", upstream, commit(upstream, {"WORKSPACE": ""})
+    )
+
+    def outdated() -> list[str]:
+        found = linting.lint(str(path))
+        return [each.remedy for each in found if each.rule == "lock"]
+
+    shell.succeeds(f"invoke lock --recipe {path}")
+    assert outdated() == []
+    text = path.read_text("utf-8").replace("0.17.2", "0.17.1")
+    path.write_text(text, "utf-8")
+    (command,) = commands(outdated()[0])
+    shell.succeeds(command)
+    assert outdated() == []
+
+
+@pytest.mark.parametrize("way", ["Name it", "delete it"])
+def test_a_patch_of_no_recipe_is_named_or_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    recipe = copied("demo", tmp_path)
+    patch = tmp_path / "patches/demo/0009-why.patch"
+    shutil.copytree(recipes.PATCHES / "demo", patch.parent)
+    other = next(patch.parent.glob("*.patch"))
+    shutil.copy(other, patch)
+    monkeypatch.setattr(recipes, "RECIPES", tmp_path)
+    monkeypatch.setattr(recipes, "PATCHES", tmp_path / "patches")
+    (found,) = linting.among(["demo"])
+    assert way in found.remedy
+    if way == "delete it":
+        patch.unlink()
+    else:
+        replace(recipe, f"demo/{other.name}", f"demo/{patch.name}")
+        other.unlink()
+    assert linting.among(["demo"]) == []
+
+
+def test_a_revision_is_named_that_the_checkout_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(tmp_path, {"recipes/a.toml": ""})
+    monkeypatch.setattr(linting, "ROOT", tmp_path)
+    fault = failing(lambda: linting.change_since("nosuch"), RecipeError)
+    branch = re.search(r"--changed (\w+)\.", fault.remedy)
+    assert branch
+    assert linting.change_since(branch[1]).files == ()

@@ -5,10 +5,18 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine, add, commands, write_recipe
+from tests.remedies.following import (
+    CommandLine,
+    add,
+    commands,
+    failing,
+    write_recipe,
+)
 from tests.upstream import commit, run_git
 
 from tfwright.commands import new
+from tfwright.commands.port import patches
+from tfwright.errors import RecipeError
 
 pytestmark = pytest.mark.medium
 
@@ -237,3 +245,25 @@ def test_a_version_that_the_repository_lacks_is_named_otherwise(
     for name in names.split(", "):
         shell.succeeds(f"{ported} --to {name}")
         clear(recipe.parent, recipe)
+
+
+@pytest.mark.parametrize("way", ["Delete it", "rename it"])
+def test_a_patch_that_is_in_the_way_of_a_port_is_deleted_or_renamed(
+    tmp_path: Path, way: str
+) -> None:
+    patch, target = tmp_path / "r1.8/a.patch", tmp_path / "r1.12/a.patch"
+    for path in (patch, target):
+        path.parent.mkdir()
+        path.write_text("Why: a text\n", "utf-8")
+
+    def port() -> None:
+        patches.copy(patch, target, "0" * 40)
+
+    fault = failing(port, RecipeError)
+    assert way in fault.remedy
+    if way == "Delete it":
+        target.unlink()
+    else:
+        target.rename(target.with_name("b.patch"))
+    port()
+    assert target.is_file()

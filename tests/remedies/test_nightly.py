@@ -35,27 +35,6 @@ from tfwright.tools.process import file_lock
 pytestmark = pytest.mark.medium
 
 
-@pytest.fixture
-def nightly_file(
-    shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
-    """Return the place of nightly.toml, which is not written yet."""
-    assert shell
-    path = tmp_path / "nightly.toml"
-    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(path))
-    return path
-
-
-@pytest.fixture
-def of_demo(nightly_file: Path, tmp_path: Path) -> Path:
-    """Write a nightly.toml of one recipe; return its directory."""
-    folder = tmp_path / "host"
-    nightly_file.write_text(
-        f'directory = "{folder}"\n[[recipe]]\nname = "demo"\n', "utf-8"
-    )
-    return folder
-
-
 def test_the_file_begins_as_the_page_that_is_named(
     shell: CommandLine, nightly_file: Path, tmp_path: Path
 ) -> None:

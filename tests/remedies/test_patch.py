@@ -28,12 +28,6 @@ def recipe(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def named(recipe: Path) -> str:
-    """Return the option that names the recipe."""
-    return f"--recipe {shlex.quote(str(recipe))}"
-
-
-@pytest.fixture
 def begun(named: str) -> str:
     """Return the command that writes a patch, with the name that it needs."""
     return f"invoke patch why {named}"

@@ -6,12 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine, add, commands
+from tests.remedies.following import CommandLine, add, commands, failing
 from tests.upstream import commit, run_git
 
 from tfwright.commands import pin as pinning
+from tfwright.commands.pin import checksums
 from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.errors import SupplyError
+from tfwright.progress import SILENCE
 from tfwright.tools.python import resolving
+from tfwright.vault.toolkit import sources
 
 pytestmark = pytest.mark.medium
 
@@ -251,3 +256,32 @@ def test_a_repository_is_completed_in_each_way_that_is_named(
     add(path, lines[way])
     shell.succeeds(f"invoke pin --recipe {path}")
     assert recipes.read(str(path)).fetch.sources[0].sha256
+
+
+def test_a_package_is_named_as_its_index_has_it(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = "nvidia_cudnn_cu10-7.6.5-py3-none-any.whl"
+
+    def download(
+        _: object, __: object, ___: object, ____: object, to: Path
+    ) -> object:
+        (to / right).write_bytes(b"a package")
+        return [to / right]
+
+    monkeypatch.setattr(sources, "packages_of", download)
+    add(path, 'cuda = "10.1"\ncudnn = "7.6"', after='python = "any"')
+    wrong = right.replace("any", "many")
+    add(path, f'[toolkit.cudnn]\nwheels = {{ "{wrong}" = "" }}\n')
+    host_file = HostFile(build_out=tmp_path / "build_out")
+
+    def pin() -> object:
+        return checksums.pin(path, host_file, SILENCE)
+
+    fault = failing(pin, SupplyError)
+    assert fault.remedy.startswith("Correct the file name")
+    text = path.read_text("utf-8").replace(wrong, right)
+    path.write_text(text, "utf-8")
+    pin()
+    digest = hashlib.sha256(b"a package").hexdigest()
+    assert digest in path.read_text("utf-8")

@@ -4,13 +4,30 @@ import gzip
 import io
 import re
 import shlex
+import shutil
 import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine, commands
+from tests.remedies.following import CommandLine, commands, failing
 
 from tfwright import tasks
+from tfwright.diagnosis import learn, reader
+from tfwright.documents import recipe as recipes
+from tfwright.documents import toml
+from tfwright.documents.recipe import (
+    TENSORFLOW_TARGET,
+    WHEEL_TARGET,
+    PackageTable,
+)
+from tfwright.documents.release import Release
+from tfwright.errors import RecipeError
+from tfwright.terminal import patch as answers
+from tfwright.terminal import streams
+from tfwright.tools.git.patching import PatchHeader
 
 pytestmark = pytest.mark.medium
 
@@ -101,20 +118,11 @@ def test_two_builds_are_compared_as_is_shown(shell: CommandLine) -> None:
     assert "logs = true" in shell.remedy(remedy.removeprefix("Name both: "))
 
 
-def said(
-    shell: CommandLine, command: str, capsys: pytest.CaptureFixture[str]
-) -> str:
-    """Type a command that is refused before it starts; return what it prints."""
-    capsys.readouterr()
-    assert shell.status(command) == 2
-    return capsys.readouterr().err
-
-
 @pytest.mark.parametrize("wrong", ["recipies", "recipe", "docter"])
 def test_the_command_that_was_meant_is_typed(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str], wrong: str
+    shell: CommandLine, wrong: str
 ) -> None:
-    meant, listing = commands(said(shell, f"invoke {wrong}", capsys))
+    meant, listing = commands(shell.remedy(f"invoke {wrong}"))
     assert shell.status(meant) in {0, 3}
     assert shell.fault is None
     shell.succeeds(listing)
@@ -124,7 +132,7 @@ def test_the_command_that_was_meant_is_typed(
 def test_what_replaced_a_command_is_one(
     shell: CommandLine, capsys: pytest.CaptureFixture[str], former: str
 ) -> None:
-    (command,) = commands(said(shell, f"invoke {former}", capsys))
+    (command,) = commands(shell.remedy(f"invoke {former}"))
     name, *options = shlex.split(command)[1:]
     shell.succeeds(f"invoke {name} --help")
     helped = capsys.readouterr().out
@@ -134,9 +142,9 @@ def test_what_replaced_a_command_is_one(
 
 @pytest.mark.parametrize("wrong", ["--colour", "--jobs many", "a-word"])
 def test_the_options_of_a_command_are_listed(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str], wrong: str
+    shell: CommandLine, wrong: str
 ) -> None:
-    (command,) = commands(said(shell, f"invoke plan --json {wrong}", capsys))
+    (command,) = commands(shell.remedy(f"invoke plan --json {wrong}"))
     assert command == "invoke plan --help"
     shell.succeeds(command)
 
@@ -161,3 +169,179 @@ def test_a_log_is_named_as_is_said(
     else:
         shell.status(f"invoke diagnose {log}")
     assert shell.fault is None
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [
+        ("bundle --into /tmp", "--unpack /absent"),
+        ("toolkit --recipe demo-cuda --cuda-sha256 0", "--cuda /absent"),
+    ],
+)
+def test_an_option_gets_the_one_that_it_needs_or_is_left_out(
+    shell: CommandLine, command: str, needed: str
+) -> None:
+    remedy = shell.remedy(f"invoke {command}")
+    assert remedy.startswith(
+        f"Add {needed.split(maxsplit=1)[0]}, or leave out --"
+    )
+    # Then it is about the file, which is not there.
+    assert "/absent" in refusal(shell, f"invoke {command} {needed}")
+    alone = f"invoke {command.rsplit(maxsplit=2)[0]} {needed}"
+    assert "/absent" in refusal(shell, alone)
+
+
+def refusal(shell: CommandLine, command: str) -> str:
+    """Type a command that fails; return what its message says is wrong."""
+    shell.remedy(command)
+    assert shell.fault
+    return shell.fault.what
+
+
+def test_of_two_options_one_is_given_at_a_time(
+    shell: CommandLine, tmp_path: Path
+) -> None:
+    log = tmp_path / "small.log"
+    log.write_text("", "utf-8")
+    remedy = shell.remedy("invoke vault --gc --links")
+    assert remedy == "Give one of them at a time."
+    shell.succeeds("invoke vault --gc")
+    shell.succeeds("invoke vault --verify")
+
+
+def test_a_file_whose_name_is_like_an_option_is_named_as_is_shown(
+    shell: CommandLine,
+    make_wheel: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    odd = "--odd-1.0-py3-none-any.whl"
+    shutil.copy(make_wheel(), tmp_path / odd)
+    monkeypatch.chdir(tmp_path)
+    remedy = shell.remedy(f"invoke inspect {odd}")
+    (listing,) = commands(remedy)
+    shell.succeeds(listing)
+    named = re.search(r"a file of that name is (\S+)\.$", remedy)
+    assert named
+    # It is read, and then its name is found not to be one of a wheel.
+    assert "unknown option" not in refusal(shell, f"invoke inspect {named[1]}")
+
+
+def test_a_bundle_is_named_as_is_shown(
+    shell: CommandLine, tmp_path: Path
+) -> None:
+    remedy = shell.remedy("invoke bundle --recipe demo")
+    shown = re.match(r"Name it: (invoke bundle .* --output) FILE$", remedy)
+    assert shown
+    # A folder in the place of a file is the next thing to be refused.
+    assert str(tmp_path) in refusal(shell, f"{shown[1]} {tmp_path}")
+
+
+# Answers
+
+
+def test_the_command_is_run_again_where_no_answer_came(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    empty = PatchHeader("", "", "")
+    lines = iter(["", *["a text\n"] * 3])
+
+    class Typing(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def readline(self, *_: object) -> str:  # type: ignore[override]
+            return next(lines)
+
+    monkeypatch.setattr("sys.stdin", Typing())
+    fault = failing(lambda: answers.ask_header(empty), RecipeError)
+    assert fault.remedy == "Run the command again."
+    assert answers.ask_header(empty).why == "a text"
+
+
+# Files that people write
+
+
+@pytest.mark.parametrize("line", ["branch = ", "branch r1.8"])
+def test_a_line_of_a_recipe_is_corrected(recipe_file: Path, line: str) -> None:
+    right = 'branch = "r1.8"'
+    text = recipe_file.read_text("utf-8")
+    recipe_file.write_text(text.replace(right, line), "utf-8")
+    fault = failing(lambda: recipes.read(str(recipe_file)), RecipeError)
+    number = re.search(r":(\d+): ", fault.what)
+    shown = re.search(r'key = ("value")', fault.remedy)
+    assert number
+    assert shown
+    lines = recipe_file.read_text("utf-8").splitlines()
+    assert lines[int(number[1]) - 1] == line
+    lines[int(number[1]) - 1] = f"branch = {shown[1].replace('value', 'r1.8')}"
+    recipe_file.write_text("\n".join(lines), "utf-8")
+    assert recipes.read(str(recipe_file))
+
+
+def test_the_right_file_is_named(shell: CommandLine, tmp_path: Path) -> None:
+    wrong = tmp_path / "small.toml"
+    wrong.write_bytes(bytes(toml.LARGEST + 1))
+    remedy = shell.remedy(f"invoke plan --recipe {wrong}")
+    assert remedy == "Check that this is the right file."
+    shell.succeeds("invoke plan --recipe demo --until source")
+
+
+@pytest.mark.parametrize("release", ["1.8", "2.20"])
+def test_the_target_that_makes_a_wheel_of_a_release_is_written(
+    release: str,
+) -> None:
+    numbers = Release.parse(release)
+    wrong = WHEEL_TARGET if release == "1.8" else TENSORFLOW_TARGET
+
+    def insist(target: str) -> None:
+        recipes.insist_on_wheel(target, PackageTable(), numbers)
+
+    fault = failing(lambda: insist(wrong), RecipeError)
+    line = re.search(r"Write (target = \"\S+\") into \[compile\]", fault.remedy)
+    assert line
+    insist(tomllib.loads(line[1])["target"])
+
+
+# Logs
+
+
+WRAPPED = "ERROR: /a/BUILD:12:1: Compiling a.cc failed: (Exit 1): gcc failed\n"
+
+
+def test_the_whole_output_of_a_build_is_kept_to_learn_from() -> None:
+    def lesson(log: str) -> learn.Lesson:
+        return learn.lesson(reader.read(io.BytesIO(log.encode())), "a.log")
+
+    fault = failing(lambda: lesson(WRAPPED), RecipeError)
+    assert "Keep the whole output of a build" in fault.remedy
+    assert lesson(f"{WRAPPED}a.cc:1:1: error: the flux capacitor is empty\n")
+
+
+# Output
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_output_goes_where_there_is_room(tmp_path: Path) -> None:
+    code = (
+        "from tfwright.terminal import streams; streams.make_safe(); print('x')"
+    )
+
+    def printed(to: Path) -> subprocess.CompletedProcess[str]:
+        with to.open("w", encoding="utf-8") as stream:
+            return subprocess.run(
+                [sys.executable, "-c", code],
+                stdout=stream,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+
+    full = printed(Path("/dev/full"))
+    assert full.returncode == streams.NOT_WRITTEN_STATUS
+    assert "Make room where it leads to, or send it elsewhere" in full.stderr
+    assert printed(tmp_path / "elsewhere").returncode == 0
+    assert (tmp_path / "elsewhere").read_text("utf-8") == "x\n"

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from tests.upstream import run_git
+from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
@@ -210,3 +210,28 @@ def test_a_release_says_nothing_of_a_tree_that_is_not_tensorflows() -> None:
 )
 def test_the_python_of_a_wheel_makes_a_patch_due(python: str, said: str) -> None:
     assert answer("python >= 3.7", of(python=python)) == said
+
+
+@pytest.mark.parametrize(
+    ("system", "said"), [("Darwin", "due"), ("Linux", "not due")]
+)
+def test_the_system_of_a_wheel_makes_a_patch_due(system: str, said: str) -> None:
+    host = of().host.model_copy(update={"system": system})
+    recipe = of().model_copy(update={"host": host})
+    assert answer("the wheel is for macOS.", recipe) == said
+
+
+def test_a_condition_that_only_the_history_decides_is_named(
+    tmp_path: Path,
+) -> None:
+    upstream = f"upstream {'a' * 12}"
+    facts = DropFacts.of(of())
+    assert (
+        dropping.unknown_upstream(f"release >= 9; {upstream}", facts) == upstream
+    )
+    assert dropping.unknown_upstream("release >= 9", facts) == ""
+    pinned = commit(tmp_path, {"a": ""})
+    recipe = of()
+    source = recipe.source.model_copy(update={"commit": pinned})
+    known = DropFacts(source, recipe, repository=tmp_path / ".git")
+    assert dropping.unknown_upstream(f"upstream {pinned}", known) == ""

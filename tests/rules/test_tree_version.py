@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.documents.recipe import Recipe, SourceTable
+from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.rules import tree_version
 
@@ -99,4 +100,24 @@ def test_a_version_that_none_can_be_says_nothing(
     pinned = commit(repository, version)
     tree_version.insist(
         repository / ".git", pinned, source(recipe, branch="r1.8")
+    )
+
+
+def test_the_release_of_a_tree_is_read_off_the_file_that_states_it() -> None:
+    setup = "tensorflow/tools/pip_package/setup.py"
+    bzl = "tensorflow/tf_version.bzl"
+    assert set(tree_version.PLACES) == {setup, bzl}
+    old = {setup: "_VERSION = '1.8.0'\n"}
+    new = {bzl: 'TF_VERSION = "2.20.0"\n', setup: "_VERSION = f()\n"}
+    assert tree_version.stated(old) == Release(1, 8)
+    assert tree_version.stated(new) == Release(2, 20)
+    assert tree_version.stated({"README": "1.8.0"}) is None
+
+
+def test_another_project_states_its_version_as_it_likes(
+    repository: Path, recipe: Recipe
+) -> None:
+    pinned = commit(repository, "9.9.9")
+    tree_version.insist(
+        repository / ".git", pinned, source(recipe, interface="own")
     )

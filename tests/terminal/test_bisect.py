@@ -1,6 +1,7 @@
 """What `invoke bisect` prints of its result."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,41 @@ def test_a_host_that_fails_is_at_fault_with_what_changed_on_it(
     shown = printed(found, capsys, HostChange("cc", "gcc 12", ""))
     assert "cc, from gcc 12 to none" in shown
     assert as_json(found, capsys)["verdict"] == "host"
+
+
+def test_at_the_start_the_number_of_trials_is_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_start(wanted(HostChange("cc", "gcc 12", "gcc 13")))
+    assert capsys.readouterr().err.splitlines() == [
+        "monday is good, tuesday fails in compile.",
+        "3 changes in between: about 3 trials, each up to compile.",
+        "This host changed as well: cc, from gcc 12 to gcc 13",
+    ]
+    page.show_start(replace(wanted(), steps=()))
+    assert capsys.readouterr().err.splitlines()[1] == (
+        "The recipe did not change: one trial, up to compile."
+    )
+
+
+def test_each_trial_says_what_it_gave_and_why(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_trial(STEPS[0], GOOD)
+    page.show_trial(STEPS[1], FAILED)
+    assert capsys.readouterr().err.splitlines() == [
+        "good: commit aaaaaaaaaaaa Note",
+        "bad: commit bbbbbbbbbbbb Note (compile: error: no member named x)",
+    ]
+
+
+def test_of_a_change_that_is_no_commit_the_kept_inputs_are_compared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    patch = BisectStep("patch 0001-x.patch", INPUTS)
+    culprits = Culprits(patch, (patch,), 1)
+    shown = printed(BisectOutcome(culprits, GOOD, FAILED, 1, 0), capsys)
+    assert (
+        "Read what changed with 'diff -r /srv/builds/monday/inputs "
+        "/srv/builds/tuesday/inputs'." in shown
+    )

@@ -2,16 +2,19 @@
 
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tfwright.errors import Evidence, HostError
 from tfwright.pipeline.engine import Planned
-from tfwright.pipeline.stage import Writes
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.results import RawWheel
+from tfwright.pipeline.stage import Artefact, Writes
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import Progress
-from tfwright.terminal import console
+from tfwright.terminal import console, text
 from tfwright.terminal import plan as page
 from tfwright.tools.process.command import Command
 
@@ -52,6 +55,83 @@ def test_the_first_line_of_an_error_fits_the_width_with_its_label(
     assert lines[1].startswith("Failed in configure: word word")
     assert lines[2].startswith("    word word")
     assert max(map(len, lines)) <= 60
+
+
+def test_an_error_says_where_it_was_found_and_which_cause_its_log_shows(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    log = tmp_path / "pip.log"
+    log.write_text("ModuleNotFoundError: No module named 'numpy'\n", "utf-8")
+    evidence = Evidence(where="recipe.toml:3", log=log, command=("pip",))
+    console.explain(HostError("pip failed", remedy="x", evidence=evidence))
+    said = capsys.readouterr().err
+    assert "  where:  recipe.toml:3\n" in said
+    assert "  ran:    pip\n" in said
+    assert "  kind:   python-module-missing, line 1\n" in said
+
+
+def test_a_log_that_shows_no_known_cause_is_only_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("all is well\n", "utf-8")
+    console.explain(HostError("x", remedy="y", evidence=Evidence(log=log)))
+    assert capsys.readouterr().err.splitlines()[-1] == f"  log:    {log}"
+
+
+def test_each_stage_has_one_line_when_it_is_over(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    terminal = console.Terminal()
+    terminal.note("before any stage")
+    terminal.kept("check")
+    terminal.started("fetch", "not done yet")
+    terminal.note("from the vault")
+    terminal.finished("fetch", 2.0)
+    assert capsys.readouterr().err == (
+        "  - before any stage\n"
+        "  check      kept\n"
+        "  fetch      - from the vault\n"
+        "  fetch            2.0 s   not done yet\n"
+    )
+
+
+def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
+    job: BuildRequest, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    wheel = tmp_path / "x.whl"
+    wheel.write_bytes(b"wheel")
+    made = Artefact.of(wheel)
+    console.announce(job)
+    console.conclude(job, RawWheel(wheel=made))
+    said = capsys.readouterr()
+    assert said.out == f"{wheel}\n"
+    assert said.err == (
+        f"small: A recipe for tests\n  5 bytes, sha256 {made.sha256}\n"
+    )
+
+
+def test_a_build_up_to_another_stage_says_that_this_was_asked_for(
+    job: BuildRequest, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    wheel = tmp_path / "x.whl"
+    wheel.write_bytes(b"wheel")
+    made = RawWheel(wheel=Artefact.of(wheel))
+    console.conclude(replace(job, until="package"), made)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "  stopped after package, as requested\n"
+
+
+def test_an_interrupted_build_can_be_resumed_and_another_command_begins_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    console.interrupted()
+    assert capsys.readouterr().err == "\nStopped.\n"
+    console.interrupted("invoke build")
+    assert capsys.readouterr().err == (
+        "\nStopped; finished stages are kept.\n  resume: invoke build\n"
+    )
 
 
 def test_without_a_terminal_progress_is_a_line_now_and_then(
@@ -115,3 +195,56 @@ def test_the_bar_counts_in_the_unit_of_what_a_stage_counts_by_now(
     assert "21/67" in shown
     assert "archives/s" in shown
     listener.note("Done")
+
+
+def test_the_foot_of_a_build_makes_way_for_a_note(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    listener = console.Terminal()
+    listener.started("compile", "")
+    listener.progress(Progress(1, 2, doing="Analyzing"))
+    assert "Analyzing" in capsys.readouterr().err
+    listener.note("Bazel starts again")
+    erased, said = capsys.readouterr().err.rsplit("\x1b[2K", 1)
+    assert erased
+    assert said == "  compile    - Bazel starts again\n"
+
+
+def test_a_line_takes_the_display_of_a_running_build_away_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    listener = console.Terminal()
+    listener.progress(Progress(2, 6, doing="Compiling core.cc"))
+    text.tell("16 archives")
+    shown = capsys.readouterr().err
+    # The cursor goes up, and the line is erased.
+    assert "\x1b[2K" in shown.partition("16 archives")[0]
+    assert "Compiling" not in shown.partition("16 archives")[2]
+
+
+def test_the_display_of_a_running_build_leaves_standard_output_to_scripts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    listener = console.Terminal()
+    listener.progress(Progress(2, 6, doing="Compiling core.cc"))
+    sys.stdout.write("demo.lock\n")
+    assert capsys.readouterr().out == "demo.lock\n"
+    text.tell("the end")
+
+
+def test_a_bar_that_is_full_goes_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    listener = console.Terminal()
+    listener.progress(Progress(1, 2, "files"))
+    listener.progress(Progress(2, 2, "files"))
+    last = capsys.readouterr().err.rstrip("\r").rpartition("\r")[2]
+    assert last.strip() == ""

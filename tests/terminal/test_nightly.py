@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tfwright.commands.nightly.orders import Rebuilt
 from tfwright.documents.nightly import Target
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.due import DueTarget
@@ -33,7 +34,7 @@ def test_a_plan_counts_only_what_fits_into_the_night(
     assert "changed: commit, patches" in rows["changed"]
     assert "out of budget" in rows["late"]
     assert rows["same"].split()[1] == "no"
-    assert "1 of 3 would be built, in about 1.0 hours." in shown
+    assert "1 of 3 would be built, in about 1 h 00 min." in shown
 
 
 def test_the_guess_for_a_target_that_was_never_built_is_not_shown(
@@ -125,3 +126,23 @@ def test_a_worker_says_what_broke_in_an_order() -> None:
         broken=Breakage(stage="compile", line="no such header"),
     )
     assert page.said_of(build) == "mine: failed in 61 s: no such header"
+
+
+@pytest.mark.parametrize(
+    ("difference", "said"),
+    [("", "mine: reproduced"), ("a.so differs", "mine: a.so differs")],
+)
+def test_a_worker_says_whether_a_wheel_came_out_the_same(
+    difference: str, said: str
+) -> None:
+    assert page.said_of(Rebuilt(target="mine", difference=difference)) == said
+
+
+def test_an_outcome_shows_how_a_wheel_that_was_built_again_differs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outcome = NightOutcome(
+        {"good": "good"}, reproduced="good", difference="a.so differs"
+    )
+    page.show_outcome(outcome, "x", as_json=False)
+    assert "not reproduced: good: a.so differs\n" in capsys.readouterr().out

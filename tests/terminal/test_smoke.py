@@ -49,6 +49,26 @@ def report(
     )
 
 
+def test_each_program_has_a_line_and_the_totals_come_last(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for outcome in report().outcomes[1:]:
+        page.show_outcome(outcome)
+    page.show_report(report(), as_json=False)
+    *lines, totals = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "  skipped memory             0.0 s  needs a GPU",
+        "  failed  cnn                0.0 s  went well",
+        "  passed  sweep              1.0 s  fast",
+    ]
+    assert totals == (
+        f"{report().wheel} on Python 3.6.15: 2 passed, 1 skipped, 1 failed"
+    )
+    page.show_report(report(), as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert said["outcomes"][2]["numbers"] == {"cpu_seconds": 0.5}
+
+
 class Tags(HTMLParser):
     """Collects the elements of a page."""
 
@@ -80,6 +100,17 @@ def test_the_page_holds_every_outcome_the_plot_and_the_numbers(
     assert "smoke.html" in capsys.readouterr().err
 
 
+def test_a_program_of_another_tfwright_has_no_summary(tmp_path: Path) -> None:
+    whole = report()
+    outcomes = (TrialOutcome("renamed", "passed", "went well"),)
+    page.write_report(
+        SmokeReport(**{**vars(whole), "outcomes": outcomes}), tmp_path
+    )
+    text = (tmp_path / "smoke.html").read_text("utf-8")
+    assert "renamed" in text
+    assert page.summary("imports") not in text
+
+
 def test_nothing_that_a_wheel_says_becomes_part_of_the_page(
     tmp_path: Path,
 ) -> None:
@@ -97,6 +128,7 @@ def test_a_report_without_a_sweep_has_no_plot(tmp_path: Path) -> None:
 
 
 def test_the_same_numbers_give_the_same_plot() -> None:
+    plotting.require()
     curves = {"CPU": [(32.0, 1.0), (64.0, 2.0)]}
     assert plotting.growth(curves, "size", "speed", "svg") == plotting.growth(
         curves, "size", "speed", "svg"
@@ -117,3 +149,19 @@ def test_the_table_of_runs_has_a_line_for_each_wheel_in_the_order_of_releases(
     assert lines[0].startswith("| `tensorflow-1.8.0")
     assert "CPU 0.50 s" in lines[0]
     assert "<script" not in lines[1]
+
+
+def test_a_wheel_of_which_everything_passed_has_no_failure_in_the_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole = report()
+    outcomes = (whole.outcomes[0],)
+    page.show_runs([SmokeReport(**{**vars(whole), "outcomes": outcomes})])
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert [cell.strip() for cell in line.split("|")[3:-1]] == [
+        "1 passed",
+        "`numpy<1.17`",
+        "-",
+        "-",
+        "-",
+    ]

@@ -1,5 +1,6 @@
 import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,103 @@ def test_one_long_text_does_not_take_the_room_of_a_less_important_column(
     ]
     text.table(COLUMNS, rows, to=screen)
     assert source in screen.getvalue()
+
+
+def test_a_column_without_a_text_is_left_out() -> None:
+    pipe = io.StringIO()
+    text.table(COLUMNS, [("demo", "", "this"), ("other", " ", "that")], to=pipe)
+    assert [row.split() for row in pipe.getvalue().splitlines()] == [
+        ["name", "detail"],
+        ["demo", "this"],
+        ["other", "that"],
+    ]
+
+
+def test_a_head_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen = Screen()
+    columns = (Column("name", 0, "never"), Column("std::string", 1, least=4))
+    text.table(columns, [("a" * 20, "cxx11 " * 9)], to=screen)
+    assert text.ELLIPSIS not in screen.getvalue().splitlines()[0]
+
+
+def test_small_columns_take_the_room_that_a_wide_one_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    screen = Screen()
+    columns = (
+        Column("name", 0, "never"),
+        Column("TF", 2, "never"),
+        Column("verified", 1, least=20),
+    )
+    text.table(columns, [("a" * 20, "1.8", "publish (2026-11-23)")], to=screen)
+    assert "1.8" in screen.getvalue()
+
+
+def test_a_sentence_goes_on_below_and_keeps_its_colours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    screen = Screen()
+    parts = (Styled("  kept ", text.GOOD), "since nothing ", "of it has changed")
+    text.line(*parts, hang=7, to=screen)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
+    assert plain == "  kept since nothing of\n       it has changed\n"
+    assert screen.getvalue().startswith("  \x1b[32mkept ")
+
+
+@pytest.mark.parametrize("columns", ["20", "41", "60"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("           PATH=" + "/usr/bin:" * 12,),
+        ("  a", " b ", "c" * 70, "  d"),
+        ("the same the same ", "the same the same the same the same"),
+        ("   " + "x " * 60, "y" * 90),
+    ],
+)
+def test_no_character_of_a_broken_line_is_lost(
+    words: tuple[str, ...], columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    pipe = io.StringIO()
+    text.line(*words, to=pipe)
+    assert pipe.getvalue().split() == "".join(words).split()
+
+
+def test_a_line_that_must_stay_whole_is_not_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    pipe = io.StringIO()
+    text.line("  resume: invoke build --offline", whole=True, to=pipe)
+    assert pipe.getvalue() == "  resume: invoke build --offline\n"
+
+
+@pytest.mark.parametrize("columns", ["20", "33", "60"])
+def test_a_command_on_several_lines_is_still_the_same_command(
+    columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    words = ["git", "--work-tree=/a b/c", "apply", "it's", "--cached", "x" * 30]
+    pipe = io.StringIO()
+    text.command("  ", words, to=pipe)
+    # As a shell joins them.
+    assert shlex.split(pipe.getvalue().replace("\\\n", "")) == words
+    assert pipe.getvalue().count("\n") > 1
+
+
+def test_a_word_that_is_too_long_for_its_indent_moves_to_the_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    pipe = io.StringIO()
+    text.paragraph("  GLIBCXX", f"3.4 {'x' * 36}", indent=14, to=pipe)
+    assert max(map(len, pipe.getvalue().splitlines())) == 40
 
 
 def test_a_path_is_cut_in_its_middle(monkeypatch: pytest.MonkeyPatch) -> None:

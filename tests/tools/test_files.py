@@ -2,6 +2,7 @@
 
 import errno
 import importlib.util
+import io
 import os
 import subprocess
 import sys
@@ -215,3 +216,13 @@ def test_a_plot_without_its_library_says_how_to_get_it(
     with pytest.raises(HostError, match="matplotlib") as found:
         plotting.require()
     assert "requirements-report.txt" in found.value.remedy
+
+
+@pytest.mark.parametrize(("size", "left"), [(3, b"de"), (5, b""), (9, b"")])
+def test_no_more_than_the_wanted_bytes_are_read_and_the_end_may_come_before(
+    size: int, left: bytes
+) -> None:
+    stream = io.BytesIO(b"abcde")
+
+    assert b"".join(files.pieces(stream.read, size)) == b"abcde"[:size]
+    assert stream.read() == left

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.limits import largest_file
 from tests.upstream import commit, run_git
+from tests.vault.parts import part_of
 
 from tfwright.commands import vault
 from tfwright.errors import SupplyError
@@ -19,7 +20,7 @@ from tfwright.tools.python.venv import DONE
 from tfwright.vault import bundle
 from tfwright.vault.store import Store
 from tfwright.vault.toolkit import tree
-from tfwright.vault.toolkit.tree import InstalledPart, ToolkitRecord
+from tfwright.vault.toolkit.tree import ToolkitRecord
 
 
 @pytest.fixture
@@ -157,14 +158,7 @@ def test_a_change_in_a_toolkit_is_noticed_and_left_to_its_own_command(
 ) -> None:
     root = build_out / "toolkits/cuda-9.2"
     files.write(root / "lib64/libcudart.so", "CUDA")
-    part = InstalledPart(
-        version="9.2",
-        way="by hand",
-        sources={},
-        licence_accepted_by="me",
-        on="2026-01-01",
-        files=tree.content(root),
-    )
+    part = part_of(root)
     files.write(
         root / tree.RECORD, ToolkitRecord(parts={"cuda": part}).model_dump_json()
     )

@@ -5,10 +5,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.nightly.wheels import write_wheel
 
 from tfwright.commands import build as builds
 from tfwright.commands import bundle, supply
@@ -17,9 +19,11 @@ from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.errors import HostError, SupplyError, ToolError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.terminal import workers as workers_page
+from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.wheel.seal import statement
 from tfwright.workers import hand_out, schedule
 from tfwright.workers.schedule import Assignment
 
@@ -373,10 +377,7 @@ def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(
 ) -> None:
     given = site(tmp_path)
     second = OPTIONS.program("second $x")
-    lines = [
-        shlex.join(program) for program in (OPTIONS.program("first"), second)
-    ]
-    (given.room / "programs").write_text("\n".join(lines) + "\n", "utf-8")
+    (given.room / "1.program").write_text(shlex.join(second) + "\n", "utf-8")
     script = given.room / "job.sh"
     script.write_text(slurm.script_of(given), "utf-8")
     env = {
@@ -392,16 +393,16 @@ def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(
     assert said.strip() == str(["tasks.py", *second])
 
 
-def test_the_array_has_a_task_for_each_recipe_and_a_limit(tmp_path: Path) -> None:
+def test_the_array_has_a_task_for_each_recipe(tmp_path: Path) -> None:
     argv = slurm.submission(site(tmp_path), Path("job.sh"), range(40)).argv
-    assert "--array=0-39%3" in argv
+    assert "--array=0-39" in argv
     assert "--requeue" in argv
     assert argv[-2:] == ("--mem=1G", "job.sh")
 
 
 def test_only_lost_tasks_are_submitted_again(tmp_path: Path) -> None:
     argv = slurm.submission(site(tmp_path), Path("job.sh"), [3, 7]).argv
-    assert "--array=3,7%3" in argv
+    assert "--array=3,7" in argv
 
 
 SBATCH = """#!/bin/sh
@@ -439,7 +440,7 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     tasks = [OPTIONS.program(name) for name in ("a", "b", "c")]
     slurm.run(
         given,
-        tasks,
+        [tasks],
         lambda result: results.update({result.number: result}),
         lambda _: None,
     )
@@ -472,13 +473,15 @@ def test_ctrl_c_cancels_the_array(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+    def interrupt(jobs: Collection[str], _: Path) -> Mapping[int, str]:
+        if jobs:
+            raise KeyboardInterrupt
+        return {}
 
     monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
     monkeypatch.setattr(slurm, "_queued", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        slurm.run(given, [OPTIONS.program("a")], lambda _: None, print)
+        slurm.run(given, [[OPTIONS.program("a")]], lambda _: None, print)
     assert (tmp_path / "ended").read_text("utf-8") == "17\n"
 
 
@@ -597,13 +600,13 @@ def test_a_cancelled_task_is_submitted_again_while_the_others_run(
     slurm_that(tmp_path, monkeypatch, sbatch=CANCELLING, squeue=queue)
     ended: list[SlurmResult] = []
     tasks = [OPTIONS.program(name) for name in ("a", "b")]
-    slurm.run(given, tasks, ended.append, print)
+    slurm.run(given, [tasks], ended.append, print)
     assert [(result.number, result.status) for result in ended] == [
         (0, 0),
         (1, 0),
     ]
     arrays = (given.room / "submitted").read_text("utf-8").splitlines()
-    assert ["--array=0-1%3" in arrays[0], "--array=0-0%3" in arrays[1]] == [
+    assert ["--array=0-1 " in arrays[0], "--array=0-0 " in arrays[1]] == [
         True,
         True,
     ]
@@ -629,7 +632,7 @@ fi
     slurm_that(tmp_path, monkeypatch, sbatch="echo 17", squeue=queue)
     said: list[str] = []
     tasks = [OPTIONS.program(name) for name in ("a", "b")]
-    slurm.run(given, tasks, lambda _: None, said.append)
+    slurm.run(given, [tasks], lambda _: None, said.append)
     assert said == ["Slurm: waiting tasks: 2 (PartitionTimeLimit)"]
 
 
@@ -642,30 +645,38 @@ def test_nodes_build_offline_what_this_host_has_fetched(
     fetched: list[str] = []
 
     def fetch(job: BuildRequest) -> None:
+        submitted = list(settings.build_out.glob("workers/slurm/*.json"))
+        assert len(submitted) == len(set(fetched) - {"demo-cuda"})
         fetched.append(job.name)
         if job.name == "demo-cuda":
             raise SupplyError("Bazel could not be found", remedy="Copy it.")
 
     monkeypatch.setattr(bundle, "fetched", fetch)
+    # The first build runs while the inputs of the second one are fetched.
     ends = """\
 cd "$(dirname "$0")/out/workers/slurm"
-echo '{"status": 0, "seconds": 1}' > 0.json
+for program in ?.program; do
+    echo '{"status": 0, "seconds": 1}' > "${program%.program}.json"
+done
 echo 17
 """
     slurm_that(tmp_path, monkeypatch, sbatch=ends, squeue="true")
-    recipes = ["demo", "demo-cuda"]
+    recipes = ["demo", "demo-cuda", "linux-custom-op"]
     said: list[str] = []
     done = builds.by_slurm(
         settings, recipes, OPTIONS, lambda _: None, said.append
     )
     assert fetched == recipes
     assert [line.partition(":")[0] for line in said] == recipes
-    programs = tmp_path / "out/workers/slurm/programs"
-    assert programs.read_text("utf-8").splitlines() == [
-        "build --recipe demo --wait --until=source --offline"
+    room = tmp_path / "out/workers/slurm"
+    assert [
+        path.read_text("utf-8") for path in sorted(room.glob("*.program"))
+    ] == [
+        f"build --recipe {recipe} --wait --until=source --offline\n"
+        for recipe in ("demo", "linux-custom-op")
     ]
     states = [done.assignments[recipe].state for recipe in recipes]
-    assert states == ["built", "refused"]
+    assert states == ["built", "refused", "built"]
     refused = done.assignments["demo-cuda"]
     assert "Bazel could not be found" in refused.detail
     assert refused.remedy == "Copy it."
@@ -677,7 +688,68 @@ def test_a_sbatch_that_names_no_job_is_quoted(
     given = replace(site(tmp_path), options=())
     slurm_that(tmp_path, monkeypatch, sbatch="echo sbatch: queued somehow")
     with pytest.raises(ToolError, match="named no job: 'sbatch: queued somehow'"):
-        slurm.run(given, [OPTIONS.program("a")], lambda _: None, print)
+        slurm.run(given, [[OPTIONS.program("a")]], lambda _: None, print)
+
+
+# The queue is a folder, with a file for each task.
+QUEUE = """\
+cd "$(dirname "$0")/room"
+mkdir -p queue
+echo "$@" >> submitted
+for range in $(printf '%s\\n' "$@" | sed -n 's/^--array=//p' | tr , ' '); do
+    for number in $(seq "${range%-*}" "${range#*-}"); do touch queue/$number; done
+done
+[ "$(ls queue | wc -l)" -le 3 ] || touch exceeded
+echo 17
+"""
+# Task 0 is lost. Once it was submitted again, one task ends before each look.
+ENDING = """\
+cd "$(dirname "$0")/room"
+if [ "$(wc -l < submitted)" = 1 ]; then
+    rm -f queue/0
+else
+    set -- $(ls queue)
+    echo '{"status": 0, "seconds": 1}' > "$1.json"
+    rm "queue/$1"
+fi
+for number in $(ls queue); do echo "$number RUNNING None"; done
+"""
+
+
+@pytest.mark.medium
+def test_no_more_tasks_than_the_limit_are_submitted_also_after_one_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = replace(site(tmp_path), options=())
+    slurm_that(tmp_path, monkeypatch, sbatch=QUEUE, squeue=ENDING)
+    ended: list[SlurmResult] = []
+    tasks = [OPTIONS.program(name) for name in "abcd"]
+    slurm.run(given, [tasks], ended.append, print)
+    assert sorted(result.number for result in ended) == [0, 1, 2, 3]
+    assert not (given.room / "exceeded").exists()
+
+
+@pytest.mark.medium
+def test_a_slurm_that_takes_no_more_is_asked_again_while_tasks_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = replace(site(tmp_path), options=())
+    submit = """\
+cd "$(dirname "$0")/room"
+echo x >> asked
+case $(wc -l < asked) in
+    1) echo 17 ;;
+    2) echo sbatch: error: Socket timed out >&2; exit 1 ;;
+    *) for number in 0 1; do echo '{"status": 0, "seconds": 1}' > $number.json; done; echo 18 ;;
+esac
+"""
+    slurm_that(
+        tmp_path, monkeypatch, sbatch=submit, squeue="echo '0 RUNNING None'"
+    )
+    ended: list[SlurmResult] = []
+    tasks = [[OPTIONS.program(name)] for name in ("a", "b")]
+    slurm.run(given, tasks, ended.append, print)
+    assert [result.status for result in ended] == [0, 0]
 
 
 @pytest.mark.medium
@@ -694,7 +766,11 @@ def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
     )
     heard: list[Assignment] = []
     done = hand_out.by_slurm(
-        settings, {"a": OPTIONS.program("a")}, {}, heard.append, print
+        settings,
+        schedule.planned(["a"], (), {}),
+        OPTIONS.program,
+        heard.append,
+        print,
     )
     assert done.assignments["a"].state == "lost"
     assert "each time before it left a result" in done.assignments["a"].detail
@@ -719,7 +795,7 @@ exit 1
     slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue=away)
     monkeypatch.setattr(slurm, "ARRIVAL_SECONDS", 0.0)
     ended: list[SlurmResult] = []
-    slurm.run(given, [OPTIONS.program("a")], ended.append, print)
+    slurm.run(given, [[OPTIONS.program("a")]], ended.append, print)
     assert [result.status for result in ended] == [0]
     assert (given.room / "submitted").read_text("utf-8") == "x\n"
 
@@ -729,7 +805,11 @@ def test_without_slurm_in_the_host_file_nothing_is_submitted(
 ) -> None:
     with pytest.raises(HostError, match=r"The host file has no \[slurm\]"):
         hand_out.by_slurm(
-            HostFile(build_out=tmp_path), {}, {}, lambda _: None, print
+            HostFile(build_out=tmp_path),
+            schedule.planned([], (), {}),
+            OPTIONS.program,
+            lambda _: None,
+            print,
         )
 
 
@@ -753,3 +833,75 @@ def test_a_task_that_left_nothing_at_all_points_to_a_directory_that_is_not_share
     begun = hand_out.ended(Assignment("a"), replace(result, nodes=("n1",)))
     assert "before it left a result" in begun.detail
     assert begun.log == str(log)
+
+
+def finished(folder: Path) -> Path:
+    """Return a wheel as a worker has it, with its provenance next to it."""
+    wheel = write_wheel(folder)
+    said = {"subject": [{"digest": {"sha256": files.sha256(wheel)}}]}
+    provenance = wheel.with_name(wheel.name + statement.SUFFIX)
+    provenance.write_text(json.dumps(said), "utf-8")
+    return wheel
+
+
+def built_by_worker(
+    tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> Assignment:
+    """Build a recipe on a worker that prints the path of a wheel; return what became of it."""
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    (checkout / "tasks.py").write_text(f"print({str(wheel)!r})\n", "utf-8")
+    ssh_that(tmp_path, LOCAL_SSH.format(home=tmp_path), monkeypatch)
+    worker = WorkerTable(
+        name="one",
+        address="one",
+        directory=str(checkout),
+        python=sys.executable,
+        build_out="~/there",
+    )
+    settings = HostFile(build_out=tmp_path / "out", workers=(worker,))
+    options = RemoteOptions(("--until=publish",))
+    done = builds.on_workers(settings, ["demo"], options, lambda _: None)
+    return done.assignments["demo"]
+
+
+@pytest.mark.medium
+@pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
+def test_the_wheel_of_a_worker_comes_here_with_its_provenance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = finished(tmp_path / "there")
+    given = built_by_worker(tmp_path, wheel, monkeypatch)
+    assert (given.state, given.detail) == ("built", "")
+    house = tmp_path / "out/wheelhouse"
+    assert (house / wheel.name).read_bytes() == wheel.read_bytes()
+    assert (house / f"{wheel.name}{statement.SUFFIX}").is_file()
+    assert wheel.name in (house / "simple/demo/index.html").read_text("utf-8")
+    assert list((tmp_path / "out/workers/incoming").iterdir()) == []
+    # The next time, what took longest is begun first.
+    took = json.loads((tmp_path / "out/workers/last.json").read_text("utf-8"))
+    assert [row["recipe"] for row in took] == ["demo"]
+
+
+@pytest.mark.medium
+@pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("provenance", "came without its provenance"),
+        ("wheel", "and was built as"),
+    ],
+)
+def test_a_wheel_that_is_not_what_its_worker_says_is_put_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str, said: str
+) -> None:
+    wheel = finished(tmp_path / "there")
+    damaged = {
+        "wheel": wheel,
+        "provenance": wheel.with_name(wheel.name + statement.SUFFIX),
+    }
+    damaged[damage].write_bytes(b"{}")
+    given = built_by_worker(tmp_path, wheel, monkeypatch)
+    assert given.state == "lost"
+    assert said in given.detail
+    assert not (tmp_path / "out/wheelhouse").exists()

@@ -152,8 +152,8 @@ def test_slurm_gives_results_takes_back_what_was_cancelled_and_says_what_waits(
 
     results: dict[int, SlurmResult] = {}
     programs = [("build", word) for word in ("good", "cancelled", "bad")]
-    slurm.run(site, programs, hear, note)
-    assert said[0] == "Slurm: waiting tasks: 3 (PartitionTimeLimit)"
+    slurm.run(site, [programs], hear, note)
+    assert said[0] == "Slurm: waiting tasks: 2 (PartitionTimeLimit)"
     statuses = {number: each.status for number, each in results.items()}
     assert statuses == {0: 0, 1: 0, 2: 4}
     assert results[1].nodes == ("n1", "n1")

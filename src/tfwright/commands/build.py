@@ -12,6 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from tfwright.commands import supply
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import (
+    Evidence,
     HostError,
     RecipeError,
     TfwrightError,
@@ -97,18 +98,22 @@ def place_of(
 
     Raises RecipeError if the place is unknown.
     """
-    for place in PLACES:
-        if asked == place:
-            return place
     if asked:
-        raise RecipeError(
-            f"{asked!r} is not a place where recipes can be built",
-            remedy="Give --on here, --on workers or --on slurm.",
-        )
+        return _place_named(asked)
     # Without being asked, a single recipe stays on this host, where its stages can be resumed.
     if len(recipes) > 1 and settings.workers:
         return "workers"
     return "slurm" if len(recipes) > 1 and settings.slurm else "here"
+
+
+def _place_named(asked: str) -> Place:
+    for place in PLACES:
+        if asked == place:
+            return place
+    raise RecipeError(
+        f"{asked!r} is not a place where recipes can be built",
+        remedy="Give --on here, --on workers or --on slurm.",
+    )
 
 
 def here(
@@ -135,8 +140,11 @@ def here(
 
 def exit_status(done: WorkSchedule) -> int:
     """Return the status of the builds that failed if it is the same one, else ToolError's."""
-    failed = [each for each in done.assignments.values() if each.state != "built"]
-    statuses = {each.status or ToolError.exit_status for each in failed}
+    statuses = {
+        each.status or ToolError.exit_status
+        for each in done.assignments.values()
+        if each.state != "built"
+    }
     if len(statuses) > 1:
         return ToolError.exit_status
     return statuses.pop() if statuses else 0
@@ -198,26 +206,20 @@ def by_slurm(
     hear: Hear,
     note: Note,
 ) -> WorkSchedule:
-    """Build recipes as one job array; `note` receives what keeps tasks waiting.
+    """Build recipes by Slurm; `note` receives what keeps tasks waiting.
 
     Raises HostError if the host file has no [slurm], ToolError if Slurm refuses the job.
     """
-    asked, refused = options, dict[str, Assignment]()
 
-    def job_of(recipe: str) -> BuildRequest:
-        return BuildRequest.of(recipe, settings, offline=options.offline)
+    def program_of(recipe: str) -> Sequence[str]:
+        if not (settings.slurm and settings.slurm.inputs):
+            return options.program(recipe)
+        job = BuildRequest.of(recipe, settings, offline=options.offline)
+        supply.bring(recipe, job, note)
+        return options.supplied().program(recipe)
 
-    if settings.slurm and settings.slurm.inputs:
-        asked = options.supplied()
-        refused |= supply.unsupplied(recipes, job_of, note)
-    programs = {
-        recipe: asked.program(recipe)
-        for recipe in recipes
-        if recipe not in refused
-    }
-    took = _took(settings)
-    done = hand_out.by_slurm(settings, programs, took, hear, note)
-    done = replace(done, assignments={**done.assignments, **refused})
+    begun = schedule.planned(recipes, (), _took(settings))
+    done = hand_out.by_slurm(settings, begun, program_of, hear, note)
     _keep(settings, done)
     return done
 
@@ -227,7 +229,7 @@ def _collected(
 ) -> RemoteBuild:
     """Bring the wheel of a build here; return what became of the build then."""
     try:
-        _collect(host, done.printed, settings, recipe)
+        _collect(host, done, settings, recipe)
     except HostError as fault:
         return ssh.unkept(done, fault)
     return done
@@ -235,7 +237,7 @@ def _collected(
 
 def _collect(
     host: RemoteHost,
-    printed: str,
+    done: RemoteBuild,
     settings: HostFile,
     recipe: str,
 ) -> None:
@@ -243,12 +245,16 @@ def _collect(
 
     Raises ToolError if rsync fails, WheelError if the wheel is not what its provenance says.
     """
-    wheel = PurePosixPath(host.directory, printed)
+    wheel = PurePosixPath(host.directory, done.printed)
     try:
         parse_wheel_filename(wheel.name)
     except InvalidWheelFilename as fault:
-        what = f"{host.name} named no wheel: {wheel.name!r}"
-        raise WheelError(what, remedy="Look at the log of the build.") from fault
+        raise WheelError(
+            f"{host.name} named no wheel: {wheel.name!r}",
+            remedy=f"Update the checkout of tfwright on {host.name}: a build prints the path of "
+            "its wheel last. Its log has what it printed.",
+            evidence=Evidence(log=Path(done.log) if done.log else None),
+        ) from fault
     incoming = _room(settings) / "incoming" / host.name
     files.remove(incoming)
     incoming.mkdir(parents=True)

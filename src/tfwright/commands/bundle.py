@@ -12,11 +12,19 @@ from pathlib import Path
 from tfwright import __version__
 from tfwright.documents.recipe import PATCHES, RECIPES, ROOT, Recipe
 from tfwright.documents.toml import load
-from tfwright.errors import Evidence, RecipeError, SupplyError, ToolError
+from tfwright.documents.toolkit import PartTable
+from tfwright.errors import (
+    Evidence,
+    HostError,
+    RecipeError,
+    SupplyError,
+    ToolError,
+)
 from tfwright.host import cuda
 from tfwright.pipeline import containers, engine
 from tfwright.pipeline.job import BuildRequest, Places
 from tfwright.pipeline.results import Inputs
+from tfwright.printable import first_of
 from tfwright.progress import Listener
 from tfwright.tools import files
 from tfwright.tools.bazel import binary
@@ -26,7 +34,14 @@ from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.python import packages
 from tfwright.vault import admission, bundle, lock, locking
-from tfwright.vault.bundle import Absent, BundleMember, Carried, Content, Manifest
+from tfwright.vault.bundle import (
+    Absent,
+    BundleMember,
+    Carried,
+    Content,
+    Manifest,
+    Unpacked,
+)
 from tfwright.vault.lock import Lock
 from tfwright.vault.store import Store
 from tfwright.vault.toolkit import sources
@@ -97,13 +112,22 @@ def _insist_on_files(to: Path, added: Sequence[Path]) -> None:
             remedy=f"Name the file to write: --output {to / 'NAME'}.",
         )
     for path in added:
-        if not (path.is_file() and os.access(path, os.R_OK)):
-            raise RecipeError(
-                f"--add {path} is not a file that can be read",
-                remedy="Name a file; a directory goes in as an archive.",
-            )
+        _insist_on_readable(path)
+    _insist_on_names(added)
+
+
+def _insist_on_readable(path: Path) -> None:
+    if not (path.is_file() and os.access(path, os.R_OK)):
+        raise RecipeError(
+            f"--add {path} is not a file that can be read",
+            remedy="Name a file; a directory goes in as an archive.",
+        )
+
+
+def _insist_on_names(added: Sequence[Path]) -> None:
     names = Counter(path.name for path in added)
     for name, count in names.items():
+        # They lie side by side where the bundle is unpacked.
         if count > 1:
             raise RecipeError(
                 f"--add names {count} files called {name}",
@@ -161,7 +185,7 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
     if job.locked:
         yield Content.of("lock", job.locked)
     # A set: recipes may name one file twice.
-    for file in sorted({*source.patches, *source.assets.values()}):
+    for file in sorted(set(source.named_files)):
         yield Content.of("patch", source.file(file), file)
 
 
@@ -170,8 +194,15 @@ def contents(
 ) -> Iterator[Content]:
     """Yield what was fetched, except a tree that tfwright ships: every tfwright has it.
 
-    Files that have to be made for it are put into `room`.
+    Files that have to be made for it are put into `room`. Raises HostError if Bazel and packages
+    are those of another system.
     """
+    if inputs.programs is None:
+        system = job.recipe.host.system
+        raise HostError(
+            f"Only a host with {system} has the Bazel and the packages of {job.name}",
+            remedy=f"Run the command on {system}.",
+        )
     if job.recipe.source.url not in demo.trees():
         source = room / bundle.SOURCE
         git_bundle.pack(inputs.mirror, inputs.commit, source)
@@ -232,14 +263,19 @@ def _pinned(
         job.log(f"bundle-{what}"),
         offline_only=job.offline,
     )
-    for path in found:
+    _note_sources(job.listener, found)
+    return found
+
+
+def _note_sources(listener: Listener, files: Sequence[Path]) -> None:
+    """Say which packages are not built yet."""
+    for path in files:
         # Old packages are on the index as sources only, so this cannot be an error.
         if path.suffix != ".whl":
-            job.listener.note(
+            listener.note(
                 f"{path.name} is not a wheel: pip builds it where it installs it, with what the "
                 "recipe pins"
             )
-    return found
 
 
 def own(job: BuildRequest, folder: Path) -> list[Path]:
@@ -266,15 +302,7 @@ def _toolkit(job: BuildRequest) -> Iterator[Content]:
     """
     store = sources.store(job.places.vault)
     for part, table in job.recipe.toolkit.parts():
-        # One complete way is enough.
-        pins = next(
-            (
-                pins
-                for _, pins in table.ways()
-                if all(map(store.holds, pins.values()))
-            ),
-            None,
-        )
+        pins = _complete(table, store)
         if pins is None:
             raise SupplyError(
                 f"The packages of {part} are not on this host",
@@ -282,6 +310,14 @@ def _toolkit(job: BuildRequest) -> Iterator[Content]:
             )
         for pin in pins.values():
             yield Content.of("toolkit", store.path(pin), pin, pin)
+
+
+def _complete(table: PartTable, store: Store) -> Mapping[str, str] | None:
+    """Return the packages of the first way that a store has all of; one way is enough."""
+    for _, pins in table.ways():
+        if all(map(store.holds, pins.values())):
+            return pins
+    return None
 
 
 def _absent(job: BuildRequest) -> Iterator[Absent]:
@@ -335,12 +371,13 @@ def unpack(
 
 def _place(
     manifest: Manifest,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     build_out: Path,
     listener: Listener,
 ) -> None:
     """Put verified files where they belong; the documents, which make a recipe of it, come last."""
-    recipe, locked = _recipe(manifest, unpacked), _lock(manifest, unpacked)
+    recipe = _recipe(manifest, unpacked)
+    locked = _lock(manifest, unpacked)
     believed = admission.insist(recipe, locked, manifest)
     places = Places(build_out, recipe.name)
     documents = _places_of_documents(manifest, unpacked)
@@ -362,7 +399,7 @@ def _place(
 def place_inputs(  # noqa: PLR0913 each is a fact of its own
     manifest: Manifest,
     recipe: Recipe,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
     listener: Listener,
     *,
@@ -393,9 +430,7 @@ def _report_believed(
         )
 
 
-def _verify_commits(
-    recipe: Recipe, unpacked: Mapping[BundleMember, Path], scratch: Path
-) -> None:
+def _verify_commits(recipe: Recipe, unpacked: Unpacked, scratch: Path) -> None:
     """Insist that git can read each member which holds a commit, and finds all of it.
 
     Mirrors are shared by all recipes, so half a commit must not get into one.
@@ -404,19 +439,25 @@ def _verify_commits(
         # Other members are verified by their checksums alone.
         if member.kind not in {"clone", "source"}:
             continue
-        evidence = None
         try:
             complete = _has_its_commit(recipe, member, path, scratch)
         except ToolError as fault:
-            complete, evidence = False, fault.evidence
+            raise _incomplete(recipe, member, fault.evidence) from fault
         # One after the other, so that none completes another, or takes its room.
-        files.remove(scratch)
+        finally:
+            files.remove(scratch)
         if not complete:
-            raise SupplyError(
-                f"{member.path} of the bundle does not hold all of the commit that it is for",
-                remedy=f"Copy the bundle again. {bundle.remaking_remedy(recipe.name)}",
-                evidence=evidence,
-            )
+            raise _incomplete(recipe, member)
+
+
+def _incomplete(
+    recipe: Recipe, member: BundleMember, evidence: Evidence | None = None
+) -> SupplyError:
+    return SupplyError(
+        f"{member.path} of the bundle does not hold all of the commit that it is for",
+        remedy=f"Copy the bundle again. {bundle.remaking_remedy(recipe.name)}",
+        evidence=evidence,
+    )
 
 
 def _has_its_commit(
@@ -434,15 +475,13 @@ def _has_its_commit(
     return mirror.is_complete(scratch, Pin.of(recipe.source))
 
 
-def _of(
-    kind: str, unpacked: Mapping[BundleMember, Path]
-) -> dict[BundleMember, Path]:
+def _of(kind: str, unpacked: Unpacked) -> dict[BundleMember, Path]:
     return {
         member: path for member, path in unpacked.items() if member.kind == kind
     }
 
 
-def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe:
+def _recipe(manifest: Manifest, unpacked: Unpacked) -> Recipe:
     """Read the recipe as critically as any other."""
     # The manifest only names the recipe; what is built follows from the document.
     documents = list(_of("recipe", unpacked).values())
@@ -456,17 +495,13 @@ def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe
 
 
 @contextmanager
-def _naming_member(
-    kind: str, unpacked: Mapping[BundleMember, Path]
-) -> Iterator[None]:
+def _naming_member(kind: str, unpacked: Unpacked) -> Iterator[None]:
     """Name a document by its member, since its file in the scratch directory does not last."""
     try:
         yield
     except RecipeError as fault:
-        # Of each kind there is one; a lock may also be that of the checkout.
+        # Of each kind there is one. Without a lock in the bundle, the one of the checkout is read.
         for member, path in _of(kind, unpacked).items():
-            if str(path) not in fault.what:
-                continue
             shown = fault.what.replace(str(path), member.path)
             raise RecipeError(
                 f"In the bundle, {shown}",
@@ -475,9 +510,7 @@ def _naming_member(
         raise
 
 
-def _lock(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path]
-) -> Lock | None:
+def _lock(manifest: Manifest, unpacked: Unpacked) -> Lock | None:
     """Read the bundle's lock, or that of the checkout, which builds would obey."""
     documents = list(_of("lock", unpacked).values())
     if len(documents) > 1:
@@ -491,7 +524,7 @@ def _lock(
 
 
 def _places_of_documents(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path]
+    manifest: Manifest, unpacked: Unpacked
 ) -> dict[Path, Path]:
     """Return where each document belongs in the checkout."""
     places: dict[Path, Path] = {}
@@ -504,9 +537,7 @@ def _places_of_documents(
     return places
 
 
-def _places_of_added(
-    unpacked: Mapping[BundleMember, Path], places: Places
-) -> dict[Path, Path]:
+def _places_of_added(unpacked: Unpacked, places: Places) -> dict[Path, Path]:
     """Return where each file that the user added goes."""
     return {
         path: places.build_out / "added" / member.name
@@ -522,9 +553,8 @@ def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
     ]
     if others:
         # A checkout may hold edits that no commit has, so nothing of it is overwritten.
-        further = f", and {len(others) - 1} more" if len(others) > 1 else ""
         raise RecipeError(
-            f"The bundle has another {others[0]} than this host{further}",
+            f"The bundle has another {first_of(others)} than this host",
             remedy="Use the checkout that the bundle was made with, or move these files away.",
             evidence=Evidence(lines=others),
         )
@@ -539,7 +569,7 @@ def _differs(target: Path, source: Path) -> bool:
 
 def _place_shared(
     recipe: Recipe,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
 ) -> None:
     """Put what has a digest for a name into the vault."""
@@ -553,15 +583,18 @@ def _place_shared(
     _place_image(recipe, unpacked, places)
 
 
-def _place_programs(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path], store: Path
-) -> None:
+def _place_programs(manifest: Manifest, unpacked: Unpacked, store: Path) -> None:
     """Put Bazel and the Python packages into a store.
 
     tfwright's own packages stay in the bundle: the first command takes them from there.
     """
     for path in _of("bazel", unpacked).values():
         binary.put(path, manifest.bazel, manifest.platform, store, "a bundle")
+    _place_packages(unpacked, store)
+
+
+def _place_packages(unpacked: Unpacked, store: Path) -> None:
+    """Put the packages that pip installs into a store."""
     named = {
         path: (member.name, member.sha256)
         for member, path in _of("package", unpacked).items()
@@ -571,7 +604,7 @@ def _place_programs(
 
 def _place_image(
     recipe: Recipe,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
 ) -> None:
     """Put the recipe's container image into the vault; layers of another one are left out."""
@@ -584,7 +617,7 @@ def _place_image(
 
 def _place_clones(
     manifest: Manifest,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
 ) -> None:
     """Put the commits that rules clone where a build makes Bazel's git look for them."""
@@ -599,7 +632,7 @@ def _place_clones(
 
 def _place_source(
     recipe: Recipe,
-    unpacked: Mapping[BundleMember, Path],
+    unpacked: Unpacked,
     places: Places,
     listener: Listener,
 ) -> None:

@@ -1,4 +1,4 @@
-"""What the build cache holds and did, and why two builds shared less of it than expected."""
+"""`invoke cache`: what the build cache holds and did, and why two builds share too little of it."""
 
 import itertools
 import re
@@ -11,6 +11,7 @@ from pathlib import Path
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
 from tfwright.pipeline import caching
+from tfwright.printable import listed
 from tfwright.tools.cache import execution_log, history, toolchain
 from tfwright.tools.cache.execution_log import LoggedAction
 from tfwright.tools.cache.history import CachedBuild
@@ -101,7 +102,8 @@ def look(settings: HostFile) -> CacheState:
 
     Raises HostError if its directory cannot be read.
     """
-    root, limit = settings.cache_directory, int(settings.cache.size * caching.GIB)
+    root = settings.cache_directory
+    limit = int(settings.cache.size * caching.GIB)
     builds = tuple(reversed(history.read(root)))[:SHOWN]
     # The names end with date and time, so the newest sort last.
     logs = tuple(sorted((root / "logs").glob("*.log"), reverse=True))
@@ -126,7 +128,7 @@ def why(settings: HostFile, names: Sequence[str]) -> CacheComparison:
     """
     if len(names) != 2:  # noqa: PLR2004 one build is compared with another
         raise RecipeError(
-            f"{len(names)} builds were named; two can be compared",
+            f"--why compares two builds, not {len(names)}",
             remedy="Name both: invoke cache --why FIRST --why SECOND",
         )
     first, second = names
@@ -226,27 +228,31 @@ def _difference(
 
 def _arguments(before: LoggedAction, after: LoggedAction) -> str:
     """Say which arguments of an action went and came; nothing if they are the same."""
-    old = [execution_log.plain(argument) for argument in before.arguments]
-    new = [execution_log.plain(argument) for argument in after.arguments]
+    old = list(map(execution_log.plain, before.arguments))
+    new = list(map(execution_log.plain, after.arguments))
     if old == new:
         return ""
-    gone = _listed(list((Counter(old) - Counter(new)).elements()))
-    came = _listed(list((Counter(new) - Counter(old)).elements()))
+    return _exchanged(
+        _listed(Counter(old) - Counter(new)), _listed(Counter(new) - Counter(old))
+    )
+
+
+def _exchanged(gone: str, came: str) -> str:
     if gone and came:
         return f"{gone} became {came.removeprefix('argument ')}"
     if gone or came:
         return f"{gone} went" if gone else f"{came} came"
+    # Each as often as before, and not all where they were.
     return "the same arguments are in another order"
 
 
-def _listed(arguments: Sequence[str]) -> str:
+def _listed(arguments: Counter[str]) -> str:
     """Return arguments as a sentence begins with them: ``argument '-O2'``."""
-    if not arguments:
+    shown = list(map(repr, arguments.elements()))
+    if not shown:
         return ""
-    listed = ", ".join(map(repr, arguments[:ARGUMENTS]))
-    more = len(arguments) - ARGUMENTS
-    noun = "argument" if len(arguments) == 1 else "arguments"
-    return f"{noun} {listed}" + (f" and {more} more" if more > 0 else "")
+    noun = "argument" if len(shown) == 1 else "arguments"
+    return f"{noun} {listed(shown, ARGUMENTS)}"
 
 
 def _plain(inputs: Mapping[str, str]) -> dict[str, str]:

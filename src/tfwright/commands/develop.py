@@ -23,7 +23,7 @@ REMEDY = "Run 'python3 tasks.py test' once: it installs the developers' tools in
 def run(tool: str, *arguments: str) -> None:
     """Run one of the developers' tools over the checkout, its output on the terminal.
 
-    Raises HostError if the tool is not installed, ToolError if it finds fault.
+    Raises HostError if the tool is not installed, ToolError if it ends badly.
     """
     # The venv's own, whose version requirements-dev.txt pins; PATH may have another.
     program = f"{sys.prefix}/bin/{tool}"
@@ -33,8 +33,8 @@ def run(tool: str, *arguments: str) -> None:
     status = show(command)
     if status:
         raise ToolError(
-            f"{tool} found fault",
-            remedy="Its findings are above.",
+            f"{tool} ended with status {status}",
+            remedy="Mend what it reports above, and run the command again.",
             evidence=Evidence(command=command.argv, status=status),
         )
 
@@ -43,7 +43,7 @@ def check_code() -> None:
     """Check the style and the imports of the whole project."""
     run("ruff", "check")
     run("ruff", "format", "--check")
-    run("lint-imports")
+    run("lint-imports", "--no-logo")
 
 
 ATTACKS = "tests/attack"
@@ -144,7 +144,7 @@ def shortfalls(
             yield f"{name}: the tests reach {share:.1f} % of its lines or branches"
     for name in reasons:
         if name not in shares:
-            yield f"{name}: there is no such module; remove its reason"
+            yield f"{name}: this module does not exist; remove its reason"
         elif shares[name] >= LEAST:
             yield f"{name}: the tests reach enough of it; remove its reason"
 

@@ -1,5 +1,6 @@
-"""Container images in the vault, by digest: from a tar file, a registry or a Containerfile."""
+"""`invoke image`: container images in the vault: from a tar file, a registry or a Containerfile."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,9 +79,7 @@ def listed(vault: Path) -> tuple[KeptImage, ...]:
     """Return the images of the vault that are whole."""
     found = []
     for layout in sorted((vault / "images").glob("*")):
-        try:
+        # A build that names a damaged one says what is wrong with it.
+        with suppress(SupplyError):
             found.append(image.kept(vault, f"sha256:{layout.name}"))
-        except SupplyError:
-            # A build that names it says what is wrong with it.
-            continue
     return tuple(found)

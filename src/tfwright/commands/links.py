@@ -56,5 +56,5 @@ def _read(job: BuildRequest) -> tuple[BuildRequest, Rules]:
 def _with_fitting(job: BuildRequest, rules: Rules) -> BuildRequest:
     fetch = job.recipe.fetch
     kept = substitutes.fitting(fetch.substitutes, rules.repositories)
-    fetch = fetch.model_copy(update={"substitutes": kept})
-    return replace(job, recipe=job.recipe.model_copy(update={"fetch": fetch}))
+    fetch = fetch.changed(substitutes=kept)
+    return replace(job, recipe=job.recipe.changed(fetch=fetch))

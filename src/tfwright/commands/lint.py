@@ -28,10 +28,13 @@ from tfwright.rules.dropping import DropFacts
 from tfwright.tools import git
 from tfwright.tools.git import patching
 from tfwright.tools.git.mirror import Origin
+from tfwright.tools.python import pips
 from tfwright.vault import lock, locking
 
 DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digests"}
 """Keys that describe a recipe rather than pin something, and so need no reason."""
+SYSTEMS = {"Linux": "linux", "Darwin": "macos", "any": "any"}
+"""How the names of recipes begin."""
 _KEY = re.compile(r"[\"\w./-]+ = ")
 
 
@@ -143,9 +146,7 @@ def _without_place(path: Path, what: str) -> str:
 
 def _start_of_name(recipe: Recipe) -> str:
     """Return the system and the release line, with which a recipe's name has to begin."""
-    system = {"Linux": "linux", "Darwin": "macos", "any": "any"}[
-        recipe.host.system
-    ]
+    system = SYSTEMS[recipe.host.system]
     line = recipe.source.branch
     # A tag says its patch level, which the names of branches leave out.
     if re.match(r"v\d", line):
@@ -303,15 +304,28 @@ def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
         yield subject.finding("wheel", line, fault.what, fault.remedy)
 
 
+def pins_a_pip_that_reads_its_wheel(subject: Subject) -> Iterator[LintFinding]:
+    """Find a platform tag that the target Python's own pip does not read, as only verify said."""
+    recipe = subject.recipe
+    verify = subject.recipe.verify
+    pins = (*verify.requirements, *verify.plugins)
+    try:
+        pips.insist_on_reader(recipe.package.platform, recipe.host.python, pins)
+    except RecipeError as fault:
+        line = subject.at("verify", "requirements")
+        yield subject.finding("pip", line, fault.what, fault.remedy)
+
+
 def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
     """Find a build whose Bazel would download its default Python, and not the recipe's."""
     recipe = subject.recipe
-    python, names = recipe.host.python, recipes.HERMETIC_PYTHON_NAMES
+    python = recipe.host.python
+    names = recipes.HERMETIC_PYTHON_NAMES
     if recipe.source.interface == "own" or python == "any":
         return
     if recipe.source.release < recipes.HERMETIC_PYTHON:
         return
-    # A patch level is allowed: Bazel may be told which one it is to download.
+    # A patch level is allowed: the flag may say which one Bazel downloads.
     named = rf"(?:{'|'.join(names)})={re.escape(python)}(?:\.\d+)?"
     if not any(re.search(f"{named}$", flag) for flag in recipe.compile.flags):
         yield subject.finding(
@@ -346,12 +360,13 @@ def was_verified_on_a_day(subject: Subject) -> Iterator[LintFinding]:
     """Find a date of verification on which nothing can have been verified."""
     said = subject.recipe.verified
     if said and (reason := verified.impossible(said)):
-        line = subject.at("verified", "on")
-        let_build = (
+        yield subject.finding(
+            "verified",
+            subject.at("verified", "on"),
+            reason,
             f"Let 'invoke build --recipe {subject.recipe.argument} --verified-by NAME' "
-            "write the table."
+            "write the table.",
         )
-        yield subject.finding("verified", line, reason, let_build)
 
 
 def _line_with(subject: Subject, text: str, first: int = 1) -> int:
@@ -374,12 +389,19 @@ def has_sound_patches(subject: Subject) -> Iterator[LintFinding]:
             try:
                 read(patch)
             except RecipeError as fault:
-                where = fault.evidence.where.rpartition(":")[2]
-                line = int(where) if where.isdigit() else 1
-                what = _without_place(patch, fault.what).removeprefix(
-                    f"{patch}: "
-                )
-                yield LintFinding(patch, line, what, fault.remedy, "patch")
+                yield _of_patch(patch, fault)
+
+
+def _of_patch(patch: Path, fault: RecipeError) -> LintFinding:
+    """Make a finding of what is wrong with a patch."""
+    what = _without_place(patch, fault.what).removeprefix(f"{patch}: ")
+    return LintFinding(patch, _line_in(fault), what, fault.remedy, "patch")
+
+
+def _line_in(fault: RecipeError) -> int:
+    # An error about the whole file names no line.
+    line = fault.evidence.where.rpartition(":")[2]
+    return int(line) if line.isdigit() else 1
 
 
 def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
@@ -461,6 +483,7 @@ RULES: Sequence[Rule] = (
     agrees_with_its_host,
     is_not_tied_to_one_cpu,
     makes_a_wheel,
+    pins_a_pip_that_reads_its_wheel,
     names_the_python_of_bazel,
     says_what_it_replaces,
     was_verified_on_a_day,
@@ -486,7 +509,7 @@ def among(names: Sequence[str]) -> list[LintFinding]:
         except RecipeError:
             # Its own findings say why it does not load; which patches it names is unknown.
             return []
-        named |= {*source.patches, *source.assets.values()}
+        named.update(source.named_files)
     remedy = "Name it in a recipe, or delete it."
     files = {}
     for path in recipes.PATCHES.glob("*/*"):
@@ -548,10 +571,7 @@ def change_since(revision: str) -> RecipeChange:
     # Resolved first: what a person types must not become an option.
     tree = _tree_of(revision)
     files = tuple(_changed_files(tree))
-    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
-    changed |= set(_using(files))
-    # A deleted recipe is among the changes, but cannot be planned or built.
-    present = tuple(sorted(changed & set(recipes.names())))
+    present = _changed_recipes(files)
     keys = tuple(
         change for name in present for change in _key_changes(tree, name)
     )
@@ -559,11 +579,19 @@ def change_since(revision: str) -> RecipeChange:
     return RecipeChange(present, keys, files, tests)
 
 
+def _changed_recipes(files: Sequence[str]) -> tuple[str, ...]:
+    """Return the recipes that changed, or one of whose patches did."""
+    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
+    changed.update(_using(files))
+    # A deleted recipe is among the changes, but cannot be planned or built.
+    return tuple(sorted(changed.intersection(recipes.names())))
+
+
 def _tree_of(revision: str) -> str:
     """Return git's id of a revision's tree."""
     wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
     try:
-        printed = git.run(git.command(ROOT / ".git", *wanted, tree=ROOT))
+        printed = _git(*wanted)
     except ToolError as fault:
         raise RecipeError(
             f"{revision!r} is not a revision of this checkout",
@@ -581,8 +609,7 @@ def _using(files: Sequence[str]) -> Iterator[str]:
         except RecipeError:
             # Lint says why it does not load; which patches it names is unknown.
             continue
-        named = (*source.patches, *source.assets.values())
-        if any(f"patches/{file}" in files for file in named):
+        if any(f"patches/{file}" in files for file in source.named_files):
             yield name
 
 
@@ -628,8 +655,12 @@ def _changed_files(tree: str) -> list[str]:
         "patches",
         "templates",
     )
-    differing = git.run(git.command(ROOT / ".git", "diff", *options, tree=ROOT))
-    return differing.splitlines()
+    return _git("diff", *options).splitlines()
+
+
+def _git(*arguments: str) -> str:
+    """Run git in this checkout; return what it prints."""
+    return git.run(git.command(ROOT / ".git", *arguments, tree=ROOT))
 
 
 def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:

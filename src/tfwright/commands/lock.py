@@ -103,7 +103,8 @@ def _wanted(
         configured = engine.build(replace(job, until="configure"))
         tree = stamps.last(job, "source", Tree)
         if tree and isinstance(configured, Configured):
-            table, version = job.recipe.compile, job.recipe.bazel.version
+            table = job.recipe.compile
+            version = job.recipe.bazel.version
             calls = Invocation.of(job, table, version, inputs, tree, configured)
             return analysis.wanted(calls), None
     # Not raised: the rest of the lock is worth writing,
@@ -117,7 +118,8 @@ def _requirements(
     job: BuildRequest, inputs: Inputs
 ) -> tuple[lock.LockedRequirement, ...]:
     """Let the target Python's pip choose a file for each requirement, with its checksum."""
-    wanted, system = job.recipe.host.requirements, job.recipe.host.system
+    wanted = job.recipe.host.requirements
+    system = job.recipe.host.system
     if not wanted:
         return ()
     if inputs.programs is None:

@@ -79,7 +79,7 @@ def prepare(job: BuildRequest, number: int) -> Path:
     source = job.recipe.source
     patch = _numbered(job.recipe, number)
     position = source.patches.index(patch)
-    before = source.model_copy(update={"patches": source.patches[:position]})
+    before = source.changed(patches=source.patches[:position])
     tree = _workplace(job)
     _insist_on_written(job, tree)
     # Earlier patches go into the index, so that the difference holds this patch alone.
@@ -101,7 +101,7 @@ def _bring_in(job: BuildRequest, tree: Path, patch: Path) -> None:
     if not base:
         git.apply_what_fits(tree, patch)
         return
-    made_for = job.recipe.source.model_copy(update={"commit": base})
+    made_for = job.recipe.source.changed(commit=base)
     original = external.repository(job.job, made_for)
     merging.merge(tree, patch, original, base, job.listener.note)
 
@@ -153,9 +153,9 @@ def _earlier_first(
 ) -> RecipeError:
     """Return the error for a patch whose predecessors do not fit, with the one to redo first."""
     for patch in before:
-        found = _NUMBER.match(Path(patch).name)
-        if found and str(recipe.source.file(patch)) in fault.what:
-            first = f"invoke patch --recipe {recipe.argument} --refresh {int(found[1])}"
+        earlier = _number_of(patch)
+        if earlier is not None and str(recipe.source.file(patch)) in fault.what:
+            first = f"invoke patch --recipe {recipe.argument} --refresh {earlier}"
             return RecipeError(
                 f"Patch {number} comes after one that does not fit: {fault.what}",
                 remedy=f"Redo that one first: {first}",
@@ -307,8 +307,7 @@ def _workplace(job: BuildRequest) -> Path:
 def _numbered(recipe: Recipe, number: int) -> str:
     """Return the patch of a recipe by the number in its file name."""
     for patch in recipe.source.patches:
-        found = _NUMBER.match(Path(patch).name)
-        if found and int(found[1]) == number:
+        if _number_of(patch) == number:
             return patch
     known = ", ".join(recipe.source.patches) or "none"
     raise RecipeError(
@@ -319,11 +318,16 @@ def _numbered(recipe: Recipe, number: int) -> str:
 
 def _next_number(recipe: Recipe, folder: Path) -> int:
     """Return the number after those of the recipe, and of all others that share the folder."""
-    names = [Path(patch).name for patch in recipe.source.patches]
     # The patch of another recipe must not be overwritten.
-    names += [patch.name for patch in folder.glob("*.patch")]
-    numbers = [_NUMBER.match(name) for name in names]
-    return max((int(number[1]) for number in numbers if number), default=0) + 1
+    others = [patch.name for patch in folder.glob("*.patch")]
+    numbers = map(_number_of, (*recipe.source.patches, *others))
+    return max(filter(None, numbers), default=0) + 1
+
+
+def _number_of(patch: str) -> int | None:
+    """Return the number in a patch's file name; None if it has none."""
+    found = _NUMBER.match(Path(patch).name)
+    return int(found[1]) if found else None
 
 
 def _folder(recipe: Recipe) -> str:

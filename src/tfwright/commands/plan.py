@@ -50,7 +50,8 @@ def doubled(job: BuildRequest) -> Iterator[str]:
         or not tree.is_dir()
     ):
         return
-    bazel, bazelrc = recipe.bazel.version, _text(tree / ".bazelrc") or ""
+    bazel = recipe.bazel.version
+    bazelrc = _text(tree / ".bazelrc") or ""
     apart = configurations.tools_apart(bazelrc, recipe.compile.flags)
     if apart and versions.older(bazel, HOST_IS_EXEC):
         yield (

@@ -57,7 +57,7 @@ def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
     host, inputs, tree = _before_configure(job)
     # In the environment every question would be an error; here each one is to be heard.
     spoken = job.recipe.configure.model_copy(update={"by": "dialogue"})
-    asked = job.recipe.model_copy(update={"configure": spoken})
+    asked = job.recipe.changed(configure=spoken)
     heard: list[Recorder] = []
     program = asked.configure.program
 

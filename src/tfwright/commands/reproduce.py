@@ -1,4 +1,4 @@
-"""Building a wheel again, elsewhere and from nothing: the same bytes, or why not."""
+"""`invoke reproduce`: a wheel made again from nothing, elsewhere: the same bytes, or why not."""
 
 import os
 import re
@@ -110,9 +110,8 @@ def published(job: BuildRequest) -> Path:
     """
     result = stamps.last(job, "publish", Published)
     if result is None or not result.wheel.path.is_file():
-        name = job.recipe.name
         raise RecipeError(
-            f"The wheelhouse has no wheel of {name} to compare with",
+            f"The wheelhouse has no wheel of {job.recipe.name} to compare with",
             remedy=f"Run 'invoke build --recipe {job.argument}' first, or name a wheel.",
         )
     return result.wheel.path
@@ -212,10 +211,8 @@ def _record(wheel: Path) -> BuildRecord | None:
 
 def _disagreements(job: BuildRequest, record: BuildRecord) -> Iterator[str]:
     """Say in which parts of the recipe, which patches and assets, and whether in the lock."""
-    before, now = (
-        record.recipe.content,
-        build_record.recipe_content(job.recipe).content,
-    )
+    before = record.recipe.content
+    now = build_record.recipe_content(job.recipe).content
     for table in sorted(before.keys() | now.keys()):
         keys = _keys(before.get(table), now.get(table))
         if before.get(table) != now.get(table):
@@ -233,19 +230,21 @@ def _disagreements(job: BuildRequest, record: BuildRecord) -> Iterator[str]:
 
 def _keys(before: object, now: object) -> list[str]:
     """Return the keys of two tables that differ."""
-    # A part such as `summary` is not a table, and has no keys to name.
-    old = before if isinstance(before, dict) else {}
-    new = now if isinstance(now, dict) else {}
+    old, new = _table(before), _table(now)
     return sorted(
         key for key in old.keys() | new.keys() if old.get(key) != new.get(key)
     )
 
 
+def _table(part: object) -> dict[str, object]:
+    # A part such as `summary` is not a table, and has no keys to name.
+    return part if isinstance(part, dict) else {}
+
+
 def _files(job: BuildRequest) -> dict[str, str]:
     """Return the digests of the recipe's patches and assets."""
     source = job.recipe.source
-    paths = (*source.patches, *source.assets.values())
-    return {path: files.sha256(source.file(path)) for path in paths}
+    return {path: files.sha256(source.file(path)) for path in source.named_files}
 
 
 def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
@@ -258,7 +257,7 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
         "secret": host_file.cache_secret,
     }
     cache = host_file.cache.model_copy(update={"enabled": cached, **shared})
-    own = host_file.model_copy(update={"build_out": place, "cache": cache})
+    own = host_file.changed(build_out=place, cache=cache)
     # Up to the seal: publishing would put the second wheel in the place of the original.
     elsewhere = replace(
         job,

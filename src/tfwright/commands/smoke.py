@@ -1,4 +1,4 @@
-"""Smoke: a wheel in a fresh venv of its target Python, and a user's programs run there."""
+"""`invoke smoke`: a wheel in a fresh venv of its target Python, and small programs run there."""
 
 import datetime as dt
 import os
@@ -23,6 +23,7 @@ from tfwright.errors import (
     HostError,
     RecipeError,
     SupplyError,
+    TfwrightError,
     ToolError,
     WheelError,
 )
@@ -315,11 +316,9 @@ def _install(
     bounds: Sequence[str],
 ) -> float:
     """Make the venv and let its pip install the wheel, within the bounds; return the seconds."""
-    start, place, logs = (
-        time.monotonic(),
-        request.venv.place,
-        request.place / "logs",
-    )
+    start = time.monotonic()
+    place = request.venv.place
+    logs = request.place / "logs"
     # What an earlier trial installed could hide what this wheel fails to require.
     files.remove(place)
     python.create(interpreter, version, place, logs / "venv.log")
@@ -364,19 +363,23 @@ def _pip(venv: WheelVenv, log: Path, *what: str) -> None:
         runner.run(command, log, remedy=remedy)
     except ToolError as fault:
         complaint = packages.complaint(log)
-        # pip says so before any download: the wheel is wrong here, and not the index.
-        if "is not a supported wheel" in complaint:
-            remedy = "Give another Python with --python, or the wheel for this machine."
-            raise WheelError(
-                complaint.removeprefix("ERROR: "),
-                remedy=remedy,
-                evidence=fault.evidence,
-            ) from fault
-        raise SupplyError(
-            f"pip could not install {Path(what[-1]).name}: {complaint}",
-            remedy=fault.remedy,
+        raise _not_installed(Path(what[-1]), complaint, fault) from fault
+
+
+def _not_installed(what: Path, complaint: str, fault: ToolError) -> TfwrightError:
+    """Return the error for what pip did not install."""
+    # pip says so before any download: the wheel is wrong here, and not the index.
+    if "is not a supported wheel" in complaint:
+        return WheelError(
+            complaint.removeprefix("ERROR: "),
+            remedy="Give another Python with --python, or the wheel for this machine.",
             evidence=fault.evidence,
-        ) from fault
+        )
+    return SupplyError(
+        f"pip could not install {what.name}: {complaint}",
+        remedy=fault.remedy,
+        evidence=fault.evidence,
+    )
 
 
 def _installed(request: Request) -> tuple[str, ...]:
@@ -385,7 +388,7 @@ def _installed(request: Request) -> tuple[str, ...]:
     printed = runner.run(
         command,
         request.place / "logs/freeze.log",
-        remedy="Look into the log.",
+        remedy="Run the command again: it makes the venv again.",
     )
     # Lines of any other form, such as name @ file:///..., are not pins.
     return tuple(re.findall(r"^[\w.-]+==[\w.!+-]+$", printed, re.MULTILINE))

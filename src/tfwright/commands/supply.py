@@ -7,7 +7,7 @@ goes on. The recipe itself, its lock file and its patches are those of the worke
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +36,6 @@ from tfwright.vault.store import Store
 from tfwright.vault.toolkit import sources
 from tfwright.wheel.seal import build_record
 from tfwright.wheel.seal.build_record import RecipeContent
-from tfwright.workers.schedule import Assignment, Trouble
 
 FOLDER = "inputs"
 """The folder in a worker's build_out that takes what is sent."""
@@ -73,26 +72,13 @@ def send(host: RemoteHost, job: BuildRequest, log: Path) -> RemoteBuild | None:
         return _Transfer(host, job, room, log).done(manifest, own)
 
 
-def unsupplied(
-    recipes: Iterable[str],
-    job_of: Callable[[str], BuildRequest],
-    note: Callable[[str], None],
-) -> Mapping[str, Assignment]:
-    """Bring the inputs of builds into this host's vault, which the machines that build share.
+def bring(recipe: str, job: BuildRequest, note: Callable[[str], None]) -> None:
+    """Bring the inputs of a build into this host's vault, which the machines that build share.
 
-    Return the assignments of those whose inputs cannot be obtained. `note` receives a line for each
-    recipe, since its inputs may take an hour.
+    `note` receives a line, since they may take an hour. Raises what `fetch` raises.
     """
-    refused = {}
-    for recipe in recipes:
-        note(f"{recipe}: bringing its inputs to this host")
-        try:
-            bundles.fetched(replace(job_of(recipe), listener=SILENCE))
-        except TfwrightError as fault:
-            failed = ssh.refused(fault)
-            why = Trouble(failed.failure, failed.remedy, status=failed.status)
-            refused[recipe] = Assignment(recipe, "refused").with_trouble(why)
-    return refused
+    note(f"{recipe}: bringing its inputs to this host")
+    bundles.fetched(replace(job, listener=SILENCE))
 
 
 def gather(job: BuildRequest, folder: Path, *, with_toolkit: bool) -> Manifest:
@@ -200,13 +186,18 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
     Raises SupplyError if the folder holds no inputs, HostError if they are for another platform.
     """
     manifest = bundle.read_folder(folder)
+    _insist_on_platform(manifest)
+    here = _Here(manifest, _recipe(folder), settings)
+    return [member.path for member in manifest.members if here.lacks(member)]
+
+
+def _insist_on_platform(manifest: Manifest) -> None:
+    # Bazel and tfwright's own packages are programs.
     if manifest.platform != binary.here():
         raise HostError(
             f"This worker is {binary.here()}, and its inputs are for {manifest.platform}",
             remedy="Take 'inputs = true' away from this worker in the host file.",
         )
-    here = _Here(manifest, _recipe(folder), settings)
-    return [member.path for member in manifest.members if here.lacks(member)]
 
 
 @dataclass(frozen=True)
@@ -244,12 +235,11 @@ class _Here:
         return bool(binary.stored(self.manifest.bazel, digests, stores))
 
     def _has_clone(self, member: BundleMember) -> bool:
-        wanted = [
-            Clone(carried.remote, carried.commit)
+        return all(
+            clones.holds(Clone(carried.remote, carried.commit), self.places.git)
             for carried in self.manifest.clones
             if carried.commit == member.name
-        ]
-        return all(clones.holds(each, self.places.git) for each in wanted)
+        )
 
     def _has_image(self, _: BundleMember) -> bool:
         pinned = self.recipe.host.image
@@ -282,7 +272,8 @@ def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
     The other host may run any command here, so that Bazel and packages serve all recipes. Raises
     SupplyError for a file that is not what the manifest says; nothing is put anywhere before.
     """
-    manifest, recipe = bundle.read_folder(folder), _recipe(folder)
+    manifest = bundle.read_folder(folder)
+    recipe = _recipe(folder)
     places = Places(settings.build_out, recipe.name)
     with _emptied(folder, places.build_out):
         placed = bundle.verified_folder(folder, manifest)
@@ -325,8 +316,7 @@ def _recipe(folder: Path) -> Recipe:
     try:
         text = files.content(folder / "recipe" / RECIPE)
         sent = RecipeContent.model_validate_json(text)
-        content: Mapping[str, object] = sent.content
-        return Recipe.model_validate({**content, "name": sent.name})
+        return build_record.recipe_of(sent)
     except (OSError, ValidationError) as fault:
         raise SupplyError(
             f"{folder} holds no recipe that this tfwright can read",

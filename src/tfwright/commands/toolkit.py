@@ -1,8 +1,9 @@
-"""CUDA, its libraries and nvcc's compiler, put where a recipe's builds find them; needs no root."""
+"""`invoke toolkit`: CUDA, its libraries and nvcc's compiler, put where builds find them."""
 
 import datetime as dt
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tfwright.vault import lock, locking
 from tfwright.vault.toolkit import (
     directory,
     layout,
+    nvcc,
     nvidia_archive,
     soundness,
     sources,
@@ -50,8 +52,10 @@ def _cuda_version(root: Path) -> str:
 def _gcc_version(root: Path) -> str:
     # Debian's package has gcc-11 only; plain gcc is a link from another package.
     programs = sorted(root.glob("usr/bin/gcc-[0-9]*"))
-    line = toolchain.version_line(HERE, str(programs[0])) if programs else None
-    compiler = toolchain.parse(line.value) if line else None
+    if not programs:
+        return ""
+    line = toolchain.version_line(HERE, str(programs[0]))
+    compiler = toolchain.parse(line.value)
     return compiler.version if compiler else ""
 
 
@@ -120,10 +124,7 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
     """Raise RecipeError if there is nothing to do: no file, and a recipe that pins no packages."""
     if downloads or any(recipe.toolkit.parts()):
         return
-    named = [(kind, _pinned(recipe, kind)) for kind in KINDS.values()]
-    wanted = ", ".join(
-        f"{kind.title} {version}" for kind, version in named if version
-    )
+    wanted = _wanted(recipe)
     remedy = "Name a recipe that does: --recipe; 'invoke recipes' lists them."
     if wanted:
         remedy = (
@@ -133,6 +134,14 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
     raise RecipeError(
         f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}",
         remedy=remedy,
+    )
+
+
+def _wanted(recipe: Recipe) -> str:
+    """List the parts whose versions a recipe names."""
+    named = [(kind, _pinned(recipe, kind)) for kind in KINDS.values()]
+    return ", ".join(
+        f"{kind.title} {version}" for kind, version in named if version
     )
 
 
@@ -188,22 +197,32 @@ def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
     for name, table in job.recipe.toolkit.parts():
         kind = KINDS[name]
         root = _root(job, kind)
-        root.parent.mkdir(parents=True, exist_ok=True)
-        command = f"invoke toolkit --recipe {job.recipe.argument}"
-        # Recipes share toolkits: a second build waits, and then finds this part in place.
-        with file_lock.held(
-            root.parent / f"{root.name}.lock",
-            command,
-            wait=True,
-        ):
+        with _alone(job, root):
             part = _provided(
-                job,
-                kind,
-                table,
-                root,
-                licence_accepted=licence_accepted,
+                job, kind, table, root, licence_accepted=licence_accepted
             )
         yield Provided(kind.title, root, part)
+
+
+@contextmanager
+def _alone(job: BuildRequest, root: Path) -> Iterator[None]:
+    """Keep other builds away from a toolkit, which recipes share.
+
+    A second build waits, and then finds the part in place.
+    """
+    root.parent.mkdir(parents=True, exist_ok=True)
+    command = f"invoke toolkit --recipe {job.recipe.argument}"
+    with file_lock.held(root.parent / f"{root.name}.lock", command, wait=True):
+        yield
+
+
+@contextmanager
+def _room(root: Path) -> Iterator[Path]:
+    """Give an empty directory on the toolkit's own disk, from which files are renamed."""
+    with tempfile.TemporaryDirectory(
+        dir=root.parent, prefix=".unpacking-"
+    ) as folder:
+        yield Path(folder)
 
 
 def _insist_on_lock(job: BuildRequest) -> None:
@@ -232,12 +251,7 @@ def _provided(
     obtained = sources.obtain(
         f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job)
     )
-    # On the toolkit's own disk, so that its files are renamed and not copied.
-    with tempfile.TemporaryDirectory(
-        dir=root.parent,
-        prefix=".unpacking-",
-    ) as folder:
-        room = Path(folder)
+    with _room(root) as room:
         # The packages are needed for this refusal, too: the licence's text is in them.
         if table.licence and not licence_accepted:
             raise _unaccepted_packages(kind, table, obtained, room, root)
@@ -258,15 +272,17 @@ def _installed(kind: Kind, table: PartTable, root: Path) -> InstalledPart | None
     record = tree.read(root)
     for way, pins in table.ways():
         # By checksum: packages of the same version may have been repacked.
-        if not record.has(kind.name, _by_file(pins)):
-            continue
-        part = record.parts[kind.name]
-        # One whose files were changed meanwhile is unpacked again.
-        if table.takes(way, part.tree) and not soundness.changed(
-            root, part.files
-        ):
-            return part
+        if record.has(kind.name, _by_file(pins)):
+            part = record.parts[kind.name]
+            if table.takes(way, part.tree) and _is_sound(root, part):
+                return part
     return None
+
+
+def _is_sound(root: Path, part: InstalledPart) -> bool:
+    """Say whether a part has the files that were unpacked, and this tfwright's own programs."""
+    # What was changed meanwhile, or is of another tfwright, is unpacked again.
+    return not (nvcc.outdated(part.files) or soundness.changed(root, part.files))
 
 
 def _supplier(job: BuildRequest) -> Supplier:
@@ -346,7 +362,8 @@ def _put(
     """Put what was unpacked into the toolkit, once it is what the recipe wants."""
     # Read from the unpacked files: names of archives
     # promise versions that they do not hold.
-    version, wanted = kind.version(made), _pinned(job.recipe, kind)
+    version = kind.version(made)
+    wanted = _pinned(job.recipe, kind)
     source = next(iter(origin.sources))
     if not version:
         raise SupplyError(
@@ -388,8 +405,7 @@ def _insist_on_tree(
     elif not table.takes(way, part.tree):
         raise RecipeError(
             f"{kind.title} from {way} has other files than {job.recipe.name} pins: {part.tree}",
-            remedy="Take another way. If only tfwright was updated since the pin was made, its "
-            "scripts in the toolkit have changed: pin the digest above. If the difference is known "
+            remedy="Take another way. If the difference is known "
             f'and does no harm, state it in the recipe: [toolkit.{kind.name}.differs] {way} = "…".',
             evidence=Evidence(lines=[f"toolkit.{kind.name}.tree = {table.tree}"]),
         )
@@ -415,11 +431,7 @@ def install(
     if archive.is_dir():
         return root, _adopt(job, kind, archive, root)
     digest = _verified(job.recipe, kind, archive, sha256)
-    with tempfile.TemporaryDirectory(
-        dir=root.parent,
-        prefix=".unpacking-",
-    ) as folder:
-        room = Path(folder)
+    with _room(root) as room:
         # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
         if not licence_accepted:
             shown = root.with_name(f"{root.name}-licences")
@@ -438,18 +450,14 @@ def _adopt(
     root: Path,
 ) -> InstalledPart:
     """Copy a part that is installed on this host; whoever installed it accepted its licence."""
-    with tempfile.TemporaryDirectory(
-        dir=root.parent,
-        prefix=".copying-",
-    ) as folder:
-        made = Path(folder) / "made"
+    with _room(root) as room:
+        made = room / "made"
         made.mkdir()
         directory.copy(installed, kind.name, made)
         nvidia_archive.settle(made)
-        sources = {str(installed): tree.digest(tree.content(made))}
-        return _put(
-            job, kind, _Origin("directory", sources, accepted=False), made
-        )
+        copied = {str(installed): tree.digest(tree.content(made))}
+        origin = _Origin("directory", copied, accepted=False)
+        return _put(job, kind, origin, made)
 
 
 def _unpacked(
@@ -501,11 +509,7 @@ def _pinned_digest(
 ) -> str:
     pins = {str(name): sha256 for name, sha256 in recipe.host.sha256.items()}
     table = dict(recipe.toolkit.parts()).get(kind.name)
-    named = (
-        {url.rpartition("/")[2]: pin for url, pin in table.archives.items()}
-        if table
-        else {}
-    )
+    named = _by_file(table.archives) if table else {}
     return pins.get(kind.name) or named.get(archive.name, "")
 
 

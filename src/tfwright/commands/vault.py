@@ -1,4 +1,4 @@
-"""The vault of this host, with the recipes of this checkout."""
+"""`invoke vault`: the vault of this host, with the recipes of this checkout."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -30,10 +30,7 @@ DESCRIBING = {"name", "summary", "verified"}
 def parts(recipe: Recipe, lock: Path | None) -> dict[str, str]:
     """Return a short checksum of each part that decides the wheel, comments left out."""
     source = recipe.source
-    named = {
-        name: source.file(name)
-        for name in (*source.patches, *source.assets.values())
-    }
+    named = {name: source.file(name) for name in source.named_files}
     # Defaults are left out: a new key with a default must not make every recipe unverified.
     content = recipe.model_dump(
         mode="json", exclude_defaults=True, exclude=DESCRIBING

@@ -89,7 +89,7 @@ def unknown(text: str, dialect: Dialect) -> RecipeError:
     if not question.strip():
         return RecipeError(
             "./configure waits for input without having asked a question",
-            remedy="Find in the script what it waits for; a recipe can answer questions only.",
+            remedy="Add a patch to the recipe, so that it asks before it reads, or does not read.",
             evidence=Evidence(lines=last_lines(text)),
         )
     # The capital letter is the default, which differs between releases.

@@ -1,9 +1,11 @@
 """Why ./configure ended without writing its file, as its output tells."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tfwright.configure.interview import By
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, RecipeError, TfwrightError, ToolError
 from tfwright.tools.process import dialogue
 from tfwright.tools.process.command import Command
@@ -24,9 +26,13 @@ SEARCHED_FILES = 20
 
 
 def explained(
-    spoken: Spoken, command: Command, log: Path, bazel: str, *, asked: bool
+    spoken: Spoken,
+    command: Command,
+    log: Path,
+    recipe: Recipe,
+    asked: Sequence[str],
 ) -> TfwrightError:
-    """Return the error that says why ./configure failed; `asked` is whether it asked anything."""
+    """Return the error that says why ./configure failed; `asked` are the variables it asked for."""
     # The status proves nothing: several releases exit with 0 after an error.
     crash = _CRASH.search(spoken.text)
     lines = dialogue.last_lines(crash[0] if crash else spoken.text)
@@ -38,7 +44,8 @@ def explained(
         found = pattern.search(spoken.text)
         if found:
             return RecipeError(
-                f"This TensorFlow wants Bazel {found[1]} or {limit}; the recipe pins Bazel {bazel}",
+                f"This TensorFlow wants Bazel {found[1]} or {limit}; the recipe pins "
+                f"Bazel {recipe.bazel.version}",
                 remedy=f'Set version = "{found[1]}" in [bazel].',
                 evidence=evidence,
             )
@@ -51,14 +58,38 @@ def explained(
     if not crash:
         return ToolError(
             f"./configure {_ending(spoken.status)}",
-            remedy="Its last lines say what it needs.",
+            remedy=_end_remedy(spoken.status, lines),
             evidence=evidence,
         )
-    remedy = "Correct the answer to the last question in the log."
-    if not asked:
-        remedy = "No answer is at fault: it crashed before its first question. See the log."
     return ToolError(
-        f"./configure crashed: {lines[-1]}", remedy=remedy, evidence=evidence
+        f"./configure crashed: {lines[-1]}",
+        remedy=_crash_remedy(asked, recipe.configure.by),
+        evidence=evidence,
+    )
+
+
+def _end_remedy(status: int, lines: Sequence[str]) -> str:
+    if not lines:
+        return "It printed nothing; 'invoke shell --stage configure' opens a shell in its place."
+    if status == 0:
+        return "Its last lines say how far it came; add a patch, so that it writes the file."
+    return "Its last lines say what it needs."
+
+
+def _crash_remedy(asked: Sequence[str], by: By) -> str:
+    if asked:
+        return (
+            f"Correct what answers {asked[-1]}: it crashed after that question."
+        )
+    # All answers were there before it started: nothing shows which of them it read last.
+    if by == "environment":
+        return (
+            'Set by = "dialogue" in [configure]: the last question then shows the answer '
+            "that it does not take."
+        )
+    return (
+        "No answer is at fault: it crashed before its first question. Correct the line that "
+        "the traceback names, by a patch, or choose another Python in [host]."
     )
 
 

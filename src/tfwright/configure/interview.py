@@ -41,22 +41,23 @@ class Interview:
         In a dialogue these are the ones that it reads from there only, and those that it looks for
         there before it asks. A repository with an interface of its own gets all of them.
         """
-        # An answer that the version does not ask for is left out: some would still act.
-        everything = self.by == "environment"
-        # tfwright does not know what an interface of the repository's own reads.
-        if self.dialect.own:
-            wanted = set(self.answers) if everything else self._unasked()
-        else:
-            prompts = self.dialect.prompts
-            wanted = {
-                prompt.variable
-                for prompt in prompts
-                if self._is_exported(prompt, everything=everything)
-            }
+        wanted = self._wanted()
         return {
             variable: self._exported(variable)
             for variable in self.answers
             if variable in wanted
+        }
+
+    def _wanted(self) -> set[str]:
+        everything = self.by == "environment"
+        # tfwright does not know what an interface of the repository's own reads.
+        if self.dialect.own:
+            return set(self.answers) if everything else self._unasked()
+        # An answer that the version does not ask for is left out: some would still act.
+        return {
+            prompt.variable
+            for prompt in self.dialect.prompts
+            if self._is_exported(prompt, everything=everything)
         }
 
     def _is_exported(self, prompt: Prompt, *, everything: bool) -> bool:

@@ -16,6 +16,20 @@ Answers = Mapping[str, Answer]
 """By TensorFlow's variables."""
 
 
+_PLAIN_FORMS = (
+    # What may be missing is left out, and the first of several stands for all.
+    (r"(?<!\\)\([^()]*\)\?", ""),
+    (r"(?<!\\)\(([^()|]*)[^()]*\)", r"\1"),
+    # [Uu] is U; of [^\n]* and [\d.]+ nothing is known.
+    (r"\[(\w)\w*\]", r"\1"),
+    (r"\[[^\]]*\][*+] ?", ""),
+    (r"(?<!\\)\?", ""),
+    # Last, since a backslash before a bracket says that it is meant as such.
+    (r"\\(.)", r"\1"),
+)
+"""How each form of a question's regular expression reads as plain text."""
+
+
 class Prompt(Table):
     """One question, or one variable that ./configure reads without asking."""
 
@@ -108,13 +122,9 @@ def _holds(term: str, answers: Answers) -> bool:
 def _plain(pattern: str) -> str:
     """Return a text that a question's regular expression matches, up to its default."""
     text = pattern.partition(r"\[")[0].replace(r"\n", " ")
-    text = re.sub(r"(?<!\\)\([^()]*\)\?", "", text)
-    text = re.sub(r"(?<!\\)\(([^()|]*)[^()]*\)", r"\1", text)
-    # [Uu] is U; of [^\n]* and [\d.]+ nothing is known.
-    text = re.sub(r"\[(\w)\w*\]", r"\1", text)
-    text = re.sub(r"\[[^\]]*\][*+] ?", "", text)
-    text = re.sub(r"(?<!\\)\?", "", text)
-    return re.sub(r"\\(.)", r"\1", text).strip()
+    for form, plain in _PLAIN_FORMS:
+        text = re.sub(form, plain, text)
+    return text.strip()
 
 
 def from_recipe(table: PromptTable) -> Prompt:

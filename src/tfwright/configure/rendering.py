@@ -126,7 +126,8 @@ def _follows(interview: Interview) -> bool:
 
 def _followed(interview: Interview, variable: str, path: str) -> bool:
     """Say whether a version writes what the links of a path lead to, instead of the path."""
-    traits, release = interview.dialect.traits, interview.dialect.release
+    traits = interview.dialect.traits
+    release = interview.dialect.release
     match variable:
         case "CUDNN_INSTALL_PATH":
             # The bash scripts before 1.4 resolve the path only where it was typed.

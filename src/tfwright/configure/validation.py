@@ -238,7 +238,8 @@ def _version(_interview: Interview, text: str) -> tuple[str, str] | None:
 
 def _capabilities(interview: Interview, text: str) -> tuple[str, str] | None:
     """Refuse what configure refuses, crashes on, or takes for something else."""
-    traits, release = interview.dialect.traits, interview.dialect.release
+    traits = interview.dialect.traits
+    release = interview.dialect.release
     if traits["capabilities_joined"]:
         text = "".join(text.split())
     remedy = "Separate compute capabilities by commas, such as 3.5,7.0."

@@ -106,6 +106,11 @@ class Line:
     text: str
     """Without colours."""
 
+    @property
+    def said(self) -> str:
+        """What the tool said: the line without the prefixes of build services."""
+        return lines.said(self.text)
+
 
 @dataclass(frozen=True)
 class Recognition:

@@ -82,7 +82,7 @@ def _paths(text: str) -> list[str]:
 def _path(path: Path) -> str:
     """Say that a file is not there, and which of its versions are."""
     try:
-        # First, since a link that leads nowhere does not exist either.
+        # First, since exists() is false for a dangling link too.
         if path.is_symlink() and not path.exists():
             return f"{path} is a link to {path.readlink()}, which is not there"
         if path.exists():
@@ -110,7 +110,8 @@ def _versions(library: Path) -> list[str]:
 
 def _disk(place: Path) -> str:
     usage = shutil.disk_usage(place)
-    free, total = usage.free / capacity.GIB, usage.total / capacity.GIB
+    free = usage.free / capacity.GIB
+    total = usage.total / capacity.GIB
     return f"{free:.1f} of {total:.1f} GiB are free on the disk of {place}"
 
 

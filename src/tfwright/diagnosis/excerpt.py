@@ -54,7 +54,7 @@ def around(kept: Sequence[Line], found: Complaint) -> Excerpt:
     line = kept[found.at]
     action, where, command = _failed_action(kept, found.at)
     # A root that is an error of Bazel itself names the BUILD file.
-    own = _BUILD_FILE.match(lines.said(line.text))
+    own = _BUILD_FILE.match(line.said)
     following = _following(kept, found.at)
     return Excerpt(
         line=line.number,
@@ -90,7 +90,7 @@ def _failed_action(kept: Sequence[Line], at: int) -> tuple[str, str, str]:
     Each is empty where the log does not say it.
     """
     for place in _near(kept, at):
-        if reported := _ACTION.match(lines.said(kept[place].text)):
+        if reported := _ACTION.match(kept[place].said):
             command = _command(kept, place)
             return reported["what"], reported["where"] or "", command
     return "", "", ""
@@ -101,9 +101,7 @@ def _near(kept: Sequence[Line], at: int) -> Iterator[int]:
     for before in range(at, max(-1, at - _REACH), -1):
         yield before
         # The output of an action that did not fail: what is above belongs to others.
-        if before < at and lines.said(kept[before].text).startswith(
-            "INFO: From "
-        ):
+        if before < at and kept[before].said.startswith("INFO: From "):
             break
     yield from range(at + 1, min(len(kept), at + _REACH))
 
@@ -119,7 +117,7 @@ def _following(kept: Sequence[Line], at: int) -> list[str]:
     """Return the root line and what the same tool says after it."""
     texts = [kept[at].text]
     for line in kept[at + 1 : at + AFTER]:
-        if _NEXT.match(lines.said(line.text)):
+        if _NEXT.match(line.said):
             break
         texts.append(line.text)
     # The root line itself stays, whatever it holds.

@@ -41,12 +41,11 @@ ORDER = (
 )
 """The files below ``grammars/``, the most particular first: the first that matches a line wins."""
 
-Retry = Literal["no", "pass", "once", "fewer", "later", "info"]
+Retry = Literal["no", "pass", "once", "fewer", "later"]
 """Whether another attempt helps.
 
 ``no``: something must change first. ``pass``: the fault may pass. ``once``: it may pass, but not
-when it comes twice. ``fewer``: with fewer jobs. ``later``: others must act first. ``info``: the
-line is harmless.
+when it comes twice. ``fewer``: with fewer jobs. ``later``: others must act first.
 """
 Rank = Literal["root", "weak", "wrapper", "summary", "harmless"]
 """How near a line stands to the cause.
@@ -84,17 +83,16 @@ def _bounded(pattern: str) -> str:
     plain = _CLASS.sub("[]", pattern)
     # Such groups can take exponential time, and whoever made the log chooses the text.
     if _UNBOUNDED_GROUP.search(plain) or _NESTED.search(plain):
-        message = "a group must not be repeated without an upper bound"
-        raise ValueError(message)
+        raise ValueError("a group must not be repeated without an upper bound")
     try:
         re.compile(pattern)
     except re.error as fault:
-        message = f"not a regular expression: {fault}"
-        raise ValueError(message) from fault
+        raise ValueError(f"not a regular expression: {fault}") from fault
     # The search for literals is what makes reading a large log fast.
     if not literals.required(pattern):
-        message = "a pattern needs a literal of two characters that every match contains"
-        raise ValueError(message)
+        raise ValueError(
+            "a pattern needs a literal of two characters that every match contains"
+        )
     return pattern
 
 

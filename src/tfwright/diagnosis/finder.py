@@ -123,7 +123,7 @@ def survived(
     last = -1
     # From the end: what counts is the last success.
     for at in range(len(kept) - 1, -1, -1):
-        if _SUCCESS.match(lines.said(kept[at].text)):
+        if _SUCCESS.match(kept[at].said):
             last = at
             break
     ignored = _without_effect(kept) | _probes(kept, complaints)
@@ -142,7 +142,7 @@ def _without_effect(kept: Sequence[Line]) -> frozenset[int]:
     """Return the lines that a tool itself says it goes on after."""
     ignored: set[int] = set()
     for at, line in enumerate(kept):
-        said = lines.said(line.text)
+        said = line.said
         if _IGNORED.match(said):
             # make prints its own line after the command's. With `make -j` other commands print
             # further up, so only one line is taken.
@@ -210,16 +210,23 @@ def _probes(
 
     SWIG's module asks for the library by name first, and loads it by path where that fails.
     """
-    probes: set[int] = set()
-    for missing, loaded in pairwise(complaints):
-        between = kept[missing.at + 1 : loaded.at]
-        if (
-            missing.family.id == "python-module-missing"
-            and loaded.family.id.startswith(_LOADED)
-            and any(line.text.startswith(_WHILE_HANDLING) for line in between)
-        ):
-            probes.add(missing.at)
-    return frozenset(probes)
+    return frozenset(
+        missing.at
+        for missing, loaded in pairwise(complaints)
+        if _is_probe(kept, missing, loaded)
+    )
+
+
+def _is_probe(
+    kept: Sequence[Line], missing: Complaint, loaded: Complaint
+) -> bool:
+    # Python says between the two that the second came while the first was handled.
+    between = kept[missing.at + 1 : loaded.at]
+    return (
+        missing.family.id == "python-module-missing"
+        and loaded.family.id.startswith(_LOADED)
+        and any(line.text.startswith(_WHILE_HANDLING) for line in between)
+    )
 
 
 def root(
@@ -227,14 +234,19 @@ def root(
 ) -> Complaint | None:
     """Return the complaint that the others follow from; None if nothing complains."""
     real = [complaint for complaint in complaints if complaint.rank != "harmless"]
-    action = next((each for each in real if each.rank == "wrapper"), None)
+    action = _first(real, "wrapper")
     found = _before_any_action(kept, real, action) or _of_action(
         kept, real, action
     )
     # Without an action that failed, the first complaint nearest to a cause.
     for rank in ("root", "weak", "wrapper", "summary"):
-        found = found or next((each for each in real if each.rank == rank), None)
+        found = found or _first(real, rank)
     return _named(kept, real, found) if found else None
+
+
+def _first(complaints: Sequence[Complaint], rank: str) -> Complaint | None:
+    """Return the first complaint of a rank."""
+    return next((each for each in complaints if each.rank == rank), None)
 
 
 def _named(
@@ -255,9 +267,8 @@ def _before_any_action(
     for complaint in complaints:
         if action is None or complaint.at >= action.at:
             break
-        if complaint.rank == "root" and lines.said(
-            kept[complaint.at].text
-        ).startswith("ERROR: "):
+        said = kept[complaint.at].said
+        if complaint.rank == "root" and said.startswith("ERROR: "):
             return complaint
     return None
 
@@ -277,25 +288,25 @@ def _of_action(
     for rank in ("root", "weak"):
         # Newer Bazels print the report above what the action said, older ones below it.
         for group in (within, before):
-            found = next((each for each in group if each.rank == rank), None)
-            if found:
+            if found := _first(group, rank):
                 return found
     return None
 
 
 def _end(kept: Sequence[Line], at: int) -> int:
     """Return where the output of the action that is reported at `at` ends."""
-    for after in range(at + 1, min(len(kept), at + REACH)):
-        if _ACTION_ENDS.match(lines.said(kept[after].text)):
+    last = min(len(kept), at + REACH)
+    for after in range(at + 1, last):
+        if _ACTION_ENDS.match(kept[after].said):
             return after
-    return min(len(kept), at + REACH)
+    return last
 
 
 def _start(kept: Sequence[Line], at: int) -> int:
     """Return where the output begins that stands before the report at `at`."""
     first = max(0, at - BACK)
     for before in range(at - 1, first - 1, -1):
-        if _FROM.match(lines.said(kept[before].text)):
+        if _FROM.match(kept[before].said):
             return before
     return first
 
@@ -404,16 +415,11 @@ def with_tracebacks(
 
 def _tracebacks(kept: Sequence[Line]) -> list[Traceback]:
     """Return every traceback that has an end."""
-    found = []
     heads = [at for at, line in enumerate(kept) if "Traceback (most" in line.text]
-    for at in [
-        *heads[:MOST_TRACEBACKS],
-        *heads[MOST_TRACEBACKS:][-MOST_TRACEBACKS:],
-    ]:
-        traceback = _traceback(kept, at)
-        if traceback:
-            found.append(traceback)
-    return found
+    # The first ones and the last ones.
+    del heads[MOST_TRACEBACKS:-MOST_TRACEBACKS]
+    found = (_traceback(kept, at) for at in heads)
+    return [traceback for traceback in found if traceback]
 
 
 def _traceback(kept: Sequence[Line], at: int) -> Traceback | None:
@@ -421,7 +427,7 @@ def _traceback(kept: Sequence[Line], at: int) -> Traceback | None:
     frames = 0
     file = ""
     for after in range(at + 1, min(len(kept), at + REACH)):
-        text = lines.said(kept[after].text)
+        text = kept[after].said
         frame = _FRAME.match(text)
         if frame:
             frames = frames or lines.indent(text)
@@ -430,9 +436,7 @@ def _traceback(kept: Sequence[Line], at: int) -> Traceback | None:
             return None
         elif file and text.strip() and lines.indent(text) < max(1, frames):
             # Copied text may have lost its indentation: below a frame stands its source.
-            source = not frames and bool(
-                _FRAME.match(lines.said(kept[after - 1].text))
-            )
+            source = not frames and bool(_FRAME.match(kept[after - 1].said))
             if not source or _EXCEPTION.match(text.strip()):
                 return Traceback(at, after, file)
     return None

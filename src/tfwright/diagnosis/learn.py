@@ -88,8 +88,9 @@ def lesson(found: Diagnosis, log: str) -> Lesson:
 def _entry(name: str, made: str, message: str, match: Match | None) -> str:
     """Return a refinement as TOML."""
     # A literal string of TOML, which shows the pattern as it is, ends at three quotes.
-    plain = "'''" not in made and not made.endswith("'")
-    given = f"'''{made}'''" if plain else _quoted(made)
+    given = f"'''{made}'''"
+    if "'''" in made or made.endswith("'"):
+        given = _quoted(made)
     return (
         "[[failure]]\n"
         f'id = "{name}"\n'

@@ -12,6 +12,7 @@ from tfwright.documents.names import FORMS
 from tfwright.printable import printable
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
 Location = tuple[int | str, ...]
@@ -154,7 +155,8 @@ def _of_value(
     finding: "ErrorDetails", source: str, place: Location
 ) -> tuple[str, str]:
     """Say what a value must be, and what to write."""
-    kind, given = finding["type"], _spelled(finding["input"])
+    kind = finding["type"]
+    given = _spelled(finding["input"])
     context = finding.get("ctx", {})
     if kind in _WANTED:
         return f"must be {_WANTED[kind]}, not {given}", _rewritten(
@@ -200,7 +202,8 @@ def _rewritten(kind: str, source: str, place: Location) -> str:
     )
     if not assigned or not place or not isinstance(place[-1], str):
         return GENERAL
-    key, value = assigned[1], printable(assigned[2], LONGEST_VALUE)
+    key = assigned[1]
+    value = printable(assigned[2], LONGEST_VALUE)
     if kind == "string_type":
         # The document's own text: as a number, 3.10 is the same as 3.1.
         return f'Write {key} = "{value}".'
@@ -343,6 +346,16 @@ _SYNTAX = (
 # Not any text with an equals sign: a list of flags has such lines.
 _PART = r"(?:[\w-]+|\"[^\"]*\"|'[^']*')"
 _KEY = re.compile(rf"\s*({_PART}(?:\s*\.\s*{_PART})*)\s*=")
+
+
+def first_line(fault: "ValidationError") -> str:
+    """Say the first thing that is wrong with a document that no person wrote."""
+    # Without the input, which may be the megabytes that a server sent.
+    first = fault.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    what = first["msg"].removeprefix("Value error, ")
+    # JSON that cannot be parsed has no place.
+    return f"{place}: {what}" if place else what
 
 
 def line_of(text: str, location: Location) -> int:

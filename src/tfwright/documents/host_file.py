@@ -27,8 +27,7 @@ def _absolute(path: Path) -> Path:
     # A relative path would mean another place in each working directory.
     path = account.expanded(_plain(path))
     if not path.is_absolute():
-        message = f"{path} must be an absolute path (or start with ~)"
-        raise ValueError(message)
+        raise ValueError(f"{path} must be an absolute path (or start with ~)")
     return path
 
 
@@ -185,10 +184,10 @@ class SlurmTable(Table):
     options: tuple[Annotated[str, Field(pattern=r"^-[^\x00-\x1f]+$")], ...] = ()
     """Further options of sbatch: ``--partition=long``, ``--mem=32G``, ``--time=8:00:00``."""
     most: Annotated[int, Field(ge=0, le=10_000)] = 0
-    """Builds that run at once; 0 leaves the number to Slurm."""
+    """Builds that are in Slurm's queue at once; 0 leaves the number to Slurm."""
     inputs: Flag = False
-    """Whether this host fetches all inputs before it submits builds: the nodes then build offline.
-    """
+    """Whether this host fetches the inputs of each build before it submits it: the nodes then build
+    offline."""
 
 
 class HostFile(Table):
@@ -303,7 +302,8 @@ def compiler_root(build_out: Path, recipe: Recipe) -> Path | None:
 
 
 def _compiler(build_out: Path, recipe: Recipe) -> Path | None:
-    gcc, root = recipe.toolkit.gcc(), compiler_root(build_out, recipe)
+    gcc = recipe.toolkit.gcc()
+    root = compiler_root(build_out, recipe)
     if gcc is None or root is None:
         return None
     # Debian's packages are unpacked below the root as they are.

@@ -126,14 +126,15 @@ def inner_path(text: str) -> str:
         )
     for component in path.parts:
         if is_git_directory(component):
-            message = f"must not contain {component}, which some file systems take for .git"
-            raise ValueError(message)
+            raise ValueError(
+                f"must not contain {component}, which some file systems take for .git"
+            )
         if len(component.encode("utf-8", "replace")) > LONGEST_COMPONENT:
-            message = f"must not have a component of more than {LONGEST_COMPONENT} bytes"
-            raise ValueError(message)
+            raise ValueError(
+                f"must not have a component of more than {LONGEST_COMPONENT} bytes"
+            )
     if len(text.encode("utf-8", "replace")) > LONGEST_PATH:
-        message = f"must not be longer than {LONGEST_PATH:,} bytes"
-        raise ValueError(message)
+        raise ValueError(f"must not be longer than {LONGEST_PATH:,} bytes")
     return one_line(text)
 
 
@@ -162,12 +163,14 @@ def recipe_name(text: str) -> str:
     """Accept the name of a recipe, which becomes a directory of build_out. Raises ValueError."""
     # macOS ignores case in names of directories, hence casefold.
     if text.casefold() in SHARED:
-        message = f"{text} is a directory of build_out that all recipes share; rename the file"
-        raise ValueError(message)
+        raise ValueError(
+            f"{text} is a directory of build_out that all recipes share; rename the file"
+        )
     if text.casefold().endswith(STATE_ENDINGS):
         endings = " or ".join(STATE_ENDINGS)
-        message = f"{text} must not end in {endings}, as files of build_out do; rename the file"
-        raise ValueError(message)
+        raise ValueError(
+            f"{text} must not end in {endings}, as files of build_out do; rename the file"
+        )
     return file_name(text)
 
 
@@ -184,8 +187,7 @@ def git_url(text: str) -> str:
 
 def _short(url: str) -> str:
     if len(url) > LONGEST_URL:
-        message = f"must not be longer than {LONGEST_URL:,} characters"
-        raise ValueError(message)
+        raise ValueError(f"must not be longer than {LONGEST_URL:,} characters")
     return url
 
 

@@ -6,7 +6,6 @@ key.
 
 import os
 import re
-from itertools import product
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -229,7 +228,9 @@ class NightlyFile(Table):
     recipe: tuple[NightlyRecipe, ...] = ()
     """What is built: one ``[[recipe]]`` each."""
     projects: dict[Name, ProjectTable] = {}
-    """Status of a project in the index, by its normalised name."""
+    """Status of a project in the index, by its normalised name:
+    ``{ demo = { status = "deprecated", reason = "use tensorflow" } }``. The other statuses are
+    ``active``, ``archived`` and ``quarantined``."""
     retention: RetentionTable = RetentionTable.defaults()
     """How long builds are kept."""
     notices: NoticesTable = NoticesTable.defaults()
@@ -262,13 +263,13 @@ class Target(Table):
 
 def targets(nightly: NightlyFile) -> list[Target]:
     """Return every target of a host, in the order of the file."""
-    found = []
-    for recipe in nightly.recipe:
-        axes = product(recipe.python or ("",), recipe.capabilities or ("",))
-        found += [
-            _target(recipe, python, capabilities) for python, capabilities in axes
-        ]
-    return found
+    return [
+        _target(recipe, python, capabilities)
+        for recipe in nightly.recipe
+        # A recipe without an axis is one target.
+        for python in recipe.python or ("",)
+        for capabilities in recipe.capabilities or ("",)
+    ]
 
 
 def _target(

@@ -86,8 +86,9 @@ def _question(text: str) -> str:
             "must be printable text; only line breaks may stand in a question"
         )
     if text.count("*") > MOST_WILDCARDS:
-        message = f"has more than {MOST_WILDCARDS} asterisks; one matches a whole default"
-        raise ValueError(message)
+        raise ValueError(
+            f"has more than {MOST_WILDCARDS} asterisks; one matches a whole default"
+        )
     if len(text.replace("*", "").strip()) < SHORTEST_QUESTION:
         raise ValueError(
             "must hold some words of the question; an asterisk matches anything"
@@ -153,6 +154,11 @@ class SourceTable(Table):
     }
     # Where the recipe's own patches/ would be. Private: the path must not enter stamps or locks.
     _patches_of_recipe: Path = PrivateAttr(default=PATCHES)
+
+    @property
+    def named_files(self) -> tuple[str, ...]:
+        """The patches and assets, as the recipe names them."""
+        return (*self.patches, *self.assets.values())
 
     def file(self, name: str) -> Path:
         """Return the path of a patch or an asset.
@@ -749,10 +755,14 @@ def find(name: str) -> Path:
     path = Path(name) if name.endswith(".toml") else RECIPES / f"{name}.toml"
     if path.is_file():
         return path
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> RecipeError:
     wanted = name.removesuffix(".toml")
     # Below the default, which a part of a name such as "r1.8" does not reach.
     guess = spelling.guess(wanted, names(), similar=0.4)
-    raise RecipeError(
+    return RecipeError(
         f"Unknown recipe {name!r}{guess}",
         remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
         ".toml.",

@@ -40,8 +40,9 @@ def _spelled_as_text(*examples: str) -> Callable[[Spelled], Spelled]:
             raise ValueError(message)  # noqa: TRY004 pydantic reports ValueError only
         # parse reads the beginning of a branch's name, and would take 1.8banana for 1.8.
         if value != "none" and not is_version(value):
-            message = f"must be a TensorFlow version such as {examples[0]!r}"
-            raise ValueError(message)
+            raise ValueError(
+                f"must be a TensorFlow version such as {examples[0]!r}"
+            )
         return cls.parse(value)
 
     def read(cls: Any, *_: object) -> core_schema.CoreSchema:  # noqa: ANN401 the decorated class
@@ -82,8 +83,9 @@ class Release(NamedTuple):
             return cls(0, 0)
         found = _PATTERN.match(text)
         if not found:
-            message = f"{text!r} is not a TensorFlow release such as '1.8'"
-            raise ValueError(message)
+            raise ValueError(
+                f"{text!r} is not a TensorFlow release such as '1.8'"
+            )
         return cls(int(found[1]), int(found[2]))
 
     def __str__(self) -> str:
@@ -118,8 +120,9 @@ class ExactRelease(NamedTuple):
         # match and not fullmatch: names of branches go on behind the version.
         found = _EXACT.match(text)
         if not found:
-            message = f"{text!r} is not a TensorFlow version such as '2.4.4' or '1.15.5+nv22.12'"
-            raise ValueError(message)
+            raise ValueError(
+                f"{text!r} is not a TensorFlow version such as '2.4.4' or '1.15.5+nv22.12'"
+            )
         numbers = int(found[1]), int(found[2]), int(found[3] or 0)
         return cls(*numbers, fork=found[5] or "", candidate=found[4] or "")
 

@@ -76,6 +76,10 @@ class Table(BaseModel):
         # takes longer than reading a recipe.
         return cls.model_construct()  # type: ignore[return-value]  # the plugin says Table
 
+    def changed(self, **values: object) -> Self:
+        """Return the same table with other values, which are not validated."""
+        return self.model_copy(update=values)
+
 
 Document = TypeVar("Document", bound=Table)
 

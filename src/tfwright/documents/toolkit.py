@@ -100,15 +100,11 @@ class ToolkitTable(Table):
 
     def gcc(self) -> tuple[str, str] | None:
         """Return program and version of the packaged compiler: ``("gcc-11", "11.3.0")``."""
-        files = (
-            self.compiler.debian.files
-            if self.compiler and self.compiler.debian
-            else {}
-        )
+        if not (self.compiler and self.compiler.debian):
+            return None
         # Debian names the compiler's package after the
         # program, and libraries otherwise.
-        for file in files:
-            found = re.match(r"(gcc-\d+)_([\d.]+)", file)
-            if found:
+        for file in self.compiler.debian.files:
+            if found := re.match(r"(gcc-\d+)_([\d.]+)", file):
                 return found[1], found[2]
         return None

@@ -123,7 +123,7 @@ def tested_bazel(release: Release) -> TestedBazel | None:
     """Return the Bazel that a release was tested with."""
     for row in _table()["tested_bazel"]:
         known = TestedBazel(_releases(row), row["version"], row["source"])
-        if known.releases[0] <= release <= known.releases[1]:
+        if _holds(known.releases, release):
             return known
     return None
 
@@ -138,15 +138,15 @@ def tested() -> list[Tested]:
 
 def cudas() -> list[Cuda]:
     """Return what is known of each CUDA, the oldest first."""
-    found = []
-    for row in _table()["cuda"]:
-        # TOML has lists only; frozen rows need tuples.
-        pairs = {
-            "capabilities": tuple(row["capabilities"]),
-            "cudnn": tuple(row["cudnn"]),
-        }
-        found.append(Cuda(**{**row, **pairs}))
-    return found
+    return [Cuda(**_with_tuples(row)) for row in _table()["cuda"]]
+
+
+def _with_tuples(row: dict[str, Any]) -> dict[str, Any]:
+    # TOML has lists only; frozen rows need tuples.
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in row.items()
+    }
 
 
 def cuda(version: str) -> Cuda | None:
@@ -172,12 +172,18 @@ def driver(row: Cuda, gpu: str) -> tuple[str, str]:
     `gpu` is a compute capability, or empty.
     """
     # A GPU that is newer than its CUDA needs a driver that knows it.
+    generation = _generation(gpu)
+    if generation and versions.older(row.driver, generation["driver"]):
+        return generation["driver"], generation["source"]
+    return row.driver, row.source("driver")
+
+
+def _generation(gpu: str) -> dict[str, Any] | None:
+    """Return the row of the newest generation of GPUs that a compute capability reaches."""
     for generation in _table()["generation"]:
         if gpu and not versions.older(gpu, generation["capability"]):
-            if versions.older(row.driver, generation["driver"]):
-                return generation["driver"], generation["source"]
-            break
-    return row.driver, row.source("driver")
+            return generation
+    return None
 
 
 @dataclass(frozen=True)
@@ -186,6 +192,8 @@ class NamedGpu:
 
     capability: str
     source: str
+    machine: str = ""
+    """The only kind of machine that it is built into; empty for a card."""
 
 
 def gpu_named(name: str) -> NamedGpu | None:
@@ -203,8 +211,17 @@ def gpu_named(name: str) -> NamedGpu | None:
     for spelling in spellings:
         for row in _table()["gpu"]:
             if re.search(row["name"], spelling, re.IGNORECASE):
-                return NamedGpu(str(row["capability"]), str(row["source"]))
+                return NamedGpu(
+                    str(row["capability"]),
+                    str(row["source"]),
+                    str(row.get("machine", "")),
+                )
     return None
+
+
+def gpu_names() -> list[str]:
+    """Return names of GPUs that people know, to find what a mistyped one means."""
+    return [name for row in _table()["gpu"] for name in row["examples"]]
 
 
 def capability_of(gpu: str) -> str:
@@ -222,10 +239,12 @@ def _ranges(kind: str, fork: str = "") -> list[Range]:
 
 
 def _of(release: Release, rows: list[Range]) -> Range | None:
-    return next(
-        (row for row in rows if row.releases[0] <= release <= row.releases[1]),
-        None,
-    )
+    return next((row for row in rows if _holds(row.releases, release)), None)
+
+
+def _holds(releases: tuple[Release, Release], release: Release) -> bool:
+    first, last = releases
+    return first <= release <= last
 
 
 def _releases(row: dict[str, Any]) -> tuple[Release, Release]:

@@ -8,6 +8,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.host import versions
+from tfwright.host.place import Place
 
 HERMETIC_SINCE = Release(2, 18)
 """From here on Bazel downloads CUDA; https://www.tensorflow.org/install/source says how."""
@@ -59,16 +60,25 @@ def prefixes(recipe: Recipe, host_file: HostFile) -> list[Path]:
     return list(dict.fromkeys([cudnn(recipe, host_file), *named]))
 
 
+def of_host(recipe: Recipe, host_file: HostFile) -> bool:
+    """Say whether a recipe's CUDA lies on the host, where an image sees what the host file names.
+
+    Otherwise it lies in the image, whose digest decides it.
+    """
+    return recipe.host.image is None or host_file.cuda is not None
+
+
 def present(
-    recipe: Recipe, host_file: HostFile
+    recipe: Recipe, host_file: HostFile, place: Place
 ) -> tuple[Path | None, Path | None]:
-    """Return the toolkit and the cuDNN that a recipe needs and this host has."""
+    """Return the toolkit and the cuDNN that a recipe needs and a host has."""
     if not needed(recipe):
         return None, None
-    cuda, library = toolkit(recipe, host_file), cudnn(recipe, host_file)
+    cuda = toolkit(recipe, host_file)
+    library = cudnn(recipe, host_file)
     return (
-        cuda if cuda.is_dir() else None,
-        library if library.is_dir() else None,
+        cuda if place.exists(cuda) else None,
+        library if place.exists(library) else None,
     )
 
 

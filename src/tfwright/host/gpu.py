@@ -1,6 +1,7 @@
 """What a recipe with CUDA wants of a host, to be built and to run here."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +12,6 @@ from tfwright.host import (
     compatibility,
     cuda,
     nvidia,
-    remedies,
     toolchain,
     toolkit_ways,
     versions,
@@ -44,18 +44,14 @@ def _toolkit(
 ) -> Iterator[Finding]:
     if not cuda.needed(recipe):
         return
-    place, wanted = cuda.toolkit(recipe, host_file), recipe.host.cuda or ""
+    place = cuda.toolkit(recipe, host_file)
+    wanted = recipe.host.cuda or ""
     seen = nvidia.cuda(host.place, place)
     remedy = _get_cuda(
         recipe, host, place, _line(seen[0].value) if seen else wanted
     )
     if not seen:
-        yield Finding(
-            f"no CUDA at {place}",
-            f"CUDA {wanted}".rstrip(),
-            remedy,
-            blocks="configure",
-        )
+        yield _missing("CUDA", [place], wanted, remedy)
     # A second CUDA unpacked over the first leaves files of both; nvcc then fails in the middle.
     elif len({_line(witness.value) for witness in seen}) > 1:
         yield Finding(
@@ -82,10 +78,9 @@ def _get_cuda(
     found: str,
 ) -> str:
     """Say how to get the recipe's CUDA; `found` is the version that is there, if any."""
-    return toolkit_ways.remedy(recipe, "cuda", host) or remedies.of(
+    return toolkit_ways.remedy(recipe, "cuda", host) or host.remedy(
         "cuda",
-        host.installer,
-        recipe=recipe.name,
+        recipe=recipe.argument,
         cuda=recipe.host.cuda or "",
         place=str(place),
         found=found,
@@ -115,27 +110,19 @@ def _cudnn(
     without = own and not recipe.host.cudnn
     if without or not cuda.needed(recipe):
         return
-    wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
+    wanted = recipe.host.cudnn or ""
+    prefixes = cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(cuda.version(recipe))
     found = nvidia.cudnn(host.place, prefixes)
     remedy = toolkit_ways.remedy(recipe, "cudnn", host) or _get_cudnn(
         recipe, host
     )
     if not found:
-        yield Finding(
-            f"no cuDNN at {' or '.join(map(str, prefixes))}",
-            f"cuDNN {wanted}".rstrip(),
-            remedy,
-            blocks="configure",
-        )
+        yield _missing("cuDNN", prefixes, wanted, remedy)
     elif wanted and not versions.is_of(found.value, wanted):
-        yield Finding(
-            f"cuDNN {found}",
-            f"cuDNN {wanted}",
-            remedy,
-            blocks="" if _alike(recipe, found.value, wanted) else "configure",
-            why=f"the recipe, against {found.by}",
-        )
+        other = _of_another_version("cuDNN", found, wanted, remedy)
+        alike = _alike(recipe, found.value, wanted)
+        yield replace(other, blocks="") if alike else other
     elif row and not versions.within(found.value, *row.cudnn):
         yield _cudnn_of_another_cuda(found, row, remedy)
 
@@ -224,48 +211,61 @@ def _library(
     # The toolkit first: `invoke toolkit` puts every library there.
     prefixes = list(dict.fromkeys(places))
     found = look(host.place, prefixes)
-    remedy = toolkit_ways.remedy(recipe, part, host) or remedies.of(
-        part, host.installer, recipe=recipe.name, version=wanted
+    remedy = toolkit_ways.remedy(recipe, part, host) or host.remedy(
+        part, recipe=recipe.argument, version=wanted
     )
     if not found:
-        yield Finding(
-            f"no {title} at {' or '.join(map(str, prefixes))}",
-            f"{title} {wanted}".rstrip(),
-            remedy,
-            blocks="configure",
-        )
+        yield _missing(title, prefixes, wanted, remedy)
     elif wanted and not versions.is_of(found.value, wanted):
-        yield Finding(
-            f"{title} {found}",
-            f"{title} {wanted}",
-            remedy,
-            blocks="configure",
-            why=f"the recipe, against {found.by}",
-        )
+        yield _of_another_version(title, found, wanted, remedy)
+
+
+def _missing(
+    title: str, places: Iterable[Path], wanted: str, remedy: str
+) -> Finding:
+    return Finding(
+        f"no {title} at {' or '.join(map(str, places))}",
+        f"{title} {wanted}".rstrip(),
+        remedy,
+        blocks="configure",
+    )
+
+
+def _of_another_version(
+    title: str, found: Seen, wanted: str, remedy: str
+) -> Finding:
+    return Finding(
+        f"{title} {found}",
+        f"{title} {wanted}",
+        remedy,
+        blocks="configure",
+        why=f"the recipe, against {found.by}",
+    )
 
 
 def _get_cudnn(recipe: Recipe, host: Host) -> str:
     """Say how to get a cuDNN."""
-    # From 8.3 on NVIDIA names its archives in another way; from 9 on they are on another page.
-    toolkit, wanted = recipe.host.cuda or "", recipe.host.cudnn or ""
-    early = versions.newer("8.3", wanted)
-    if early:
-        archive = f"cudnn-{toolkit}-*-v{wanted}*.tgz"
-    else:
-        major = toolkit.partition(".")[0]
-        archive = f"cudnn-linux-x86_64-{wanted}*_cuda{major}*-archive.tar.xz"
+    wanted = recipe.host.cudnn or ""
+    # From 9 on they are on another page.
     folder = (
         "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
     )
-    page = f"https://developer.nvidia.com/{folder}"
-    return remedies.of(
+    return host.remedy(
         "cudnn",
-        host.installer,
-        recipe=recipe.name,
+        recipe=recipe.argument,
         cudnn=wanted,
-        archive=archive,
-        page=page,
+        archive=_cudnn_archive(recipe.host.cuda or "", wanted),
+        page=f"https://developer.nvidia.com/{folder}",
     )
+
+
+def _cudnn_archive(toolkit: str, wanted: str) -> str:
+    """Return what the name of NVIDIA's archive of a cuDNN looks like."""
+    if versions.newer("8.3", wanted):
+        return f"cudnn-{toolkit}-*-v{wanted}*.tgz"
+    # Since then it names the major version of CUDA only.
+    major = toolkit.partition(".")[0]
+    return f"cudnn-linux-x86_64-{wanted}*_cuda{major}*-archive.tar.xz"
 
 
 def _host_compiler(
@@ -290,7 +290,7 @@ def _host_compiler(
             f"no compiler at {program}",
             "the host compiler of nvcc",
             toolkit_ways.remedy(recipe, "compiler", host)
-            or remedies.of("compiler", host.installer),
+            or host.remedy("compiler"),
             blocks="configure",
         )
     elif compiler.family == "Apple clang":
@@ -324,9 +324,8 @@ def _apple(
     row = compatibility.mac(recipe.host.cuda or "")
     # On macOS the rule is in nvcc itself, so the table is the only source for it.
     if row and versions.newer(compiler.version, row.clang):
-        remedy = remedies.of(
+        remedy = host.remedy(
             "xcode",
-            host.installer,
             xcode=recipe.host.xcode or row.xcode,
         )
         yield Finding(
@@ -372,7 +371,7 @@ def _gcc_too_new(
     return Finding(
         f"{compiler} as the host compiler of nvcc",
         f"gcc {newest} or earlier",
-        packaged or remedies.of("gcc", host.installer, gcc=newest),
+        packaged or host.remedy("gcc", gcc=newest),
         blocks="compile",
         why=why,
     )
@@ -400,7 +399,8 @@ def _capabilities(
     row = compatibility.cuda(cuda.version(recipe))
     if row is None:
         return
-    built, (oldest, newest) = cuda.capabilities(recipe), row.capabilities
+    built = cuda.capabilities(recipe)
+    (oldest, newest) = row.capabilities
     # nvcc refuses them only when it compiles the first kernel.
     beyond = [made for made in built if not versions.within(made, oldest, newest)]
     if beyond:
@@ -422,9 +422,8 @@ def _driver(
     if not cuda.wanted(recipe):
         return
     least, why = _oldest_driver(recipe, host)
-    remedy = remedies.of(
+    remedy = host.remedy(
         "driver",
-        host.installer,
         driver=least,
         major=least.partition(".")[0],
     )
@@ -450,9 +449,11 @@ def _oldest_driver(recipe: Recipe, host: Host) -> tuple[str, str]:
     if recipe.host.driver:
         return recipe.host.driver, "the recipe"
     row = compatibility.cuda(cuda.version(recipe))
+    if row is None:
+        return "", ""
     # The table has the drivers for Linux only.
-    known = row.driver if row and host.system == "Linux" else ""
-    return known, row.source("driver") if row else ""
+    known = row.driver if host.system == "Linux" else ""
+    return known, row.source("driver")
 
 
 def _gpus(
@@ -486,7 +487,7 @@ def _nouveau(
         yield Finding(
             "the nouveau driver is loaded",
             "NVIDIA's driver, which cannot load while nouveau is loaded",
-            remedies.of("nouveau", host.installer),
+            host.remedy("nouveau"),
             why=DISABLING_NOUVEAU,
         )
 
@@ -505,7 +506,7 @@ def _protection(
         yield Finding(
             "System Integrity Protection is on",
             "off while building, or DYLD_LIBRARY_PATH is lost",
-            remedies.of("protection", host.installer),
+            host.remedy("protection"),
             why=SHIELDED,
         )
 

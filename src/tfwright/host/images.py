@@ -17,13 +17,18 @@ def findings(recipe: Recipe, host_file: HostFile) -> list[Finding]:
     return list(_findings(recipe, host_file, pinned)) if pinned else []
 
 
-def _findings(
-    recipe: Recipe, host_file: HostFile, pinned: ImageTable
-) -> Iterator[Finding]:
+def without_engine(host_file: HostFile) -> Iterator[Finding]:
+    """Yield the finding for a host that cannot run any image."""
     program = engine.chosen(host_file.container.engine)
     if not engine.installed(program):
         install = f"apt install {engine.PACKAGES[program]}"
         yield Finding(f"no {program}", WANTED, install, "check")
+
+
+def _findings(
+    recipe: Recipe, host_file: HostFile, pinned: ImageTable
+) -> Iterator[Finding]:
+    yield from without_engine(host_file)
     here = image.place(host_file.build_out / "vault", pinned.digest).is_dir()
     place = registry.place_of(pinned.name)
     if place is None:
@@ -53,12 +58,12 @@ def _findings(
 
 def _absent(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
     """Return the finding for an image that this host cannot obtain."""
-    ways = ["invoke bundle --unpack FILE  # of a host that has it"]
+    way = "invoke image --add ROOTFS.tar"
     if pinned.containerfile:
-        ways.insert(0, f"invoke image --recipe {recipe.argument} --build")
-    else:
-        ways.insert(0, "invoke image --add ROOTFS.tar")
-    wanted = f"{pinned.name}@{pinned.digest[:19]}…"
+        way = f"invoke image --recipe {recipe.argument} --build"
     return Finding(
-        f"no container image; {reason}", wanted, "\n".join(ways), "check"
+        f"no container image; {reason}",
+        f"{pinned.name}@{pinned.digest[:19]}…",
+        f"{way}\ninvoke bundle --unpack FILE  # of a host that has it",
+        "check",
     )

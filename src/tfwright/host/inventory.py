@@ -27,11 +27,18 @@ def take(
 ) -> list[Fact]:
     """Look at everything."""
     return [
+        *_image(recipe),
         *_machine(host_file, host),
         *_programs(recipe, host_file, host),
         *_nvidia(recipe, host_file, host),
         *_surroundings(host),
     ]
+
+
+def _image(recipe: Recipe) -> Iterator[Fact]:
+    if image := recipe.host.image:
+        named = f"{image.name}@{image.digest[:19]}…"
+        yield Fact("image", Seen(named, "the recipe"), decides=True)
 
 
 def _machine(host_file: HostFile, host: Host) -> Iterator[Fact]:
@@ -121,6 +128,9 @@ def _surroundings(host: Host) -> Iterator[Fact]:
         ("certificates", toolchain.AUTHORITIES),
         ("library paths", toolchain.LIBRARY_PATHS),
     ):
+        # No program in a container gets the caller's.
+        if variables is toolchain.LIBRARY_PATHS and host.place.enclosed:
+            continue
         yield Fact(name, toolchain.variables(host.place, variables))
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfwright.host.place import NOTHING, Place, Seen
-from tfwright.tools.process import inside
 
 GIB = 2**30
 EXTENSIONS = ("sse4.1", "sse4.2", "avx", "f16c", "fma", "avx2", "avx512f")
@@ -33,9 +32,7 @@ class Disk(NamedTuple):
 def release(place: Place) -> Seen:
     """Return the name and version of the distribution, or of macOS."""
     # PRETTY_NAME may stand without quotes, as the shell allows.
-    file = "/etc/os-release"
-    # With a container open it is the image's, as compilers and glibc are.
-    text = place.ask("cat", file) if inside.current() else place.read(file)
+    text = place.read("/etc/os-release")
     named = re.search(r'^PRETTY_NAME="?(.*?)"?$', text.value, re.MULTILINE)
     if named:
         return Seen(named[1], text.by)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from tfwright.documents import spelling
 from tfwright.documents.levels import CpuLevel
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release, is_version
@@ -19,6 +20,7 @@ KNOWN = [
 ]
 """Releases of TensorFlow that recipes can be written for, the newest first."""
 LEVELS: tuple[str, ...] = get_args(CpuLevel)
+NO_CUDA = "no CUDA"
 NEAREST = 3
 """Recipes that are shown although they do not fit."""
 _FORMS = {
@@ -28,6 +30,16 @@ _FORMS = {
     "cuda": r"\d+\.\d+",
     "system": "Linux|Darwin",
 }
+
+
+_OPTIONS = {
+    "gpu": ("gpu", "--gpu sm_61 or --gpu 6.1"),
+    "python": ("python", "--python 3.6"),
+    "glibc": ("glibc", "--glibc 2.17"),
+    "cuda": ("cuda", "--cuda 10.1"),
+    "system": ("os", "--os Linux or --os Darwin"),
+}
+"""Each part of a wish that has a form: its option, and how that is written."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +62,23 @@ class Wish:
     """The name that the GPU was given by, and where its compute capability is from."""
 
     def __str__(self) -> str:
-        names = {
-            "gpu": "GPU of compute capability ",
-            "python": "Python ",
-            "glibc": "glibc ",
-            "cuda": "CUDA ",
-            "release": "TensorFlow ",
-            "cpu": "CPU with ",
-        }
-        shown = {
-            name: value for name, value in vars(self).items() if name != "named"
-        }
         parts = [
-            f"{names.get(name, '')}{value}"
-            for name, value in shown.items()
-            if value
+            f"{_TITLES.get(name, '')}{value}"
+            for name, value in vars(self).items()
+            if value and name != "named"
         ]
         return ", ".join(parts)
+
+
+_TITLES = {
+    "gpu": "GPU of compute capability ",
+    "python": "Python ",
+    "glibc": "glibc ",
+    "cuda": "CUDA ",
+    "release": "TensorFlow ",
+    "cpu": "CPU with ",
+}
+"""What stands before a part of a wish; the others say by themselves what they are."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +105,11 @@ def wish(host: Host, **asked: str) -> Wish:
         wanted |= _named(wanted["gpu"])
     for name, value in wanted.items():
         if name in _FORMS and not re.fullmatch(_FORMS[name], value):
-            remedy = (
-                "Write --gpu sm_61 or 6.1, --python 3.6, --glibc 2.17, --cuda 10.1, "
-                "--os Linux or Darwin."
+            option, example = _OPTIONS[name]
+            raise RecipeError(
+                f"--{option} does not take {value!r}",
+                remedy=f"Write it as in {example}.",
             )
-            raise RecipeError(f"{value!r} is not a valid {name}", remedy=remedy)
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
     if "release" in wanted:
@@ -121,12 +133,15 @@ def _named(name: str) -> dict[str, str]:
     """Look up a GPU by its name, and the source of its compute capability."""
     known = compatibility.gpu_named(name)
     if known is None:
+        meant = spelling.guess(name, compatibility.gpu_names())
         raise RecipeError(
-            f"No GPU is known by the name {name!r}",
+            f"No GPU of NVIDIA is known by the name {name!r}{meant}",
             remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, "
-            "and write --gpu 8.6.",
+            "and write it as in --gpu 8.6.",
         )
-    return {"gpu": known.capability, "named": f"{name}: {known.source}"}
+    found = {"gpu": known.capability, "named": f"{name}: {known.source}"}
+    # A Jetson is a whole machine: recipes for this one's processor do not fit it.
+    return found | ({"machine": known.machine} if known.machine else {})
 
 
 def _of(host: Host) -> dict[str, str]:
@@ -173,20 +188,29 @@ def rank(
 
     The recipes that fit have no differences.
     """
-    found = list[Candidate]()
+    found = list[tuple[Candidate, Release]]()
     for recipe in recipes:
         # The bundled demonstration fits every host, and is of no use to who wants TensorFlow.
         if recipe.source.url.startswith("bundled:"):
             continue
         differs = tuple(_differences(recipe, wanted, host))
         elsewhere = _elsewhere(recipe, wanted)
-        found.append(Candidate(recipe.name, recipe.summary, differs, elsewhere))
-    return sorted(found, key=_distance)
+        candidate = Candidate(recipe.name, recipe.summary, differs, elsewhere)
+        found.append((candidate, recipe.source.release))
+    # The newest release first, among those that are equally near.
+    found.sort(key=lambda pair: pair[1], reverse=True)
+    return [candidate for candidate, _ in sorted(found, key=_distance)]
 
 
-def _distance(candidate: Candidate) -> tuple[bool, int, str]:
-    # A recipe for another system is never near, however few its differences are.
-    return candidate.elsewhere, len(candidate.differs), candidate.recipe
+def _distance(pair: tuple[Candidate, Release]) -> tuple[bool, bool, int]:
+    # A recipe for another system is never near, however few its differences are. Other GPUs can be
+    # named in a recipe; one without CUDA has none to name.
+    candidate, _ = pair
+    return (
+        candidate.elsewhere,
+        NO_CUDA in candidate.differs,
+        len(candidate.differs),
+    )
 
 
 def _elsewhere(recipe: Recipe, wanted: Wish) -> bool:
@@ -217,7 +241,7 @@ def _differences(
 def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
     if not cuda.wanted(recipe):
         if wanted.cuda or wanted.gpu:
-            yield "no CUDA"
+            yield NO_CUDA
         return
     # Another CUDA can be installed, so it is a
     # difference and no reason to leave it out.
@@ -245,7 +269,7 @@ def _glibc_differences(
     if promised:
         yield f"glibc {needed}"
     else:
-        yield f"promises no glibc; built here, it may need {needed}"
+        yield f"sets no limit for glibc; built here, it may need {needed}"
 
 
 @dataclass(frozen=True)
@@ -265,7 +289,8 @@ def needs(wanted: Wish) -> list[Need]:
     for release in KNOWN:
         if wanted.release and str(release) != wanted.release:
             continue
-        python, tested = compatibility.python(release), tested_with(release)
+        python = compatibility.python(release)
+        tested = tested_with(release)
         if wanted.python and not (python and python.holds(wanted.python)):
             continue
         toolkit = toolkit_for(wanted, tested)
@@ -320,10 +345,8 @@ def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
 def _tensorflow(
     release: Release, python: compatibility.Range | None
 ) -> Iterator[Need]:
-    bazel, tested = (
-        compatibility.bazel(release),
-        compatibility.tested_bazel(release),
-    )
+    bazel = compatibility.bazel(release)
+    tested = compatibility.tested_bazel(release)
     yield Need("TensorFlow", str(release), python.source if python else "")
     # What `invoke new` pins, unless the tree's own .bazelversion says another one.
     if tested and (bazel is None or bazel.holds(tested.version)):

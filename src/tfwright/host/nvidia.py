@@ -166,10 +166,7 @@ def _headers(
 ) -> Iterator[str]:
     patterns = [f"{folder}/{name}" for folder in INCLUDES for name in names]
     for prefix in prefixes:
-        for pattern in patterns:
-            # Sorted, since a directory's own order differs from host to host.
-            for path in sorted(place.at(prefix).glob(pattern)):
-                yield place.shown(path)
+        yield from place.matching(prefix, patterns)
 
 
 def driver(place: Place) -> Seen:
@@ -179,10 +176,13 @@ def driver(place: Place) -> Seen:
     )
     if asked:
         return Seen(asked.value.partition("\n")[0].strip(), asked.by)
+    return _linux_driver(place) or _mac_driver(place)
+
+
+def _linux_driver(place: Place) -> Seen:
     # nvidia-smi may be missing where the driver is loaded, as in a container.
     loaded = place.read("/proc/driver/nvidia/version")
-    version = _first(r"Kernel Module(?: for \S+)?\s+([\d.]+)", loaded)
-    return version or _mac_driver(place)
+    return _first(r"Kernel Module(?: for \S+)?\s+([\d.]+)", loaded)
 
 
 def _mac_driver(place: Place) -> Seen:

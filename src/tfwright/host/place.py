@@ -3,7 +3,7 @@
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,10 +37,16 @@ class Place:
     """Files under a root, programs on the system's own PATH there, and the caller's environment.
 
     Paths are given and shown as they are called there: ``/usr/bin/gcc``, wherever the root is.
+    While a container is open, files and programs of this host are those of its image.
     """
 
     root: Path = Path("/")
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    @property
+    def enclosed(self) -> bool:
+        """Whether files and programs are those of an image."""
+        return self.root == Path("/") and inside.current() is not None
 
     def at(self, path: str | Path) -> Path:
         """Return where a path of that host really is."""
@@ -54,6 +60,10 @@ class Place:
 
     def read(self, path: str | Path) -> Seen:
         """Return a file's text; nothing if it cannot be read."""
+        # Programs that run on the host, such as df, speak of the host's mounts.
+        if self.enclosed and not str(path).startswith("/proc/"):
+            text = self._shell('cat "$0"', str(path))
+            return Seen(text, str(path)) if text else NOTHING
         try:
             # "replace": a header in Latin-1 must not end a look at the host.
             text = files.content(self.at(path)).decode("utf-8", "replace")
@@ -63,16 +73,43 @@ class Place:
                 raise
             return NOTHING
 
+    def exists(self, path: str | Path) -> bool:
+        """Say whether there is a file or directory."""
+        if self.enclosed:
+            return bool(self._shell('[ ! -e "$0" ] || echo yes', str(path)))
+        return self.at(path).exists()
+
+    def matching(self, folder: Path, patterns: Iterable[str]) -> Iterator[str]:
+        """Yield what fits patterns below a folder, in their order and each sorted."""
+        if self.enclosed:
+            paths = " ".join(f'"$0"/{pattern}' for pattern in patterns)
+            script = (
+                f'for path in {paths}; do [ ! -e "$path" ] || echo "$path"; done'
+            )
+            yield from self._shell(script, str(folder)).splitlines()
+            return
+        for pattern in patterns:
+            # Sorted, since a directory's own order differs from host to host.
+            for path in sorted(self.at(folder).glob(pattern)):
+                yield self.shown(path)
+
+    def _shell(self, script: str, argument: str) -> str:
+        """Return what a script prints in the image."""
+        # An argument, not part of the script: the path may come from a recipe.
+        return self.ask("/bin/sh", "-c", script, argument).value
+
     def which(
         self, program: str, folders: Iterable[str] = environment.SYSTEM_PATH
     ) -> Path | None:
         """Return where a program really is, by default on the system's own PATH."""
         # The caller's PATH may name a venv or a shim, which builds do not use.
-        if self.root == Path("/") and program not in ON_HOST and inside.current():
-            return _in_container(program)
+        if self.enclosed and program not in ON_HOST:
+            # Of a word of the shell's own it prints no path.
+            said = self._shell('command -v "$0"', program)
+            return Path(said) if said.startswith("/") else None
         search = os.pathsep.join(str(self.at(folder)) for folder in folders)
-        found = shutil.which(program, path=search)
-        return Path(found) if found else None
+        place = shutil.which(program, path=search)
+        return Path(place) if place else None
 
     def ask(self, program: str, *arguments: str) -> Seen:
         """Return what a short program prints; nothing if it is missing or fails.
@@ -98,16 +135,6 @@ class Place:
         """Return the nearest directory, upwards from a path, that exists."""
         real = self.at(path)
         return next(parent for parent in (real, *real.parents) if parent.exists())
-
-
-def _in_container(program: str) -> Path | None:
-    """Return where a program is in the image that is open."""
-    # An argument, not part of the script: the name may come from a recipe.
-    script = ("/bin/sh", "-c", 'command -v "$0"', program)
-    found = runner.answer(
-        Command(script, Path("/"), environment.clean(Path("/")))
-    )
-    return Path(found) if found.startswith("/") else None
 
 
 HERE = Place()

@@ -1,10 +1,10 @@
 """What is here: read off a host when it is first asked for, whatever the recipe."""
 
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfwright.host import machine, toolchain
+from tfwright.host import machine, remedies, toolchain
 from tfwright.host.machine import Disk
 from tfwright.host.place import HERE, Place, Seen
 from tfwright.tools.process import inside
@@ -97,6 +97,10 @@ class Host:
         """Say whether the host itself, not only the caller's PATH, has a program."""
         return self.place.which(program) is not None
 
+    def remedy(self, trouble: str, **fields: str) -> str:
+        """Return what to do about a trouble, with the commands of this system."""
+        return remedies.of(trouble, self.installer, **fields)
+
     def disk(self, path: Path) -> Disk:
         """Look at the disk that holds a path."""
         return machine.disk(self.place, path)
@@ -105,13 +109,14 @@ class Host:
         return f"{self.system}-{self.machine}"
 
 
-_KEPT: dict[str, Host] = {}
-"""Digest of the image that programs ran in = what was seen; empty for the host."""
-
-
 def here() -> Host:
     """Return this host, with the programs of the image where a container is open.
 
     What was seen of each is kept while the process runs.
     """
-    return _KEPT.setdefault(inside.name(), Host())
+    return _host(inside.name())
+
+
+@cache
+def _host(_image: str) -> Host:
+    return Host()

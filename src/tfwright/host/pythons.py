@@ -12,7 +12,7 @@ from pathlib import Path
 from tfwright.documents import account
 from tfwright.documents.host_file import HostFile
 from tfwright.host.place import HERE, NOTHING, Place, Seen
-from tfwright.tools.process import environment, inside, runner
+from tfwright.tools.process import inside, runner
 from tfwright.tools.process.command import Command
 
 CONDA_ROOTS = ("~/miniforge3", "~/miniconda3", "~/anaconda3", "/opt/conda")
@@ -49,7 +49,7 @@ def find(
     Only an interpreter that runs, and says itself that it is of the version, is returned.
     """
     if inside.current():
-        return _in_container(version)
+        return HERE.which(_program(version))
     if version == "any":
         return own()
     named = host_file.pythons.get(version)
@@ -73,16 +73,12 @@ class Absence:
 
 def absence(version: str, host_file: HostFile, place: Place = HERE) -> Absence:
     """Say what to do where `find` finds no Python."""
-    named = host_file.pythons.get(version)
+    if inside.current():
+        wanted = f"{_program(version)} on the PATH of the image"
+        return Absence(f"no Python {version}", wanted, "Add it to the image.")
     # The host file decides alone: a search might find a Python that its author avoids.
-    if named:
-        # The path is right and its Python is another: say which, not only "missing".
-        seen = version_of(place.at(named))
-        return Absence(
-            f"{named} is Python {seen}" if seen else f"{named} does not run",
-            f"Python {version}, as the host file says",
-            f"Correct pythons.{version!r} in the host file.",
-        )
+    if named := host_file.pythons.get(version):
+        return _unfit(named, version_of(place.at(named)), version)
     return Absence(
         f"no Python {version}",
         "an interpreter on PATH, in pyenv, in conda or in the host file",
@@ -91,14 +87,19 @@ def absence(version: str, host_file: HostFile, place: Place = HERE) -> Absence:
     )
 
 
-def _in_container(version: str) -> Path | None:
-    """Return the image's interpreter of a version; ``any`` is its python3."""
-    name = "python3" if version == "any" else f"python{version}"
-    script = ("/bin/sh", "-c", 'command -v "$0"', name)
-    found = runner.answer(
-        Command(script, Path("/"), environment.clean(Path("/")))
+def _unfit(named: Path, seen: str, version: str) -> Absence:
+    """Say what is wrong with the Python that the host file names."""
+    # The path is right and its Python is another: say which, not only "missing".
+    return Absence(
+        f"{named} is Python {seen}" if seen else f"{named} does not run",
+        f"Python {version}, as the host file says",
+        f"Correct pythons.{version!r} in the host file.",
     )
-    return Path(found) if found else None
+
+
+def _program(version: str) -> str:
+    """Return how an image calls its interpreter of a version; ``any`` is its python3."""
+    return "python3" if version == "any" else f"python{version}"
 
 
 def own() -> Path:
@@ -121,8 +122,7 @@ def _version(interpreter: Path, image: str) -> str:
         return platform.python_version()
     # -E and -S: no site-packages, which is most of the time that a start takes.
     argv = (str(interpreter), "-E", "-S", "-c", TELL_VERSION)
-    command = Command(argv, Path("/"), environment.clean(Path("/")))
-    return runner.answer(command)
+    return runner.answer(Command.of_system(*argv))
 
 
 def parts(interpreter: Path, place: Place = HERE) -> Seen:

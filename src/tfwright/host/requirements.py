@@ -2,23 +2,24 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.host import (
     cuda,
     machine,
     pythons,
-    remedies,
     toolchain,
     versions,
 )
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
 from tfwright.tools import git
+from tfwright.tools.process import inside
 
 Requirement = Callable[[Recipe, HostFile, Host], Iterator[Finding]]
 
@@ -28,6 +29,8 @@ ROOM = 16 * GIB
 SMALL_ROOM = 1 * GIB
 """For a source tree that tfwright brings itself."""
 OUTPUT_BASE = "https://bazel.build/remote/output-directories"
+
+TO_IMAGE = "Add it to the image, and write the new digest into [host.image]: docs/containers.md."
 
 
 def compare(
@@ -50,8 +53,18 @@ def compare(
         # real CUDA, as TensorFlow is.
         requirements = (*GENERAL, _cuda)
     findings = list[Finding]()
+    if recipe.host.image and not inside.current():
+        from tfwright.host import images
+
+        # Only a look into the image tells what is in it: `doctor` and `check` open a container.
+        unknown = {*OF_IMAGE, _cuda}
+        requirements = tuple(each for each in requirements if each not in unknown)
+        findings += images.without_engine(host_file)
     for requirement in requirements:
-        findings += requirement(recipe, host_file, host)
+        found = requirement(recipe, host_file, host)
+        if inside.current() and requirement in OF_IMAGE:
+            found = (replace(finding, remedy=TO_IMAGE) for finding in found)
+        findings += found
     return findings
 
 
@@ -102,12 +115,12 @@ def _git(
         yield Finding(
             "no git",
             "git on the system's PATH",
-            remedies.of("git", host.installer),
+            host.remedy("git"),
             blocks="fetch",
         )
     # The bundled tree is committed by tfwright itself, and needs nothing new of git.
     elif versions.older(version, least) and not _bundled(recipe):
-        remedy = remedies.of("old-git", host.installer, least=least)
+        remedy = host.remedy("old-git", least=least)
         yield Finding(
             f"git {version}",
             f"git {least} or newer",
@@ -127,7 +140,7 @@ def _compiler(
         yield Finding(
             "no C++ compiler",
             "c++, g++ or clang++ on the system's PATH",
-            remedies.of("compiler", host.installer),
+            host.remedy("compiler"),
             blocks="compile",
         )
 
@@ -139,7 +152,7 @@ def _programs(
 ) -> Iterator[Finding]:
     for program in recipe.host.programs:
         if not host.has(program):
-            remedy = remedies.of("program", host.installer, program=program)
+            remedy = host.remedy("program", program=program)
             yield Finding(
                 f"no {program}",
                 f"{program} on the system's PATH",
@@ -163,11 +176,10 @@ def _clang(
     named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", stated)
     # A recipe may name the same clang in an answer and in a flag.
     for path in dict.fromkeys(named):
-        if not host.place.at(path).exists():
+        if not host.place.exists(path):
             version = re.search(r"/llvm-(\d+)/", path)
-            remedy = remedies.of(
+            remedy = host.remedy(
                 "clang",
-                host.installer,
                 package=f"clang-{version[1]}" if version else "clang",
             )
             yield Finding(
@@ -186,14 +198,11 @@ def _bazel(
     version = recipe.bazel.version
     # The release may have gone from its server; npm's package is the second source.
     if version not in host_file.bazels and not host.has("npm"):
-        remedy = (
-            "Nothing, if this host reaches github.com. Otherwise install npm, or name a binary in "
-            f"the host file: [bazels] {version!r} = '/path/to/bazel'."
-        )
         yield Finding(
             f"Bazel {version} can only come from its official release on GitHub",
             "npm, whose registry is the second source",
-            remedy,
+            "Nothing, if this host reaches github.com. Otherwise install npm, or name a binary in "
+            f"the host file: [bazels] {version!r} = '/path/to/bazel'.",
         )
 
 
@@ -223,7 +232,7 @@ def _disk(
         )
     # There a build takes its memory twice: for its files, and for its compilers.
     if disk.kind == "tmpfs":
-        remedy = f"{move} a real disk, unless there is memory for both."
+        remedy = f"{move} a disk, unless there is memory for both."
         yield Finding(
             f"{host_file.build_out} is on tmpfs, in memory",
             "a disk, which leaves memory to the compilers",
@@ -240,7 +249,9 @@ def _place(
     # into a place where no build can run.
     odd = re.search(r"\s|[^\x00-\x7f]", str(host_file.build_out))
     if odd:
-        remedy = f"Set build_out to such a directory in {host_files.path()}, or move the checkout."
+        remedy = f"Set build_out to such a directory in {host_files.path()}."
+        if host_file.build_out == ROOT / "build_out":
+            remedy = f"{remedy[:-1]}, or move the checkout."
         why = (
             "TensorFlow's build scripts do not quote their paths, and Bazel's Java does not find "
             "itself behind other letters"
@@ -269,7 +280,7 @@ def _parts(
         yield Finding(
             f"Python {version} without headers",
             "Python.h",
-            remedies.of("headers", host.installer, python=version),
+            host.remedy("headers", python=version),
             blocks="configure",
             why="TensorFlow's Python glue includes Python.h",
         )
@@ -278,7 +289,7 @@ def _parts(
         yield Finding(
             f"Python {version} without ensurepip",
             "what a venv is made with",
-            remedies.of("venv", host.installer, python=version),
+            host.remedy("venv", python=version),
             blocks="fetch",
             why="the build gets a venv of its own, with exact pins",
         )
@@ -286,7 +297,7 @@ def _parts(
         yield Finding(
             f"Python {version} without distutils",
             "what its ensurepip and its venv module import",
-            remedies.of("distutils", host.installer),
+            host.remedy("distutils"),
             blocks="fetch",
         )
 
@@ -325,7 +336,8 @@ def _accepted_bazel(recipe: Recipe, release: Release) -> Iterator[Finding]:
     """Compare the pinned Bazel with what ./configure of the release takes."""
     from tfwright.host import compatibility
 
-    version, bazel = recipe.bazel.version, compatibility.bazel(release)
+    version = recipe.bazel.version
+    bazel = compatibility.bazel(release)
     if not bazel or bazel.holds(version):
         return
     # ./configure compares the version itself, and stops, unless an answer lets a newer one pass.
@@ -349,11 +361,13 @@ def _memory(
     host: Host,
 ) -> Iterator[Finding]:
     # One action must fit; how many fit at once is decided when the build starts.
-    free = int(host.memory.value or 0) / GIB
+    # The kernel moves what other programs hold into it.
+    swap = int(machine.swap(host.place).value or 0)
+    free = (int(host.memory.value or 0) + swap) / GIB
     if host.memory and free < recipe.compile.peak:
         remedy = "Stop other programs, raise the container's limit, or add swap."
         yield Finding(
-            f"{free:.1f} GiB of memory",
+            f"{free:.1f} GiB of memory{' and swap' if swap else ''}",
             f"{recipe.compile.peak} GiB for a single compile action",
             remedy,
             why=f"compile.peak, against {host.memory.by}",
@@ -406,7 +420,7 @@ def _macos(
         and host.xcode
         and not versions.is_of(host.xcode.value, wanted.xcode)
     ):
-        remedy = remedies.of("xcode", host.installer, xcode=wanted.xcode)
+        remedy = host.remedy("xcode", xcode=wanted.xcode)
         yield Finding(
             f"Xcode {host.xcode}",
             f"Xcode {wanted.xcode}",
@@ -425,9 +439,8 @@ def _compiler_line(
     wanted = recipe.host.clang
     # By the build number: two Xcodes may have a clang of the same version.
     if wanted and found and found.build != wanted:
-        remedy = remedies.of(
+        remedy = host.remedy(
             "xcode",
-            host.installer,
             xcode=recipe.host.xcode or "",
         )
         yield Finding(
@@ -494,3 +507,12 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     _compiler_line,
     _cuda,
 )
+OF_IMAGE: tuple[Requirement, ...] = (
+    _python,
+    _compiler,
+    _programs,
+    _clang,
+    _parts,
+    _compiler_line,
+)
+"""What the image of a recipe has to have, and not the host. CUDA may be in either."""

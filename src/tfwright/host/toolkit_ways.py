@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import PartName, PartTable
-from tfwright.host import nvidia, remedies, versions
+from tfwright.host import nvidia, versions
 from tfwright.host.place import Place
 from tfwright.host.probes import Host
 
@@ -41,12 +41,7 @@ def remedy(
     # Closed ways are named, too: the reader may prefer to open one of them.
     closed = [f"{name} ({reason})" for name, reason in ways.items() if reason]
     key = "toolkit" if is_open else "toolkit-by-hand"
-    text = remedies.of(
-        key,
-        host.installer,
-        recipe=recipe.name,
-        ways=", or ".join(is_open),
-    )
+    text = host.remedy(key, recipe=recipe.argument, ways=", or ".join(is_open))
     lines = [text, *_installed_here(recipe, part, host)]
     if is_open and closed:
         lines.append(f"# not possible here: {', '.join(closed)}")

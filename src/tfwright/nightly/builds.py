@@ -166,11 +166,7 @@ def identifier(
 
 def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
     """Complete a build's directory and put it in its place below `home`; return that place."""
-    for folder, _, names in os.walk(work):
-        # A build's tools may have left files that a web server cannot read.
-        Path(folder).chmod(0o755)
-        for name in names:
-            (Path(folder) / name).chmod(0o644)
+    _make_readable(work)
     files.write(work / DOCUMENT, build.model_dump_json(indent=1))
     home.mkdir(parents=True, exist_ok=True)
     place = home / build.id
@@ -178,6 +174,14 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
     # Without this, a power cut may undo the rename after the state has recorded the build.
     _sync_folder(home)
     return place
+
+
+def _make_readable(work: Path) -> None:
+    """Let a web server read what a build's tools may have kept to themselves."""
+    for folder, _, names in os.walk(work):
+        Path(folder).chmod(0o755)
+        for name in names:
+            (Path(folder) / name).chmod(0o644)
 
 
 def size(place: Path) -> int:

@@ -1,5 +1,8 @@
 """Which builds passed which gates, and so which of them the pointers name."""
 
+from collections import defaultdict
+from collections.abc import Iterable
+
 from tfwright.nightly.state import KeptBuild, State
 
 
@@ -9,6 +12,15 @@ def reproductions(state: State) -> set[str]:
         "select kind from checked where kind like 'reproduced:%' and passed"
     )
     return {kind.partition(":")[2] for (kind,) in rows}
+
+
+def by_target(kept: Iterable[KeptBuild]) -> dict[str, list[KeptBuild]]:
+    """Group the builds that have a wheel in the index."""
+    grouped = defaultdict[str, list[KeptBuild]](list)
+    for build in kept:
+        if build.listed:
+            grouped[build.target].append(build)
+    return dict(grouped)
 
 
 def pointed(

@@ -5,7 +5,6 @@ file change after a build, and a build that failed has no wheel whose record wou
 """
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,17 +42,11 @@ def keep(inputs: KeptInputs, build: Path) -> None:
 
 def put_patches(source: SourceTable, folder: Path) -> SourceTable:
     """Copy the patches and assets of a source into `folder`; return the source that uses them."""
-    for name in names(source):
+    for name in source.named_files:
         target = folder / PATCHES / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source.file(name), target)
     return source.located(folder)
-
-
-def names(source: SourceTable) -> Iterator[str]:
-    """Yield the patches and assets of a source, as the recipe names them."""
-    yield from source.patches
-    yield from source.assets.values()
 
 
 def read(build: Path) -> KeptInputs | None:
@@ -62,10 +55,10 @@ def read(build: Path) -> KeptInputs | None:
     try:
         text = files.content(folder / RECIPE)
         kept = RecipeContent.model_validate_json(text)
-        recipe = Recipe.model_validate({**kept.content, "name": kept.name})
+        recipe = build_record.recipe_of(kept)
     except (OSError, ValidationError):
         return None
     # Its own patches come first: those of the checkout may be others by now.
-    own = recipe.model_copy(update={"source": recipe.source.located(folder)})
+    own = recipe.changed(source=recipe.source.located(folder))
     lock = folder / LOCK
-    return KeptInputs(own, lock if lock.is_file() else None)
+    return KeptInputs(own, files.existing(lock))

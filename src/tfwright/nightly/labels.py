@@ -10,6 +10,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -55,12 +56,8 @@ def relabel(source: Path, folder: Path, version: str) -> Path:
     """
     project, old, rest = source.name.split("-", 2)
     target = folder / f"{project}-{version}-{rest}"
-    with (
-        archive.opened(source) as wheel,
-        files.replacing(target) as temporary,
-        temporary.open("wb") as stream,
-    ):
-        _write(wheel, ZipWriter(stream, _moment(wheel)), old, version)
+    with _rewriting(source, target) as (wheel, writer):
+        _write(wheel, writer, old, version)
     return target
 
 
@@ -72,15 +69,24 @@ def with_variant(source: Path, folder: Path, label: str, text: bytes) -> Path:
     version = source.name.split("-")[1]
     target = folder / f"{source.name.removesuffix('.whl')}-{label}.whl"
     folder.mkdir(parents=True, exist_ok=True)
+    with _rewriting(source, target) as (wheel, writer):
+        place = f"{archive.metadata_directory(wheel)}/{variant.FILE}"
+        _write(wheel, writer, version, version, added={place: text})
+    return target
+
+
+@contextmanager
+def _rewriting(
+    source: Path, target: Path
+) -> Iterator[tuple[zipfile.ZipFile, ZipWriter]]:
+    """Open a wheel, and another one that gets its place when the block ends well."""
     with (
         archive.opened(source) as wheel,
         files.replacing(target) as temporary,
         temporary.open("wb") as stream,
     ):
-        place = f"{archive.metadata_directory(wheel)}/{variant.FILE}"
-        writer = ZipWriter(stream, _moment(wheel))
-        _write(wheel, writer, version, version, added={place: text})
-    return target
+        # The time of the old members: the same wheel gives the same bytes again.
+        yield wheel, ZipWriter(stream, _moment(wheel))
 
 
 def _moment(wheel: zipfile.ZipFile) -> tuple[int, int, int, int, int, int]:
@@ -120,10 +126,10 @@ class _Renaming:
     """Puts the new version into the two folders whose names hold one."""
 
     def __init__(self, info: str, version: str) -> None:
-        project = info.removesuffix(".dist-info").rpartition("-")[0]
-        self.info = f"{project}-{version}.dist-info"
-        data = info.removesuffix(".dist-info") + ".data"
-        self._folders = {info: self.info, data: f"{project}-{version}.data"}
+        stem = info.removesuffix(".dist-info")
+        renamed = f"{stem.rpartition('-')[0]}-{version}"
+        self.info = f"{renamed}.dist-info"
+        self._folders = {info: self.info, f"{stem}.data": f"{renamed}.data"}
 
     def __call__(self, name: str) -> str:
         top, slash, rest = name.partition("/")
@@ -159,35 +165,47 @@ def _changed(
 def _bill(content: bytes, old: str, version: str) -> bytes:
     """Return the bill of materials with the new version of its subject."""
     page = json_text.parsed(content)
-    subject = page.get("metadata", {}).get("component", {})
+    _rename(page.get("metadata", {}).get("component", {}), old, version)
+    return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _rename(subject: dict[str, str], old: str, version: str) -> None:
+    """Give a component its new version, also in its package URL."""
     if subject.get("version") == old:
         subject["version"] = version
     if "purl" in subject:
         # A package URL needs its plus sign quoted.
         quoted = version.replace("+", "%2B")
         subject["purl"] = subject["purl"].replace(f"@{old}", f"@{quoted}")
-    return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _add(
     writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo
 ) -> None:
     """Write a member that has new content, uncompressed: it is small."""
-    # The upper half holds the Unix mode; 0 where another system made the archive.
-    mode = like.external_attr >> 16 or stat.S_IFREG | 0o644
-    checksum = zlib.crc32(content)
-    size = len(content)
-    member = ZipMember(name, zipfile.ZIP_STORED, checksum, size, size, mode)
+    checksum, size = zlib.crc32(content), len(content)
+    member = ZipMember(
+        name, zipfile.ZIP_STORED, checksum, size, size, _mode(like)
+    )
     writer.add(member, [content])
+
+
+def _mode(member: zipfile.ZipInfo) -> int:
+    # The upper half holds the Unix mode; 0 where another system made the archive.
+    return member.external_attr >> 16 or stat.S_IFREG | 0o644
 
 
 def _copy(
     wheel: zipfile.ZipFile, writer: ZipWriter, name: str, old: zipfile.ZipInfo
 ) -> None:
     """Write a member with the compressed bytes that it has."""
-    mode = old.external_attr >> 16 or stat.S_IFREG | 0o644
     member = ZipMember(
-        name, old.compress_type, old.CRC, old.compress_size, old.file_size, mode
+        name,
+        old.compress_type,
+        old.CRC,
+        old.compress_size,
+        old.file_size,
+        _mode(old),
     )
     writer.add(member, _packed(wheel, old))
 
@@ -195,12 +213,11 @@ def _copy(
 def _packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
     stream = archive.packed(wheel, member)
     left = member.compress_size
-    while left:
-        part = stream.read(min(left, COPIED))
-        if not part:
-            raise EOFError(f"{member.filename} is cut off")
+    for part in files.pieces(stream.read, left):
         left -= len(part)
         yield part
+    if left:
+        raise EOFError(f"{member.filename} is cut off")
 
 
 def _record(

@@ -189,7 +189,8 @@ def run(
         _alone(host.directory, wait=wait),
         states.opened(host.directory) as state,
     ):
-        begun, cut_off = host.clock(), state.unfinished_night() is not None
+        begun = host.clock()
+        cut_off = state.unfinished_night() is not None
         night = _recover(host, state)
         if cut_off:
             # What a killed night built is offered before anything else is tried.
@@ -418,8 +419,11 @@ def _verdicts_of(state: State, night: int) -> dict[str, Verdict]:
 
 
 def _details_of(state: State, night: int) -> dict[str, str]:
-    found = {name: fell[-1].detail for name, fell in state.history(night).items()}
-    return {name: detail for name, detail in found.items() if detail}
+    return {
+        name: fell[-1].detail
+        for name, fell in state.history(night).items()
+        if fell[-1].detail
+    }
 
 
 def _attempt_all(
@@ -477,7 +481,7 @@ def _skip(host: BuildHost, state: State, night: int, item: DueTarget) -> None:
 def _ready(
     host: BuildHost, state: State, night: int, item: DueTarget
 ) -> BuildOrder | None:
-    """Return an order for a target; judge it if there is no room to build it."""
+    """Return an order for a target; judge it if the disk has no room to build it."""
     name = item.target.name
     changed = f" ({', '.join(item.changed)})" if item.changed else ""
     host.hear(f"{name}: {item.why}{changed}")
@@ -496,22 +500,21 @@ def _conclude(
     made: Callable[[], NightlyBuild],
 ) -> NightlyBuild:
     """Put a build into its place, and keep the verdict; return it."""
-    build, name = _build(host, state, order, made), order.target.name
+    build = _build(host, state, order, made)
+    name = order.target.name
     state.judge(name, night, _verdict(build), build.id, _detail(build))
     # At once, not at the end of the night: a wheel that exists is a wheel that users can have.
     _publish(host, state, pages=False)
     where = f" on {build.worker}" if build.worker else ""
     verdict = f"{_verdict(build)}{where} after {build.seconds:.0f} s"
-    host.hear(f"{name}: {verdict} {_detail(build)}".rstrip())
+    host.hear(": ".join(filter(None, (name, verdict, _detail(build)))))
     return build
 
 
 def _lacking_room(host: BuildHost, state: State) -> str:
     """See to free space before a build; say what is missing."""
     wanted = host.nightly.retention.free
-    space = host.builder.make_room(wanted)
-    while space.site < wanted and _expire_early(host, state, wanted - space.site):
-        space = host.builder.make_room(wanted)
+    space = _freed(host, state, wanted)
     free = min(space.site, space.work)
     if free >= wanted:
         return ""
@@ -520,6 +523,14 @@ def _lacking_room(host: BuildHost, state: State) -> str:
         f"only {free / 1e9:.1f} GB are free in {where}; "
         f"retention.free asks for {wanted / 1e9:.1f} GB"
     )
+
+
+def _freed(host: BuildHost, state: State, wanted: int) -> FreeSpace:
+    """Free space, at the end at the cost of hidden builds; return what is free then."""
+    space = host.builder.make_room(wanted)
+    while space.site < wanted and _expire_early(host, state, wanted - space.site):
+        space = host.builder.make_room(wanted)
+    return space
 
 
 def _expire_early(host: BuildHost, state: State, missing: int) -> int:

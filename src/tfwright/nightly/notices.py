@@ -104,9 +104,9 @@ def close_cut_off(
     state: State, now: dt.datetime, channels: Sequence[Channel]
 ) -> None:
     """Write a notice that a night came to its end, if one was cut off before."""
-    subject, text = "the build host: fixed", "A night came to its end again.\n"
+    text = "A night came to its end again.\n"
     closed = [
-        Notice(thread, "", "fixed", subject, text)
+        Notice(thread, "", "fixed", "the build host: fixed", text)
         for thread in _open_threads(state, "")
     ]
     _record(state, closed, now, channels)

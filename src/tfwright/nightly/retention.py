@@ -73,7 +73,8 @@ def sweep(state: State, folder: Path) -> None:
 
     The site that is in place names none of them.
     """
-    here, wheels = _names(folder / "builds"), _names(folder / PACKAGES)
+    here = _names(folder / "builds")
+    wheels = _names(folder / PACKAGES)
     # Builds with equal bytes share a name in the index.
     listed = {item.wheel for item in state.builds() if item.listed}
     for identifier, wheel in state.gone():
@@ -94,13 +95,9 @@ def protected(
     kept: Sequence[KeptBuild], folder: Path, state: State, *, gated: bool
 ) -> set[str]:
     """Return the identifiers of the builds that may never go."""
-    by_target = defaultdict(list)
-    for item in kept:
-        if item.listed:
-            by_target[item.target].append(item)
     reproduced = gates.reproductions(state)
     safe = set()
-    for own in by_target.values():
+    for own in gates.by_target(kept).values():
         named = gates.pointed(own, reproduced, gated=gated)
         safe |= {build.id for build in named.values()}
     return safe | kept_by_file(kept, folder)

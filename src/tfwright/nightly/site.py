@@ -227,21 +227,12 @@ def _variants(
     return found
 
 
-def _by_target(kept: list[KeptBuild]) -> dict[str, list[KeptBuild]]:
-    """Group the builds that have a wheel in the index."""
-    grouped: dict[str, list[KeptBuild]] = {}
-    for item in kept:
-        if item.listed:
-            grouped.setdefault(item.target, []).append(item)
-    return grouped
-
-
 def _pointers(
     kept: list[KeptBuild], state: State, *, gated: bool
 ) -> Iterator[tuple[str, bytes]]:
     """Yield each pointer's path below the site and its content."""
     reproduced = gates.reproductions(state)
-    for target, own in _by_target(kept).items():
+    for target, own in gates.by_target(kept).items():
         for name, build in gates.pointed(own, reproduced, gated=gated).items():
             content = {
                 "build": build.id,

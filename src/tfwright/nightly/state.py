@@ -171,7 +171,7 @@ class State:
         detail: str = "",
     ) -> None:
         """Keep one night's verdict on one target; a second run of the night replaces it."""
-        # The pages look a verdict up in tables: a misspelt one has to fail here, not there.
+        # The pages look up verdicts in tables: fail here, and not there, for a misspelt one.
         if verdict not in get_args(Verdict):
             raise ValueError(f"{verdict!r} is not a verdict")
         values = (target, night, verdict, build, printable_lines(detail))

@@ -21,6 +21,7 @@ CRON_MARK = f"# {NAME}"
 """Ends our lines in a crontab; by it they are found again."""
 WATCH_HOUR = 12
 """When the watch looks, where systemd does not start it: a night should be over by then."""
+_PRINTABLE = "Move it to a path of printable characters."
 TIMER = "timer.json"
 """The file in the host's directory that says when a night starts, for the first page."""
 
@@ -77,7 +78,8 @@ def next_start(directory: Path, now: dt.datetime) -> dt.datetime | None:
         hour, minute = moment(str(json_text.record(directory / TIMER)["at"]))
     except (KeyError, RecipeError):
         return None
-    today, at = now.astimezone().date(), dt.time(hour, minute)
+    today = now.astimezone().date()
+    at = dt.time(hour, minute)
     # A timer goes by this host's clock, whose distance to UTC changes twice a year.
     start = dt.datetime.combine(today, at).astimezone()
     if start > now:
@@ -134,7 +136,7 @@ def _quoted(word: str) -> str:
     if not word.isprintable():
         raise RecipeError(
             f"{word!r} cannot be written into a unit",
-            remedy="Use printable characters.",
+            remedy=_PRINTABLE,
         )
     # systemd replaces %h and ${NAME} even within quotes; doubling the sign takes it literally.
     escaped = (
@@ -195,6 +197,12 @@ def cron_lines(schedule: Schedule) -> list[str]:
 
 def _cron_command(schedule: Schedule, task: str) -> str:
     """Return a command with our mark; ``%`` ends a command in a crontab."""
+    values = [value for _, value in schedule.environment]
+    for word in (str(schedule.checkout), *schedule.program, *values):
+        if not word.isprintable():
+            raise RecipeError(
+                f"{word!r} cannot be written into a crontab", remedy=_PRINTABLE
+            )
     settings = [
         f"{name}={shlex.quote(value)}" for name, value in schedule.environment
     ]
@@ -203,11 +211,6 @@ def _cron_command(schedule: Schedule, task: str) -> str:
     command = f"cd {shlex.quote(str(schedule.checkout))} && {words}".replace(
         "%", r"\%"
     )
-    if not command.isprintable():
-        raise RecipeError(
-            "A path of this host cannot be written into a crontab",
-            remedy="Use printable characters.",
-        )
     return f"{command} {CRON_MARK}"
 
 

@@ -1,5 +1,6 @@
 """The external repositories that the recipe's target needs, as Bazel's analysis reports them."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -31,12 +32,17 @@ def wanted(calls: Invocation) -> Mapping[str, str]:
         calls.table.target,
     )
     calls.write_settings()
+    job.listener.started(
+        "analysis", "asked Bazel which archives the target needs"
+    )
+    begun = time.monotonic()
     try:
         outcome = client.run(command, job.log("lock"), job.listener.progress)
     finally:
         # The server holds files of the output base open, so it goes first.
         client.stop()
         files.remove(client.output_base)
+    job.listener.finished("analysis", time.monotonic() - begun)
     if outcome.status != 0:
         raise failure.error_of(job, command, outcome, FailureRecord(None, None))
     return resolved.pins(files.text(report))

@@ -151,6 +151,10 @@ def _learn(
             f"{table.peak:g}; later builds take that into account"
         )
     learn_peak(job, peak)
+    _learn_pressure(job, outcome, jobs)
+
+
+def _learn_pressure(job: Job, outcome: BazelRun, jobs: int) -> None:
     # A run that failed has its own remedy; this one
     # succeeded, only slower than need be.
     if outcome.status == 0 and outcome.pressure >= THRASHING and jobs > 1:

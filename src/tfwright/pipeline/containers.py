@@ -54,7 +54,8 @@ def bring(job: BuildRequest) -> None:
     """
     from tfwright.tools.container import image, registry
 
-    pinned, vault = job.recipe.host.image, job.places.vault
+    pinned = job.recipe.host.image
+    vault = job.places.vault
     if (
         pinned is None
         or job.offline
@@ -119,10 +120,10 @@ def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
     from tfwright.tools.container import engine, image
     from tfwright.tools.container.engine import ContainerPlan
 
-    pinned, table = job.recipe.host.image, job.host_file.container
+    pinned = job.recipe.host.image
+    table = job.host_file.container
     if pinned is None:
-        message = f"{job.name} names no image"
-        raise ValueError(message)
+        raise ValueError(f"{job.name} names no image")
     # Every other stage works on what fetch brought, and proves it by having no network.
     online = stage in ONLINE and not job.offline
     return ContainerPlan(

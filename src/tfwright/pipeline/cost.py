@@ -111,13 +111,16 @@ def _keep_profile(job: Job) -> None:
 
 def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
     """Read what the stages of a recipe took, from what they left behind."""
-    stages = []
-    for stage in pipeline:
-        stamp = stamps.read(job, stage)
-        if stamp:
-            stages.append(StageCost(stage.name, stamp.seconds, stamp.cpu))
+    stages = tuple(_stages(job, pipeline))
     disk = {name: size(path) for name, path in _places(job).items()}
-    return Cost(tuple(stages), tuple(_runs(_kept(job))), disk)
+    return Cost(stages, tuple(_runs(_kept(job))), disk)
+
+
+def _stages(job: Job, pipeline: Sequence[Stage]) -> Iterator[StageCost]:
+    """Yield what each stage took that has a stamp."""
+    for stage in pipeline:
+        if stamp := stamps.read(job, stage):
+            yield StageCost(stage.name, stamp.seconds, stamp.cpu)
 
 
 def size(path: Path) -> int:
@@ -149,12 +152,11 @@ def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
 
     Bazel repeats actions, and compiles some files twice, with and without -fPIC.
     """
-    longest: dict[str, float] = {}
-    for action in actions:
-        longest[action.name] = max(longest.get(action.name, 0.0), action.seconds)
-    named = [Action(name, seconds) for name, seconds in longest.items()]
-    named.sort(key=lambda action: -action.seconds)
-    return tuple(named[:SLOWEST])
+    longest: dict[str, Action] = {}
+    # The slowest first, so that the first one of a name counts.
+    for action in sorted(actions, key=lambda action: -action.seconds):
+        longest.setdefault(action.name, action)
+    return tuple(longest.values())[:SLOWEST]
 
 
 def _actions(path: Path) -> Iterator[Action]:
@@ -162,16 +164,20 @@ def _actions(path: Path) -> Iterator[Action]:
 
     A killed Bazel leaves a profile without its end, which is read as far as it goes.
     """
-    lines = (
-        path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
-    )
-    for line in lines:
+    if not path.is_file():
+        return
+    for line in path.read_text("utf-8", "replace").splitlines():
         event = _event(line)
-        name, microseconds = event.get("name"), event.get("dur")
-        if event.get("cat") != "action processing" or not isinstance(name, str):
-            continue
-        if isinstance(microseconds, int | float):
-            yield Action(name, microseconds / 1e6)
+        if event.get("cat") == "action processing":
+            yield from _action(event)
+
+
+def _action(event: Mapping[str, Any]) -> Iterator[Action]:
+    """Yield the action of an event, if it has a name and a duration."""
+    name = event.get("name")
+    microseconds = event.get("dur")
+    if isinstance(name, str) and isinstance(microseconds, int | float):
+        yield Action(name, microseconds / 1e6)
 
 
 def _event(line: str) -> Mapping[str, Any]:
@@ -186,16 +192,13 @@ def _event(line: str) -> Mapping[str, Any]:
 def _places(job: Job) -> dict[str, Path]:
     """Return what takes room, by the name that people know it by."""
     places = job.places
-    shared = {
-        "build cache, of all recipes": job.host_file.cache_directory,
-        "vault, of all recipes": places.vault,
-    }
     return {
         "output base": places.bazel,
         "tree": places.tree,
         "wheels and venv": places.dist,
         "logs": places.logs,
-        **shared,
+        "build cache, of all recipes": job.host_file.cache_directory,
+        "vault, of all recipes": places.vault,
     }
 
 

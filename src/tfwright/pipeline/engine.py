@@ -173,8 +173,7 @@ def _steps(
 
 def wanted(job: Job) -> list[Stage]:
     """Return the stages up to the job's last one."""
-    names = [stage.name for stage in PIPELINE]
-    return list(PIPELINE[: names.index(job.until) + 1])
+    return list(PIPELINE[: _names().index(job.until) + 1])
 
 
 def decide(
@@ -334,9 +333,8 @@ def _clear(job: Job) -> None:
 
 def insist(until: str, again: str = "") -> None:
     """Raise RecipeError unless both are stages, and `again` is not after `until`."""
-    names = [stage.name for stage in PIPELINE]
-    last = names.index(stage_named(until).name)
-    if again and names.index(stage_named(again).name) > last:
+    last = _names().index(stage_named(until).name)
+    if again and _names().index(stage_named(again).name) > last:
         raise RecipeError(
             f"Stage {again!r} is not run again by a build that ends with {until!r}",
             remedy=f"Add --until {again}, or a later stage.",
@@ -361,15 +359,18 @@ def jobs_asked(text: str) -> int | None:
     return int(text)
 
 
+def _names() -> list[str]:
+    return [stage.name for stage in PIPELINE]
+
+
 def stage_named(name: str) -> Stage:
     """Return a stage by its name; raise RecipeError with the nearest one if there is none."""
     for stage in PIPELINE:
         if stage.name == name:
             return stage
-    names = [stage.name for stage in PIPELINE]
     raise RecipeError(
-        f"Unknown stage {name!r}{spelling.guess(name, names)}",
-        remedy=f"The stages are: {', '.join(names)}.",
+        f"Unknown stage {name!r}{spelling.guess(name, _names())}",
+        remedy=f"The stages are: {', '.join(_names())}.",
     )
 
 

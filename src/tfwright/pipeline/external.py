@@ -60,12 +60,10 @@ def repository(
     `about_branch` says whether to note where the branch is now. Raises SupplyError if the
     repository does not give the commit.
     """
-    asked = origin(job, source.url)
-    pin, kept = Pin.of(source), job.places.git
     return mirror.bring(
-        pin,
-        kept,
-        asked,
+        Pin.of(source),
+        job.places.git,
+        origin(job, source.url),
         job.listener,
         offline=job.offline,
         about_branch=about_branch,

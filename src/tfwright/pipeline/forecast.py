@@ -40,13 +40,17 @@ class Forecast:
             guesses.append(left * pace)
         return max(guesses, default=None)
 
-    def _pace(self, done: int) -> float | None:
-        """Return the seconds that an action took lately, None while that is not known."""
-        now = self._clock()
+    def _note(self, now: float, done: int) -> None:
+        """Remember how many actions are done now, and forget what is older than the window."""
         self._seen.append((now, done))
         # The first one that is kept is older than the window, so that the window is full.
         while len(self._seen) > 1 and now - self._seen[1][0] >= _WINDOW:
             self._seen.popleft()
+
+    def _pace(self, done: int) -> float | None:
+        """Return the seconds that an action took lately, None while that is not known."""
+        now = self._clock()
+        self._note(now, done)
         then, before = self._seen[0]
         if now - then < _SHORTEST or done <= before:
             return None

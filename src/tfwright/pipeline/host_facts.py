@@ -23,7 +23,7 @@ def facts(
     """Return what of a host takes part in a build with this interpreter."""
     # Only what the recipe uses: a CUDA that appears on
     # the host must not rebuild a CPU wheel.
-    toolkit, cudnn = cuda.present(recipe, host_file)
+    toolkit, cudnn = cuda.present(recipe, host_file, host.place)
     return HostFacts(
         system=host.system,
         machine=host.machine,
@@ -40,11 +40,11 @@ def facts(
 
 def _versions(recipe: Recipe, host_file: HostFile, host: Host) -> tuple[str, ...]:
     """Return what the compilers that are named say for their versions."""
-    said = [
+    said = (
         toolchain.version_line(host.place, program).value
         for program in toolchain.named(recipe, host_file)
-    ]
-    return tuple(dict.fromkeys(version for version in said if version))
+    )
+    return tuple(dict.fromkeys(filter(None, said)))
 
 
 def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
@@ -55,6 +55,8 @@ def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     # By where the compiler is, not by build_out: `reproduce` builds below another directory.
     program = host_file.compiler
     compiler = program.parent.parent.parent if program else None
+    if not cuda.of_host(recipe, host_file):
+        toolkit = None
     roots = [root for root in (toolkit, compiler) if root]
     if not roots:
         return ""
@@ -81,8 +83,10 @@ def found(
     from tfwright.wheel.seal.build_record import Found
 
     place = probes.here().place
-    toolkits = nvidia.cuda(place, host.cuda) if host.cuda else []
-    every = cuda.prefixes(recipe, host_file)
+    # A CUDA of the image is known by the image's digest; the host's would be another.
+    outside = cuda.of_host(recipe, host_file)
+    toolkits = nvidia.cuda(place, host.cuda) if host.cuda and outside else []
+    every = cuda.prefixes(recipe, host_file) if outside else []
     cudnn = nvidia.cudnn(place, every).value if host.cudnn else ""
     # Without CUDA the recipe uses none of the libraries that may lie in these places.
     prefixes = every if host.cuda else []

@@ -9,6 +9,7 @@ from typing import Any, Self
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe, find, read
 from tfwright.progress import SILENCE, Listener
+from tfwright.tools import files
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class BuildRequest(Job):
         return cls(
             recipe=recipe,
             host_file=settings.of(recipe),
-            locked=lock if lock.is_file() else None,
+            locked=files.existing(lock),
             listener=listener,
             offline=offline,
             jobs=jobs,
@@ -200,8 +201,8 @@ class BuildRequest(Job):
 
     def without_cache(self) -> "BuildRequest":
         """Return the same, with every action run and none taken from the build cache."""
-        cache = self.host_file.cache.model_copy(update={"enabled": False})
-        host_file = self.host_file.model_copy(update={"cache": cache})
+        cache = self.host_file.cache.changed(enabled=False)
+        host_file = self.host_file.changed(cache=cache)
         return replace(self, host_file=host_file)
 
     @cached_property

@@ -38,11 +38,16 @@ def insist_on_own_name(request: BuildRequest) -> None:
         return
     for stamp in sorted(places.build_out.glob(f"*/{STAMP}")):
         name = stamp.parents[1].name
-        # A directory may be left of a recipe that was renamed or removed.
-        if name != request.name and name in recipes.names():
-            other = recipes.read(name)
-            if wheel_identity(other) == wheel_identity(request.recipe):
-                raise _refusal(request.name, name)
+        if name != request.name and _makes_the_same(name, request.recipe):
+            raise _refusal(request.name, name)
+
+
+def _makes_the_same(name: str, recipe: Recipe) -> bool:
+    """Say whether another recipe's wheel has the file name of this one's."""
+    # A directory may be left of a recipe that was renamed or removed.
+    if name not in recipes.names():
+        return False
+    return wheel_identity(recipes.read(name)) == wheel_identity(recipe)
 
 
 def _refusal(name: str, other: str) -> RecipeError:

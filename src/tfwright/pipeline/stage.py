@@ -198,7 +198,8 @@ class Stage:
         """Run the stage with what its signature asks for."""
         made = self._call(self.module.run, request, results)
         if not isinstance(made, self.makes):
-            promised, returned = self.makes.__name__, type(made).__name__
+            promised = self.makes.__name__
+            returned = type(made).__name__
             raise TypeError(
                 f"stage {self.name} promised {promised}, not {returned}"
             )

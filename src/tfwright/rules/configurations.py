@@ -2,8 +2,10 @@
 
 import ast
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from tfwright.tools.python import sources
 
 Reader = Callable[[str], str | None]
 """Returns the text of a package's BUILD file, given its path; None if there is none."""
@@ -44,17 +46,17 @@ def tools_apart(bazelrc: str, flags: Sequence[str]) -> bool:
     lines = [line.split() for line in bazelrc.splitlines()]
     # Lines such as build:rbe hold for a configuration that the user has to ask for. Those of the
     # platform hold by themselves in a tree that says so.
-    always = [
-        word for words in lines if words[:1] == ["build"] for word in words[1:]
-    ]
+    always = _options(lines, "build")
     if "--enable_platform_specific_config" in always:
-        always += [
-            word
-            for words in lines
-            if words[:1] == ["build:linux"]
-            for word in words[1:]
-        ]
+        always += _options(lines, "build:linux")
     return "--distinct_host_configuration=false" not in (*always, *flags)
+
+
+def _options(lines: Iterable[Sequence[str]], command: str) -> list[str]:
+    """Return what the lines of a bazelrc give to a command, or to one of its configurations."""
+    return [
+        word for words in lines if words[:1] == [command] for word in words[1:]
+    ]
 
 
 def for_python_2(target: str, read: Reader) -> list[Declaration]:
@@ -101,10 +103,10 @@ def _split(label: str, package: str) -> tuple[str, str]:
 
 def _rules(package: str, text: str) -> Mapping[str, _Rule]:
     """Return the targets that a BUILD file declares, by name; none if it cannot be read."""
-    try:
-        statements = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = sources.parsed(text)
+    if tree is None:
         return {}
+    statements = tree.body
     lists: dict[str, ast.expr] = {}
     rules: dict[str, _Rule] = {}
     for statement in statements:

@@ -197,12 +197,8 @@ def _python_2(_: re.Match[str], facts: DropFacts) -> bool | None:
     )
 
 
-def _system(found: re.Match[str], facts: DropFacts) -> bool | None:
-    if facts.recipe is None:
-        return None
-    return facts.recipe.host.system == {"macOS": "Darwin"}.get(
-        found["name"], found["name"]
-    )
+def _macos(_: re.Match[str], facts: DropFacts) -> bool | None:
+    return None if facts.recipe is None else facts.recipe.host.system == "Darwin"
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -225,7 +221,7 @@ _SPELLINGS: Mapping[str, Check] = {
     rf"build host has glibc {_SPOKEN}\b": _of_the_host,
     rf"python {_COMPARED}$": _python,
     r"wheel is for Python 2$": _python_2,
-    r"wheel is for (?P<name>macOS)": _system,
+    r"wheel is for macOS": _macos,
 }
 _FORMS = [
     (re.compile(f"(?:the )?{spelling}"), check)

@@ -215,8 +215,7 @@ def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
 
 def digests(table: SourceTable) -> Mapping[str, str]:
     """Return the digest of each patch and asset, by its path under patches/."""
-    named = (*table.patches, *table.assets.values())
-    return {file: files.sha256(table.file(file)) for file in named}
+    return {file: files.sha256(table.file(file)) for file in table.named_files}
 
 
 def _holding_rules(table: SourceTable) -> Callable[[str], bool]:

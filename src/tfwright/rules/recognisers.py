@@ -105,16 +105,20 @@ def _jars(artifact: str, servers: object) -> Iterator[str]:
 def urls_of(value: object) -> tuple[str, ...]:
     """Return one url, or a list of them, each once."""
     # http_archive takes `urls` or `url`; TensorFlow lists its own mirror first.
-    given = value if isinstance(value, list) else [value]
-    urls = tuple(dict.fromkeys(line_of(address) for address in given if address))
+    given = filter(None, as_list(value))
+    urls = tuple(dict.fromkeys(map(line_of, given)))
     good = tuple(filter(_is_address, urls))
     # One that is not an address leaves the others as they are.
     if urls and not good:
-        message = (
+        raise UnknownError(
             f"{urls[0][:80]!r} is not an address that Bazel could download from"
         )
-        raise UnknownError(message)
     return good
+
+
+def as_list(value: object) -> list[object]:
+    """Return a list as it is, and anything else as the only one of a list."""
+    return value if isinstance(value, list) else [value]
 
 
 def _is_address(url: str) -> bool:
@@ -126,8 +130,7 @@ def digest_of(value: object) -> str:
     # Bazel compares digests without regard to case.
     text = line_of(value or "").lower()
     if text and not re.fullmatch(r"[0-9a-f]{64}", text):
-        message = f"sha256 {text[:80]!r} is not a SHA-256"
-        raise UnknownError(message)
+        raise UnknownError(f"sha256 {text[:80]!r} is not a SHA-256")
     return text
 
 
@@ -136,8 +139,7 @@ def name_of(value: object) -> str:
     text = line_of(value)
     # The name becomes a directory of the output base, and part of labels.
     if not re.fullmatch(NAME, text):
-        message = f"{text[:80]!r} is not the name of a repository"
-        raise UnknownError(message)
+        raise UnknownError(f"{text[:80]!r} is not the name of a repository")
     return text
 
 

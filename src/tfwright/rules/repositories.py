@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 from tfwright.rules.model import (
     BAZELS_PLACE,
@@ -24,6 +25,7 @@ from tfwright.rules.recognisers import (
     DOWNLOADS,
     NAME,
     TELLING,
+    as_list,
     called,
     declares,
     digest_of,
@@ -47,6 +49,7 @@ from tfwright.rules.starlark.model import (
     UnknownError,
 )
 
+_Finding = TypeVar("_Finding")
 PLACES = ("tensorflow/workspace", "third_party/", "tensorflow/third_party/")
 """Where a tree keeps its repository rules: .bzl files whose path starts so are read whole, reached
 or not."""
@@ -106,9 +109,7 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
 
 def follow(nested: Nested, texts: Mapping[str, str]) -> Rules:
     """Read what a nested call downloads, given the .bzl files of its repository by path."""
-    reading = _Reading(
-        Program(texts, ("", nested.archive)), place=f"@{nested.archive}//"
-    )
+    reading = _reading_of(nested.archive, texts)
     with reading.bounded(nested.path):
         reading.follow(nested.path, nested.symbol)
     return reading.rules()
@@ -121,11 +122,15 @@ def behind(load: Load, texts: Mapping[str, str]) -> Rules | None:
     """
     if load.path not in texts:
         return None
-    program = Program(texts, ("", load.archive))
-    reading = _Reading(program, place=f"@{load.archive}//")
+    reading = _reading_of(load.archive, texts)
     with reading.bounded(load.path):
         reading.loads(load.path)
     return reading.rules()
+
+
+def _reading_of(archive: str, texts: Mapping[str, str]) -> "_Reading":
+    """Begin to read the repository that an archive becomes."""
+    return _Reading(Program(texts, ("", archive)), place=f"@{archive}//")
 
 
 def joined(found: Rules, followed: Mapping[Nested | Load, Rules]) -> Rules:
@@ -139,12 +144,16 @@ def joined(found: Rules, followed: Mapping[Nested | Load, Rules]) -> Rules:
     # Two calls may lead to the same declaration; the order of the first of them is kept.
     left = [call for call in whole.nested if call not in followed]
     return Rules(
-        tuple(dict.fromkeys(whole.repositories)),
-        tuple(dict.fromkeys(whole.unreadable)),
-        tuple(dict.fromkeys(left)),
-        tuple(dict.fromkeys(whole.loads)),
-        tuple(dict.fromkeys(whole.linked)),
+        _once(whole.repositories),
+        _once(whole.unreadable),
+        _once(left),
+        _once(whole.loads),
+        _once(whole.linked),
     )
+
+
+def _once(findings: Iterable[_Finding]) -> tuple[_Finding, ...]:
+    return tuple(dict.fromkeys(findings))
 
 
 class _Reading:
@@ -168,25 +177,17 @@ class _Reading:
     def rules(self) -> Rules:
         """Return what was found, in the order in which Bazel would come to it."""
         return Rules(
-            tuple(
-                finding
-                for finding in self._found
-                if isinstance(finding, Repository)
-            ),
-            tuple(
-                finding
-                for finding in self._found
-                if isinstance(finding, Unreadable)
-            ),
-            tuple(
-                finding for finding in self._found if isinstance(finding, Nested)
-            ),
-            tuple(
-                finding for finding in self._found if isinstance(finding, Load)
-            ),
-            tuple(
-                finding for finding in self._found if isinstance(finding, Linked)
-            ),
+            self._of(Repository),
+            self._of(Unreadable),
+            self._of(Nested),
+            self._of(Load),
+            self._of(Linked),
+        )
+
+    def _of(self, kind: type[_Finding]) -> tuple[_Finding, ...]:
+        # A dictionary keeps the order in which its keys came.
+        return tuple(
+            finding for finding in self._found if isinstance(finding, kind)
         )
 
     @contextmanager
@@ -281,14 +282,16 @@ class _Reading:
     ) -> tuple[str, object, Arguments]:
         """Return the name of what is called, what it is (None if unknown), and with what."""
         arguments = self._program.arguments(call, scope)
-        callee, name = self._meant(call.func, scope), called(call.func)
+        callee = self._meant(call.func, scope)
+        name = called(call.func)
         if (
             isinstance(callee, External)
             and callee.symbol == "maybe"
             and call.args
         ):
             # Bazel's own macro `maybe(rule, name = …)` calls the rule unless the name is taken.
-            callee, name = self._meant(call.args[0], scope), called(call.args[0])
+            callee = self._meant(call.args[0], scope)
+            name = called(call.args[0])
             positional = dict(
                 zip(("name",), arguments.positional[1:], strict=False)
             )
@@ -322,10 +325,8 @@ class _Reading:
                 code.node not in self._seen
             ):
                 outer = self._rule, self._name
-                self._rule, self._name = (
-                    callee,
-                    self._text(arguments.named.get("name")),
-                )
+                self._rule = callee
+                self._name = self._text(arguments.named.get("name"))
                 try:
                     missing = UnknownError("is known only when the rule runs")
                     self._enter(code, Arguments((), {}), missing)
@@ -479,7 +480,7 @@ class _Reading:
     def _paid(self, thing: object) -> object:
         """Work a value out, and count what it costs to look at all of it and to keep it."""
         value = self._program.force(thing)
-        for item in value if isinstance(value, list) else [value]:
+        for item in as_list(value):
             length = len(item) if isinstance(item, str) else 0
             self._program.spend(1 + length // PUT_TOGETHER)
         return value
@@ -494,9 +495,10 @@ class _Reading:
             value = self._paid(thing)
         except UnknownError:
             return ()
-        texts = value if isinstance(value, list) else [value]
         return tuple(
-            text for text in texts if isinstance(text, str) and text.isprintable()
+            text
+            for text in as_list(value)
+            if isinstance(text, str) and text.isprintable()
         )
 
     @contextmanager

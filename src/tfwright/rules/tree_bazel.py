@@ -41,11 +41,15 @@ def stated(texts: Mapping[str, str]) -> TreeBazel | None:
     `texts` are its files by path, as many of `PATHS` as it has.
     """
     # Comments and further lines are allowed in it; bazelisk reads the first line.
-    first = (texts.get(".bazelversion", "").splitlines() or [""])[0].strip()
+    first = texts.get(".bazelversion", "").partition("\n")[0].strip()
     if re.fullmatch(r"\d+\.\d+\.\d+", first):
         return TreeBazel(first, first, ".bazelversion", first)
+    return _limits(texts)
+
+
+def _limits(texts: Mapping[str, str]) -> TreeBazel | None:
+    """Return the bounds that ./configure of a tree compares with."""
     for path, pattern in _LIMITS:
-        found = pattern.search(texts.get(path, ""))
-        if found:
+        if found := pattern.search(texts.get(path, "")):
             return TreeBazel(found[1], found[2] or "", path)
     return None

@@ -10,6 +10,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tfwright.tools.python import sources
+
 PATHS = (
     "tensorflow/tools/pip_package/setup.py",
     "tensorflow/tools/pip_package/setup.py.tpl",
@@ -72,9 +74,8 @@ def required(setup: str, python: str) -> list[Requirement]:
 
     The program is read and never run: it is the tree's, and may be for Python 2.
     """
-    try:
-        tree = ast.parse(setup)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = sources.parsed(setup)
+    if tree is None:
         return []
     numbers = tuple(int(part) for part in python.split(".") if part.isdigit())
     found: dict[str, Requirement] = {}

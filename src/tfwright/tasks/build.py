@@ -260,10 +260,10 @@ def shell(
         "cudnn": "cuDNN as downloaded: .tgz, .tar.xz, wheel or .deb",
         "nccl": "NCCL as downloaded: .txz, wheel or .deb",
         "tensorrt": "TensorRT as downloaded: .tar.gz, wheel or .deb",
-        "cuda-sha256": "checksum of that file, where the recipe pins none",
-        "cudnn-sha256": "checksum of that file",
-        "nccl-sha256": "checksum of that file",
-        "tensorrt-sha256": "checksum of that file",
+        "cuda-sha256": "with --cuda: checksum of that file, where the recipe pins none",
+        "cudnn-sha256": "with --cudnn: checksum of that file",
+        "nccl-sha256": "with --nccl: checksum of that file",
+        "tensorrt-sha256": "with --tensorrt: checksum of that file",
         "licence-accepted": "state that you have read and accepted NVIDIA's licences",
     }
 )

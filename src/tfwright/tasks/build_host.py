@@ -16,7 +16,7 @@ from tfwright.tasks.common import JSON, explained, file_of, one_of, resuming, ta
         "wait": "wait for another night in the same directory",
         "watch": "only send notices: what waits, and that no night came for too long",
         "install": "write the timer that runs a night: user, system, cron or launchd",
-        "uninstall": "remove that timer",
+        "uninstall": "remove the timer: user, system, cron or launchd",
         "at": "with --install: time of day",
         "yes": "do not ask before --install or --uninstall",
         "order": "on a worker: carry out the build order in this folder; nights start this",

@@ -165,7 +165,7 @@ def _take_inputs(lacking: str, unpack: str) -> None:
     | JSON
     | {
         "verify": "read every file and compare its checksum",
-        "repair": "the same, and remove damaged files, so that they are downloaded again",
+        "repair": "as --verify, and remove damaged files, so that they are downloaded again",
         "gc": "remove what no recipe and no lock needs",
         "links": "ask which sources of a recipe's archives still have them",
         "deep": "with --links: download the files and compare their checksums",

@@ -85,7 +85,8 @@ def compare(
         from tfwright.tools import diffoscope as other
         from tfwright.wheel.compare import comparison
 
-        one, two = file_of(first, "compare"), file_of(second, "compare")
+        one = file_of(first, "compare")
+        two = file_of(second, "compare")
         if diffoscope:
             # diffoscope has exit statuses of its own, which are passed on.
             sys.exit(other.show(one, two, as_json=json))

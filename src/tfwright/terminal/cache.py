@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tfwright.printable import listed
 from tfwright.terminal import text
 from tfwright.terminal.text import Column
 
@@ -60,12 +61,12 @@ def show_cache(state: "CacheState", *, as_json: bool) -> None:
     if held:
         text.table(KEPT, held)
         text.line()
-    if not state.builds:
+    if state.builds:
+        text.table(BUILDS, map(_row, state.builds))
+        _show_faults(state)
+    else:
         # The first one may be adding to it now.
         text.line("No build that used the cache has ended yet.")
-        return
-    text.table(BUILDS, map(_row, state.builds))
-    _show_faults(state)
     for log in state.logs:
         text.tell(f"  execution log: {log.stem}")
 
@@ -123,18 +124,13 @@ def _became(change: "ToolchainChange") -> str:
     if change.before and change.before == change.after:
         lines.append(f"{change.before}, with other content")
     elif change.before or change.after:
-        before, after = (
-            change.before or "other files",
-            change.after or "other files",
-        )
-        lines.append(f"{before} became {after}")
+        # One that was not known is a part of many files.
+        before = change.before or "other files"
+        lines.append(f"{before} became {change.after or 'other files'}")
     # Digests of many files say nothing, their names do.
     if change.files:
-        shown = ", ".join(change.files[:FILES])
-        more = len(change.files) - FILES
-        rest = f" and {more} more" if more > 0 else ""
         word = "file" if len(change.files) == 1 else "files"
-        lines.append(f"{word}: {shown}{rest}")
+        lines.append(f"{word}: {listed(change.files, FILES)}")
     return "\n".join(lines)
 
 

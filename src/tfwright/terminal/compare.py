@@ -65,15 +65,19 @@ def _show_difference(
     lines: Sequence[str],
     members: Sequence[str],
 ) -> None:
-    others = ""
-    if len(members) > 1:
-        others = f" (and {len(members) - 1:,} more files, alike)"
-    # A difference of the whole wheel, such as its tags, is of no file.
-    found = f"{members[0]}{others}: {what}" if members[0] else what
     # Names in a wheel are chosen by whoever made it.
-    text.paragraph("", printable(found), indent=2)
+    text.paragraph("", printable(_of_members(what, members)), indent=2)
     for row in lines:
         text.line(Styled(f"      {printable(row)}", text.DETAIL))
+
+
+def _of_members(what: str, members: Sequence[str]) -> str:
+    # A difference of the whole wheel, such as its tags, is of no file.
+    if not members[0]:
+        return what
+    more = len(members) - 1
+    others = f" (and {more:,} more files, alike)" if more else ""
+    return f"{members[0]}{others}: {what}"
 
 
 def _side(side: "Side") -> str:
@@ -99,6 +103,6 @@ def show_reproduction(found: "Reproduction", *, as_json: bool) -> None:
     text.line(Styled("not reproduced", text.BAD), both)
     show_comparison(found.comparison, as_json=False)
     text.line()
-    text.line(Styled("why", text.HEADING))
+    text.heading("why")
     for cause in found.causes:
         text.paragraph("", cause, indent=2)

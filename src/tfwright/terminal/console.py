@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,12 @@ from tfwright.terminal.text import Styled, tell
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+    from tfwright.diagnosis.reader import Match
     from tfwright.pipeline.job import BuildRequest
     from tfwright.pipeline.stage import Result
 
+WHY = 27
+"""Characters in front of the reason why a stage ran."""
 LINE_SECONDS = 30.0
 """How often progress is reported without a terminal to draw on."""
 
@@ -49,12 +53,12 @@ class Terminal:
     def finished(self, stage: str, seconds: float) -> None:
         """Show how long a stage took and why it ran."""
         self._close()
-        duration = text.as_duration(seconds)
         text.line(
             Styled(f"  {stage:<10}", text.GOOD),
-            f" {duration:>11}   ",
+            f" {text.as_duration(seconds):>11}   ",
             Styled(self._why, text.DETAIL),
             to=sys.stderr,
+            hang=WHY,
         )
 
     def note(self, text_of_note: str) -> None:
@@ -97,6 +101,7 @@ class Terminal:
                 unit=progress.unit,
                 unit_scale=progress.unit == "B",
             )
+            text.before_next_line(self._close)
         self._bar.total = progress.total
         self._bar.n = progress.done
         known = (
@@ -107,6 +112,9 @@ class Terminal:
             ", ".join(filter(None, known)),
             refresh=True,
         )
+        # Outside of a stage nothing else says that it is over.
+        if progress.total is not None and progress.done >= progress.total:
+            self._close()
 
     def _close(self) -> None:
         """Take the foot and the bar away."""
@@ -134,7 +142,7 @@ def conclude(job: "BuildRequest", result: "Result") -> None:
     """Say what was made: the wheel's path on stdout, for scripts."""
     wheel = getattr(result, "wheel", None)
     if job.until == "publish" and wheel is not None:
-        tell(f"  sha256 {wheel.sha256}, {wheel.size:,} bytes")
+        tell(f"  {wheel.size:,} bytes, sha256 {wheel.sha256}")
         # Alone on standard output: pip install "$(invoke build …)".
         print(wheel.path)
     else:
@@ -172,12 +180,13 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
         status = (
             f"  (status {evidence.status})" if evidence.status is not None else ""
         )
-        tell(f"  ran:    {shlex.join(evidence.command)}{status}")
+        ran = f"  ran:    {shlex.join(evidence.command)}{status}"
+        tell(ran, whole=True)
     if evidence.log:
-        tell(f"  log:    {evidence.log}")
+        tell(f"  log:    {evidence.log}", whole=True)
         _suspect(evidence)
     if resume:
-        tell(f"  resume: {resume}")
+        tell(f"  resume: {resume}", whole=True)
 
 
 def _suspect(evidence: Evidence) -> None:
@@ -185,21 +194,24 @@ def _suspect(evidence: Evidence) -> None:
 
     A log may hold several attempts: only the stage knows which part of it failed in the end.
     """
-    from tfwright.diagnosis import logs  # noqa: PLC0415 only a failure needs it
-    from tfwright.diagnosis.again import FailureRecord  # noqa: PLC0415 the same
-    from tfwright.terminal.diagnose import tell_match  # noqa: PLC0415 the same
+    from tfwright.terminal.diagnose import tell_match  # noqa: PLC0415 only a failure needs it
 
     log = evidence.log
     if log is None or not log.is_file():
         return
-    if isinstance(evidence.failure, FailureRecord):
-        match = evidence.failure.match
-    else:
-        # Errors of other programs carry no record; their log holds one attempt only.
-        found = logs.diagnose(str(log)).matches
-        match = next((known for known in found if known.explains), None)
-    if match:
+    if match := _match_of(evidence, log):
         tell_match(match, log.parent)
+
+
+def _match_of(evidence: Evidence, log: Path) -> "Match | None":
+    from tfwright.diagnosis import logs  # noqa: PLC0415 only a failure needs it
+    from tfwright.diagnosis.again import FailureRecord  # noqa: PLC0415 the same
+
+    if isinstance(evidence.failure, FailureRecord):
+        return evidence.failure.match
+    # Errors of other programs carry no record; their log holds one attempt only.
+    found = logs.diagnose(str(log)).matches
+    return next((known for known in found if known.explains), None)
 
 
 def interrupted(resume: str = "") -> None:
@@ -209,4 +221,4 @@ def interrupted(resume: str = "") -> None:
         tell("\nStopped.")
         return
     tell("\nStopped; finished stages are kept.")
-    tell(f"  resume: {resume}")
+    tell(f"  resume: {resume}", whole=True)

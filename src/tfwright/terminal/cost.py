@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
-from tfwright.terminal.text import Column, Styled
+from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
     from tfwright.commands.cost import CostPage
@@ -53,9 +53,10 @@ def _show_slowest(cost: "Cost") -> None:
         return
     _heading("Slowest actions")
     rows = [
-        (text.as_duration(action.seconds), action.name) for action in cost.slowest
+        (_indented(text.as_duration(action.seconds)), action.name)
+        for action in cost.slowest
     ]
-    text.table(ACTIONS, [(_indented(duration), name) for duration, name in rows])
+    text.table(ACTIONS, rows)
 
 
 def _indented(cell: str) -> str:
@@ -78,7 +79,7 @@ def show_page(page: "CostPage") -> None:
 
 def _heading(title: str) -> None:
     text.line()
-    text.line(Styled(title, text.HEADING))
+    text.heading(title)
 
 
 def _stages(cost: "Cost") -> Iterator[tuple[str, str, str]]:

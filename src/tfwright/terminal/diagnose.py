@@ -63,18 +63,22 @@ def show_lesson(
     if as_json:
         text.as_json({**asdict(lesson), "path": str(fixture)})
         return
-    if lesson.entry:
-        # So that >> appends it to the catalogue.
-        print(lesson.entry)
-        text.tell(
-            "  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml."
-        )
-    else:
+    _show_entry(lesson)
+    text.tell(f"  The fixture, with its root line marked: {fixture}")
+    text.tell("  Put it into tests/diagnosis/learned: a test then reads it.")
+
+
+def _show_entry(lesson: "Lesson") -> None:
+    if not lesson.entry:
         text.tell(
             f"  The catalogue describes this failure already: {lesson.name}."
         )
-    text.tell(f"  The fixture, with its root line marked: {fixture}")
-    text.tell("  Put it into tests/diagnosis/learned: a test then reads it.")
+        return
+    # So that >> appends it to the catalogue.
+    print(lesson.entry)
+    text.tell(
+        "  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml."
+    )
 
 
 def tell_match(match: "Match", place: Path) -> None:
@@ -97,7 +101,7 @@ def tell_match(match: "Match", place: Path) -> None:
 def _tell_lines(label: str, lines: Sequence[str]) -> None:
     """Show lines that are to be copied: each stays whole, whatever the width."""
     for number, line in enumerate(lines):
-        text.tell(f"{'' if number else label:<{_LINES}}{line}")
+        text.tell(f"{'' if number else label:<{_LINES}}{line}", whole=True)
 
 
 def _label(match: "Match") -> "Styled":

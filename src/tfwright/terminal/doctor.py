@@ -1,5 +1,7 @@
-"""The pages of doctor, match and toolkit: a host against recipes."""
+"""The pages of doctor and match: a host against recipes."""
 
+import re
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,14 +16,13 @@ if TYPE_CHECKING:
 FACT_COLUMNS = (
     Column("", 0, "never"),
     Column("", 0, least=12),
-    Column("", 1, least=24),
-    Column("", 3, "middle", least=12),
+    Column("", 1, least=52),
+    # In fewer characters a command does not say where the value is from.
+    Column("", 3, "middle", least=20),
 )
-NEED_COLUMNS = (
-    Column("", 0),
-    Column("", 1, least=16),
-    Column("", 2, "middle", least=12),
-)
+NEED_COLUMNS = (Column("", 0), Column("", 1, least=16), Column("", 2, "never"))
+COMMENT = re.compile(r"(?:^|  +)# ")
+"""Between a command of a remedy and what it is about; some lines are a comment alone."""
 LABEL = 11
 """Characters in front of the text of a finding."""
 
@@ -56,7 +57,7 @@ def show_examination(
 
 def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:
     text.line()
-    text.line(Styled("This host", text.HEADING))
+    text.heading("This host")
     text.table(FACT_COLUMNS, [_fact(fact) for fact in shown])
     if any(fact.decides for fact in shown):
         text.line()
@@ -64,13 +65,10 @@ def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:
             Styled("* can change the bytes of this recipe's wheel", text.DETAIL)
         )
     if left_out:
-        absent = text.counted(left_out, "thing")
-        text.line(
-            Styled(
-                f"{absent} not found here and not listed: --all lists them",
-                text.DETAIL,
-            )
-        )
+        absent = text.counted(left_out, "further thing")
+        were, them = ("was", "it") if left_out == 1 else ("were", "them")
+        said = f"{absent} {were} looked for and not found; --all lists {them}"
+        text.line(Styled(said, text.DETAIL))
 
 
 def _show_examination_as_json(
@@ -114,18 +112,37 @@ def _fact(fact: "Fact") -> tuple[Part, ...]:
 
 def _show_finding(number: int, finding: "Finding") -> None:
     """Print a finding: what it stops, what is wanted and why, and the commands, one a line."""
-    # A note is marked as such: otherwise readers mend what need not be mended.
-    stops = (
-        f"  (stops '{finding.blocks}')" if finding.blocks else "  (stops nothing)"
-    )
-    style = text.BAD if finding.blocks else text.WARNING
-    text.line(
-        f"{number}. ", Styled(finding.found, style), Styled(stops, text.DETAIL)
-    )
+    text.line(f"{number}. ", *_found(finding))
     text.paragraph("   wanted", finding.wanted, indent=LABEL)
     if finding.why:
         text.paragraph("   why", finding.why, indent=LABEL)
-    text.paragraph("   do", finding.remedy, indent=LABEL)
+    label = "   do"
+    for row in finding.remedy.splitlines():
+        _show_remedy(label, row)
+        label = ""
+
+
+def _show_remedy(label: str, row: str) -> None:
+    """Print a line of a remedy; where it is too long, its comment goes below it."""
+    mark = COMMENT.search(row)
+    room = text.width(sys.stdout)
+    if not mark or room is None or LABEL + len(row) <= room:
+        text.paragraph(label, row, indent=LABEL)
+        return
+    if command := row[: mark.start()]:
+        text.paragraph(label, command, indent=LABEL)
+    # Each line gets its sign, or a shell would run the rest of a comment that is pasted.
+    for further in text.wrapped(row[mark.end() :], room - LABEL - 2):
+        text.line(" " * LABEL + f"# {further}", whole=True)
+
+
+def _found(finding: "Finding") -> tuple[Styled, Styled]:
+    # A note is marked as such: otherwise readers mend what need not be mended.
+    if not finding.blocks:
+        stops = Styled("  (stops nothing)", text.DETAIL)
+        return Styled(finding.found, text.WARNING), stops
+    stops = Styled(f"  (stops '{finding.blocks}')", text.DETAIL)
+    return Styled(finding.found, text.BAD), stops
 
 
 def _verdict(findings: "Sequence[Finding]") -> Styled:
@@ -165,11 +182,25 @@ def show_matches(
         _heading("No TensorFlow release was made for this combination")
         return
     _heading("A new recipe would pin")
-    rows = [
-        ("  " + need.name, need.value, Styled(need.source, text.DETAIL))
-        for need in needs
-    ]
-    text.table(NEED_COLUMNS, rows)
+    _show_needs(needs)
+
+
+def _show_needs(needs: "Sequence[Need]") -> None:
+    """Print what a new recipe would pin; its sources stand below, each once and whole."""
+    named = [need.source for need in needs if need.source]
+    sources = {
+        source: f"[{number}]"
+        for number, source in enumerate(dict.fromkeys(named), 1)
+    }
+    text.table(
+        NEED_COLUMNS,
+        [
+            (f"  {need.name}", need.value, sources.get(need.source, ""))
+            for need in needs
+        ],
+    )
+    for source, number in sources.items():
+        text.paragraph(f"  {number}", source, indent=6)
 
 
 def _show_candidates(ranked: "Sequence[Candidate]", nearest: int) -> None:
@@ -180,23 +211,17 @@ def _show_candidates(ranked: "Sequence[Candidate]", nearest: int) -> None:
         _heading("These recipes fit", text.GOOD)
     else:
         _heading("No recipe fits")
+    names = [candidate.recipe for candidate in (*fitting, *others)]
+    indent = 4 + max(map(len, names), default=0)
     for candidate in fitting:
-        _candidate(candidate.recipe, candidate.summary)
+        text.paragraph(f"  {candidate.recipe}", candidate.summary, indent=indent)
     if others:
         _heading("The nearest others, and how they differ")
     for candidate in others:
-        _candidate(candidate.recipe, "; ".join(candidate.differs))
+        differs = "; ".join(candidate.differs)
+        text.paragraph(f"  {candidate.recipe}", differs, indent=indent)
 
 
 def _heading(title: str, style: Style = "") -> None:
     text.line()
     text.line(Styled(title, style or text.HEADING))
-
-
-def _candidate(recipe: str, says: str) -> None:
-    """Print a recipe and a sentence about it."""
-    text.paragraph(
-        f"  {recipe}",
-        says,
-        indent=max(32, len(recipe) + 4),
-    )

@@ -63,8 +63,12 @@ class Foot:
                 console=console,
                 auto_refresh=False,
                 transient=True,
+                # rich would send a path for a script to standard error.
+                redirect_stdout=False,
+                redirect_stderr=False,
             )
             self._live.start()
+            text.before_next_line(self.close)
         return self._live
 
 
@@ -111,7 +115,9 @@ def measures(progress: Progress) -> list[str]:
 
 
 def _done(progress: Progress) -> str:
-    done, total, unit = progress.done, progress.total, progress.unit
+    done = progress.done
+    total = progress.total
+    unit = progress.unit
     if total is None:
         return f"{done:,} {unit}"
     share = f" ({done / total:.0%})" if total else ""

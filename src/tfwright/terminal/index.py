@@ -9,6 +9,7 @@ from tfwright.terminal.text import Column, Styled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tfwright.errors import WheelError
     from tfwright.nightly.index.matching import MatchedWheel
     from tfwright.nightly.index.wheels import IndexedWheel
     from tfwright.nightly.index.write import IndexUpdate
@@ -22,9 +23,15 @@ def show_update(update: "IndexUpdate", folder: str) -> None:
     wheels = text.counted(len(shown), "wheel")
     text.tell(f"{wheels} of {text.counted(projects, 'project')} in {folder}")
     text.tell(
-        f"{update.read} read, {text.counted(update.written, 'file')} written"
+        f"{text.counted(update.read, 'wheel')} read, "
+        f"{text.counted(update.written, 'file')} written"
     )
-    for fault in update.refused:
+    _show_refused(update.refused)
+
+
+def _show_refused(refused: "Sequence[WheelError]") -> None:
+    # Each by itself: a wheel that cannot be listed keeps no other one out.
+    for fault in refused:
         text.tell(f"  not in the index: {fault.what}")
         text.tell(f"    do: {fault.remedy}")
 

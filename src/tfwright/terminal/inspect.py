@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("library", 0, "middle", least=24),
-    Column("MB", 2, "never", right=True),
+    Column("size", 2, "never", right=True),
     Column("machine", 4, least=6),
     Column("needs", 1, least=12),
     Column("std::string", 5, least=6),
@@ -102,7 +102,7 @@ def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
         strings = "".join(f", std::string {abi}" for abi in summary.strings)
         yield (
             "exports",
-            f"{summary.tensorflow:,} in TensorFlow's namespace{strings}",
+            f"{text.counted(summary.tensorflow, 'symbol')} in TensorFlow's namespace{strings}",
         )
     yield "GPU code", " ".join(summary.architectures) or "none"
     if summary.nccl:
@@ -127,7 +127,7 @@ def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[Part, ...]]:
         others = f" and {len(group) - 1} more" if len(group) > 1 else ""
         size = sum(library.size for library in group)
         name = printable(_short(largest.path))
-        yield (name + others, f"{size / 1e6:.1f}", *map(printable, facts))
+        yield (name + others, text.as_size(size), *map(printable, facts))
 
 
 def _facts(library: "Library") -> tuple[str, ...]:

@@ -60,14 +60,14 @@ def show_review(
     for planned in plans:
         _show_plan(planned)
     if change.tests:
-        text.line(Styled("run next", text.HEADING))
+        text.heading("run next")
     for command in change.tests:
-        text.line(f"  {command}")
+        text.line(f"  {command}", whole=True)
     show_findings(change.recipes, findings, as_json=False)
 
 
 def _show_plan(planned: "PlannedRecipe") -> None:
-    text.line(Styled(f"plan of {planned.recipe}", text.HEADING))
+    text.heading(f"plan of {planned.recipe}")
     for label, stages in (("runs", planned.runs), ("keeps", planned.keeps)):
         if stages:
             text.paragraph(f"  {label}", ", ".join(stages), indent=9)
@@ -80,13 +80,13 @@ def _show_change(change: "RecipeChange") -> None:
         text.tell("No recipe, patch or template differs.")
         return
     for recipe in change.recipes:
-        text.line(Styled(recipe, text.HEADING))
+        text.heading(recipe)
         for key in change.keys:
             # Grouped by recipe: whoever reviews a change reviews recipe by recipe.
             if key.recipe == recipe:
                 after = Styled(key.after or "(removed)", text.GOOD)
                 before = Styled(key.before or "(new)", text.BAD)
                 text.line(f"  {key.key}  ", before, " -> ", after)
-    text.line(Styled("files", text.HEADING))
+    text.heading("files")
     for file in change.files:
         text.line(f"  {file}")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tfwright.nightly.builds import NightlyBuild
     from tfwright.nightly.due import DueTarget
     from tfwright.nightly.night import NightOutcome, NightPlan
+    from tfwright.nightly.units import UnitFile
 
 
 PLANNED = (
@@ -56,9 +57,9 @@ def show_plan(night: "NightPlan", *, as_json: bool) -> None:
     ]
     text.table(PLANNED, rows)
     seconds = sum(planned.seconds for planned in due)
-    print(
-        f"\n{len(due)} of {len(rows)} would be built, in about {seconds / 3600:.1f} hours."
-    )
+    lasts = f", in about {text.as_duration(seconds)}" if due else ""
+    text.line()
+    text.line(f"{len(due)} of {len(rows)} would be built{lasts}.")
 
 
 def _row(planned: "DueTarget") -> tuple[str, str | Styled, str, str]:
@@ -165,14 +166,21 @@ def schedule(
 
 def _show_installation(wanted: "Installation", *, remove: bool) -> None:
     for file in wanted.files:
-        print(f"{'remove' if remove else 'write'} {file.path}")
-        if not remove:
-            print(textwrap.indent(file.text, "    "))
+        _show_file(file, remove=remove)
     if wanted.crontab is not None:
         print("new crontab:")
         print(textwrap.indent(wanted.crontab or "(empty)", "    "))
     for argv in (*wanted.commands, *wanted.afterwards):
         print(f"run {shlex.join(argv)}")
+
+
+def _show_file(file: "UnitFile", *, remove: bool) -> None:
+    # What goes away needs no second look.
+    if remove:
+        print(f"remove {file.path}")
+        return
+    print(f"write {file.path}")
+    print(textwrap.indent(file.text, "    "))
 
 
 def _agreed() -> bool:

@@ -1,7 +1,7 @@
 """The page of plan: what a build would do."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tfwright.terminal import text
 from tfwright.terminal.text import Styled
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 STEP = 7
 """Characters in front of a command."""
+REASON = 16
+"""Characters in front of the reason why a stage runs."""
 
 
 def show_plan(
@@ -37,8 +39,7 @@ def show_plan(
     for planned in plan:
         _show_stage(planned)
         for step in planned.steps if planned.why else ():
-            for row in _lines(step, shown):
-                text.line(Styled(" " * STEP + row, text.DETAIL))
+            _show_step(step, shown)
             # A file that is written has no environment; the
             # one before it stays the comparison.
             shown = dict(getattr(step, "env", shown))
@@ -47,10 +48,11 @@ def show_plan(
 def _show_stage(planned: "Planned") -> None:
     name = Styled(f" {planned.stage.name:<10} ", text.HEADING)
     if planned.why:
-        text.line(Styled("run ", text.WARNING), name, planned.why)
+        run = Styled("run ", text.WARNING)
+        text.line(run, name, planned.why, hang=REASON)
     else:
         summary = Styled(planned.stage.summary, text.DETAIL)
-        text.line(Styled("keep", text.GOOD), name, summary)
+        text.line(Styled("keep", text.GOOD), name, summary, hang=REASON)
 
 
 def _show_doubled(doubled: Sequence[str]) -> None:
@@ -93,23 +95,33 @@ def _step(step: "Step") -> dict[str, object]:
     }
 
 
-def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
-    """Return a step as people read it.
-
-    Of its environment only what differs from what was `shown` for the step before it.
-    """
-    fields = vars(step)
+def _show_step(step: "Step", shown: Mapping[str, str]) -> None:
+    """Print a command with its environment, or a file with its content."""
+    fields, pad = vars(step), " " * STEP
     # A step without arguments is a file that tfwright writes itself.
     if "argv" not in fields:
-        yield f"writes {fields['path']}"
-        yield from (f"    {row}" for row in fields["content"].splitlines())
+        writes = Styled(f"{pad}writes {fields['path']}", text.DETAIL)
+        text.line(writes, whole=True)
+        for row in fields["content"].splitlines():
+            text.line(Styled(f"{pad}    {row}", text.DETAIL))
         return
-    yield f"$ {step}"
-    yield f"    in {fields['cwd']}"
+    text.command(f"{pad}$ ", fields["argv"], text.DETAIL)
+    for row in _surroundings(fields, shown):
+        text.line(Styled(f"{pad}    {row}", text.DETAIL))
+
+
+def _surroundings(
+    fields: Mapping[str, Any], shown: Mapping[str, str]
+) -> Iterator[str]:
+    """Return where a command runs, and its environment.
+
+    Of that only what differs from what was `shown` for the step before it.
+    """
+    yield f"in {fields['cwd']}"
     for name, value in sorted(fields["env"].items()):
         # A clean environment has a dozen variables; only
         # changes tell the commands apart.
         if shown.get(name) != value:
-            yield f"    {name}={value}"
+            yield f"{name}={value}"
     for name in sorted(shown.keys() - fields["env"].keys()):
-        yield f"    without {name}"
+        yield f"without {name}"

@@ -11,7 +11,7 @@ from tfwright.terminal.text import Style, Styled
 if TYPE_CHECKING:
     from tfwright.commands.new import NewRecipe
     from tfwright.commands.pin import Pinned
-    from tfwright.commands.port import Port
+    from tfwright.commands.port import Port, PortedPin
     from tfwright.configure.prompt import Prompt
 
 COLOURS: dict[str, Style] = {
@@ -27,12 +27,7 @@ def show_port(port: "Port") -> None:
 
     # What must change comes first: it is the maintainer's list of work.
     for pin in worst_first(port.pins):
-        state = Styled(f"  {pin.state:<7}", COLOURS[pin.state])
-        text.line(
-            state,
-            Styled(f" {pin.kind} {pin.name}", text.HEADING),
-            f": {pin.says}",
-        )
+        _show_pin(pin)
     changes = sum(pin.state == "change" for pin in port.pins)
     if changes:
         text.tell(
@@ -41,7 +36,8 @@ def show_port(port: "Port") -> None:
     else:
         text.tell("Nothing has to change before it can be built")
     argument = shell_word(str(port.path))
-    text.tell(f"Then: invoke build --recipe {argument} --until configure")
+    then = f"Then: invoke build --recipe {argument} --until configure"
+    text.tell(then, whole=True)
     print(port.path)
 
 
@@ -70,7 +66,7 @@ def show_new(made: "NewRecipe") -> None:
     # Lines of their own, however long: they are there to be copied.
     label = "Then:"
     for command in filter(None, commands):
-        text.tell(f"{label} {command}")
+        text.tell(f"{label} {command}", whole=True)
         label = " " * len(label)
     print(made.path)
 
@@ -79,8 +75,10 @@ def ask(prompt: "Prompt", default: str) -> str:
     """Ask a person for an answer in TOML's form; without a terminal, or for Enter, the default."""
     if not sys.stdin.isatty():
         return default
+    # People type y or n; TOML writes true or false.
+    shown = _CHOICES.get(default, default) if prompt.yes_no else default
     while True:
-        text.tell(f"{prompt.variable}: {prompt.wording} [{default}]")
+        text.tell(f"{prompt.variable}: {prompt.wording} [{shown}]")
         line = sys.stdin.readline()
         given = line.strip()
         # Nothing at all, not even a line end, is the end of the input.
@@ -94,6 +92,7 @@ def ask(prompt: "Prompt", default: str) -> str:
         text.tell(f"  {given!r} is neither yes nor no; type y or n")
 
 
+_CHOICES = {"true": "Y/n", "false": "y/N"}
 _YES_NO = {
     "y": "true",
     "yes": "true",
@@ -102,3 +101,13 @@ _YES_NO = {
     "no": "false",
     "false": "false",
 }
+
+
+def _show_pin(pin: "PortedPin") -> None:
+    text.line(
+        # Filled up, so that the names stand below each other.
+        Styled(f"  {pin.state:<7}", COLOURS[pin.state]),
+        Styled(f" {pin.kind} {pin.name}", text.HEADING),
+        f": {pin.says}",
+        hang=10,
+    )

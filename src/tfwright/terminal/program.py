@@ -1,12 +1,14 @@
-"""What invoke itself prints: the grouped list of commands, help, and the answer to a mistyped one.
+"""What invoke itself prints: the grouped list of commands, help, and answers to mistyped words.
 
 Users start invoke's own program, so a subclass of it would never run. invoke imports tasks.py
 before it parses the command line; `install` replaces three of its methods at that moment.
 """
 
 import inspect
+import itertools
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tfwright.documents import spelling
@@ -15,6 +17,7 @@ from tfwright.terminal.text import Column, Styled
 
 if TYPE_CHECKING:
     from invoke import Collection
+    from invoke.exceptions import ParseError
     from invoke.program import Program
 
 HELP = ("--help", "-h")
@@ -23,6 +26,7 @@ OPTIONS = (Column("", 0, "never"), Column("", 0))
 NAME = 14
 """Characters in front of a command's sentence."""
 OTHERS = "other"
+COMMAND_HELP = "'invoke COMMAND --help' shows a command's options"
 
 
 def install(
@@ -39,8 +43,10 @@ def install(
         _show_commands(program, groups)
 
     def parse_tasks(program: "Program") -> None:
+        _take_help_as_option(program)
         _refuse_unknown(program, replaced)
         _lead_to_help(program)
+        _refuse_without_value(program)
         _name_optional_words(program)
         command = next(iter(program.core.unparsed), "")
         whole, program.collection = program.collection, _typed(program)
@@ -48,11 +54,11 @@ def install(
             parse(program)
         except ParseError as fault:
             # invoke would print what was typed as it is, escape sequences included.
-            _refuse(str(fault), command)
+            _refuse(*_explained(fault))
         except ValueError as fault:
             # An option that takes a number got something else; int() quotes it at the end.
             typed = str(fault).rpartition(": ")[2]
-            _refuse(f"{typed} is not a whole number", command)
+            _refuse(f"{typed} is not a whole number", _options_of(command))
         finally:
             program.collection = whole
 
@@ -67,10 +73,63 @@ def install(
         setattr(Program, name, function)
 
 
-def _refuse(what: str, command: str) -> NoReturn:
-    text.tell(what, text.BAD)
-    text.tell(f"  do:     'invoke {command} --help' lists its options.")
-    sys.exit(2)
+def _refuse(what: str, remedy: str) -> NoReturn:
+    """End as a command does that was given something wrong."""
+    from tfwright.errors import RecipeError  # noqa: PLC0415 only on the way to an error
+    from tfwright.terminal import console  # noqa: PLC0415 the same
+
+    fault = RecipeError(what, remedy=remedy)
+    console.explain(fault)
+    sys.exit(fault.exit_status)
+
+
+def _options_of(command: str) -> str:
+    """Return the remedy of last resort for a faulty command line."""
+    # Without a command, what was typed is an option that invoke itself would have to know.
+    if not command:
+        return "'invoke --list' lists all commands."
+    return f"'invoke {command} --help' lists its options."
+
+
+def _explained(fault: "ParseError") -> tuple[str, str]:
+    """Return what is wrong with a command line and what to do, from invoke's own message."""
+    said = str(fault)
+    context: Any = fault.context
+    command = (context.name if context else None) or ""
+    remedy = _options_of(command)
+    if found := re.fullmatch(r"No idea what (.*) is!", said, re.DOTALL):
+        import ast  # noqa: PLC0415 only on the way to an error
+
+        return _unknown_word(ast.literal_eval(found[1]), context)
+    if found := re.match(r"Flag <Argument: ([^ >]+).*> (needed|doesn't)", said):
+        flag = f"--{found[1].replace('_', '-')}"
+        wants = "needs a value" if found[2] == "needed" else "takes no value"
+        return f"{flag} of 'invoke {command}' {wants}", remedy
+    if "did not receive required positional arguments" in said:
+        lacking = [word.name.upper() for word in context.missing_positional_args]
+        return (
+            f"'invoke {command}' needs {' and '.join(lacking)}",
+            f"Write '{_usage(context)}'; 'invoke {command} --help' describes it.",
+        )
+    return said, remedy
+
+
+def _unknown_word(word: str, context: Any) -> tuple[str, str]:  # noqa: ANN401 no types
+    """Return what is wrong with a word that no command takes, and what was meant."""
+    command = context.name or ""
+    remedy = _options_of(command)
+    if word.startswith("-"):
+        near = spelling.nearest(word, context.flags)
+        meant = f"Did you mean {near}? " if near else ""
+        whose = f" of 'invoke {command}'" if command else ""
+        return f"Unknown option '{word}'{whose}", meant + remedy
+    if "--recipe" in context.flags:
+        from tfwright.documents import recipe as recipes  # noqa: PLC0415 only for an error
+
+        if near := spelling.nearest(word, recipes.names()):
+            meant = f"Did you mean 'invoke {command} --recipe {near}'? "
+            remedy = meant + remedy
+    return f"'invoke {command}' does not take the word '{word}'", remedy
 
 
 def _show_commands(
@@ -89,15 +148,27 @@ def _show_commands(
         for name in known:
             text.paragraph(f"  {name}", _sentence(tasks[name]), indent=NAME)
         text.line()
-    text.line(
-        Styled("'invoke COMMAND --help' shows a command's options", text.DETAIL)
-    )
+    text.line(Styled(COMMAND_HELP, text.DETAIL))
 
 
 def _sentence(task: Any) -> str:  # noqa: ANN401 invoke's tasks have no types
     """Return the first paragraph of a command's docstring as one line."""
     first = (inspect.getdoc(task) or "").partition("\n\n")[0]
     return " ".join(first.split())
+
+
+def _take_help_as_option(program: "Program") -> None:
+    """Answer `help` as --list and `help COMMAND` as --help, as git and cargo do."""
+    words = program.core.unparsed
+    if words[:1] != ["help"]:
+        return
+    # A mistyped command behind it is answered like any other.
+    words.pop(0)
+    if not words:
+        # Its value would be taken for a group of commands.
+        program.args["list"].set_value(True, cast=False)
+    elif words[0] in program.collection.tasks:
+        words.append(HELP[0])
 
 
 def _lead_to_help(program: "Program") -> None:
@@ -117,19 +188,43 @@ def _name_optional_words(program: "Program") -> None:
     invoke demands every positional argument that has no default, and takes none that has one.
     """
     words = program.core.unparsed
-    command, *rest = words or [""]
-    if not rest or rest[0].startswith("-"):
-        return
     # An alias has no arguments of its own here; no command with such a word has one.
-    task = program.collection.tasks.get(command)
+    task = program.collection.tasks.get(next(iter(words), ""))
     arguments = task.get_arguments() if task else []
     optional = [
         argument
         for argument in arguments
         if argument.positional and argument.value is not None
     ]
-    if optional:
-        words.insert(1, f"--{optional[0].name}")
+    if not optional:
+        return
+    valued = _flags_of(arg for arg in arguments if arg.takes_value)
+    for place, word in enumerate(words[1:], 1):
+        # What stands behind an option that takes a value is that value.
+        if not word.startswith("-") and words[place - 1] not in valued:
+            words.insert(place, f"--{optional[0].name}")
+            return
+
+
+def _flags_of(arguments: Iterable[Any]) -> set[str]:
+    """Return how the options are typed, long and short."""
+    names = [name for argument in arguments for name in argument.names]
+    return {
+        f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}"
+        for name in names
+    }
+
+
+def _refuse_without_value(program: "Program") -> None:
+    """Refuse an option that may be repeated and has no value: invoke would leave it out."""
+    words = program.core.unparsed
+    task = program.collection.tasks.get(next(iter(words), ""))
+    arguments = task.get_arguments() if task else []
+    flags = _flags_of(arg for arg in arguments if arg.kind is list)
+    for word, value in itertools.pairwise([*words, ""]):
+        if word in flags and (not value or value.startswith("-")):
+            what = f"{word} of 'invoke {words[0]}' needs a value"
+            _refuse(what, _options_of(words[0]))
 
 
 def _refuse_unknown(program: "Program", replaced: Mapping[str, str]) -> None:
@@ -146,9 +241,7 @@ def _refuse_unknown(program: "Program", replaced: Mapping[str, str]) -> None:
         near = spelling.nearest(word, known)
         remedy = f"Did you mean 'invoke {near}'? " if near else ""
         remedy += "'invoke --list' lists all commands."
-    text.tell(f"Unknown command '{word}'.", text.BAD)
-    text.tell(f"  do:     {remedy}")
-    sys.exit(2)
+    _refuse(f"Unknown command '{word}'", remedy)
 
 
 def _typed(program: "Program") -> "Collection":
@@ -169,23 +262,29 @@ def _aliases(program: "Program") -> list[str]:
     ]
 
 
-def _flags(flags: str, context: Any) -> str:  # noqa: ANN401 invoke's contexts have no types
+def _flags(flags: str, context: Any) -> str:  # noqa: ANN401 no types
     """Return an option's flags with its value; invoke shows none where it may be repeated."""
     argument = context.flags.get(flags.rpartition(" ")[2])
     repeated = argument is not None and argument.kind is list
     return f"{flags}=STRING ..." if repeated else flags
 
 
+def _usage(context: Any) -> str:  # noqa: ANN401 no types
+    """Return a command with the words that it takes; those in brackets can be left out."""
+    words = ["invoke", str(context.name)]
+    for argument in context.positional_args:
+        word = argument.name.upper()
+        # invoke counts options that may be repeated among the words.
+        if argument.kind is not list:
+            words.append(word if argument.default is None else f"[{word}]")
+    return " ".join(words)
+
+
 def _show_help(program: "Program", name: str) -> None:
     """Print what a command does, and its options."""
     context = program.parser.contexts[name]
     task = program.collection[name]
-    positional = "".join(
-        f" {argument.name.upper()}" for argument in context.positional_args
-    )
-    text.line(
-        Styled("Usage: ", text.HEADING), f"invoke {name}{positional} [options]"
-    )
+    text.line(Styled("Usage: ", text.HEADING), f"{_usage(context)} [options]")
     text.line()
     for paragraph in (inspect.getdoc(task) or "").split("\n\n"):
         text.paragraph("", " ".join(paragraph.split()), indent=2)

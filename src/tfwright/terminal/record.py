@@ -54,5 +54,6 @@ def show(recorded: "RecordedDialogue", recipe: str) -> None:
         text.tell(
             "The recipe answers all that ./configure asks; nothing was written."
         )
-    text.tell(f"Then: invoke build --recipe {recipe} --until configure")
+    then = f"Then: invoke build --recipe {recipe} --until configure"
+    text.tell(then, whole=True)
     print(recorded.path)

@@ -22,6 +22,8 @@ COLOURS: dict[str, Style] = {
     "skipped": text.WARNING,
     "failed": text.BAD,
 }
+REASON = 36
+"""Characters in front of what a program says of its outcome."""
 AXES = ("rows and columns", "GFLOP/s")
 
 
@@ -29,7 +31,7 @@ def show_outcome(outcome: "TrialOutcome") -> None:
     """Print the outcome of one program as soon as it ends."""
     status = Styled(f"  {outcome.status:<8}", COLOURS.get(outcome.status, ""))
     lead = f"{outcome.program:<16}{outcome.seconds:6.1f} s  "
-    text.line(status, lead, outcome.reason)
+    text.line(status, lead, outcome.reason, hang=REASON)
     # A program takes up to half a minute; into a pipe the lines would come all at once.
     sys.stdout.flush()
 
@@ -58,17 +60,21 @@ def show_runs(reports: list["SmokeReport"]) -> None:
     )
     print("|---|---|---|---|---|---|---|")
     for report in sorted(reports, key=_by_project_and_version):
-        by_name = {outcome.program: outcome for outcome in report.outcomes}
-        bounds = ", ".join(f"`{line}`" for line in report.requirements) or "-"
-        cells = [
-            f"`{report.wheel}`",
-            report.python,
-            _result(report),
-            bounds,
-            *(_seconds(by_name.get(name)) for name in ("cnn", "powers")),
-            _best(report),
-        ]
-        print(f"| {' | '.join(cells)} |")
+        print(f"| {' | '.join(_cells(report))} |")
+
+
+def _cells(report: "SmokeReport") -> list[str]:
+    by_name = {outcome.program: outcome for outcome in report.outcomes}
+    # Backquotes, or Markdown would take the stars and underscores.
+    bounds = ", ".join(f"`{line}`" for line in report.requirements) or "-"
+    return [
+        f"`{report.wheel}`",
+        report.python,
+        _result(report),
+        bounds,
+        *(_seconds(by_name.get(name)) for name in ("cnn", "powers")),
+        _best(report),
+    ]
 
 
 def _by_project_and_version(report: "SmokeReport") -> tuple[str, list[int]]:

@@ -7,9 +7,10 @@ On a terminal, tables shrink to its width; into a pipe they are written whole, f
 import json
 import os
 import re
+import shlex
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -60,15 +61,75 @@ class Column:
     cut: Cut = "end"
     """Where a text that is too long loses characters: a path in its middle."""
     least: int = 8
-    """Characters below which the column is dropped rather than shortened further."""
+    """Characters below which the column is dropped rather than shortened further. Its head is never
+    cut."""
     right: bool = False
     """Whether the texts are numbers, aligned on the right."""
 
 
-def line(*parts: Part, to: TextIO | None = None) -> None:
-    """Write one line of parts on `to` (standard output by default), with colour on a terminal."""
+def line(
+    *parts: Part,
+    to: TextIO | None = None,
+    whole: bool = False,
+    hang: int | None = None,
+) -> None:
+    """Write a line of parts on `to` (standard output by default), with colour on a terminal.
+
+    Where a terminal is narrower, the line goes on below, behind `hang` blanks (by default two more
+    than its own indent). With `whole` it stays one line, as a command that is copied must.
+    """
     stream = to or sys.stdout
     shown = [_styled(part) for part in parts]
+    room = None if whole else width(stream)
+    rows = [shown] if room is None else _rows_of(shown, room, hang)
+    for row in rows:
+        _write(row, stream)
+
+
+def command(
+    lead: str,
+    words: Sequence[str],
+    style: Style = "",
+    *,
+    to: TextIO | None = None,
+) -> None:
+    """Write a command as a shell takes it, behind `lead`.
+
+    On a narrow terminal its words go on below, behind a backslash, so that it can still be copied.
+    """
+    stream = to or sys.stdout
+    room = width(stream)
+    rows = [lead]
+    for number, word in enumerate(map(shlex.quote, words)):
+        # A blank and the backslash follow.
+        full = room and len(rows[-1]) + len(word) + len(GAP) + 1 > room
+        if number and full:
+            rows[-1] += " \\"
+            rows.append(" " * (len(lead) + 4) + word)
+        else:
+            rows[-1] += f" {word}" if number else word
+    for row in rows:
+        line(Styled(row, style), to=stream, whole=True)
+
+
+def wrapped(row: str, room: int | None) -> list[str]:
+    """Break a row between its words into lines of `room` characters; None leaves it whole."""
+    return [row] if room is None else _wrapped(row, room)
+
+
+_drawn: list[Callable[[], None]] = []
+"""What takes a live display away."""
+
+
+def before_next_line(remove: Callable[[], None]) -> None:
+    """Let the next line call `remove`, which takes a live display off the terminal."""
+    _drawn.append(remove)
+
+
+def _write(shown: Sequence[Styled], stream: TextIO) -> None:
+    # A line behind a display that is redrawn would be torn by it.
+    while _drawn:
+        _drawn.pop()()
     if not _in_colour(stream):
         stream.write("".join(part.text for part in shown) + "\n")
         return
@@ -84,9 +145,46 @@ def line(*parts: Part, to: TextIO | None = None) -> None:
     )
 
 
-def tell(text: str, style: Style = "") -> None:
-    """Write a line to standard error; paths below the working directory become relative."""
-    line(Styled(_from_here(text), style), to=sys.stderr)
+def _rows_of(
+    parts: Sequence[Styled], room: int, hang: int | None
+) -> Iterator[list[Styled]]:
+    """Break a line of parts into as many as fit in `room`; no word is broken."""
+    whole = "".join(part.text for part in parts)
+    # textwrap takes these for blanks, and what it returns could not be found again.
+    if len(whole) <= room or re.search(r"[\t\n\v\f\r]", whole):
+        yield [*parts]
+        return
+    indent = len(whole) - len(whole.lstrip())
+    further = min(indent + 2 if hang is None else hang, room // 2)
+    end = 0
+    for row in _wrapped(whole, room, further=further):
+        start = whole.index(row.strip(), end)
+        pad = further if end else indent
+        end = start + len(row.strip())
+        yield [Styled(" " * pad), *_slice(parts, start, end)]
+
+
+def _slice(parts: Iterable[Styled], start: int, end: int) -> Iterator[Styled]:
+    """Yield what parts hold of the characters from `start` to `end` of the whole line."""
+    begin = 0
+    for part in parts:
+        text = part.text[max(0, start - begin) : max(0, end - begin)]
+        begin += len(part.text)
+        if text:
+            yield Styled(text, part.style)
+
+
+def heading(title: str) -> None:
+    """Write the line above what belongs together."""
+    line(Styled(title, HEADING))
+
+
+def tell(text: str, style: Style = "", *, whole: bool = False) -> None:
+    """Write a line to standard error; paths below the working directory become relative.
+
+    With `whole` it stays one line on a narrow terminal.
+    """
+    line(Styled(_from_here(text), style), to=sys.stderr, whole=whole)
 
 
 def paragraph(
@@ -114,9 +212,12 @@ def paragraph(
         Styled(lead.text.ljust(indent), lead.style),
         lines[0],
         to=stream,
+        whole=True,
     )
     for further in lines[1:]:
-        line(pad, further, to=stream)
+        # A word that is too long for the indent gets a smaller one.
+        over = max(0, indent + len(further) - room) if room else 0
+        line(pad[over:], further, to=stream, whole=True)
 
 
 def part(label: Part, sentence: str, indent: int = LABEL) -> None:
@@ -142,8 +243,14 @@ def _from_here(text: str) -> str:
     )
 
 
-def _wrapped(row: str, room: int, taken: int = 0) -> list[str]:
-    """Break a row into lines, the first of which is `taken` characters shorter."""
+def _wrapped(
+    row: str, room: int, taken: int = 0, further: int | None = None
+) -> list[str]:
+    """Break a row into lines, the first of which is `taken` characters shorter.
+
+    The lines below it begin with `further` blanks, by default as many as the row itself.
+    """
+    indent = len(row) - len(row.lstrip()) if further is None else further
     # No word is broken, so paths, urls and flags can be copied.
     lines = textwrap.wrap(
         row,
@@ -151,7 +258,7 @@ def _wrapped(row: str, room: int, taken: int = 0) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
         initial_indent=" " * taken,
-        subsequent_indent=" " * (len(row) - len(row.lstrip())),
+        subsequent_indent=" " * indent,
     ) or [""]
     return [lines[0][taken:], *lines[1:]]
 
@@ -170,10 +277,12 @@ def table(
     """Print rows in columns. On a terminal the table is as wide as that at most.
 
     Columns are shortened down to their least widths, then dropped, the least important one first.
-    A pipe gets every text whole.
+    A column without a text is left out. A pipe gets every text whole.
     """
     stream = to or sys.stdout
-    cells = [[_styled(cell) for cell in row] for row in rows]
+    columns, cells = _filled(
+        columns, [[_styled(cell) for cell in row] for row in rows]
+    )
     room = width(stream)
     if room is None:
         columns = [replace(column, cut="never") for column in columns]
@@ -184,6 +293,19 @@ def table(
     shown = [heads, *cells] if any(column.head for column in columns) else cells
     for row in shown:
         _row(columns, row, widths, stream)
+
+
+def _filled(
+    columns: Sequence[Column], cells: Sequence[Sequence[Styled]]
+) -> tuple[list[Column], list[list[Styled]]]:
+    """Return a table without the columns in which every row is empty."""
+    shown = [
+        number
+        for number in range(len(columns))
+        if not cells or any(row[number].text.strip() for row in cells)
+    ]
+    kept = [[row[number] for number in shown] for row in cells]
+    return [columns[number] for number in shown], kept
 
 
 def _natural(
@@ -218,16 +340,26 @@ def fitted(
     for number in by_rank:
         excess = max(0, _total(widths) - room)
         column = columns[number]
-        if column.cut != "never":
-            widths[number] = max(
-                min(column.least, widths[number]), widths[number] - excess
-            )
+        least = _least(column, widths[number])
+        widths[number] = max(least, widths[number] - excess)
     for number in by_rank:
         if _total(widths) > room and columns[number].rank > 0:
             widths[number] = 0
+    # A wide column may have made room for several small ones.
+    for number in reversed(by_rank):
+        least = _least(columns[number], natural[number])
+        if not widths[number] and _total([*widths, least]) <= room:
+            widths[number] = least
     # What was shortened more than needed gets the room that has become free.
     _grow(widths, natural, room)
     return widths
+
+
+def _least(column: Column, natural: int) -> int:
+    """Return the width below which a column is dropped rather than shortened."""
+    if column.cut == "never":
+        return natural
+    return min(natural, max(column.least, len(column.head)))
 
 
 def _without_outliers(
@@ -271,7 +403,9 @@ def _row(
     parts: list[Part] = []
     shown = [number for number, room in enumerate(widths) if room]
     for number in shown:
-        column, cell, room = columns[number], row[number], widths[number]
+        column = columns[number]
+        cell = row[number]
+        room = widths[number]
         text = shortened(cell.text, room, column.cut)
         if column.right:
             text = text.rjust(room)
@@ -280,7 +414,7 @@ def _row(
         parts += [GAP if parts else "", Styled(text, cell.style)]
     # Blanks at the end of a full line would begin a second one on some terminals.
     _without_trailing_blanks(parts)
-    line(*parts, to=stream)
+    line(*parts, to=stream, whole=True)
 
 
 def _without_trailing_blanks(parts: list[Part]) -> None:

@@ -72,6 +72,9 @@ def show_links(rows: "Sequence[LinkRow]", *, as_json: bool) -> None:
     if as_json:
         text.as_json([_link_row(row) for row in rows])
         return
+    if not rows:
+        text.line("The rules of this recipe's tree download no archive.")
+        return
     cells: list[tuple[Part, ...]] = []
     # The archives that are nearest to being lost come first.
     for row in sorted(rows, key=lambda row: row.left):
@@ -188,6 +191,9 @@ def _kinds(sizes: "dict[VaultEntry, int]") -> list[tuple[str, str, str]]:
     for kind, count in counts.items():
         size = sum(size for thing, size in sizes.items() if thing.kind == kind)
         rows.append((kind, f"{count:,}", text.as_size(size)))
+    if len(rows) > 1:
+        total = text.as_size(sum(sizes.values()))
+        rows.append(("total", f"{len(sizes):,}", total))
     return rows
 
 

@@ -73,6 +73,10 @@ def _explain(given: "Assignment") -> None:
 
 
 def _row(given: "Assignment") -> tuple[text.Part, ...]:
-    state = Styled(given.state, STYLES.get(given.state, ""))
-    seconds, lost = f"{given.seconds:.0f}", ", ".join(given.lost)
-    return (given.recipe, state, given.worker, seconds, lost)
+    return (
+        given.recipe,
+        Styled(given.state, STYLES.get(given.state, "")),
+        given.worker,
+        f"{given.seconds:.0f}",
+        ", ".join(given.lost),
+    )

@@ -32,22 +32,16 @@ def here() -> bool:
     return shutil.which("apt-get") is not None
 
 
-def address(log: Path) -> str:
+def address() -> str:
     """Return the address of the Debian archive that this host itself uses; empty if none."""
     # Read from apt and not from its files: a host may name its archive in either of two
     # formats.
     argv = ("apt-get", "indextargets", "--format", "$(SITE)")
-    command = Command(argv, Path("/"), environment.clean(Path("/")), here=True)
-    try:
-        printed = runner.run(command, log, remedy="Run 'apt-get update'.")
-    except ToolError:
-        return ""
-    sites = [
-        line
-        for line in printed.splitlines()
-        if re.fullmatch(r"https?://\S+/debian/?", line)
-    ]
-    return sites[0] if sites else ""
+    printed = runner.answer(Command.of_system(*argv, here=True))
+    for line in printed.splitlines():
+        if re.fullmatch(r"https?://\S+/debian/?", line):
+            return line
+    return ""
 
 
 @dataclass(frozen=True)
@@ -112,13 +106,16 @@ def _run(arguments: Iterable[str], room: Path, log: Path) -> None:
     env = environment.clean(room, extra=variables)
     # apt-get download writes into the current directory.
     command = Command(("apt-get", *arguments), room / "got", env, here=True)
+    remedy = (
+        "Name a mirror that still has them in the host file: debian = 'http://…', or put the "
+        "files into the folder that it names as 'drop'."
+    )
     try:
-        runner.run(command, log, remedy="Check how apt reaches its archive.")
+        runner.run(command, log, remedy=remedy)
     except ToolError as fault:
         raise SupplyError(
             f"apt could not download the packages: {_complaint(fault)}",
-            remedy="Name a mirror that still has them in the host file: debian = 'http://…', "
-            "or put the files into the folder that it names as 'drop'.",
+            remedy=remedy,
             evidence=fault.evidence,
         ) from fault
 

@@ -6,12 +6,14 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tfwright.documents import opening
 
+PIECE = 1 << 20
+"""Bytes that are read at once of a file that may be large."""
 TAIL = 1 << 20
 """Bytes at the end of a log in which its last lines are looked for."""
 
@@ -22,10 +24,23 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def existing(path: Path) -> Path | None:
+    """Return the path of a file; None if the file does not exist."""
+    return path if path.is_file() else None
+
+
 def content(path: Path) -> bytes:
     """Return the bytes of a file of ours. Raises OSError, also for a pipe in its place."""
     with opening.plain(path) as stream:
         return stream.read()
+
+
+def pieces(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
+    """Yield what `read` returns, one piece after the other: `size` bytes, or all up to the end."""
+    # A file may be larger than the memory.
+    while size and (piece := read(min(size, PIECE))):
+        yield piece
+        size -= len(piece)
 
 
 def text(path: Path, errors: str = "replace") -> str:

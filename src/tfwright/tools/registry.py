@@ -16,15 +16,21 @@ from pathlib import Path
 from typing import IO, Self
 
 from tfwright.documents.names import PACKAGE_URL
-from tfwright.errors import SupplyError, ToolError
+from tfwright.errors import SupplyError, TfwrightError, ToolError
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import UnstartableError
 from tfwright.tools.python import package_clients, sdist
 from tfwright.tools.python.sdist import Sdist
 
 APT_SOURCES = Path("/etc/apt")
 """Where a Debian or Ubuntu names its servers."""
+_ASKING = {
+    "npm": "npm config get registry",
+    "apt-get": "apt-get indextargets",
+}
+"""Commands that say which servers a client asks."""
 LARGEST_MEMBER = 4 * 2**30
 """Bytes of a member: a packed file of a few megabytes may unpack to terabytes."""
 
@@ -45,8 +51,7 @@ class RegistryPackage:
         """Read a package URL. Raises ValueError for anything else."""
         found = PACKAGE_URL.fullmatch(url)
         if not found:
-            message = f"{url} is not a package URL"
-            raise ValueError(message)
+            raise ValueError(f"{url} is not a package URL")
         scope = (
             f"{found['space']}/" if (found["space"] or "").startswith("@") else ""
         )
@@ -73,10 +78,10 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
                 return
             with unpacking.reading(str(package)):
                 _copy_member(package, brought, member, target)
-        except ToolError as fault:
+        except (ToolError, UnstartableError) as fault:
             raise package_clients.kind_of(fault)(
                 f"{package} could not be downloaded: {_complaint(fault)}",
-                remedy="Check how that registry's client reaches its servers.",
+                remedy=fault.remedy,
             ) from fault
 
 
@@ -112,11 +117,8 @@ def _copy_member(
 
 def _copy(stream: IO[bytes], target: Path) -> None:
     """Copy no more than a file may have."""
-    left = LARGEST_MEMBER
     with target.open("wb") as output:
-        while left and (piece := stream.read(min(left, 1 << 20))):
-            output.write(piece)
-            left -= len(piece)
+        output.writelines(files.pieces(stream.read, LARGEST_MEMBER))
 
 
 def _client(name: str) -> str:
@@ -129,7 +131,9 @@ def _client(name: str) -> str:
 
 def _run(argv: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> None:
     command = Command(argv, folder, env, here=True)
-    runner.run(command, folder / ".log", remedy="-")
+    name = Path(argv[0]).name
+    remedy = f"Check that {name} runs, and reaches its servers: '{_ASKING[name]}' names them."
+    runner.run(command, folder / ".log", remedy=remedy)
 
 
 def _npm(package: RegistryPackage, folder: Path) -> Path:
@@ -225,7 +229,7 @@ def _lines() -> str:
     return "".join(f"deb-src{line.removeprefix('deb')}\n" for line in binary)
 
 
-def _complaint(fault: ToolError) -> str:
+def _complaint(fault: TfwrightError) -> str:
     """Return the line in which a client says what is wrong."""
     said = [
         line

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import struct
-import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -16,7 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn, Self
 
 from tfwright.errors import HostError, SupplyError
+from tfwright.tools import disk
 from tfwright.tools.process.capacity import GIB
+from tfwright.tools.tar import tarfile
 
 MOST_MEMBERS = 500_000
 """CUDA 12 has some thirty thousand."""
@@ -67,33 +68,23 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
     are; neither that script nor those of a package are run. Raises SupplyError if it is none of
     these, is damaged or reaches outside of the directory, HostError if the disk is too full for it.
     """
-    # PEP 706, which the security releases of older Pythons have as well.
-    if not hasattr(tarfile, "data_filter"):
-        raise HostError(
-            "This Python cannot unpack a foreign archive safely",
-            remedy="Run tfwright by Python 3.11.4 or later.",
-        )
-    room = _Room(into, archive)
     try:
-        if zipfile.is_zipfile(archive):
-            _unzip(archive, into, wanted, room)
-        else:
-            with archive.open("rb") as stream:
-                packaged = stream.peek(len(_DEB))[: len(_DEB)] == _DEB
-                content = (
-                    _data_of_package(stream) if packaged else _payload(stream)
-                )
-                _untar(content, into, _Choice(wanted, packaged), room)
-    except BROKEN as fault:
-        raise SupplyError(
-            f"{archive} cannot be unpacked: {fault}",
-            remedy="Download it again; if its digest is the right one, report this.",
-        ) from fault
+        with reading(str(archive)):
+            _unpack(archive, into, wanted)
     except OSError as fault:
-        raise HostError(
-            f"{archive} cannot be unpacked into {into}: {fault}",
-            remedy="Look at that disk, or set build_out in the host file to another.",
-        ) from fault
+        # write() raises without a name.
+        raise disk.failure(fault, None if fault.filename else into) from fault
+
+
+def _unpack(archive: Path, into: Path, wanted: Wanted) -> None:
+    room = _Room(into, archive)
+    if zipfile.is_zipfile(archive):
+        _unzip(archive, into, wanted, room)
+        return
+    with archive.open("rb") as stream:
+        packaged = stream.peek(len(_DEB))[: len(_DEB)] == _DEB
+        content = _data_of_package(stream) if packaged else _payload(stream)
+        _untar(content, into, _Choice(wanted, packaged), room)
 
 
 @contextmanager
@@ -106,7 +97,7 @@ def reading(named: str) -> Iterator[None]:
         if isinstance(fault, OSError) and fault.errno is not None:
             raise
         raise SupplyError(
-            f"{named} is an archive that cannot be read: {fault}",
+            f"{named} cannot be unpacked: {fault}",
             remedy="Download it again; if its checksum is the right one, report this.",
         ) from fault
 
@@ -116,20 +107,22 @@ class _Header(tarfile.TarInfo):
 
     extended = MOST_EXTENDED
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """Read a header, as tarfile does for each. Raises ReadError."""
-        header = super().frombuf(buf, encoding, errors)
+    def _proc_member(self, archive: tarfile.TarFile) -> Self:
+        """Read on behind this header, as tarfile does for each. Raises ReadError.
+
+        It is the method that tarfile lets subclasses replace; newer Pythons do not call `frombuf`.
+        """
         # A negative size leads back, for ever.
-        if header.size < 0:
+        if self.size < 0:
             raise tarfile.ReadError("a member has a negative size")
-        if header.type in _LONG_NAMES and header.size > LONGEST_NAME:
-            raise tarfile.ReadError(f"a name has {header.size:,} bytes")
-        if header.type in _EXTENDED:
-            cls.extended -= header.size**2
-        if cls.extended < 0:
+        if self.type in _LONG_NAMES and self.size > LONGEST_NAME:
+            raise tarfile.ReadError(f"a name has {self.size:,} bytes")
+        headers = type(self)
+        if self.type in _EXTENDED:
+            headers.extended -= self.size**2
+        if headers.extended < 0:
             raise tarfile.ReadError("the extended headers are too large")
-        return header
+        return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
 
 
 def _counting() -> type[_Header]:
@@ -176,15 +169,14 @@ class _Room:
         """Count a member of so many bytes."""
         self.left -= size
         self.members -= 1
+        if self.members < 0:
+            raise tarfile.ReadError("its members do not come to an end")
         # Before a member is written: a bomb must not fill the disk first.
-        if self.left < 0 or self.members < 0:
-            what = (
-                f"{self.archive.name} does not fit on the disk of {self.into}, "
-                f"where tfwright leaves {KEPT_FREE // GIB} GiB free"
-            )
+        if self.left < 0:
             raise HostError(
-                what,
-                remedy="Free some space, or set build_out in the host file to a larger disk.",
+                f"{self.archive.name} does not fit on the disk of {self.into}, "
+                f"where tfwright leaves {KEPT_FREE // GIB} GiB free",
+                remedy=disk.ROOM,
             )
 
 
@@ -196,7 +188,8 @@ def _data_of_package(stream: BufferedReader) -> IO[bytes]:
         # int() takes "-60" too, which would lead back to this header for ever.
         if not re.fullmatch(rb"[0-9]+", digits):
             raise ValueError("a member of the Debian package has no size")
-        name, size = header[:16].decode("ascii").strip(), int(digits)
+        name = header[:16].decode("ascii").strip()
+        size = int(digits)
         if name.startswith("data.tar"):
             part = _Part(stream, size)
             # A tar that is streamed needs only `read`.
@@ -299,8 +292,7 @@ def _insist_on_short(member: tarfile.TarInfo, into: Path) -> None:
     real = os.path.realpath(into / PurePosixPath(member.name).parent)
     grown = len(real) - len(os.path.realpath(into))
     if max(len(member.name), len(member.linkname), grown) > LONGEST_PATH:
-        message = f"{member.name[:60]!r} has a path that is too long"
-        raise ValueError(message)
+        raise ValueError(f"{member.name[:60]!r} has a path that is too long")
 
 
 def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
@@ -309,8 +301,7 @@ def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
             path = PurePosixPath(member.filename)
             # zipfile asks for the last character of a name before it looks for any.
             if not path.parts and not member.filename.endswith("/"):
-                message = "a member has no name"
-                raise ValueError(message)
+                raise ValueError("a member has no name")
             # zipfile would silently write such a member to another place inside of
             # `into`.
             if (
@@ -325,5 +316,4 @@ def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
 
 
 def _reject(name: str) -> NoReturn:
-    message = f"{name!r} reaches outside of the archive"
-    raise ValueError(message)
+    raise ValueError(f"{name!r} reaches outside of the archive")

@@ -26,6 +26,8 @@ SECONDS = 900.0
 The slowest takes half a minute; a GPU may first compile its kernels for many minutes.
 """
 LONGEST_REASON = 500
+UNSTARTED = "Start again, which makes the venv again; its disk must not be mounted 'noexec'."
+"""The remedy for a venv whose Python is not there, or may not be run."""
 
 USUAL_CAUSES: dict[int, str] = {
     signal.SIGILL: "usually the wheel needs instructions, such as AVX, that this CPU has not",
@@ -83,13 +85,17 @@ def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
     # Only the sweep measures curves, and only a whole one is drawn.
     for outcome in outcomes:
         if outcome.program == "sweep" and outcome.status == "passed":
-            # The numbers come from a process that ran the wheel's code: they may be anything.
-            try:
-                found = _CURVES.validate_python(outcome.numbers.get("curves"))
-            except ValidationError:
-                break
-            return {name.upper(): points for name, points in found.items()}
+            return _measured(outcome)
     return {}
+
+
+def _measured(sweep: TrialOutcome) -> dict[str, list[Point]]:
+    # The numbers come from a process that ran the wheel's code: they may be anything.
+    try:
+        found = _CURVES.validate_python(sweep.numbers.get("curves"))
+    except ValidationError:
+        return {}
+    return {name.upper(): points for name, points in found.items()}
 
 
 def program(name: str) -> Path:
@@ -114,12 +120,11 @@ def run(
     """
     # Not the time of day, which a clock that is set would change.
     start = time.monotonic()
-    remedy = "Look whether the venv is still there."
     try:
         status = runner.attempt(
             command,
             log,
-            remedy=remedy,
+            remedy=UNSTARTED,
             timeout=seconds,
         )
     except TimeoutError:

@@ -40,8 +40,7 @@ def _of(kind: str, manifest: Manifest) -> list[BundleMember]:
 
 def _insist_on_patches(recipe: Recipe, manifest: Manifest) -> None:
     """Refuse a bundle whose patches and assets are not exactly those that its recipe names."""
-    source = recipe.source
-    named = {*source.patches, *source.assets.values()}
+    named = set(recipe.source.named_files)
     carried = {member.name for member in _of("patch", manifest)}
     # An unknown file would lie under patches/ until some other recipe applies it.
     if unknown := sorted(carried - named):

@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from tfwright.documents import opening
+from tfwright.documents import faults, opening
 from tfwright.documents.names import (
     Commit,
     InnerPath,
@@ -51,7 +51,6 @@ LONGEST_VERSION = 100
 """Characters of a version or a platform, which are shown and become parts of paths."""
 BLOCK = tarfile.BLOCKSIZE
 END = bytes(2 * BLOCK)
-PIECE = 1 << 20
 DATED = 315532800
 """The time of all members, 1980-01-01: tar warns of earlier ones."""
 
@@ -98,6 +97,10 @@ class BundleMember(Table):
     def path(self) -> str:
         """Where it is in the tar."""
         return f"{self.kind}/{self.name}"
+
+
+Unpacked = Mapping[BundleMember, Path]
+"""Where each member of a bundle was unpacked, or is taken from."""
 
 
 @contextmanager
@@ -238,7 +241,7 @@ def remaking_remedy(recipe: str) -> str:
 def write(
     to: Path,
     manifest: Manifest,
-    sources: Mapping[BundleMember, Path],
+    sources: Unpacked,
     report: Callable[[Progress], None],
 ) -> None:
     """Write a bundle, whole or not at all: the same bytes for the same manifest.
@@ -313,13 +316,11 @@ class _Whole:
 
 def _move(source: _Whole, member: BundleMember, output: BinaryIO) -> None:
     """Copy a member's bytes, and insist on its digest."""
-    digest, left = hashlib.sha256(), member.size
+    digest = hashlib.sha256()
     # In pieces: a bundle holds files of several gigabytes.
-    while left:
-        piece = source.take(min(left, PIECE))
+    for piece in files.pieces(source.take, member.size):
         digest.update(piece)
         output.write(piece)
-        left -= len(piece)
     if digest.hexdigest() != member.sha256:
         raise source.refused(
             f"sha256 is {digest.hexdigest()}, not {member.sha256}"
@@ -372,10 +373,7 @@ def _parsed(member: _Whole, content: bytes) -> Manifest:
     try:
         manifest = Manifest.model_validate_json(content)
     except ValidationError as fault:
-        first = fault.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        why = first["msg"].removeprefix("Value error, ")
-        raise member.refused(f"{place}: {why}" if place else why) from fault
+        raise member.refused(faults.first_line(fault)) from fault
     # One text for one manifest: its checksum identifies the bundle.
     if manifest.encoded() != content:
         raise member.refused("it is not written as this version writes it")
@@ -390,11 +388,7 @@ def _insist_on_length(path: Path, manifest: Manifest, begun: int) -> None:
     """Refuse a bundle that was cut, or that has more to it, and say where."""
     length, reached = path.stat().st_size, begun
     for member in manifest.members:
-        reached += (
-            len(_header(member.path, member.size))
-            + member.size
-            + len(_padding(member.size))
-        )
+        reached += _packed_size(member)
         if reached > length:
             raise _refused(
                 path,
@@ -402,10 +396,16 @@ def _insist_on_length(path: Path, manifest: Manifest, begun: int) -> None:
                 f"the bundle ends within it, after {length:,} bytes",
             )
     # Bytes after the end would be carried along unseen and unverified.
-    if reached + len(END) != length:
-        expected = reached + len(END)
+    expected = reached + len(END)
+    if expected != length:
         why = f"it has {length:,} bytes, and its members make {expected:,}"
         raise _refused(path, "its end", why)
+
+
+def _packed_size(member: BundleMember) -> int:
+    """Return how many bytes of a bundle a member takes."""
+    header = _header(member.path, member.size)
+    return len(header) + member.size + len(_padding(member.size))
 
 
 def _refused(path: Path, member: str, why: str) -> SupplyError:
@@ -415,7 +415,7 @@ def _refused(path: Path, member: str, why: str) -> SupplyError:
 
 def unpack(
     path: Path, manifest: Manifest, into: Path, report: Callable[[Progress], None]
-) -> Mapping[BundleMember, Path]:
+) -> Unpacked:
     """Write each member to a file in `into`, an empty directory, and return where it is.
 
     No name of the bundle becomes a path.
@@ -455,9 +455,7 @@ def _unpack(source: _Whole, member: BundleMember, target: Path) -> None:
     source.expect(_padding(member.size), "it is not padded as it has to be")
 
 
-def lay_out(
-    folder: Path, manifest: Manifest, sources: Mapping[BundleMember, Path]
-) -> None:
+def lay_out(folder: Path, manifest: Manifest, sources: Unpacked) -> None:
     """Make a folder that reads like an unpacked bundle, of links to the files of its members."""
     files.write(folder / MANIFEST, manifest.encoded())
     for member, source in sources.items():
@@ -478,9 +476,7 @@ def read_folder(folder: Path) -> Manifest:
         ) from fault
 
 
-def verified_folder(
-    folder: Path, manifest: Manifest
-) -> Mapping[BundleMember, Path]:
+def verified_folder(folder: Path, manifest: Manifest) -> Unpacked:
     """Return where the members are that a folder has.
 
     Raises SupplyError for one that is not what the manifest says.

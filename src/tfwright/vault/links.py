@@ -113,9 +113,9 @@ def _answers(
 
 
 def _sources(wanted: WantedArchive, origins: Origins) -> list[Source]:
-    urls = origins.urls(wanted)
     servers = [
-        Source(URL, url, remote=True, fill=_downloading(url)) for url in urls
+        Source(URL, url, remote=True, fill=_downloading(url))
+        for url in origins.urls(wanted)
     ]
     return [*servers, *origins.sources(wanted)]
 

@@ -65,8 +65,7 @@ def _sorted(key: Callable[[Entry], str]) -> AfterValidator:
         # only in what changed, whatever order the rules were read in.
         for name, count in Counter(map(key, entries)).items():
             if count > 1:
-                message = f"{name} is there {count} times"
-                raise ValueError(message)
+                raise ValueError(f"{name} is there {count} times")
         return tuple(sorted(entries, key=key))
 
     return AfterValidator(check)

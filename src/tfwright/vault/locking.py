@@ -57,8 +57,9 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
     """
     # Without a tree or a network: a build says at its start that its lock is out of
     # date.
-    commit, bazel = recipe.source.commit, recipe.bazel.version
-    patches = {*recipe.source.patches, *recipe.source.assets.values()}
+    commit = recipe.source.commit
+    bazel = recipe.bazel.version
+    patches = set(recipe.source.named_files)
     changed = []
     if lock.tensorflow.commit != commit:
         changed.append(
@@ -86,7 +87,8 @@ def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
     """Return, a sentence each, which requirements of a recipe and of its lock are not the same."""
     locked = {_pin(entry.name, entry.version) for entry in lock.requirements}
     wanted = {_pin_of(line) for line in requirements}
-    missing, idle = sorted(wanted - locked), sorted(locked - wanted)
+    missing = sorted(wanted - locked)
+    idle = sorted(locked - wanted)
     return [
         *(f"requirement {pin} is wanted, and not in the lock" for pin in missing),
         *(
@@ -103,14 +105,18 @@ def requirements(
     # A requirement may be spelled otherwise than its file: numpy_x, NumPy-X. The
     # project's canonical name joins them.
     brought = {packages.project(path): path for path in folder.iterdir()}
-    parsed = [Parsed(line.partition(" --hash")[0]) for line in wanted]
+    parsed = (Parsed(line.partition(" --hash")[0]) for line in wanted)
     return tuple(
-        LockedRequirement(
-            name=entry.name,
-            version=str(entry.specifier).removeprefix("=="),
-            hashes=(files.sha256(brought[canonicalize_name(entry.name)]),),
-        )
-        for entry in parsed
+        _locked(entry, brought[canonicalize_name(entry.name)]) for entry in parsed
+    )
+
+
+def _locked(pin: Parsed, file: Path) -> LockedRequirement:
+    """Return the locked form of a pin whose package is at hand."""
+    return LockedRequirement(
+        name=pin.name,
+        version=str(pin.specifier).removeprefix("=="),
+        hashes=(files.sha256(file),),
     )
 
 

@@ -201,15 +201,18 @@ class Origins:
 
         None offline.
         """
-        mirrored = []
+        if self.offline:
+            return []
+        # The original addresses first: a mirror may lag behind, or be down.
+        every = (*wanted.urls, *self._mirrored(wanted))
+        return list(dict.fromkeys(every))
+
+    def _mirrored(self, wanted: WantedArchive) -> Iterator[str]:
+        # Of each mirror, since several may hold the file.
         for url in wanted.urls:
             for beginning, instead in self.host_file.downloads.items():
                 if url.startswith(beginning):
-                    mirrored.append(instead + url.removeprefix(beginning))
-        # The original addresses first: a mirror may lag behind, or be down.
-        return (
-            [] if self.offline else list(dict.fromkeys([*wanted.urls, *mirrored]))
-        )
+                    yield instead + url.removeprefix(beginning)
 
     def sources(self, wanted: WantedArchive) -> list[Source]:
         """Return the other places that may have a file, in order.

@@ -165,10 +165,8 @@ def bring(
     followed = dict[Nested | Load, Rules]()
     while True:
         # Each round may bring archives whose rules declare more, as rules_closure does.
-        archives, commits = (
-            wanted(reached.rules, tables, lock),
-            clones(reached.rules, lock),
-        )
+        archives = wanted(reached.rules, tables, lock)
+        commits = clones(reached.rules, lock)
         reached = _more(reached, archives, commits, suppliers)
         more = {}
         for way in reached.rules.ways:

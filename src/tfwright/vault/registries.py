@@ -33,20 +33,24 @@ def of_file(name: str) -> str:
     A url is returned unchanged.
     """
     if name.endswith(".deb"):
-        # Underscores separate the fields, and no field may contain one.
-        package, version, architecture = name.removesuffix(".deb").split("_")
-        parts = {
-            "space": "debian",
-            "name": package,
-            "version": version,
-            "arch": architecture,
-        }
-        return _package_url("deb", parts)
+        return _of_debian(name.removesuffix(".deb"))
     if name.endswith(".whl"):
         # PEP 427: hyphens separate the fields, and those of the project are replaced.
         project, version = name.split("-")[:2]
         return _package_url("pypi", {"name": project, "version": version})
     return name
+
+
+def _of_debian(stem: str) -> str:
+    # Underscores separate the fields, and no field may contain one.
+    package, version, architecture = stem.split("_")
+    parts = {
+        "space": "debian",
+        "name": package,
+        "version": version,
+        "arch": architecture,
+    }
+    return _package_url("deb", parts)
 
 
 def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:

@@ -3,6 +3,7 @@
 import ast
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import Evidence, RecipeError
@@ -13,6 +14,8 @@ from tfwright.vault.origins import WantedArchive
 
 Edit = tuple[tuple[int, int], tuple[int, int], str]
 """From and to, each a line (from 1) and a byte in it, and the text that belongs there."""
+BY_PATCH = "Replace this archive by a patch of the tree instead."
+"""The remedy where a rule cannot be rewritten."""
 
 
 def wanted(
@@ -68,7 +71,7 @@ def insist(
         else f"fetch.substitutes {stated}",
         remedy=(
             "Check that each substitute is the version which the tree pins now, then write its "
-            "'replaces' as below."
+            "'replaces' as above."
         ),
         evidence=Evidence(lines=lines),
     )
@@ -80,12 +83,10 @@ def fitting(
     """Return the substitutes that name the archive which the tree pins."""
     kept = {}
     for name, table in tables.items():
-        try:
-            pinned = replaced(name, found)
-        except RecipeError:
-            continue
-        if table.replaces == pinned.sha256:
-            kept[name] = table
+        # A substitute of an archive that the tree does not pin fits as little.
+        with suppress(RecipeError):
+            if table.replaces == replaced(name, found).sha256:
+                kept[name] = table
     return kept
 
 
@@ -154,14 +155,12 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
         )
     # One rule may stand in two branches of an `if`, with the same archive in both.
     if len({repository.sha256 for repository in own}) != 1:
-        why = (
-            "names no archive with a sha256 so"
-            if not own
-            else "names several files so"
-        )
+        why = "names no archive with a sha256 so"
+        remedy = "Use the name of one external repository, as its rule spells it."
+        if own:
+            why, remedy = "names several files so", BY_PATCH
         raise RecipeError(
-            f"fetch.substitutes.{name}: the tree {why}",
-            remedy="Use the name of one external repository, as its rule spells it.",
+            f"fetch.substitutes.{name}: the tree {why}", remedy=remedy
         )
     return own[0]
 
@@ -200,9 +199,11 @@ def rewritten(
 def _call_with_digest(tree: ast.Module, line: int) -> ast.Call | None:
     """Return the call on a line that names a sha256."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or node.lineno != line:
-            continue
-        if any(keyword.arg == "sha256" for keyword in node.keywords):
+        if (
+            isinstance(node, ast.Call)
+            and node.lineno == line
+            and any(keyword.arg == "sha256" for keyword in node.keywords)
+        ):
             return node
     return None
 
@@ -218,7 +219,7 @@ def _edited(
     if call is None:
         raise RecipeError(
             f"fetch.substitutes.{name}: the sha256 of the rule is not written where the rule is",
-            remedy="Replace this archive by a patch of the tree instead.",
+            remedy=BY_PATCH,
             evidence=Evidence(where=f"{path}:{line}"),
         )
     # ast counts columns in bytes of UTF-8, not in characters.
@@ -237,8 +238,9 @@ def _edits(
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     # Starlark reads JSON's texts as its own.
     yield _over(given["sha256"], json.dumps(table.sha256))
-    if table.urls:
-        which = "urls" if "urls" in given else "url"
+    which = next((name for name in ("urls", "url") if name in given), "")
+    # Addresses that are written elsewhere stay, which `_verify` refuses.
+    if table.urls and which:
         before = next(
             (
                 part.value
@@ -268,10 +270,10 @@ def _listed(
     urls: Sequence[str], before: str, mirrors: Sequence[str]
 ) -> list[str]:
     """Return urls as a rule takes them: TensorFlow's own insist on their mirror as the first."""
-    mirror = next(
-        (prefix for prefix in mirrors if before.startswith(prefix)), None
-    )
-    return [*([mirror + urls[0].partition("://")[2]] if mirror else []), *urls]
+    for mirror in mirrors:
+        if before.startswith(mirror):
+            return [mirror + urls[0].partition("://")[2], *urls]
+    return list(urls)
 
 
 def _mirrors(tree: ast.Module) -> list[str]:
@@ -320,17 +322,18 @@ def _verify(
     """Insist that the rewritten rules say what was meant."""
     for name, table in tables.items():
         for repository in found:
-            if repository.name != name:
-                continue
-            asks = repository.sha256 == table.sha256 and set(table.urls) <= set(
-                repository.urls
-            )
-            strips = table.strip_prefix in {None, repository.strip_prefix}
-            if not (asks and strips):
+            if repository.name == name and not _asks_for(repository, table):
                 raise RecipeError(
                     f"fetch.substitutes.{name}: the rule cannot be made to ask for it",
-                    remedy="Replace this archive by a patch of the tree instead.",
+                    remedy=BY_PATCH,
                     evidence=Evidence(
                         where=f"{repository.file}:{repository.line}"
                     ),
                 )
+
+
+def _asks_for(repository: Repository, table: SubstituteTable) -> bool:
+    """Say whether a rule asks for a substitute, and takes off its prefix."""
+    asks = repository.sha256 == table.sha256
+    strips = table.strip_prefix in {None, repository.strip_prefix}
+    return asks and strips and set(table.urls) <= set(repository.urls)

@@ -281,6 +281,7 @@ def _programs(store: Path) -> Iterator[VaultEntry]:
 def _package(file: Path) -> VaultEntry:
     found = _PACKAGE.fullmatch(file.name)
     pin = _pin(f"{found['name']}=={found['version']}") if found else file.name
+    # Locks name the checksum, recipes the pin.
     keys = frozenset({file.parent.name, pin})
     return VaultEntry(PACKAGE, file.name, file.parent, keys, file)
 
@@ -289,34 +290,35 @@ def _installed(path: Path) -> VaultEntry:
     marker = path / DONE
     # pip may have been killed: only a venv with its marker is whole.
     if not marker.is_file():
-        return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
-    pins = _venv(files.text(marker).splitlines())
-    return VaultEntry(VENV, path.name, path, frozenset({path.name, pins}))
+        return _entry(LEFTOVER, path)
+    return _entry(VENV, path, _venv(files.text(marker).splitlines()))
+
+
+def _entry(
+    kind: str, path: Path, *keys: str, file: Path | None = None
+) -> VaultEntry:
+    """Return an entry that is named by its directory, and needed by that name or by others."""
+    return VaultEntry(kind, path.name, path, frozenset({path.name, *keys}), file)
 
 
 def _archive(path: Path) -> VaultEntry:
-    file, keys = path / "file", frozenset({path.name})
+    file = path / "file"
     if not file.is_file():
-        return VaultEntry(LEFTOVER, path.name, path, keys)
+        return _entry(LEFTOVER, path)
     # What tfwright admits is read-only; Bazel writes what it downloads by itself as any
     # other file.
-    writable = file.stat().st_mode & 0o222
-    return VaultEntry(
-        BY_BAZEL if writable else ARCHIVE, path.name, path, keys, file
-    )
+    kind = BY_BAZEL if file.stat().st_mode & 0o222 else ARCHIVE
+    return _entry(kind, path, file=file)
 
 
 def _bazel(path: Path) -> VaultEntry:
     about, file = path / "about.json", path / "bazel"
     if not (about.is_file() and file.is_file()):
-        return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
-    try:
-        known = json_text.parsed(files.text(about))
-        name, key = (
-            f"{known['version']} for {known['platform']}",
-            f"bazel {known['version']}",
-        )
-    except (ValueError, KeyError, TypeError):
-        # A damaged file of ours: the binary is obtained again, and written next to it.
-        return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
+        return _entry(LEFTOVER, path)
+    known = json_text.record(about)
+    # A damaged file of ours: the binary is obtained again, and written next to it.
+    if not known.keys() >= {"version", "platform"}:
+        return _entry(LEFTOVER, path)
+    name = f"{known['version']} for {known['platform']}"
+    key = f"bazel {known['version']}"
     return VaultEntry(BAZEL, name, path, frozenset({path.name, key}), file)

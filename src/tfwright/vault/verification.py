@@ -87,9 +87,7 @@ def _of_mirror(mirror: Path) -> str:
 
 
 def _of_toolkit(root: Path) -> str:
-    recorded: dict[str, str] = {}
-    for part in tree.read(root).parts.values():
-        recorded |= part.files
+    recorded = _recorded(root)
     if not recorded:
         return f"{tree.RECORD} cannot be read"
     # Files that no package brought are left alone: users may add theirs to a toolkit.
@@ -99,6 +97,14 @@ def _of_toolkit(root: Path) -> str:
         path for path, checksum in recorded.items() if now.get(path) != checksum
     ]
     return f"{_counted(changed)} not as unpacked" if changed else ""
+
+
+def _recorded(root: Path) -> dict[str, str]:
+    """Return the checksums of the files that the packages of a toolkit brought."""
+    recorded: dict[str, str] = {}
+    for part in tree.read(root).parts.values():
+        recorded |= part.files
+    return recorded
 
 
 def _counted(changed: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -104,29 +105,29 @@ def _no_room(path: Path, why: OSError) -> HostError:
 
 def fault(wheel: zipfile.ZipFile) -> str | None:
     """Say the first thing that makes an archive unsafe to unpack; None if there is nothing."""
-    seen = set[str]()
-    for member in wheel.infolist():
-        if found := _fault_of(member):
-            return found
-        # Unpackers disagree which of two members of one name wins.
-        if member.filename in seen:
-            return f"{member.filename} is in it twice"
-        seen.add(member.filename)
-    return _overlap(wheel) or _excess(wheel)
-
-
-def _fault_of(member: zipfile.ZipInfo) -> str | None:
-    """Say what is wrong with a member on its own."""
     # Wheels are unpacked by others with less care: the names are judged before anything
     # is read.
-    path = PurePosixPath(member.filename)
+    for member in wheel.infolist():
+        if found := _misplaced(member.filename) or _special(member):
+            return found
+    return _repeated(wheel) or _overlap(wheel) or _excess(wheel)
+
+
+def _misplaced(name: str) -> str | None:
+    """Say what is wrong with the name of a member."""
+    path = PurePosixPath(name)
     if not path.parts:
-        return f"{member.filename!r} is not a name for a file"
+        return f"{name!r} is not a name for a file"
     # A backslash separates directories on Windows; a control character could steer a
     # terminal.
     outside = path.is_absolute() or ".." in path.parts
-    if outside or "\\" in member.filename or not member.filename.isprintable():
-        return f"{member.filename!r} would leave the directory"
+    if outside or "\\" in name or not name.isprintable():
+        return f"{name!r} would leave the directory"
+    return None
+
+
+def _special(member: zipfile.ZipInfo) -> str | None:
+    """Say what a member is other than a plain file or a directory."""
     # 0: made by a program that stores no kind of file, as zip programs on Windows do.
     if stat.S_IFMT(member.external_attr >> 16) not in {
         0,
@@ -137,19 +138,30 @@ def _fault_of(member: zipfile.ZipInfo) -> str | None:
     return f"{member.filename} is encrypted" if member.flag_bits & 1 else None
 
 
+def _repeated(wheel: zipfile.ZipFile) -> str | None:
+    """Name a file of which there are two: unpackers disagree which of them wins."""
+    seen = set[str]()
+    for name in wheel.namelist():
+        if name in seen:
+            return f"{name} is in it twice"
+        seen.add(name)
+    return None
+
+
 def _overlap(wheel: zipfile.ZipFile) -> str | None:
     """Name two members that share bytes: a way to make a small archive unpack to petabytes."""
     members = sorted(wheel.infolist(), key=lambda member: member.header_offset)
-    end, before = 0, ""
     if members and members[0].header_offset < 0:
         return f"{members[0].filename} begins before the file does"
-    for member in members:
-        if member.header_offset < end:
-            return f"{member.filename} shares bytes with {before}"
-        # At least so much: name and extra field only make the member longer.
-        end = member.header_offset + _HEADER + member.compress_size
-        before = member.filename
+    for before, member in pairwise(members):
+        if member.header_offset < _least_end(before):
+            return f"{member.filename} shares bytes with {before.filename}"
     return None
+
+
+def _least_end(member: zipfile.ZipInfo) -> int:
+    """Return where a member ends at the earliest: a name and an extra field make it longer."""
+    return member.header_offset + _HEADER + member.compress_size
 
 
 def _excess(wheel: zipfile.ZipFile) -> str | None:
@@ -196,7 +208,15 @@ def unpacked(
     if _fits(member):
         yield _inflated(wheel, member)
         return
-    # A mapped file is memory that the system can take back when it runs short.
+    with _mapped(wheel, member) as content:
+        yield content
+
+
+@contextmanager
+def _mapped(
+    wheel: zipfile.ZipFile, member: zipfile.ZipInfo
+) -> Iterator[mmap.mmap]:
+    """Map a copy: memory that the system can take back when it runs short."""
     with tempfile.TemporaryFile() as copy:
         with wheel.open(member) as source:
             while chunk := source.read(CHUNK):
@@ -276,7 +296,7 @@ def metadata_directory(wheel: zipfile.ZipFile) -> str:
     if len(found) != 1:
         raise WheelError(
             f"The wheel has {len(found)} .dist-info directories instead of one",
-            remedy="Look at what build_pip_package put together.",
+            remedy="Make the wheel again: pip installs none with another number of them.",
             evidence=Evidence(where=str(wheel.filename), lines=found[:20]),
         )
     return found[0]

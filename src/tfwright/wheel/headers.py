@@ -23,6 +23,15 @@ def read(wheel: zipfile.ZipFile, name: str) -> "Message[str, str]":
     content = archive.text(wheel, place, LARGEST)
     # The body is the README: a megabyte of it would be parsed for nothing.
     head = content.replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+    _insist_on_few(head, place)
+    text = head.decode("utf-8", "replace")
+    # compat32 hands values out as they stand; newer policies parse and fold them.
+    return email.parser.Parser(policy=email.policy.compat32).parsestr(
+        text, headersonly=True
+    )
+
+
+def _insist_on_few(head: bytes, place: str) -> None:
     # A bare carriage return ends a line for the mail parser too.
     lines = max(head.count(b"\n"), head.count(b"\r"))
     if lines > MOST_LINES:
@@ -30,8 +39,3 @@ def read(wheel: zipfile.ZipFile, name: str) -> "Message[str, str]":
             f"{place} has {lines:,} lines of headers, more than the {MOST_LINES:,} that are read",
             remedy="Do not trust this wheel: no tool that builds wheels writes so many.",
         )
-    text = head.decode("utf-8", "replace")
-    # compat32 hands values out as they stand; newer policies parse and fold them.
-    return email.parser.Parser(policy=email.policy.compat32).parsestr(
-        text, headersonly=True
-    )

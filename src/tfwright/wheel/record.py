@@ -17,7 +17,7 @@ ROOM = 512
 """Bytes that RECORD may have for each file in addition to its path: digest and size take 70."""
 SPARE = 64 * 1024
 """Bytes that it may have beyond that."""
-UNUSABLE = "Look at what made this wheel: pip cannot use its RECORD either."
+UNUSABLE = "Make the wheel again: pip cannot use this RECORD either."
 
 
 class RecordEntry(NamedTuple):
@@ -39,14 +39,18 @@ def read(wheel: zipfile.ZipFile) -> list[RecordEntry]:
     place = f"{archive.metadata_directory(wheel)}/RECORD"
     content = archive.text(wheel, place, _limit(wheel))
     try:
-        # csv, since the name of a file may hold a comma or a quotation mark.
-        rows = list(csv.reader(io.StringIO(content.decode())))
+        rows = _rows(content)
     except (UnicodeDecodeError, csv.Error) as fault:
         raise WheelError(
             f"{place} cannot be read: {fault}", remedy=UNUSABLE
         ) from fault
     # A short line is kept, so that `faults` can name its file.
     return [RecordEntry(*[*row, "", ""][:3]) for row in rows if row]
+
+
+def _rows(content: bytes) -> list[list[str]]:
+    # csv, since the name of a file may hold a comma or a quotation mark.
+    return list(csv.reader(io.StringIO(content.decode())))
 
 
 def _limit(wheel: zipfile.ZipFile) -> int:

@@ -85,7 +85,7 @@ def _rewritten(
     except (ValueError, struct.error, OverflowError) as fault:
         raise WheelError(
             f"{name} cannot be relinked: {fault}",
-            remedy="Look at how the build made this file; it is not a sound library.",
+            remedy="Correct by a patch how this library is made: it is not a sound one.",
             evidence=Evidence(where=name),
         ) from fault
 

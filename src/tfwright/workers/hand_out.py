@@ -6,12 +6,12 @@ command means, and what is copied before and after it, is up to the caller.
 
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
-from tfwright.errors import HostError
+from tfwright.errors import HostError, TfwrightError
 from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import Note, SlurmResult, SlurmSite
@@ -84,14 +84,16 @@ def _after(
 
 def by_slurm(
     settings: HostFile,
-    programs: Mapping[str, Sequence[str]],
-    took: Mapping[str, float],
+    begun: WorkSchedule,
+    program_of: Callable[[str], Sequence[str]],
     hear: Hear,
     note: Note,
 ) -> WorkSchedule:
-    """Run one command for each recipe as a job array; tasks that took longest come first.
+    """Run one command for each recipe by Slurm, in the order of the schedule.
 
-    Raises HostError if the host file has no [slurm], ToolError if Slurm refuses the job.
+    `program_of` returns the command. It may first bring the recipe's inputs to this host, while the
+    recipes before it run; one for which it raises TfwrightError is refused. Raises HostError if the
+    host file has no [slurm], ToolError if Slurm refuses the job.
     """
     table = settings.slurm
     if table is None:
@@ -101,17 +103,31 @@ def by_slurm(
     room = settings.build_out / "workers" / "slurm"
     # Results of an earlier job array would pass for those of this one.
     files.remove(room)
-    planned = schedule.planned(tuple(programs), (), took)
-    order = tuple(planned.assignments)
-    done = dict(planned.assignments)
+    order: list[str] = []
+    done = dict(begun.assignments)
+
+    def commands(recipes: Iterable[str]) -> Sequence[Sequence[str]]:
+        found = []
+        for recipe in recipes:
+            try:
+                found.append(program_of(recipe))
+            except TfwrightError as fault:
+                failed = ssh.refused(fault)
+                why = Trouble(failed.failure, failed.remedy, status=failed.status)
+                done[recipe] = Assignment(recipe, "refused").with_trouble(why)
+                hear(done[recipe])
+            else:
+                order.append(recipe)
+        return found
 
     def heard(result: SlurmResult) -> None:
         given = ended(done[order[result.number]], result)
         done[given.recipe] = given
         hear(given)
 
-    tasks = [programs[recipe] for recipe in order]
-    slurm.run(_site(table, room), tasks, heard, note)
+    # Without inputs to be brought, all tasks are one array.
+    batches = [[recipe] for recipe in done] if table.inputs else [list(done)]
+    slurm.run(_site(table, room), map(commands, batches), heard, note)
     return WorkSchedule(done, ())
 
 

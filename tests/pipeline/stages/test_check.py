@@ -9,6 +9,7 @@ from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError
 from tfwright.host import examination, pythons
 from tfwright.host.findings import Finding
+from tfwright.host.place import Seen
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import check
 from tfwright.progress import Listener
@@ -38,6 +39,13 @@ ANSWERS: dict[str, bool | str] = {
 def recipe(recipe: Recipe) -> Recipe:
     """Return the small recipe with every answer that TensorFlow 1.8 asks for."""
     return answered(recipe, ANSWERS)
+
+
+@pytest.fixture(autouse=True)
+def python_with_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the host's Python what Debian packs apart; the tests of doctor look for it."""
+    has = Seen("headers, pip, numpy, wheel", "a test")
+    monkeypatch.setattr(pythons, "parts", lambda *_: has)
 
 
 def answered(recipe: Recipe, answers: Mapping[str, bool | str]) -> Recipe:
@@ -123,6 +131,22 @@ def test_up_to_source_answers_are_only_noted(
     wrong = answered(job.recipe, {**ANSWERS, "TF_NEED_MPI": "perhaps"})
     run(replace(job, recipe=wrong, until="source", listener=listener))
     assert any("'perhaps' is neither true nor false" in text for text in notes)
+
+
+def test_a_pip_that_does_not_read_the_platform_tag_is_named_before_the_compile(
+    job: BuildRequest,
+) -> None:
+    package = job.recipe.package.model_copy(
+        update={"platform": "manylinux_2_31_x86_64"}
+    )
+    verify = job.recipe.verify.model_copy(update={"requirements": ("pip==19.3",)})
+    tables = {"package": package, "verify": verify}
+    old = replace(job, recipe=job.recipe.model_copy(update=tables))
+    # No pip takes part in a build that stops earlier.
+    run(replace(old, until="seal"))
+    with pytest.raises(RecipeError, match=r"pip 19\.3 does not read") as caught:
+        run(old)
+    assert "verify.requirements" in caught.value.remedy
 
 
 def test_all_findings_come_at_once_the_earliest_obstacle_first(

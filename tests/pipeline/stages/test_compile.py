@@ -917,6 +917,10 @@ def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
     assert "'undeclared' was not declared" in "\n".join(evidence.lines)
     assert evidence.where == f"{workspace.places.tree / 'BUILD'}:4"
     assert (evidence.status, ears.notes, processes(workspace)) == (1, [], [])
+    # The lines say what to correct.
+    source = workspace.places.tree / "broken.cc"
+    source.write_text("int broken() { return 1; }\n", "utf-8")
+    assert run(workspace, binary, "//:broken")
 
 
 @pytest.mark.slow
@@ -927,6 +931,8 @@ def test_an_unknown_flag_is_the_recipes_fault(
         run(workspace, binary, "//:made", "--nosuch")
     with pytest.raises(RecipeError, match="Config value cuda is not defined"):
         run(workspace, binary, "//:made", "--config=cuda")
+    # The remedy is to correct the flags.
+    assert run(workspace, binary, "//:made")
 
 
 class Archives(http.server.BaseHTTPRequestHandler):

@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.wheel.test_relinking import WANTED
+from tests.wheel.test_relinking import wheel as wheel_for_macos
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import (
@@ -228,6 +230,32 @@ def test_what_macos_looks_for_is_written_into_the_wheel_and_said(
     assert notes == [
         "package.libraries names @rpath/libcudart.9.2.dylib, which no library of the wheel asks for"
     ]
+
+
+def test_each_library_that_is_written_anew_for_macos_is_said(
+    tmp_path: Path, listener: Listener, notes: list[str]
+) -> None:
+    (tmp_path / "build_out").mkdir()
+    raw = packaged(
+        replace(job_of(tmp_path, "2.17", WHEEL_TARGET), listener=listener),
+        PackageTable(libraries=dict(WANTED.libraries)),
+        (wheel_for_macos(tmp_path),),
+    ).wheel
+    with archive.opened(raw.path) as wheel:
+        assert record.faults(wheel) == []
+    (name,) = WANTED.libraries
+    assert notes == [f"{name} is now {WANTED.libraries[name]}, in 1 library"]
+
+
+def test_what_the_wheel_target_makes_besides_the_wheel_stays_where_it_is(
+    tmp_path: Path, make_wheel: Callable[..., Path]
+) -> None:
+    (tmp_path / "build_out").mkdir()
+    metadata = tmp_path / "METADATA"
+    metadata.write_text("Name: small\n", "utf-8")
+    job = job_of(tmp_path, "2.17", WHEEL_TARGET)
+    raw = packaged(job, PackageTable(), (metadata, make_wheel())).wheel
+    assert list(raw.path.parent.iterdir()) == [raw.path]
 
 
 def test_a_repository_names_the_program_that_makes_its_wheel_and_its_arguments(

@@ -141,15 +141,18 @@ def test_the_content_changes_with_a_patch(
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("patches")
 def test_a_change_of_one_patch_writes_only_the_files_that_differ(
-    job: BuildRequest, table: SourceTable, inputs: Inputs
+    job: BuildRequest, table: SourceTable, inputs: Inputs, patches: Path
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs).path
     kept = (tree / "configure").stat()
     fewer = table.model_copy(update={"patches": ("0001-up.patch",)})
     source.run(job, fewer, FetchTable(), inputs)
     assert (tree / "core/op.cc").read_text("utf-8") == "int up;\n"
+    other = PATCH.replace("int up;", "int in;")
+    (patches / "0001-up.patch").write_text(other, "utf-8")
+    source.run(job, fewer, FetchTable(), inputs)
+    assert (tree / "core/op.cc").read_text("utf-8") == "int in;\n"
     assert (tree / "configure").stat().st_mtime_ns == kept.st_mtime_ns
     assert (tree / "configure").stat().st_ino == kept.st_ino
 

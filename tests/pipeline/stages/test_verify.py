@@ -41,14 +41,19 @@ def matmul(left, right):
 ALONE = VerifyTable(imports=("small",), smoke=())
 
 
-def run(job: BuildRequest, table: VerifyTable, wheel: Path) -> Verdict:
+def run(
+    job: BuildRequest,
+    table: VerifyTable,
+    wheel: Path,
+    python: Path = Path(sys.executable),
+) -> Verdict:
     job.places.home.mkdir(parents=True, exist_ok=True)
     version = platform.python_version()
     host = HostFacts(
         system="Linux",
         machine="x86_64",
         glibc="2.36",
-        interpreter=Path(sys.executable),
+        interpreter=python,
         python=version,
         compiler="",
     )
@@ -69,14 +74,15 @@ def run(job: BuildRequest, table: VerifyTable, wheel: Path) -> Verdict:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 def test_a_good_wheel_is_installed_imported_and_run(
-    job: BuildRequest, make_wheel: Callable[..., Path]
+    job: BuildRequest, make_wheel: Callable[..., Path], quick_python: Path
 ) -> None:
     checks = run(
         job,
         VerifyTable(imports=("small",), smoke=("matmul",)),
         make_wheel({"small.py": MODULE}),
+        quick_python,
     ).checks
     assert [check.name for check in checks] == [
         "RECORD",
@@ -91,16 +97,19 @@ def test_a_good_wheel_is_installed_imported_and_run(
     assert not (job.places.dist / "verify" / "venv").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 def test_a_wheel_that_names_directories_of_the_build_passes_with_a_note(
     job: BuildRequest,
     make_wheel: Callable[..., Path],
     listener: Listener,
     notes: list[str],
+    quick_python: Path,
 ) -> None:
     header = f'#define SOURCE "{job.places.tree}/small.h"\n'
     wheel = make_wheel({"small.py": MODULE, "small.h": header})
-    checks = run(replace(job, listener=listener), ALONE, wheel).checks
+    checks = run(
+        replace(job, listener=listener), ALONE, wheel, quick_python
+    ).checks
     (note,) = notes
     assert note.startswith(
         f"small.h names {job.places.tree}, the source tree of this host, "
@@ -116,6 +125,7 @@ def test_an_import_that_never_ends_is_ended_and_fails_the_wheel(
     job: BuildRequest,
     make_wheel: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
+    quick_python: Path,
 ) -> None:
     monkeypatch.setattr(verify, "IMPORT_SECONDS", 2.0)
     endless = make_wheel(
@@ -124,15 +134,15 @@ def test_an_import_that_never_ends_is_ended_and_fails_the_wheel(
     with pytest.raises(
         WheelError, match="fails 'import small': it hung, and was ended after 2 s"
     ) as caught:
-        run(job, ALONE, endless)
+        run(job, ALONE, endless, quick_python)
     first, *where = caught.value.evidence.lines
     assert first == "begun"
     assert "small.py" in "".join(where), "Python says where it was"
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 def test_a_module_that_does_not_import_is_named_with_what_python_said(
-    job: BuildRequest, make_wheel: Callable[..., Path]
+    job: BuildRequest, make_wheel: Callable[..., Path], quick_python: Path
 ) -> None:
     with pytest.raises(
         WheelError, match="fails 'import small': ImportError: undefined symbol"
@@ -141,14 +151,15 @@ def test_a_module_that_does_not_import_is_named_with_what_python_said(
             job,
             ALONE,
             make_wheel({"small.py": "raise ImportError('undefined symbol')\n"}),
+            quick_python,
         )
     assert caught.value.evidence.log == job.log("verify-import-small")
     assert (job.places.dist / "verify" / "venv").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 def test_a_wrong_product_fails_the_smoke_program(
-    job: BuildRequest, make_wheel: Callable[..., Path]
+    job: BuildRequest, make_wheel: Callable[..., Path], quick_python: Path
 ) -> None:
     wrong = MODULE.replace("a * b", "a + b")
     with pytest.raises(
@@ -159,38 +170,41 @@ def test_a_wrong_product_fails_the_smoke_program(
             job,
             VerifyTable(imports=("small",), smoke=("matmul",)),
             make_wheel({"small.py": wrong}),
+            quick_python,
         )
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 def test_what_a_program_lacks_on_this_machine_is_said_and_is_no_fault_of_the_wheel(
-    job: BuildRequest, make_wheel: Callable[..., Path]
+    job: BuildRequest, make_wheel: Callable[..., Path], quick_python: Path
 ) -> None:
     checks = run(
         job,
         VerifyTable(imports=("small",), smoke=("matmul", "cnn")),
         make_wheel({"small.py": MODULE}),
+        quick_python,
     ).checks
     assert [check.passed for check in checks[-2:]] == [True, False]
     assert checks[-1].detail == "small has no sessions: it is not TensorFlow"
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 def test_the_callers_modules_do_not_stand_in_for_the_wheels(
     job: BuildRequest,
     make_wheel: Callable[..., Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    quick_python: Path,
 ) -> None:
     (tmp_path / "small.py").write_text("", "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(WheelError, match="No module named 'small'"):
-        run(job, ALONE, make_wheel({"other.py": ""}))
+        run(job, ALONE, make_wheel({"other.py": ""}), quick_python)
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
-    job: BuildRequest, make_wheel: Callable[..., Path]
+    job: BuildRequest, make_wheel: Callable[..., Path], quick_python: Path
 ) -> None:
     (job.places.tree / "tests").mkdir(parents=True)
     (job.places.tree / "small.py").write_text(
@@ -200,7 +214,9 @@ def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
         "import small\nassert small.NUMBER == 1, 'not 1'\nprint('OK')\n", "utf-8"
     )
     table = ALONE.model_copy(update={"tests": ("tests/small_test.py",)})
-    last = run(job, table, make_wheel({"small.py": "NUMBER = 1\n"})).checks[-1]
+    last = run(
+        job, table, make_wheel({"small.py": "NUMBER = 1\n"}), quick_python
+    ).checks[-1]
     assert (last.name, last.passed, last.detail) == (
         "test tests/small_test.py",
         True,
@@ -210,7 +226,7 @@ def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
         WheelError,
         match=r"fails 'test tests/small_test\.py': AssertionError: not 1",
     ):
-        run(job, table, make_wheel({"small.py": "NUMBER = 2\n"}))
+        run(job, table, make_wheel({"small.py": "NUMBER = 2\n"}), quick_python)
 
 
 def test_a_test_that_the_tree_has_not_is_named(

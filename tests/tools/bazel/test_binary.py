@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import platform
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -171,6 +172,27 @@ def test_without_a_pin_a_release_that_is_not_what_was_published_is_refused(
         obtain()
 
 
+def test_a_release_without_a_checksum_next_to_it_is_not_believed(
+    obtain: Obtain, releases: Path
+) -> None:
+    publish(releases, fake(), "<html>Not here</html>")
+    with pytest.raises(SupplyError) as caught:
+        obtain()
+    assert caught.value.evidence.lines[0].endswith(".sha256 holds no SHA-256")
+
+
+def test_a_machine_for_which_npm_has_no_bazel_is_not_advised_to_install_npm(
+    obtain: Obtain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    with pytest.raises(SupplyError) as caught:
+        obtain()
+    line = caught.value.evidence.lines[1]
+    assert line.startswith("npm: npm has no Bazel package for ")
+    assert line.endswith("-riscv64")
+    assert caught.value.remedy.startswith(f"Bring bazel-{VERSION}-")
+
+
 def test_when_no_way_leads_anywhere_each_says_why_and_the_remedy_names_the_file(
     obtain: Obtain,
 ) -> None:
@@ -249,6 +271,20 @@ def test_a_package_cannot_write_outside(
     assert not list(tmp_path.rglob("escaped"))
 
 
+@pytest.mark.parametrize("to", ["/etc/passwd", f"bazel-{VERSION}-{PLATFORM}"])
+def test_a_link_in_a_package_is_not_bazel(
+    obtain: Obtain, elsewhere: Path, to: str
+) -> None:
+    npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", b"")
+    with tarfile.open(elsewhere / "package.tgz", "w:gz") as archive:
+        entry = tarfile.TarInfo(f"package/bazel-{VERSION}-{PLATFORM}")
+        entry.type, entry.linkname = tarfile.SYMTYPE, to
+        archive.addfile(entry)
+    with pytest.raises(SupplyError) as caught:
+        obtain()
+    assert "holds no Bazel" in caught.value.evidence.lines[1]
+
+
 def test_what_npm_brings_must_have_the_pinned_bytes(
     obtain: Obtain, elsewhere: Path
 ) -> None:
@@ -319,6 +355,7 @@ def test_the_host_files_own_binary_comes_before_the_network(
         (None, "that file does not exist"),
         ("#!/bin/sh\n", "a script or a launcher"),
         (fake("0.25.0"), "is 0.25.0, not 0.26.1"),
+        (fake().replace(b"echo", b"fail"), "and does not run"),
     ],
 )
 def test_a_host_file_that_names_something_else_is_corrected_not_passed_over(
@@ -329,6 +366,16 @@ def test_a_host_file_that_names_something_else_is_corrected_not_passed_over(
         program(given, content)
     with pytest.raises(RecipeError, match=says):
         obtain(given=given)
+
+
+def test_a_binary_of_the_host_file_with_the_pinned_checksum_is_not_run(
+    obtain: Obtain, tmp_path: Path
+) -> None:
+    content = f"#!/bin/sh\n: > {tmp_path}/ran\n"
+    given = program(tmp_path / "given", content)
+    pinned = digest(content.encode())
+    assert obtain({PLATFORM: pinned}, given).sha256 == pinned
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_binary_of_the_host_file_that_cannot_be_read_is_named_with_its_remedy(

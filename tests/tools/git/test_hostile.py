@@ -110,6 +110,15 @@ def endless_progress(handler: Handler) -> None:
         time.sleep(0.001)
 
 
+def endless_refusal(handler: Handler) -> None:
+    """Ask for a password, and go on: git throws the text of such an answer away."""
+    handler.send_response(401)
+    handler.send_header("WWW-Authenticate", 'Basic realm="none"')
+    handler.end_headers()
+    while True:
+        handler.wfile.write(b" " * 65536)
+
+
 def says_an_escape(handler: Handler) -> None:
     handler.wfile.write(packet(b"packfile\n"))
     handler.wfile.write(packet(b"\x03\x1b]52;c;eA==\x07 forged\n"))
@@ -198,6 +207,14 @@ def test_a_clone_and_an_archive_are_bounded_alike(
         )
     with pytest.raises(SupplyError, match="it wrote more than"):
         archive.holding(COMMIT, Origin(address), store)
+
+
+def test_an_answer_without_end_that_brings_nothing_is_not_waited_for(
+    serve: Serve, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "LONGEST_PAUSE", 1.0)
+    told = bring(store, serve(advertise=endless_refusal))
+    assert told.what.endswith("git was stopped: it brought nothing for 1 seconds")
 
 
 def test_branches_without_end_are_not_waited_for(
@@ -314,6 +331,20 @@ def test_a_program_that_takes_too_much_is_ended(
     ended, _ = supervised.run(python(code, tmp_path), allowance, list)
     assert re.search(why, ended.excess)
     assert ended.status != 0
+
+
+@pytest.mark.parametrize(
+    "moves",
+    ["print('.', file=sys.stderr, flush=True)", "open('a', 'a').write('a')"],
+    ids=["reports", "writes"],
+)
+def test_a_program_that_reports_or_writes_something_is_not_idle(
+    tmp_path: Path, moves: str
+) -> None:
+    code = f"import sys, time\nfor _ in range(4): time.sleep(0.4); {moves}"
+    allowance = Allowance(tmp_path, 1000, idle=1.25)
+    ended, _ = supervised.run(python(code, tmp_path), allowance, list)
+    assert (ended.status, ended.excess) == (0, "")
 
 
 def test_an_honest_program_is_left_alone(tmp_path: Path) -> None:

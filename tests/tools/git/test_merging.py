@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,14 @@ from tfwright.tools import files, git
 from tfwright.tools.git import merging
 
 BEFORE = "".join(f"line {number} of the file\n" for number in range(1, 60))
-PATCH = """\
+HEAD = """\
 Base: {base}
 Why: a
 Upstream: none; a
 Drop when: release >= 9.0
 
+"""
+DIFF = """\
 diff --git a/core/op.cc b/core/op.cc
 --- a/core/op.cc
 +++ b/core/op.cc
@@ -43,12 +46,12 @@ def commit(source: Path, text: str) -> str:
     return upstream.commit(source, {"core/op.cc": text})
 
 
-def merged(source: Path, text: str) -> tuple[Path, list[str]]:
+def merged(source: Path, text: str, diff: str = DIFF) -> tuple[Path, list[str]]:
     """Merge the patch into a tree whose commit has another text."""
     base = run_git("rev-parse", "HEAD", cwd=source)
     new = commit(source, text)
     patch = source.parent / "0001-x.patch"
-    patch.write_text(PATCH.format(base=base), "utf-8")
+    patch.write_text(HEAD.format(base=base) + diff, "utf-8")
     assert merging.base_of(patch) == base
     tree = source.parent / "tree"
     git.prepare(tree, source / ".git", new, ())
@@ -112,6 +115,49 @@ def test_a_file_that_was_indented_again_conflicts_only_where_the_patch_is(
     assert lines.index("<<<<<<< the new commit") == 9
 
 
+SECOND = """\
+diff --git a/core/op.cc b/core/op.cc
+--- a/core/op.cc
++++ b/core/op.cc
+@@ -10,1 +10,1 @@
+-auto* const opener = Find<Opener>(name);
++auto* const opener = nullptr;
+@@ -30,2 +30,2 @@
+ line 30 of the file
+-line 31 of the file
++line 31 is patched
+@@ -50,2 +50,2 @@
+ line 50 of the file
+-line 51 of the file
++line 51 is patched
+"""
+
+
+def test_of_a_file_that_was_rewritten_each_part_of_a_patch_is_placed_by_itself(
+    source: Path,
+) -> None:
+    opener = "auto* const opener = Find<Opener>(name);\n"
+    commit(source, BEFORE.replace("line 10 of the file\n", opener))
+    # Upstream has the change at line 51 itself, and no opener any more.
+    lines = [f"    {line}" for line in BEFORE.splitlines()]
+    lines[29:31] = ["line 30 of the file", "line 31 of the file"]
+    lines[49:51] = ["line 50 of the file", "line 51 is patched"]
+    text = "\n".join(lines) + "\n"
+    tree, conflicts = merged(source, text, SECOND)
+    assert conflicts == ["core/op.cc"]
+    merged_text = (tree / "core/op.cc").read_text("utf-8")
+    assert "line 30 of the file\nline 31 is patched\n" in merged_text
+    assert "line 50 of the file\nline 51 is patched\n" in merged_text
+    # What has no place any more is between marks of its own.
+    assert merged_text.count("<<<<<<< ") == 1
+    (conflict,) = re.findall(r"(?s)<<<<<<< .*>>>>>>> ", merged_text)
+    assert conflict == (
+        "<<<<<<< the new commit\n"
+        f"||||||| the commit of the patch\n{opener}"
+        "=======\nauto* const opener = nullptr;\n>>>>>>> "
+    )
+
+
 def test_a_program_stays_one(source: Path) -> None:
     (source / "core/op.cc").chmod(0o755)
     commit(source, BEFORE)
@@ -123,12 +169,16 @@ def merged_after_a_move(source: Path, place: str) -> tuple[Path, list[str]]:
     """Merge the patch into a tree whose commit has the file elsewhere, or not at all."""
     base = run_git("rev-parse", "HEAD", cwd=source)
     (source / "core/op.cc").unlink()
-    files_now = {"core/other.cc": "nothing like it\n" * 59}
+    files_now = {
+        "core/other.cc": "nothing like it\n" * 59,
+        # It holds all of the text, and much else.
+        "core/amalgamation.cc": BEFORE * 20,
+    }
     if place:
         files_now[place] = BEFORE.replace("line 40 of", "line 40 is of")
     new = upstream.commit(source, files_now)
     patch = source.parent / "0001-x.patch"
-    patch.write_text(PATCH.format(base=base), "utf-8")
+    patch.write_text(HEAD.format(base=base) + DIFF, "utf-8")
     tree = source.parent / "tree"
     git.prepare(tree, source / ".git", new, ())
     git.check_out(tree, git.content(tree))

@@ -253,7 +253,7 @@ def test_a_change_that_upstream_made_in_other_words_is_recognised(
         RecipeError, match="seems to be in the tree already"
     ) as caught:
         put_in(tree, patch, HEADER + FITS)
-    assert "Compare the lines below" in caught.value.remedy
+    assert "Compare the lines above" in caught.value.remedy
 
 
 def test_a_patch_of_a_file_that_is_not_there_is_refused(

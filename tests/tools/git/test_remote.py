@@ -1,7 +1,10 @@
+import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
+from tests.upstream import commit, run_git
 
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import SupplyError
@@ -76,7 +79,14 @@ def test_the_names_that_a_repository_has_of_the_same_version_are_listed(
     assert caught.value.remedy == "Name one that it has: r2.6, v2.6.0-rc1."
     with pytest.raises(SupplyError, match="no tag and no branch") as caught:
         remote.commit_of(tmp_path, str(upstream), "main")
-    assert "such as v1.12.0" in caught.value.remedy
+    # What is told to be typed is followed: the repository's own names are listed.
+    command = re.search(r"'(git ls-remote [^']+)'", caught.value.remedy)
+    assert command
+    listed = subprocess.run(
+        shlex.split(command[1]), capture_output=True, text=True, check=True
+    )
+    assert "refs/heads/r2.6" in listed.stdout
+    assert "VERSION@COMMIT" in caught.value.remedy
 
 
 @pytest.mark.medium
@@ -92,3 +102,69 @@ def test_a_release_candidate_is_found_however_its_tag_is_spelled(
     other = ExactRelease.parse("1.0.0-rc1")
     with pytest.raises(SupplyError, match=r"has no tag v1\.0\.0-rc1"):
         remote.release_of(tmp_path, f"file://{upstream}", other)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> list[str]:
+    """Make a repository with five commits, and return them, oldest first."""
+    place = tmp_path / "history"
+    return [
+        commit(place, {"op.cc": f"{number}\n"}, f"Change {number}")
+        for number in range(5)
+    ]
+
+
+@pytest.mark.medium
+def test_the_commits_since_a_build_are_named_newest_first(
+    history: list[str], tmp_path: Path
+) -> None:
+    address = f"file://{tmp_path / 'history'}"
+    listed = remote.subjects(tmp_path, address, history[1], history[4])
+    assert listed == [
+        (history[4], "Change 4"),
+        (history[3], "Change 3"),
+        (history[2], "Change 2"),
+    ]
+    # What was brought before serves again; nothing lies between a commit and itself.
+    assert remote.subjects(tmp_path, address, history[4], history[4]) == []
+
+
+@pytest.mark.medium
+def test_after_a_rewritten_branch_no_commits_are_named(
+    history: list[str], tmp_path: Path
+) -> None:
+    place = tmp_path / "history"
+    run_git("checkout", "--quiet", "--orphan", "again", cwd=place)
+    rewritten = commit(place, message="Begin again")
+    address = f"file://{place}"
+    assert remote.subjects(tmp_path, address, history[4], rewritten) == []
+
+
+@pytest.mark.medium
+def test_the_newest_tag_is_that_of_the_highest_version(
+    history: list[str], tmp_path: Path
+) -> None:
+    place = tmp_path / "history"
+    for number, tag in enumerate(("v1.9.0", "v1.10.0-rc1", "nightly", "v2.0.0")):
+        run_git("tag", tag, history[number], cwd=place)
+    # An annotated tag is an object of its own, and leads to the commit.
+    run_git("tag", "-m", "Release", "v1.10.0", history[4], cwd=place)
+    address = f"file://{place}"
+    found = remote.newest_tag(tmp_path, address, "v1.*")
+    assert found == ("v1.10.0", history[4])
+    assert remote.newest_tag(tmp_path, address, "*") == ("v2.0.0", history[3])
+    with pytest.raises(SupplyError, match=r"is a version matches night\*"):
+        remote.newest_tag(tmp_path, address, "night*")
+
+
+@pytest.mark.medium
+def test_of_many_similar_names_some_are_listed(tmp_path: Path) -> None:
+    place = tmp_path / "many"
+    commit(place, {"a": ""})
+    for patch in range(8):
+        run_git("tag", f"v1.8.{patch}", cwd=place)
+    with pytest.raises(SupplyError) as caught:
+        remote.commit_of(tmp_path, f"file://{place}", "r1.8")
+    assert caught.value.remedy == (
+        "Name one that it has: v1.8.0, v1.8.1, v1.8.2, v1.8.3, v1.8.4, v1.8.5 and others."
+    )

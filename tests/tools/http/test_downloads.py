@@ -684,7 +684,7 @@ def test_a_disk_that_takes_no_more_ends_the_run_with_a_remedy(
     with (
         largest_file(len(CONTENT) // 2),
         pytest.raises(
-            HostError, match="partial could not be written: File too large"
+            HostError, match=r"A file may not be so large here: .*partial"
         ) as caught,
     ):
         fetch(
@@ -692,7 +692,7 @@ def test_a_disk_that_takes_no_more_ends_the_run_with_a_remedy(
             store,
             report=SILENCE.progress,
         )
-    assert "room" in caught.value.remedy
+    assert "ulimit -f unlimited" in caught.value.remedy
     assert not store.holds(DIGEST)
 
 
@@ -734,7 +734,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-addext",
         "keyUsage=critical,keyCertSign",
     )
-    for name, days in (("good", "2"), ("expired", "-1")):
+    for name, days in (("good", "2"), ("expired", "0")):
         openssl(
             place,
             "x509",

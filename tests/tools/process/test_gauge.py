@@ -64,6 +64,8 @@ def test_watching_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.medium
 def test_watching_costs_less_than_a_hundredth_of_a_processor() -> None:
+    if sys.gettrace():
+        pytest.skip("what measures the coverage costs more than the gauge")
     begun = time.process_time()
     for _ in range(20):
         gauge.Gauge().look(os.getpid())

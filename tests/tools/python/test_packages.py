@@ -1,5 +1,6 @@
 """Packages kept as files."""
 
+import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -104,6 +105,56 @@ def test_what_is_not_kept_is_brought_and_kept_under_its_digest(
     assert packages.kept(tmp_path / "vault") == [
         packages.shelf(tmp_path / "vault") / digest / wheel.name
     ]
+
+
+@pytest.fixture
+def pip(tmp_path: Path) -> Path:
+    """Return a Python that can be taken away: nothing runs its pip then."""
+    path = tmp_path / "python"
+    path.write_text(f'#!/bin/sh\nexec {HERE} "$@"\n', "utf-8")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a vault with a package, which pip would find elsewhere as well."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    wheel = small_wheel(tmp_path)
+    copy = tmp_path / "copy"
+    shutil.copyfile(wheel, copy)
+    packages.keep({copy: (wheel.name, files.sha256(wheel))}, tmp_path / "vault")
+    return tmp_path / "vault"
+
+
+def supplied(python: Path, vault: Path) -> Path:
+    (path,) = packages.supply(
+        python, ["small==1.0"], (vault,), vault / "log", offline_only=False
+    )
+    return path
+
+
+def test_what_pip_chose_once_is_taken_without_asking_it_again(
+    pip: Path, vault: Path
+) -> None:
+    chosen = supplied(pip, vault)
+    pip.unlink()
+    assert supplied(pip, vault) == chosen
+
+
+@pytest.mark.parametrize("damage", ["file", "list"])
+def test_a_package_that_was_damaged_since_is_brought_again(
+    pip: Path, vault: Path, damage: str
+) -> None:
+    chosen = supplied(pip, vault)
+    digest = files.sha256(chosen)
+    (record,) = packages.shelf(vault).glob("*.list")
+    damaged = {"file": chosen, "list": record}[damage]
+    damaged.chmod(0o644)
+    damaged.write_bytes(b"\xff\0")
+    assert supplied(pip, vault) == chosen
+    assert files.sha256(chosen) == digest
 
 
 def test_offline_what_is_not_kept_cannot_be_had(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.errors import RecipeError
 from tfwright.tools.python import pips
+
+TAG = "manylinux_2_31_x86_64"
 
 
 def venv_with(folder: Path, said: str) -> Path:
@@ -41,3 +44,31 @@ def test_pip_is_set_apart_from_packages_whose_names_begin_like_it() -> None:
         ["pip==21.3.1"],
         ["numpy==1.19.5", "pip-tools==6.4.0"],
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "pins", "remedy"),
+    [
+        ("3.6", (), 'Add "pip==21.3.1"'),
+        ("3.8.18", ("numpy==1.19.5",), 'Add "pip==21.3.1"'),
+        ("2.7", (), 'Add "pip==20.3.4"'),
+        ("3.4", (), "Take package.platform out"),
+        ("3.6", ("pip==20.2.4",), 'Pin "pip==21.3.1"'),
+        ("3.11", ("pip==19.3",), 'Pin "pip==21.3.1"'),
+        ("any", ("pip==19.3",), ""),
+        ("3.6", ("pip==21.3.1",), ""),
+        ("3.6", (f"pip==20.3 --hash=sha256:{'0' * 64}",), ""),
+        ("3.9", (), ""),
+        ("3.11.2", ("six==1.16.0",), ""),
+    ],
+)
+def test_a_pip_that_does_not_read_a_platform_tag_is_refused(
+    version: str, pins: tuple[str, ...], remedy: str
+) -> None:
+    pips.insist_on_reader(None, version, pins)
+    if not remedy:
+        pips.insist_on_reader(TAG, version, pins)
+        return
+    with pytest.raises(RecipeError, match=TAG) as caught:
+        pips.insist_on_reader(TAG, version, pins)
+    assert caught.value.remedy.startswith(remedy)

@@ -68,9 +68,9 @@ def wrapper(folder: Path, rest: str) -> Path:
 
 
 def test_what_a_wrapper_prints_is_not_taken_for_the_version(
-    tmp_path: Path,
+    tmp_path: Path, quick_python: Path
 ) -> None:
-    python = wrapper(tmp_path, f'exec {HERE} "$@"')
+    python = wrapper(tmp_path, f'exec {quick_python} "$@"')
     made = venv.venv(python, [], (tmp_path,), offline=False, log=tmp_path / "log")
     name = made.relative_to(tmp_path / "pythons").parts[0]
     assert name.startswith(f"{platform.python_version()}-")
@@ -123,20 +123,25 @@ def test_a_venv_that_changed_on_disk_is_made_again(
     assert not victim.exists() or "EVIL" not in victim.read_text("utf-8")
 
 
-@pytest.mark.slow
 def test_a_venv_is_made_once_and_again_when_it_is_not_whole(
-    tmp_path: Path,
+    tmp_path: Path, quick_python: Path
 ) -> None:
-    made = venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
+    made = venv.venv(
+        quick_python, [], (tmp_path,), offline=True, log=tmp_path / "log"
+    )
     stamp = made.lstat().st_mtime_ns
     assert (
-        venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
+        venv.venv(
+            quick_python, [], (tmp_path,), offline=True, log=tmp_path / "log"
+        )
         .lstat()
         .st_mtime_ns
         == stamp
     )
     (made.parents[1] / venv.DONE).unlink()
-    again = venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
+    again = venv.venv(
+        quick_python, [], (tmp_path,), offline=True, log=tmp_path / "log"
+    )
     assert again == made
     assert again.lstat().st_mtime_ns > stamp
 
@@ -157,19 +162,22 @@ def test_a_damaged_record_of_a_venv_is_made_again_from_its_files(
     assert venv.content(home) == found
 
 
-@pytest.mark.slow
 def test_a_store_that_is_reached_by_a_link_gives_the_same_path(
-    tmp_path: Path,
+    tmp_path: Path, quick_python: Path
 ) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "link").symlink_to("store", target_is_directory=True)
     made = venv.venv(
-        HERE, [], (tmp_path / "link",), offline=True, log=tmp_path / "log"
+        quick_python, [], (tmp_path / "link",), offline=True, log=tmp_path / "log"
     )
     assert made.is_relative_to(tmp_path.resolve() / "store")
     assert (
         venv.venv(
-            HERE, [], (tmp_path / "store",), offline=True, log=tmp_path / "log"
+            quick_python,
+            [],
+            (tmp_path / "store",),
+            offline=True,
+            log=tmp_path / "log",
         )
         == made
     )
@@ -177,7 +185,7 @@ def test_a_store_that_is_reached_by_a_link_gives_the_same_path(
 
 @pytest.mark.slow
 def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(
-    tmp_path: Path,
+    tmp_path: Path, quick_python: Path
 ) -> None:
     wheel = small_wheel(tmp_path)
     digest = files.sha256(wheel)
@@ -185,7 +193,7 @@ def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(
 
     def made(line: str) -> tuple[Path, int]:
         path = venv.venv(
-            HERE, [line], (tmp_path,), offline=True, log=tmp_path / "log"
+            quick_python, [line], (tmp_path,), offline=True, log=tmp_path / "log"
         )
         return path, path.lstat().st_mtime_ns
 
@@ -198,13 +206,18 @@ def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(
     assert when > first[1]
 
 
-@pytest.mark.slow
-def test_a_pin_that_another_one_needs_must_not_be_missing(tmp_path: Path) -> None:
+def test_a_pin_that_another_one_needs_must_not_be_missing(
+    tmp_path: Path, quick_python: Path
+) -> None:
     wheel = small_wheel(tmp_path, "Requires-Dist: absent>=2\n")
     packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path)
     with pytest.raises(RecipeError, match="absent, which is not installed"):
         venv.venv(
-            HERE, ["small==1.0"], (tmp_path,), offline=True, log=tmp_path / "log"
+            quick_python,
+            ["small==1.0"],
+            (tmp_path,),
+            offline=True,
+            log=tmp_path / "log",
         )
 
 

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from tests.vault.parts import part_of
+
 from tfwright.vault.toolkit import layout, tree
-from tfwright.vault.toolkit.tree import InstalledPart
 
 DEBIAN = {
     "etc/nvcc.profile": "PATH += /usr/lib/nvidia-cuda-toolkit/bin",
@@ -107,22 +108,11 @@ def test_the_same_packages_give_the_same_tree_under_any_umask(
     assert tree.content(made[0]) == tree.content(made[1])
 
 
-def part(made: Path, version: str = "1") -> InstalledPart:
-    return InstalledPart(
-        version=version,
-        way="by hand",
-        sources={"x": "0" * 64},
-        licence_accepted_by="ada",
-        on="2026-01-01",
-        files=tree.content(made),
-    )
-
-
 def test_who_accepted_a_licence_and_when_is_no_part_of_the_trees_digest(
     tmp_path: Path,
 ) -> None:
     made = arranged(tmp_path, WHEEL, "wheels")
-    one = part(made)
+    one = part_of(made)
     other = one.model_copy(
         update={"licence_accepted_by": "bob", "on": "2027-01-01"}
     )
@@ -138,13 +128,13 @@ def test_a_part_takes_the_place_of_the_one_before_and_leaves_the_others(
 ) -> None:
     root = tmp_path / "root"
     cuda = arranged(tmp_path / "a", DEBIAN, "debian")
-    tree.add(root, "cuda", part(cuda), cuda)
+    tree.add(root, "cuda", part_of(cuda), cuda)
     first = laid(
         tmp_path / "b", {"include/cudnn.h": "8.6", "lib64/libold.so.8": ""}
     )
-    tree.add(root, "cudnn", part(first), first)
+    tree.add(root, "cudnn", part_of(first), first)
     second = laid(tmp_path / "c", {"include/cudnn.h": "8.7"})
-    record = tree.add(root, "cudnn", part(second), second)
+    record = tree.add(root, "cudnn", part_of(second), second)
     assert (root / "include/cudnn.h").read_text() == "8.7"
     assert not (root / "lib64/libold.so.8").exists()
     assert (root / "bin/nvcc").exists()

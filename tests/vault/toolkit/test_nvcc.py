@@ -5,9 +5,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.vault.parts import part_of
 
+from tfwright.tools import files
 from tfwright.tools.process import randomisation
-from tfwright.vault.toolkit import nvcc
+from tfwright.vault.toolkit import nvcc, tree
 
 COMPILER = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
 """Prints its arguments, one a line."""
@@ -203,3 +205,41 @@ def test_a_compiler_runs_also_where_the_system_allows_neither(
         text=True,
     )
     assert done.stdout.splitlines() == ["-v"]
+
+
+def test_a_pin_is_the_same_whatever_tfwrights_scripts_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = {"bin/nvcc": "objdir-as-tempdir", "nvvm/bin/cicc": "cicc"}
+    for name, text in {**programs, "bin/cudafe++": "cudafe++"}.items():
+        files.write(tmp_path / name, text)
+    nvcc.settle(tmp_path)
+    before = part_of(tmp_path)
+    # The bundled recipes pin what these scripts gave.
+    assert before.tree == tree.digest(before.files)
+    assert not nvcc.outdated(before.files)
+    later = {path: f"{text}# Later.\n" for path, text in nvcc._SCRIPTS.items()}
+    monkeypatch.setattr(nvcc, "_SCRIPTS", later)
+    assert nvcc.outdated(before.files)
+    nvcc.settle(tmp_path)
+    now = part_of(tmp_path)
+    scripts = {"bin/nvcc", "tfwright/bin/cicc", "tfwright/bin/cudafe++"}
+    assert {
+        path for path, _ in before.files.items() ^ now.files.items()
+    } == scripts
+    assert not nvcc.outdated(now.files)
+    assert now.tree == before.tree
+    # What builds use is another toolkit.
+    whole = [
+        tree.ToolkitRecord(parts={"cuda": part}).tree for part in (before, now)
+    ]
+    assert whole[0] != whole[1]
+    files.write(tmp_path / "bin/nvcc-nvidia", "another")
+    assert part_of(tmp_path).tree != now.tree
+
+
+def test_an_nvcc_that_keeps_its_name_is_nvidias_and_pinned(toolkit: Path) -> None:
+    before = part_of(toolkit)
+    (toolkit / "bin/nvcc").write_text("another")
+    assert part_of(toolkit).tree != before.tree
+    assert not nvcc.outdated(part_of(toolkit).files)

@@ -4,11 +4,11 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from tests.vault.parts import part_of
 
 from tfwright.errors import SupplyError
 from tfwright.tools import files
 from tfwright.vault.toolkit import soundness, tree
-from tfwright.vault.toolkit.tree import InstalledPart
 
 
 @pytest.fixture
@@ -19,14 +19,7 @@ def root(tmp_path: Path) -> Path:
     (made / "bin/nvcc").write_bytes(b"nvcc")
     (made / "bin/ptxas").write_bytes(b"ptxas")
     (made / "bin/cc").symlink_to("nvcc")
-    part = InstalledPart(
-        version="11.8",
-        way="by hand",
-        sources={},
-        licence_accepted_by="me",
-        on="2026-11-22",
-        files=tree.content(made),
-    )
+    part = part_of(made)
     root = tmp_path / "toolkits/cuda-11.8"
     root.mkdir(parents=True)
     tree.add(root, "cuda", part, made)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.vault.parts import part_of
 
 from tfwright.errors import SupplyError
 from tfwright.vault.toolkit import tree
@@ -21,14 +22,7 @@ def part(made: Path, files: Mapping[str, str]) -> InstalledPart:
     for name, text in files.items():
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         (made / name).write_text(text, "utf-8")
-    return InstalledPart(
-        version="11.8",
-        way="by hand",
-        sources={},
-        licence_accepted_by="me",
-        on="2026-11-22",
-        files=tree.content(made),
-    )
+    return part_of(made)
 
 
 def test_a_file_that_two_parts_share_stays_while_one_of_them_has_it(

@@ -398,11 +398,11 @@ def a_table_of_names_outside_the_file(content: bytearray) -> None:
         (a_dynamic_table_without_an_end, "its dynamic table does not end"),
         (no_table_of_names, "outside its table of names"),
         (a_symbol_whose_name_is_outside, "outside its table of names"),
-        (symbols_beyond_their_segment, "beyond the end of their segment"),
-        (versions_beyond_their_segment, "table of versions goes beyond"),
+        (symbols_beyond_their_segment, "symbols at .* goes beyond its segment"),
+        (versions_beyond_their_segment, "table of versions at .* goes beyond"),
         (required_versions_beyond_their_segment, "goes beyond its segment"),
-        (relocations_beyond_their_segment, "relocations go beyond"),
-        (more_hashes_than_bytes, "table of hashes goes beyond"),
+        (relocations_beyond_their_segment, "relocations at .* goes beyond"),
+        (more_hashes_than_bytes, "table of hashes at .* goes beyond"),
         (a_name_outside_the_file, "where it has nothing in memory"),
         (a_table_of_names_outside_the_file, "where it has nothing in memory"),
     ],
@@ -630,7 +630,7 @@ def test_a_table_of_frames_beyond_its_segment_is_refused(putting: bytes) -> None
     struct.pack_into(
         "<Q", content, header_of(content, elf_image.FRAMES) + 32, 2**40
     )
-    with pytest.raises(ValueError, match="frames goes beyond its segment"):
+    with pytest.raises(ValueError, match=r"frames at .* goes beyond its segment"):
         code_of(content)
 
 

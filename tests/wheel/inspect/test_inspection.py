@@ -438,7 +438,7 @@ def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
         "site-packages/nvidia/*/lib of pip's packages (cudnn)",
         "GLIBC 2.17 tensorflow/a.so: memcpy",
         "needs CPU",
-        "1,234 in TensorFlow's namespace, std::string cxx11",
+        "1,234 symbols in TensorFlow's namespace, std::string cxx11",
         "NCCL 2.4.7",
         "sse3, or avx: unknown",
     ):

@@ -12,7 +12,7 @@ from tfwright.commands.bisect.trial import FOLDER, Symptom, TrialResult, Trials
 from tfwright.commands.nightly import targets
 from tfwright.documents import host_file, nightly
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.documents.nightly import NightlyFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, RecipeError
 from tfwright.nightly import due, halving, inputs
@@ -23,8 +23,6 @@ from tfwright.nightly.inputs import KeptInputs
 from tfwright.nightly.state import KeptBuild, State
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools.git import remote
-from tfwright.wheel import archive
-from tfwright.wheel.seal import build_record
 
 
 @dataclass(frozen=True)
@@ -67,14 +65,13 @@ class BisectOutcome:
     """Trials whose result an interrupted run had left."""
 
 
-def _target(wanted: NightlyFile, name: str) -> Target:
-    listed = {target.name: target for target in nightly.targets(wanted)}
+def _insist_on_target(wanted: NightlyFile, name: str) -> None:
+    listed = [target.name for target in nightly.targets(wanted)]
     if name not in listed:
         raise RecipeError(
             f"nightly.toml has no recipe {name!r}",
             remedy=f"Choose one of: {', '.join(listed) or 'none'}.",
         )
-    return listed[name]
 
 
 def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
@@ -83,13 +80,11 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     Raises RecipeError if one of the builds is missing, or nothing that can be tried changed.
     """
     wanted, host = nightly.read(), host_file.read()
-    target = _target(wanted, name)
+    _insist_on_target(wanted, name)
     with states.opened(wanted.directory) as state:
         first, last = _ends(state, name, good, bad)
     home = wanted.directory / "site" / "builds"
-    start = _inputs_of(first, home)
-    # Without the kept inputs, those of now are the nearest to what the failed build had.
-    end = inputs.read(home / last.id) or _inputs_now(target, last)
+    start, end = _inputs_of(first, home), _inputs_of(last, home)
     commits = _commits(start.recipe, end.recipe, host)
     folder = host.build_out / FOLDER / f"{name}.patches"
     steps = tuple(steps_between(start, end, commits, folder))
@@ -146,30 +141,15 @@ def _require_symptom(build: NightlyBuild) -> None:
 
 
 def _inputs_of(build: NightlyBuild, home: Path) -> KeptInputs:
-    """Return what a good build was made from."""
+    """Return what a build was made from. Raises RecipeError if that cannot be read."""
     kept = inputs.read(home / build.id)
-    if kept:
-        return kept
-    # Builds of earlier versions of tfwright kept no inputs; the wheel holds the recipe at least.
-    with archive.opened(home / build.id / build.wheel) as content:
-        record = build_record.read(content)
-    if record is None:
+    if kept is None:
         raise RecipeError(
-            f"{build.wheel} has no build record",
-            remedy="Choose another build with --good.",
+            f"What {build.id} was made from cannot be read",
+            remedy="Choose another build with --good or --bad; the page lists the identifiers.",
+            evidence=Evidence(where=str(home / build.id / inputs.FOLDER)),
         )
-    return KeptInputs(build_record.recipe_of(record))
-
-
-def _inputs_now(target: Target, bad: NightlyBuild) -> KeptInputs:
-    """Return the recipe as it is now, with the commit that failed."""
-    found = targets.recipe_of(target)
-    source = found.source.model_copy(
-        update={"commit": bad.commit or found.source.commit}
-    )
-    lock = targets.lock_of(target)
-    recipe = found.model_copy(update={"source": source})
-    return KeptInputs(recipe, lock if lock.is_file() else None)
+    return kept
 
 
 def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[CommitLine]:
@@ -220,7 +200,7 @@ def bisect(
         return result.answer
 
     name = wanted.bad.target
-    recipe = wanted.start.recipe.model_copy(update={"name": name})
+    recipe = wanted.start.recipe.changed(name=name)
     start = BisectStep(
         f"{wanted.good.id}, as it was", KeptInputs(recipe, wanted.start.locked)
     )

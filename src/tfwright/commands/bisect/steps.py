@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tfwright.documents.recipe import Recipe, SourceTable
 from tfwright.nightly.builds import CommitLine
-from tfwright.nightly.inputs import PATCHES, KeptInputs, names
+from tfwright.nightly.inputs import PATCHES, KeptInputs
 from tfwright.tools import files
 
 UNTRIED = {"name", "summary", "verified", "source"}
@@ -46,7 +46,7 @@ def steps_between(
     # A lock file pins what one recipe downloads. Neither lock fits a recipe between the two, so
     # the trials between them go without one.
     locked = None if relocked else good.locked
-    now = good.recipe.model_copy(update={"name": bad.recipe.name})
+    now = good.recipe.changed(name=bad.recipe.name)
     for step in _recipes(now, bad.recipe, commits, folder):
         now = step.inputs.recipe
         yield replace(step, inputs=KeptInputs(now, locked))
@@ -64,11 +64,11 @@ def _recipes(
         now = now.model_copy(update={table: getattr(bad, table)})
         yield _step(f"the recipe's [{table}]", now)
     for said, source in _sources(now.source, bad.source, folder):
-        now = now.model_copy(update={"source": source})
+        now = now.changed(source=source)
         yield _step(said, now)
     for line in commits:
-        source = now.source.model_copy(update={"commit": line.commit})
-        now = now.model_copy(update={"source": source})
+        source = now.source.changed(commit=line.commit)
+        now = now.changed(source=source)
         said = f"commit {line.commit[:12]} {line.subject}"
         yield replace(_step(said, now), commit=line.commit)
 
@@ -87,9 +87,9 @@ def _sources(
     if others.model_dump() != now.model_dump():
         now = _located_like(others, now)
         yield "the recipe's [source]", now
-    paths = {name: now.file(name) for name in names(now)}
+    paths = {name: now.file(name) for name in now.named_files}
     for number, (said, source) in enumerate(_patched(now, bad)):
-        for name in names(source):
+        for name in source.named_files:
             # A patch that is in both builds changes its content in a step of its own.
             if said == _content_of(name) or name not in paths:
                 paths[name] = bad.file(name)
@@ -107,31 +107,31 @@ def _patched(
     now: SourceTable, bad: SourceTable
 ) -> Iterator[tuple[str, SourceTable]]:
     """Yield each changed, removed and added patch, in this order."""
-    for name in dict.fromkeys(names(now)):
+    for name in dict.fromkeys(now.named_files):
         if (
-            name in {*names(bad)}
+            name in {*bad.named_files}
             and now.file(name).read_bytes() != bad.file(name).read_bytes()
         ):
             yield _content_of(name), now
     for name in now.patches:
         if name not in bad.patches:
             left = tuple(patch for patch in now.patches if patch != name)
-            now = now.model_copy(update={"patches": left})
+            now = now.changed(patches=left)
             yield f"without patches/{name}", now
     for name in bad.patches:
         if name not in now.patches:
             # In the order of the failing build: a patch may need those before it.
             together = {*now.patches, name}
             ordered = tuple(patch for patch in bad.patches if patch in together)
-            now = now.model_copy(update={"patches": ordered})
+            now = now.changed(patches=ordered)
             yield f"patches/{name}", now
     if now.patches != bad.patches:
-        now = now.model_copy(update={"patches": bad.patches})
+        now = now.changed(patches=bad.patches)
         yield "the order of the patches", now
     if now.assets != bad.assets:
         yield (
             "the recipe's [source.assets]",
-            now.model_copy(update={"assets": bad.assets}),
+            now.changed(assets=bad.assets),
         )
 
 
@@ -144,7 +144,7 @@ def _assembled(
 ) -> SourceTable:
     """Copy the patches of a step together; return the source that uses the copies."""
     files.remove(folder)
-    for name in names(source):
+    for name in source.named_files:
         target = folder / PATCHES / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(paths[name], target)

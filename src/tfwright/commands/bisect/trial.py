@@ -99,13 +99,7 @@ class Trials:
 
         Raises HostError if this host cannot build the recipe at all.
         """
-        request = BuildRequest(
-            recipe=inputs.recipe,
-            host_file=self._host_file.of(inputs.recipe),
-            listener=self._listener,
-            until=self._symptom.until,
-            locked=inputs.locked,
-        )
+        request = self._request(inputs)
         key = self._key(request)
         if key in self._known:
             self.remembered += 1
@@ -115,6 +109,16 @@ class Trials:
         self._known[key] = result
         self._write()
         return result
+
+    def _request(self, inputs: KeptInputs) -> BuildRequest:
+        """Return the request to build from some inputs, up to the stage that failed."""
+        return BuildRequest(
+            recipe=inputs.recipe,
+            host_file=self._host_file.of(inputs.recipe),
+            listener=self._listener,
+            until=self._symptom.until,
+            locked=inputs.locked,
+        )
 
     def _key(self, request: BuildRequest) -> str:
         """Return what a result holds for: the inputs, this host's toolchain, and the symptom."""
@@ -147,12 +151,16 @@ def _host_file() -> HostFile:
     place.mkdir(parents=True, exist_ok=True)
     # Stages look for both below build_out; the links let trials share downloads and clones.
     for name in ("vault", "git"):
-        shared, link = host.build_out / name, place / name
-        shared.mkdir(parents=True, exist_ok=True)
-        if not link.is_symlink():
-            link.symlink_to(shared, target_is_directory=True)
-    cache = host.cache.model_copy(update={"directory": host.cache_directory})
-    return host.model_copy(update={"build_out": place, "cache": cache})
+        _share(host.build_out / name, place / name)
+    cache = host.cache.changed(directory=host.cache_directory)
+    return host.changed(build_out=place, cache=cache)
+
+
+def _share(shared: Path, link: Path) -> None:
+    """Make a link to a directory, which need not exist yet."""
+    shared.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink():
+        link.symlink_to(shared, target_is_directory=True)
 
 
 def _tried(request: BuildRequest, symptom: Symptom) -> TrialResult:

@@ -7,10 +7,11 @@ recipe is unverified, and the report lists what is still open.
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tfwright.commands import schema, verified
@@ -147,7 +148,9 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     path = folder / f"{_name(wish, version, toolkit)}.toml"
     if path.exists():
         raise RecipeError(
-            f"{path} exists already", remedy="Change that one, or rename it."
+            f"{path} exists already",
+            remedy=f"To go on with it, run 'invoke lint --recipe {shell_word(str(path))}', which "
+            "lists what it lacks. To begin again, delete it.",
         )
     draft = _Draft()
     _describe(draft, wish, wanted, toolkit)
@@ -160,7 +163,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     try:
         _answer(draft, path, wish, toolkit, ask)
     except KeyboardInterrupt:
-        # What a person answered so far is kept: 'invoke plan' lists the other questions.
+        # What a person answered so far is kept: 'invoke lint' lists the other questions.
         files.write(path, _text(draft))
         raise
     except RecipeError:
@@ -317,19 +320,24 @@ def _host(
 def _packages(draft: _Draft, setup: str, python: str) -> None:
     """Name the command that pins the packages: pip alone knows what these need."""
     required = tree_requirements.required(setup, python)
-    building = dict.fromkeys(BUILDING, "")
-    for requirement in required:
-        name = canonicalize_name(requirement.name)
-        if name in {*BUILDING, *BUILDING_IF_REQUIRED}:
-            building[name] = str(requirement.specifier)
     asked = [
         f"--add {shlex.quote(name + versions)}"
-        for name, versions in building.items()
+        for name, versions in _building(required).items()
     ]
     for requirement in required:
         plain = str(requirement).partition(";")[0].strip()
         asked.append(f"--verify {shlex.quote(plain)}")
     draft.pinning = f"invoke pin --recipe FILE {' '.join(asked)}"
+
+
+def _building(required: Iterable[Requirement]) -> dict[str, str]:
+    """Return the packages that TensorFlow's build imports, with the versions that it requires."""
+    building = dict.fromkeys(BUILDING, "")
+    for requirement in required:
+        name = canonicalize_name(requirement.name)
+        if name in {*BUILDING, *BUILDING_IF_REQUIRED}:
+            building[name] = str(requirement.specifier)
+    return building
 
 
 def _gpu(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit) -> None:
@@ -372,7 +380,7 @@ def _compile(draft: _Draft, release: Release, python: str) -> None:
         reason = "Bazel itself makes the wheel since 2.17"
         draft.pin("target", recipes.WHEEL_TARGET, reason)
     draft.lines += [
-        "# Bazel downloads the Python that it builds for, whatever configure was told. 2.14, the",
+        "# Bazel downloads the Python that it builds for, whatever ./configure got. 2.14, the",
         "# first release that does, knows the second name only.",
         "flags = [",
         *(
@@ -430,18 +438,22 @@ def _decided(draft: _Draft, wish: Wish, toolkit: Toolkit | None) -> None:
     draft.answers["TF_NEED_CUDA"] = "true" if toolkit else "false"
     if not toolkit:
         return
-    row = toolkit.row
-    cuda, cudnn = json.dumps(row.version), json.dumps(toolkit.cudnn()[0])
-    # TensorFlow asks again for a compute capability below 3.0.
-    oldest = max(row.capabilities[0], OLDEST_CAPABILITY, key=versions.numbers)
-    capabilities = json.dumps(wish.gpu or f"{oldest},{row.capabilities[1]}")
+    capabilities = json.dumps(wish.gpu or _capabilities(toolkit.row))
     draft.answers |= {
-        "TF_CUDA_VERSION": cuda,
-        "TF_CUDNN_VERSION": cudnn,
+        "TF_CUDA_VERSION": json.dumps(toolkit.row.version),
+        "TF_CUDNN_VERSION": json.dumps(toolkit.cudnn()[0]),
         "TF_CUDA_COMPUTE_CAPABILITIES": capabilities,
         # From 2.18 on Bazel downloads CUDA, and the three have other names.
         "HERMETIC_CUDA_COMPUTE_CAPABILITIES": capabilities,
     }
+
+
+def _capabilities(row: compatibility.Cuda) -> str:
+    """Return the oldest and the newest compute capability that a CUDA compiles for."""
+    least, newest = row.capabilities
+    # TensorFlow asks again for a compute capability below 3.0.
+    oldest = max(least, OLDEST_CAPABILITY, key=versions.numbers)
+    return f"{oldest},{newest}"
 
 
 def _asked(draft: _Draft, recipe: Recipe, prompt: Prompt, ask: Ask) -> str:

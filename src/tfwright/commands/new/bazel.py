@@ -18,6 +18,17 @@ class ChosenBazel:
     reason: str
 
 
+@dataclass(frozen=True)
+class AllowedBazel:
+    """The oldest and the newest Bazel that are allowed; an empty one sets no limit."""
+
+    least: str = ""
+    most: str = ""
+    says: str = ""
+    """What allows them; empty if nothing is known."""
+    source: str = ""
+
+
 def chosen(
     release: Release, texts: Mapping[str, str], asked: str = ""
 ) -> ChosenBazel:
@@ -36,32 +47,34 @@ def chosen(
     tree = tree_bazel.stated(texts)
     if tree and tree.exact:
         return ChosenBazel(tree.exact, f"what {tree.file} of this commit says")
-    least, most, allowed, source = _limits(release, tree)
+    limits = allowed(release, tree)
     tested = compatibility.tested_bazel(release)
-    if tested and versions.within(tested.version, least, most):
-        parts = [f"TensorFlow {release} was tested with it", allowed]
+    if tested and versions.within(tested.version, limits.least, limits.most):
+        parts = [f"TensorFlow {release} was tested with it", limits.says]
         return ChosenBazel(
             tested.version, f"{'; '.join(filter(None, parts))}: {tested.source}"
         )
-    if least:
-        reason = f"the oldest that is allowed, since newer ones are untested; {allowed}"
-        return ChosenBazel(least, f"{reason}: {source}" if source else reason)
+    if limits.least:
+        reason = f"the oldest that is allowed, since newer ones are untested; {limits.says}"
+        if limits.source:
+            reason += f": {limits.source}"
+        return ChosenBazel(limits.least, reason)
     raise RecipeError(
         f"Neither the tree nor a table says which Bazel TensorFlow {release} needs",
         remedy="Look into .bazelversion of the tree, and add --bazel VERSION.",
     )
 
 
-def _limits(
-    release: Release, tree: tree_bazel.TreeBazel | None
-) -> tuple[str, str, str, str]:
-    """Return the oldest and the newest Bazel that are allowed, what allows them, and its source."""
-    # The tree decides about the pinned commit; the table is about the release.
-    if tree:
+def allowed(release: Release, tree: tree_bazel.TreeBazel | None) -> AllowedBazel:
+    """Return the Bazels that a tree allows; those of its release where it names none or just one.
+
+    The tree decides about the pinned commit; the table is about the release.
+    """
+    if tree and not tree.exact:
         end = f"to {tree.most}" if tree.most else "or later"
-        takes = f"{tree.file} of this commit takes {tree.least} {end}"
-        return tree.least, tree.most, takes, ""
+        says = f"{tree.file} of this commit takes {tree.least} {end}"
+        return AllowedBazel(tree.least, tree.most, says)
     if known := compatibility.bazel(release):
-        takes = f"./configure takes {known}"
-        return known.least, known.most, takes, known.source
-    return "", "", "", ""
+        says = f"./configure takes {known}"
+        return AllowedBazel(known.least, known.most, says, known.source)
+    return AllowedBazel()

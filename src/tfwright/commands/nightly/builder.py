@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from heapq import nlargest
+from operator import attrgetter
 from pathlib import Path
 
 from tfwright.commands import links as link_check
@@ -20,8 +22,9 @@ from tfwright.commands.nightly import targets
 from tfwright.commands.nightly.targets import FollowedCommit
 from tfwright.commands.smoke import SmokeReport
 from tfwright.documents import nightly as nightly_document
-from tfwright.documents.host_file import HostFile
+from tfwright.documents.host_file import HostFile, Sign
 from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.host import examination, probes
 from tfwright.nightly import cache, due, inputs, labels
@@ -36,6 +39,7 @@ from tfwright.pipeline.stages import PIPELINE, publish
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
 from tfwright.tools.git import remote
+from tfwright.trial.run import TrialOutcome
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection
@@ -257,10 +261,7 @@ class PipelineBuilder:
         if verdict is None or built is None:
             return
         text = publish.provenance(wheel, files.sha256(wheel), verdict, built)
-        files.write(_next_to(wheel, statement.SUFFIX), text)
-        if job.host_file.sign:
-            signed = envelope.write(text, job.host_file.sign.key)
-            files.write(_next_to(wheel, envelope.SUFFIX), signed)
+        _write_statement(wheel, text, job.host_file.sign)
 
     def _smoke(
         self,
@@ -314,10 +315,8 @@ class PipelineBuilder:
 
         First what no recipe needs of the vault, then what the build cache used longest ago.
         """
-        build_out, cached = (
-            self.host_file.build_out,
-            self.host_file.cache_directory,
-        )
+        build_out = self.host_file.build_out
+        cached = self.host_file.cache_directory
         if self._missing(build_out / "vault", wanted) > 0:
             self._collect(build_out)
         missing = self._missing(cached, wanted)
@@ -355,23 +354,31 @@ class PipelineBuilder:
             vault.collect(build_out, lambda _: None, names, locks)
 
 
+def _write_statement(wheel: Path, text: bytes, sign: Sign | None) -> None:
+    """Write a statement next to its wheel, and its signature where there is a key."""
+    files.write(_next_to(wheel, statement.SUFFIX), text)
+    if sign:
+        signed = envelope.write(text, sign.key)
+        files.write(_next_to(wheel, envelope.SUFFIX), signed)
+
+
 def _tried(report: SmokeReport) -> dict[str, object]:
     """Return the lines and curves of a trial, as a build's page shows them."""
-    lines = []
-    for outcome in report.outcomes:
-        line = SmokeLine(
-            program=outcome.program,
-            status=outcome.status,
-            detail=outcome.reason,
-            seconds=outcome.seconds,
-        )
-        lines.append(line)
     sweep = {}
     for device, points in report.curves.items():
         sweep[device] = tuple(
             (float(point.size), point.gflops) for point in points
         )
-    return {"smoke": tuple(lines), "sweep": sweep}
+    return {"smoke": tuple(map(_smoke_line, report.outcomes)), "sweep": sweep}
+
+
+def _smoke_line(outcome: TrialOutcome) -> SmokeLine:
+    return SmokeLine(
+        program=outcome.program,
+        status=outcome.status,
+        detail=outcome.reason,
+        seconds=outcome.seconds,
+    )
 
 
 def _insist_on_host(job: BuildRequest) -> None:
@@ -427,13 +434,12 @@ def _sizes(wheel: Path) -> dict[str, int]:
     """Return the unpacked bytes of the largest files of a wheel."""
     with archive.opened(wheel) as content:
         # The largest first: a page shows what makes a wheel grow.
-        members = sorted(
+        largest = nlargest(
+            LARGEST_FILES,
             archive.files(content),
-            key=lambda member: -member.file_size,
+            key=attrgetter("file_size"),
         )
-    return {
-        member.filename: member.file_size for member in members[:LARGEST_FILES]
-    }
+    return {member.filename: member.file_size for member in largest}
 
 
 def _differences(before: Path | None, now: Path) -> Iterator[str]:
@@ -520,8 +526,7 @@ def _kept_logs(job: BuildRequest, work: Path, until: str) -> dict[str, object]:
 
 def _later_stages(until: str) -> tuple[str, ...]:
     """Return the stages after one of them; none after what is not a stage, such as `smoke`."""
-    names = [stage.name for stage in PIPELINE]
-    return tuple(names[names.index(until) + 1 :]) if until in names else ()
+    return NAMES[NAMES.index(until) + 1 :] if until in NAMES else ()
 
 
 def _copied(log: Path, folder: Path) -> Path:

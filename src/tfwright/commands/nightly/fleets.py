@@ -1,7 +1,7 @@
 """Hands the builds of a night to other machines: the workers of the host file, or its Slurm."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tfwright.commands import supply
@@ -130,6 +130,8 @@ class SshFleet(_Orders):
     """The workers of the host file."""
 
     hosts: Mapping[str, RemoteHost]
+    lost: set[str] = field(default_factory=set)
+    """Workers that did not answer this night: each attempt to reach one takes ten seconds."""
 
     @property
     def width(self) -> int:
@@ -145,7 +147,7 @@ class SshFleet(_Orders):
         """Build all orders; the order of a lost worker goes to another one."""
         self.tidy()
         by_target = {order.target.name: order for order in orders}
-        begun = schedule.planned(tuple(by_target), tuple(self.hosts), seconds)
+        begun = schedule.planned(tuple(by_target), self._reached(), seconds)
 
         def hear(given: Assignment) -> None:
             self.report(given)
@@ -157,6 +159,7 @@ class SshFleet(_Orders):
             return self._carried_out(order, self.hosts[given.worker])
 
         done = hand_out.run(begun, build, hear)
+        self.lost.update(done.gone)
         # What still waited at the end had no worker left.
         for given in done.assignments.values():
             if given.state == "lost":
@@ -166,13 +169,17 @@ class SshFleet(_Orders):
         """Build the last good wheel of an order again from nothing; say how it differs."""
         built_on = order.last_good.worker if order.last_good else ""
         # The same bytes from another machine prove more.
-        names = sorted(self.hosts, key=lambda name: name == built_on)
+        names = sorted(self._reached(), key=lambda name: name == built_on)
 
         def build(given: Assignment) -> RemoteBuild:
             return self._carried_out(order, self.hosts[given.worker])
 
         begun = schedule.planned((order.target.name,), names, {})
         return self.difference(order, hand_out.run(begun, build, self.report))
+
+    def _reached(self) -> tuple[str, ...]:
+        """Return the workers that are not lost."""
+        return tuple(name for name in self.hosts if name not in self.lost)
 
     def _carried_out(self, order: BuildOrder, host: RemoteHost) -> RemoteBuild:
         """Run an order on a worker, and bring its result; a fault on the way loses the worker."""
@@ -238,20 +245,22 @@ class SlurmFleet(_Orders):
         seconds: Mapping[str, float],
         settle: Settle,
     ) -> None:
-        """Build all orders as one job array."""
+        """Build all orders."""
         self.tidy()
         by_target = {order.target.name: order for order in orders}
 
         def hear(given: Assignment) -> None:
             self.settle(by_target.pop(given.recipe), given, settle)
 
-        for given in self._unsupplied(by_target).values():
-            hear(given)
-        programs = {
-            name: self._program(order) for name, order in by_target.items()
-        }
+        begun = schedule.planned(tuple(by_target), (), seconds)
         try:
-            hand_out.by_slurm(self.settings, programs, seconds, hear, self.hear)
+            hand_out.by_slurm(
+                self.settings,
+                begun,
+                lambda name: self._program(by_target[name]),
+                hear,
+                self.hear,
+            )
         except (HostError, ToolError) as fault:
             why = Trouble(fault.what, fault.remedy)
             # A Slurm that takes no job blocks targets, and ends no night.
@@ -260,36 +269,27 @@ class SlurmFleet(_Orders):
 
     def reproduce(self, order: BuildOrder) -> str:
         """Build the last good wheel of an order again from nothing; say how it differs."""
-        name = order.target.name
-        for given in self._unsupplied({name: order}).values():
-            raise HostError(given.detail, remedy=given.remedy)
-        programs = {name: self._program(order)}
+        begun = schedule.planned((order.target.name,), (), {})
         done = hand_out.by_slurm(
-            self.settings, programs, {}, self.report, self.hear
+            self.settings,
+            begun,
+            lambda _: self._program(order),
+            self.report,
+            self.hear,
         )
         return self.difference(order, done)
 
     def _program(self, order: BuildOrder) -> tuple[str, ...]:
-        """Write an order; return the command that carries it out."""
-        folder = self.write(order, carry=False, offline=self._supplies)
+        """Write an order; return the command that carries it out.
+
+        Where nodes have no network, this host fetches the inputs first. Raises TfwrightError.
+        """
+        supplies = bool(self.settings.slurm and self.settings.slurm.inputs)
+        if supplies:
+            job = self.builder.job(order.target)
+            supply.bring(order.target.name, job, self.hear)
+        folder = self.write(order, carry=False, offline=supplies)
         return ("nightly", OPTION, str(folder))
-
-    @property
-    def _supplies(self) -> bool:
-        """Whether this host fetches all inputs, since the nodes have no network."""
-        return bool(self.settings.slurm and self.settings.slurm.inputs)
-
-    def _unsupplied(
-        self, by_target: Mapping[str, BuildOrder]
-    ) -> Mapping[str, Assignment]:
-        """Fetch all inputs where nodes build offline; return what cannot be built without some."""
-        if not self._supplies:
-            return {}
-        return supply.unsupplied(
-            by_target,
-            lambda name: self.builder.job(by_target[name].target),
-            self.hear,
-        )
 
 
 def _unbuilt(order: BuildOrder, given: Assignment) -> NightlyBuild:

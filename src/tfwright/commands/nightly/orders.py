@@ -121,7 +121,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     """
     # Only data: a worker builds with the recipes and the code of its own checkout.
     document = _read(folder)
-    # A lost worker could not be told to remove the order that it had.
+    # No command reached a lost worker, so it still has its old order.
     if folder.parent.name == ORDERS:
         files.remove_old(folder.parent, supply.LEFT_DAYS)
     # Locks of targets with axes are looked for next to nightly.toml; the order has them.
@@ -191,18 +191,28 @@ def take(folder: Path, work: Path) -> NightlyBuild:
     if build.id != work.name or build.wheel != Path(build.wheel).name:
         raise HostError(
             f"The worker left the result of another order: {build.id}",
-            remedy="Look at what else writes to the folder of orders.",
+            remedy=f"Keep whatever else writes to {folder} away from it, and build again.",
         )
-    wheel = folder / RESULT / build.wheel
-    if build.wheel and files.sha256(wheel) != build.sha256:
-        remedy = "Build it again; look at the disks of both machines."
-        raise HostError(
-            f"{build.wheel} came with other bytes than it was built",
-            remedy=remedy,
-        )
+    result = folder / RESULT
+    if not result.is_dir():
+        raise HostError("The worker left no result", remedy=READ)
+    if build.wheel:
+        _insist_on_wheel(result / build.wheel, build.sha256)
     files.remove(work)
-    (folder / RESULT).rename(work)
+    result.rename(work)
     return build
+
+
+def _insist_on_wheel(wheel: Path, sha256: str) -> None:
+    """Raise HostError if a wheel is not the one that a worker built."""
+    found = files.existing(wheel)
+    if found and files.sha256(found) == sha256:
+        return
+    what = "came with other bytes than it was built" if found else "did not come"
+    raise HostError(
+        f"{wheel.name} {what}",
+        remedy="Build it again; look at the disks of both machines.",
+    )
 
 
 def _read(folder: Path) -> OrderDocument:

@@ -1,6 +1,7 @@
 """`invoke nightly --install`: the timer that starts a night, written and taken away again."""
 
 import os
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass, replace
@@ -90,17 +91,16 @@ def _systemd(
 def _launchd(schedule: Schedule, *, remove: bool) -> Installation:
     folder = account.home() / "Library/LaunchAgents"
     written = units.launchd(schedule, folder)
+    commands = tuple(_launchctl(file.path, remove=remove) for file in written)
+    return Installation("launchd", tuple(written), None, commands)
+
+
+def _launchctl(agent: Path, *, remove: bool) -> tuple[str, ...]:
     # The logged-in user's domain, which bootstrap and bootout ask for.
     domain = f"gui/{os.getuid()}"
-    commands: list[tuple[str, ...]] = []
-    for file in written:
-        if remove:
-            commands.append(
-                ("launchctl", "bootout", f"{domain}/{file.path.stem}")
-            )
-        else:
-            commands.append(("launchctl", "bootstrap", domain, str(file.path)))
-    return Installation("launchd", tuple(written), None, tuple(commands))
+    if remove:
+        return ("launchctl", "bootout", f"{domain}/{agent.stem}")
+    return ("launchctl", "bootstrap", domain, str(agent))
 
 
 def _schedule(kind: str, at: str) -> Schedule:
@@ -162,7 +162,7 @@ def _try_all(commands: tuple[tuple[str, ...], ...]) -> None:
 
 def _run(argv: tuple[str, ...]) -> None:
     if not _succeeds(argv):
-        said = " ".join(argv)
+        said = shlex.join(argv)
         raise HostError(
             f"The files are written, but '{said}' failed",
             remedy=f"Run '{said}' yourself on the host that builds at night.",

@@ -6,6 +6,7 @@ The axes are applied, and a followed commit replaces the pinned one.
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +15,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from tfwright import __version__
-from tfwright.documents import nightly, recipe
+from tfwright.documents import faults, nightly, recipe
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.nightly import Target
+from tfwright.documents.nightly import FollowTable, Target
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.errors import RecipeError, TfwrightError
-from tfwright.host import probes, pythons
+from tfwright.host import cuda, nvidia, probes, pythons
+from tfwright.host.place import NOTHING
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import PIPELINE
@@ -63,7 +65,7 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
     """Return the recipe of a target; raise RecipeError if an axis does not fit it."""
     base = recipe.read(target.recipe)
     if not (target.python or target.capabilities or followed):
-        return base.model_copy(update={"name": target.name})
+        return base.changed(name=target.name)
     # Changed as plain values and validated again, so an
     # axis meets the recipe's own rules.
     content = base.model_dump()
@@ -81,18 +83,16 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
     found = _validated(content)
     # The dump has no folder, and a recipe may lie next to patches of its own.
     source = found.source.located(recipe.find(target.recipe).resolve().parent)
-    return found.model_copy(update={"source": source})
+    return found.changed(source=source)
 
 
 def _validated(content: Mapping[str, Any]) -> Recipe:
     try:
         return Recipe.model_validate(content)
     except ValidationError as fault:
-        first = fault.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"]))
         raise RecipeError(
-            f"{content['name']}: {key}: {first['msg']}",
-            remedy="Correct the axes of this recipe in nightly.toml.",
+            f"{content['name']}: {faults.first_line(fault)}",
+            remedy="Correct python, capabilities or follow of this recipe in nightly.toml.",
         ) from fault
 
 
@@ -115,20 +115,18 @@ def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:
 
 def _set_flag(content: dict[str, Any], name: str, before: str, now: str) -> None:
     """Change a setting in Bazel's flags too, where a recipe repeats it there."""
-    flags = content["compile"]["flags"]
-    changed = [
-        flag.replace(f"{name}={before}", f"{name}={now}") for flag in flags
-    ]
-    content["compile"]["flags"] = tuple(changed)
+    table = content["compile"]
+    table["flags"] = tuple(
+        flag.replace(f"{name}={before}", f"{name}={now}")
+        for flag in table["flags"]
+    )
 
 
 def _architectures(capabilities: str) -> list[str]:
     """Return the GPU architectures that every library with GPU code has to hold then."""
     found = []
     for text in capabilities.split(","):
-        digits = (
-            text.removeprefix("sm_").removeprefix("compute_").replace(".", "")
-        )
+        digits = re.sub(r"^sm_|^compute_|\.", "", text)
         # A plain 7.5 makes machine code, as sm_75 does.
         kind = "compute" if text.startswith("compute") else "sm"
         found.append(f"{kind}_{digits}")
@@ -137,17 +135,18 @@ def _architectures(capabilities: str) -> list[str]:
 
 def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
     """Ask the server what a followed name stands for now; None for a pinned target."""
-    follow = target.follow
-    if follow is None:
+    if target.follow is None:
         return None
     url = recipe.read(target.recipe).source.url
     store = host_file.build_out / "git"
     store.mkdir(parents=True, exist_ok=True)
-    address = origin_of(url, host_file)
-    if follow.branch:
-        return FollowedCommit(
-            remote.head(store, address, follow.branch), follow.branch
-        )
+    return _followed(target.follow, store, origin_of(url, host_file))
+
+
+def _followed(follow: FollowTable, store: Path, address: str) -> FollowedCommit:
+    if branch := follow.branch:
+        return FollowedCommit(remote.head(store, address, branch), branch)
+    # Without a branch there are tags: nightly.toml names one of the two.
     tag, commit = remote.newest_tag(store, address, str(follow.tags))
     return FollowedCommit(commit, tag)
 
@@ -165,12 +164,11 @@ def job_of(
 ) -> BuildRequest:
     """Return the job that builds a target."""
     found = recipe_of(target, followed)
-    lock = lock_of(target)
     return BuildRequest(
         recipe=found,
         host_file=host_file.of(found),
         listener=listener,
-        locked=lock if lock.is_file() else None,
+        locked=files.existing(lock_of(target)),
     )
 
 
@@ -203,7 +201,7 @@ def fingerprint(
         for name, table in content.items()
     }
     source = job.recipe.source
-    for path in (*source.patches, *source.assets.values()):
+    for path in source.named_files:
         parts[f"patches/{path}"] = files.sha256(source.file(path))[:16]
     if job.locked:
         parts["the lock"] = files.sha256(job.locked)[:16]
@@ -218,14 +216,21 @@ def _digest(table: object) -> str:
 
 def _toolchain(job: BuildRequest) -> Mapping[str, str]:
     """Return the versions of what builds: as text, so that the page can show them."""
-    interpreter = pythons.find(job.recipe.host.python, job.host_file)
     # A stage's revision is raised when it would make something else from the same inputs.
     revisions = ".".join(str(stage.revision) for stage in PIPELINE)
     sealer = (
         f"{__version__}, deflate {sealing.sealer().deflate}, stages {revisions}"
     )
+    return {**_programs(job), "tfwright": sealer}
+
+
+def _programs(job: BuildRequest) -> Mapping[str, str]:
+    """Return the versions of the host's programs that take part."""
+    if job.recipe.host.image:
+        return _cuda_for_image(job)
+    interpreter = pythons.find(job.recipe.host.python, job.host_file)
     if interpreter is None:
-        return {"the target Python": "none", "tfwright": sealer}
+        return {"the target Python": "none"}
     facts = host_facts.facts(
         job.recipe, job.host_file, probes.here(), interpreter
     )
@@ -236,9 +241,22 @@ def _toolchain(job: BuildRequest) -> Mapping[str, str]:
         "the target Python": found.python,
         "CUDA": found.cuda,
         "cuDNN": found.cudnn,
-        "tfwright": sealer,
     }
     return {name: text for name, text in named.items() if text}
+
+
+def _cuda_for_image(job: BuildRequest) -> Mapping[str, str]:
+    """Return the versions of the CUDA that an image gets from the host.
+
+    The rest is in the image, and the recipe's [host] has its digest.
+    """
+    recipe, settings = job.recipe, job.host_file
+    if not (settings.cuda and cuda.needed(recipe)):
+        return {}
+    place = probes.here().place
+    (toolkit, *_) = nvidia.cuda(place, settings.cuda) or (NOTHING,)
+    library = nvidia.cudnn(place, cuda.prefixes(recipe, settings))
+    return {"CUDA": toolkit.value, "cuDNN": library.value}
 
 
 def _checkout() -> str:

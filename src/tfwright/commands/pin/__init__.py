@@ -42,10 +42,11 @@ def pin(
     `added` are further requirements of the build, such as ``h5py`` or ``numpy==1.14.5``,
     `verifying` those of the wheel; the other pins that are there keep their versions. Bazel's
     checksum is written last, and stays open where only packages could be had. Raises RecipeError
-    for what is no such requirement, HostError if the target Python is not here, SupplyError if pip
-    finds no versions that fit together.
+    for what is not such a requirement, HostError if the target Python is missing, SupplyError if
+    pip finds no versions that fit together.
     """
-    recipe, opened = job.recipe, requirements.left_open(toml.values_of(path))
+    recipe = job.recipe
+    opened = requirements.left_open(toml.values_of(path))
     options = {"--add": added, "--verify": verifying}
     for where, lines in (*options.items(), *opened.items()):
         for line in lines:
@@ -179,9 +180,7 @@ def _pin_bazel(job: BuildRequest, path: Path) -> str:
         offline=job.offline,
         note=note,
     )
-    key, why = (
-        ("sha256", bazels.here()),
-        f"from {binary.origin}, when it was pinned",
-    )
+    key = ("sha256", bazels.here())
+    why = f"from {binary.origin}, when it was pinned"
     toml_editing.put_dotted(path, "bazel", key, binary.sha256, why)
     return f"{bazels.here()} {binary.sha256}"

@@ -86,12 +86,15 @@ def _open(values: Mapping[str, Any]) -> Iterator[Key]:
 
 def _open_packages(part: str, table: Mapping[str, Any]) -> Iterator[Key]:
     for way in ("wheels", "archives"):
-        for name, sha256 in _table(table.get(way)).items():
-            if sha256 == "":
-                yield "toolkit", part, way, name
-    for name, sha256 in _table(_table(table.get("debian")).get("files")).items():
-        if sha256 == "":
-            yield "toolkit", part, "debian", "files", name
+        for name in _without_checksum(table.get(way)):
+            yield "toolkit", part, way, name
+    for name in _without_checksum(_table(table.get("debian")).get("files")):
+        yield "toolkit", part, "debian", "files", name
+
+
+def _without_checksum(table: object) -> list[str]:
+    """Return the names in a table that a person left without a checksum."""
+    return [name for name, sha256 in _table(table).items() if sha256 == ""]
 
 
 def _is_open(table: object) -> bool:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from tfwright.commands import patch as patch_command
 from tfwright.commands import schema
+from tfwright.commands.new import bazel
 from tfwright.commands.port import aims, archives, patches
 from tfwright.commands.port.patches import Fate, TriedPatch
 from tfwright.configure import expected, validation
@@ -20,7 +21,6 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.faults import line_of
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import compatibility, match, versions
 from tfwright.pipeline import external
@@ -80,7 +80,8 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
         raise RecipeError(
             f"{target} exists already", remedy="Rename it, or delete it."
         )
-    head, text = aims.HEAD.format(to=named.name), path.read_text("utf-8")
+    head = aims.HEAD.format(to=named.name)
+    text = path.read_text("utf-8")
     files.write(target, schema.headed(head, text, target.parent))
     made = [target]
     try:
@@ -141,7 +142,7 @@ def _exclusions(new: BuildRequest, path: Path) -> Iterator[PortedPin]:
             external.repository(new.job, source)
         except mirror.IdleExclusionError as fault:
             kept = tuple(place for place in source.exclude if place != fault.path)
-            source = source.model_copy(update={"exclude": kept})
+            source = source.changed(exclude=kept)
             toml_editing.put_list(path, ("source", "exclude"), kept)
             says = "removed; the new tree has no such path"
             yield PortedPin("exclude", fault.path, "look", says)
@@ -151,10 +152,12 @@ def _exclusions(new: BuildRequest, path: Path) -> Iterator[PortedPin]:
 
 def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
     """Compare Bazel, Python, CUDA and the target with what the new release takes."""
-    release, commit = recipe.source.release, recipe.source.commit
+    release = recipe.source.release
+    commit = recipe.source.commit
     texts = git.texts_at(repository, commit, tree_bazel.PATHS)
     yield _bazel(recipe, tree_bazel.stated(texts))
-    python, known = recipe.host.python, compatibility.python(release)
+    python = recipe.host.python
+    known = compatibility.python(release)
     if known is None:
         says = f"{python}; no range is known for {release}"
         yield PortedPin("tool", "Python", "look", says)
@@ -173,15 +176,18 @@ def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
 
 def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
     """Compare the pinned Bazel with what the new commit and its release take."""
-    version, release = recipe.bazel.version, recipe.source.release
-    least, most, limits = _bazel_limits(release, tree)
+    version = recipe.bazel.version
+    release = recipe.source.release
+    limits = bazel.allowed(release, tree)
+    says = limits.says or f"no range is known for {release}"
     tested = compatibility.tested_bazel(release)
-    exact, proven = tree.exact if tree else "", tested.version if tested else ""
+    exact = tree.exact if tree else ""
+    proven = tested.version if tested else ""
     hint = f"; tested with {proven}" if proven else ""
     if exact:
         hint = f"; .bazelversion says {exact}"
-    says = f"{version}; {limits}{hint}"
-    if not versions.within(version, least, most):
+    says = f"{version}; {says}{hint}"
+    if not versions.within(version, limits.least, limits.most):
         if fit := exact or proven:
             # The checksum is that of the other Bazel.
             says += (
@@ -190,23 +196,9 @@ def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
             )
         return PortedPin("tool", "Bazel", "change", says)
     # Without limits nothing says that another Bazel works than the tested one.
-    wanted = exact or ("" if least else proven)
-    sure = version == wanted if wanted else bool(least)
+    wanted = exact or ("" if limits.least else proven)
+    sure = version == wanted if wanted else bool(limits.least)
     return PortedPin("tool", "Bazel", "fits" if sure else "look", says)
-
-
-def _bazel_limits(
-    release: Release, tree: TreeBazel | None
-) -> tuple[str, str, str]:
-    """Return the oldest and the newest Bazel, empty where there is no bound, and who says so."""
-    known = compatibility.bazel(release)
-    # The tree decides about the pinned commit; the table is about the release.
-    if tree and not tree.exact:
-        says = f"{tree.file} wants {tree.least} to {tree.most or 'any later one'}"
-        return tree.least, tree.most, says
-    if known:
-        return known.least, known.most, f"{release} wants {known}"
-    return "", "", f"no range is known for {release}"
 
 
 def _cuda(recipe: Recipe) -> Iterator[PortedPin]:
@@ -323,10 +315,8 @@ def _substitutes(
     Where another recipe replaces the new one already, its substitute is taken over.
     """
     for name, table in recipe.fetch.substitutes.items():
-        before, after = (
-            archives.checksums(old, name),
-            archives.checksums(new, name),
-        )
+        before = archives.checksums(old, name)
+        after = archives.checksums(new, name)
         if before & after or table.replaces in after:
             yield PortedPin(
                 "substitute", name, "fits", "the tree still pins the same archive"
@@ -385,7 +375,8 @@ def _requirements(
         repository, recipe.source.commit, tree_requirements.PATHS
     )
     setup = tree_requirements.setup_of(texts)
-    pins, python = recipe.verify.requirements, recipe.host.python
+    pins = recipe.verify.requirements
+    python = recipe.host.python
     # Without pins a recipe installs nothing to verify with.
     found = list(tree_requirements.judged(pins, setup, python)) if pins else []
     for pin in found:

@@ -108,18 +108,21 @@ def refuse_other_bytes(
     get another wheel than before.
     """
     # A rebuild to the same bytes is welcome: that is what reproducible means.
-    before = taken.get(filename)
-    if before in {None, sha256}:
-        return
+    if taken.get(filename) not in {None, sha256}:
+        raise WheelError(
+            f"The index already has {filename} with other bytes",
+            remedy=_another_version(filename),
+        )
+
+
+def _another_version(filename: str) -> str:
+    """Advise a version that the index does not have yet."""
     project, version = filename.split("-")[:2]
     base, _, local = version.partition("+")
-    bumped = f"{base}+{_bumped(local)}"
-    raise WheelError(
-        f"The index already has {filename} with other bytes",
-        remedy=(
-            f"Give this wheel another local version, for example {project} {bumped}: "
-            f'set local = "{_bumped(local)}" for the recipe in nightly.toml.'
-        ),
+    bumped = _bumped(local)
+    return (
+        f"Give this wheel another local version, for example {project} {base}+{bumped}: "
+        f'set local = "{bumped}" for the recipe in nightly.toml.'
     )
 
 

@@ -8,6 +8,7 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tfwright.documents import faults
 from tfwright.documents.names import Sha256
 from tfwright.errors import SupplyError, WheelError
 from tfwright.host import cuda, versions
@@ -99,14 +100,14 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
     """
     try:
         entries = MatchDocument.model_validate_json(text).wheels
-        # Project and version become part of a command that users copy.
-        for entry in entries:
-            _insist_on_name(entry)
-    except (ValidationError, WheelError) as fault:
+    except ValidationError as fault:
         raise SupplyError(
-            f"The index's {FILE} cannot be read: {_first_line(fault)}",
+            f"The index's {FILE} cannot be read: {faults.first_line(fault)}",
             remedy="Check the URL: it is the one that holds simple/ and packages/.",
         ) from fault
+    # Project and version become part of a command that users copy.
+    for entry in entries:
+        _insist_on_name(entry)
     found = [
         MatchedWheel(entry, tuple(_differences(entry, wanted)))
         for entry in entries
@@ -118,21 +119,22 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
 
 
 def _insist_on_name(entry: MatchEntry) -> None:
-    """Raise WheelError for an entry that says something else than the name of its file."""
-    if parse_name(entry.filename) != (entry.project, entry.version):
-        raise WheelError(
-            f"{entry.filename} is not of {entry.project} {entry.version}",
-            remedy="Write the index again: 'invoke index'.",
+    """Raise SupplyError for an entry that says something else than the name of its file."""
+    try:
+        named = parse_name(entry.filename)
+    except WheelError as fault:
+        raise _contradicting(fault.what) from fault
+    if named != (entry.project, entry.version):
+        raise _contradicting(
+            f"{entry.filename} is not of {entry.project} {entry.version}"
         )
 
 
-def _first_line(fault: ValidationError | WheelError) -> str:
-    if isinstance(fault, WheelError):
-        return fault.what
-    # Without the input: it is the server's text, and may be 64 MB of it.
-    first = fault.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}"
+def _contradicting(why: str) -> SupplyError:
+    return SupplyError(
+        f"The index's {FILE} contradicts itself: {why}",
+        remedy="Let the host of the index write it again there: 'invoke index'.",
+    )
 
 
 def _version(entry: MatchEntry) -> Version:

@@ -119,10 +119,18 @@ def project_html(project: IndexedProject, packages: str) -> bytes:
 
 def _anchor(wheel: IndexedWheel, packages: str) -> str:
     """Return the link to one wheel, with its attributes."""
-    target = f"{packages}{wheel.quoted}#sha256={wheel.sha256}"
+    written = []
+    for name, value in _attributes(wheel, packages).items():
+        # An empty attribute means something: data-yanked="" is a yank without a reason.
+        if value is not None:
+            written.append(f'{name}="{escape(value)}"')
+    return f"<a {' '.join(written)}>{escape(wheel.filename)}</a><br>"
+
+
+def _attributes(wheel: IndexedWheel, packages: str) -> dict[str, str | None]:
     metadata = f"sha256={wheel.metadata_sha256}"
-    attributes = {
-        "href": target,
+    return {
+        "href": f"{packages}{wheel.quoted}#sha256={wheel.sha256}",
         "data-requires-python": wheel.requires_python or None,
         "data-core-metadata": metadata,
         # The name before PEP 714, which pip before 23.1.2 and uv read.
@@ -131,12 +139,6 @@ def _anchor(wheel: IndexedWheel, packages: str) -> str:
         # Not in the standard, but uv's exclude-newer reads it.
         "data-upload-time": wheel.uploaded,
     }
-    written = []
-    for name, value in attributes.items():
-        # An empty attribute means something: data-yanked="" is a yank without a reason.
-        if value is not None:
-            written.append(f'{name}="{escape(value)}"')
-    return f"<a {' '.join(written)}>{escape(wheel.filename)}</a><br>"
 
 
 def root_json(names: Sequence[str]) -> bytes:

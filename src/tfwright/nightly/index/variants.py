@@ -158,11 +158,15 @@ def _place(path: Path, site: Path, folder: Path, wheel: IndexedWheel) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     metadata = site / "packages" / f"{wheel.filename}.metadata"
     for source, name in ((metadata, f"{path.name}.metadata"), (path, path.name)):
-        target = folder / name
-        if target.exists() and target.samefile(source):
-            continue
-        target.unlink(missing_ok=True)
-        os.link(source, target)
+        _link(source, folder / name)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Make one file two, unless it is done."""
+    if target.exists() and target.samefile(source):
+        return
+    target.unlink(missing_ok=True)
+    os.link(source, target)
 
 
 def _stage(

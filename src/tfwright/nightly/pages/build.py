@@ -89,14 +89,12 @@ def measured(
 def shown_logs(build: NightlyBuild, folder: Path) -> list[log.ShownLog]:
     """Return the logs that a page shows: the one with the broken line, or the last ones."""
     broken = build.broken
+    if broken is None:
+        return []
     # One log with the reason is enough: the others would bury it.
-    if broken and broken.log:
+    if broken.log:
         return [log.read(folder, broken.log, broken.number)]
-    return (
-        [log.read(folder, name) for name in build.logs[-MOST_LOGS:]]
-        if broken
-        else []
-    )
+    return [log.read(folder, name) for name in build.logs[-MOST_LOGS:]]
 
 
 def _timeline(
@@ -105,11 +103,9 @@ def _timeline(
     """Return the view of Bazel's actions; None without a profile."""
     if not build.profile:
         return None
-    earlier = (
-        home / last_good.id / last_good.profile
-        if last_good and last_good.profile
-        else None
-    )
+    earlier = None
+    if last_good and last_good.profile:
+        earlier = home / last_good.id / last_good.profile
     return compared(folder / build.profile, earlier)
 
 
@@ -145,12 +141,14 @@ def _changes(
     """Return the actions whose time changed most, with what happened to each."""
     found = timeline.difference(before, now)
     widths = drawing.bars([abs(change.seconds) for change in found])
-    rows = []
-    for change, width in zip(found, widths, strict=True):
-        sign = "+" if change.seconds > 0 else "\N{MINUS SIGN}"
-        value = f"{sign}{words.duration(abs(change.seconds))}"
-        rows.append(MeasuredRow(change.name, value, _happened(change), width))
-    return rows
+    return list(map(_row, found, widths))
+
+
+def _row(change: timeline.TimeChange, width: float) -> MeasuredRow:
+    # The sign that is as wide as a plus: the values stand below each other.
+    sign = "+" if change.seconds > 0 else "\N{MINUS SIGN}"
+    value = f"{sign}{words.duration(abs(change.seconds))}"
+    return MeasuredRow(change.name, value, _happened(change), width)
 
 
 def _happened(change: timeline.TimeChange) -> str:

@@ -121,7 +121,8 @@ def rows(
     """
     # More than a year is not shown, and a host may have ten years of nights.
     since = max(0, state.nights() - 400)
-    history, checks = state.history(since), state.checks("reproduced")
+    history = state.history(since)
+    checks = state.checks("reproduced")
     reproduced = gates.reproductions(state)
     builds: dict[str, list[KeptBuild]] = defaultdict(list)
     for build in state.builds():
@@ -214,10 +215,7 @@ def _changed(failed: NightlyBuild, builds: Sequence[KeptBuild]) -> str:
     Empty for a build of an earlier tfwright that was not compared with the last good one.
     """
     if not failed.against:
-        if any(build.good for build in builds):
-            return ""
-        built = any(build.result == "built" for build in builds)
-        return "none yet" if built else "none; it was never built"
+        return _nothing_good(builds)
     parts = [*failed.changed]
     if failed.commits:
         count = len(failed.commits)
@@ -225,6 +223,14 @@ def _changed(failed: NightlyBuild, builds: Sequence[KeptBuild]) -> str:
         newest = failed.commits[0].subject[:100]
         parts.append(f"{count} commit{plural}, newest “{newest}”")
     return ", ".join(parts) or "nothing that tfwright knows of"
+
+
+def _nothing_good(builds: Sequence[KeptBuild]) -> str:
+    """Say that a target has no good build; nothing if it has one."""
+    if any(build.good for build in builds):
+        return ""
+    built = any(build.result == "built" for build in builds)
+    return "none yet" if built else "none; it was never built"
 
 
 def _worker(nightly: NightlyFile, state: State, newest: KeptBuild | None) -> str:

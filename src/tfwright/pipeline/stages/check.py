@@ -15,6 +15,7 @@ from tfwright.host.findings import Finding
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import HostFacts
+from tfwright.tools.python import pips
 
 CACHED = False
 
@@ -45,6 +46,11 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     # The facts name the interpreter, so a build without one stops here in any case.
     if interpreter is None or blocking:
         raise _refusal(job, blocking or findings)
+    if _reaches(job, "verify"):
+        # Here and not above: only the interpreter says which Python "any" is.
+        version = pythons.version_of(interpreter)
+        pins = (*recipe.verify.requirements, *recipe.verify.plugins)
+        pips.insist_on_reader(recipe.package.platform, version, pins)
     return host_facts.facts(recipe, job.host_file, host, interpreter)
 
 

@@ -67,6 +67,8 @@ def run(
         asked = _converse(job, recipe, command, interview, written)
         never_asked = _never_asked(job, table, interview, asked)
         _settle(job, tree.path, written, rendered, python)
+        if recipe.source.interface == "own":
+            _require_bazelrc(tree.path, written[0])
     plain, others = _strangers(tree.path)
     return Configured(
         bazelrc=Artefact.of(tree.path / written[0]),
@@ -77,6 +79,16 @@ def run(
         others=others,
         programs=Folder.of(job.places.programs),
     )
+
+
+def _require_bazelrc(tree: Path, written: str) -> None:
+    """Insist on the file that Bazel reads, which may import what the program writes."""
+    if not (tree / ".bazelrc").is_file():
+        raise RecipeError(
+            f"Bazel reads .bazelrc, which the tree does not have, and not {written}",
+            remedy='If the program can write it, set writes = ".bazelrc" in [configure]. Otherwise '
+            f"add it by a patch, with the line: import %workspace%/{written}",
+        )
 
 
 def rehearse(
@@ -93,7 +105,8 @@ def rehearse(
 
     host, inputs, tree = parts
     git.restore(tree.path)
-    python, scripts = _target_python(job, inputs), traits.scripts_in(tree.path)
+    python = _target_python(job, inputs)
+    scripts = traits.scripts_in(tree.path)
     interview = questions.on_host(job, recipe, host, python, scripts)
     command = _command(job, recipe.configure, tree.path, interview, tree.epoch)
     _require_program(tree.path, recipe.configure)
@@ -262,11 +275,8 @@ def _require_program(tree: Path, table: ConfigureTable) -> None:
     """Insist that the tree has the program, and name what it has instead."""
     path = tree / table.program
     if not path.is_file():
-        found = path.parent.glob("configure*")
-        others = sorted(program.name for program in found if program.is_file())
-        hint = f"; it has {', '.join(others)}" if others else ""
         raise RecipeError(
-            f"The source tree has no {table.program}{hint}",
+            f"The source tree has no {table.program}{_instead(path.parent)}",
             remedy="Set 'program' in [configure] to the program that asks the questions.",
         )
     # The kernel takes the carriage return for a part of the interpreter's name.
@@ -373,9 +383,12 @@ def _talk(
         (command.cwd / name).is_file() for name in written
     ):
         # Which of its messages mean the recipe and which the host is known there.
-        asked = bool(respondent.asked)
         raise failures.explained(
-            spoken, command, log, recipe.bazel.version, asked=asked
+            spoken,
+            command,
+            log,
+            recipe,
+            respondent.asked,
         )
     return tuple(respondent.asked)
 
@@ -399,8 +412,8 @@ def _never_asked(
         raise RecipeError(
             f"The recipe wants {', '.join(wanted)}, but ./configure never asked for it, "
             "so it would be left out",
-            remedy=f"Remove the answer if {interview.dialect} has no such question "
-            f"on {interview.dialect.system}; the log holds all that were asked.",
+            remedy=f"Write {' and '.join(f'{name} = false' for name in wanted)}; the log holds "
+            "all that it asked.",
             evidence=Evidence(log=job.log("configure")),
         )
     if rest:
@@ -420,7 +433,8 @@ def _text_of(tree: Path, written: Sequence[str]) -> str:
             raise ToolError(
                 f"./configure made {name} a link, pipe or directory, or longer than "
                 f"{LONGEST_BAZELRC:,} bytes",
-                remedy="Look at what the tree's ./configure does.",
+                remedy=f"Add a patch to the recipe, so that ./configure writes {name} as a plain "
+                "file.",
             )
         texts.append(files.text(path))
     return "\n".join(texts)
@@ -456,3 +470,10 @@ def _agree(
         remedy=remedy,
         evidence=Evidence(log=log, lines=difference.lines()),
     )
+
+
+def _instead(folder: Path) -> str:
+    """Name the programs that a tree has for configuring it."""
+    found = folder.glob("configure*")
+    others = sorted(program.name for program in found if program.is_file())
+    return f"; it has {', '.join(others)}" if others else ""

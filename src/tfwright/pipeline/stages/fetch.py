@@ -20,6 +20,7 @@ from tfwright.errors import Evidence, SupplyError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs
 from tfwright.pipeline.stage import Artefact, Folder, Step, Writes
+from tfwright.printable import first_of
 from tfwright.tools import files, git, trees
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def run(
     repository = external.repository(job, source, about_branch=True)
     tree_version.insist(repository, source.commit, source)
     locked = lock.read(job.locked) if job.locked else None
-    # A recipe for another system can be fetched here, to be carried there in a bundle: its Bazel
-    # and Python would not run, so they are left to that host.
+    # Of a recipe for another system, what its rules download can be fetched and locked here. Its
+    # Bazel and Python would not run, so they are left to that host.
     foreign = wanted.system not in {"any", host.system}
     programs = None if foreign else _programs(job, bazel, wanted, locked, host)
     if programs:
@@ -85,7 +86,8 @@ def _programs(
     from tfwright.tools.python import venv
     from tfwright.vault import locking
 
-    stores, given = job.places.stores, job.host_file.bazels.get(bazel.version)
+    stores = job.places.stores
+    given = job.host_file.bazels.get(bazel.version)
     # The lock's checksum before Bazel runs: afterwards it could only be regretted.
     binary = bazels.obtain(
         bazel.version,
@@ -133,15 +135,14 @@ def _insist_on_lock(
 
     # Only `invoke lock` resolves packages, so this run has none to compare; whether the recipe's
     # own pins are locked is asked below.
-    requirements = found.model_copy(update={"requirements": locked.requirements})
+    requirements = found.changed(requirements=locked.requirements)
     wrong = [
         *lock.differences(locked, requirements),
         *locking.unlocked(wanted.requirements, locked),
     ]
     if wrong:
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise SupplyError(
-            f"{path.name} does not fit the inputs: {wrong[0]}{more}",
+            f"{path.name} does not fit the inputs: {first_of(wrong)}",
             remedy=(
                 f"If the change is meant, run 'invoke lock --recipe {job.argument}' "
                 "and read what it changes."

@@ -12,7 +12,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.documents.recipe import CompileTable, NcclTable
+from tfwright.documents.recipe import (
+    TENSORFLOW_TARGET,
+    CompileTable,
+    NcclTable,
+)
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.pipeline.job import Job
@@ -67,7 +71,7 @@ def run(
     command = _command(job, table, compiling, tree.epoch)
     _output(job).parent.mkdir(parents=True, exist_ok=True)
     remedy = (
-        "Correct nccl.flags in the recipe; "
+        "Correct nccl.flags in the recipe, or CXX in [compile.env]; "
         "nccl.rebuild = false keeps the library that Bazel built."
     )
     runner.run(command, job.log("nccl"), remedy=remedy)
@@ -123,11 +127,11 @@ def _command(
 
 def _headers(job: Job) -> list[Path]:
     """Return where the compiler looks for headers: TensorFlow's, generated ones, others'."""
-    tree, external = job.places.tree, job.places.bazel / "external"
-    others = [external / name for name in EXTERNAL_HEADERS]
+    tree = job.places.tree
+    external = job.places.bazel / "external"
+    others = (external / name for name in EXTERNAL_HEADERS)
     # A release has only some of them.
-    found = [folder for folder in others if folder.is_dir()]
-    return [tree, tree / "bazel-genfiles", *found]
+    return [tree, tree / "bazel-genfiles", *filter(Path.is_dir, others)]
 
 
 def _framework(tree: Path) -> tuple[str, ...]:
@@ -167,22 +171,31 @@ def _place(tree: Tree, built: Built) -> Path:
         )
     place = (tree.path / "bazel-bin" / LIBRARY).resolve()
     if not place.is_file():
+        remedy = "Take nccl.rebuild out of the recipe."
+        if built.target != TENSORFLOW_TARGET:
+            remedy = (
+                "Take nccl.rebuild out of the recipe, or build the pip package: "
+                f'[compile] target = "{TENSORFLOW_TARGET}"'
+            )
         raise RecipeError(
             f"{built.target} built no _nccl_ops.so that could be replaced",
-            remedy="Take nccl.rebuild out of the recipe, or build the pip package.",
+            remedy=remedy,
         )
     return place
 
 
 def _replace(place: Path, library: Path) -> None:
     """Replace Bazel's library, and the copy in the runfiles unless that is a link to it."""
-    output_root = place.parents[len(Path(LIBRARY).parts) - 1]
-    copy = output_root / RUNFILES / LIBRARY
-    targets = [place]
-    # build_pip_package packs the runfiles, so a copy there counts more than the output.
-    if copy.is_file() and not copy.samefile(place):
-        targets.append(copy)
-    for target in targets:
+    for target in _copies(place):
         # Read-only like all that Bazel makes, so that it is replaced and never written to.
         with files.replacing(target, mode=0o555) as temporary:
             shutil.copyfile(library, temporary)
+
+
+def _copies(place: Path) -> list[Path]:
+    """Return where the library is: at its place, and maybe a second time in the runfiles."""
+    copy = place.parents[len(Path(LIBRARY).parts) - 1] / RUNFILES / LIBRARY
+    # build_pip_package packs the runfiles, so a copy there counts more than the output.
+    if copy.is_file() and not copy.samefile(place):
+        return [place, copy]
+    return [place]

@@ -60,8 +60,9 @@ def run(
         insist_on_wheel(built.target, table)
         remedy = "Look into the log; 'invoke shell --stage package' opens a shell there."
         command = _command(job, table, tree.release, tree.epoch)
+        _insist_on_program(Path(command.argv[0]), built.target)
         runner.run(command, job.log("package"), remedy=remedy)
-    wheel = _only_wheel(job)
+    wheel = _only_wheel(job, table, built.target)
     if table.libraries or table.rpath:
         _relink(job, table, wheel)
     return RawWheel(wheel=Artefact.of(wheel))
@@ -113,6 +114,15 @@ def _command(
     return Command(argv, job.places.tree, env)
 
 
+def _insist_on_program(program: Path, target: str) -> None:
+    """Raise RecipeError if the program that makes the wheel is not there."""
+    if not program.is_file():
+        raise RecipeError(
+            f"{program}, which makes the wheel, does not exist; Bazel built {target}",
+            remedy="Correct package.program, or compile.target, which has to build it.",
+        )
+
+
 def _project_name(release: Release, table: PackageTable) -> tuple[str, ...]:
     """Return the arguments that name the wheel; raise RecipeError where it cannot be named."""
     if table.project_name is None:
@@ -122,9 +132,8 @@ def _project_name(release: Release, table: PackageTable) -> tuple[str, ...]:
         raise RecipeError(
             f"package.project_name: build_pip_package of TensorFlow {release} does not know "
             "--project_name",
-            remedy=(
-                'Choose among its fixed names with package.flags = ["--gpu"] or ["--nightly_flag"].'
-            ),
+            remedy="Take it out; one of its fixed names is chosen with package.flags "
+            '= ["--gpu"] or ["--nightly_flag"].',
         )
     return ("--project_name", table.project_name)
 
@@ -145,7 +154,7 @@ def _collect(built: Built, destination: Path) -> None:
             shutil.copyfile(output.path, destination / output.path.name)
 
 
-def _only_wheel(job: Job) -> Path:
+def _only_wheel(job: Job, table: PackageTable, target: str) -> Path:
     """Return the one wheel that was made."""
     made = sorted(_destination(job).iterdir())
     # Two wheels, or a wheel and a stray file: choosing between them would be a guess.
@@ -154,14 +163,26 @@ def _only_wheel(job: Job) -> Path:
     log = job.log("package")
     evidence = Evidence(
         where=str(_destination(job)),
-        log=log if log.is_file() else None,
+        log=files.existing(log),
         lines=[path.name for path in made],
     )
     raise ToolError(
         f"Packaging should have made one wheel, and made {len(made)} files",
-        remedy="Look into the log for what it did instead.",
+        remedy=_wheel_remedy(table, target),
         evidence=evidence,
     )
+
+
+def _wheel_remedy(table: PackageTable, target: str) -> str:
+    """Say who decides that one wheel is made."""
+    if target == WHEEL_TARGET:
+        return f"Correct the flags or patches, so that {target} builds one wheel."
+    if table.program:
+        return (
+            "Correct package.program or package.arguments: it puts one wheel, and nothing else, "
+            f"into {DESTINATION}."
+        )
+    return "Correct package.flags, or patch what the log shows, so that only one wheel is left."
 
 
 def _relink(

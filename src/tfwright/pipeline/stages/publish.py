@@ -165,7 +165,8 @@ def provenance(
 
     # The time is only in the statement: in the wheel it would change the bytes.
     checks = [check.model_dump() for check in verdict.checks]
-    finished, cache = dt.datetime.now(dt.UTC), caching.summary(built)
+    finished = dt.datetime.now(dt.UTC)
+    cache = caching.summary(built)
     outcome = BuildOutcome(checks, finished, cache)
     with archive.opened(wheel) as content:
         return statement.write(content, wheel.name, sha256, outcome)

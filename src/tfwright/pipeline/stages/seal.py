@@ -51,7 +51,8 @@ def run(
     from tfwright.wheel import archive
     from tfwright.wheel.seal import build_record, platform_tag, sbom, sealing
 
-    path, platform = raw.wheel.path, recipe.package.platform
+    path = raw.wheel.path
+    platform = recipe.package.platform
     target = _target(job, path, platform)
     # A change of the platform tag renames the wheel; no earlier one may stay.
     files.remove(target.parent)
@@ -158,9 +159,9 @@ def _files(recipe: Recipe) -> "tuple[RecordedFile, ...]":
     from tfwright.wheel.seal.build_record import RecordedFile
 
     # By digest: a patch may change without its name.
-    digests = patched_tree.digests(recipe.source).items()
     return tuple(
-        RecordedFile(path=file, sha256=sha256) for file, sha256 in digests
+        RecordedFile(path=file, sha256=sha256)
+        for file, sha256 in patched_tree.digests(recipe.source).items()
     )
 
 
@@ -308,10 +309,14 @@ def _archives(known: "lock.Lock") -> "Iterator[sbom.ArchiveComponent]":
         used.sha256: sbom.SubstituteComponent(used.used, used.source, used.reason)
         for used in known.substitutes
     }
-    for locked in known.archives:
-        unknown = locked.needed is None and not locked.of_bazel
-        if locked.needed or unknown:
-            substitute = substitutes.get(locked.sha256)
-            yield sbom.ArchiveComponent(
-                locked.names, locked.urls, locked.sha256, substitute
-            )
+    for locked in filter(_may_be_taken, known.archives):
+        substitute = substitutes.get(locked.sha256)
+        yield sbom.ArchiveComponent(
+            locked.names, locked.urls, locked.sha256, substitute
+        )
+
+
+def _may_be_taken(archive: "lock.LockedArchive") -> bool:
+    # Not known is None: of Bazel's own archives a build takes hardly any.
+    unknown = archive.needed is None and not archive.of_bazel
+    return bool(archive.needed or unknown)

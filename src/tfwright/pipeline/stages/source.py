@@ -48,7 +48,8 @@ def _substituted(
     from tfwright.rules.readings import Readings
     from tfwright.vault import substitutes
 
-    scratch, readings = job.places.patched, Readings(job.places.readings)
+    scratch = job.places.patched
+    readings = Readings(job.places.readings)
     found = external.rules_of(readings, scratch, table, content)
     texts = patched_tree.texts(scratch, table, content)
     return substitutes.rewritten(texts, fetch.substitutes, found)

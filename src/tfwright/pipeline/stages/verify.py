@@ -42,6 +42,8 @@ def run(
     sealed: SealedWheel,
 ) -> Verdict:
     """Try the wheel as its users will; raise WheelError at the first thing in which it fails."""
+    from tfwright.tools.python import venv as python_venv
+
     wheel, venv = sealed.wheel.path, _venv(job)
     # Made before anything runs: an unknown smoke program is refused at once.
     trials = _trials(job, table, str(wheel))
@@ -54,7 +56,7 @@ def run(
     runner.run(
         venv.creation(str(host.interpreter), host.python, job.places.home),
         job.log("verify-venv"),
-        remedy=f"Repair {host.interpreter}: it cannot make a venv.",
+        remedy=python_venv.remedy_without(host.interpreter, host.python),
     )
     checks += [_pass(job, wheel, trial) for trial in trials]
     checks += [_smoke(job, wheel, program) for program in programs]
@@ -135,11 +137,27 @@ def _held(wheel: Path, reading: "Reading") -> Check:
     if faults:
         raise WheelError(
             f"{wheel.name}: {name}: {faults[0]}",
-            remedy="Correct the recipe where it decides this, "
-            "or look at what build_pip_package put together.",
+            remedy=_REMEDIES.get(name, _OTHER_REMEDY),
             evidence=Evidence(where=str(wheel), lines=faults),
         )
     return Check(name=name, passed=True, detail=detail)
+
+
+_REMEDIES = {
+    "tags": "Build with the Python that [host] names, or correct by a patch what names the wheel.",
+    "glibc": "Raise verify.glibc, or build on an older system: host.image can name one.",
+    "cpu": "Raise verify.cpu, or compile for less: CC_OPT_FLAGS in [configure.answers], "
+    "compile.flags.",
+    "macos": "Raise verify.macos, or compile for an older one: --macos_minimum_os=VERSION in "
+    "compile.flags.",
+    "architectures": "Let verify.architectures name what is built: TF_CUDA_COMPUTE_CAPABILITIES "
+    "in [configure.answers] decides that.",
+    "size": "Raise verify.size, or build less: fewer GPU architectures, fewer features.",
+}
+"""What to do about a reading, by its name."""
+_OTHER_REMEDY = (
+    "Correct by a patch what puts the wheel together: pip cannot use it as it is."
+)
 
 
 def _trials(
@@ -196,7 +214,8 @@ def _copy(job: Job, test: str) -> Path:
 
 def _programs(job: Job, table: VerifyTable) -> list[Trial]:
     """Return the recipe's smoke programs, to be run on the first module that it imports."""
-    module, venv = next(iter(table.imports), "tensorflow"), _venv(job)
+    module = next(iter(table.imports), "tensorflow")
+    venv = _venv(job)
     home, extra = job.places.home, table.env
     return [
         Trial(name, venv.program(name, module, home, extra))
@@ -233,12 +252,13 @@ def _pip(job: Job, *arguments: str) -> Command:
 
 def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
     """Run a trial that has to exit 0; the last line that it prints is kept as what was seen."""
+    from tfwright.trial.run import UNSTARTED
+
     # The name holds whatever a module or a test is called, and becomes a file name.
     log = job.log("verify-" + re.sub(r"\W+", "-", trial.name))
-    remedy = "Look into the log for why it could not be started."
     try:
         printed = runner.run(
-            trial.command, log, remedy=remedy, timeout=trial.seconds
+            trial.command, log, remedy=UNSTARTED, timeout=trial.seconds
         )
     except TimeoutError as fault:
         raise _venv(job).refusal(

@@ -209,8 +209,7 @@ class Program:
             index, count = self._picks.pop()
             self._begin([*self._picks, (index + 1, count)])
         self._begin()
-        message = f"has more than {MOST_FORMS} forms"
-        raise UnknownError(message)
+        raise UnknownError(f"has more than {MOST_FORMS} forms")
 
     def _begin(self, picks: Sequence[tuple[int, int]] = ()) -> None:
         """Forget what was worked out, and choose alternatives: `picks`, then the first ones."""
@@ -310,8 +309,7 @@ class Program:
         for names in (scope.names, self.globals(scope.module).names):
             if name in names:
                 return self.force(names[name])
-        message = f"{name[:80]} is not a constant"
-        raise UnknownError(message)
+        raise UnknownError(f"{name[:80]} is not a constant")
 
     def _item(self, whole: object, index: ast.expr, scope: Scope) -> object:
         """Return an item or a part of a text, a list or a dictionary."""
@@ -402,7 +400,8 @@ class Program:
         texts = [
             str(node.value) for node in passed if isinstance(node, ast.Constant)
         ]
-        label, symbols = texts[0] if texts else "", texts[1:]
+        label = texts[0] if texts else ""
+        symbols = texts[1:]
         names = [
             *symbols[: len(call.args) - 1],
             *(str(keyword.arg) for keyword in call.keywords),

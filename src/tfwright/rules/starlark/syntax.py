@@ -19,16 +19,15 @@ _LABEL = (
 def parse(path: str, texts: Mapping[str, str]) -> Sequence[ast.stmt]:
     """Parse one text. Raises UnknownError if it cannot be read."""
     if path not in texts:
-        message = f"the file {path} is missing"
-        raise UnknownError(message)
+        raise UnknownError(f"the file {path} is missing")
     if len(texts[path]) > LONGEST_FILE:
-        message = f"has more than {LONGEST_FILE} characters"
-        raise UnknownError(message)
+        raise UnknownError(f"has more than {LONGEST_FILE} characters")
     try:
         return ast.parse(texts[path]).body
     except SyntaxError as fault:
-        message = f"is not readable as Starlark: line {fault.lineno}: {fault.msg}"
-        raise UnknownError(message) from fault
+        raise UnknownError(
+            f"is not readable as Starlark: line {fault.lineno}: {fault.msg}"
+        ) from fault
     except (ValueError, RecursionError, MemoryError) as fault:
         # Python's parser raises these for NUL bytes and for brackets that are nested too deeply.
         message = (

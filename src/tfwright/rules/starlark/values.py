@@ -75,8 +75,7 @@ def formatted(
             # Only a place without a name, plain `{}`, takes the next positional argument.
             position += not place
     except (ValueError, KeyError) as fault:
-        message = f"formats with what is not there: {fault}"
-        raise UnknownError(message) from fault
+        raise UnknownError(f"formats with what is not there: {fault}") from fault
     return _short("".join(made))
 
 
@@ -92,6 +91,5 @@ def _plain(value: object) -> str:
 def _short(text: str) -> str:
     """Insist that a text which was put together is of a sane length."""
     if len(text) > LONGEST:
-        message = f"makes a text of more than {LONGEST} characters"
-        raise UnknownError(message)
+        raise UnknownError(f"makes a text of more than {LONGEST} characters")
     return text

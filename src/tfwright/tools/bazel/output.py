@@ -196,9 +196,7 @@ def download_fault(lines: Sequence[str]) -> DownloadFault | None:
 
 def download_faults(lines: Sequence[str]) -> list[DownloadFault]:
     """Return the downloads that failed, each once: Bazel repeats one for all that needs it."""
-    matches = (_DOWNLOAD.search(line) for line in lines)
     # Bazel lists every address that it tried; the first one names the file.
-    faults = {
-        found[1]: DownloadFault(found[1], found[2]) for found in matches if found
-    }
+    matches = filter(None, map(_DOWNLOAD.search, lines))
+    faults = {found[1]: DownloadFault(found[1], found[2]) for found in matches}
     return list(faults.values())

@@ -80,7 +80,7 @@ def tree_blobs(tree: bytes) -> Iterator[Blob]:
     for number, directory in wire.fields(tree):
         if number not in {ROOT, CHILDREN}:
             continue
-        for kind, node in wire.fields(wire.content(directory)):
+        for kind, node in wire.inner(directory):
             if kind == FILES:
                 yield _listed(node, DIGEST)
             elif kind in {FOLDERS, SYMLINKS}:
@@ -90,7 +90,7 @@ def tree_blobs(tree: bytes) -> Iterator[Blob]:
 def _listed(value: int | bytes, digest: int) -> Blob:
     """Return the blob of a file or directory that a result lists."""
     _path(value)
-    for number, inner in wire.fields(wire.content(value)):
+    for number, inner in wire.inner(value):
         if number == digest:
             return _digest(inner)
     raise MalformedMessageError("an output has no digest")
@@ -98,7 +98,7 @@ def _listed(value: int | bytes, digest: int) -> Blob:
 
 def _path(value: int | bytes) -> None:
     """Refuse a path that is absolute or climbs."""
-    for number, inner in wire.fields(wire.content(value)):
+    for number, inner in wire.inner(value):
         if number == PATH:
             path = PurePosixPath(wire.text(inner))
             if path.is_absolute() or ".." in path.parts:
@@ -110,7 +110,7 @@ def _path(value: int | bytes) -> None:
 def _digest(value: int | bytes) -> Blob:
     """Read a Digest message. The digest becomes a file name, so nothing but hex passes."""
     sha256, size = "", 0
-    for number, inner in wire.fields(wire.content(value)):
+    for number, inner in wire.inner(value):
         if number == 1:
             sha256 = wire.text(inner)
         elif number == 2:  # noqa: PLR2004 the second of its two fields

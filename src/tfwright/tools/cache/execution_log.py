@@ -56,20 +56,20 @@ def read(path: Path) -> Iterator[LoggedAction]:
             while message := wire.delimited(stream):
                 yield _action(message)
     except OSError as fault:
-        what = f"The execution log {path} cannot be read: {fault.strerror}"
         raise HostError(
-            what, remedy="'invoke cache' lists the logs that are kept."
+            f"The execution log {path} cannot be read: {fault.strerror}",
+            remedy="'invoke cache' lists the logs that are kept.",
         ) from fault
     except MalformedMessageError as fault:
-        what = (
-            f"{path} is not an execution log of Bazel, or it is cut off: {fault}"
-        )
-        remedy = (
-            "Build the recipe again with [cache] logs = true in the host file."
-        )
-        raise HostError(
-            what, remedy=remedy, evidence=Evidence(where=str(path))
-        ) from fault
+        raise _not_a_log(path, fault) from fault
+
+
+def _not_a_log(path: Path, fault: MalformedMessageError) -> HostError:
+    return HostError(
+        f"{path} is not an execution log of Bazel, or it is cut off: {fault}",
+        remedy="Build the recipe again with [cache] logs = true in the host file.",
+        evidence=Evidence(where=str(path)),
+    )
 
 
 def _action(message: bytes) -> LoggedAction:
@@ -107,6 +107,6 @@ def _input(message: bytes) -> dict[str, str]:
         if number == 1:
             path = wire.text(value)
         elif number == 2:  # noqa: PLR2004 the digest, whose first field is its hex
-            inner = dict(wire.fields(wire.content(value)))
+            inner = dict(wire.inner(value))
             digest = wire.text(inner.get(1, b""))
     return {path: digest}

@@ -35,14 +35,15 @@ def read(root: Path) -> tuple[CachedBuild, ...]:
         lines = files.text(_file(root)).splitlines()[-KEPT:]
     except OSError:
         return ()
-    builds = []
-    for line in lines:
-        try:
-            builds.append(CachedBuild.model_validate_json(line))
-        except ValueError:
-            # Two builds may write at once, and a kill may cut a line off.
-            continue
-    return tuple(builds)
+    return tuple(filter(None, map(_build, lines)))
+
+
+def _build(line: str) -> CachedBuild | None:
+    try:
+        return CachedBuild.model_validate_json(line)
+    except ValueError:
+        # Two builds may write at once, and a kill may cut a line off.
+        return None
 
 
 def _file(root: Path) -> Path:

@@ -106,15 +106,14 @@ def _receive(server: CacheServer, name: str, to: Path) -> bool:
         # The size is the server's claim; a huge one is not downloaded.
         if not blobs or blobs[0].size > LARGEST:
             return False
-        left = blobs[0].size
+        size = blobs[0].size
         with (
-            server.blob(blobs[0].sha256, left) as stream,
+            server.blob(blobs[0].sha256, size) as stream,
             to.open("wb") as output,
         ):
             # No more than was claimed, however much comes.
-            while stream and left and (piece := stream.read(left)):
-                output.write(piece)
-                left -= len(piece)
+            if stream:
+                output.writelines(files.pieces(stream.read, size))
     except (ServerFaultError, MalformedMessageError, OSError):
         return False
     return True

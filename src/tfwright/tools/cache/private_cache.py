@@ -63,7 +63,8 @@ class PrivateCache:
         self.spoiled = False
         """Whether a file changed that Bazel may have read: what was built is not to be believed."""
         self._cache = cache
-        self._directory, self._trust = cache.directory, cache.trust
+        self._directory = cache.directory
+        self._trust = cache.trust
         self._tree = tree
         self._laid: dict[str, _Laid] = {}
         self._entries: dict[str, VerifiedEntry] = {}
@@ -231,15 +232,18 @@ class PrivateCache:
         """Compare a file that is suspect with its name; another content spoils the build."""
         self._directory.verified.pop(link.name, None)
         try:
-            if link.name.startswith(ENTRY):
-                action = link.name.removeprefix(ENTRY)
-                entry = files.content(link)
-                good = self._trust.opened(action, entry) is not None
-            else:
-                good = files.sha256(link) == link.name
+            good = self._is_good(link)
         except OSError:
             good = False
         self.spoiled = self.spoiled or not good
+
+    def _is_good(self, link: Path) -> bool:
+        """Say whether a file has the content that its name promises. Raises OSError."""
+        if not link.name.startswith(ENTRY):
+            return files.sha256(link) == link.name
+        # An entry's name is that of its action: only its seal says what it was.
+        action = link.name.removeprefix(ENTRY)
+        return self._trust.opened(action, files.content(link)) is not None
 
     def _take(self, action: str) -> None:
         """Take the result of an action that Bazel ran, with its files. Raises OSError."""
@@ -280,7 +284,8 @@ class PrivateCache:
         known = self._directory.verified
         names = (*self._laid, *self._added)
         blobs = {name: known[name] for name in names if name in known}
-        trust, settled = self._trust, verified.settled_time()
+        trust = self._trust
+        settled = verified.settled_time()
         entries = {
             action: entry
             for action, entry in self._entries.items()
@@ -380,9 +385,9 @@ def _shows_reading(directory: CacheDirectory, place: Path) -> bool:
 
 def _actions(names: list[str]) -> list[str]:
     """Return the actions among the names of a disk cache, in order."""
-    entries = [name for name in names if name.startswith(ENTRY)]
-    actions = [name.removeprefix(ENTRY) for name in sorted(entries)]
-    return [action for action in actions if SHA256.fullmatch(action)]
+    entries = (name for name in names if name.startswith(ENTRY))
+    actions = sorted(name.removeprefix(ENTRY) for name in entries)
+    return list(filter(SHA256.fullmatch, actions))
 
 
 def _is_suspect(found: os.stat_result, laid: _Laid | None) -> bool:

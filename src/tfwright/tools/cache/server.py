@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from tfwright.tools import files
 from tfwright.tools.cache.store import LARGEST_ENTRY, PIECE
 
 if TYPE_CHECKING:
@@ -204,11 +205,8 @@ class BlobStream:
 
 def _read(answer: "BaseHTTPResponse", most: int, deadline: float) -> bytes:
     """Return a small body."""
-    stream, pieces, size = BlobStream(answer, deadline), bytearray(), 0
-    while size < most and (piece := stream.read(most - size)):
-        pieces += piece
-        size = len(pieces)
-    return bytes(pieces)
+    stream = BlobStream(answer, deadline)
+    return b"".join(files.pieces(stream.read, most))
 
 
 def _finish(answer: "BaseHTTPResponse") -> None:

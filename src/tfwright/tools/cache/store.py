@@ -122,17 +122,23 @@ class CacheDirectory:
 
         Raises OSError when the disk refuses, and whatever `read` raises.
         """
-        self._make_room(size)
-        handle, name = tempfile.mkstemp(dir=self._incoming)
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as stream:
+        with self._room_for(size) as (temporary, stream):
+            with stream:
                 good = _copy(read, size, stream) == sha256
             if good:
                 self._keep_verified(temporary, sha256, size)
-        finally:
-            temporary.unlink(missing_ok=True)
         return good
+
+    @contextlib.contextmanager
+    def _room_for(self, size: int) -> Iterator[tuple[Path, BinaryIO]]:
+        """Give a new file to fill and to close; it is removed unless it gets its place."""
+        self._make_room(size)
+        handle, name = tempfile.mkstemp(dir=self._incoming)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                yield Path(name), stream
+        finally:
+            Path(name).unlink(missing_ok=True)
 
     def entry(self, toolchain: str, action: str) -> bytes | None:
         """Return a sealed entry of the action cache; None if there is none."""
@@ -145,16 +151,11 @@ class CacheDirectory:
 
     def keep_entry(self, toolchain: str, action: str, entry: bytes) -> None:
         """Store a sealed entry. Raises OSError when the disk refuses."""
-        self._make_room(len(entry))
-        handle, name = tempfile.mkstemp(dir=self._incoming)
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as stream:
+        with self._room_for(len(entry)) as (temporary, stream):
+            with stream:
                 stream.write(entry)
             path = Path(self.entry_path(toolchain, action))
             self._settle(temporary, path, len(entry))
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def adopt(self, file: Path, sha256: str) -> bool:
         """Move a file of this disk in as a blob; say whether it has the digest and was taken.
@@ -163,7 +164,7 @@ class CacheDirectory:
         """
         size = file.stat().st_size
         self._make_room(size)
-        # Under a name that nobody else knows, before its content is compared.
+        # Under a name that no other process knows, before its content is compared.
         with tempfile.TemporaryDirectory(dir=self._incoming) as room:
             temporary = file.rename(Path(room, sha256))
             good = files.sha256(temporary) == sha256
@@ -189,11 +190,10 @@ class CacheDirectory:
 
     def toolchains(self) -> dict[str, int]:
         """Return how many entries each toolchain has."""
-        folders = sorted(
-            path for path in (self.root / "ac").iterdir() if path.is_dir()
-        )
+        folders = filter(Path.is_dir, (self.root / "ac").iterdir())
         return {
-            folder.name: sum(1 for _ in folder.glob("*/*")) for folder in folders
+            folder.name: sum(1 for _ in folder.glob("*/*"))
+            for folder in sorted(folders)
         }
 
     def held(self) -> int:
@@ -281,15 +281,17 @@ def files_below(folder: str) -> Iterator[CachedFile]:
     except FileNotFoundError:
         return
     for entry in entries:
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                yield from files_below(entry.path)
-            elif entry.is_file(follow_symlinks=False):
-                state = entry.stat(follow_symlinks=False)
-                yield CachedFile(state.st_mtime, state.st_size, entry.path)
         # A build that runs at the same time replaces files.
-        except FileNotFoundError:
-            continue
+        with contextlib.suppress(FileNotFoundError):
+            yield from _files_of(entry)
+
+
+def _files_of(entry: os.DirEntry[str]) -> Iterator[CachedFile]:
+    if entry.is_dir(follow_symlinks=False):
+        yield from files_below(entry.path)
+    elif entry.is_file(follow_symlinks=False):
+        state = entry.stat(follow_symlinks=False)
+        yield CachedFile(state.st_mtime, state.st_size, entry.path)
 
 
 def remove_oldest(found: Iterable[CachedFile], most: float) -> int:
@@ -347,9 +349,7 @@ def _sha256(stream: BinaryIO) -> str:
 def _copy(read: Callable[[int], bytes], size: int, to: BinaryIO) -> str:
     """Copy `size` bytes at most; return the digest of what came."""
     digest = hashlib.sha256()
-    left = size
-    while left and (piece := read(min(left, PIECE))):
+    for piece in files.pieces(read, size):
         digest.update(piece)
         to.write(piece)
-        left -= len(piece)
     return digest.hexdigest()

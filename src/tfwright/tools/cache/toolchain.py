@@ -207,9 +207,7 @@ def _version(program: str) -> str:
 
 
 def _asked(driver: str, *question: str) -> str:
-    return runner.answer(
-        Command((driver, *question), Path("/"), environment.clean(Path("/")))
-    )
+    return runner.answer(Command.of_system(driver, *question))
 
 
 def _located(paths: Iterable[Path]) -> Iterator[Path]:

@@ -36,6 +36,11 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         at += size
 
 
+def inner(value: int | bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the fields of a message that is a field of another one; raises as `fields`."""
+    return fields(content(value))
+
+
 def delimited(stream: BinaryIO) -> bytes:
     """Return the next message of a stream in which each follows its length; empty at the end.
 

@@ -33,13 +33,7 @@ PINNED = re.compile(r"(.+@)?sha256:[0-9a-f]{64}")
 
 def insist_on_pins(containerfile: Path) -> None:
     """Refuse a Containerfile that names another image than by digest. Raises RecipeError."""
-    try:
-        text = files.text(containerfile, "strict")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise RecipeError(
-            f"{containerfile} cannot be read: {fault}",
-            remedy="Correct its name; a recipe's Containerfile is next to the recipe.",
-        ) from fault
+    text = _text(containerfile)
     if found := DIRECTIVE.search(text):
         raise RecipeError(
             f"{containerfile.name} changes the character that joins lines",
@@ -52,9 +46,21 @@ def insist_on_pins(containerfile: Path) -> None:
         )
 
 
+def _text(containerfile: Path) -> str:
+    try:
+        return files.text(containerfile, "strict")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise RecipeError(
+            f"{containerfile} cannot be read: {fault}",
+            remedy="Correct its name; a recipe's Containerfile is next to the recipe.",
+        ) from fault
+
+
 def _unpinned(text: str) -> Iterator[tuple[int, str]]:
     """Yield the images without a digest, each with the number of its line."""
-    stages, arguments, count = {"scratch"}, dict[str, str](), 0
+    stages = {"scratch"}
+    arguments = dict[str, str]()
+    count = 0
     for number, line in _instructions(text):
         # An ARG after the first FROM is one of that stage, and no later FROM sees it.
         if not count and (given := ARG.fullmatch(line)):
@@ -123,7 +129,9 @@ def build(
     ) as folder:
         room = Path(folder)
         # An empty context: what an image is made from is in the Containerfile alone.
-        context, named, layout = room / "context", room / "id", room / "layout"
+        context = room / "context"
+        named = room / "id"
+        layout = room / "layout"
         context.mkdir()
         runner.run(
             _building(containerfile, named, context, runtime),

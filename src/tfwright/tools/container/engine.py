@@ -8,17 +8,18 @@ the kernel ends all others of the container with it.
 import io
 import json
 import os
+import re
 import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
 from tfwright.documents.host_file import Engine
-from tfwright.errors import HostError, ToolError
+from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import isolation, runner
 from tfwright.tools.process.command import Command
@@ -238,9 +239,16 @@ def load(image: KeptImage, room: Path, engine: Engine = "podman") -> None:
     else:
         folder = _as_directory(image, room / "image")
         command = client(engine, "pull", "--quiet", f"dir:{folder}")
-    runner.run(
-        command, room / "load.log", remedy=f"Look at what {engine} says above."
-    )
+    _said(command, room / "load.log", f"Look at what {engine} says above.")
+
+
+def _said(command: Command, log: Path, remedy: str) -> str:
+    """Run an engine to its end, and return what it printed; the log does not stay."""
+    try:
+        return runner.run(command, log, remedy=remedy)
+    except ToolError as fault:
+        evidence = replace(fault.evidence, log=None)
+        raise ToolError(fault.what, remedy=remedy, evidence=evidence) from fault
 
 
 def _write_archive(image: KeptImage, archive: Path) -> None:
@@ -248,7 +256,8 @@ def _write_archive(image: KeptImage, archive: Path) -> None:
 
     https://github.com/moby/docker-image-spec/blob/main/v1.2.md
     """
-    blobs, (config, *layers) = image.layout / "blobs/sha256", image.manifest.parts
+    blobs = image.layout / "blobs/sha256"
+    (config, *layers) = image.manifest.parts
     names = [part.removeprefix("sha256:") for part in layers]
     listed = [
         {
@@ -304,17 +313,18 @@ def _removal(engine: Engine, identifier: str) -> Command:
 
 def _started(plan: ContainerPlan, room: Path) -> Container:
     """Start the container and find its first process."""
-    remedy = (
-        f"Look at what {plan.engine} says, and at [container] in the host file."
-    )
-    said = runner.run(start_command(plan, room), room / "run.log", remedy=remedy)
+    remedy = f"Look at what {plan.engine} says above, and at [container] in the host file."
+    command = start_command(plan, room)
+    said = _said(command, room / "run.log", remedy)
     # An engine may print warnings before the container's id.
     identifier = said.split()[-1] if said.split() else ""
     asked = client(plan.engine, "inspect", "--format={{.State.Pid}}", identifier)
     first = runner.answer(asked)
     # Engines give 0 for a container that does not run.
     if not first.isdigit() or first == "0":
-        raise ToolError("The container ended at once", remedy=remedy)
+        evidence = Evidence(command=command.argv, lines=said.splitlines())
+        what = "The container ended at once"
+        raise ToolError(what, remedy=remedy, evidence=evidence)
     return Container(identifier, plan.image, int(first), plan.engine)
 
 
@@ -344,11 +354,9 @@ def _namespace(pid: int) -> str:
 def _number_inside(status: Path) -> int:
     """Return a process's number in its innermost namespace."""
     try:
-        lines = status.read_text("ascii", "replace").splitlines()
+        text = status.read_text("ascii", "replace")
     except OSError:
         return 0
     # "NSpid: 4711 12": the number in each namespace, from the host's inwards.
-    numbers = next(
-        (line.split()[1:] for line in lines if line.startswith("NSpid:")), ["0"]
-    )
-    return int(numbers[-1])
+    found = re.search(r"^NSpid:.*\s(\d+)$", text, re.MULTILINE)
+    return int(found[1]) if found else 0

@@ -10,7 +10,6 @@ import json
 import platform
 import re
 import shutil
-import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from typing import Any
 from tfwright.errors import Evidence, SupplyError
 from tfwright.printable import shell_word
 from tfwright.tools import files, json_text, unpacking
+from tfwright.tools.tar import tarfile
 
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -193,14 +193,17 @@ def adopt(layout: Path, vault: Path) -> KeptImage:
 
     Raises SupplyError if it is damaged.
     """
+    return settled(layout, _indexed(layout), vault)
+
+
+def _indexed(layout: Path) -> str:
+    """Return the digest of the first image that the index of a layout lists."""
     try:
-        entries = json_text.parsed(
-            (layout / "index.json").read_bytes()[:LARGEST_DOCUMENT]
-        )["manifests"]
-        digest = str(entries[0]["digest"])
+        index = (layout / "index.json").read_bytes()[:LARGEST_DOCUMENT]
+        return str(json_text.parsed(index)["manifests"][0]["digest"])
+    # Whoever made the layout may have written anything.
     except (OSError, ValueError, LookupError, TypeError) as fault:
         raise _damaged(layout, "it has no index that can be read") from fault
-    return settled(layout, digest, vault)
 
 
 def put(blobs: Mapping[str, Path], digest: str, vault: Path) -> KeptImage:

@@ -111,7 +111,8 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
 
 def _copy(place: RegistryPlace, digest: str, incoming: Path) -> None:
     """Copy the documents and blobs of an image."""
-    session, blobs = _RegistrySession(), incoming / "blobs/sha256"
+    session = _RegistrySession()
+    blobs = incoming / "blobs/sha256"
     blobs.mkdir(parents=True)
     _bring(session, place.url("manifests", digest), LARGEST_DOCUMENT, blobs)
     manifest = image.manifest_of(incoming, digest)
@@ -162,7 +163,8 @@ def _pieces(answer: "BaseHTTPResponse", limit: int) -> Iterator[bytes]:
     """Yield a body as it arrives. Raises RegistryError if it is too large, or too slow."""
     from urllib3.exceptions import HTTPError
 
-    left, deadline = limit, time.monotonic() + ANSWER_SECONDS + limit / SLOWEST
+    left = limit
+    deadline = time.monotonic() + ANSWER_SECONDS + limit / SLOWEST
     try:
         # read1 returns what is there: a server that drips must not hold us for a whole piece.
         while piece := answer.read1(PIECE, decode_content=False):

@@ -294,13 +294,14 @@ def entries(repository: Path, commit: str) -> list[TreeEntry]:
     """
     listing = command(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
     listed = run(listing, LARGEST_LISTING)
-    found = []
-    for line in listed.split("\0")[:-1]:
-        # "100644 blob <id>", a tab and the path.
-        fields, _, path = line.partition("\t")
-        mode, _, blob = fields.split()
-        found.append(TreeEntry(path, int(mode, 8), blob))
-    return found
+    return list(map(_entry, listed.split("\0")[:-1]))
+
+
+def _entry(line: str) -> TreeEntry:
+    # "100644 blob <id>", a tab and the path.
+    fields, _, path = line.partition("\t")
+    mode, _, blob = fields.split()
+    return TreeEntry(path, int(mode, 8), blob)
 
 
 def missing(repository: Path, commit: str) -> set[str]:
@@ -330,13 +331,17 @@ def size(repository: Path, commit: str) -> int:
     with input_of(counts) as given:
         form = "--batch-check=%(objectname) %(objectsize)"
         said = collect(command(repository, "cat-file", form), given).printed
-    total = 0
-    for line in said.decode().splitlines():
-        name, _, bytes_of_one = line.partition(" ")
+    sizes = _sizes(said.decode())
+    return sum(counts[name] * size for name, size in sizes)
+
+
+def _sizes(printed: str) -> Iterator[tuple[str, int]]:
+    """Yield the objects that a repository has, with their bytes."""
+    for line in printed.splitlines():
+        name, _, size = line.partition(" ")
         # "<name> missing" for what a partial repository does not have.
-        if bytes_of_one.isdigit():
-            total += counts[name] * int(bytes_of_one)
-    return total
+        if size.isdigit():
+            yield name, int(size)
 
 
 def text(repository: Path, name: str) -> str:
@@ -436,12 +441,16 @@ def _loose(repository: Path) -> Iterator[tuple[str, bool]]:
     """Yield the id of each object that is a file of its own, and whether it has its bytes."""
     for path in (repository / "objects").glob("[0-9a-f][0-9a-f]/*"):
         name = path.parent.name + path.name
-        try:
-            content = zlib.decompress(files.content(path))
-        except (OSError, zlib.error):
-            yield name, False
-        else:
-            yield name, hashlib.sha1(content).hexdigest() == name  # noqa: S324 git's own
+        yield name, _is_sound(path, name)
+
+
+def _is_sound(path: Path, name: str) -> bool:
+    """Say whether the file of an object has the content that its name promises."""
+    try:
+        content = zlib.decompress(path.read_bytes())
+    except (OSError, zlib.error):
+        return False
+    return hashlib.sha1(content).hexdigest() == name  # noqa: S324 git's own
 
 
 def replace(tree: Path, path: str, text: str) -> None:
@@ -449,13 +458,17 @@ def replace(tree: Path, path: str, text: str) -> None:
     mode = run(
         inside(tree, "ls-files", "--stage", "--", f":(literal){path}")
     ).partition(" ")[0]
+    content = f"{mode},{_stored(tree, text)},{path}"
+    run(inside(tree, "update-index", "--cacheinfo", content))
+
+
+def _stored(tree: Path, text: str) -> str:
+    """Put a text into the repository of a tree; return its id."""
     with tempfile.NamedTemporaryFile() as content:
         content.write(text.encode("utf-8", "surrogateescape"))
         content.flush()
-        name = run(
-            inside(tree, "hash-object", "-w", "--no-filters", "--", content.name)
-        ).strip()
-    run(inside(tree, "update-index", "--cacheinfo", f"{mode},{name},{path}"))
+        options = ("-w", "--no-filters", "--", content.name)
+        return run(inside(tree, "hash-object", *options)).strip()
 
 
 def commit_named(repository: Path, name: str) -> str:

@@ -172,7 +172,7 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
         except ToolError as fault:
             raise SupplyError(
                 f"{origin.address} does not give {ref}: {fault.what}",
-                remedy="Name another mirror in the host file.",
+                remedy="Name another mirror in the host file: [mirrors].",
             ) from fault
     return copy
 

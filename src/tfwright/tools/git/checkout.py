@@ -6,6 +6,7 @@ minute on a busy disk, and gives Bazel new times of change for every file.
 
 import shutil
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from tfwright.errors import TfwrightError, ToolError
@@ -31,27 +32,20 @@ def put(
     is not of the same commit, or not sound, it is made from nothing. `prepared` stays as it is.
     """
     if git.is_tree(tree) and _is_alike(tree, prepared):
-        try:
+        # A git that was killed left a lock or a damaged index, or an object of the tree's own is
+        # damaged: start from nothing.
+        with suppress(TfwrightError):
             _insist_on_watched(tree, exclude)
-            _update(tree, prepared, content)
-        except TfwrightError:
-            # A git that was killed left a lock or a damaged index, or an object of the tree's own
-            # is damaged: start from nothing.
-            pass
-        else:
-            return
+            if _updated(tree, prepared, content):
+                return
     git.copy(prepared, tree)
     git.check_out(tree, content)
 
 
 def _is_alike(tree: Path, prepared: Path) -> bool:
     """Tell whether both trees have the same commit, mirror and excluded paths."""
-    repositories = git.repository_of(tree), git.repository_of(prepared)
-    pairs = [
-        [_content(repository / name) for repository in repositories]
-        for name in SAME
-    ]
-    return all(first == second for first, second in pairs)
+    first, second = git.repository_of(tree), git.repository_of(prepared)
+    return all(_content(first / name) == _content(second / name) for name in SAME)
 
 
 def _insist_on_watched(tree: Path, exclude: Collection[str]) -> None:
@@ -65,8 +59,8 @@ def _content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-def _update(tree: Path, prepared: Path, content: str) -> None:
-    """Write the files that differ. Raises ToolError if the tree is not exactly the content then."""
+def _updated(tree: Path, prepared: Path, content: str) -> bool:
+    """Write the files that differ; return whether the tree is exactly the content then."""
     _adopt(git.repository_of(tree), git.repository_of(prepared))
     # What was edited, deleted or added since the last checkout goes first: git would leave it alone
     # in every file that is the same in both contents.
@@ -77,9 +71,7 @@ def _update(tree: Path, prepared: Path, content: str) -> None:
     soundness.insist(git.repository_of(tree), content)
     written = {*touched, *git.changes(tree, before, content)}
     soundness.insist_on_files(tree, content, written)
-    if wrong := git.changed(tree):
-        message = f"{wrong[0]} is not as it is in the commit"
-        raise ToolError(message, remedy="The tree is made from nothing.")
+    return not git.changed(tree)
 
 
 def _adopt(repository: Path, prepared: Path) -> None:

@@ -171,7 +171,8 @@ def _still_there(lines: Sequence[str], hunk: Hunk) -> bool:
 
 def _in_other_words(lines: Sequence[str], hunk: Hunk) -> int | None:
     """Return where what a hunk adds is in the file but for blanks and line breaks, from 0."""
-    added, removed = _squeezed(hunk.added), _squeezed(hunk.removed)
+    added = _squeezed(hunk.added)
+    removed = _squeezed(hunk.removed)
     # Nothing is in every file: a hunk that only removes lines cannot be recognised so.
     if not added:
         return None
@@ -274,10 +275,8 @@ def _differing(
 
     Either is empty where the other has none.
     """
-    was, now = (
-        [line.rstrip() for line in before],
-        [line.rstrip() for line in here],
-    )
+    was = [line.rstrip() for line in before]
+    now = [line.rstrip() for line in here]
     matcher = difflib.SequenceMatcher(None, was, now, autojunk=False)
     for kind, first, last, start, end in matcher.get_opcodes():
         # What follows the hunk's last line does not belong to it.

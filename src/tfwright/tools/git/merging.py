@@ -85,14 +85,15 @@ def _merge_into(place: Path, tree: Path, before: str, file: FilePatch) -> None:
 def _moved(
     tree: Path, repository: Path, base: str, path: str, before: str
 ) -> str | None:
-    """Return where a tree has a file that it does not have at a path any more; None if nowhere.
+    """Return where a tree has a file that moved away from a path; None if the tree lacks it.
 
     It is the most similar one that is new in the same directory or below it.
     """
     parent = str(Path(path).parent)
     below = "" if parent == "." else f"{parent}/"
     known = git.named(repository, base, lambda name: name.startswith(below))
-    lines, similar = before.splitlines(), dict[str, float]()
+    lines = before.splitlines()
+    similar = dict[str, float]()
     for place in sorted((tree / parent).rglob("*")):
         name = str(place.relative_to(tree))
         if name in known or place.is_symlink() or not place.is_file():
@@ -122,8 +123,8 @@ def _insist_on_inside(tree: Path, place: Path) -> None:
     """Refuse a path that a link of the tree leads out: what is merged would be written there."""
     if place.is_symlink() or not place.resolve().is_relative_to(tree.resolve()):
         raise RecipeError(
-            f"{place.relative_to(tree)} is reached by a link of the tree, which leads out of it",
-            remedy="Leave this file out of the patch, or change the link by a patch of its own.",
+            f"{place.relative_to(tree)} is reached by a link of the tree",
+            remedy="Leave this file out of the patch, or name the file that the link leads to.",
         )
 
 

@@ -19,6 +19,7 @@ from tfwright.errors import (
     TfwrightError,
     ToolError,
 )
+from tfwright.printable import listed, shell_word
 from tfwright.progress import Listener, Progress
 from tfwright.tools import files, git, trees
 from tfwright.tools.git import TreeEntry, demo, transport
@@ -193,11 +194,7 @@ def open_or_make(mirror: Path) -> None:
     Its lock has to be held.
     """
     if not mirror.exists():
-        new = _empty(mirror.with_suffix(".new"))
-        git.insist_on_version(new)
-        git.run(git.command(new, "init", "--quiet", "--bare"))
-        # Renamed at the end, so that a kill leaves no half-made mirror.
-        new.rename(mirror)
+        _make(mirror)
     _drop_broken_pins(mirror)
     if not _opens(mirror):
         _mend(mirror)
@@ -205,6 +202,14 @@ def open_or_make(mirror: Path) -> None:
     for pattern in LEFTOVERS:
         for leftover in mirror.glob(pattern):
             leftover.unlink(missing_ok=True)
+
+
+def _make(mirror: Path) -> None:
+    new = _empty(mirror.with_suffix(".new"))
+    git.insist_on_version(new)
+    git.run(git.command(new, "init", "--quiet", "--bare"))
+    # Renamed at the end, so that a kill leaves no half-made mirror.
+    new.rename(mirror)
 
 
 def _opens(mirror: Path) -> bool:
@@ -298,11 +303,12 @@ def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
         return None
     if kind != "commit":
         commit = git.commit_named(repository, pin.commit)
+        asked = f"git ls-remote {shell_word(pin.url)} {shell_word(pin.branch)}"
         raise RecipeError(
             f"{pin.commit} is a {kind}, not a commit",
             remedy=f'Write commit = "{commit}" into [source].'
             if commit
-            else "Pin the commit that has it.",
+            else f"Pin a commit: '{asked}' names the newest one of the branch.",
         )
     entries = git.entries(repository, pin.commit)
     _refuse_submodules(pin, entries)
@@ -317,14 +323,12 @@ def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
 def _refuse_submodules(pin: Pin, entries: Sequence[TreeEntry]) -> None:
     # Any other mode is a commit of a submodule.
     known = {*git.REGULAR, git.LINK}
-    inner = next(
-        (entry.path for entry in entries if entry.mode not in known), None
-    )
-    if inner:
-        raise RecipeError(
-            f"{pin} has another repository at {inner}",
-            remedy="tfwright fetches no submodules; pin a commit that has none.",
-        )
+    for entry in entries:
+        if entry.mode not in known:
+            raise RecipeError(
+                f"{pin} has another repository at {entry.path}",
+                remedy="tfwright fetches no submodules; pin a commit that has none.",
+            )
 
 
 def _refuse_idle(pin: Pin, entries: Sequence[TreeEntry]) -> None:
@@ -448,7 +452,8 @@ def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
             message: str = "",
         ) -> None:
             # A server can send these lines too, with numbers that no float holds.
-            counted, whole = float(done or 0), float(total or 0)
+            counted = float(done or 0)
+            whole = float(total or 0)
             if counted < MOST_OBJECTS and whole < MOST_OBJECTS:
                 listener.progress(
                     Progress(int(counted), int(whole) or None, "objects", message)
@@ -482,10 +487,8 @@ def _incomplete(
     pin: Pin, origin: Origin, lacking: Sequence[TreeEntry]
 ) -> SupplyError:
     paths = [entry.path for entry in lacking]
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
     return SupplyError(
-        f"{origin.address} lacks {len(paths)} of the files of {pin}: "
-        f"{', '.join(paths[:SHOWN])}{more}",
+        f"{origin.address} lacks {len(paths)} of the files of {pin}: {listed(paths, SHOWN)}",
         remedy=f"{REMEDY}; or leave out what the build does not need, in [source]: "
         f"exclude = {_excluding(pin, paths)}",
         evidence=Evidence(lines=paths),

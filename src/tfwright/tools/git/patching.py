@@ -16,7 +16,9 @@ from tfwright.tools.process.command import Command
 
 _FILE = re.compile(r"diff --git a/(\S+) b/(\S+)\n")
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
-_MODE = re.compile(r"(?:new file|deleted file|old|new) mode (.*)\n")
+_MODE = re.compile(
+    r"(?:(?:new file|deleted file|old|new) mode|index \w+\.\.\w+) (.*)\n"
+)
 _UNSUPPORTED = re.compile(
     r"rename from |copy from |similarity index |GIT binary patch|Binary files "
 )
@@ -431,7 +433,7 @@ def _remedy(patch: Path, verdicts: Sequence[str], outlived: Outlived) -> str:
         return f"Remove the patch from the recipe; all of it is in the tree.{header_says}"
     if all(verdict in {"done", "gone", "reformatted"} for verdict in verdicts):
         return (
-            "Compare the lines below with the patch. If they do the same, "
+            "Compare the lines above with the patch. If they do the same, "
             f"remove it from the recipe.{header_says}"
         )
     return _redo(patch) + header_says
@@ -513,12 +515,12 @@ def _text(patch: Path) -> str:
     if len(content) > LARGEST:
         raise RecipeError(
             f"{patch} is larger than {LARGEST:,} bytes",
-            remedy="A patch changes what it has to; replace whole files by assets.",
+            remedy="Leave out what need not change; new files can be assets: [source.assets].",
         )
     return content.decode("utf-8", "surrogateescape")
 
 
-# git shows a file that moved as a rename, unless it is told not to.
+# git shows a file that moved as a rename by default.
 _REMADE = "Make the patch with 'git diff --no-renames' against the pinned commit."
 _RENAMED = "Give the file a name without blanks, quotes and backslashes, or leave it out."
 _LEFT_OUT = "Leave it out of the patch; a new file that is not text is an asset: [source.assets]."

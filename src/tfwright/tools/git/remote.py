@@ -3,13 +3,14 @@
 import fnmatch
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from packaging.version import Version
 
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError, SupplyError, ToolError
+from tfwright.printable import shell_word
 from tfwright.tools import files, git
 from tfwright.tools.git import transport
 from tfwright.tools.git.mirror import Origin
@@ -46,10 +47,7 @@ def commit_of(store: Path, address: str, name: str) -> str:
     for kind in ("tags", "heads"):
         # The server lists the commit behind an annotated tag only if it is asked for all of them.
         names = _refs(store, address, f"refs/{kind}/{name}*")
-        found = names.get(f"refs/{kind}/{name}^{{}}") or names.get(
-            f"refs/{kind}/{name}"
-        )
-        if found:
+        if found := _commit_behind(f"refs/{kind}/{name}", names):
             return found
     raise SupplyError(
         f"{address} has no tag and no branch {name}",
@@ -57,19 +55,33 @@ def commit_of(store: Path, address: str, name: str) -> str:
     )
 
 
+def _commit_behind(ref: str, listed: Mapping[str, str]) -> str | None:
+    """Return the commit that a branch or a tag leads to; an annotated tag is an object itself."""
+    return listed.get(f"{ref}^{{}}") or listed.get(ref)
+
+
 def _others(store: Path, address: str, name: str) -> str:
     """Return a remedy with the names that a repository has of the same version."""
     version = re.search(r"\d+(?:\.\d+)*", name)
     listed = _refs(store, address, f"*{version[0]}*") if version else {}
-    names = list[str]()
-    for ref in listed:
-        kind, _, short = ref.removeprefix("refs/").partition("/")
-        if kind in {"tags", "heads"} and not short.endswith("^{}"):
-            names.append(short)
+    names = sorted(_names(listed))
     if not names:
-        return "Name one that it has, such as v1.12.0 or r1.12."
-    more = ", ..." if names[SHOWN:] else ""
-    return f"Name one that it has: {', '.join(sorted(names)[:SHOWN])}{more}."
+        # A mirror often has the history and neither tags nor branches.
+        return (
+            f"'git ls-remote {shell_word(address)}' lists the names that it has. If it has the "
+            "commit and no name for it, write VERSION@COMMIT."
+        )
+    more = " and others" if names[SHOWN:] else ""
+    return f"Name one that it has: {', '.join(names[:SHOWN])}{more}."
+
+
+def _names(refs: Iterable[str]) -> Iterator[str]:
+    """Yield the names of tags and branches."""
+    for ref in refs:
+        kind, _, short = ref.removeprefix("refs/").partition("/")
+        # Behind an annotated tag, ^{} stands for the commit that it leads to.
+        if kind in {"tags", "heads"} and not short.endswith("^{}"):
+            yield short
 
 
 def named_commit(text: str) -> tuple[str, str]:
@@ -100,10 +112,7 @@ def release_of(
     names = dict.fromkeys((f"v{dashed}", f"v{plain}", dashed, plain))
     for name in names:
         listed = _refs(store, address, f"refs/tags/{name}*")
-        found = listed.get(f"refs/tags/{name}^{{}}") or listed.get(
-            f"refs/tags/{name}"
-        )
-        if found:
+        if found := _commit_behind(f"refs/tags/{name}", listed):
             return name, found
     raise SupplyError(
         f"{address} has no tag {next(iter(names))}",
@@ -192,7 +201,7 @@ def _refs(store: Path, address: str, pattern: str) -> dict[str, str]:
     except ToolError as fault:
         raise SupplyError(
             f"{address} does not say which commits it has: {fault.what}",
-            remedy="Check the network, or name a mirror in the host file.",
+            remedy="Check the network, or name a mirror in the host file: [mirrors].",
             evidence=fault.evidence,
         ) from fault
     found = {}

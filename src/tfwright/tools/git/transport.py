@@ -27,6 +27,9 @@ LARGEST = 16 * 2**30
 """Bytes that one transfer may bring; TensorFlow with all its history has less than two GiB."""
 LONGEST_ANSWER = 120.0
 """Seconds in which a server has to answer which commit a branch is at."""
+LONGEST_PAUSE = 600.0
+"""Seconds in which a transfer has to bring or report something. git itself gives a silent server
+up, but over https only, and not one that sends what git throws away."""
 CONNECT_SECONDS = 5.0
 """git itself waits minutes for a host that does not take a connection."""
 HTTPS = 443
@@ -78,7 +81,7 @@ def fetch(
     """
     # Half of the free space: git writes a received pack before it can judge it.
     free = shutil.disk_usage(repository).free
-    allowance = Allowance(repository, min(LARGEST, free // 2))
+    allowance = Allowance(repository, min(LARGEST, free // 2), idle=LONGEST_PAUSE)
     _run(command, allowance, hear or _last, given)
 
 

@@ -15,17 +15,22 @@ LONGEST_SECONDS = 120
 
 def fetch(url: str, limit: int) -> bytes:
     """Return a document of up to `limit` bytes; raise SupplyError if the server fails."""
+    _insist_on_web(url)
+    try:
+        return _read(url, limit)
+    except Exception as fault:
+        # A server can make the libraries raise anything.
+        raise _failed(url, str(reply.classified(fault))) from fault
+
+
+def _insist_on_web(url: str) -> None:
+    # file:// would read this host's own files.
     try:
         web = urlsplit(url).scheme in {"http", "https"}
     except ValueError as fault:
         raise _failed(url, str(fault)) from fault
     if not web:
         raise _failed(url, "only http:// and https:// addresses are read")
-    try:
-        return _read(url, limit)
-    except Exception as fault:
-        # A server can make the libraries raise anything.
-        raise _failed(url, str(reply.classified(fault))) from fault
 
 
 def _read(url: str, limit: int) -> bytes:

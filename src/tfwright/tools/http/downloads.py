@@ -96,7 +96,8 @@ def download(  # noqa: PLR0913 each is a fact of its own
     with tempfile.TemporaryDirectory(
         dir=to.parent, prefix=f".{to.name}."
     ) as room:
-        arrived, limits = Path(room, "file"), Limits(pauses=pauses)
+        arrived = Path(room, "file")
+        limits = Limits(pauses=pauses)
         name = url.rpartition("/")[2]
         wanted = WantedFile(name, sha256, (url,), alternatives=alternatives)
         (outcome,) = _Run(
@@ -187,7 +188,8 @@ class _Run:
         ended = [
             transfer.outcome for transfer in self.transfers if transfer.outcome
         ]
-        moving, under_way = list[FileTransfer](), list[str]()
+        moving = list[FileTransfer]()
+        under_way = list[str]()
         for transfer in self.transfers:
             # Only a file that this run downloaded has a url in its outcome.
             if not transfer.outcome or transfer.outcome.url:
@@ -341,12 +343,14 @@ class _Run:
             # Nothing could tell whether the rest belongs to the same file.
             partial.restart()
         transfer.arrived = partial.size
-        bounds, pace = transfer.bounds(partial), transfer.begin()
+        bounds = transfer.bounds(partial)
+        pace = transfer.begin()
         asked = reply.asking(session, transfer.url, partial.size, bounds, pace)
         with asked as answer, self._watched(answer):
             transfer.total = answer.total or transfer.wanted.size
             for size in answer.into(partial):
-                transfer.arrived, host.heard_at = size, time.monotonic()
+                transfer.arrived = size
+                host.heard_at = time.monotonic()
         _verify(transfer.wanted, partial, answer)
 
     @contextmanager
@@ -370,7 +374,8 @@ class _Run:
             # No pause: the server answered, and only the question was wrong.
             partial.restart()
             return
-        host, pause = self.hosts[transfer.host], transfer.next_pause()
+        host = self.hosts[transfer.host]
+        pause = transfer.next_pause()
         if isinstance(fault, UnreachableError):
             self._doubt(host, transfer, fault)
         if host.gone or pause is None or fault.after > self.limits.patience:

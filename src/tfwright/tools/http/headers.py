@@ -49,16 +49,21 @@ def content_range(response: "requests.Response") -> tuple[int, int | None] | Non
 
 def retry_after(response: "requests.Response") -> float:
     """Return after how many seconds the server wants to be asked again; 0 if it does not say."""
-    from urllib3.exceptions import InvalidHeader
-    from urllib3.util.retry import Retry
-
     text = response.headers.get("Retry-After", "").strip()
     if re.fullmatch(r"[0-9]+", text):
         # Too many digits to be read mean: never.
         seconds = number(text)
         return float("inf") if seconds is None else float(seconds)
+    return _until(text) if text else 0.0
+
+
+def _until(date: str) -> float:
+    """Return the seconds until a date; 0 for what is not one."""
+    from urllib3.exceptions import InvalidHeader
+    from urllib3.util.retry import Retry
+
     try:
-        return float(Retry().parse_retry_after(text)) if text else 0.0
+        return float(Retry().parse_retry_after(date))
     except (InvalidHeader, ValueError, OverflowError, OSError):
         # Dates that a calendar or the platform's clock does not know end up here.
         return 0.0

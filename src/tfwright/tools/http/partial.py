@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from tfwright.errors import HostError
+from tfwright.tools import disk
 
 PIECE = 1 << 20
 """Bytes that are read from a server at once."""
@@ -127,8 +127,9 @@ class Partial(HashingWriter):
         Raises HostError if the disk is full, ValueError if the digest is not the known one.
         """
         if self._sha256 and not self.whole():
-            message = f"{self._path} does not have the digest {self._sha256}"
-            raise ValueError(message)
+            raise ValueError(
+                f"{self._path} does not have the digest {self._sha256}"
+            )
         with _room_on_disk(str(self._path)):
             os.fchmod(self._stream.fileno(), 0o444)
             os.fsync(self._stream.fileno())
@@ -157,14 +158,7 @@ def _locked(path: Path) -> BinaryIO:
     """
     with _room_on_disk(str(path)):
         while True:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                stream = path.open("a+b", buffering=0)
-            except FileNotFoundError:
-                if path.parent.exists():
-                    raise
-                # Another process found nothing and removed the empty directory just now.
-                continue
+            stream = _opened(path)
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -175,6 +169,18 @@ def _locked(path: Path) -> BinaryIO:
                 return stream
             # Another writer finished the file, and gave it its name, before we had the lock.
             stream.close()
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a partial file, which is made if there is none."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return path.open("a+b", buffering=0)
+        except FileNotFoundError:
+            if path.parent.exists():
+                raise
+            # Another process found nothing and removed the empty directory just now.
 
 
 def _is_still(stream: BinaryIO, path: Path) -> bool:
@@ -191,7 +197,4 @@ def _room_on_disk(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        raise HostError(
-            f"{name} could not be written: {fault.strerror}",
-            remedy="Make room on that disk, or move build_out in the host file.",
-        ) from fault
+        raise disk.failure(fault, Path(name)) from fault

@@ -12,7 +12,7 @@ import socket
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from io import BufferedIOBase
 from pathlib import Path
@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 from tfwright.documents import clock, opening
 from tfwright.errors import HostError
+from tfwright.tools import files
 
 LOOPBACK = "127.0.0.1"
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
@@ -41,7 +42,6 @@ TYPES = {
     ".log": "text/plain",
     ".xml": "application/atom+xml",
 }
-COPIED = 1024 * 1024
 
 
 class ByteRange(NamedTuple):
@@ -277,13 +277,5 @@ def _type_of(page: Path, folder: Path) -> str:
 def _copy(source: IO[bytes], target: BufferedIOBase, wanted: ByteRange) -> None:
     """Copy part of a file; a client that has gone away is not an error."""
     source.seek(wanted.start)
-    left = wanted.length
-    try:
-        while left > 0:
-            part = source.read(min(COPIED, left))
-            if not part:
-                return
-            target.write(part)
-            left -= len(part)
-    except (BrokenPipeError, ConnectionResetError, TimeoutError):
-        return
+    with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
+        target.writelines(files.pieces(source.read, wanted.length))

@@ -135,16 +135,20 @@ def _folders(root: Path) -> Iterator[tuple[_Kind, Path]]:
 
 def _quotas(root: Path) -> Iterator[int]:
     """Yield how many processors' time a container is given."""
-    base = root / "sys/fs/cgroup"
-    quota = _read(base / "cpu.max")
-    if not quota:
-        # Version 1 of control groups has a file for each of the two numbers.
-        microseconds = _read(base / "cpu/cpu.cfs_quota_us")
-        period = _read(base / "cpu/cpu.cfs_period_us")
-        quota = f"{microseconds} {period}"
+    quota = _quota(root / "sys/fs/cgroup")
     # No limit is "max" in version 2 and -1 in version 1: neither matches.
     if found := re.fullmatch(r"(\d+)\s+(\d+)\s*", quota):
         yield max(1, math.ceil(int(found[1]) / int(found[2])))
+
+
+def _quota(base: Path) -> str:
+    """Return the microseconds of each period that a control group is given, and the period."""
+    if quota := _read(base / "cpu.max"):
+        return quota
+    # Version 1 of control groups has a file for each of the two numbers.
+    microseconds = _read(base / "cpu/cpu.cfs_quota_us")
+    period = _read(base / "cpu/cpu.cfs_period_us")
+    return f"{microseconds} {period}"
 
 
 def _meminfo(root: Path, name: str) -> int:

@@ -4,6 +4,9 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
+
+from tfwright.tools.process import environment
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,12 @@ class Command:
     """Whether it runs on the host also while a container is open."""
     brief: bool = False
     """Whether it ends by itself in seconds, so that nothing has to end it when we are killed."""
+
+    @classmethod
+    def of_system(cls, *argv: str, here: bool = False) -> Self:
+        """Return a program that depends on no directory of the caller and on no variable."""
+        root = Path("/")
+        return cls(argv, root, environment.clean(root), here)
 
     def __str__(self) -> str:
         return shlex.join(self.argv)

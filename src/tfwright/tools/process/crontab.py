@@ -27,17 +27,22 @@ def write(text: str) -> None:
 
 
 def _crontab(argument: str, given: str) -> "subprocess.CompletedProcess[str]":
-    program = shutil.which("crontab", path=":".join(environment.SYSTEM_PATH))
-    if program is None:
-        raise HostError(
-            "This host has no crontab",
-            remedy="Install cron, or use --install user (systemd).",
-        )
     return subprocess.run(  # noqa: S603 a program of the system with a fixed argument
-        [program, argument],
+        [_program(), argument],
         input=given,
         capture_output=True,
         text=True,
         check=False,
         env=environment.clean(account.home()),
     )
+
+
+def _program() -> str:
+    # By the system's own PATH, as cron itself would find it.
+    program = shutil.which("crontab", path=":".join(environment.SYSTEM_PATH))
+    if program is None:
+        raise HostError(
+            "This host has no crontab",
+            remedy="Install cron, or use --install user (systemd).",
+        )
+    return program

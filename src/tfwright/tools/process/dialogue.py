@@ -108,7 +108,9 @@ class _Listener:
     def __init__(
         self, child: "pexpect.spawn[str]", respondent: Respondent, patience: float
     ) -> None:
-        self.child, self.respondent, self.patience = child, respondent, patience
+        self.child = child
+        self.respondent = respondent
+        self.patience = patience
         self.deadline = time.monotonic() + patience
         self.pieces: list[str] = []
         self.size = 0
@@ -180,8 +182,9 @@ class _Listener:
             raise _LostError(message)
         # TensorFlow asks a wrong path again without a limit in some releases.
         if self.size > MOST_TEXT:
-            message = f"printed more than {MOST_TEXT >> 20} MiB without asking a question"
-            raise _LostError(message)
+            raise _LostError(
+                f"printed more than {MOST_TEXT >> 20} MiB without asking a question"
+            )
 
 
 @contextmanager

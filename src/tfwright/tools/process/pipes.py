@@ -62,12 +62,10 @@ def collect(
 
 def _read(stream: IO[bytes], most: int) -> bytes:
     """Read to the end, or a piece more than `most` bytes."""
-    pieces: list[bytes] = []
-    size = 0
-    while size <= most and (piece := stream.read(PIECE)):
-        pieces.append(piece)
-        size += len(piece)
-    return b"".join(pieces)
+    content = bytearray()
+    while len(content) <= most and (piece := stream.read(PIECE)):
+        content += piece
+    return bytes(content)
 
 
 def listen(

@@ -19,7 +19,8 @@ def waits_for_input(session: int) -> bool | None:
     `session` is the identifier of the process that leads it. Returns None where this cannot be
     known: on systems without /proc, and where a process waits for several things at once.
     """
-    read, poll = _READ.get(platform.machine()), _POLL.get(platform.machine(), ())
+    read = _READ.get(platform.machine())
+    poll = _POLL.get(platform.machine(), ())
     # Without CONFIG_HAVE_ARCH_TRACEHOOK the kernel does not have the file.
     if read is None or not (PROCESSES / "self/syscall").exists():
         return None

@@ -20,6 +20,10 @@ TAIL_LINES = 15
 GRACE_SECONDS = 10.0
 
 
+class UnstartableError(HostError):
+    """A program that is not there, or does not start."""
+
+
 def run(
     command: Command, log: Path, *, remedy: str, timeout: float | None = None
 ) -> str:
@@ -50,7 +54,9 @@ def attempt(
         except subprocess.TimeoutExpired as fault:
             raise TimeoutError from fault
         except OSError as fault:
-            raise HostError(
+            if disk.is_limit(fault):
+                raise disk.failure(fault) from fault
+            raise UnstartableError(
                 f"{command.argv[0]} cannot be run: {fault.strerror}",
                 remedy=remedy,
                 evidence=Evidence(command=command.argv),

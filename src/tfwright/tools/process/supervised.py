@@ -35,6 +35,8 @@ class Allowance:
     growth: int
     """Bytes by which that may grow."""
     seconds: float = float("inf")
+    idle: float = float("inf")
+    """Seconds in which it has to write something there, or to report something."""
     memory: int = MEMORY
     output: int = OUTPUT
 
@@ -66,62 +68,76 @@ def run(
         streams = (output, subprocess.PIPE, given or subprocess.DEVNULL)
         with (
             leashed(command, *streams) as process,
-            _watching(process, allowance, output) as excess,
+            _watching(process, allowance, output) as course,
         ):
             # newline=None: git ends the lines of its progress with carriage returns.
             lines = io.TextIOWrapper(
                 process.stderr or io.BytesIO(), "utf-8", "replace", newline=None
             )
-            heard = hear(_shortened(lines))
+            heard = hear(course.shortened(lines))
             process.wait()
         # The watcher looks four times a second: more than the limit may have come in
         # between.
         output.seek(0)
         printed = output.read(allowance.output)
-    return Supervised(process.returncode, printed, "".join(excess)), heard
+    return Supervised(process.returncode, printed, course.excess), heard
 
 
-def _shortened(lines: IO[str]) -> Iterator[str]:
-    """Yield lines in pieces of bounded length: a server chooses what git repeats of it."""
-    # A line without an end would fill the memory.
-    while line := lines.readline(4096):
-        yield line
+class _Course:
+    """How a program comes on."""
+
+    def __init__(self, place: Path) -> None:
+        self.begun = self.moved = time.monotonic()
+        """When it was started, and when it last wrote or reported something."""
+        self.before = self.held = _held(place)
+        self.excess = ""
+
+    def shortened(self, lines: IO[str]) -> Iterator[str]:
+        """Yield lines in pieces of bounded length: a server chooses what git repeats of it."""
+        # A line without an end would fill the memory.
+        while line := lines.readline(4096):
+            self.moved = time.monotonic()
+            yield line
 
 
 @contextmanager
 def _watching(
     process: "subprocess.Popen[bytes]", allowance: Allowance, output: IO[bytes]
-) -> Iterator[list[str]]:
+) -> Iterator[_Course]:
     """End the program in a thread of its own once it takes too much, and say of what."""
-    excess: list[str] = []
+    course = _Course(allowance.place)
     over = threading.Event()
 
     def watch() -> None:
-        begun, before = time.monotonic(), _held(allowance.place)
         while not over.wait(EVERY):
-            why = _excess(process.pid, allowance, output, begun, before)
-            if why:
-                excess.append(why)
+            course.excess = _excess(process.pid, allowance, output, course)
+            if course.excess:
                 end(process)
                 return
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        yield excess
+        yield course
     finally:
         over.set()
         watcher.join()
 
 
 def _excess(
-    pid: int, allowance: Allowance, output: IO[bytes], begun: float, before: int
+    pid: int, allowance: Allowance, output: IO[bytes], course: _Course
 ) -> str:
     """Say what the program takes too much of; empty if nothing."""
-    if time.monotonic() - begun > allowance.seconds:
+    held = _held(allowance.place)
+    now = time.monotonic()
+    if held != course.held:
+        course.held, course.moved = held, now
+    if now - course.begun > allowance.seconds:
         return f"it took more than {allowance.seconds:,.0f} seconds"
+    if now - course.moved > allowance.idle:
+        return f"it brought nothing for {allowance.idle:,.0f} seconds"
     # The growth and not the size: a mirror that is updated has gigabytes already.
-    if _held(allowance.place) - before > allowance.growth:
+    if held - course.before > allowance.growth:
         return f"it wrote more than {allowance.growth:,} bytes"
     if gauge.held(pid) > allowance.memory:
         return f"it took more than {allowance.memory:,} bytes of memory"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright.documents import account
-from tfwright.errors import SilentServerError, SupplyError, ToolError
+from tfwright.errors import SilentServerError, SupplyError, TfwrightError
 from tfwright.tools.process import environment
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy")
@@ -41,21 +41,28 @@ _UNREACHED = re.compile(
 )
 
 
-def kind_of(fault: ToolError) -> type[SupplyError]:
+def kind_of(fault: TfwrightError) -> type[SupplyError]:
     """Return the error that a client's failure is: SilentServerError if it reached no server."""
     unreached = any(_UNREACHED.search(line) for line in fault.evidence.lines)
     return SilentServerError if unreached else SupplyError
 
 
+def pip_remedy(fault: TfwrightError) -> str:
+    """Return what to do about a pip that did not bring what it was to bring."""
+    if kind_of(fault) is SilentServerError:
+        return "Check how pip reaches its index: 'pip config list' shows which one it asks."
+    return (
+        "Pin a version, and a checksum if any, that the index has; 'pip config list' shows which "
+        "one pip asks."
+    )
+
+
 def proxies() -> Mapping[str, str]:
     """Return the caller's proxy variables, in both spellings, since old programs know only one."""
-    # The lower case first, as curl does, which reads http_proxy in no other spelling.
-    found = {
-        name: os.environ.get(name) or os.environ.get(name.upper())
-        for name in _PROXIES
-    }
     both = {}
-    for name, value in found.items():
+    for name in _PROXIES:
+        # The lower case first, as curl does, which reads http_proxy in no other spelling.
+        value = os.environ.get(name) or os.environ.get(name.upper())
         if value:
             both[name] = both[name.upper()] = value
     return both

@@ -17,6 +17,7 @@ from tfwright.tools.python import package_clients
 
 PAGE = "index.html"
 """What pip reads: a link to each file, with its digest, which pip insists on."""
+UNFETCHED = "Run 'invoke fetch' once with a network, or unpack a bundle from a host that has them."
 _WHEEL = re.compile(
     r"(?P<name>[\w.]+)-(?P<version>[\w.!+]+)(-\d[\w.]*)?(-[\w.]+){3}\.whl",
     re.ASCII,
@@ -99,7 +100,7 @@ def _keep_new(found: Iterable[Path], vault: Path) -> list[str]:
         place = f"{digest}/{path.name}"
         places.append(place)
         # Also a file that was at hand may have come from a folder of this host's pip.
-        if not (shelf(vault) / place).exists():
+        if not _is_sound(shelf(vault) / place):
             new[path] = (path.name, digest)
     keep(new, vault)
     return places
@@ -113,11 +114,16 @@ def _supplied(python: Path, pins: Sequence[str], vault: Path) -> list[Path]:
     try:
         names = files.text(_record(python, pins, vault)).splitlines()
         kept = [shelf(vault) / name for name in names]
-        sound = all(files.sha256(path) == path.parent.name for path in kept)
+        sound = all(_is_sound(path) for path in kept)
     except (OSError, ValueError):
         # A damaged list: lines that are not text, or do not name files.
         return []
     return kept if sound else []
+
+
+def _is_sound(path: Path) -> bool:
+    """Tell whether a file has the digest that its directory is named by."""
+    return path.is_file() and files.sha256(path) == path.parent.name
 
 
 def _record(python: Path, pins: Sequence[str], vault: Path) -> Path:
@@ -195,12 +201,14 @@ def bring(
         runner.run(
             Command(argv, folder, package_clients.of("pip", (python.parent,))),
             log,
-            remedy="Check how pip reaches its index.",
+            remedy=UNFETCHED,
         )
     except ToolError as fault:
-        what = f"pip could not download the packages: {complaint(log)}"
+        asked = "--no-index" not in options
         raise SupplyError(
-            what, remedy=fault.remedy, evidence=fault.evidence
+            f"pip could not download the packages: {complaint(log)}",
+            remedy=package_clients.pip_remedy(fault) if asked else UNFETCHED,
+            evidence=fault.evidence,
         ) from fault
     return sorted(folder.iterdir())
 

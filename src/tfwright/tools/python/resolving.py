@@ -15,6 +15,7 @@ _PIP_REMEDY = (
     "Give the package index this pip, or name one that it has: --add pip==VERSION, and --verify "
     "pip==VERSION for the wheel."
 )
+_UNLISTED = "Correct or leave out the requirement whose package pip cannot list; the log names it."
 BROUGHT_ALONG = {"pip", "setuptools", "wheel", "pkg-resources"}
 """What a fresh venv has; it is pinned only where the recipe names it."""
 
@@ -93,7 +94,7 @@ def _install(
 def _installed(home: Path, log: Path) -> list[dict[str, str]]:
     """Return name and version of each package in a venv."""
     command = _pip(home, "list", "--format=json")
-    printed = runner.run(command, log, remedy="See the log.")
+    printed = runner.run(command, log, remedy=_UNLISTED)
     # pip's warnings are in the log as well, behind the list; that of Python 2's end is before it.
     listed = next(
         (line for line in printed.splitlines() if line.startswith("[")), printed

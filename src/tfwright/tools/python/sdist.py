@@ -96,15 +96,19 @@ def _run(wanted: Sdist, room: Path, *, hashed: bool) -> None:
     command = _command(wanted, room, hashed=hashed)
     try:
         runner.run(
-            command, room / "log", remedy="Check how pip reaches its index."
+            command, room / "log", remedy="Repair the pip that runs tfwright."
         )
     except ToolError as fault:
-        errors = [line for line in fault.evidence.lines if "ERROR" in line]
-        last = errors[-1] if errors else fault.what
         raise package_clients.kind_of(fault)(
-            f"pip cannot bring {wanted.name} {wanted.version}: {last}",
-            remedy=fault.remedy,
+            f"pip cannot bring {wanted.name} {wanted.version}: {_last_error(fault)}",
+            remedy=package_clients.pip_remedy(fault),
         ) from fault
+
+
+def _last_error(fault: ToolError) -> str:
+    # The last one: pip names the cause at its end, behind the attempts.
+    errors = [line for line in fault.evidence.lines if "ERROR" in line]
+    return errors[-1] if errors else fault.what
 
 
 def _command(wanted: Sdist, room: Path, *, hashed: bool) -> Command:

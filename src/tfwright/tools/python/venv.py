@@ -72,10 +72,7 @@ def _not_made(version: str, requirements: Sequence[str]) -> SupplyError:
     return SupplyError(
         f"The venv of Python {version} with {', '.join(requirements)} is not there yet, and this "
         "build is offline",
-        remedy=(
-            "Run 'invoke build --until fetch' once with a network, or bring a bundle from a host "
-            "that has one."
-        ),
+        remedy=packages.UNFETCHED,
     )
 
 
@@ -134,9 +131,7 @@ def _version(interpreter: Path, log: Path) -> str:
     """Ask an interpreter for its full version."""
     code = "import platform; print(platform.python_version())"
     # The path's name says little: python3.6 of two hosts may be 3.6.3 and 3.6.15.
-    command = Command(
-        (str(interpreter), "-c", code), Path("/"), environment.clean(Path("/"))
-    )
+    command = Command.of_system(str(interpreter), "-c", code)
     remedy = "Name the target Python in the host file: [pythons]."
     said = runner.run(command, log, remedy=remedy)
     # A wrapper of an interpreter may print more than the interpreter.
@@ -151,7 +146,7 @@ def _version(interpreter: Path, log: Path) -> str:
 
 def _key(interpreter: Path, version: str, requirements: Sequence[str]) -> str:
     """Return a short name for a venv: another interpreter, version or pin is another venv."""
-    pins = sorted(line.partition(_HASH)[0] for line in requirements)
+    pins = sorted(map(_pin, requirements))
     # The same path in a container image is another interpreter.
     place = str(interpreter.resolve()) + inside.name()
     content = json.dumps([place, version, *pins])
@@ -218,13 +213,9 @@ def _insist_on_all(home: Path, log: Path) -> None:
 
 def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
     """Make an empty venv; Python 2 needs virtualenv for it."""
-    # As numbers: "3.10" is later than "3.2".
-    modern = tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
-    module, remedy = (
-        ("venv", _VENV_REMEDY)
-        if modern
-        else ("virtualenv", _virtualenv_remedy(interpreter))
-    )
+    modern = _is_modern(version)
+    module = "venv" if modern else "virtualenv"
+    remedy = remedy_without(interpreter, version)
     # A link to an interpreter of an image would be broken on the host.
     copies = ("--copies",) if inside.current() else ()
     argv = (str(interpreter), "-m", module, *copies, str(home))
@@ -239,13 +230,19 @@ def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
         ) from fault
 
 
-_VENV_REMEDY = (
-    "Install the rest of that Python; Debian and Ubuntu keep it in a package named like "
-    "python3-venv."
-)
+def _is_modern(version: str) -> bool:
+    # As numbers: "3.10" is later than "3.2".
+    return tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
 
 
-def _virtualenv_remedy(interpreter: Path) -> str:
+def remedy_without(interpreter: Path, version: str) -> str:
+    """Say what to install where an interpreter cannot make a venv."""
+    if _is_modern(version):
+        line = ".".join(version.split(".")[:2])
+        return (
+            "Install the rest of that Python; Debian and Ubuntu keep it in a package of its own, "
+            f"python{line}-venv."
+        )
     python = shell_word(str(interpreter))
     return (
         f"Python 2 has no venv of its own: run '{python} -m pip install virtualenv==20.15.1', "
@@ -260,7 +257,8 @@ def _install(
 
     `options` say where pip may look.
     """
-    python, listed = home / "bin/python", home / "requirements.txt"
+    python = home / "bin/python"
+    listed = home / "requirements.txt"
     with tempfile.TemporaryDirectory() as folder:
         wanted = (*options, *_listed(listed, requirements))
         brought = packages.bring(python, wanted, Path(folder), log)
@@ -273,7 +271,7 @@ def _install(
             runner.run(
                 command,
                 log,
-                remedy="Correct the pin: its package does not build here.",
+                remedy="Pin another version: this one does not build or install here.",
             )
         except ToolError as fault:
             what = f"pip could not install {', '.join(requirements)}: {packages.complaint(log)}"
@@ -286,11 +284,15 @@ def _install(
 def _exact(requirements: Sequence[str], brought: Sequence[Path]) -> list[str]:
     """Return each pin with the digest of the file that was downloaded for it."""
     digests = {packages.project(path): files.sha256(path) for path in brought}
-    exact = []
-    for line in requirements:
-        pin = line.partition(_HASH)[0]
-        exact.append(pin + _HASH + digests[packages.name_of(pin)])
-    return exact
+    return [
+        pin + _HASH + digests[packages.name_of(pin)]
+        for pin in map(_pin, requirements)
+    ]
+
+
+def _pin(requirement: str) -> str:
+    """Return a requirement without the checksums that it may name."""
+    return requirement.partition(_HASH)[0]
 
 
 def _listed(path: Path, requirements: Sequence[str]) -> tuple[str, str]:

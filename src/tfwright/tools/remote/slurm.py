@@ -1,4 +1,4 @@
-"""Commands of tfwright run by Slurm: a job array with a task each, whose results are files.
+"""Commands of tfwright run by Slurm: job arrays with a task each, whose results are files.
 
 Only sbatch, squeue and scancel are run here. A result is read as soon as its task has left it, so
 that the first wheel does not wait for the last one.
@@ -8,7 +8,7 @@ import os
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,7 +36,7 @@ echo "$SLURMD_NODENAME" >> {room}/"$number.nodes"
 cd {directory} || exit 3
 begun=$(date +%s)
 exec > {room}/"$number.log" 2>&1
-eval "set -- $(sed -n "$((number + 1))p" {programs})"
+eval "set -- $(cat {room}/"$number.program")"
 {variables}{python} tasks.py "$@"
 status=$?
 printf '{{"status": %d, "seconds": %d}}\\n' "$status" "$(($(date +%s) - begun))" \\
@@ -82,22 +82,27 @@ Note = Callable[[str], None]
 
 
 def run(
-    site: SlurmSite, programs: Sequence[Sequence[str]], hear: Hear, note: Note
+    site: SlurmSite,
+    batches: Iterable[Sequence[Sequence[str]]],
+    hear: Hear,
+    note: Note,
 ) -> None:
-    """Run commands of tfwright as a job array, until each one ended.
+    """Run commands of tfwright, until each one ended; each batch of them is a job array.
+
+    A batch is submitted before the next one is asked for. With a limit, what is over it waits here.
 
     A task that Slurm ended without a result (scancel, a time limit, a dead node that it does not
     replace) is submitted again at once. On Ctrl-C all tasks are cancelled. Raises ToolError if
     sbatch refuses the job.
     """
     site.room.mkdir(parents=True, exist_ok=True)
-    lines = [shlex.join(program) for program in programs]
-    files.write(site.room / "programs", "".join(f"{line}\n" for line in lines))
     tasks = _Tasks(site, site.room / "job.sh")
     files.write(tasks.script, script_of(site), 0o755)
     try:
-        tasks.submit(range(len(programs)))
-        while tasks.jobs:
+        for batch in batches:
+            tasks.add(batch)
+            tasks.look(hear, note)
+        while tasks.jobs or tasks.waiting:
             time.sleep(INTERVAL_SECONDS)
             tasks.look(hear, note)
     except BaseException:
@@ -108,12 +113,11 @@ def run(
 
 def submission(site: SlurmSite, script: Path, numbers: Sequence[int]) -> Command:
     """Return the command that submits the array."""
-    limit = f"%{site.most}" if site.most else ""
     argv = (
         "sbatch",
         "--parsable",
         "--requeue",
-        f"--array={_ranges(numbers)}{limit}",
+        f"--array={_ranges(numbers)}",
         "--job-name=tfwright",
         f"--output={site.room}/slurm-%a.out",
         # A task that is started again goes on in the same files.
@@ -133,7 +137,6 @@ def script_of(site: SlurmSite) -> str:
     )
     return SCRIPT.format(
         directory=shlex.quote(str(site.directory)),
-        programs=shlex.quote(str(site.room / "programs")),
         room=shlex.quote(str(site.room)),
         variables=variables,
         python=shlex.quote(site.python),
@@ -146,6 +149,9 @@ class _Tasks:
 
     site: SlurmSite
     script: Path
+    waiting: list[int] = field(default_factory=list)
+    """Numbers of the tasks that are not submitted, in their order."""
+    added: int = 0
     jobs: dict[int, str] = field(default_factory=dict)
     """By number, the job that the task belongs to."""
     attempts: Counter[int] = field(default_factory=Counter)
@@ -154,10 +160,37 @@ class _Tasks:
     reasons: Counter[str] = field(default_factory=Counter)
     """Why tasks wait, and how many do, as it was noted last."""
 
-    def submit(self, numbers: Sequence[int]) -> None:
-        """Submit tasks as one array."""
+    def add(self, programs: Sequence[Sequence[str]]) -> None:
+        """Take in commands; they are numbered as they come."""
+        for number, program in enumerate(programs, self.added):
+            # A file each: a node may still see a shared one as it was for the tasks before.
+            path = self.site.room / f"{number}.program"
+            files.write(path, f"{shlex.join(program)}\n")
+            self.waiting.append(number)
+        self.added += len(programs)
+
+    def _submit(self) -> None:
+        """Submit what waits, as far as the limit allows."""
+        # Not left to Slurm, whose limit is for each array: a lost task gets one of its own.
+        most = self.site.most
+        room = most - len(self.jobs) if most else len(self.waiting)
+        numbers = self.waiting[:room]
+        rest = self.waiting[room:]
         if not numbers:
             return
+        try:
+            job = self._job(sorted(numbers))
+        except ToolError:
+            # Slurm may be away, or take no more for now. What runs is not given up for it.
+            if self.jobs:
+                return
+            raise
+        self.waiting = rest
+        self.jobs |= dict.fromkeys(numbers, job)
+        self.attempts.update(numbers)
+
+    def _job(self, numbers: Sequence[int]) -> str:
+        """Submit tasks as one array; return its number."""
         log = self.site.room / "sbatch.log"
         remedy = (
             "Look at what sbatch says, and at [slurm] options in the host file."
@@ -176,8 +209,7 @@ class _Tasks:
             raise ToolError(
                 f"sbatch named no job: {said.strip()!r}", remedy=remedy
             )
-        self.jobs |= dict.fromkeys(numbers, job)
-        self.attempts.update(numbers)
+        return job
 
     def cancel(self) -> None:
         """Cancel what is left."""
@@ -186,7 +218,7 @@ class _Tasks:
             runner.answer(Command(argv, self.site.room, _environment()))
 
     def look(self, hear: Hear, note: Note) -> None:
-        """Hear of results, and submit again what Slurm ended without one."""
+        """Hear of results, and submit what waits or was ended by Slurm without one."""
         for number in sorted(self.jobs):
             self._hear(number, hear)
         queued = _queued(set(self.jobs.values()), self.site.room)
@@ -197,10 +229,12 @@ class _Tasks:
         again = []
         for number in self._ended(queued):
             if self.attempts[number] < ATTEMPTS:
+                del self.jobs[number]
                 again.append(number)
             else:
                 self._hear(number, hear, lost=True)
-        self.submit(again)
+        self.waiting = [*again, *self.waiting]
+        self._submit()
 
     def _hear(self, number: int, hear: Hear, *, lost: bool = False) -> None:
         """Pass on the result of a task; one that is lost has none."""

@@ -264,7 +264,8 @@ def _rsync(
     command = Command(argv, here, _environment(), here=True)
     status = runner.attempt(command, log, remedy="Install rsync on this host.")
     if status != 0:
-        fault = runner.failure(command, status, log, remedy=f"Look at {log}.")
+        remedy = f"Correct what rsync names above; all that it said is in {log}."
+        fault = runner.failure(command, status, log, remedy=remedy)
         raise _of_rsync(fault, host, writer)
 
 
@@ -275,7 +276,8 @@ def _of_rsync(
     evidence = fault.evidence
     # Its status may be that of the broken connection instead of the shell's.
     if any(NO_RSYNC.search(line) for line in evidence.lines):
-        what, remedy = f"{host.name} has no rsync", "Install it there."
+        what = f"{host.name} has no rsync"
+        remedy = "Install it there."
         return HostError(what, remedy=remedy, evidence=evidence)
     if isinstance(fault, HostError):
         what = f"The disk of {writer} is full"
@@ -319,11 +321,13 @@ def _printed(log: Path) -> str:
 
 def failure(log: Path, status: int) -> str:
     """Return the line in which tfwright says what failed."""
-    lines = runner.last_lines(log, 200)
-    said = [line.strip() for line in lines if line.startswith(SAID)]
     if KILLED < status < LOST:
         return f"killed by signal {status - KILLED}"
-    return said[-1] if said else f"exit status {status}: {_last(log, CLOSED)}"
+    # The last one: the lines before it may be of an earlier attempt.
+    for line in reversed(runner.last_lines(log, 200)):
+        if line.startswith(SAID):
+            return line.strip()
+    return f"exit status {status}: {_last(log, CLOSED)}"
 
 
 def _last(log: Path, but: re.Pattern[str] = MARK) -> str:

@@ -87,12 +87,8 @@ def arrange(raw: Path, rules: Sequence[Move], into: Path) -> None:
     that no build needs.
     """
     for path in sorted(_files(raw)):
-        target = place(path.relative_to(raw).as_posix(), rules)
-        # Two files may have one place, as a wheel's License and licenses/LICENSE: the
-        # first stays.
-        if target and not (into / target).exists():
-            (into / target).parent.mkdir(parents=True, exist_ok=True)
-            path.rename(into / target)
+        if target := place(path.relative_to(raw).as_posix(), rules):
+            _move(path, into / target)
     _complete(into)
     _drop_dangling(into)
     _settle_modes(into)
@@ -141,3 +137,11 @@ def _settle_modes(root: Path) -> None:
         if not path.is_symlink():
             executable = path.is_dir() or path.stat().st_mode & 0o100
             path.chmod(0o755 if executable else 0o644)
+
+
+def _move(path: Path, target: Path) -> None:
+    # Two files may have one place, as a wheel's License and licenses/LICENSE: the first
+    # stays.
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)

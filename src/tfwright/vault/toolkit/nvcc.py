@@ -1,5 +1,7 @@
 """nvcc in a toolkit: it runs from any place, and compiles the same bytes in any directory."""
 
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright.tools import files
@@ -12,7 +14,7 @@ INCLUDES += "-I$(TOP)/include" $(_SPACE_)
 LIBRARIES =+ $(_SPACE_) "-L$(TOP)/lib64/stubs" "-L$(TOP)/lib64"
 """
 """What nvcc reads next to itself; with paths from there, the toolkit may lie anywhere."""
-_WRAPPERS = Path("tfwright/bin")
+_WRAPPERS = "tfwright/bin"
 """Directory in a toolkit of the programs that stand in front of NVIDIA's."""
 # nvcc makes the path absolute, and the compilers make names of it: without the first part of this,
 # a build in another directory gives other bytes. The second part is for sources that have no name
@@ -81,6 +83,22 @@ _SEARCH = "PATH += $(TOP)/tfwright/bin:\n"
 """In nvcc's profile ``+=`` puts a directory before the others."""
 _CICC_PATH = "CICC_PATH = $(TOP)/tfwright/bin\n"
 """From CUDA 12 on nvcc finds cicc by this instead."""
+_RENAMED = "bin/nvcc-nvidia"
+_SCRIPTS = {
+    f"{_WRAPPERS}/cicc": _WRAPPER.format(name="cicc", folder=_WRAPPED["cicc"]),
+    f"{_WRAPPERS}/cudafe++": _WRAPPER.format(
+        name="cudafe++", folder=_WRAPPED["cudafe++"]
+    ),
+    "bin/nvcc": _DRIVER,
+}
+"""All that tfwright writes, by its place in a toolkit."""
+_COUNTED = {
+    f"{_WRAPPERS}/cicc": "eca4ad94ca77bfc5aa3a7c78d960c9a6f1a75e6d21db7a97ff0c88b2e405acff",
+    f"{_WRAPPERS}/cudafe++": "d63bfb36a54c9eaec4d5befbd1fb455c211852dbca1df0f14f990354a15fd4ac",
+    "bin/nvcc": "7639e86f016ef56460739bfe798dd94e252b03f4186678d633d5bf566cbeebd8",
+}
+"""The checksums by which a recipe's `tree` counts these scripts, whatever they hold: those that
+they had when the bundled recipes were pinned. So a pin changes with the packages only."""
 
 
 def settle(root: Path) -> None:
@@ -96,8 +114,8 @@ def settle(root: Path) -> None:
     )
     for name, folder in _WRAPPED.items():
         if (root / folder / name).is_file():
-            script = _WRAPPER.format(name=name, folder=folder)
-            _write_program(root / _WRAPPERS / name, script)
+            path = f"{_WRAPPERS}/{name}"
+            _write_program(root / path, _SCRIPTS[path])
             if _SEARCH not in text:
                 text += _SEARCH
     # Without wrappers nvcc would find nothing there.
@@ -106,8 +124,32 @@ def settle(root: Path) -> None:
         text += _CICC_PATH
     files.write(profile, text.encode("latin-1"))
     if _OPTION in files.content(program):
-        program.rename(program.with_name("nvcc-nvidia"))
-        _write_program(program, _DRIVER)
+        program.rename(root / _RENAMED)
+    # Also in a copy of a toolkit that an earlier tfwright completed.
+    if (root / _RENAMED).is_file():
+        _write_program(program, _SCRIPTS["bin/nvcc"])
+
+
+def as_pinned(content: Mapping[str, str]) -> dict[str, str]:
+    """Return files with the checksums that a recipe pins: without what our scripts hold."""
+    counted = {path: _COUNTED[path] for path in _own(content)}
+    return {**content, **counted}
+
+
+def outdated(content: Mapping[str, str]) -> bool:
+    """Say whether a script among recorded files is another than this tfwright writes."""
+    for path in _own(content):
+        now = hashlib.sha256(_SCRIPTS[path].encode()).hexdigest()
+        if content[path] != now:
+            return True
+    return False
+
+
+def _own(content: Mapping[str, str]) -> set[str]:
+    """Return which files of a toolkit are our scripts."""
+    own = _SCRIPTS.keys() & content.keys()
+    # An old nvcc keeps its name.
+    return own if _RENAMED in content else own - {"bin/nvcc"}
 
 
 def _write_program(path: Path, script: str) -> None:

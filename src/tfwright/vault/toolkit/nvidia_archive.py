@@ -24,14 +24,19 @@ def merge(archives: Iterable[Path], room: Path, parts: Sequence[str]) -> Path:
     made.mkdir()
     for number, archive in enumerate(archives):
         # One directory each: the archives of one release may have the same inner paths.
-        place = whole / str(number)
-        place.mkdir(parents=True)
-        unpacking.unpack(archive, place)
-        _unpack_inner(place)
+        place = _unpacked(archive, whole / str(number))
         for root in _roots(place, parts):
             _merge(root, made)
     settle(made)
     return made
+
+
+def _unpacked(archive: Path, place: Path) -> Path:
+    """Unpack an archive, and the packages that it holds."""
+    place.mkdir(parents=True)
+    unpacking.unpack(archive, place)
+    _unpack_inner(place)
+    return place
 
 
 def settle(made: Path) -> None:

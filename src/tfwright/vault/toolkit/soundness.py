@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tfwright.errors import Evidence, SupplyError
 from tfwright.tools import files, json_text
-from tfwright.vault.toolkit import tree
+from tfwright.vault.toolkit import nvcc, tree
 
 Seen = dict[str, list[int | str]]
 """Inode, size, times of change in nanoseconds, and checksum of each file when it was last read."""
@@ -20,18 +20,25 @@ SHOWN = 15
 
 
 def insist(root: Path, recipe: str) -> None:
-    """Raise SupplyError if a file of a toolkit is not as it was unpacked.
+    """Raise SupplyError if a file of a toolkit is not as it was unpacked, or a script is outdated.
 
     What users added to it, and toolkits that `invoke toolkit` did not make, are left alone.
     """
     recorded: dict[str, str] = {}
     for part in tree.read(root).parts.values():
         recorded |= part.files
+    remedy = f"Run 'invoke toolkit --recipe {recipe}': it unpacks those packages again."
+    if nvcc.outdated(recorded):
+        raise SupplyError(
+            f"The toolkit {root} has scripts of another version of tfwright",
+            remedy=remedy,
+            evidence=Evidence(where=str(root)),
+        )
     if wrong := changed(root, recorded):
         count = f"{len(wrong)} files of" if len(wrong) > 1 else f"{wrong[0]} in"
         raise SupplyError(
             f"{count} the toolkit {root} changed since it was unpacked",
-            remedy=f"Run 'invoke toolkit --recipe {recipe}': it unpacks those packages again.",
+            remedy=remedy,
             evidence=Evidence(where=str(root), lines=wrong[:SHOWN]),
         )
 

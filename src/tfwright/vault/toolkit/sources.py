@@ -13,6 +13,7 @@ from tfwright.errors import Evidence, SupplyError
 from tfwright.progress import Listener
 from tfwright.tools import apt, files
 from tfwright.tools.http import downloads
+from tfwright.tools.http.transfer import DownloadOutcome
 from tfwright.tools.python import packages
 from tfwright.vault.origins import Origins, WantedArchive
 from tfwright.vault.store import Store
@@ -56,7 +57,7 @@ def obtain(title: str, part: PartTable, supplier: Supplier) -> Obtained:
         try:
             _bring(way, part, pins, supplier)
         except SupplyError as fault:
-            refused.append(f"{way}: {fault.what}")
+            refused.append(f"{way}: {fault.what}. {fault.remedy}")
         else:
             # An archive is pinned by its address, a package by its file's name.
             names = {
@@ -150,7 +151,7 @@ def packages_of(
         raise SupplyError(
             "this host has no apt", remedy="Use a Debian host or container."
         )
-    address = supplier.host_file.debian or apt.address(supplier.log)
+    address = supplier.host_file.debian or apt.address()
     if not address:
         raise SupplyError(
             "apt knows no Debian archive",
@@ -176,10 +177,14 @@ def _download(pins: Mapping[str, str], supplier: Supplier) -> None:
     )
     for outcome in outcomes:
         if not outcome.obtained:
-            why = "; ".join(failure.why for failure in outcome.failures)
-            raise SupplyError(
-                f"the download failed: {why}", remedy="Check the network."
-            )
+            raise _failed(outcome)
+
+
+def _failed(outcome: DownloadOutcome) -> SupplyError:
+    why = "; ".join(
+        f"{failure.url}: {failure.why}" for failure in outcome.failures
+    )
+    return SupplyError(f"the download failed: {why}", remedy="Check the network.")
 
 
 def _admit(found: list[Path], pins: Mapping[str, str], store: Store) -> None:
@@ -190,9 +195,13 @@ def _admit(found: list[Path], pins: Mapping[str, str], store: Store) -> None:
         digest = files.sha256(path)
         if digest in pins.values():
             files.move(path, store.path(digest))
+    _insist_on_all(pins, store)
+
+
+def _insist_on_all(pins: Mapping[str, str], store: Store) -> None:
     lacking = [name for name, pin in pins.items() if not store.holds(pin)]
     if lacking:
         raise SupplyError(
             f"{lacking[0]} was not given with the pinned digest",
-            remedy="The archive has another build by now: look for the pinned one elsewhere.",
+            remedy="The archive has another build by now; find the pinned one elsewhere.",
         )

@@ -10,6 +10,7 @@ from tfwright.documents.toml import Table
 from tfwright.documents.toolkit import PartName
 from tfwright.errors import SupplyError
 from tfwright.tools import files
+from tfwright.vault.toolkit import nvcc
 
 RECORD = "tfwright.json"
 """The name of a toolkit's record, at its root."""
@@ -31,8 +32,8 @@ class InstalledPart(Table):
 
     @property
     def tree(self) -> str:
-        """The digest that stands for the files of this part."""
-        return digest(self.files)
+        """The digest that a recipe pins: it stands for the files that the packages give."""
+        return digest(nvcc.as_pinned(self.files))
 
 
 class ToolkitRecord(Table):
@@ -42,7 +43,7 @@ class ToolkitRecord(Table):
 
     @property
     def tree(self) -> str:
-        """The digest that stands for all files: the same on every host for the same packages."""
+        """The digest that stands for all files, as builds use them: with tfwright's scripts."""
         return digest(*(part.files for part in self.parts.values()))
 
     def has(self, part: PartName, sources: Mapping[str, str]) -> bool:

@@ -223,7 +223,7 @@ def read(code: Code) -> Cpu:
         _most_demanding_first(needs.values()),
         tuple(sorted(chosen - set(needs) - set(unknown))),
         len(sample),
-        sum(map(bool, sample.values())),
+        _with_vectors(sample),
         _most_demanding_first(
             use for name, use in unknown.items() if name not in needs
         ),
@@ -238,7 +238,7 @@ def _most_demanding_first(uses: Iterable[Use]) -> tuple[Use, ...]:
 
 def _common(code: Code, sample: Sample) -> dict[str, Use]:
     """Return the extensions that so many functions of the sample use that they are the rule."""
-    vector = sum(map(bool, sample.values()))
+    vector = _with_vectors(sample)
     counts = Counter[str]()
     for found in sample.values():
         counts.update(found & EXTENSIONS.keys())
@@ -258,17 +258,12 @@ def _certain(
     code: Code, sample: Sample, common: Mapping[str, Use]
 ) -> dict[str, Use]:
     """Return the common extensions that a library needs although it asks the CPU what it has."""
-    unconditional = {
-        function: found
-        for function, found in sample.items()
-        if UNCONDITIONAL.search(code.name(function))
-    }
-    needs = _common(code, unconditional)
-    vector = sum(map(bool, sample.values()))
+    needs = _common(code, _unconditional(code, sample))
+    least = NEARLY_ALL * _with_vectors(sample)
     for name, use in common.items():
         # gcc -mavx recodes every SSE instruction, so nothing but a build for AVX comes
         # near to this.
-        if sum(name in found for found in sample.values()) >= NEARLY_ALL * vector:
+        if sum(name in found for found in sample.values()) >= least:
             needs.setdefault(name, use)
     return needs
 
@@ -284,13 +279,23 @@ def _unknown(
     Where enough of the sample is TensorFlow's, the others are assumed to choose, as in the search
     of all code: a TensorFlow holds XNNPACK, oneDNN and BoringSSL, which all do.
     """
-    own = 0
-    for function, found in sample.items():
-        if found and UNCONDITIONAL.search(code.name(function)):
-            own += 1
-    if own >= ENOUGH:
+    if _with_vectors(_unconditional(code, sample)) >= ENOUGH:
         return {}
     return {name: use for name, use in common.items() if name not in needs}
+
+
+def _unconditional(code: Code, sample: Sample) -> Sample:
+    """Return the functions of a sample whose names say that they run on every CPU."""
+    return {
+        function: found
+        for function, found in sample.items()
+        if UNCONDITIONAL.search(code.name(function))
+    }
+
+
+def _with_vectors(sample: Sample) -> int:
+    """Return how many functions of a sample use vector registers."""
+    return sum(map(bool, sample.values()))
 
 
 def _rank(extensions: Iterable[str]) -> int:
@@ -331,10 +336,8 @@ class _Decoder:
         from capstone import CS_ARCH_X86, CS_MODE_64, Cs  # noqa: PLC0415 see above
 
         self.code = code
-        self.plain, self.detailed = (
-            Disassembler(),
-            Cs(CS_ARCH_X86, CS_MODE_64),
-        )
+        self.plain = Disassembler()
+        self.detailed = Cs(CS_ARCH_X86, CS_MODE_64)
         # Only this one knows the groups of an instruction, at several times the cost.
         self.detailed.detail = True
         self.known: dict[tuple[bytes, bool, bool], set[str]] = {}
@@ -343,6 +346,14 @@ class _Decoder:
 
     def sampled(self) -> dict[MachineFunction, set[str]]:
         """Return what each function of the sample uses, but for those whose names say a choice."""
+        return {
+            function: self._uses(function)
+            for function in self._picked()
+            if not CHOSEN.search(self.code.name(function))
+        }
+
+    def _picked(self) -> Iterator[MachineFunction]:
+        """Pick functions at even distances among those that may use vector registers."""
         candidates = [
             function
             for function in _spread(self.code.functions, LOOKED_AT)
@@ -350,14 +361,8 @@ class _Decoder:
                 self.code.content, function[0], _end(function)
             )
         ]
-        picked = [
-            MachineFunction(*function) for function in _spread(candidates, SAMPLE)
-        ]
-        return {
-            function: self._uses(function)
-            for function in picked
-            if not CHOSEN.search(self.code.name(function))
-        }
+        for function in _spread(candidates, SAMPLE):
+            yield MachineFunction(*function)
 
     def _uses(self, function: MachineFunction) -> set[str]:
         """Return the extensions of a function's instructions with vector registers."""
@@ -387,27 +392,25 @@ class _Decoder:
 
     def asks_the_cpu(self) -> bool:
         """Say whether some code asks the CPU what it has."""
-        left = MOST_QUESTIONS
-        for start, end in self.code.ranges:
-            # The two bytes also occur within constants and offsets, so each place is
-            # disassembled.
-            for match in _QUESTION.finditer(self.code.content, start, end):
-                function = self.code.at(match.start())
-                if (
-                    function
-                    and self._instruction(function, match.start())[1]
-                    in _QUESTIONS
-                ):
-                    return True
-                left -= 1
-                if not left:
-                    # So much code that its names decide, as in a TensorFlow.
-                    return True
+        for count, place in enumerate(self._matches(_QUESTION), 1):
+            if self._asks_at(place):
+                return True
+            # So much code that its names decide, as in a TensorFlow.
+            if count == MOST_QUESTIONS:
+                return True
         return False
+
+    def _asks_at(self, place: int) -> bool:
+        """Say whether the bytes at a place ask the CPU, and are not part of a constant."""
+        function = self.code.at(place)
+        if function is None:
+            return False
+        return self._instruction(function, place)[1] in _QUESTIONS
 
     def searched(self, above: int) -> Iterator[tuple[str, str]]:
         """Return extensions above a level that any code uses, with a function that does."""
-        tries, all_tries = Counter[tuple[int, str]](), Counter[str]()
+        tries = Counter[tuple[int, str]]()
+        all_tries = Counter[str]()
         for place, level in self._places(above):
             # Short patterns also occur by chance: in a TensorFlow at some 5,000 places.
             if all_tries[level] == MOST:
@@ -431,9 +434,14 @@ class _Decoder:
         """Return where an instruction of an extension may begin, and the level of that."""
         for level, pattern in PATTERNS.items():
             if LEVELS.index(level) > above:
-                for start, end in self.code.ranges:
-                    for match in pattern.finditer(self.code.content, start, end):
-                        yield match.start(), level
+                for place in self._matches(pattern):
+                    yield place, level
+
+    def _matches(self, pattern: re.Pattern[bytes]) -> Iterator[int]:
+        """Return where a pattern occurs in the code, as bytes of an instruction or by chance."""
+        for start, end in self.code.ranges:
+            for match in pattern.finditer(self.code.content, start, end):
+                yield match.start()
 
     def _instruction(
         self, function: MachineFunction, place: int

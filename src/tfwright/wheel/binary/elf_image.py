@@ -60,6 +60,10 @@ class Segment(NamedTuple):
     memory: int
     """Bytes that it takes in memory; those beyond `size` are zeros."""
 
+    def holds(self, address: int) -> bool:
+        """Say whether the file has the byte at an address: not the zeros beyond `size`."""
+        return self.address <= address < self.address + self.size
+
 
 @dataclass(frozen=True)
 class ElfHeader:
@@ -104,9 +108,7 @@ class ElfImage:
         Raises ValueError for an address that is not mapped from the file.
         """
         for segment in self.loaded():
-            # Up to `size` only: what lies beyond it in memory is zeros, and not in the
-            # file.
-            if segment.address <= address < segment.address + segment.size:
+            if segment.holds(address):
                 start = segment.offset + address - segment.address
                 return start, segment.offset + segment.size
         raise ValueError(
@@ -127,14 +129,19 @@ class ElfImage:
             "utf-8", "backslashreplace"
         )
 
-    def numbers(self, layout: str, address: int, what: str) -> tuple[int, ...]:
-        """Return numbers at an address, laid out as `struct` says without the byte order."""
+    def piece(self, address: int, size: int, what: str) -> bytes:
+        """Return `size` bytes at an address; raise ValueError if its segment ends before."""
         start, end = self.place(address)
-        if start + struct.calcsize(self.header.order + layout) > end:
+        if start + size > end:
             raise ValueError(
                 f"its {what} at {address:#x} goes beyond its segment"
             )
-        return numbers(self.content, self.header.order + layout, start, what)
+        return piece(self.content, start, size, what)
+
+    def numbers(self, layout: str, address: int, what: str) -> tuple[int, ...]:
+        """Return numbers at an address, laid out as `struct` says without the byte order."""
+        row = struct.Struct(self.header.order + layout)
+        return row.unpack(self.piece(address, row.size, what))
 
     def loaded(self) -> Iterator[Segment]:
         """Return the segments that the loader maps."""
@@ -167,7 +174,8 @@ def read_header(content: Content) -> ElfHeader:
         raise ValueError(
             "its header has a class or a byte order that does not exist"
         )
-    wide, order = identity[4] == _WIDE, "<" if identity[5] == _LITTLE else ">"
+    wide = identity[4] == _WIDE
+    order = "<" if identity[5] == _LITTLE else ">"
     fields = numbers(content, order + _HEADERS[wide], _IDENTITY, "header")
     kind, machine, _, _, segments, sections, _, _, *sizes = fields
     return ElfHeader(wide, order, kind, machine, segments, sections, *sizes)

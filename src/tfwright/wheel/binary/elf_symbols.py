@@ -154,16 +154,12 @@ def _rows(image: ElfImage) -> Iterator[tuple[int, bool, bool]]:
 
 def table(image: ElfImage) -> bytes:
     """Return the rows of the symbols."""
-    address, count = image.value(elf_image.SYMBOLS), counted(image)
+    address = image.value(elf_image.SYMBOLS)
+    count = counted(image)
     if address is None or not count:
         return b""
-    start, end = image.place(address)
-    size = count * _ROWS[image.header.wide][1]
-    if start + size > end:
-        raise ValueError(
-            f"it says that it has {count:,} symbols, beyond the end of their segment"
-        )
-    return piece(image.content, start, size, "table of symbols")
+    _, width = _ROWS[image.header.wide]
+    return image.piece(address, count * width, f"table of {count:,} symbols")
 
 
 def counted(image: ElfImage) -> int:
@@ -209,10 +205,9 @@ def _hashed_by_gnu(image: ElfImage) -> int:
 
 def _words(image: ElfImage, address: int, count: int) -> "array[int]":
     """Return a table of 32-bit numbers."""
-    start, end = image.place(address) if count else (0, 0)
-    if start + 4 * count > end:
-        raise ValueError("its table of hashes goes beyond its segment")
-    content = piece(image.content, start, 4 * count, "table of hashes")
+    if not count:
+        return array("I")
+    content = image.piece(address, 4 * count, "table of hashes")
     return _native(image, "I", content)
 
 
@@ -220,7 +215,8 @@ def _relocated(image: ElfImage) -> int:
     """Return the number of symbols up to the last one that a relocation names."""
     last = 0
     for place, length in _RELOCATIONS:
-        address, size = image.value(place), image.value(length)
+        address = image.value(place)
+        size = image.value(length)
         if address is None or not size:
             continue
         columns = 3 if _has_addends(image, place) else 2
@@ -239,16 +235,12 @@ def _has_addends(image: ElfImage, table: int) -> bool:
 
 def _named_by(image: ElfImage, address: int, size: int, columns: int) -> int:
     """Return the highest number of a symbol in a table of relocations."""
-    start, end = image.place(address)
-    if start + size > end:
-        raise ValueError("its relocations go beyond their segment")
     wide = image.header.wide
     width = columns * (8 if wide else 4)
-    content = piece(
-        image.content, start, size // width * width, "table of relocations"
-    )
+    content = image.piece(address, size, "table of relocations")
+    whole = content[: size // width * width]
     # r_info: the symbol in the upper 32 bits, or 24 where the file has 32 bits.
-    infos = _native(image, "Q" if wide else "I", content)[1::columns]
+    infos = _native(image, "Q" if wide else "I", whole)[1::columns]
     return max(infos, default=0) >> (32 if wide else 8)
 
 
@@ -269,14 +261,13 @@ def _versioned(versions: "array[int]", number: int) -> bool:
 
 def _versions(image: ElfImage) -> "array[int]":
     """Return the number of each symbol's version; none where no symbol has one."""
-    address, count = image.value(elf_image.VERSIONS), counted(image)
+    address = image.value(elf_image.VERSIONS)
+    count = counted(image)
     if address is None or not count:
         return array("H")
-    start, end = image.place(address)
-    if start + 2 * count > end:
-        raise ValueError("its table of versions goes beyond its segment")
-    content = piece(image.content, start, 2 * count, "table of versions")
-    return _native(image, "H", content)
+    return _native(
+        image, "H", image.piece(address, 2 * count, "table of versions")
+    )
 
 
 def name_with_version(image: ElfImage, index: int) -> str:

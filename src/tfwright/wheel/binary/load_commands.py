@@ -22,6 +22,7 @@ from tfwright.wheel.binary.macho import (
     LoadCommand,
     Slice,
     path_of,
+    path_start,
 )
 
 Writable = bytearray | mmap.mmap
@@ -113,10 +114,7 @@ def _with_path(part: Slice, command: LoadCommand, path: str) -> LoadCommand:
     """
     if not path:
         return command
-    (start,) = numbers(
-        command.content, f"{part.order}I", HEAD, "load command with a path"
-    )
-    fields = command.content[HEAD:start]
+    fields = command.content[HEAD : path_start(part, command)]
     return LoadCommand(command.kind, _command(part, command.kind, fields, path))
 
 
@@ -139,7 +137,8 @@ def _insist(
     content: Writable, part: Slice, commands: Sequence[LoadCommand], name: str
 ) -> None:
     """Raise WheelError if the commands cannot be put into the library."""
-    size, called = _size(commands), f"{name} ({part.machine})"
+    size = _size(commands)
+    called = f"{name} ({part.machine})"
     # Sections follow: moving them would change every address in the library.
     if size > part.room:
         raise WheelError(
@@ -149,14 +148,18 @@ def _insist(
             "or give shorter paths in [package].",
             evidence=Evidence(where=name),
         )
-    # Only the holder of the certificate's key could sign the changed library again.
     if any(kind == _CERTIFIED for kind, _, _ in _signature(content, part)):
-        raise WheelError(
-            f"{called} is signed with a certificate, and other load commands would break "
-            "the signature",
-            remedy="Build it unsigned, and sign the wheel's libraries after packaging.",
-            evidence=Evidence(where=name),
-        )
+        raise _certified(name, called)
+
+
+def _certified(name: str, called: str) -> WheelError:
+    # Only the holder of the certificate's key could sign the changed library again.
+    return WheelError(
+        f"{called} is signed with a certificate, and other load commands would break "
+        "the signature",
+        remedy="Build it unsigned, and sign the wheel's libraries after packaging.",
+        evidence=Evidence(where=name),
+    )
 
 
 def _size(commands: Sequence[LoadCommand]) -> int:

@@ -140,11 +140,9 @@ def _functions(
     table: bytes, names: int, part: Segment
 ) -> Iterator[tuple[int, int, int]]:
     """Return the functions of a table of symbols that lie in a segment."""
-    first, end, shift = (
-        part.address,
-        part.address + part.size,
-        part.offset - part.address,
-    )
+    first = part.address
+    end = part.address + part.size
+    shift = part.offset - part.address
     for name, info, _, _, address, size in _SYMBOL.iter_unpack(table):
         if size and first <= address < end and info & 0xF == _FUNCTION:
             # A size is a claim of the symbol: it must not lead out of the segment.
@@ -194,10 +192,7 @@ def _frames(image: ElfImage) -> list[int]:
     if not tables or tables[-1].size < _FRAMES.size:
         return []
     address, size = tables[-1].address, tables[-1].size
-    start, end = image.place(address)
-    if start + size > end:
-        raise ValueError("its table of frames goes beyond its segment")
-    content = piece(image.content, start, size, "table of frames")
+    content = image.piece(address, size, "table of frames")
     version, _, counted, encoded, _, count = _FRAMES.unpack_from(content)
     # Other encodings are allowed (DW_EH_PE_*); gcc, clang and every linker write these.
     if (version, counted, encoded) != _SIGNED_FROM_HERE:

@@ -217,15 +217,19 @@ def _commands(block: bytes, order: str, count: int) -> Iterator[LoadCommand]:
 
 def path_of(part: Slice, command: LoadCommand) -> str:
     """Return the path in a load command; raise ValueError where it has none, as macOS does."""
-    (start,) = numbers(
-        command.content, f"{part.order}I", HEAD, "load command with a path"
-    )
+    start = path_start(part, command)
     text, end, _ = command.content[start:].partition(b"\0")
     if start < HEAD or not end:
         raise ValueError(
             "the path in one of its load commands goes beyond the command"
         )
     return text.decode("utf-8", "surrogateescape")
+
+
+def path_start(part: Slice, command: LoadCommand) -> int:
+    """Return where the path in a load command says that it begins."""
+    what = "load command with a path"
+    return numbers(command.content, f"{part.order}I", HEAD, what)[0]
 
 
 def sections(part: Slice) -> Iterator[MachOSection]:
@@ -309,17 +313,17 @@ def said(part: Slice) -> MachO:
 
 def _paths(part: Slice, kinds: set[int]) -> tuple[str, ...]:
     """Return the paths in load commands of some kinds, fit to be shown."""
-    paths = [
-        path_of(part, command)
+    return tuple(
+        _printable(path_of(part, command))
         for command in part.commands
         if command.kind in kinds
-    ]
+    )
+
+
+def _printable(path: str) -> str:
     # What is not UTF-8 was kept for writing it back; JSON and terminals take no half
     # characters.
-    return tuple(
-        path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        for path in paths
-    )
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _minimum(part: Slice, command: LoadCommand) -> int:
@@ -330,5 +334,7 @@ def _minimum(part: Slice, command: LoadCommand) -> int:
 
 def _dotted(word: int) -> str:
     """Return the three numbers of a version that share a word."""
-    major, minor, patch = word >> 16, word >> 8 & 0xFF, word & 0xFF
+    major = word >> 16
+    minor = word >> 8 & 0xFF
+    patch = word & 0xFF
     return f"{major}.{minor}" + (f".{patch}" if patch else "")

@@ -192,37 +192,39 @@ def _texts(image: Image, name: str) -> set[str]:
 
 def _elf(content: Content) -> tuple[str, Image]:
     """Read a Linux library: its machine, and it."""
-    said, header = elf.read(content), elf_image.read_header(content)
+    said = elf.read(content)
+    header = elf_image.read_header(content)
     sections = elf_sections.read(content)
     regions = _regions(sections)
-    # The linker hashes all it writes into it, so it differs wherever anything does.
-    note = regions.get(BUILD_ID)
-    identity = ""
-    if note:
-        identity = piece(content, note.offset, note.size, "build id")[
-            _NOTE:
-        ].hex()
     symbols = comparison_symbols.of_elf(content, header, sections)
+    identity = _build_id(content, regions.get(BUILD_ID))
     return said.machine, Image(
         content, regions, symbols, _elf_facts(said), identity
     )
+
+
+def _build_id(content: Content, note: Region | None) -> str:
+    """Return what the linker hashes all that it writes into; it differs if anything does."""
+    if note is None:
+        return ""
+    return piece(content, note.offset, note.size, "build id")[_NOTE:].hex()
 
 
 def _regions(sections: Iterable[ElfSection]) -> dict[str, Region]:
     """Return what the sections of a Linux library hold in the file, by name."""
     regions = dict[str, Region]()
     for section in sections:
-        # .bss has an offset and no bytes there: comparing them would compare the next
-        # section.
-        if (
-            section.kind != elf_sections.EMPTY
-            and section.size
-            and section.name not in regions
-        ):
+        if _has_bytes(section) and section.name not in regions:
             regions[section.name] = Region(
                 section.name, section.address, section.offset, section.size
             )
     return regions
+
+
+def _has_bytes(section: ElfSection) -> bool:
+    # .bss has an offset and no bytes there: comparing them would compare the next
+    # section.
+    return section.kind != elf_sections.EMPTY and section.size > 0
 
 
 def _elf_facts(said: Elf) -> set[str]:
@@ -244,7 +246,8 @@ def _elf_facts(said: Elf) -> set[str]:
 
 def _macho(content: Content, part: Slice) -> Image:
     """Read one machine's part of a macOS library."""
-    said, regions = macho.said(part), dict[str, Region]()
+    said = macho.said(part)
+    regions = dict[str, Region]()
     for section in macho.sections(part):
         start = part.start + section.offset
         regions[section.name] = Region(

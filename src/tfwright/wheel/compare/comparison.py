@@ -38,6 +38,14 @@ LARGEST_TEXT = 16 * 1024**2
 METADATA = ".dist-info/"
 """How the place of a wheel's own description is called here, whatever its project and version."""
 
+_BY_SUFFIX: dict[str, Callable[[bytes, bytes], TextFinding | None]] = {
+    ".py": text.program,
+    ".pyi": text.program,
+    ".pyc": text.compiled,
+    ".json": text.document,
+}
+"""What compares two files that are more than a text."""
+
 Members = dict[str, zipfile.ZipInfo]
 """The files of a wheel by where they are installed."""
 
@@ -266,13 +274,8 @@ def _code(first: Content, second: Content) -> TextFinding:
 
 def _text(place: str, first: bytes, second: bytes) -> TextFinding | None:
     """Compare two files as what their name says that they are; None if they are not texts."""
-    ways: dict[str, Callable[[bytes, bytes], TextFinding | None]] = {
-        ".py": text.program,
-        ".pyi": text.program,
-        ".pyc": text.compiled,
-        ".json": text.document,
-    }
-    return ways.get(Path(place).suffix, text.text)(first, second)
+    compare = _BY_SUFFIX.get(Path(place).suffix, text.text)
+    return compare(first, second)
 
 
 def _bytes(first: Content, second: Content) -> TextFinding:
@@ -355,7 +358,8 @@ def _mode(member: zipfile.ZipInfo) -> str:
 
 
 def _fields(member: zipfile.ZipInfo) -> str:
-    extra, comment = len(member.extra), len(member.comment)
+    extra = len(member.extra)
+    comment = len(member.comment)
     return f"flags {member.flag_bits:#x}, {extra} bytes of extra fields, {comment} of comment"
 
 

@@ -1,10 +1,11 @@
 """A difference between two wheels, and how bytes are compared."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from tfwright.printable import first_few
 from tfwright.wheel.binary.content import Content
 
 SHOWN = 5
@@ -89,14 +90,7 @@ def _exclusive(one: bytes, two: bytes) -> bytes:
 
 def sample(names: Iterable[str]) -> tuple[str, ...]:
     """Return the first few, and how many more there are."""
-    some = list(names)
-    return counted(some[:SHOWN], len(some))
-
-
-def counted(some: Sequence[str], count: int) -> tuple[str, ...]:
-    """Return some of so many, and how many more there are."""
-    more = count - len(some)
-    return (*some, f"and {more:,} more") if more > 0 else tuple(some)
+    return first_few(list(names), SHOWN)
 
 
 def only(one: set[str], two: set[str], what: str) -> Iterator[str]:

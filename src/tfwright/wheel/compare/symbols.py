@@ -13,12 +13,13 @@ from functools import cached_property
 from heapq import nsmallest
 from typing import NamedTuple
 
+from tfwright.printable import with_rest
 from tfwright.wheel.binary import elf_sections, elf_symbols, macho
 from tfwright.wheel.binary.content import Content, numbers, piece
 from tfwright.wheel.binary.elf_image import ElfHeader
 from tfwright.wheel.binary.elf_sections import ElfSection
 from tfwright.wheel.binary.macho import Slice
-from tfwright.wheel.compare.difference import SHOWN, counted
+from tfwright.wheel.compare.difference import SHOWN
 
 LONGEST = 64 * 1024
 """Bytes of a name that are read."""
@@ -45,11 +46,9 @@ class SymbolTable:
         """Begin empty."""
         # Signed: Python's hashes are.
         self.keys = array("q")
-        self.places, self.addresses, self.sizes = (
-            array("Q"),
-            array("Q"),
-            array("Q"),
-        )
+        self.places = array("Q")
+        self.addresses = array("Q")
+        self.sizes = array("Q")
 
     def add(self, row: SymbolRow) -> None:
         """Append a symbol."""
@@ -128,13 +127,14 @@ def differences(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
         missing = {key: place for key, place in rows if key not in known}
         if missing:
             some = nsmallest(SHOWN, map(there.name, missing.values()))
-            names = ", ".join(counted(some, len(missing)))
+            names = ", ".join(with_rest(some, len(missing)))
             yield f"exported symbols only in the {side} ({len(missing):,}): {names}"
 
 
 def resized(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
     """Name the functions that became longer or shorter, those that did so most first."""
-    numbers, changed = two.functions.unique(), list[_Resized]()
+    numbers = two.functions.unique()
+    changed = list[_Resized]()
     for key, number in one.functions.unique().items():
         if key in numbers:
             sizes = one.functions.sizes[number], two.functions.sizes[numbers[key]]
@@ -206,7 +206,8 @@ def _elf(
             fields if header.wide else _as_wide(fields)
         )
         # Section 0 (SHN_UNDEF): the symbol is wanted, and another library has it.
-        kind, exported = info & 0xF, bool(section) and info >> 4 in _BOUND
+        kind = info & 0xF
+        exported = bool(section) and info >> 4 in _BOUND
         if exported or kind == _FUNCTION:
             yield (
                 SymbolRow(keys.of(at), names.offset + at, address, size),

@@ -3,11 +3,11 @@
 import ast
 import difflib
 import json
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfwright.tools import json_text
+from tfwright.tools.python import sources
 
 CONTEXT = 1
 MOST_LINES = 400
@@ -17,6 +17,8 @@ LONGEST = 24
 WIDEST = 160
 LARGEST_PROGRAM = 2 * 1024**2
 """Bytes of a Python file that is parsed."""
+_DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+"""What may have a docstring."""
 PYC_HEADER = 16
 """Bytes before the code in a .pyc file (PEP 552): magic, flags, the source's time or digest."""
 
@@ -54,18 +56,17 @@ def text(one: bytes, two: bytes) -> TextFinding | None:
 def document(one: bytes, two: bytes) -> TextFinding | None:
     """Compare two JSON documents, however they are laid out."""
     try:
-        # Keys keep their order: two orders are a difference that a reader may look for.
-        pretty = [
-            json.dumps(json_text.parsed(content), indent=1).encode()
-            for content in (one, two)
-        ]
+        before, after = _laid_out(one), _laid_out(two)
     except (ValueError, RecursionError):
         return text(one, two)
-    return (
-        TextFinding("only its layout differs")
-        if pretty[0] == pretty[1]
-        else text(*pretty)
-    )
+    if before == after:
+        return TextFinding("only its layout differs")
+    return text(before, after)
+
+
+def _laid_out(document: bytes) -> bytes:
+    # Keys keep their order: two orders are a difference that a reader may look for.
+    return json.dumps(json_text.parsed(document), indent=1).encode()
 
 
 def program(one: bytes, two: bytes) -> TextFinding | None:
@@ -100,16 +101,7 @@ def compiled(one: bytes, two: bytes) -> TextFinding:
 
 def _parsed(content: bytes) -> ast.Module | None:
     """Return what a Python file means; None if it cannot be said, as of Python 2."""
-    if len(content) > LARGEST_PROGRAM:
-        return None
-    try:
-        with warnings.catch_warnings():
-            # Old sources have invalid escapes, which the parser would print on the
-            # user's terminal.
-            warnings.simplefilter("ignore")
-            return ast.parse(content)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return sources.parsed(content) if len(content) <= LARGEST_PROGRAM else None
 
 
 def _alike(one: object, two: object, *, documented: bool) -> bool:
@@ -142,14 +134,7 @@ def _alike(one: object, two: object, *, documented: bool) -> bool:
 
 def _part(node: object, name: str, *, documented: bool) -> object:
     """Return a field of a node; of a body on request without its docstring."""
-    if (
-        documented
-        or name != "body"
-        or not isinstance(
-            node,
-            ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
-        )
-    ):
+    if name != "body" or documented or not isinstance(node, _DOCUMENTED):
         return getattr(node, name, None)
     return node.body[ast.get_docstring(node, clean=False) is not None :]
 
@@ -184,12 +169,13 @@ def _alike_until(one: Sequence[str], two: Sequence[str]) -> int:
 
 def _narrow(line: str, *, exact: bool) -> str:
     """Return a line as wide as a page; `exact` shows white space too."""
-    if exact:
-        shown = line[0] + repr(line[1:])
-    else:
-        # A control character in a hostile file could steer the terminal.
-        replaced = "\N{REPLACEMENT CHARACTER}"
-        shown = "".join(
-            letter if letter.isprintable() else replaced for letter in line
-        )
+    shown = line[0] + repr(line[1:]) if exact else _harmless(line)
     return shown if len(shown) <= WIDEST else shown[:WIDEST] + "…"
+
+
+def _harmless(line: str) -> str:
+    # A control character in a hostile file could steer the terminal.
+    replaced = "\N{REPLACEMENT CHARACTER}"
+    return "".join(
+        letter if letter.isprintable() else replaced for letter in line
+    )

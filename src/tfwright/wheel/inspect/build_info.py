@@ -4,10 +4,10 @@ Those releases load CUDA's libraries by hand, so the loader knows nothing of the
 """
 
 import ast
-import warnings
 import zipfile
 from collections.abc import Iterator
 
+from tfwright.tools.python import sources
 from tfwright.wheel import archive
 
 NAME = "/platform/build_info.py"
@@ -24,20 +24,17 @@ def read(wheel: zipfile.ZipFile) -> tuple[tuple[str, str], ...]:
     Later releases assign one dictionary. Empty where the file is missing, or is not Python.
     Raises WheelError where it is too large to be one.
     """
-    places = (member.filename for member in archive.files(wheel))
-    place = next((place for place in places if place.endswith(NAME)), "")
-    text = archive.text(wheel, place, LARGEST) if place else b""
-    try:
-        # The parser would print its warnings with a line of the wheel, on the user's
-        # terminal.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # Parsed and never imported: the wheel may be hostile, and for another
-            # Python.
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    return tuple(_assigned(tree))
+    # Parsed and never imported: the wheel may be hostile, and for another Python.
+    tree = sources.parsed(_text(wheel))
+    return tuple(_assigned(tree)) if tree else ()
+
+
+def _text(wheel: zipfile.ZipFile) -> bytes:
+    for member in archive.files(wheel):
+        # By its end: the package above it is called tensorflow, tensorflow_core or otherwise.
+        if member.filename.endswith(NAME):
+            return archive.text(wheel, member.filename, LARGEST)
+    return b""
 
 
 def _assigned(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -54,13 +51,14 @@ def _assigned(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _constant(name: str, node: ast.expr) -> Iterator[tuple[str, str]]:
-    """Return a name and its value where that is a plain one.
-
-    An integer may have so many digits that Python refuses to write them.
-    """
-    if not isinstance(node, ast.Constant) or node.value in {None, ""}:
-        return
-    if isinstance(node.value, bool | str) or (
-        isinstance(node.value, int) and node.value.bit_length() < LONGEST
-    ):
+    """Return a name and its value where that is a plain one."""
+    if isinstance(node, ast.Constant) and _is_plain(node.value):
         yield name[:LONGEST], str(node.value)[:LONGEST]
+
+
+def _is_plain(value: object) -> bool:
+    """Say whether a value is a text that is not empty, a number, or true or false."""
+    if isinstance(value, str):
+        return bool(value)
+    # An integer may have so many digits that Python refuses to write them.
+    return isinstance(value, int) and value.bit_length() < LONGEST

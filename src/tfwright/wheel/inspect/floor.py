@@ -3,8 +3,10 @@
 A library that could not be read keeps no floor: `unreadable` names it, and it is refused there.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from tfwright.printable import first_of
 from tfwright.wheel.binary import cpu, elf
 from tfwright.wheel.binary.cpu import Use
 from tfwright.wheel.inspect.library import Library
@@ -12,15 +14,14 @@ from tfwright.wheel.inspect.library import Library
 
 def unreadable(libraries: Sequence[Library]) -> list[str]:
     """Name the libraries about which nothing can be said, once for all with the same fault."""
-    alike: dict[str, list[str]] = {}
+    alike = defaultdict[str, list[str]](list)
     for library in libraries:
         if library.fault:
-            alike.setdefault(library.fault, []).append(library.path)
-    said = []
-    for fault, paths in alike.items():
-        others = f" (and {len(paths) - 1:,} more)" if len(paths) > 1 else ""
-        said.append(f"{paths[0]}{others} cannot be read: {fault}")
-    return said
+            alike[library.fault].append(library.path)
+    return [
+        f"{first_of(paths)} cannot be read: {fault}"
+        for fault, paths in alike.items()
+    ]
 
 
 def glibc_faults(libraries: Sequence[Library], floor: str) -> list[str]:

@@ -3,7 +3,7 @@
 import re
 import stat
 import zipfile
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -19,6 +19,7 @@ from packaging.utils import (
 )
 
 from tfwright.errors import Evidence, WheelError
+from tfwright.printable import first_few, first_of
 from tfwright.wheel import archive, headers, record, tags
 from tfwright.wheel.binary import elf, macho
 from tfwright.wheel.binary.content import Content
@@ -98,7 +99,8 @@ def inspect(
     """
     archive.insist_on_file(path)
     # The signature first: what a forged wheel says of itself need not be read.
-    size, signed_by = path.stat().st_size, _signed_by(path, key) if key else ""
+    size = path.stat().st_size
+    signed_by = _signed_by(path, key) if key else ""
     try:
         with archive.opened(path) as wheel:
             known = directories() if _is_ours(wheel) else ()
@@ -130,13 +132,11 @@ def insist(report: Inspection) -> None:
     if not report.faults:
         return
     # A single one is in the message already.
-    lines = list(report.faults[:SHOWN]) if len(report.faults) > 1 else []
-    if len(report.faults) > SHOWN:
-        lines.append(f"and {len(report.faults) - SHOWN:,} more")
+    lines = report.faults if len(report.faults) > 1 else ()
     raise WheelError(
         f"{report.file}: {report.faults[0]}",
         remedy="Do not publish it: what it says of itself is what pip believes.",
-        evidence=Evidence(lines=lines),
+        evidence=Evidence(lines=first_few(lines, SHOWN)),
     )
 
 
@@ -149,7 +149,8 @@ def _report(
     # Each file is in memory only once; its digest comes from there.
     faults = record.faults(wheel, found.entries)
     stated = _stated(wheel)
-    described, libraries = stated.description, found.libraries
+    described = stated.description
+    libraries = found.libraries
     faults += stated.faults
     faults += _names(path, folder, described)
     faults += inspection_tags.faults(path, stated.tags, libraries)
@@ -190,11 +191,9 @@ class _Stated(NamedTuple):
 
 def _stated(wheel: zipfile.ZipFile) -> _Stated:
     """Read METADATA, WHEEL and build_info; the first that is too long ends the reading."""
-    described, stated, built = (
-        Description(),
-        frozenset[Tag](),
-        tuple[tuple[str, str], ...](),
-    )
+    described = Description()
+    stated = frozenset[Tag]()
+    built = tuple[tuple[str, str], ...]()
     faults = []
     try:
         described = _described(wheel)
@@ -210,12 +209,16 @@ def _described(wheel: zipfile.ZipFile) -> Description:
     """Read METADATA. Raises WheelError where it is too long to be read."""
     said = headers.read(wheel, "METADATA")
     return Description(
-        # Bounded, since a report is read in a terminal and kept in pages.
-        project=str(said["Name"] or "")[:LONGEST],
-        version=str(said["Version"] or "")[:LONGEST],
-        requires_python=str(said["Requires-Python"] or "")[:LONGEST],
+        project=_bounded(said["Name"]),
+        version=_bounded(said["Version"]),
+        requires_python=_bounded(said["Requires-Python"]),
         requires=tuple(map(str, said.get_all("Requires-Dist") or ())),
     )
+
+
+def _bounded(header: object) -> str:
+    # A report is read in a terminal and kept in pages.
+    return str(header or "")[:LONGEST]
 
 
 def _names(path: Path, folder: str, described: Description) -> Iterator[str]:
@@ -277,7 +280,10 @@ def contents(
         # RECORD has no line of its own, and nothing but names and digests.
         elif member.filename != listing:
             others.append(member)
-    found, entries, tables, leaks = [], {}, {}, list[Leak]()
+    found = []
+    entries = {}
+    tables = {}
+    leaks = list[Leak]()
     for library, table, entry, in_library in _libraries(wheel, libraries, search):
         found.append(library)
         entries[library.path] = entry
@@ -335,10 +341,9 @@ def _unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Unpacked:
 
 def _notes(found: Sequence[Library]) -> Iterator[str]:
     """Say what a sound wheel may still do to its users, once for all libraries it is true of."""
-    alike: dict[str, list[Library]] = {}
+    alike = defaultdict[str, list[str]](list)
     for library in found:
         for note in inspection_library.notes(library):
-            alike.setdefault(note, []).append(library)
-    for note, group in alike.items():
-        others = f" (and {len(group) - 1} more)" if len(group) > 1 else ""
-        yield f"{group[0].path}{others}: {note}"
+            alike[note].append(library.path)
+    for note, paths in alike.items():
+        yield f"{first_of(paths)}: {note}"

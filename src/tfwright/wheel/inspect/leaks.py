@@ -2,10 +2,12 @@
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from tfwright.printable import first_of, listed
 from tfwright.wheel.binary.content import Content
 
 _GUESSED = rb"home/|Users/|root/|_bazel_|execroot/|bazel-out/"
@@ -77,10 +79,10 @@ class LeakSearch:
         self, file: str, content: Content, *, library: bool
     ) -> Iterator[Leak]:
         """Search a file; yield one leak for each directory, and one for all guesses."""
-        found: dict[str, list[str]] = {}
+        found = defaultdict[str, list[str]](list)
         pattern = self._in_libraries if library else self._in_texts
         for directory, path in _paths(content, pattern) if pattern else ():
-            found.setdefault(directory, []).append(path)
+            found[directory].append(path)
         for directory, paths in found.items():
             yield Leak(file, directory, len(paths), paths[0])
 
@@ -89,30 +91,33 @@ class LeakSearch:
         for known in self._known:
             here = [leak for leak in leaks if leak.directory == known.path]
             if here:
-                files, path = [leak.file for leak in here], here[0].path
+                files = [leak.file for leak in here]
+                path = here[0].path
                 such = f", such as {path}" if path != known.path else ""
                 yield (
                     f"{_naming(files)} {known.path}, {known.what} of this host{such}. Users have "
                     "no such directory, and a build on another host gives other bytes. "
                     f"{known.remedy}"
                 )
-        alike: dict[str, list[str]] = {}
-        for leak in leaks:
-            if not leak.directory:
-                example = f"{leak.times} times, such as {leak.path}"
-                alike.setdefault(example, []).append(leak.file)
-        for example, files in alike.items():
-            others = f" (and {len(files) - 1} more)" if len(files) > 1 else ""
-            yield f"{files[0]}{others}: names paths as on a machine that builds, {example}"
+        yield from _guesses(leaks)
+
+
+def _guesses(leaks: Sequence[Leak]) -> Iterator[str]:
+    """Say which files name paths that only look like those of a machine that builds."""
+    alike = defaultdict[str, list[str]](list)
+    for leak in leaks:
+        if not leak.directory:
+            example = f"{leak.times} times, such as {leak.path}"
+            alike[example].append(leak.file)
+    for example, files in alike.items():
+        yield f"{first_of(files)}: names paths as on a machine that builds, {example}"
 
 
 def _naming(files: Sequence[str]) -> str:
     """Begin a sentence about what files name."""
-    shown = ", ".join(files[:SHOWN])
     if len(files) == 1:
-        return f"{shown} names"
-    others = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
-    return f"{len(files)} files ({shown}{others}) name"
+        return f"{files[0]} names"
+    return f"{len(files)} files ({listed(files, SHOWN)}) name"
 
 
 def _tells(path: str) -> bool:

@@ -15,7 +15,7 @@ MOST = 100_000
 
 
 def version(content: Content) -> str:
-    """Return the version, with its CUDA if it says that; empty where there is no NCCL."""
+    """Return the version, with its CUDA if it says that; empty where the library has no NCCL."""
     place = content.find(_SAYS)
     # A text of the same beginning may come first, in a message with a placeholder.
     for _ in range(MOST):

@@ -115,10 +115,9 @@ def _glibc_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
     promises = []
     for platform in platforms:
         # linux_x86_64 promises no glibc at all.
-        part = re.match(r"(manylinux\d+|manylinux_(\d+)_(\d+))_", platform)
-        if part:
+        if part := re.match(r"(manylinux\d+)_|manylinux_(\d+)_(\d+)_", platform):
             glibc = (
-                f"{part[2]}.{part[3]}" if part[2] else LEGACY.get(part[1], "0")
+                LEGACY.get(part[1], "0") if part[1] else f"{part[2]}.{part[3]}"
             )
             promises.append((glibc, platform))
     return promises
@@ -136,12 +135,11 @@ def _macos_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
 
 def _glibc_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
     """Return the glibc that each library needs."""
-    needs = []
-    for library in found:
-        need = library.elf.requires.get("GLIBC") if library.elf else None
-        if need:
-            needs.append((need.version, f"{library.path} ({need.symbol})"))
-    return needs
+    return [
+        (need.version, f"{library.path} ({need.symbol})")
+        for library in found
+        if library.elf and (need := library.elf.requires.get("GLIBC"))
+    ]
 
 
 def _macos_needs(found: Sequence[Library]) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from tfwright.documents import faults
 from tfwright.documents.names import Commit, InnerPath, Line, Sha256
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
@@ -147,14 +148,12 @@ def recipe_content(recipe: Recipe) -> RecipeContent:
     return RecipeContent(name=recipe.name, sha256=digest, content=content)
 
 
-def recipe_of(record: BuildRecord) -> Recipe:
-    """Return the recipe that the record holds.
+def recipe_of(content: RecipeContent) -> Recipe:
+    """Return the recipe that was written down.
 
     Raises pydantic.ValidationError if this version does not take it as a recipe.
     """
-    return Recipe.model_validate(
-        {**record.recipe.content, "name": record.recipe.name}
-    )
+    return Recipe.model_validate({**content.content, "name": content.name})
 
 
 def write(record: BuildRecord) -> bytes:
@@ -189,20 +188,25 @@ def read(wheel: zipfile.ZipFile) -> BuildRecord | None:
     try:
         # Before it is parsed: the wheel may be anybody's.
         if wheel.getinfo(place).file_size > LARGEST:
-            raise _unreadable(wheel, f"it has more than {LARGEST:,} bytes")
+            raise _unreadable(
+                wheel, f"it has more than {LARGEST:,} bytes", FORGED
+            )
         return BuildRecord.model_validate_json(wheel.read(place))
     except ValidationError as fault:
-        first = fault.errors(include_url=False)[0]
-        place_in_record = ".".join(map(str, first["loc"]))
-        # JSON that cannot be parsed has no place.
-        why = f"{place_in_record}: {first['msg']}".removeprefix(": ")
-        raise _unreadable(wheel, why) from fault
+        raise _unreadable(wheel, faults.first_line(fault)) from fault
 
 
-def _unreadable(wheel: zipfile.ZipFile, why: str) -> WheelError:
+_REMEDY = "Use the version of tfwright that made the wheel, or a newer one."
+FORGED = "Do not trust this wheel: no version of tfwright writes such a record."
+"""The remedies for a record that cannot be read."""
+
+
+def _unreadable(
+    wheel: zipfile.ZipFile, why: str, remedy: str = _REMEDY
+) -> WheelError:
     what = f"The build record {NAME} cannot be read: {why}"
     return WheelError(
         what,
-        remedy="Use the version of tfwright that made the wheel, or a newer one.",
+        remedy=remedy,
         evidence=Evidence(where=str(wheel.filename)),
     )

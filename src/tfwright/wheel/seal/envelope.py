@@ -40,13 +40,17 @@ def verify(wheel: Path, key: Path) -> str:
             f"{wheel.name} is not the wheel that was signed: its SHA-256 is another one",
             remedy=FORGED,
         )
+    _insist_on_plain(wheel, payload)
+    return keyid
+
+
+def _insist_on_plain(wheel: Path, payload: bytes) -> None:
     # Tools that do not know envelopes read the plain file, so the two must agree.
     plain = wheel.with_name(wheel.name + statement.SUFFIX)
     if plain.is_file() and plain.read_bytes() != payload:
         raise WheelError(
             f"{plain.name} is not the statement that was signed", remedy=FORGED
         )
-    return keyid
 
 
 def _subjects(payload: bytes) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from packaging.utils import parse_wheel_filename
 
 from tfwright.errors import Evidence, WheelError
+from tfwright.printable import first_few
 from tfwright.wheel import archive
 
 SHOWN = 12
@@ -45,8 +46,14 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
                 disable_isa_ext_check=False,
                 allow_graft=False,
             )
-        policy = found.policies.get_policy_by_name(wanted)
     except (AuditwheelError, LookupError, ValueError, RuntimeError) as fault:
+        raise WheelError(
+            f"auditwheel cannot judge {wheel.name}: {fault}",
+            remedy="Take package.platform out of the recipe: only what auditwheel judges has one.",
+        ) from fault
+    try:
+        policy = found.policies.get_policy_by_name(wanted)
+    except LookupError as fault:
         raise WheelError(
             f"auditwheel cannot judge {wheel.name} for {wanted}: {fault}",
             remedy="Ask for a platform that auditwheel knows, such as manylinux_2_31_x86_64.",
@@ -72,18 +79,19 @@ def _with_platlib(wheel: Path, room: Path) -> Path:
     where the others would be.
     """
     with archive.opened(wheel) as given:
-        names = given.namelist()
-        if not any(_PURELIB in name for name in names):
+        if not any(_PURELIB in name for name in given.namelist()):
             return wheel
-        copy = room / wheel.name
-        with zipfile.ZipFile(copy, "w") as made:
-            for name in names:
-                content = given.read(name)
-                if name.endswith(".dist-info/RECORD"):
-                    content = content.replace(
-                        _PURELIB.encode(), _PLATLIB.encode()
-                    )
-                made.writestr(name.replace(_PURELIB, _PLATLIB), content)
+        return _moved(given, room / wheel.name)
+
+
+def _moved(given: zipfile.ZipFile, copy: Path) -> Path:
+    """Copy a wheel with its libraries in platlib, also in RECORD."""
+    with zipfile.ZipFile(copy, "w") as made:
+        for name in given.namelist():
+            content = given.read(name)
+            if name.endswith(".dist-info/RECORD"):
+                content = content.replace(_PURELIB.encode(), _PLATLIB.encode())
+            made.writestr(name.replace(_PURELIB, _PLATLIB), content)
     return copy
 
 
@@ -91,9 +99,7 @@ def insist(wheel: Path, wanted: str) -> None:
     """Raise WheelError with what is in the way unless a wheel keeps a platform."""
     proof = prove(wheel, wanted)
     if proof.reasons:
-        lines = list(proof.reasons[:SHOWN])
-        if len(proof.reasons) > SHOWN:
-            lines.append(f"and {len(proof.reasons) - SHOWN} more")
+        lines = first_few(proof.reasons, SHOWN)
         raise WheelError(
             f"{wheel.name} does not run on every {wanted}; its libraries prove {proof.platform}",
             remedy="Build in an image of an older system ([host] image), or correct "

@@ -24,6 +24,7 @@ from typing import IO
 from tfwright import __version__
 from tfwright.documents import clock
 from tfwright.errors import Evidence, WheelError
+from tfwright.tools import files
 from tfwright.wheel import archive, record
 from tfwright.wheel.seal import compressor
 from tfwright.wheel.seal.build_record import Sealer
@@ -74,11 +75,7 @@ class Spool:
     def parts(self, packed: Packed) -> Iterator[bytes]:
         """Yield the bytes of a member; nothing may be appended meanwhile."""
         self._stream.seek(packed.offset)
-        left = packed.member.packed
-        while left:
-            part = self._stream.read(min(left, record.CHUNK))
-            left -= len(part)
-            yield part
+        return files.pieces(self._stream.read, packed.member.packed)
 
 
 def seal(
@@ -190,7 +187,7 @@ def _insist_on_record(
     if found:
         raise WheelError(
             f"The wheel does not hold what its RECORD says: {found[0]}",
-            remedy="Look at what build_pip_package put together.",
+            remedy="Correct by a patch what packs the wheel: pip could not use it either.",
             evidence=Evidence(where=str(wheel.filename), lines=found),
         )
 

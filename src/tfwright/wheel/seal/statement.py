@@ -44,8 +44,7 @@ def write(
     """Return the statement about a wheel with a build record, given its name and digest."""
     record = build_record.read(wheel)
     if record is None:
-        message = f"{name} has no build record"
-        raise ValueError(message)
+        raise ValueError(f"{name} has no build record")
     predicate = {
         "buildDefinition": _definition(record, wheel),
         "runDetails": _run(record, outcome),

@@ -86,10 +86,8 @@ def _local_header(member: ZipMember, moment: tuple[int, int]) -> bytes:
     if wide:
         # Unlike the directory's entry, this field must have both sizes, even if one of
         # them fits.
-        sizes, extra = (
-            (FULL_32, FULL_32),
-            _wide_field([member.size, member.packed]),
-        )
+        sizes = (FULL_32, FULL_32)
+        extra = _wide_field([member.size, member.packed])
     fields = _common(member, moment, wide=wide, sizes=sizes, extra=extra)
     return struct.pack("<4s", b"PK\3\4") + fields + _name(member) + extra
 
@@ -125,10 +123,8 @@ def _common(
 ) -> bytes:
     """Return the fields that the local header and the directory share."""
     # Without the flag readers take a name for code page 437 (APPNOTE, appendix D).
-    version, flags = (
-        WIDE if wide else PLAIN,
-        0 if member.name.isascii() else UTF_8,
-    )
+    version = WIDE if wide else PLAIN
+    flags = 0 if member.name.isascii() else UTF_8
     return struct.pack(
         "<HHHHHIIIHH",
         version,

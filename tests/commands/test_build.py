@@ -1,0 +1,59 @@
+"""Where several recipes are built, as the host file and the user say."""
+
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands import build as builds
+from tfwright.commands.build import Place, RemoteOptions
+from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
+from tfwright.errors import RecipeError
+
+WORKER = WorkerTable(name="one", address="one", directory="/srv/tfwright")
+SLURM = SlurmTable(directory=Path("/srv/tfwright"))
+DEFAULTS = {
+    "until": "publish",
+    "again": "",
+    "jobs": "",
+    "fresh": False,
+    "offline": False,
+    "cache": True,
+    "verified_by": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "recipes", "place"),
+    [
+        (HostFile(), ["a", "b"], "here"),
+        (HostFile(workers=(WORKER,)), ["a"], "here"),
+        (HostFile(workers=(WORKER,)), ["a", "b"], "workers"),
+        (HostFile(slurm=SLURM), ["a", "b"], "slurm"),
+        (HostFile(slurm=SLURM), ["a"], "here"),
+        (HostFile(workers=(WORKER,), slurm=SLURM), ["a", "b"], "workers"),
+    ],
+)
+def test_only_several_recipes_leave_this_host_unasked(
+    settings: HostFile, recipes: list[str], place: Place
+) -> None:
+    assert builds.place_of(settings, "", recipes) == place
+    assert builds.place_of(settings, "here", recipes) == "here"
+
+
+def test_an_unknown_place_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(RecipeError, match="'cloud' is not a place") as caught:
+        builds.place_of(HostFile(), "cloud", ["a"])
+    for place in builds.PLACES:
+        assert f"--on {place}" in caught.value.remedy
+
+
+def test_a_worker_is_started_with_the_options_that_were_typed() -> None:
+    given = {"jobs": "3", "fresh": True, "cache": False, "offline": True}
+    options = RemoteOptions.of({**DEFAULTS, **given})
+    assert options.program("demo") == (
+        *("build", "--recipe", "demo", "--wait", "--until=publish"),
+        *("--jobs=3", "--fresh", "--offline", "--no-cache"),
+    )
+    assert options.supplied() == options, "it is offline already"
+    with pytest.raises(RecipeError, match="--verified-by can be written only"):
+        RemoteOptions.of({**DEFAULTS, "verified_by": "Ada"})

@@ -1,0 +1,56 @@
+"""The report of a nightly build, where it was built and elsewhere."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.nightly.fake import changed_after_a_night, host_with
+from tests.remedies.following import CommandLine
+
+from tfwright.nightly import builds, night
+
+pytestmark = pytest.mark.medium
+
+
+@pytest.fixture
+def build(of_demo: Path) -> Path:
+    """Return the directory of the only build of a host."""
+    night.run(host_with(of_demo, "demo"))
+    (folder,) = (of_demo / "site/builds").iterdir()
+    return folder
+
+
+def test_a_build_that_came_from_another_host_is_reported_without_its_night(
+    shell: CommandLine,
+    build: Path,
+    of_demo: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    copy = shutil.copytree(build, tmp_path / "copy")
+    shutil.rmtree(of_demo)
+    (tmp_path / "nightly.toml").unlink()
+    shell.succeeds(f"invoke report --build {copy}")
+    assert build.name in capsys.readouterr().out
+
+
+def test_a_directory_whose_document_is_damaged_holds_no_build(
+    shell: CommandLine, build: Path
+) -> None:
+    (build / builds.DOCUMENT).write_text("{", "utf-8")
+    shell.remedy(f"invoke report --build {build}")
+    assert shell.fault
+    assert shell.fault.what == f"No nightly build has the name '{build}'"
+
+
+def test_a_report_is_the_builds_page_where_html_is_asked_for(
+    shell: CommandLine, of_demo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = host_with(of_demo, "a")
+    changed_after_a_night(host)
+    night.run(host)
+    capsys.readouterr()
+    shell.succeeds("invoke report --build a --html")
+    page = capsys.readouterr().out
+    assert page.startswith("<!DOCTYPE html>")
+    assert "2026-01-01-a" in page, "it is compared with the last good one"

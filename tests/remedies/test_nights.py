@@ -1,0 +1,285 @@
+"""What a night says of its orders, its timer and its index, done to the letter."""
+
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.nightly import test_fleet, test_schedule, test_units
+from tests.nightly.fake import FakeBuilder, builder_of, host_with
+from tests.nightly.wheels import write_wheel
+from tests.remedies.following import CommandLine, commands, failing
+
+from tfwright.commands.nightly import orders, schedule, targets
+from tfwright.commands.nightly.builder import PipelineBuilder
+from tfwright.documents.nightly import NightlyFile
+from tfwright.documents.nightly import targets as targets_of
+from tfwright.documents.toml import load
+from tfwright.errors import HostError, RecipeError, SupplyError, WheelError
+from tfwright.host.match import Wish
+from tfwright.nightly import channels, labels, night, units
+from tfwright.nightly import state as states
+from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.index import matching, variants
+from tfwright.nightly.index.wheels import IndexedWheel
+from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace
+from tfwright.nightly.units import Schedule
+from tfwright.progress import SILENCE
+from tfwright.tools.process import environment
+from tfwright.wheel import variant
+
+# Orders
+
+
+def test_what_came_damaged_or_from_elsewhere_is_built_again(
+    tmp_path: Path,
+) -> None:
+    folder, work = tmp_path / "order", tmp_path / "id"
+    take = partial(orders.take, folder, work)
+    test_fleet.built(folder)
+    fault = failing(take, HostError)
+    assert fault.remedy.startswith("Build it again")
+    shutil.rmtree(folder)
+    test_fleet.built(folder, id="other")
+    fault = failing(take, HostError)
+    named = re.search(
+        r"else writes to (\S+) away .*, and build again", fault.remedy
+    )
+    assert named
+    shutil.rmtree(named[1])
+    right = hashlib.sha256(b"wheel").hexdigest()
+    test_fleet.built(folder, sha256=right)
+    assert take().id == "id"
+
+
+def test_a_worker_is_brought_to_the_recipe_of_the_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
+    built = test_fleet.built(tmp_path / "other")
+    monkeypatch.setattr(PipelineBuilder, "build", lambda *_: built)
+    builder = test_fleet.pipeline_builder(tmp_path)
+    order = test_fleet.order_of(tmp_path, {})
+    # The recipe of the build host, of which the worker has an older one.
+    newer = {**builder.decides(order.target), "the recipe's [source]": "new"}
+    folder = tmp_path / "order"
+    folder.mkdir()
+    fault = failing(lambda: orders.carry_out(folder, SILENCE), RecipeError)
+    assert commands(fault.remedy) == ["invoke nightly"]
+    # What the command writes.
+    orders.write(folder, replace(order, fingerprint=newer), builder, carry=False)
+    fault = failing(lambda: orders.carry_out(folder, SILENCE), HostError)
+    assert fault.remedy.startswith("Update its checkout of tfwright")
+    monkeypatch.setattr(PipelineBuilder, "decides", lambda *_: newer)
+    assert orders.carry_out(folder, SILENCE) == built
+
+
+@pytest.mark.parametrize("wrong", ["9999.9", "1234.5,8.6"])
+def test_what_a_recipe_is_built_for_is_corrected(
+    tmp_path: Path, wrong: str
+) -> None:
+    path = tmp_path / "nightly.toml"
+
+    def recipe(capabilities: str) -> str:
+        path.write_text(
+            f'directory = "{tmp_path}"\n[[recipe]]\nname = "demo-cuda"\n'
+            f'capabilities = ["{capabilities}"]\n',
+            "utf-8",
+        )
+        (target,) = targets_of(load(path, NightlyFile))
+        return targets.recipe_of(target).name
+
+    fault = failing(lambda: recipe(wrong), RecipeError)
+    assert "capabilities" in fault.remedy
+    assert "nightly.toml" in fault.remedy
+    assert recipe("8.6") == "demo-cuda-sm86"
+
+
+# The timer
+
+
+host, add_program = test_schedule.host, test_schedule.add_program
+
+
+@pytest.mark.usefixtures("host")
+def test_a_timer_is_started_by_the_command_that_is_shown(
+    add_program: test_schedule.AddProgram,
+) -> None:
+    calls = add_program("systemctl", "exit 1")
+    wanted = schedule.planned("user", "02:00", remove=False)
+    fault = failing(lambda: schedule.install(wanted), HostError)
+    (command,) = re.findall(r"Run '(systemctl [^']*)' yourself", fault.remedy)
+    add_program("systemctl", "exit 0")
+    calls.unlink()
+    path = {"PATH": ":".join(environment.SYSTEM_PATH)}
+    subprocess.run(command, shell=True, check=True, env=path)  # noqa: S602 as a user types it
+    assert command == f"systemctl {calls.read_text('utf-8').strip()}"
+
+
+unit = test_units.schedule
+
+
+@pytest.mark.parametrize("kind", ["systemd", "cron"])
+@pytest.mark.parametrize("where", ["program", "environment"])
+def test_a_path_that_no_timer_can_hold_is_moved(
+    unit: Schedule, tmp_path: Path, kind: str, where: str
+) -> None:
+    def lines(path: str) -> object:
+        own = replace(unit, program=(path,))
+        if where == "environment":
+            own = replace(unit, environment=(("TFWRIGHT_HOST_FILE", path),))
+        if kind == "cron":
+            return units.cron_lines(own)
+        return units.systemd(own, tmp_path)
+
+    fault = failing(lambda: lines("/srv/a\x07b"), RecipeError)
+    assert repr("/srv/a\x07b")[1:-1] in fault.what
+    assert fault.remedy == "Move it to a path of printable characters."
+    assert lines("/srv/ab")
+
+
+@pytest.mark.parametrize("way", ["path", "file"])
+def test_a_secret_that_cannot_be_read_is_put_where_it_is_named(
+    tmp_path: Path, way: str
+) -> None:
+    for content in (None, b"\xff\xfe"):
+        place = tmp_path / "token"
+        if content:
+            place.write_bytes(content)
+            place.chmod(0o600)
+        fault = failing(lambda: channels.secret(tmp_path / "token"), RecipeError)
+        assert fault.remedy == "Correct the path in nightly.toml, or the file."
+    right = tmp_path / ("token" if way == "file" else "right")
+    right.write_text("secret", "utf-8")
+    right.chmod(0o600)
+    assert channels.secret(right) == "secret"
+
+
+# The index
+
+
+def test_a_list_that_contradicts_itself_is_written_again(
+    shell: CommandLine, tmp_path: Path
+) -> None:
+    wheel = write_wheel(tmp_path / "wheels")
+    shell.succeeds(f"invoke index --folder {wheel.parent}")
+    (file,) = tmp_path.rglob(matching.FILE)
+    text = file.read_bytes()
+    file.write_bytes(text.replace(b'"version":"1.0"', b'"version":"2.0"'))
+    fault = failing(
+        lambda: matching.ranked(file.read_bytes(), Wish()), SupplyError
+    )
+    (command,) = commands(fault.remedy)
+    shell.succeeds(f"{command} --folder {wheel.parent}")
+    assert matching.ranked(file.read_bytes(), Wish())
+
+
+def test_a_label_of_two_meanings_is_kept_apart_by_a_local_version(
+    tmp_path: Path,
+) -> None:
+    path, site = tmp_path / "nightly.toml", tmp_path / "site"
+
+    def refused(local: str) -> list[WheelError]:
+        made, listed = {}, []
+        for tag, level in (("cp311", "v1"), ("cp312", "v2")):
+            version = f"1.0{local if level == 'v2' else ''}"
+            wheel = write_wheel(
+                site / "packages",
+                version=version,
+                tag=f"{tag}-{tag}-linux_x86_64",
+            )
+            wheel.with_name(f"{wheel.name}.metadata").write_bytes(b"")
+            text = variant.document({"x86_64": {"level": [level]}}, "same")
+            copy = labels.with_variant(wheel, tmp_path / "builds", "same", text)
+            made[copy] = IndexedWheel(
+                wheel.name, "demo", version, "0" * 64, 1, "0" * 64
+            )
+            listed.append({"filename": copy.name, "hashes": {"sha256": "0" * 64}})
+        # Listed before, so that their claims count as proved.
+        page = site / "variants/demo/index.json"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(json.dumps({"files": listed}), "utf-8")
+        return variants.refresh(site, made)
+
+    (fault,) = refused("")
+    assert "another local version in nightly.toml" in fault.remedy
+    path.write_text(
+        f'directory = "{tmp_path}"\n[[recipe]]\nname = "demo"\nlocal = "v2"\n',
+        "utf-8",
+    )
+    (entry,) = load(path, NightlyFile).recipe
+    assert refused(f"+{entry.local}") == []
+
+
+def test_a_wheel_of_two_versions_is_built_again(tmp_path: Path) -> None:
+    wheel = write_wheel(tmp_path, requires_python=">=3\nVersion: 2.0")
+    relabel = partial(labels.relabel, wheel, tmp_path / "out", "1.0+cpu")
+    fault = failing(relabel, WheelError)
+    assert fault.remedy == "Build the wheel again."
+    write_wheel(tmp_path)
+    relabel()
+    assert (tmp_path / "out/demo-1.0+cpu-py3-none-any.whl").is_file()
+
+
+# Room
+
+
+class CrampedBuilder(FakeBuilder):
+    """Builds on a disk that holds a number of builds."""
+
+    home = Path()
+    most = 2
+    filled = False
+
+    def full(self) -> bool:
+        return len(list(self.home.glob("site/builds/*"))) >= self.most
+
+    def build(self, order: BuildOrder) -> NightlyBuild:
+        """Build, unless that fills the disk."""
+        if self.full():
+            self.filled = True
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().build(order)
+
+    def make_room(self, wanted: int) -> FreeSpace:
+        """Return what is free: before it was filled for the first time, a bit."""
+        free = 0 if self.filled and self.full() else wanted
+        return FreeSpace(free, wanted)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("way", ["Free some space", "lower retention.size"])
+def test_a_full_disk_of_a_build_host_gets_room(tmp_path: Path, way: str) -> None:
+    made = host_with(tmp_path, "a")
+    builder = CrampedBuilder(builder_of(made).clock)
+    builder.home = tmp_path
+    cramped = replace(made, builder=builder)
+
+    def verdict(host: BuildHost, number: int) -> str:
+        builder.parts["a"] = {"recipe": str(number), "commit": "b" * 40}
+        found = night.run(host).verdicts["a"]
+        builder.clock.next_night()
+        return found
+
+    assert verdict(cramped, 1) == verdict(cramped, 2) == "good"
+    assert verdict(cramped, 3) == "blocked"
+    with states.opened(tmp_path) as state:
+        (blocked,) = [build for build in state.builds() if not build.good]
+        broken = state.build(blocked.id)
+    assert broken
+    assert broken.broken
+    assert way in broken.broken.remedy
+    if way == "Free some space":
+        builder.most = 9
+    else:
+        cramped = host_with(tmp_path, "a", retention={"size": 0})
+        cramped = replace(cramped, builder=builder, clock=builder.clock)
+    verdict(cramped, 4)
+    assert verdict(cramped, 5) == "good"

@@ -1,0 +1,626 @@
+"""What is said where a stage fails after ./configure, done to the letter."""
+
+import re
+import shlex
+import sys
+import tomllib
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from packaging.tags import platform_tags
+from tests.nightly.wheels import write_wheel
+from tests.pipeline.stages import test_check, test_nccl
+from tests.pipeline.stages.test_package import job_of, packaged, script
+from tests.pipeline.stages.test_verify import ALONE
+from tests.remedies.following import (
+    CommandLine,
+    add,
+    commands,
+    failing,
+    write_recipe,
+)
+from tests.remedies.test_inputs import sources_left, zipped
+from tests.upstream import commit
+
+from tfwright.diagnosis import again
+from tfwright.diagnosis.again import FailureRecord
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import (
+    TENSORFLOW_TARGET,
+    WHEEL_TARGET,
+    NcclTable,
+    PackageTable,
+    VerifyTable,
+)
+from tfwright.errors import (
+    HostError,
+    RecipeError,
+    SupplyError,
+    TfwrightError,
+    ToolError,
+    WheelError,
+)
+from tfwright.pipeline import (
+    attempts,
+    engine,
+    failure,
+    remote_execution,
+    rivals,
+)
+from tfwright.pipeline.job import BuildRequest, Job
+from tfwright.pipeline.results import Built, Check, HostFacts, Inputs, Tree
+from tfwright.pipeline.stage import Artefact
+from tfwright.pipeline.stages import nccl, verify
+from tfwright.progress import Listener
+from tfwright.tools.bazel.client import BazelRun
+from tfwright.tools.process import capacity, runner
+from tfwright.tools.process.command import Command
+from tfwright.tools.python import venv
+from tfwright.trial import run as trials
+from tfwright.trial.wheel_venv import WheelVenv
+
+pytestmark = pytest.mark.medium
+
+# Bazel
+
+
+def refused(job: BuildRequest, *errors: str, status: int = 1) -> TfwrightError:
+    """Return the error for a Bazel that ended with some lines."""
+    job.log("compile").parent.mkdir(parents=True, exist_ok=True)
+    job.log("compile").touch()
+    outcome = BazelRun(status, errors, 0)
+    command = Command(("bazel",), Path("/"))
+    return failure.error_of(job, command, outcome, FailureRecord(None, None))
+
+
+WORKSPACE = """\
+http_archive(name = "dep", urls = ["http://127.0.0.1:9/dep.zip"], sha256 = "{sha256}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("offline", "way"), [(True, "drop"), (True, "downloads"), (False, "drop")]
+)
+@pytest.mark.usefixtures("in_a_hurry")
+def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # noqa: PLR0913
+    shell: CommandLine,
+    tmp_path: Path,
+    serve: Callable[[Path], str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    offline: bool,
+    way: str,
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    sha256 = zipped(folder / "dep.zip", "def more(): pass\n")
+    text = WORKSPACE.format(sha256=sha256)
+    pinned = commit(tmp_path / "upstream", {"WORKSPACE": text})
+    recipe = write_recipe(
+        tmp_path / "recipes/small.toml", tmp_path / "upstream", pinned
+    )
+    monkeypatch.setattr(recipes, "RECIPES", recipe.parent)
+    job = BuildRequest.of("small", HostFile(build_out=tmp_path / "build_out"))
+    line = "ERROR: Error downloading [http://127.0.0.1:9/dep.zip] to /x/dep.zip: refused"
+    fault = refused(replace(job, offline=offline), line)
+    assert isinstance(fault, SupplyError)
+    (fetch,) = commands(fault.remedy)
+    shell.succeeds(fetch)
+    assert sources_left(shell, capsys) == 0
+    if way == "drop":
+        assert (
+            "under any name, into the folder that the host file" in fault.remedy
+        )
+        (folder / "dep.zip").rename(folder / "any name")
+        add(shell.host_file, f'drop = "{folder}"\n')
+    else:
+        assert "[downloads] of the host file" in fault.remedy
+        address = serve(folder)
+        add(
+            shell.host_file,
+            f'[downloads]\n"http://127.0.0.1:9/" = "{address}"\n',
+        )
+    shell.succeeds(fetch)
+    assert sources_left(shell, capsys) > 0
+
+
+def test_remote_execution_is_removed_or_left_to_another_host_file(
+    tmp_path: Path,
+) -> None:
+    def flags(*given: str) -> tuple[str, ...]:
+        host_file = HostFile(build_out=tmp_path, remote_execution=given)
+        return remote_execution.flags(
+            Job(name="a", host_file=host_file), "0.26.1"
+        )
+
+    executor = "--remote_executor=grpcs://build.example"
+    fault = failing(lambda: flags(executor), HostError)
+    assert (
+        fault.remedy == "Remove it, or build this recipe with another host file."
+    )
+    assert flags() == ()
+
+
+@pytest.mark.parametrize("way", ["package.project_name", "build_out"])
+def test_two_wheels_of_one_name_get_two_names_or_two_places(
+    job: BuildRequest,
+    recipe_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+) -> None:
+    folder = recipe_file.parent / "recipes"
+    folder.mkdir()
+    for name in ("one", "two"):
+        text = recipe_file.read_text("utf-8")
+        text = text.replace("[source]", '[source]\nrelease = "1.12"')
+        (folder / f"{name}.toml").write_text(text, "utf-8")
+    monkeypatch.setattr(recipes, "RECIPES", folder)
+
+    def request(name: str) -> BuildRequest:
+        return replace(job, recipe=recipes.read(name))
+
+    published = request("one").places.own / rivals.STAMP
+    published.parent.mkdir(parents=True)
+    published.touch()
+    fault = failing(
+        lambda: rivals.insist_on_own_name(request("two")), RecipeError
+    )
+    assert way in fault.remedy
+    if way == "build_out":
+        other = HostFile(build_out=job.places.build_out.with_name("other"))
+        rivals.insist_on_own_name(replace(request("two"), host_file=other))
+    else:
+        table, key = way.split(".")
+        add(folder / "two.toml", f'\n[{table}]\n{key} = "another"\n')
+        rivals.insist_on_own_name(request("two"))
+
+
+def test_programs_that_do_not_run_here_are_not_needed_up_to_the_stage_that_is_named(
+    shell: CommandLine, tmp_path: Path
+) -> None:
+    inputs = Inputs(mirror=tmp_path, commit="0" * 40, epoch=1, programs=None)
+    fault = failing(lambda: inputs.python, HostError)
+    option = re.search(r"--until \w+", fault.remedy)
+    assert option
+    pinned = commit(tmp_path / "upstream", {"WORKSPACE": ""})
+    recipe = write_recipe(
+        tmp_path / "r/small.toml", tmp_path / "upstream", pinned
+    )
+    shell.succeeds(f"invoke build --recipe {recipe} {option[0]}")
+
+
+def test_the_advice_under_each_finding_is_followed(
+    shell: CommandLine, tmp_path: Path
+) -> None:
+    pinned = commit(tmp_path / "upstream", {"WORKSPACE": ""})
+    recipe = write_recipe(
+        tmp_path / "r/small.toml", tmp_path / "upstream", pinned
+    )
+    text = recipe.read_text("utf-8").replace('"any"', '"3.2"')
+    recipe.write_text(text, "utf-8")
+    odd = tmp_path / "my out"
+    host_file = shell.host_file
+    host_file.write_text(f'build_out = "{odd}"\n', "utf-8")
+    command = f"invoke build --recipe {recipe} --until source"
+    remedy = shell.remedy(command)
+    assert remedy == "Follow the advice under each finding, then start again."
+    assert shell.fault
+    numbered = re.findall(r"(?m)^  \d\. .*\n     (.*)$", shell.fault.what)
+    assert len(numbered) == 2
+    for advice in numbered:
+        if line := re.search(r"\[pythons\] ('?[\d.]+'? = )", advice):
+            own = tmp_path / "python3.2"
+            own.write_text("#!/bin/sh\necho 3.2.6\n", "utf-8")
+            own.chmod(0o755)
+            add(host_file, f"[pythons]\n{line[1]}'{own}'\n")
+        else:
+            assert re.match(rf"Set build_out to .* in {host_file}", advice)
+            text = host_file.read_text("utf-8")
+            host_file.write_text(text.replace("my out", "out"), "utf-8")
+    shell.succeeds(command)
+
+
+# nccl
+
+
+@pytest.fixture
+def built(job: BuildRequest, listener: Listener) -> BuildRequest:
+    return test_nccl.built.__wrapped__(job, listener)  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.mark.parametrize("way", ["nccl.flags", "nccl.rebuild", "CXX"])
+def test_a_library_that_does_not_compile_is_corrected_or_kept(
+    built: BuildRequest, way: str
+) -> None:
+    wrong = NcclTable(rebuild=True, flags=("-nonsense",))
+    env = {"CXX": "no-such-c++"} if way == "CXX" else {}
+    table = NcclTable(rebuild=True) if way == "CXX" else wrong
+    kind = HostError if way == "CXX" else ToolError
+    fault = failing(lambda: test_nccl.run(built, table, env=env), kind)
+    assert way in fault.remedy
+    if way == "nccl.rebuild":
+        assert "nccl.rebuild = false" in fault.remedy
+        assert not test_nccl.run(built, NcclTable(rebuild=False)).library
+    else:
+        assert test_nccl.run(built, NcclTable(rebuild=True)).library
+
+
+@pytest.mark.parametrize("why", ["release", "no library"])
+def test_nccl_rebuild_is_taken_out_where_there_is_nothing_to_rebuild(
+    built: BuildRequest, why: str
+) -> None:
+    release = "1.13" if why == "release" else "1.12"
+    (built.places.tree / "bazel-bin" / nccl.LIBRARY).unlink()
+    table = NcclTable(rebuild=True)
+    fault = failing(lambda: test_nccl.run(built, table, release), RecipeError)
+    assert fault.remedy == "Take nccl.rebuild out of the recipe."
+    assert not test_nccl.run(built, NcclTable(), release).library
+
+
+def test_the_target_is_named_that_builds_the_library(
+    built: BuildRequest,
+) -> None:
+    place = built.places.tree / "bazel-bin" / nccl.LIBRARY
+    place.unlink()
+
+    def library(target: str) -> object:
+        tree = Tree(
+            path=built.places.tree,
+            commit="0" * 40,
+            epoch=5,
+            release=built.recipe.source.release,
+            content="",
+        )
+        made = Built(target=target, outputs=(), actions=1)
+        return nccl._place(tree, made)
+
+    fault = failing(lambda: library("//tensorflow:other"), RecipeError)
+    line = re.search(r"\[compile\] (target = \".*\")", fault.remedy)
+    assert line
+    (target,) = tomllib.loads(line[1]).values()
+    assert target == TENSORFLOW_TARGET
+    # What that target builds.
+    place.write_bytes(b"")
+    assert library(target)
+
+
+# package
+
+
+@pytest.mark.parametrize("flag", ["--gpu", "--nightly_flag"])
+def test_a_name_is_chosen_among_those_of_an_old_release(
+    tmp_path: Path, flag: str
+) -> None:
+    job = job_of(tmp_path, "1.8")
+    script(job, "small-1.0-py3-none-any.whl")
+    named = PackageTable(project_name="mine")
+    fault = failing(lambda: packaged(job, named), RecipeError)
+    assert fault.remedy.startswith("Take it out;")
+    shown = re.findall(r'\["(--\w+)"\]', fault.remedy)
+    assert flag in shown
+    assert packaged(job, PackageTable(flags=(flag,)))
+
+
+@pytest.mark.parametrize("made", ["", "one.whl two.whl", "one.tar.gz"])
+def test_what_makes_no_single_wheel_is_corrected(
+    tmp_path: Path, made: str
+) -> None:
+    job = job_of(tmp_path, "1.12")
+    script(job, "one.whl")
+    program = next(job.places.tree.rglob("build_pip_package"))
+    right = program.read_text("utf-8")
+    # Its flags decide what it makes.
+    wrong = right.replace(
+        "in one.whl", f"in $([ $# = 2 ] && echo {made} || echo one.whl)"
+    )
+    program.write_text(wrong, "utf-8")
+    flags = PackageTable(flags=("--wrong",))
+    fault = failing(lambda: packaged(job, flags), ToolError)
+    assert "Correct package.flags, or patch" in fault.remedy
+    assert fault.evidence.log
+    assert packaged(job, PackageTable())
+    program.write_text(right, "utf-8")
+    assert packaged(job, flags)
+
+
+def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+    (job.places.tree / "bazel-bin").mkdir(parents=True)
+    program = job.places.tree / "pack.sh"
+    program.write_text('#!/bin/sh\ntouch "$1/a.whl"\n', "utf-8")
+    program.chmod(0o755)
+    job.places.home.mkdir()
+    wrong = PackageTable(program="pack.sh", arguments=(str(tmp_path),))
+    fault = failing(lambda: packaged(job, wrong), ToolError)
+    place = re.search(r"package\.arguments: .*(@\w+@)\.", fault.remedy)
+    assert place
+    assert packaged(job, PackageTable(program="pack.sh", arguments=(place[1],)))
+
+
+def test_a_program_that_is_not_there_is_corrected(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+    job.places.tree.mkdir(parents=True)
+    program = job.places.tree / "pack.sh"
+    program.write_text('#!/bin/sh\ntouch "$1/a.whl"\n', "utf-8")
+    program.chmod(0o755)
+    job.places.home.mkdir()
+    wrong = PackageTable(program="bazel-bin/pack.sh")
+    fault = failing(lambda: packaged(job, wrong), RecipeError)
+    assert re.match(r"Correct package\.program, or compile\.target", fault.remedy)
+    assert packaged(job, PackageTable(program=program.name))
+
+
+def test_flags_are_corrected_where_the_wheel_target_makes_no_wheel(
+    tmp_path: Path, make_wheel: Callable[..., Path]
+) -> None:
+    job = job_of(tmp_path, "2.20", WHEEL_TARGET)
+    job.places.build_out.mkdir()
+    fault = failing(lambda: packaged(job, PackageTable()), ToolError)
+    assert fault.remedy.startswith("Correct the flags or patches")
+    assert fault.evidence.log is None
+    assert packaged(job, PackageTable(), (make_wheel(),))
+
+
+def test_the_log_of_a_failed_packaging_says_why(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "1.12")
+    script(job, "one.whl")
+    program = next(job.places.tree.rglob("build_pip_package"))
+    need = "[ -e needed ] || { echo 'create needed first' >&2; exit 1; }\n"
+    text = program.read_text("utf-8").replace(
+        "[ -d bazel-bin", f"{need}[ -d bazel-bin"
+    )
+    program.write_text(text, "utf-8")
+    fault = failing(lambda: packaged(job, PackageTable()), ToolError)
+    (command,) = commands(fault.remedy)
+    assert engine.stage_named(command.split()[-1]).name == "package"
+    assert fault.evidence.log
+    said = re.search(r"create (\S+) first", fault.evidence.log.read_text("utf-8"))
+    assert said
+    (job.places.tree / said[1]).touch()
+    assert packaged(job, PackageTable())
+
+
+# verify
+
+
+CORPUS = Path(__file__).parents[1] / "wheel/corpus"
+HERE = f"cp{sys.version_info.major}{sys.version_info.minor}"
+PLATFORM = next(platform_tags())
+
+
+def read(job: BuildRequest, wheel: Path, table: VerifyTable) -> Sequence[Check]:
+    """Read a wheel as the stage does before it installs it."""
+    host = HostFacts(
+        system="Linux",
+        machine="x86_64",
+        glibc="2.36",
+        interpreter=Path(sys.executable),
+        python=".".join(map(str, sys.version_info[:3])),
+        compiler="",
+    )
+    artefact = Artefact.of(wheel)
+    return list(verify._read(job, artefact, table, job.recipe.host, host))
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong", "library"),
+    [
+        ("glibc", "2.2", "_ctypes"),
+        ("cpu", "avx", "elf-code"),
+        ("macos", "10.11", "macho-thin"),
+        ("architectures", ("sm_20",), "elf-gpu"),
+        ("size", 10, "elf-code"),
+    ],
+)
+def test_a_floor_of_the_recipe_is_set_to_what_the_wheel_needs(
+    job: BuildRequest, tmp_path: Path, key: str, wrong: object, library: str
+) -> None:
+    import _ctypes  # noqa: PLC0415 only for its file
+
+    own = Path(_ctypes.__file__)
+    file = own if library == "_ctypes" else CORPUS / library
+    wheel = write_wheel(
+        tmp_path,
+        tag=f"{HERE}-{HERE}-{PLATFORM}",
+        files={"a.so": file.read_bytes()},
+    )
+    floor = ALONE.model_copy(update={key: wrong})
+    fault = failing(lambda: read(job, wheel, floor), WheelError)
+    assert f"verify.{key}" in fault.remedy
+    said = {
+        "glibc": r"needs glibc ([\d.]+)",
+        "macos": r"needs macOS ([\d.]+)",
+        "size": r"([\d,]+) bytes",
+        "architectures": r"only for ([\w, ]+)",
+        "cpu": r"needs (fma)",
+    }[key]
+    found = re.search(said, fault.what)
+    assert found, fault.what
+    value: object = found[1].replace(",", "")
+    if key == "size":
+        value = int(str(value))
+    elif key == "architectures":
+        value = tuple(str(found[1]).split(", "))
+    elif key == "cpu":
+        # Haswell brought it with avx2.
+        value = "avx2"
+    assert read(job, wheel, ALONE.model_copy(update={key: value}))
+
+
+@pytest.mark.parametrize("what", ["RECORD", "tags"])
+def test_what_puts_the_wheel_together_is_corrected(
+    job: BuildRequest, make_wheel: Callable[..., Path], what: str
+) -> None:
+    right = make_wheel(folder="right")
+    wrong = make_wheel()
+    if what == "RECORD":
+        with zipfile.ZipFile(wrong, "a") as archive:
+            archive.writestr("more", "x")
+    else:
+        wrong = make_wheel(name="small-1.0-cp27-cp27mu-any.whl")
+    fault = failing(lambda: read(job, wrong, ALONE), WheelError)
+    assert "by a patch what" in fault.remedy
+    assert read(job, right, ALONE)
+
+
+@pytest.mark.parametrize("way", ["lie in the pinned commit", "do not exclude"])
+def test_a_test_is_named_as_it_is_in_the_tree(
+    job: BuildRequest, way: str
+) -> None:
+    tests = job.places.tree / "tests"
+    tests.mkdir(parents=True)
+    named = "tests/a_test.py" if way.startswith("do not") else "a_test.py"
+
+    def copy(name: str) -> None:
+        table = ALONE.model_copy(update={"tests": (name,)})
+        verify._copy_tests(job, table, job.places.tree)
+
+    fault = failing(lambda: copy(named), RecipeError)
+    assert way in fault.remedy
+    # As the source stage leaves it, where it is not excluded.
+    (tests / "a_test.py").write_text("", "utf-8")
+    copy("tests/a_test.py")
+
+
+@pytest.mark.parametrize("version", ["3.6.15", "2.7.18"])
+def test_what_a_python_lacks_for_a_venv_is_installed(
+    tmp_path: Path, version: str
+) -> None:
+    there = tmp_path / "there"
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\ncase "$3" in install) touch {there}; exit 0;; esac\ntest -e {there}\n',
+        "utf-8",
+    )
+    python.chmod(0o755)
+    remedy = venv.remedy_without(python, version)
+    making = WheelVenv(tmp_path / "venv").creation(str(python), version, tmp_path)
+
+    def make() -> None:
+        runner.run(making, tmp_path / "log", remedy=remedy)
+
+    assert failing(make, ToolError).remedy == remedy
+    if version.startswith("2."):
+        shown = re.search(r"run '(.*)'", remedy)
+        assert shown
+        runner.run(
+            Command(tuple(shown[1].split()), tmp_path),
+            tmp_path / "log",
+            remedy="",
+        )
+    else:
+        package = re.search(r"package of its own, (\S+)\.$", remedy)
+        assert package
+        assert package[1] == "python3.6-venv"
+        there.touch()
+    make()
+
+
+def test_a_venv_that_lost_its_python_is_made_again(tmp_path: Path) -> None:
+    def started(place: Path) -> trials.TrialOutcome:
+        command = WheelVenv(place).execution("-c", "1", home=tmp_path, extra={})
+        return trials.run("matmul", command, tmp_path / "log")
+
+    place = tmp_path / "venv"
+    place.mkdir()
+    fault = failing(lambda: started(place), HostError)
+    assert fault.remedy.startswith("Start again, which makes the venv again")
+    (place / "bin").mkdir()
+    (place / "bin/python").symlink_to(sys.executable)
+    assert started(place)
+
+
+def test_the_log_and_the_python_of_a_failed_trial_show_the_failure(
+    tmp_path: Path,
+) -> None:
+    own = WheelVenv(tmp_path / "venv")
+    (own.place / "bin").mkdir(parents=True)
+    own.python.symlink_to(sys.executable)
+    (tmp_path / "small.py").write_text(
+        "raise OSError('no CPU for it')\n", "utf-8"
+    )
+    extra = {"PYTHONPATH": str(tmp_path)}
+    command = own.program("matmul", "small", tmp_path, extra)
+    outcome = trials.run("matmul", command, tmp_path / "log")
+    fault = own.refused("small.whl", outcome)
+    python = re.search(r"its Python is (\S+)\.$", fault.remedy)
+    assert python
+    assert fault.evidence.log
+    assert "no CPU for it" in fault.evidence.log.read_text("utf-8")
+    again = Command(
+        (python[1], *fault.evidence.command[1:], "small"), tmp_path, extra
+    )
+    assert runner.attempt(again, tmp_path / "again", remedy="") != 0
+    assert "no CPU for it" in (tmp_path / "again").read_text("utf-8")
+    (tmp_path / "small.py").write_text("", "utf-8")
+    assert (
+        trials.run("matmul", command, tmp_path / "log").reason != outcome.reason
+    )
+
+
+KILLED = (
+    "ERROR: /t/BUILD:1:1: C++ compilation of rule '//:a' failed (Exit 1)\n{}\n"
+)
+
+
+def test_a_memory_that_was_too_small_is_made_larger(
+    job: BuildRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "gcc: fatal error: Killed signal terminated program cc1plus"
+    log = job.log("compile")
+    log.parent.mkdir(parents=True)
+    log.write_text(KILLED.format(said), "utf-8")
+    failed = again.record(log, 0, killed=True, died=False)
+    outcome = BazelRun(1, (KILLED.format(said),), 0)
+    command = Command(("bazel",), Path("/"))
+    fault = failure.error_of(job, command, outcome, failed)
+    assert isinstance(fault, HostError)
+    assert "raise the container's limit" in fault.remedy
+    table = job.recipe.compile
+    monkeypatch.setattr(capacity, "memory", lambda: 64 << 30)
+    monkeypatch.setattr(capacity, "cores", lambda: 4)
+    monkeypatch.setattr(capacity, "total", lambda: 8 << 30)
+    attempts.learn_jobs(job, 1)
+    assert attempts.actions_at_once(job, table) == 1
+    # What was learned ends with the limit.
+    monkeypatch.setattr(capacity, "total", lambda: 64 << 30)
+    assert attempts.actions_at_once(job, table) == 4
+
+
+def test_the_commands_of_a_finding_are_shown_by_doctor(
+    shell: CommandLine, worded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = f"--recipe {shlex.quote(str(worded))}"
+    answers = {
+        **dict.fromkeys(test_check.ANSWERS, "false"),
+        "TF_NEED_CUDA": "true",
+        "CC_OPT_FLAGS": '"-O2"',
+        "TF_CUDA_CLANG": "false",
+        "GCC_HOST_COMPILER_PATH": '"/usr/bin/gcc"',
+        "TF_NEED_TENSORRT": "false",
+        "TF_CUDA_VERSION": '"9.2"',
+        "TF_CUDNN_VERSION": '"7.2"',
+        "TF_NCCL_VERSION": '"1.3"',
+        "TF_CUDA_COMPUTE_CAPABILITIES": '"6.1"',
+    }
+    add(worded, 'cuda = "9.2"\ncudnn = "7.2"', after='python = "any"')
+    lines = "\n".join(f"{name} = {value}" for name, value in answers.items())
+    add(worded, f"[configure.answers]\n{lines}\n")
+    add(shell.host_file, 'cuda = "/nowhere/cuda"\n')
+    shell.remedy(f"invoke build {named}")
+    assert shell.fault
+    advice = re.search(r"'(invoke doctor)' with the same", shell.fault.what)
+    assert advice, shell.fault.what
+    capsys.readouterr()
+    shell.status(f"{advice[1]} {named}")
+    said = "".join(capsys.readouterr())
+    shown = re.search(r"(invoke toolkit --recipe .+) --cuda \S+\.run", said)
+    assert shown
+    # The command is about the same recipe, and asks for the file that was downloaded.
+    remedy = shell.remedy(f"{shown[1]} --cuda /absent/cuda.run")
+    assert remedy.startswith("Download it from")

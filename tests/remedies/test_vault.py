@@ -1,0 +1,606 @@
+"""What is said of the vault, of bundles and of toolkits, done to the letter."""
+
+import hashlib
+import json
+import re
+import shutil
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.commands import test_bundle as bundles
+from tests.commands import test_supply
+from tests.commands import test_toolkit as toolkits
+from tests.remedies.following import CommandLine, commands, failing
+from tests.upstream import commit
+from tests.vault import test_substitutes as replacing
+from tests.vault.toolkit import test_tree
+
+from tfwright.commands import bundle as carrying
+from tfwright.commands import lock as locks
+from tfwright.commands import supply, toolkit
+from tfwright.commands.toolkit import KINDS
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.errors import (
+    HostError,
+    RecipeError,
+    SilentServerError,
+    SupplyError,
+    TfwrightError,
+)
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.results import Inputs, Programs
+from tfwright.pipeline.stage import Artefact
+from tfwright.progress import SILENCE
+from tfwright.tools import apt, files
+from tfwright.tools.bazel import binary
+from tfwright.tools.python import packages
+from tfwright.tools.remote.ssh import RemoteBuild
+from tfwright.vault import bundle, origins, substitutes
+from tfwright.vault.origins import (
+    Origins,
+    Servers,
+    Source,
+    Supply,
+    WantedArchive,
+)
+from tfwright.vault.store import Store
+from tfwright.vault.toolkit import nvidia_archive, sources, tree
+from tfwright.vault.toolkit.sources import Supplier
+
+pytestmark = pytest.mark.medium
+
+# Substitutes
+
+
+RULES = replacing.RULES
+FFT = "fft2d"
+
+
+def rewritten(texts: Mapping[str, str], name: str = FFT) -> dict[str, str]:
+    whole = {**replacing.TEXTS, **texts}
+    wanted = replacing.table(strip_prefix="r-1")
+    return substitutes.rewritten(whole, {name: wanted})
+
+
+BZL = "tensorflow/workspace.bzl"
+TWICE = (
+    f'  native.http_archive(name = "{FFT}", sha256 = "{"3" * 64}", '
+    'url = "https://a.example/b.zip")\n'
+)
+APART = (
+    f'ARGUMENTS = {{"sha256": "{replacing.OLD}", "urls": ["https://a.example/b.zip"]}}\n'
+    f'def tf_workspace():\n  http_archive(name = "{FFT}", **ARGUMENTS)\n'
+)
+OPEN = f'def tf_workspace():\n  http_archive(name = "{FFT}", sha256 = "{replacing.OLD}", '
+PREFIX = f'MORE = {{"strip_prefix": "old"}}\n{OPEN}urls = ["https://a.example/b.zip"], **MORE)\n'
+ADDRESS = f'MORE = {{"urls": ["https://a.example/b.zip"]}}\n{OPEN}**MORE)\n'
+PATCHED = (
+    f'def tf_workspace():\n  http_archive(name = "{FFT}", sha256 = "{replacing.NEW}", '
+    'urls = ["https://github.com/o/r/archive/v1.tar.gz"])\n'
+)
+
+
+@pytest.mark.parametrize("text", [RULES + TWICE, APART, PREFIX, ADDRESS])
+def test_an_archive_that_no_substitute_can_replace_is_replaced_by_a_patch(
+    text: str,
+) -> None:
+    fault = failing(lambda: rewritten({BZL: text}), RecipeError)
+    assert fault.remedy == "Replace this archive by a patch of the tree instead."
+    # A tree with such a patch asks for the other archive without a substitute.
+    assert replacing.found({BZL: PATCHED}, FFT).sha256 == replacing.NEW
+
+
+def test_a_substitute_is_named_as_its_rule_spells_it() -> None:
+    fault = failing(lambda: rewritten({}, "eigen"), RecipeError)
+    assert "as its rule spells it" in fault.remedy
+    assert rewritten({}, "eigen_archive")
+
+
+@pytest.mark.parametrize("way", ["holds that file", "by a patch"])
+def test_what_another_archive_declares_is_replaced_there_or_declared_in_the_tree(
+    way: str,
+) -> None:
+    found = [replace(replacing.found({}, FFT), file="@outer//defs.bzl")]
+    fault = failing(lambda: substitutes.replaced(FFT, found), RecipeError)
+    assert way in fault.remedy
+    own = replacing.found({}, "eigen_archive" if "holds" in way else FFT)
+    assert substitutes.replaced(own.name, [*found, own]) == own
+
+
+# Toolkits
+
+
+@pytest.fixture
+def cudnn(job: BuildRequest) -> BuildRequest:
+    """Return a job for a recipe with CUDA 10.1 and cuDNN 7.6."""
+    return toolkits.job.__wrapped__(job)  # type: ignore[attr-defined,no-any-return]
+
+
+def test_parts_are_taken_that_were_made_for_each_other(tmp_path: Path) -> None:
+    root = tmp_path / "toolkit"
+    root.mkdir()
+
+    def add(kind: str, text: str) -> object:
+        made = tmp_path / kind / text
+        part = test_tree.part(made, {"include/a.h": text})
+        return tree.add(root, kind, part, made)  # type: ignore[arg-type]
+
+    add("cuda", "1")
+    fault = failing(lambda: add("cudnn", "2"), SupplyError)
+    assert fault.remedy == "Take versions that were made for each other."
+    assert add("cudnn", "1")
+
+
+def test_an_archive_with_a_link_that_leads_out_is_downloaded_again(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "toolkit"
+    folder.mkdir()
+    link = folder / "lib"
+    link.symlink_to("/etc")
+
+    def insist() -> None:
+        nvidia_archive._insist_on_inner_links(folder)
+
+    fault = failing(insist, SupplyError)
+    assert fault.remedy == "Download it again from NVIDIA."
+    link.unlink()
+    link.symlink_to("lib64")
+    insist()
+
+
+def test_an_archive_that_differs_is_downloaded_again(
+    cudnn: BuildRequest, tmp_path: Path
+) -> None:
+    right = toolkits.CUDNNS["7, Linux"]
+    sha256 = hashlib.sha256(right).hexdigest()
+
+    def install(content: bytes) -> object:
+        return toolkits.install(cudnn, tmp_path, "cudnn", content, sha256)
+
+    fault = failing(lambda: install(right[:-9]), SupplyError)
+    assert fault.remedy == "Download it again."
+    assert install(right)
+
+
+@pytest.mark.parametrize("wants", ["neither", "cuDNN"])
+def test_a_recipe_or_a_file_is_named_for_a_toolkit(
+    shell: CommandLine, cudnn: BuildRequest, tmp_path: Path, wants: str
+) -> None:
+    bare = recipes.read("demo")
+    recipe = bare if wants == "neither" else cudnn.recipe
+    fault = failing(lambda: toolkit.insist(recipe, []), RecipeError)
+    if wants == "neither":
+        (listing,) = commands(fault.remedy)
+        shell.succeeds(listing)
+        assert re.search(r"--recipe;", fault.remedy)
+        toolkit.insist(recipes.read("demo-cuda"), [])
+        return
+    options = re.findall(r"--(\w+) FILE", fault.remedy)
+    assert {*options, "compiler"} == KINDS.keys()
+    given = {name: (str(tmp_path / name), "") for name in options}
+    downloads = toolkit.downloaded(given)
+    assert len(downloads) == len(options)
+    toolkit.insist(recipe, downloads)
+
+
+@pytest.mark.parametrize("way", ["Take another way", "differs"])
+def test_other_files_come_another_way_or_their_difference_is_stated(
+    cudnn: BuildRequest, tmp_path: Path, way: str
+) -> None:
+    contents = {"cudnn.tgz": "7, Linux", toolkits.CUDNN_WHEEL: "wheel"}
+    pins = dict[str, str]()
+    job = cudnn
+    for name, layout in contents.items():
+        content = toolkits.CUDNNS[layout]
+        job, pin = toolkits.dropped(job, tmp_path / "drop", name, content)
+        pins |= pin
+    archives = {"https://example.com/cudnn.tgz": pins.pop("cudnn.tgz")}
+
+    def provide(**keys: object) -> object:
+        wanting = toolkits.pinned(job, cudnn=keys)
+        return list(toolkit.provide(wanting, [], licence_accepted=True))
+
+    other = failing(
+        lambda: provide(archives=archives, tree="0" * 64), RecipeError
+    )
+    pinned = other.what.rpartition(" ")[2]
+    wrong = {"wheels": pins, "tree": pinned}
+    fault = failing(lambda: provide(**wrong), RecipeError)
+    assert way in fault.remedy
+    line = re.search(r"\[toolkit\.cudnn\.differs\] (\w+) = ", fault.remedy)
+    assert line
+    if way == "differs":
+        assert provide(**wrong, differs={line[1]: "a text"})
+    else:
+        assert provide(archives=archives, tree=pinned)
+
+
+@pytest.mark.parametrize("why", ["no apt", "no archive", "another build"])
+def test_each_way_that_failed_says_what_opens_it(
+    cudnn: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    name, content = "libcudnn7_7.6.5_amd64.deb", b"a package"
+    pin = hashlib.sha256(content).hexdigest()
+    debian = {"suite": "bookworm", "files": {name: pin}}
+    wanting = toolkits.pinned(cudnn, cudnn={"debian": debian})
+    part = dict(wanting.recipe.toolkit.parts())["cudnn"]
+    given = {"no apt": content, "no archive": content, "another build": b"other"}
+    monkeypatch.setattr(apt, "here", lambda: why != "no apt")
+    monkeypatch.setattr(apt, "address", lambda: "")
+
+    def download(_: object, __: object, folder: Path, ___: Path) -> list[Path]:
+        (folder / name).write_bytes(given[why])
+        return [folder / name]
+
+    monkeypatch.setattr(apt, "download", download)
+    host_file = HostFile(build_out=tmp_path)
+    if why == "another build":
+        host_file = HostFile(build_out=tmp_path, debian="http://debian.example")
+
+    def obtain(host_file: HostFile) -> sources.Obtained:
+        store = Store(tmp_path / "store")
+        store.root.mkdir(exist_ok=True)
+        supplier = Supplier(store, host_file, SILENCE, tmp_path / "log")
+        return sources.obtain("cuDNN", part, supplier)
+
+    fault = failing(lambda: obtain(host_file), SupplyError)
+    (line,) = fault.evidence.lines
+    if why == "no apt":
+        assert "Use a Debian host or container" in line
+        monkeypatch.setattr(apt, "here", lambda: True)
+        host_file = HostFile(build_out=tmp_path, debian="http://debian.example")
+    elif why == "no archive":
+        key = re.search(r"in the host file: (\w+) = 'http://…'", line)
+        assert key
+        settings = {"build_out": tmp_path, key[1]: "http://debian.example"}
+        host_file = HostFile.model_validate(settings)
+    else:
+        assert "find the pinned one elsewhere" in line
+        assert "Copy the files of one way into" in fault.remedy
+        drop = tmp_path / "drop"
+        drop.mkdir()
+        (drop / "any name").write_bytes(content)
+        host_file = HostFile(build_out=tmp_path, drop=drop)
+    assert obtain(host_file).way == "debian"
+
+
+def test_the_packages_of_a_toolkit_are_obtained_before_they_are_bundled(
+    cudnn: BuildRequest, tmp_path: Path
+) -> None:
+    job, pin = toolkits.dropped(
+        cudnn, tmp_path / "drop", toolkits.CUDNN_WHEEL, toolkits.CUDNNS["wheel"]
+    )
+    wanting = toolkits.pinned(job, cudnn={"wheels": pin})
+
+    def content() -> list[bundle.Content]:
+        return list(carrying._toolkit(wanting))
+
+    fault = failing(content, SupplyError)
+    (command,) = commands(fault.remedy)
+    assert command == "invoke toolkit --recipe small"
+    assert list(toolkit.provide(wanting, [], licence_accepted=False))
+    assert [each.member.kind for each in content()] == ["toolkit"]
+
+
+# Bundles
+
+
+@pytest.fixture
+def build_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(carrying, "RECIPES", tmp_path / "checkout/recipes")
+    monkeypatch.setattr(carrying, "PATCHES", tmp_path / "checkout/patches")
+    return tmp_path / "build_out"
+
+
+def half(upstream: Path) -> bytes:
+    pinned = bundles.head(upstream)
+    lacking = bundles.git(upstream, "rev-parse", f"{pinned}:core/op.cc")
+    return bundles.packed(upstream, pinned, lacking.decode().strip())
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "stranger",
+        "other bytes",
+        "another Bazel",
+        "no patch",
+        "two recipes",
+        "half",
+    ],
+)
+def test_a_bundle_is_not_used_and_one_as_the_command_writes_it_is(
+    tmp_path: Path, build_out: Path, what: str
+) -> None:
+    upstream = tmp_path / "upstream"
+    commit(upstream, {"core/op.cc": "int one;"})
+    recipe = bundles.recipe_of(tmp_path)
+
+    def wrong() -> Path:
+        match what:
+            case "stranger":
+                return bundles.made(tmp_path, ("clone", "2" * 40, b""))
+            case "other bytes":
+                other = bundles.recipe_of(tmp_path, b"the right Bazel")
+                return bundles.made(tmp_path, recipe=other)
+            case "another Bazel":
+                return bundles.made(tmp_path, bazel="0.24.1")
+            case "no patch":
+                documents = bundles.DOCUMENTS[1:]
+                return bundles.made(tmp_path, documents=documents)
+            case "two recipes":
+                second = ("recipe", "other.toml", recipe.read_bytes())
+                return bundles.made(tmp_path, second)  # type: ignore[arg-type]
+        pinned = bundles.recipe_of_commit(tmp_path, bundles.head(upstream))
+        source = ("source", bundle.SOURCE, half(upstream))
+        return bundles.made(tmp_path, source, recipe=pinned)  # type: ignore[arg-type]
+
+    def unpack(file: Path) -> None:
+        carrying.unpack(file, build_out, SILENCE)
+
+    file = wrong()
+    fault = failing(lambda: unpack(file), TfwrightError)
+    assert re.search(
+        r"Do not use this bundle|Make the bundle of demo again on the host that it is "
+        "from, with 'invoke bundle'",
+        fault.remedy,
+    ), fault.remedy
+    unpack(bundles.made(tmp_path, recipe=bundles.recipe_of(tmp_path)))
+
+
+def test_a_document_of_a_bundle_is_corrected_where_the_bundle_was_made(
+    tmp_path: Path, build_out: Path
+) -> None:
+    recipe = bundles.recipe_of(tmp_path)
+    text = recipe.read_text("utf-8")
+    recipe.write_text(text.replace("[source]", "[sauce]"), "utf-8")
+    file = bundles.made(tmp_path, recipe=recipe)
+    fault = failing(
+        lambda: carrying.unpack(file, build_out, SILENCE), RecipeError
+    )
+    assert fault.remedy.startswith("Correct it where the bundle was made")
+    recipe.write_text(text, "utf-8")
+    carrying.unpack(bundles.made(tmp_path, recipe=recipe), build_out, SILENCE)
+
+
+@pytest.mark.parametrize("way", ["Free some space", "--into"])
+def test_room_is_made_or_a_larger_disk_named_for_a_bundle(
+    shell: CommandLine,
+    tmp_path: Path,
+    build_out: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+) -> None:
+    usage = namedtuple("usage", "total used free")  # noqa: PYI024 as shutil's
+    full = {"build_out"}
+
+    def disk_usage(path: Path) -> object:
+        free = 10 if any(name in Path(path).parts for name in full) else 1 << 40
+        return usage(1 << 40, 0, free)
+
+    monkeypatch.setattr(shutil, "disk_usage", disk_usage)
+    file = bundles.made(tmp_path)
+    command = f"invoke bundle --unpack {file}"
+    remedy = shell.remedy(command)
+    assert way in remedy
+    if way == "--into":
+        shell.succeeds(f"{command} --into {tmp_path}/larger")
+    else:
+        full.clear()
+        shell.succeeds(command)
+    assert build_out
+
+
+# Inputs for a worker
+
+
+@pytest.fixture
+def offered(tmp_path: Path, recipe: Recipe) -> Path:
+    return test_supply.offered.__wrapped__(  # type: ignore[attr-defined,no-any-return]
+        tmp_path,
+        test_supply.recipe.__wrapped__(tmp_path, recipe),  # type: ignore[attr-defined]
+    )
+
+
+def test_a_file_that_changed_on_the_way_is_sent_again(
+    offered: Path, tmp_path: Path
+) -> None:
+    worker = HostFile(build_out=tmp_path / "worker")
+    folder = worker.build_out / supply.FOLDER / "small"
+    test_supply.sent(offered, folder)
+    (archive,) = (folder / "archive").iterdir()
+    archive.write_bytes(b"other bytes")
+    manifest = bundle.read_folder(folder)
+    fault = failing(lambda: bundle.verified_folder(folder, manifest), SupplyError)
+    assert fault.remedy.startswith("Build it again")
+    # Which sends what it lacks again.
+    files.remove(folder)
+    test_supply.sent(offered, folder)
+    assert bundle.verified_folder(folder, manifest)
+
+
+def test_a_folder_is_filled_by_another_host(
+    offered: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    fault = failing(lambda: bundle.read_folder(folder), SupplyError)
+    assert "'invoke build --on workers' fills such folders" in fault.remedy
+    test_supply.sent(offered, folder)
+    assert bundle.read_folder(folder).recipe == "small"
+
+
+def test_a_worker_of_another_platform_gets_no_inputs(
+    offered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(binary, "here", lambda: "hurd-mips")
+    worker = HostFile(build_out=tmp_path / "worker")
+    fault = failing(lambda: supply.lacking(offered, worker), HostError)
+    key = re.search(r"'(inputs) = true'", fault.remedy)
+    assert key
+    table = {"name": "one", "address": "one.example", "directory": "/srv"}
+    for taken in (True, False):
+        given = {**table, key[1]: True} if taken else table
+        (made,) = HostFile.model_validate({"workers": [given]}).workers
+        assert made.inputs is taken
+
+
+def test_an_older_worker_says_something_else_and_is_updated(
+    offered: Path, tmp_path: Path
+) -> None:
+    manifest = bundle.read_folder(offered)
+    log = tmp_path / "log"
+    log.write_text("No idea what '--lacking' is!\n", "utf-8")
+    old = RemoteBuild(0.0, printed=log.read_text(), log=str(log))
+    fault = failing(lambda: supply.lacking_of(old, manifest), HostError)
+    named = re.search(r"Read what it printed: (\S+);", fault.remedy)
+    assert named
+    assert "No idea" in Path(named[1]).read_text("utf-8")
+    worker = HostFile(build_out=tmp_path / "worker")
+    said = json.dumps(supply.lacking(offered, worker))
+    new = RemoteBuild(0.0, printed=said, log=str(log))
+    assert supply.lacking_of(new, manifest)
+
+
+# Sources of a file
+
+
+def obtained(folder: Path, host_file: HostFile, url: str = "") -> Supply:
+    """Look for one file in all places that a host file names."""
+    store = Store(folder / "store")
+    wanted = WantedArchive("dep", SHA256, (url,) if url else ())
+    places = Origins(host_file, folder / "git")
+    return origins.obtain([wanted], store, places, SILENCE.progress)
+
+
+SHA256 = hashlib.sha256(b"right").hexdigest()
+
+
+@pytest.mark.usefixtures("in_a_hurry")
+@pytest.mark.parametrize("way", ["a mirror", "drop"])
+def test_a_file_with_other_bytes_is_had_from_a_mirror_or_dropped(
+    tmp_path: Path, serve: Callable[[Path], str], way: str
+) -> None:
+    for name, content in (("wrong", b"wrong"), ("right", b"right")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "dep.zip").write_bytes(content)
+    address = serve(tmp_path / "wrong")
+    store = Store(tmp_path / "own")
+
+    def admit() -> None:
+        with store.admitting(SHA256, address) as place:
+            place.write_bytes(b"wrong")
+
+    fault = failing(admit, SupplyError)
+    assert way in fault.remedy
+    keys: dict[str, object] = {"build_out": tmp_path}
+    assert obtained(
+        tmp_path, HostFile.model_validate(keys), f"{address}dep.zip"
+    ).missing
+    if way == "drop":
+        keys["drop"] = tmp_path / "right"
+    else:
+        keys["downloads"] = {address: serve(tmp_path / "right")}
+    found = obtained(tmp_path, HostFile.model_validate(keys), f"{address}dep.zip")
+    assert SHA256 in found.ways
+
+
+def test_a_dropped_file_that_was_removed_is_put_there_again(
+    tmp_path: Path,
+) -> None:
+    drop = tmp_path / "drop"
+    drop.mkdir()
+    (drop / "a").write_bytes(b"right")
+    places = Origins(HostFile(drop=drop), tmp_path / "git")
+
+    def take() -> None:
+        places._take(SHA256, tmp_path / "taken")
+
+    take()
+    (drop / "a").unlink()
+    fault = failing(take, SupplyError)
+    assert fault.remedy == "Put it there again."
+    (drop / "a").write_bytes(b"right")
+    take()
+
+
+def test_servers_are_asked_again_once_the_network_is_there(
+    tmp_path: Path,
+) -> None:
+    silent = True
+
+    def fill(_: Path) -> None:
+        if silent:
+            raise SilentServerError("no answer", remedy="Wait.")
+
+    source = Source("x", "here", remote=True, fill=fill, server="a.example")
+    servers = Servers()
+    for _ in range(origins.MOST_MISSES):
+        failing(lambda: servers.fill(source, tmp_path / "a"), SupplyError)
+    fault = failing(lambda: servers.fill(source, tmp_path / "a"), SupplyError)
+    assert fault.remedy == "Check the network."
+    silent = False
+    # Each run begins to ask anew.
+    Servers().fill(source, tmp_path / "a")
+
+
+@pytest.mark.usefixtures("in_a_hurry")
+def test_a_toolkit_is_downloaded_once_the_network_is_there(
+    tmp_path: Path, serve: Callable[[Path], str]
+) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    pins = {f"{serve(served)}a.tgz": SHA256}
+    (tmp_path / "store").mkdir()
+    store = Store(tmp_path / "store")
+    log, host_file = tmp_path / "log", HostFile(build_out=tmp_path)
+    supplier = Supplier(store, host_file, SILENCE, log)
+
+    def download() -> None:
+        sources._download(pins, supplier)
+
+    assert failing(download, SupplyError).remedy == "Check the network."
+    (served / "a.tgz").write_bytes(b"right")
+    download()
+    assert store.holds(SHA256)
+
+
+# A lock
+
+
+def test_packages_are_locked_on_the_system_that_is_named(
+    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = {"requirements": ("six==1.11.0",), "system": "Linux"}
+    host = job.recipe.host.model_copy(update=changes)
+    wanting = replace(job, recipe=job.recipe.model_copy(update={"host": host}))
+    package = tmp_path / "six-1.11.0-py2.py3-none-any.whl"
+    package.write_bytes(b"six")
+
+    def bring(*given: object) -> list[Path]:
+        to = given[2]
+        assert isinstance(to, Path)
+        return [Path(shutil.copy(package, to))]
+
+    monkeypatch.setattr(packages, "bring", bring)
+
+    def requirements(*, there: bool) -> object:
+        file = Artefact.of(package)
+        programs = Programs(bazel=file, bazel_origin="x", python=package)
+        inputs = Inputs(
+            mirror=tmp_path,
+            commit="0" * 40,
+            epoch=1,
+            programs=programs if there else None,
+        )
+        return locks._requirements(wanting, inputs)
+
+    fault = failing(lambda: requirements(there=False), HostError)
+    assert fault.remedy.startswith("Run 'invoke lock' on Linux")
+    assert requirements(there=True)

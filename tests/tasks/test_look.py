@@ -1,0 +1,60 @@
+"""Commands that look at wheels and builds, as a user types them."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.remedies.following import CommandLine
+from tests.terminal.test_smoke import report
+
+from tfwright.commands import smoke as smoking
+
+
+def test_wheels_that_were_never_tried_are_an_empty_table(
+    shell: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.succeeds("invoke smoke --runs")
+    header, line = capsys.readouterr().out.splitlines()
+    assert header.startswith("| wheel | Python | result |")
+    assert set(line) == {"|", "-"}
+
+
+def test_a_recipe_that_was_never_built_has_cost_nothing(
+    shell: CommandLine, recipe_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.succeeds(f"invoke cost --recipe {recipe_file} --json")
+    spent = json.loads(capsys.readouterr().out)
+    assert (spent["stages"], spent["slowest"]) == ([], [])
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("shown", ["", "--json"])
+def test_a_wheel_that_fails_has_its_report_before_its_error(
+    shell: CommandLine,
+    make_wheel: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    shown: str,
+) -> None:
+    # The venv of a real trial takes longer than all that is shown of it.
+    wheel = make_wheel()
+    log = wheel.with_name("cnn.log")
+    log.write_text("no such symbol", "utf-8")
+    *others, cnn = report().outcomes[:3]
+    outcomes = (*others, replace(cnn, log=str(log)))
+    failed = replace(report(wheel.name), outcomes=outcomes)
+    monkeypatch.setattr(smoking, "smoke", lambda *_: failed)
+    folder = wheel.parent / "report"
+    command = f"invoke smoke {wheel} --report {folder} {shown}"
+    assert shell.status(command) == 6
+    assert shell.fault
+    assert "fails 'cnn'" in shell.fault.what
+    assert "no such symbol" in shell.fault.evidence.lines
+    assert "needs a GPU" in (folder / "smoke.html").read_text("utf-8")
+    printed = capsys.readouterr().out
+    if shown:
+        assert json.loads(printed)["wheel"] == wheel.name
+    else:
+        assert "1 passed, 1 skipped, 1 failed" in printed

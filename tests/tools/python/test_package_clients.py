@@ -1,0 +1,38 @@
+import pytest
+
+from tfwright.errors import Evidence, SilentServerError, SupplyError, ToolError
+from tfwright.tools.python import package_clients
+
+UNREACHED = "WARNING: Retrying after connection broken by 'NewConnectionError'"
+ABSENT = "ERROR: No matching distribution found for absent==1.0"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "remedy"),
+    [
+        (UNREACHED, SilentServerError, "Check how pip reaches its index: "),
+        (ABSENT, SupplyError, "Pin a version, and a checksum if any, "),
+    ],
+)
+def test_an_index_that_is_not_reached_is_told_from_one_that_lacks_a_pin(
+    line: str, kind: type[SupplyError], remedy: str
+) -> None:
+    fault = ToolError("pip failed", remedy="-", evidence=Evidence(lines=(line,)))
+    assert package_clients.kind_of(fault) is kind
+    assert package_clients.pip_remedy(fault).startswith(remedy)
+
+
+def test_a_client_gets_the_proxy_in_both_spellings_and_its_own_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("http_proxy", "https_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://index.example.org/simple")
+    monkeypatch.setenv("npm_config_registry", "https://npm.example.org")
+    given = package_clients.of("pip")
+    assert given["https_proxy"] == "http://proxy.example.org:3128"
+    assert given["HTTPS_PROXY"] == "http://proxy.example.org:3128"
+    assert given["PIP_INDEX_URL"] == "https://index.example.org/simple"
+    assert not {"http_proxy", "npm_config_registry"} & given.keys()
