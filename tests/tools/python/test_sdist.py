@@ -9,6 +9,7 @@ import pytest
 
 from tfwright.errors import Evidence, SupplyError, ToolError
 from tfwright.tools import files
+from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import sdist
 from tfwright.tools.python.sdist import Sdist
@@ -125,6 +126,6 @@ def test_the_cause_that_pip_names_is_quoted(
     def fail(*_: object, **__: object) -> None:
         raise ToolError("pip failed", remedy="-", evidence=Evidence(lines=lines))
 
-    monkeypatch.setattr(sdist.runner, "run", fail)
+    monkeypatch.setattr(runner, "run", fail)
     with pytest.raises(SupplyError, match=f"pip cannot bring a 1: {shown}$"):
         sdist.download(Sdist("a", "1"), "", tmp_path / "target")

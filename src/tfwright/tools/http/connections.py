@@ -111,7 +111,8 @@ class _Adapter(HTTPAdapter):
         cert: Any,  # noqa: ANN401 as given
     ) -> None:
         # A connection to a proxy may be secure where the url is not.
-        super().cert_verify(conn, f"{conn.scheme}://", verify, cert)
+        scheme = f"{conn.scheme}://"
+        super().cert_verify(conn, scheme, verify, cert)  # type: ignore[no-untyped-call]
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401 as given
         return _with_deadline(
