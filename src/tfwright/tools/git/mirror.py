@@ -459,7 +459,8 @@ def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
             message: str = "",
         ) -> None:
             # A server can send these lines too, with numbers that no float holds.
-            counted, whole = float(done or 0), float(total or 0)
+            counted = float(done or 0)
+            whole = float(total or 0)
             if counted < MOST_OBJECTS and whole < MOST_OBJECTS:
                 listener.progress(
                     Progress(int(counted), int(whole) or None, "objects", message)
