@@ -174,7 +174,8 @@ class _Tasks:
         # Not left to Slurm, whose limit is for each array: a lost task gets one of its own.
         most = self.site.most
         room = most - len(self.jobs) if most else len(self.waiting)
-        numbers, rest = self.waiting[:room], self.waiting[room:]
+        numbers = self.waiting[:room]
+        rest = self.waiting[room:]
         if not numbers:
             return
         try:
