@@ -23,9 +23,6 @@ from tfwright.wheel import archive, record, variant
 from tfwright.wheel.seal import sbom
 from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
 
-COPIED = 1024 * 1024
-"""Bytes that are copied at once."""
-
 
 def labelled_version(
     version: str, local: str, *, commit: str = "", epoch: int = 0
