@@ -383,6 +383,10 @@ class _Run:
             transfer.fail(str(fault), silent=silent)
             return
         host.rests_until = max(host.rests_until, time.monotonic() + fault.after)
+        if fault.after > self.limits.short_patience and transfer.another_url():
+            # The file returns to this server when no other has it.
+            transfer.defer(str(fault))
+            return
         transfer.wait(pause)
 
     def _doubt(
