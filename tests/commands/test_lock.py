@@ -341,7 +341,7 @@ def test_a_lock_says_what_bazel_needs_and_which_files_pip_takes(
     needs = {each.names: each.needed for each in locked.archives}
     assert (needs[("one",)], needs[("two",)]) == (True, False)
     (requirement,) = locked.requirements
-    assert requirement.sha256 == files.sha256(wheel)
+    assert requirement.hashes == (files.sha256(wheel),)
 
 
 LOOSE = 'http_archive(name = "{name}", urls = ["{server}{name}.zip"])\n'
