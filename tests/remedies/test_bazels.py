@@ -115,6 +115,7 @@ def test_a_binary_that_cannot_be_read_gets_the_mode_that_is_shown(
         assert obtain(given=given).path.read_bytes() == fake()
 
 
+@pytest.mark.medium
 def test_a_bazel_that_is_gone_is_obtained_again(
     obtain: Obtain, releases: Path, tmp_path: Path
 ) -> None:

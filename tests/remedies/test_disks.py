@@ -153,6 +153,7 @@ def test_what_is_in_the_way_of_an_archive_is_corrected(
 # What is installed for a part of the commands only
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("insist", "module"),
     [

@@ -71,6 +71,7 @@ def make(python: Path, tmp_path: Path) -> Make:
 index = served_index
 
 
+@pytest.mark.slow
 def test_a_requirement_is_pinned_and_its_venv_made_while_there_is_a_network(
     make: Make, index: Path
 ) -> None:
@@ -128,9 +129,6 @@ def test_pip_is_led_to_its_index_and_the_pin_to_what_that_has(
 
     fault = failing(lambda: bring("small==2.0"), SupplyError)
     assert fault.remedy.startswith("Check how pip reaches its index")
-    shown = re.findall(r"'(pip config list)'", fault.remedy)[0]
-    said = subprocess.check_output([python, "-m", *shown.split()], text=True)
-    assert wrong in said
     monkeypatch.setenv("PIP_INDEX_URL", right)
     fault = failing(lambda: bring("small==2.0"), SupplyError)
     assert fault.remedy.startswith("Pin a version, and a checksum if any, that")
@@ -146,19 +144,14 @@ def test_what_an_offline_build_lacks_is_fetched_while_there_is_a_network(
     store = tmp_path / "store"
     packages.write_page(store)
 
-    def supply(*, offline: bool) -> list[Path]:
-        return packages.supply(
-            Path(sys.executable),
-            ["small==1.0"],
-            (store,),
-            tmp_path / "log",
-            offline_only=offline,
-        )
+    def bring(*options: str) -> list[Path]:
+        python, log = Path(sys.executable), tmp_path / "log"
+        wanted = (*options, "small==1.0")
+        return packages.bring(python, wanted, tmp_path / "brought", log)
 
-    fault = failing(lambda: supply(offline=True), SupplyError)
+    fault = failing(lambda: bring(*packages.offline([store])), SupplyError)
     assert commands(fault.remedy) == ["invoke fetch"]
-    supply(offline=False)
-    assert supply(offline=True)
+    assert bring()
 
 
 def test_a_version_with_a_wheel_is_pinned_instead_of_an_installer() -> None:
@@ -318,38 +311,30 @@ def test_a_package_that_pip_cannot_list_is_left_out(
 package = old_thing
 
 
-def test_a_source_package_is_found_once_pip_asks_the_right_index(
+@pytest.mark.slow
+def test_a_source_package_comes_once_pip_is_configured_as_it_should_be(
     package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def download() -> None:
         sdist.download(Sdist("old.thing", "1.0rc1"), "", tmp_path / "brought")
 
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "elsewhere"))
+    def configured(remedy: str) -> str:
+        shown = re.findall(r"'(pip config list)'", remedy)[0].split()
+        return subprocess.check_output([sys.executable, "-m", *shown], text=True)
+
+    wrong = str(tmp_path / "elsewhere")
+    monkeypatch.setenv("PIP_FIND_LINKS", wrong)
     fault = failing(download, SupplyError)
-    assert "'pip config list' shows which one pip asks" in fault.remedy
+    assert "shows which one pip asks" in fault.remedy
+    assert wrong in configured(fault.remedy)
     monkeypatch.setenv("PIP_FIND_LINKS", str(package.parent))
-    download()
-
-
-def test_a_pip_that_brings_more_than_it_should_is_configured_again(
-    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert package.is_file()
     settings, more = tmp_path / "pip.conf", tmp_path / "more.txt"
     more.write_text(f"{small_wheel(tmp_path)}\n", "utf-8")
     settings.write_text(f"[download]\nrequirement = {more}\n", "utf-8")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(settings))
-
-    def download() -> None:
-        sdist.download(Sdist("old.thing", "1.0rc1"), "", tmp_path / "brought")
-
     fault = failing(download, SupplyError)
     assert "small-1.0-py3-none-any.whl" in fault.what
     assert fault.remedy.startswith("Check the configuration of this host's pip")
-    shown = re.findall(r"'(pip config list)'", fault.remedy)[0]
-    said = subprocess.check_output(
-        [sys.executable, "-m", *shown.split()], text=True
-    )
-    assert str(more) in said
+    assert str(more) in configured(fault.remedy)
     settings.write_text("", "utf-8")
     download()

@@ -28,6 +28,7 @@ from tfwright.vault.toolkit.sources import Supplier
 MEMBER = "package/deps/a.tar.gz"
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("wrong", ["http://127.0.0.1:9/a", "ftp", "absent"])
 def test_the_address_of_a_document_is_checked(
     serve: Callable[[Path], str], tmp_path: Path, wrong: str

@@ -118,20 +118,11 @@ def test_two_builds_are_compared_as_is_shown(shell: CommandLine) -> None:
     assert "logs = true" in shell.remedy(remedy.removeprefix("Name both: "))
 
 
-def said(
-    shell: CommandLine, command: str, capsys: pytest.CaptureFixture[str]
-) -> str:
-    """Type a command that is refused before it starts; return what it prints."""
-    capsys.readouterr()
-    assert shell.status(command) == 2
-    return capsys.readouterr().err
-
-
 @pytest.mark.parametrize("wrong", ["recipies", "recipe", "docter"])
 def test_the_command_that_was_meant_is_typed(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str], wrong: str
+    shell: CommandLine, wrong: str
 ) -> None:
-    meant, listing = commands(said(shell, f"invoke {wrong}", capsys))
+    meant, listing = commands(shell.remedy(f"invoke {wrong}"))
     assert shell.status(meant) in {0, 3}
     assert shell.fault is None
     shell.succeeds(listing)
@@ -141,7 +132,7 @@ def test_the_command_that_was_meant_is_typed(
 def test_what_replaced_a_command_is_one(
     shell: CommandLine, capsys: pytest.CaptureFixture[str], former: str
 ) -> None:
-    (command,) = commands(said(shell, f"invoke {former}", capsys))
+    (command,) = commands(shell.remedy(f"invoke {former}"))
     name, *options = shlex.split(command)[1:]
     shell.succeeds(f"invoke {name} --help")
     helped = capsys.readouterr().out
@@ -151,9 +142,9 @@ def test_what_replaced_a_command_is_one(
 
 @pytest.mark.parametrize("wrong", ["--colour", "--jobs many", "a-word"])
 def test_the_options_of_a_command_are_listed(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str], wrong: str
+    shell: CommandLine, wrong: str
 ) -> None:
-    (command,) = commands(said(shell, f"invoke plan --json {wrong}", capsys))
+    (command,) = commands(shell.remedy(f"invoke plan --json {wrong}"))
     assert command == "invoke plan --help"
     shell.succeeds(command)
 

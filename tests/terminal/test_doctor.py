@@ -67,6 +67,27 @@ def test_a_finding_says_what_it_stops_what_is_wanted_and_what_to_do(
     ]
 
 
+def test_a_comment_that_is_too_long_for_its_line_stays_a_comment_below_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = (
+        "invoke toolkit --recipe demo  # downloads CUDA and asks for its licence"
+    )
+    alone = "# put the host file's cuda where this host has one, or take it out"
+    finding = Finding("no CUDA", "CUDA", f"{row}\n{alone}", "check")
+    monkeypatch.setenv("COLUMNS", "120")
+    shown = examined(capsys, (finding,), ())
+    assert shown[4:] == [f"   do      {row}", f"           {alone}"]
+    monkeypatch.setenv("COLUMNS", "48")
+    assert examined(capsys, (finding,), ())[4:] == [
+        "   do      invoke toolkit --recipe demo",
+        "           # downloads CUDA and asks for its",
+        "           # licence",
+        "           # put the host file's cuda where this",
+        "           # host has one, or take it out",
+    ]
+
+
 def test_what_was_not_found_is_counted_and_listed_only_on_demand(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -113,6 +113,20 @@ def test_an_answer_is_taken_in_the_form_of_toml(
     assert page.ask(prompt, "false") == answer
 
 
+@pytest.mark.parametrize(
+    ("default", "choices"), [("true", "[Y/n]"), ("false", "[y/N]")]
+)
+def test_a_question_shows_what_can_be_typed(
+    default: str,
+    choices: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stdin", Typed("\n"))
+    assert page.ask(YES_NO, default) == default
+    assert capsys.readouterr().err.rstrip().endswith(choices)
+
+
 def test_an_answer_that_is_neither_yes_nor_no_is_asked_for_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -166,6 +166,7 @@ def test_a_vault_says_who_shares_an_archive_and_what_nothing_needs(
     shown = capsys.readouterr().out
     (first,) = (line for line in shown.splitlines() if line.startswith("first"))
     assert first.split() == ["first", "2.0", "kB", "2.0", "kB", "second"]
+    assert ["total", "2", "3.0", "kB"] in map(str.split, shown.splitlines())
     assert "1.0 kB in 1 entry that no recipe and no lock needs" in shown
     assert "is unknown" not in shown
     page.show_vault(Inventory((shared, unused), needs), as_json=True)

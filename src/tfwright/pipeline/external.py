@@ -142,7 +142,7 @@ def bring(
     # the lock would seem to know too much.
     substitutes.insist_on_loads(tables, reached.rules, reached.unread)
     if loose := reached.needed_and_unpinned(locked):
-        raise unpinned.error(job.argument, loose)
+        raise unpinned.error(job.argument, loose, locked=locked is not None)
     missing = reached.needed_and_missing(locked)
     refused = reached.needed_and_refused(locked)
     # All at once: a build that stops for one archive after the other costs a minute each.

@@ -112,7 +112,9 @@ def _not_pinned(
     tables = {download.name for download in lacking if download.by_table}
     return RecipeError(
         f"Bazel could not download what has no checksum, and fetch left to it: {', '.join(names)}",
-        remedy=unpinned.remedy(job.argument, names, tables),
+        remedy=unpinned.remedy(
+            job.argument, names, tables, locked=job.locked is not None
+        ),
         # Whatever the log suggests, such as a dropped file, cannot help here.
         evidence=replace(
             evidence, lines=lines, failure=FailureRecord(None, None)

@@ -1,5 +1,6 @@
-"""The pages of doctor, match and toolkit: a host against recipes."""
+"""The pages of doctor and match: a host against recipes."""
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,8 +21,8 @@ FACT_COLUMNS = (
     Column("", 3, "middle", least=20),
 )
 NEED_COLUMNS = (Column("", 0), Column("", 1, least=16), Column("", 2, "never"))
-COMMENT = "   # "
-"""Between a command of a remedy and what it is about."""
+COMMENT = re.compile(r"(?:^|  +)# ")
+"""Between a command of a remedy and what it is about; some lines are a comment alone."""
 LABEL = 11
 """Characters in front of the text of a finding."""
 
@@ -123,15 +124,15 @@ def _show_finding(number: int, finding: "Finding") -> None:
 
 def _show_remedy(label: str, row: str) -> None:
     """Print a line of a remedy; where it is too long, its comment goes below it."""
-    command, mark, comment = row.partition(COMMENT)
+    mark = COMMENT.search(row)
     room = text.width(sys.stdout)
     if not mark or room is None or LABEL + len(row) <= room:
         text.paragraph(label, row, indent=LABEL)
         return
-    if command:
+    if command := row[: mark.start()]:
         text.paragraph(label, command, indent=LABEL)
     # Each line gets its sign, or a shell would run the rest of a comment that is pasted.
-    for further in text.wrapped(comment, room - LABEL - 2):
+    for further in text.wrapped(row[mark.end() :], room - LABEL - 2):
         text.line(" " * LABEL + f"# {further}", whole=True)
 
 

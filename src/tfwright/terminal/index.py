@@ -23,7 +23,8 @@ def show_update(update: "IndexUpdate", folder: str) -> None:
     wheels = text.counted(len(shown), "wheel")
     text.tell(f"{wheels} of {text.counted(projects, 'project')} in {folder}")
     text.tell(
-        f"{update.read} read, {text.counted(update.written, 'file')} written"
+        f"{text.counted(update.read, 'wheel')} read, "
+        f"{text.counted(update.written, 'file')} written"
     )
     _show_refused(update.refused)
 

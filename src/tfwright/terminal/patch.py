@@ -70,7 +70,8 @@ def show_tree(
         text.tell(
             "Make these changes by hand; delete git's marks, and each FILE.rej."
         )
-    text.tell(f"Then: invoke patch --recipe {recipe} --refresh {number} --write")
+    then = f"Then: invoke patch --recipe {recipe} --refresh {number} --write"
+    text.tell(then, whole=True)
     print(tree)
 
 

@@ -75,8 +75,10 @@ def ask(prompt: "Prompt", default: str) -> str:
     """Ask a person for an answer in TOML's form; without a terminal, or for Enter, the default."""
     if not sys.stdin.isatty():
         return default
+    # People type y or n; TOML writes true or false.
+    shown = _CHOICES.get(default, default) if prompt.yes_no else default
     while True:
-        text.tell(f"{prompt.variable}: {prompt.wording} [{default}]")
+        text.tell(f"{prompt.variable}: {prompt.wording} [{shown}]")
         line = sys.stdin.readline()
         given = line.strip()
         # Nothing at all, not even a line end, is the end of the input.
@@ -90,6 +92,7 @@ def ask(prompt: "Prompt", default: str) -> str:
         text.tell(f"  {given!r} is neither yes nor no; type y or n")
 
 
+_CHOICES = {"true": "Y/n", "false": "y/N"}
 _YES_NO = {
     "y": "true",
     "yes": "true",
@@ -106,4 +109,5 @@ def _show_pin(pin: "PortedPin") -> None:
         Styled(f"  {pin.state:<7}", COLOURS[pin.state]),
         Styled(f" {pin.kind} {pin.name}", text.HEADING),
         f": {pin.says}",
+        hang=10,
     )

@@ -4,7 +4,6 @@ Users start invoke's own program, so a subclass of it would never run. invoke im
 before it parses the command line; `install` replaces three of its methods at that moment.
 """
 
-import ast
 import inspect
 import itertools
 import re
@@ -99,6 +98,8 @@ def _explained(fault: "ParseError") -> tuple[str, str]:
     command = (context.name if context else None) or ""
     remedy = _options_of(command)
     if found := re.fullmatch(r"No idea what (.*) is!", said, re.DOTALL):
+        import ast  # noqa: PLC0415 only on the way to an error
+
         return _unknown_word(ast.literal_eval(found[1]), context)
     if found := re.match(r"Flag <Argument: ([^ >]+).*> (needed|doesn't)", said):
         flag = f"--{found[1].replace('_', '-')}"

@@ -197,6 +197,9 @@ def _kinds(sizes: "dict[VaultEntry, int]") -> list[tuple[str, str, str]]:
     for kind, count in counts.items():
         size = sum(size for thing, size in sizes.items() if thing.kind == kind)
         rows.append((kind, f"{count:,}", text.as_size(size)))
+    if len(rows) > 1:
+        total = text.as_size(sum(sizes.values()))
+        rows.append(("total", f"{len(sizes):,}", total))
     return rows
 
 

@@ -7,10 +7,12 @@ from tfwright.rules.model import Repository
 from tfwright.vault import substitutes
 
 
-def error(recipe: str, found: Sequence[Repository]) -> RecipeError:
+def error(
+    recipe: str, found: Sequence[Repository], *, locked: bool = False
+) -> RecipeError:
     """Return the error that names every download of a build without a checksum.
 
-    `recipe` is named as the command line takes it.
+    `recipe` is named as the command line takes it; `locked` says whether it has a lock file.
     """
     names = list(dict.fromkeys(entry.name for entry in found))
     what = "1 download" if len(names) == 1 else f"{len(names)} downloads"
@@ -18,7 +20,7 @@ def error(recipe: str, found: Sequence[Repository]) -> RecipeError:
     tables = {entry.name for entry in found if substitutes.table_for(entry)}
     return RecipeError(
         f"{what} that {recipe} needs {verb} no checksum: {', '.join(names)}",
-        remedy=remedy(recipe, names, tables),
+        remedy=remedy(recipe, names, tables, locked=locked),
         evidence=Evidence(
             lines=[line for entry in found for line in lines(entry)]
         ),
@@ -36,7 +38,9 @@ def place(entry: Repository) -> str:
     return f"{entry.file}:{entry.line}"
 
 
-def remedy(recipe: str, names: Sequence[str], tables: Collection[str]) -> str:
+def remedy(
+    recipe: str, names: Sequence[str], tables: Collection[str], *, locked: bool
+) -> str:
     """Say how to pin downloads: those of `tables` in the recipe, the others by a patch."""
     steps = []
     if tables:
@@ -47,6 +51,11 @@ def remedy(recipe: str, names: Sequence[str], tables: Collection[str]) -> str:
     if others := [name for name in names if name not in tables]:
         steps.append(
             f"Pin {', '.join(others)} by a patch of the tree: a sha256, or the whole commit id."
+        )
+    if locked:
+        # The one that is there lists what was not pinned then.
+        steps.append(
+            f"Write the lock file again afterwards: 'invoke lock --recipe {recipe}'."
         )
     return " ".join(steps)
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.upstream import run_git
 
 from tfwright.configure import dialect, rendering
+from tfwright.configure.answering import Typist
 from tfwright.configure.interview import Interview
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -133,6 +135,10 @@ class Bench:
     ) -> Configured:
         """Run the stage on the tree as it is."""
         job = self.job(ANSWERS if answers is None else answers, by)
+        return configure.run(job, job.recipe, *self.parts(job))
+
+    def parts(self, job: BuildRequest) -> tuple[HostFacts, Inputs, Tree]:
+        """Return what the earlier stages made."""
         job.places.home.mkdir(parents=True, exist_ok=True)
         bazel = self.folder / "bazel-0.21.0-linux-x86_64"
         bazel.write_text(f"#!/bin/sh\necho Build label: {self.bazel}\n")
@@ -161,7 +167,7 @@ class Bench:
             release=Release(1, 13),
             content="",
         )
-        return configure.run(job, job.recipe, facts, inputs, tree)
+        return facts, inputs, tree
 
     def commit(self, script: str) -> None:
         (self.tree / "configure").write_text(script)
@@ -483,6 +489,26 @@ def test_recorded_lines_are_held_against_what_is_written(bench: Bench) -> None:
         bench.again({**answers, "FLAVOUR": "other"})
 
 
+def test_a_file_that_bazel_would_not_read_is_named_before_it_is_missed(
+    bench: Bench,
+) -> None:
+    own_interface(bench)
+    bench.changes["writes"] = ".own.bazelrc"
+    answers = {"TF_NEED_CUDA": False, "FLAVOUR": "vanilla"}
+    with pytest.raises(
+        RecipeError, match=r"does not have, and not \.own"
+    ) as caught:
+        bench.run(OWN.replace(".bazelrc", ".own.bazelrc"), answers)
+    assert not (bench.tree / ".own.bazelrc").exists()
+    line = caught.value.remedy.rpartition(": ")[2]
+    assert line == "import %workspace%/.own.bazelrc"
+    (bench.tree / ".bazelrc").write_text(f"{line}\n")
+    run_git("add", ".bazelrc", cwd=bench.tree)
+    run_git("commit", "--quiet", "--message=rc", cwd=bench.tree)
+    made = bench.again(answers)
+    assert made.bazelrc.path == bench.tree / ".own.bazelrc"
+
+
 def test_a_program_that_the_tree_does_not_have_is_named_with_those_that_it_has(
     bench: Bench,
 ) -> None:
@@ -539,3 +565,41 @@ def test_another_toolkit_in_the_host_file_is_a_reason_to_configure_again(
         host_file=HostFile(build_out=job.host_file.build_out, cuda=bench.folder),
     )
     assert configure.inputs(job) != configure.inputs(other)
+
+
+def test_the_command_in_a_plan_has_the_python_that_was_fetched(
+    bench: Bench,
+) -> None:
+    job = bench.job(ANSWERS, "environment")
+    _, inputs, _ = bench.parts(job)
+    command, _ = Stage(configure).steps(job, {Inputs: inputs})
+    assert isinstance(command, Command)
+    assert command.env["PYTHON_BIN_PATH"] == str(inputs.python)
+
+
+def test_a_rehearsal_returns_what_configure_writes_and_leaves_the_tree_as_it_was(
+    bench: Bench,
+) -> None:
+    bench.commit(WHOLE + "\necho edited > tracked.cc\n")
+    job = bench.job(ANSWERS)
+    parts = bench.parts(job)
+    text = configure.rehearse(job, job.recipe, parts, Typist)
+    assert 'build --action_env TF_NEED_CUDA="0"\n' in text
+    assert not bench.bazelrc.exists()
+    assert (bench.tree / "tracked.cc").read_text() == "as upstream\n"
+
+
+def test_a_file_that_appears_in_the_configured_tree_is_damage(
+    bench: Bench,
+) -> None:
+    configured = bench.run(WHOLE)
+    recipe = bench.job(ANSWERS).recipe
+    # The directories of a build are named by its recipe.
+    job = BuildRequest(
+        recipe=recipe.model_copy(update={"name": bench.folder.name}),
+        host_file=HostFile(build_out=bench.folder.parent),
+    )
+    assert job.places.tree == bench.tree
+    assert configure.damage(job, configured) is None
+    (bench.tree / "strange.h").touch()
+    assert configure.damage(job, configured) == "strange.h is new in the tree"

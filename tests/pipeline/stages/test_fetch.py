@@ -55,22 +55,35 @@ def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> BuildRequest:
     )
 
 
-def run(job: BuildRequest) -> Inputs:
-    made = Stage(fetch).run(job, {HostFacts: FACTS})
+def run(job: BuildRequest, python: Path = FACTS.interpreter) -> Inputs:
+    facts = FACTS.model_copy(update={"interpreter": python})
+    made = Stage(fetch).run(job, {HostFacts: facts})
     assert isinstance(made, Inputs)
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(
-    job: BuildRequest, bazel: Path
+    job: BuildRequest, bazel: Path, quick_python: Path
 ) -> None:
-    made = run(job)
+    made = run(job, quick_python)
     assert made.mirror == mirror.place(job.places.git, demo.URL)
     assert (made.commit, made.epoch) == (demo.commit_id(), 1514764800)
     assert made.bazel.sha256 == files.sha256(bazel)
     assert os.access(made.python, os.X_OK)
-    assert run(job) == made
+    assert run(job, quick_python) == made
+
+
+@pytest.mark.medium
+def test_what_the_wheel_requires_is_looked_for_before_anything_is_built(
+    job: BuildRequest, quick_python: Path
+) -> None:
+    verify = job.recipe.verify.model_copy(
+        update={"requirements": ("small==1.0",)}
+    )
+    recipe = job.recipe.model_copy(update={"verify": verify})
+    with pytest.raises(SupplyError, match=r"small==1\.0"):
+        run(replace(job, recipe=recipe), quick_python)
 
 
 @pytest.mark.medium

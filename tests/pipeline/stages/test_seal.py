@@ -1,11 +1,14 @@
 import dataclasses
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.tools.bazel.test_workspaces import binary
+from tests.upstream import commit, run_git
 
+from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import WheelError
 from tfwright.pipeline.job import BuildRequest
@@ -72,15 +75,22 @@ def locked(job: BuildRequest, tmp_path: Path) -> BuildRequest:
 def sealed(locked: BuildRequest, tmp_path: Path) -> Callable[..., SealedWheel]:
     """Return a function that seals a wheel, with results of the other stages that differ as they do from host to host."""
 
-    def run(raw: Path, folder: str = "one", *, stub: bool = False) -> SealedWheel:
+    def run(
+        raw: Path,
+        folder: str = "one",
+        *,
+        stub: bool = False,
+        job: BuildRequest = locked,
+        **tables: Mapping[str, object],
+    ) -> SealedWheel:
         bazel = Artefact(
             path=tmp_path / folder / "bazel", sha256="e" * 64, size=1
         )
         place = tmp_path / folder
         library = Artefact(path=place / "_nccl_ops.so", sha256="f" * 64, size=1)
         return seal.run(
-            locked,
-            locked.recipe,
+            job,
+            Recipe.model_validate(locked.recipe.model_dump() | tables),
             HostFacts(
                 system="Linux",
                 machine="x86_64",
@@ -257,3 +267,71 @@ def test_a_wheel_whose_record_is_wrong_is_not_sealed(
     ):
         sealed(raw)
     assert list((locked.places.dist / "sealed").iterdir()) == []
+
+
+def test_the_bill_names_each_package_of_a_toolkit_whichever_was_taken(
+    sealed: Callable[..., SealedWheel],
+    make_wheel: Callable[..., Path],
+    locked: BuildRequest,
+) -> None:
+    pins = {
+        "nvidia_cudnn_cu11-8.6.0.163-py3-none-manylinux1_x86_64.whl": "6" * 64
+    }
+    archives = {"https://example.org/cudnn-8.6.tar.xz": "7" * 64}
+    made = sealed(
+        make_wheel(),
+        host=locked.recipe.host.model_dump() | {"cudnn": "8.6"},
+        toolkit={"cudnn": {"wheels": pins, "archives": archives}},
+    )
+    with zipfile.ZipFile(made.wheel.path) as wheel:
+        bill = json.loads(wheel.read(f"small-1.0.dist-info/{sbom.NAME}"))
+    found = {
+        one["name"]: one["hashes"][0]["content"]
+        for one in bill["components"]
+        if one["name"].startswith("cudnn: ")
+    }
+    both = pins | archives
+    assert found == {f"cudnn: {name}": both[name] for name in both}
+
+
+def test_a_platform_that_cannot_be_proved_is_not_claimed(
+    sealed: Callable[..., SealedWheel],
+    make_wheel: Callable[..., Path],
+    locked: BuildRequest,
+) -> None:
+    pytest.importorskip("auditwheel")
+    with pytest.raises(WheelError, match="auditwheel cannot judge"):
+        sealed(make_wheel(), package={"platform": "manylinux_2_31_x86_64"})
+    assert not (locked.places.dist / "sealed").exists()
+
+
+def test_the_lock_is_part_of_what_a_sealed_wheel_depends_on(
+    job: BuildRequest, locked: BuildRequest
+) -> None:
+    assert locked.locked
+    without, before = seal.inputs(job), seal.inputs(locked)
+    assert before.keys() - without.keys() == {"small.lock"}
+    locked.locked.write_text(f"{LOCK}\n", "utf-8")
+    assert seal.inputs(locked) != before
+
+
+def test_without_a_lock_the_bill_names_what_the_rules_of_the_tree_download(
+    sealed: Callable[..., SealedWheel],
+    make_wheel: Callable[..., Path],
+    job: BuildRequest,
+    tmp_path: Path,
+) -> None:
+    rule = (
+        f'http_archive(name = "zlib", sha256 = "{OTHER}", '
+        'urls = ["https://example.org/zlib-1.3.tar.gz"])\n'
+    )
+    pinned = commit(tmp_path / "upstream", {"WORKSPACE": rule})
+    source = job.recipe.source.model_dump() | {"commit": pinned}
+    place = tmp_path / "one"
+    run_git("clone", "--bare", "upstream", place, cwd=tmp_path)
+    binary(place, b"")
+    found = sealed(make_wheel(), job=job, source=source)
+    with zipfile.ZipFile(found.wheel.path) as wheel:
+        bill = json.loads(wheel.read(f"small-1.0.dist-info/{sbom.NAME}"))
+    assert {one["name"] for one in bill["components"]} == {"tensorflow", "zlib"}
+    assert recorded(found).lock is None

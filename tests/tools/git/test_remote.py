@@ -1,3 +1,5 @@
+import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -77,7 +79,14 @@ def test_the_names_that_a_repository_has_of_the_same_version_are_listed(
     assert caught.value.remedy == "Name one that it has: r2.6, v2.6.0-rc1."
     with pytest.raises(SupplyError, match="no tag and no branch") as caught:
         remote.commit_of(tmp_path, str(upstream), "main")
-    assert "such as v1.12.0" in caught.value.remedy
+    # What is told to be typed is followed: the repository's own names are listed.
+    command = re.search(r"'(git ls-remote [^']+)'", caught.value.remedy)
+    assert command
+    listed = subprocess.run(
+        shlex.split(command[1]), capture_output=True, text=True, check=True
+    )
+    assert "refs/heads/r2.6" in listed.stdout
+    assert "VERSION@COMMIT" in caught.value.remedy
 
 
 @pytest.mark.medium

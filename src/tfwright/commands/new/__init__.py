@@ -148,7 +148,9 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     path = folder / f"{_name(wish, version, toolkit)}.toml"
     if path.exists():
         raise RecipeError(
-            f"{path} exists already", remedy="Change that one, or rename it."
+            f"{path} exists already",
+            remedy=f"To go on with it, run 'invoke lint --recipe {shell_word(str(path))}', which "
+            "lists what it lacks. To begin again, delete it.",
         )
     draft = _Draft()
     _describe(draft, wish, wanted, toolkit)
@@ -161,7 +163,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     try:
         _answer(draft, path, wish, toolkit, ask)
     except KeyboardInterrupt:
-        # What a person answered so far is kept: 'invoke plan' lists the other questions.
+        # What a person answered so far is kept: 'invoke lint' lists the other questions.
         files.write(path, _text(draft))
         raise
     except RecipeError:

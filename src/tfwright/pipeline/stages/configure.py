@@ -67,6 +67,8 @@ def run(
         asked = _converse(job, recipe, command, interview, written)
         never_asked = _never_asked(job, table, interview, asked)
         _settle(job, tree.path, written, rendered, python)
+        if recipe.source.interface == "own":
+            _require_bazelrc(tree.path, written[0])
     return Configured(
         bazelrc=Artefact.of(tree.path / written[0]),
         asked=asked,
@@ -74,6 +76,16 @@ def run(
         exported=rendering.exported(interview),
         written=tuple(Artefact.of(path) for path in _strangers(tree.path)),
     )
+
+
+def _require_bazelrc(tree: Path, written: str) -> None:
+    """Insist on the file that Bazel reads, which may import what the program writes."""
+    if not (tree / ".bazelrc").is_file():
+        raise RecipeError(
+            f"Bazel reads .bazelrc, which the tree does not have, and not {written}",
+            remedy='If the program can write it, set writes = ".bazelrc" in [configure]. Otherwise '
+            f"add it by a patch, with the line: import %workspace%/{written}",
+        )
 
 
 def rehearse(

@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError, SupplyError, ToolError
+from tfwright.printable import shell_word
 from tfwright.tools import files, git
 from tfwright.tools.git import transport
 from tfwright.tools.git.mirror import Origin
@@ -65,7 +66,11 @@ def _others(store: Path, address: str, name: str) -> str:
     listed = _refs(store, address, f"*{version[0]}*") if version else {}
     names = sorted(_names(listed))
     if not names:
-        return "Name one that it has, such as v1.12.0 or r1.12."
+        # A mirror often has the history and neither tags nor branches.
+        return (
+            f"'git ls-remote {shell_word(address)}' lists the names that it has. If it has the "
+            "commit and no name for it, write VERSION@COMMIT."
+        )
     more = " and others" if names[SHOWN:] else ""
     return f"Name one that it has: {', '.join(names[:SHOWN])}{more}."
 
