@@ -104,3 +104,22 @@ def test_a_short_list_is_shown_whole() -> None:
     assert first_few(["a", "b"], 2) == ("a", "b")
     assert listed(["a", "b"], 2) == "a, b"
     assert first_of(["a"]) == "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://me:secret@host/x", "https://me:…@host/x"),
+        ("no way to u:Canary#1 at all", "no way to u:… at all"),
+        ("'u:Canary' is no host", "'u:…' is no host"),
+        ("ssh://git@host/x", "ssh://git@host/x"),
+        ("http://host:80/a@b", "http://host:80/a@b"),
+    ],
+)
+def test_passwords_of_addresses_are_hidden(
+    monkeypatch: pytest.MonkeyPatch, text: str, shown: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://u:Canary#1@proxy:3128")
+    assert printable(text) == shown
+    assert printable_lines(text) == shown
+    assert str(SupplyError(text, remedy="-")) == shown

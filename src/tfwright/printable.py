@@ -3,8 +3,12 @@
 Names in a wheel, lines of a log and answers of a server are chosen by strangers. An escape sequence
 in them can clear the screen, set the clipboard or forge a line of ours; a direction mark can turn a
 path round. `printable` is the only place that decides which characters pass.
+
+It also hides the passwords of addresses: libraries and programs quote the proxy that they could not
+use, and the mirror that did not answer.
 """
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -17,6 +21,10 @@ _UNSAFE = re.compile(r"[^\x20-\x7e]")
 slow."""
 _SPECIAL_WITHIN_DOUBLE_QUOTES = re.compile(r'["$`\\!]')
 _KEPT_IN_TEXT = frozenset("\n\t")
+_USER = re.compile(r"(?<=://)([^\s/@:]*):[^\s/@]+(?=@)")
+"""User and password in front of a host, as in ``https://user:password@host/``."""
+_PROXY_USER = re.compile(r"(?:\w+://)?([^:/@]*):(.+)@")
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
 def printable(text: object, longest: int | None = None) -> str:
@@ -25,12 +33,35 @@ def printable(text: object, longest: int | None = None) -> str:
     Control characters, line ends, direction marks, lone surrogates and unassigned characters are
     written as Python escapes them. `longest` cuts the result to that many characters.
     """
-    return _shortened(_UNSAFE.sub(_escaped, str(text)), longest)
+    shown = without_passwords(str(text))
+    return _shortened(_UNSAFE.sub(_escaped, shown), longest)
 
 
 def printable_lines(text: object) -> str:
     """Return `text` with its line feeds and tabs kept, and everything else as in `printable`."""
-    return _UNSAFE.sub(_escaped_within_line, str(text))
+    return _UNSAFE.sub(_escaped_within_line, without_passwords(str(text)))
+
+
+def without_passwords(text: str) -> str:
+    """Return `text` with an ellipsis for each password of an address: ``https://user:…@host``."""
+    if ":" not in text:
+        return text
+    # A proxy that cannot be parsed is quoted in parts, which no longer look like an address.
+    for name in _PROXIES:
+        for spelled in (name, name.upper()):
+            found = _PROXY_USER.match(os.environ.get(spelled, ""))
+            if found:
+                text = _without_password(text, found[1], found[2])
+    return _USER.sub(rf"\1:{CUT}", text)
+
+
+def _without_password(text: str, user: str, password: str) -> str:
+    # What is left of it where a library takes one of these characters for the end of the host.
+    beginning = re.split(r"[/?#@\s]", password)[0]
+    for secret in (password, beginning):
+        if secret:
+            text = text.replace(f"{user}:{secret}", f"{user}:{CUT}")
+    return text
 
 
 def shell_word(text: str) -> str:

@@ -5,6 +5,7 @@ Every layout ends in a prefix that a recipe's build finds.
 
 import hashlib
 import io
+import platform
 import sys
 import tarfile
 import zipfile
@@ -26,7 +27,7 @@ from tfwright.progress import Silence
 from tfwright.tools import files
 from tfwright.vault import lock
 from tfwright.vault.lock import Lock, LockedBazel, LockedPackage, Tensorflow
-from tfwright.vault.toolkit import nvcc, soundness, sources, tree
+from tfwright.vault.toolkit import nvcc, soundness, tree
 from tfwright.vault.toolkit.tree import InstalledPart
 
 CUDA_H = "#define CUDA_VERSION 10010\n"
@@ -116,6 +117,7 @@ CUDAS = {
         }
     ),
 }
+CUDNN_INFO = "nvidia_cudnn_cu10-7.6.5.32.dist-info"
 CUDNNS = {
     "7, Linux": tar(
         {
@@ -136,7 +138,14 @@ CUDNNS = {
         {
             "nvidia/cudnn/include/cudnn_version.h": CUDNN_H,
             "nvidia/cudnn/lib/libcudnn.so.7": "",
-            "nvidia_cudnn_cu10-7.6.5.dist-info/License.txt": "x",
+            f"{CUDNN_INFO}/License.txt": "x",
+            f"{CUDNN_INFO}/METADATA": (
+                "Metadata-Version: 2.1\nName: nvidia-cudnn-cu10\n"
+                "Version: 7.6.5.32\n"
+            ),
+            f"{CUDNN_INFO}/WHEEL": (
+                "Wheel-Version: 1.0\nTag: py3-none-manylinux1_x86_64\n"
+            ),
         }
     ),
     "macOS": tar(
@@ -680,13 +689,18 @@ def test_a_stated_difference_is_shown_and_accepted(
     assert "cuDNN from wheels: no static library" in listener.shown
 
 
+@pytest.mark.medium
+@pytest.mark.skipif(
+    platform.system() != "Linux" or platform.machine() != "x86_64",
+    reason="pip takes no wheel of another system",
+)
 def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
     job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel_file = tmp_path / CUDNN_WHEEL
     wheel_file.write_bytes(CUDNNS["wheel"])
-    # In the place of pip, which would ask the network.
-    monkeypatch.setattr(sources, "packages_of", lambda *_: [wheel_file])
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     pin = {CUDNN_WHEEL: hashlib.sha256(CUDNNS["wheel"]).hexdigest()}
     listener = Notes()
     job = replace(pinned(job, cudnn={"wheels": pin}), listener=listener)
@@ -697,6 +711,25 @@ def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
         f"Downloading {CUDNN_WHEEL} (wheels)",
         "Unpacking cuDNN 7.6",
     ]
+
+
+@pytest.mark.usefixtures("in_a_hurry")
+def test_of_archives_whose_server_is_gone_it_is_said_why(
+    job: BuildRequest,
+) -> None:
+    listener = Notes()
+    gone = {
+        f"https://nowhere.invalid/cudnn-{number}.tar.xz": number * 64
+        for number in "12"
+    }
+    job = replace(pinned(job, cudnn={"archives": gone}), listener=listener)
+    with pytest.raises(SupplyError, match="cannot be obtained") as caught:
+        list(toolkit.provide(job, [], licence_accepted=True))
+    assert listener.shown == ["Downloading 2 files (archives)"]
+    (line,) = caught.value.evidence.lines
+    assert line.startswith(
+        "archives: the download failed: https://nowhere.invalid/cudnn-1.tar.xz: "
+    )
 
 
 def test_a_directory_with_the_wanted_version_becomes_the_toolkit(

@@ -69,16 +69,22 @@ def test_a_release_is_written_as_is_shown(
         clear(folder)
 
 
-@pytest.mark.parametrize("way", ["rename", "option"])
-def test_a_recipe_that_exists_is_renamed(
+@pytest.mark.parametrize("way", ["rename", "delete", "lint", "option"])
+def test_a_recipe_that_exists_is_gone_on_with_or_makes_room(
     shell: CommandLine, begun: str, folder: Path, way: str
 ) -> None:
     command = f"{begun} --release 1.8"
     shell.succeeds(command)
-    assert "rename it" in shell.remedy(command)
+    remedy = shell.remedy(command)
+    assert "rename or delete it" in remedy
     (path,) = folder.glob("*.toml")
-    if way == "rename":
-        path.rename(folder / "mine.toml")
+    if way == "lint":
+        lint = re.search(r"'(invoke lint [^']+)'", remedy)
+        assert lint
+        shell.succeeds(lint[1])
+        return
+    if way != "option":
+        path.rename(folder / "mine.toml") if way == "rename" else path.unlink()
         shell.succeeds(command)
         return
     # A copy has a name of its own.

@@ -138,3 +138,22 @@ def test_a_source_package_is_asked_of_the_hosts_own_servers_with_lists_of_its_ow
     assert (tmp_path / "target").read_bytes() == b"orig"
     assert "deb-src" in (tmp_path / "asked").read_text("utf-8")
     assert "mirror.example" in (tmp_path / "asked").read_text("utf-8")
+
+
+def test_what_npm_says_behind_its_code_is_quoted_and_its_stack_is_not(
+    clients: Path, tmp_path: Path
+) -> None:
+    said = [
+        "npm error     at onSocketNT (node:904:5)",
+        "npm error code ERR_INVALID_URL",
+        "npm error Invalid URL",
+    ]
+    lines = "; ".join(f"echo '{line}'" for line in said)
+    program(clients / "npm", f"{lines}; exit 1")
+    with pytest.raises(
+        SupplyError,
+        match=r"downloaded: npm error code ERR_INVALID_URL; npm error Invalid URL$",
+    ):
+        registry.extract(
+            RegistryPackage("npm", "a", "1"), "b", tmp_path / "target"
+        )

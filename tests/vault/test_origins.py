@@ -323,6 +323,44 @@ def test_all_that_is_missing_is_named_at_once_with_each_source_in_the_log(
     assert "Then run 'invoke fetch --recipe small'." in fault.remedy
 
 
+def test_a_drop_folder_that_is_a_file_is_said_to_be_none(
+    store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "drop").write_text("x", "utf-8")
+    host_file = HostFile(drop=tmp_path / "drop")
+    missing = obtain(WantedArchive("a", digest(b"a"), ()), store, host_file)
+    fault = Shortage("demo", missing.missing, {}).error(
+        host_file, tmp_path / "log"
+    )
+    assert fault.evidence.lines == [
+        f"a: the drop folder, {tmp_path}/drop: it is not a directory"
+    ]
+    assert 'drop = "/path/to/folder"' in fault.remedy
+
+
+def test_a_file_that_has_no_url_is_not_said_to_be_offline(
+    store: Store, tmp_path: Path
+) -> None:
+    missing = obtain(WantedArchive("a", digest(b"a"), ()), store, HostFile())
+    fault = Shortage("demo", missing.missing, {}).error(
+        HostFile(), tmp_path / "log"
+    )
+    assert fault.evidence.lines == ["a: no source: it has no url"]
+
+
+def test_no_password_of_a_mirror_gets_into_the_log(
+    store: Store, tmp_path: Path
+) -> None:
+    mirror = "http://me:secret@127.0.0.1:9/"
+    host_file = HostFile(downloads={"http://up.invalid/": mirror})
+    wanted = WantedArchive("a", digest(b"a"), ("http://up.invalid/a",))
+    missing = obtain(wanted, store, host_file).missing
+    fault = Shortage("demo", missing, {}).error(host_file, tmp_path / "log")
+    written = (tmp_path / "log").read_text("utf-8")
+    assert "http://me:…@127.0.0.1:9/a: the host cannot be reached" in written
+    assert "secret" not in written + str(fault.evidence)
+
+
 def test_the_remedy_says_how_to_name_a_drop_folder_where_there_is_none(
     tmp_path: Path,
 ) -> None:

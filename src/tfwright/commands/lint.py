@@ -306,7 +306,8 @@ def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
 
 def pins_a_pip_that_reads_its_wheel(subject: Subject) -> Iterator[LintFinding]:
     """Find a platform tag that the target Python's own pip does not read, as only verify said."""
-    recipe, verify = subject.recipe, subject.recipe.verify
+    recipe = subject.recipe
+    verify = subject.recipe.verify
     pins = (*verify.requirements, *verify.plugins)
     try:
         pips.insist_on_reader(recipe.package.platform, recipe.host.python, pins)
@@ -393,10 +394,14 @@ def has_sound_patches(subject: Subject) -> Iterator[LintFinding]:
 
 def _of_patch(patch: Path, fault: RecipeError) -> LintFinding:
     """Make a finding of what is wrong with a patch."""
-    where = fault.evidence.where.rpartition(":")[2]
-    line = int(where) if where.isdigit() else 1
     what = _without_place(patch, fault.what).removeprefix(f"{patch}: ")
-    return LintFinding(patch, line, what, fault.remedy, "patch")
+    return LintFinding(patch, _line_in(fault), what, fault.remedy, "patch")
+
+
+def _line_in(fault: RecipeError) -> int:
+    # An error about the whole file names no line.
+    line = fault.evidence.where.rpartition(":")[2]
+    return int(line) if line.isdigit() else 1
 
 
 def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:

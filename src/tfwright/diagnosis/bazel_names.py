@@ -116,7 +116,8 @@ def _sentence(kind: str, name: str, shown: str) -> str:
         return ""
     versions = _table().versions
     first, last = spans[0]
-    came, went = first != versions[0], last != versions[-1]
+    came = first != versions[0]
+    went = last != versions[-1]
     what = shown[:1].upper() + shown[1:]
     # Versions between two that were asked are unknown: what is gone by one may have gone before.
     gone = (

@@ -68,13 +68,14 @@ def said(text: str) -> str:
 def shown(text: str, most: int = SHOWN) -> str:
     """Return a line as it can be shown: of at most that many characters, and printable."""
     short = text[:most]
+    # Asked of the whole first: most lines are printable, and a log has many.
     if not short.isprintable():
-        letters = (
-            letter if letter.isprintable() or letter == "\t" else "?"
-            for letter in short
-        )
-        short = "".join(letters)
+        short = "".join(map(_printable, short))
     return short + (" …" if len(text) > most else "")
+
+
+def _printable(letter: str) -> str:
+    return letter if letter.isprintable() or letter == "\t" else "?"
 
 
 def indent(text: str) -> int:

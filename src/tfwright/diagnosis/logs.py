@@ -60,7 +60,9 @@ class _Watched:
     """A log that reports how far it was read, once that takes a while."""
 
     def __init__(self, name: str, raw: IO[bytes], listener: Listener) -> None:
-        self.name, self.raw, self.listener = name, raw, listener
+        self.name = name
+        self.raw = raw
+        self.listener = listener
         self.text = _unpacked(raw)
         self.size = os.fstat(raw.fileno()).st_size if raw.seekable() else None
         self.done, self.begun = 0, time.monotonic()

@@ -155,7 +155,8 @@ def _of_value(
     finding: "ErrorDetails", source: str, place: Location
 ) -> tuple[str, str]:
     """Say what a value must be, and what to write."""
-    kind, given = finding["type"], _spelled(finding["input"])
+    kind = finding["type"]
+    given = _spelled(finding["input"])
     context = finding.get("ctx", {})
     if kind in _WANTED:
         return f"must be {_WANTED[kind]}, not {given}", _rewritten(

@@ -324,7 +324,7 @@ def path() -> Path:
 
 def drop_folder(settings: HostFile) -> str:
     """Name the drop folder in a message, with the line to write where there is none yet."""
-    if settings.drop:
+    if settings.drop and (settings.drop.is_dir() or not settings.drop.exists()):
         return str(settings.drop)
     return f'a folder, and name it in {path()}: drop = "/path/to/folder"'
 

@@ -767,10 +767,14 @@ def find(name: str) -> Path:
     path = Path(name) if name.endswith(".toml") else RECIPES / f"{name}.toml"
     if path.is_file():
         return path
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> RecipeError:
     wanted = name.removesuffix(".toml")
     # Below the default, which a part of a name such as "r1.8" does not reach.
     guess = spelling.guess(wanted, names(), similar=0.4)
-    raise RecipeError(
+    return RecipeError(
         f"Unknown recipe {name!r}{guess}",
         remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
         ".toml.",

@@ -176,10 +176,13 @@ def driver(place: Place) -> Seen:
     )
     if asked:
         return Seen(asked.value.partition("\n")[0].strip(), asked.by)
+    return _linux_driver(place) or _mac_driver(place)
+
+
+def _linux_driver(place: Place) -> Seen:
     # nvidia-smi may be missing where the driver is loaded, as in a container.
     loaded = place.read("/proc/driver/nvidia/version")
-    version = _first(r"Kernel Module(?: for \S+)?\s+([\d.]+)", loaded)
-    return version or _mac_driver(place)
+    return _first(r"Kernel Module(?: for \S+)?\s+([\d.]+)", loaded)
 
 
 def _mac_driver(place: Place) -> Seen:

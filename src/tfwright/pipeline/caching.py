@@ -140,7 +140,8 @@ def opened(
     tools = compilers.toolchain(root)
     toolchain.keep(tools, root)
     cache = _cache(job, directory, tools)
-    folder, tree = _private_folder(job), job.places.tree
+    folder = _private_folder(job)
+    tree = job.places.tree
     spoiled = not private_cache.take_left(cache, folder, tree)
     with ExitStack() as stack:
         front: PrivateCache | CacheProxy | None = None
@@ -280,7 +281,8 @@ def publish(job: Job, built: Built) -> None:
 
     Raises HostError if the key cannot sign. A server that does not take the list makes a note.
     """
-    sign, table = job.host_file.sign, job.host_file.cache
+    sign = job.host_file.sign
+    table = job.host_file.cache
     use, written = built.cache, _written(job, built)
     if sign is None or use is None or not written:
         return

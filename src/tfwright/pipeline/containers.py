@@ -54,7 +54,8 @@ def bring(job: BuildRequest) -> None:
     """
     from tfwright.tools.container import image, registry
 
-    pinned, vault = job.recipe.host.image, job.places.vault
+    pinned = job.recipe.host.image
+    vault = job.places.vault
     if (
         pinned is None
         or job.offline

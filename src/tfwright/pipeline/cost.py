@@ -174,7 +174,8 @@ def _actions(path: Path) -> Iterator[Action]:
 
 def _action(event: Mapping[str, Any]) -> Iterator[Action]:
     """Yield the action of an event, if it has a name and a duration."""
-    name, microseconds = event.get("name"), event.get("dur")
+    name = event.get("name")
+    microseconds = event.get("dur")
     if isinstance(name, str) and isinstance(microseconds, int | float):
         yield Action(name, microseconds / 1e6)
 

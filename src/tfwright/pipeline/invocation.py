@@ -33,6 +33,14 @@ from tfwright.tools.process import (
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
 
+# One flag under two names: 0.17 has the experimental one, 0.24 the other.
+STRICT = ("incompatible_strict_action_env", "experimental_strict_action_env")
+"""What keeps the caller's environment out of the actions."""
+NO_DOWNLOAD = (
+    "repository_disable_download",
+    "experimental_repository_disable_download",
+)
+"""What forbids Bazel to download."""
 DEAD_PROXY = "http://127.0.0.1:9"
 """The proxy of an offline build. Old Bazels have no flag against downloads; with this proxy they
 reach no server, since nothing listens on port 9 (discard)."""
@@ -255,18 +263,9 @@ class Invocation:
         # Scripts of TensorFlow ask env for `python`, which a host may lack, or have as another one.
         path = (self.python.parent, *environment.SYSTEM_PATH)
         yield f"--action_env=PATH={':'.join(map(str, path))}"
-        # One flag under two names: 0.17 has the experimental one, 0.24 the other.
-        names = [
-            "incompatible_strict_action_env",
-            "experimental_strict_action_env",
-        ]
         # Only new Bazels can be forbidden to download; the
         # proxy above serves the old ones.
-        if self.job.offline:
-            names += [
-                "repository_disable_download",
-                "experimental_repository_disable_download",
-            ]
+        names = STRICT + NO_DOWNLOAD if self.job.offline else STRICT
         yield from (f"--{name}" for name in names if name in self.options.build)
 
     def _spelling(self, names: Sequence[str]) -> str | None:

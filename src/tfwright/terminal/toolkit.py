@@ -9,12 +9,14 @@ def show(provided: Provided) -> None:
     part = provided.part
     count = len(part.sources)
     sources = next(iter(part.sources)) if count == 1 else f"{count} packages"
-    # Who accepted it stays with the toolkit: licences bind a person, not a machine.
-    accepted = part.licence_accepted_by
-    licence = f"; licence accepted by {accepted}" if accepted else ""
     text.tell(
         f"{provided.title} {part.version} from {sources} ({part.way}), "
-        f"{len(part.files):,} files{licence}"
+        f"{len(part.files):,} files{_licence(part.licence_accepted_by)}"
     )
     text.tell(f"  tree {part.tree}")
     print(provided.root)
+
+
+def _licence(accepted_by: str) -> str:
+    # Who accepted it stays with the toolkit: licences bind a person, not a machine.
+    return f"; licence accepted by {accepted_by}" if accepted_by else ""

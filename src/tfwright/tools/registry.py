@@ -230,10 +230,11 @@ def _lines() -> str:
 
 
 def _complaint(fault: TfwrightError) -> str:
-    """Return the line in which a client says what is wrong."""
+    """Return the lines in which a client says what is wrong: npm's first has only a code."""
     said = [
-        line
+        line.strip()
         for line in fault.evidence.lines
-        if re.match(r"(E:|npm (error|ERR!)|ERROR)", line)
+        # Not the stack of npm's own code.
+        if re.match(r"(E:|npm (error|ERR!)(?! +at )|ERROR)", line)
     ]
-    return said[0] if said else fault.what
+    return "; ".join(said[:2]) or fault.what

@@ -305,6 +305,11 @@ class Origins:
 
     def _take(self, sha256: str, target: Path) -> None:
         """Copy a dropped file: its owner may change it, the vault's must stay."""
+        if self.host_file.drop and not self.host_file.drop.is_dir():
+            raise SupplyError(
+                "it is not a directory",
+                remedy="Make it, or correct 'drop' in the host file.",
+            )
         # The name of a dropped file says nothing: browsers and mirrors change it.
         if sha256 not in self._dropped:
             raise SupplyError(

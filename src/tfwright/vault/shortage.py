@@ -7,6 +7,7 @@ from pathlib import Path
 from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import Evidence, SupplyError, TfwrightError
+from tfwright.printable import printable
 from tfwright.tools import files
 from tfwright.tools.git.clones import Clone
 from tfwright.vault.origins import Attempt, Missing
@@ -29,7 +30,9 @@ class Shortage:
         Every attempt is written to `log`.
         """
         # Written before the error is raised, which names this file.
-        files.write(log, "".join(f"{line}\n" for line in self._report()))
+        files.write(
+            log, "".join(f"{printable(line)}\n" for line in self._report())
+        )
         names = [
             *(missing.wanted.name for missing in self.archives),
             *(clone.remote for clone in self.clones),
@@ -82,7 +85,8 @@ class Shortage:
 
 def _attempts(missing: Missing) -> Sequence[Attempt]:
     """Return the attempts at a file; offline, nothing may have been asked at all."""
-    return missing.attempts or [
+    unasked = [
         Attempt(url, "not asked, this build is offline")
-        for url in missing.wanted.urls or ("-",)
+        for url in missing.wanted.urls
     ]
+    return missing.attempts or unasked or [Attempt("no source", "it has no url")]

@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import upstream as repositories
 from tests.upstream import run_git
 
 from tfwright.errors import RecipeError, SupplyError
@@ -525,3 +527,25 @@ def test_a_pin_that_was_damaged_is_written_again(
     ref.write_bytes(content)
     assert bring(pin, store, notebook) == place
     assert ref.read_text("ascii").strip() == pin.commit
+
+
+@pytest.mark.parametrize(
+    ("which", "text"), [("HEAD", "two\n"), ("HEAD~1", "one\n")]
+)
+def test_a_server_of_files_that_knows_no_git_is_asked_for_the_whole_branch(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    serve: Callable[[Path], str],
+    which: str,
+    text: str,
+) -> None:
+    monkeypatch.setattr(git, "PROTOCOLS", "http:https:ssh:file")
+    work = tmp_path / "work"
+    repositories.commit(work, {"WORKSPACE": "one\n"})
+    repositories.commit(work, {"WORKSPACE": "two\n"}, "two")
+    run_git("update-server-info", cwd=work)
+    address = f"{serve(work)}.git"
+    pin = Pin(address, "main", run_git("rev-parse", which, cwd=work), ())
+    origin = Origin(address)
+    place = mirror.bring(pin, tmp_path / "git", origin, Notebook(), offline=False)
+    assert git.text(place, f"{pin.commit}:WORKSPACE") == text

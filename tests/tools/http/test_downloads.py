@@ -464,7 +464,7 @@ def test_redirects_lead_to_http_and_nowhere_else(
     site.acts["/c"] = [answers(301, Location="/d")]
     outcome = bring(store, f"{url}/a", f"{url}/b", f"{url}/c")
     assert [failure.why for failure in outcome.failures] == [
-        f"No connection adapters were found for '{(tmp_path / 'secret').as_uri()}'",
+        f"it redirects to {(tmp_path / 'secret').as_uri()}, which is not http or https",
         "the server redirects more than 20 times",
     ]
     assert outcome.url == f"{url}/c"
@@ -822,6 +822,28 @@ def test_the_environments_proxy_is_asked(
     monkeypatch.setenv("http_proxy", url)
     assert bring(store, "http://files.invalid/a").obtained
     assert site.asked == [("http://files.invalid/a", 0)]
+
+
+@pytest.mark.medium
+def test_a_proxy_that_is_reached_by_tls_is_asked_for_plain_urls_too(
+    site: Site, store: Store, authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority / "ca.pem"))
+    with secure(site, authority, "good") as address:
+        monkeypatch.setenv("http_proxy", f"https://{address}")
+        assert bring(store, "http://files.invalid/a").obtained
+
+
+@pytest.mark.medium
+def test_the_certificate_of_a_proxy_counts_for_plain_urls_too(
+    site: Site, store: Store, authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority / "ca.pem"))
+    with secure(site, authority, "expired") as address:
+        monkeypatch.setenv("http_proxy", f"https://{address}")
+        refused = bring(store, "http://files.invalid/a")
+    assert "certificate has expired" in why(refused)
+    assert site.asked == []
 
 
 def test_a_name_that_nobody_has_is_looked_up_once(

@@ -175,6 +175,9 @@ LIES = {
         0.001,
     ),
     "silence": lambda _: time.sleep(5),
+    "a retry that is far off, and allowed": says(
+        b"HTTP/1.1 503 Busy\r\nRetry-After: 100\r\nContent-Length: 0\r\n\r\n"
+    ),
 }
 
 
@@ -346,3 +349,44 @@ def test_a_file_of_unknown_digest_is_never_put_together_from_two_answers(
     answers = [HEAD + b"Content-Length: 30000\r\n\r\n" + b"x" * 100, WELL]
     url = hosts.start(lambda connection: connection.sendall(answers.pop(0)))
     assert download(url, tmp_path / "file", pauses=(0.0,)) == DIGEST
+
+
+@pytest.mark.parametrize("interim", [b"103 Early Hints", b"102 Processing"])
+def test_interim_answers_are_skipped(
+    hosts: Hosts, store: Store, interim: bytes
+) -> None:
+    before = b"HTTP/1.1 " + interim + b"\r\nLink: </x>\r\n\r\n"
+    assert bring(store, hosts.start(says(before * 3 + WELL))).obtained
+
+
+@pytest.mark.parametrize(
+    "address", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,x"]
+)
+def test_a_redirect_that_leaves_the_web_is_named(
+    hosts: Hosts, store: Store, address: str
+) -> None:
+    away = f"HTTP/1.1 302 Found\r\nLocation: {address}\r\n\r\n"
+    outcome = bring(store, hosts.start(says(away.encode())))
+    assert outcome.failures[0].why == (
+        f"it redirects to {address}, which is not http or https"
+    )
+
+
+@pytest.mark.parametrize(
+    ("proxy", "why"),
+    [
+        ("socks5://127.0.0.1:9", "its proxy is a SOCKS proxy; name one for HTTP"),
+        ("http://u:Canary-1@127.0.0.1:99999", "http://u:…@127.0.0.1:99999"),
+        ("http://u:Canary-1#x@127.0.0.1:9", "'u:…' is not a valid host"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
+    store: Store, monkeypatch: pytest.MonkeyPatch, proxy: str, why: str
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, proxy)
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    outcome = bring(store, "http://archives.invalid/a.tar.gz")
+    assert why in outcome.failures[0].why
+    assert "Canary" not in outcome.failures[0].why

@@ -36,3 +36,19 @@ def test_a_client_gets_the_proxy_in_both_spellings_and_its_own_variables(
     assert given["HTTPS_PROXY"] == "http://proxy.example.org:3128"
     assert given["PIP_INDEX_URL"] == "https://index.example.org/simple"
     assert not {"http_proxy", "npm_config_registry"} & given.keys()
+
+
+def test_the_proxy_for_all_schemes_stands_in_for_those_that_are_not_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("ALL_PROXY", "http://every.example.org:3128")
+    monkeypatch.setenv("http_proxy", "http://one.example.org:3128")
+    assert package_clients.proxies() == {
+        "http_proxy": "http://one.example.org:3128",
+        "HTTP_PROXY": "http://one.example.org:3128",
+        "https_proxy": "http://every.example.org:3128",
+        "HTTPS_PROXY": "http://every.example.org:3128",
+    }

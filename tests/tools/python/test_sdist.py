@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.errors import SupplyError
+from tfwright.errors import Evidence, SupplyError, ToolError
 from tfwright.tools import files
+from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import sdist
 from tfwright.tools.python.sdist import Sdist
@@ -103,3 +104,28 @@ def test_a_pip_that_brings_anything_but_one_file_is_reported(
     monkeypatch.setattr(sdist, "_command", command)
     with pytest.raises(SupplyError, match=says):
         sdist.download(Sdist("six", "1.10.0"), "", tmp_path / "brought")
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        (("Traceback", "InvalidURL: no host"), "InvalidURL: no host"),
+        (
+            ("ERROR: No matching distribution found for a==1",),
+            "no index has this source package",
+        ),
+        ((), "pip failed"),
+    ],
+)
+def test_the_cause_that_pip_names_is_quoted(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lines: tuple[str, ...],
+    shown: str,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ToolError("pip failed", remedy="-", evidence=Evidence(lines=lines))
+
+    monkeypatch.setattr(runner, "run", fail)
+    with pytest.raises(SupplyError, match=f"pip cannot bring a 1: {shown}$"):
+        sdist.download(Sdist("a", "1"), "", tmp_path / "target")

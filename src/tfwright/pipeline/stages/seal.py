@@ -51,7 +51,8 @@ def run(
     from tfwright.wheel import archive
     from tfwright.wheel.seal import build_record, platform_tag, sbom, sealing
 
-    path, platform = raw.wheel.path, recipe.package.platform
+    path = raw.wheel.path
+    platform = recipe.package.platform
     target = _target(job, path, platform)
     # A change of the platform tag renames the wheel; no earlier one may stay.
     files.remove(target.parent)

@@ -400,7 +400,8 @@ class Program:
         texts = [
             str(node.value) for node in passed if isinstance(node, ast.Constant)
         ]
-        label, symbols = texts[0] if texts else "", texts[1:]
+        label = texts[0] if texts else ""
+        symbols = texts[1:]
         names = [
             *symbols[: len(call.args) - 1],
             *(str(keyword.arg) for keyword in call.keywords),

@@ -284,7 +284,8 @@ class PrivateCache:
         known = self._directory.verified
         names = (*self._laid, *self._added)
         blobs = {name: known[name] for name in names if name in known}
-        trust, settled = self._trust, verified.settled_time()
+        trust = self._trust
+        settled = verified.settled_time()
         entries = {
             action: entry
             for action, entry in self._entries.items()

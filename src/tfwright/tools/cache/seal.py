@@ -29,7 +29,8 @@ def add(payload: bytes, secret: bytes, toolchain: str, action: str) -> bytes:
 
 def remove(entry: bytes) -> tuple[bytes, bytes]:
     """Return an entry without its seal, and the seal; empty if it has none."""
-    head, seal = entry[-len(_EMPTY) : -SIZE], entry[-SIZE:]
+    head = entry[-len(_EMPTY) : -SIZE]
+    seal = entry[-SIZE:]
     return (entry[: -len(_EMPTY)], seal) if head == _HEAD else (entry, b"")
 
 

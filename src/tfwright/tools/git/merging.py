@@ -92,7 +92,8 @@ def _moved(
     parent = str(Path(path).parent)
     below = "" if parent == "." else f"{parent}/"
     known = git.named(repository, base, lambda name: name.startswith(below))
-    lines, similar = before.splitlines(), dict[str, float]()
+    lines = before.splitlines()
+    similar = dict[str, float]()
     for place in sorted((tree / parent).rglob("*")):
         name = str(place.relative_to(tree))
         if name in known or place.is_symlink() or not place.is_file():

@@ -365,7 +365,8 @@ def _bring_commit(mirror: Path, pin: Pin, listener: Listener) -> None:
     try:
         _follow(fetching(mirror, pin), listener)
     except ToolError as fault:
-        if not _restrained(fault):
+        plain = _plain(fault)
+        if not _restrained(fault) and not plain:
             raise
         # Servers with git's protocol of before 2018 only give the tips of branches and tags.
         listener.note(
@@ -373,7 +374,8 @@ def _bring_commit(mirror: Path, pin: Pin, listener: Listener) -> None:
         )
         # The pinned commit may lie far behind the tip: without its history it would not come along.
         branch = f"refs/heads/{pin.branch}"
-        whole = _fetch(mirror, ALL_OF_IT, "--no-filter", "origin", branch)
+        depth = () if plain else (ALL_OF_IT,)
+        whole = _fetch(mirror, *depth, "--no-filter", "origin", branch)
         _follow(whole, listener)
 
 
@@ -424,6 +426,11 @@ def _restrained(fault: ToolError) -> bool:
     return any("unadvertised object" in line for line in fault.evidence.lines)
 
 
+def _plain(fault: ToolError) -> bool:
+    """Say whether a server knows no depth, as one that only has git's files to give."""
+    return any("not support shallow" in line for line in fault.evidence.lines)
+
+
 def _follow(
     command: Command, listener: Listener, given: Iterable[str] = ()
 ) -> None:
@@ -452,7 +459,8 @@ def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
             message: str = "",
         ) -> None:
             # A server can send these lines too, with numbers that no float holds.
-            counted, whole = float(done or 0), float(total or 0)
+            counted = float(done or 0)
+            whole = float(total or 0)
             if counted < MOST_OBJECTS and whole < MOST_OBJECTS:
                 listener.progress(
                     Progress(int(counted), int(whole) or None, "objects", message)

@@ -4,6 +4,7 @@ The timeout of a socket bounds the time between two bytes. A server that sends o
 each second would never meet it, so the head as a whole has a deadline of its own.
 """
 
+import http.client
 import socket
 import ssl
 import threading
@@ -20,6 +21,8 @@ from urllib3.response import HTTPResponse
 
 HEAD_SECONDS = 30.0
 """Time for the status line and all headers together, interim answers included."""
+_FINAL = frozenset({101, *range(200, 1000)})
+"""Status codes after which no other answer follows."""
 
 
 @contextmanager
@@ -48,13 +51,29 @@ def _deadline(connection: HTTPConnection) -> Iterator[None]:
             ) from None
 
 
+class _Response(http.client.HTTPResponse):
+    """Skips all interim answers (RFC 9110, 15.2); Python's own class knows only 100."""
+
+    def _read_status(self) -> tuple[str, int, str]:
+        # The deadline of the head ends a server that never says anything else.
+        while True:
+            version, status, reason = super()._read_status()  # type: ignore[misc]
+            if status in _FINAL:
+                return version, status, reason
+            http.client.parse_headers(self.fp)
+
+
 class _PlainConnection(HTTPConnection):
+    response_class = _Response
+
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]
         with _deadline(self):
             return super().getresponse()
 
 
 class _SecureConnection(HTTPSConnection):
+    response_class = _Response
+
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]
         with _deadline(self):
             return super().getresponse()
@@ -83,6 +102,17 @@ class _Adapter(HTTPAdapter):
     def init_poolmanager(self, *sizes: Any, **options: Any) -> None:  # noqa: ANN401 as given
         super().init_poolmanager(*sizes, ssl_context=self._trust, **options)
         _with_deadline(self.poolmanager)
+
+    def cert_verify(
+        self,
+        conn: Any,  # noqa: ANN401 as given
+        url: str,  # noqa: ARG002
+        verify: Any,  # noqa: ANN401 as given
+        cert: Any,  # noqa: ANN401 as given
+    ) -> None:
+        # A connection to a proxy may be secure where the url is not.
+        scheme = f"{conn.scheme}://"
+        super().cert_verify(conn, scheme, verify, cert)  # type: ignore[no-untyped-call]
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401 as given
         return _with_deadline(

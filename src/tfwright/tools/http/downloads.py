@@ -188,7 +188,8 @@ class _Run:
         ended = [
             transfer.outcome for transfer in self.transfers if transfer.outcome
         ]
-        moving, under_way = list[FileTransfer](), list[str]()
+        moving = list[FileTransfer]()
+        under_way = list[str]()
         for transfer in self.transfers:
             # Only a file that this run downloaded has a url in its outcome.
             if not transfer.outcome or transfer.outcome.url:
@@ -342,12 +343,14 @@ class _Run:
             # Nothing could tell whether the rest belongs to the same file.
             partial.restart()
         transfer.arrived = partial.size
-        bounds, pace = transfer.bounds(partial), transfer.begin()
+        bounds = transfer.bounds(partial)
+        pace = transfer.begin()
         asked = reply.asking(session, transfer.url, partial.size, bounds, pace)
         with asked as answer, self._watched(answer):
             transfer.total = answer.total or transfer.wanted.size
             for size in answer.into(partial):
-                transfer.arrived, host.heard_at = size, time.monotonic()
+                transfer.arrived = size
+                host.heard_at = time.monotonic()
         _verify(transfer.wanted, partial, answer)
 
     @contextmanager
@@ -380,6 +383,10 @@ class _Run:
             transfer.fail(str(fault), silent=silent)
             return
         host.rests_until = max(host.rests_until, time.monotonic() + fault.after)
+        if fault.after > self.limits.short_patience and transfer.another_url():
+            # The file returns to this server when no other has it.
+            transfer.defer(str(fault))
+            return
         transfer.wait(pause)
 
     def _doubt(

@@ -69,6 +69,11 @@ def _until(date: str) -> float:
         return 0.0
 
 
+def on_the_web(url: str) -> bool:
+    """Tell whether an address is one of http or https; others have no server that we ask."""
+    return url.partition(":")[0].lower() in {"http", "https"}
+
+
 def redirect(response: "requests.Response") -> str | None:
     """Return the address that an answer redirects to; None if it does not redirect.
 

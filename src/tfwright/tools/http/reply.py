@@ -265,6 +265,11 @@ def get(
         if target is None:
             return response
         response.close()
+        if not headers.on_the_web(target):
+            shown = printable(target, headers.LONGEST_SHOWN)
+            raise RefusedError(
+                f"it redirects to {shown}, which is not http or https"
+            )
         url = target
     raise RefusedError(f"the server redirects more than {MOST_REDIRECTS} times")
 
@@ -328,8 +333,16 @@ def classified(fault: BaseException) -> Exception:
     if isinstance(fault, broken) and not isinstance(fault, ValueError):
         return TransientError(f"the connection broke: {why}")
     if isinstance(fault, requests.RequestException):
-        return RefusedError(why)
+        unusable = isinstance(fault, requests.exceptions.InvalidSchema)
+        return RefusedError(_unusable_scheme(why) if unusable else why)
     return RefusedError(f"the server's answer cannot be read: {why}")
+
+
+def _unusable_scheme(why: str) -> str:
+    """Say in plain words why an address, or a proxy, is not asked."""
+    if "SOCKS" in why:
+        return "its proxy is a SOCKS proxy; name one for HTTP in http_proxy and https_proxy"
+    return "its address is not one of http or https"
 
 
 def _chain(fault: BaseException) -> Iterator[BaseException]:

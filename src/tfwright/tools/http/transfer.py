@@ -66,6 +66,8 @@ class Limits:
     the file further."""
     patience: float = 120.0
     """The longest Retry-After that is waited for, in seconds."""
+    short_patience: float = 15.0
+    """The same while another way is left."""
     least_speed: float = 1000.0
     """Bytes a second that a server has to send."""
     slow_seconds: float = 30.0
@@ -126,10 +128,13 @@ class FileTransfer:
             min(self._begun, now),
             min(self._grown_at, now),
         )
-        # A url that was deferred offers nothing new: it gets the patience of the last one.
-        fresh = any(url not in self._deferred for url in self._urls[1:])
-        another = fresh or self.wanted.alternatives
+        another = self.another_url() or self.wanted.alternatives
         return self._limits.pace(self._begun, another=another)
+
+    def another_url(self) -> bool:
+        """Tell whether a url is left that was not asked yet."""
+        # A url that was deferred offers nothing new: it gets the patience of the last one.
+        return any(url not in self._deferred for url in self._urls[1:])
 
     def bounds(self, partial: Partial) -> SizeLimits:
         """Return how large the file may become."""

@@ -128,7 +128,8 @@ def _excess(
     pid: int, allowance: Allowance, output: IO[bytes], course: _Course
 ) -> str:
     """Say what the program takes too much of; empty if nothing."""
-    held, now = _held(allowance.place), time.monotonic()
+    held = _held(allowance.place)
+    now = time.monotonic()
     if held != course.held:
         course.held, course.moved = held, now
     if now - course.begun > allowance.seconds:

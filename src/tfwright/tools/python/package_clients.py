@@ -61,11 +61,18 @@ def proxies() -> Mapping[str, str]:
     """Return the caller's proxy variables, in both spellings, since old programs know only one."""
     both = {}
     for name in _PROXIES:
-        # The lower case first, as curl does, which reads http_proxy in no other spelling.
-        value = os.environ.get(name) or os.environ.get(name.upper())
+        value = _variable(name)
+        # npm and old programs do not know the variable for all schemes.
+        if name != "no_proxy":
+            value = value or _variable("all_proxy")
         if value:
             both[name] = both[name.upper()] = value
     return both
+
+
+def _variable(name: str) -> str:
+    # The lower case first, as curl does, which reads http_proxy in no other spelling.
+    return os.environ.get(name) or os.environ.get(name.upper(), "")
 
 
 def pip(python: Path) -> tuple[str, ...]:

@@ -106,9 +106,14 @@ def _run(wanted: Sdist, room: Path, *, hashed: bool) -> None:
 
 
 def _last_error(fault: ToolError) -> str:
-    # The last one: pip names the cause at its end, behind the attempts.
-    errors = [line for line in fault.evidence.lines if "ERROR" in line]
-    return errors[-1] if errors else fault.what
+    # The last one: pip names the cause at its end, behind the attempts. Where pip itself fails,
+    # a traceback ends with it.
+    lines = fault.evidence.lines
+    errors = [line for line in lines if "ERROR" in line]
+    last = [fault.what, *lines[-1:], *errors[-1:]][-1]
+    # pip's own words are what it says of wheels too, and their remedies do not fit.
+    absent = "No matching distribution" in last
+    return "no index has this source package" if absent else last
 
 
 def _command(wanted: Sdist, room: Path, *, hashed: bool) -> Command:

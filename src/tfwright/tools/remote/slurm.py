@@ -174,7 +174,8 @@ class _Tasks:
         # Not left to Slurm, whose limit is for each array: a lost task gets one of its own.
         most = self.site.most
         room = most - len(self.jobs) if most else len(self.waiting)
-        numbers, rest = self.waiting[:room], self.waiting[room:]
+        numbers = self.waiting[:room]
+        rest = self.waiting[room:]
         if not numbers:
             return
         try:
@@ -309,7 +310,7 @@ def _result(room: Path, number: int) -> SlurmResult:
     log = room / f"{number}.log"
     lost = SlurmResult(number, LOST, _nodes(room / f"{number}.nodes"), 0.0, log)
     try:
-        said = json_text.parsed((room / f"{number}.json").read_text("utf-8"))
+        said = json_text.parsed(files.content(room / f"{number}.json"))
         return replace(
             lost, status=int(said["status"]), seconds=float(said["seconds"])
         )

@@ -181,7 +181,9 @@ def _download(pins: Mapping[str, str], supplier: Supplier) -> None:
 
 
 def _failed(outcome: DownloadOutcome) -> SupplyError:
-    why = "; ".join(failure.why for failure in outcome.failures)
+    why = "; ".join(
+        f"{failure.url}: {failure.why}" for failure in outcome.failures
+    )
     return SupplyError(f"the download failed: {why}", remedy="Check the network.")
 
 

@@ -59,7 +59,8 @@ def read(content: Content) -> list[ElfSection]:
 def _rows(content: Content, header: ElfHeader) -> list[tuple[int, ...]]:
     """Return the headers of the sections, as they stand."""
     layout = header.order + _LAYOUTS[header.wide]
-    width, start = struct.calcsize(layout), header.sections
+    width = struct.calcsize(layout)
+    start = header.sections
     if not start or header.section_size != width or start + width > len(content):
         return []
     count = header.section_count

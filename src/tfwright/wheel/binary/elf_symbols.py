@@ -215,7 +215,8 @@ def _relocated(image: ElfImage) -> int:
     """Return the number of symbols up to the last one that a relocation names."""
     last = 0
     for place, length in _RELOCATIONS:
-        address, size = image.value(place), image.value(length)
+        address = image.value(place)
+        size = image.value(length)
         if address is None or not size:
             continue
         columns = 3 if _has_addends(image, place) else 2

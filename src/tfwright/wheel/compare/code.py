@@ -246,7 +246,8 @@ def _elf_facts(said: Elf) -> set[str]:
 
 def _macho(content: Content, part: Slice) -> Image:
     """Read one machine's part of a macOS library."""
-    said, regions = macho.said(part), dict[str, Region]()
+    said = macho.said(part)
+    regions = dict[str, Region]()
     for section in macho.sections(part):
         start = part.start + section.offset
         regions[section.name] = Region(

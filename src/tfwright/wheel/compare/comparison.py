@@ -358,7 +358,8 @@ def _mode(member: zipfile.ZipInfo) -> str:
 
 
 def _fields(member: zipfile.ZipInfo) -> str:
-    extra, comment = len(member.extra), len(member.comment)
+    extra = len(member.extra)
+    comment = len(member.comment)
     return f"flags {member.flag_bits:#x}, {extra} bytes of extra fields, {comment} of comment"
 
 

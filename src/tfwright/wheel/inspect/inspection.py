@@ -280,7 +280,10 @@ def contents(
         # RECORD has no line of its own, and nothing but names and digests.
         elif member.filename != listing:
             others.append(member)
-    found, entries, tables, leaks = [], {}, {}, list[Leak]()
+    found = []
+    entries = {}
+    tables = {}
+    leaks = list[Leak]()
     for library, table, entry, in_library in _libraries(wheel, libraries, search):
         found.append(library)
         entries[library.path] = entry

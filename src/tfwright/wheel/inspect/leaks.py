@@ -91,7 +91,8 @@ class LeakSearch:
         for known in self._known:
             here = [leak for leak in leaks if leak.directory == known.path]
             if here:
-                files, path = [leak.file for leak in here], here[0].path
+                files = [leak.file for leak in here]
+                path = here[0].path
                 such = f", such as {path}" if path != known.path else ""
                 yield (
                     f"{_naming(files)} {known.path}, {known.what} of this host{such}. Users have "
