@@ -189,6 +189,36 @@ def test_what_only_says_how_a_result_was_made_does_not_run_the_next(
     assert RUNS == ["lay"]
 
 
+def test_the_home_of_programs_holds_no_settings_when_a_stage_begins(
+    nest: BuildRequest,
+) -> None:
+    home = nest.places.home
+    unpacked = home / ".cache/bazel/install"
+    for path in (
+        home / ".pydistutils.cfg",
+        home / ".config/pip/pip.conf",
+        unpacked,
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("", "utf-8")
+    engine.build(nest)
+    assert unpacked.exists()
+    assert [path.name for path in home.iterdir()] == [".cache"]
+
+
+def test_a_home_that_is_a_link_is_left_as_it_is(
+    nest: BuildRequest, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine/.cache/letter"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("", "utf-8")
+    nest.places.own.mkdir(parents=True)
+    nest.places.home.symlink_to(tmp_path / "mine")
+    engine.build(nest)
+    assert mine.exists()
+    assert not nest.places.home.is_symlink()
+
+
 def test_a_stage_asked_for_again_runs(nest: BuildRequest) -> None:
     engine.build(nest)
     RUNS.clear()

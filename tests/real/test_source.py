@@ -104,7 +104,7 @@ def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_t
     first = source.run(job, table, FetchTable(), inputs)
     changed = git.changes(first.path, table.commit, first.content)
     assert source.run(job, table, FetchTable(), inputs) == first
-    assert source.damage(first) is None
+    assert source.damage(table, first) is None
     assert set(table.assets) <= set(changed)
     assert all(
         (first.path / path).is_file()

@@ -16,6 +16,10 @@ DAMAGED = [
     b"[]",
     b"9" * 5000,
     b"null",
+    b'{"seconds": Infinity}',
+    b'{"seconds": [NaN]}',
+    b'{"seconds": -1e999}',
+    b'{"seconds": 1' + b"0" * 400 + b"}",
 ]
 
 

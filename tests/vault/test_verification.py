@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import os
+import zlib
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,18 @@ def mirror(build_out: Path, tmp_path: Path) -> Path:
     bare = build_out / "git/work-01234567.git"
     run_git("clone", "--quiet", "--bare", "--no-local", work, bare, cwd=tmp_path)
     return bare
+
+
+def test_an_object_that_is_a_file_of_its_own_is_hashed(
+    build_out: Path, mirror: Path
+) -> None:
+    loose = mirror / "objects/ab/cdef0123456789abcdef0123456789abcdef01"
+    loose.parent.mkdir()
+    loose.write_bytes(
+        zlib.compress(bytes("blob 5", "ascii") + bytes(1) + b"other")
+    )
+    told = damaged(build_out).evidence.lines[0]
+    assert "object abcdef0123456789abcdef0123456789abcdef01" in told
 
 
 @pytest.mark.parametrize("name", ["pyvenv.cfg", "bin/python"])

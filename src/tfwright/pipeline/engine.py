@@ -220,7 +220,7 @@ def _run(
     try:
         with disk.explained():
             stamps.forget(request, stage)
-            request.places.home.mkdir(parents=True, exist_ok=True)
+            _empty(request.places.home)
             with (
                 _closed_off(request, stage),
                 containers.around(request, stage.name),
@@ -238,6 +238,26 @@ def _run(
         raise
     request.listener.finished(stage.name, seconds)
     return result
+
+
+def _empty(home: Path) -> None:
+    """Leave nothing in the home of programs that would steer one: no .pydistutils.cfg, no pip.conf.
+
+    A Bazel that unpacked itself there stays, and the settings of git, which compile writes itself.
+    """
+    # A link could lead to the home of a person, where nothing may be removed.
+    if home.is_symlink() or not home.is_dir():
+        files.remove(home)
+    home.mkdir(parents=True, exist_ok=True)
+    for folder, kept in (
+        (home, {".cache", ".gitconfig"}),
+        (home / ".cache", {"bazel"}),
+    ):
+        if folder.is_symlink():
+            files.remove(folder)
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if path.name not in kept:
+                files.remove(path)
 
 
 @contextmanager

@@ -68,6 +68,18 @@ class Copied(Result):
     """The bare repository that Bazel's git is led to."""
 
 
+class Unpinned(Result):
+    """A download without a checksum, which only Bazel can bring."""
+
+    name: str
+    """Of the external repository."""
+    urls: tuple[str, ...]
+    lines: tuple[str, ...]
+    """Where it is declared, and the table that pins it where one can."""
+    by_table: bool
+    """Whether a table of the recipe can pin it."""
+
+
 class Inputs(Result):
     """Every downloaded input, verified; the stages after fetch need no network."""
 
@@ -83,6 +95,8 @@ class Inputs(Result):
     clones: tuple[Copied, ...] = ()
     """What Bazel's git finds on this host instead of a server."""
     substitutes: tuple[Substituted, ...] = ()
+    unpinned: tuple[Unpinned, ...] = ()
+    """What is left to Bazel, which may not want it."""
 
     @property
     def bazel(self) -> Artefact:
@@ -117,6 +131,7 @@ class Tree(Result):
 class Configured(Result):
     """A tree that ``./configure`` has been through."""
 
+    incidental = frozenset({"others", "programs"})
     bazelrc: Artefact
     """The rendered file, which the build uses; what configure wrote agrees with it."""
     asked: tuple[str, ...]
@@ -126,6 +141,13 @@ class Configured(Result):
     written: tuple[Artefact, ...] = ()
     """Every file of the tree that is not of its commit, or not as there. Another one could be taken
     into the wheel: rules collect what lies in a directory."""
+    others: tuple[str, ...] = ()
+    """The same of what is no file: links to directories with where they lead, and directories that
+    are repositories of their own."""
+    programs: Folder | None = None
+    """The directory that is first on the PATH of later stages: what appeared in it would be run.
+
+    None in stamps of earlier versions."""
     exported: dict[str, str] = {}
     """What the build needs in its environment because no file carries it: the answers of TensorFlow
     0.10 to 1.1."""
@@ -195,3 +217,7 @@ class Published(Result):
     """SLSA provenance in an in-toto statement, next to the wheel."""
     envelope: Artefact | None = None
     """The same, signed; None where the host file names no key."""
+    metadata: Artefact | None = None
+    """The wheel's METADATA next to it, for installers; None where the index refused the wheel."""
+    listed: bool = False
+    """Whether the index has it."""

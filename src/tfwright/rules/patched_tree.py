@@ -106,9 +106,21 @@ class PatchedTree:
             self._put_into_index()
             notes = work()
             step = TreeStep(key=key, content=git.content(self._tree), notes=notes)
+            self._insist_on_origins(step.content)
             self._index, self._new = step.content, True
         self._taken.append(step)
         return step
+
+    def _insist_on_origins(self, content: str) -> None:
+        """Insist that what a step was made from are the commit's own objects, by their ids."""
+        from tfwright.tools.git import soundness
+
+        repository = git.repository_of(self._tree)
+        before = self._taken[-1].content if self._taken else self._commit
+        changed = git.changes(self._tree, before, content)
+        soundness.insist(
+            repository, before, {change.old for change in changed.values()}
+        )
 
     def _put_into_index(self) -> None:
         """Let the index hold what the last step made; it may have been left with anything."""
@@ -144,11 +156,25 @@ class PatchedTree:
             try:
                 self._take(self._key_after(files.sha256(path)), apply)
             except RecipeError as fault:
+                # Not the patch may be wrong, but what it changes.
+                self._insist_on_patched(path)
                 faults.append(fault)
                 # git leaves the index alone, or half changed, and the next patch needs it whole.
                 self._index = ""
         if faults:
             raise patching.combined(faults)
+
+    def _insist_on_patched(self, patch: Path) -> None:
+        """Insist that the files that a patch names are the commit's, by their ids."""
+        from tfwright.tools.git import soundness
+
+        text = files.text(patch)
+        repository, before = (
+            git.repository_of(self._tree),
+            self._taken[-1].content,
+        )
+        named = git.named(repository, before, lambda path: path in text)
+        soundness.insist(repository, before, named.values())
 
     def _outlived(self, drop_when: str) -> str:
         """Return the condition of a patch's header that says that it is not needed any more."""
@@ -226,6 +252,8 @@ def _kept(tree: Path, commit: str) -> Sequence[TreeStep]:
         return ()
     # The commit's own objects are in the mirror, which is verified when the commit comes in.
     whole = tree.is_dir() and git.own_objects(repository).issuperset(kept.objects)
+    # With attributes of somebody else git would read other bytes.
+    whole = whole and git.is_plain(tree)
     # Its settings, and the way to the mirror: git would fail in the middle of the first new step.
     opens = whole and git.kind(repository, commit) == "commit"
     return kept.steps if opens else ()

@@ -1,24 +1,51 @@
 """JSON of strangers, and of our own files, which a disk or a person may have damaged."""
 
 import json
+import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tfwright.documents import opening
 
+LONGEST_NUMBER = 100
+"""Digits of an integer."""
 LARGEST = 64 * 2**20
 """Bytes of a file that `record` reads; the largest of ours have some."""
 
 
 def parsed(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
-    """Return a JSON value. Raises ValueError and nothing else, whatever the content is."""
+    """Return a JSON value. Raises ValueError and nothing else, whatever the content is.
+
+    Every number in it is one that a float holds.
+    """
     try:
-        return json.loads(content)  # noqa: TID251 the one place
+        return json.loads(  # noqa: TID251 the one place
+            content,
+            parse_int=_integer,
+            parse_float=_real,
+            parse_constant=_refused,
+        )
     except RecursionError as fault:
         # A hundred kilobytes of "[" are enough, and no handler of ValueError would see it.
         raise ValueError(
             "brackets within brackets, too deep to be read"
         ) from fault
+
+
+# What is done with a larger number ends in an OverflowError, which no handler of ValueError sees.
+
+
+def _integer(text: str) -> int:
+    return int(text) if len(text) <= LONGEST_NUMBER else _refused(text)
+
+
+def _real(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refused(text)
+
+
+def _refused(text: str) -> NoReturn:
+    raise ValueError(f"{text[:LONGEST_NUMBER]} is not a number that can be used")
 
 
 def record(path: Path) -> dict[str, Any]:

@@ -78,6 +78,9 @@ def _of_mirror(mirror: Path) -> str:
         git.run(git.command(mirror, "rev-list", "--all", "--count"))
         if packs:
             git.run(git.command(mirror, "verify-pack", "--", *map(str, packs)))
+        # It does not read the objects that are files of their own.
+        if damaged := git.damaged_objects(mirror):
+            return f"object {damaged[0]} does not have the bytes of its id"
     except TfwrightError as fault:
         return fault.what
     return ""

@@ -765,6 +765,48 @@ def test_an_output_whose_bytes_never_reached_the_disk_is_made_again(
 
 
 @pytest.mark.slow
+def test_an_external_repository_that_somebody_changed_is_made_again(
+    workspace: BuildRequest, binary: Path, ears: Ears
+) -> None:
+    made = workspace.places.bazel / "external/local_config_cc/BUILD"
+    run(workspace, binary, "//:hello")
+    before, state = made.read_text("utf-8"), made.stat()
+    made.chmod(0o644)
+    made.write_text(before + "# evil\n", "utf-8")
+    os.utime(made, ns=(state.st_atime_ns, state.st_mtime_ns))
+    run(workspace, binary, "//:hello")
+    assert made.read_text("utf-8") == before
+    assert ears.notes == [
+        "External repository local_config_cc changed on disk; Bazel makes it again"
+    ]
+
+
+@pytest.mark.slow
+def test_a_directory_in_the_place_of_a_link_to_the_outputs_is_damage_and_is_removed(
+    workspace: BuildRequest, binary: Path
+) -> None:
+    run(workspace, binary, "//:hello")
+    assert stage.damage(workspace.job) is None
+    link = workspace.places.tree / "bazel-bin"
+    link.unlink()
+    link.mkdir()
+    (link / "evil").touch()
+    assert stage.damage(workspace.job) == "bazel-bin changed in the tree"
+    run(workspace, binary, "//:hello")
+    assert stage.damage(workspace.job) is None
+    assert link.is_symlink()
+
+
+def test_a_link_to_outputs_of_somebody_else_is_damage(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    job.places.tree.mkdir(parents=True)
+    assert stage.damage(job.job) is None
+    (job.places.tree / "bazel-bin").symlink_to(tmp_path)
+    assert stage.damage(job.job) == "bazel-bin changed in the tree"
+
+
+@pytest.mark.slow
 def test_a_changed_compiler_is_configured_again_and_the_same_one_is_not(
     workspace: BuildRequest, binary: Path, ears: Ears
 ) -> None:

@@ -567,6 +567,50 @@ def test_another_toolkit_in_the_host_file_is_a_reason_to_configure_again(
     assert configure.inputs(job) != configure.inputs(other)
 
 
+@pytest.mark.medium
+@pytest.mark.parametrize("kind", ["link to a directory", "repository of its own"])
+def test_what_is_no_file_and_appeared_in_the_tree_is_damage(
+    bench: Bench, tmp_path: Path, kind: str
+) -> None:
+    configured = bench.run(WHOLE)
+    job = bench.job(ANSWERS)
+    for name in ("tree", "tree.git"):
+        (job.places.own / name).symlink_to(tmp_path / name)
+    # The paths of the stage's own files are those of another directory.
+    configured = configured.model_copy(
+        update={
+            "written": tuple(
+                artefact.model_copy(
+                    update={"path": job.places.tree / artefact.path.name}
+                )
+                for artefact in configured.written
+            )
+        }
+    )
+    assert configure.damage(job, configured) is None
+    strange = bench.tree / "strange"
+    if kind == "repository of its own":
+        strange.mkdir()
+        subprocess.run(["git", "init", "-q", strange], check=True)
+    else:
+        strange.symlink_to(tmp_path)
+    assert "strange" in str(configure.damage(job, configured))
+
+
+def test_the_programs_on_the_path_of_later_stages_are_those_of_configure_alone(
+    bench: Bench,
+) -> None:
+    programs = bench.job(ANSWERS).places.programs
+    programs.mkdir(parents=True)
+    (programs / "cp").write_text("#!/bin/sh\n")
+    folder = bench.run(WHOLE).programs
+    assert folder
+    assert not (programs / "cp").exists()
+    assert not folder.changed()
+    (programs / "cp").write_text("#!/bin/sh\n")
+    assert folder.changed()
+
+
 def test_the_command_in_a_plan_has_the_python_that_was_fetched(
     bench: Bench,
 ) -> None:

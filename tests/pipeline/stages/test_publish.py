@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.documents.host_file import Sign
+from tfwright.errors import WheelError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Built, Check, Published, Verdict
 from tfwright.pipeline.stage import Artefact
@@ -167,3 +168,43 @@ def test_the_wheelhouse_is_an_index_with_a_page_for_each_recipe(
         (listed,) = json.loads((page / "index.json").read_text())["files"]
         assert listed["hashes"]["sha256"] == published.sha256
         assert (page / listed["url"]).resolve() == published.path
+
+
+def test_a_wheel_that_changed_after_it_was_sealed_is_not_published(
+    heard: BuildRequest, make_sealed: Callable[..., Path]
+) -> None:
+    old = put_out(heard, verdict(make_sealed())).wheel
+    path = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
+    passed = verdict(path)
+    path.write_bytes(path.read_bytes() + b"x")
+    with pytest.raises(WheelError, match="changed after it was sealed"):
+        put_out(heard, passed)
+    assert files.sha256(old.path) == old.sha256
+
+
+@pytest.mark.parametrize("name", ["index.html", "index.json"])
+def test_a_page_that_names_another_checksum_is_damage_and_is_written_again(
+    heard: BuildRequest, make_sealed: Callable[..., Path], name: str
+) -> None:
+    passed = verdict(make_sealed())
+    published = put_out(heard, passed)
+    assert publish.damage(heard.job, published) is None
+    page = heard.places.wheelhouse / "simple/small" / name
+    whole = page.read_bytes()
+    page.write_bytes(whole.replace(published.wheel.sha256.encode(), b"0" * 64))
+    assert (
+        publish.damage(heard.job, published)
+        == "the index does not list it any more"
+    )
+    put_out(heard, passed)
+    assert page.read_bytes() == whole
+
+
+def test_metadata_that_somebody_edited_is_written_again(
+    heard: BuildRequest, make_sealed: Callable[..., Path]
+) -> None:
+    passed = verdict(make_sealed())
+    metadata = put_out(heard, passed).metadata
+    assert metadata
+    metadata.path.write_text("Name: evil\n", "utf-8")
+    assert put_out(heard, passed).metadata == metadata

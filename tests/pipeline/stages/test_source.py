@@ -1,6 +1,9 @@
 """The source stage: the pinned commit, the assets, the patches, and nothing else."""
 
 import os
+import shutil
+import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,7 @@ from tests.upstream import run_git
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import FetchTable, SourceTable
-from tfwright.errors import RecipeError
+from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs, Tree
 from tfwright.pipeline.stages import source
@@ -236,9 +239,159 @@ def test_a_tree_that_somebody_changed_is_damaged_and_one_that_configure_edits_is
     tree = source.run(job, table, FetchTable(), inputs)
     (tree.path / MPI).write_text("OPEN = True\n", "utf-8")
     (tree.path / ".tf_configure.bazelrc").touch()
-    assert source.damage(tree) is None
+    assert source.damage(table, tree) is None
     (tree.path / "core/op.cc").write_text("int other;\n", "utf-8")
-    assert source.damage(tree) == "core/op.cc changed in the tree"
+    assert source.damage(table, tree) == "core/op.cc changed in the tree"
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("patches")
+@pytest.mark.parametrize(
+    "hiding",
+    [
+        ("add", "--all"),
+        ("commit", "--quiet", "--all", "--message=mine"),
+        ("update-index", "--assume-unchanged", "core/op.cc"),
+        ("update-index", "--skip-worktree", "core/op.cc"),
+    ],
+)
+def test_a_change_that_git_was_told_of_is_found_and_undone(
+    job: BuildRequest,
+    table: SourceTable,
+    inputs: Inputs,
+    hiding: tuple[str, ...],
+) -> None:
+    tree = source.run(job, table, FetchTable(), inputs)
+    before = contents(tree)
+    (tree.path / "core/op.cc").write_text("int other;\n", "utf-8")
+    run_git(*hiding, cwd=tree.path)
+    assert source.damage(table, tree) == "core/op.cc changed in the tree"
+    assert source.run(job, table, FetchTable(), inputs) == tree
+    assert contents(tree) == before
+    assert source.damage(table, tree) is None
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("patches")
+def test_attributes_that_somebody_wrote_into_a_tree_s_repository_are_not_obeyed(
+    job: BuildRequest, table: SourceTable, inputs: Inputs
+) -> None:
+    tree = source.run(job, table, FetchTable(), inputs)
+    before = contents(tree)
+    for name in ("tree.git", "patched.git"):
+        attributes = job.places.own / name / "info/attributes"
+        attributes.write_text("* text eol=crlf\n", "utf-8")
+    (tree.path / "core/op.cc").write_bytes(b"int at;\r\n")
+    assert source.damage(table, tree) == "tree.git/info/attributes changed"
+    assert source.run(job, table, FetchTable(), inputs) == tree
+    assert contents(tree) == before
+
+
+@pytest.mark.usefixtures("patches")
+def test_settings_of_a_tree_s_repository_run_nothing_and_hide_nothing(
+    job: BuildRequest, table: SourceTable, inputs: Inputs, tmp_path: Path
+) -> None:
+    tree = source.run(job, table, FetchTable(), inputs)
+    hook = tmp_path / "hooks/post-checkout"
+    hook.parent.mkdir()
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n", "utf-8")
+    hook.chmod(0o755)
+    for name in ("post-index-change", "fsmonitor"):
+        shutil.copy(hook, hook.with_name(name))
+    settings = {
+        "core.hooksPath": str(hook.parent),
+        "core.fsmonitor": str(hook.with_name("fsmonitor")),
+        "core.trustctime": "false",
+        "core.checkStat": "minimal",
+    }
+    config = job.places.own / "tree.git/config"
+    for name, value in settings.items():
+        run_git("config", f"--file={config}", name, value, cwd=tmp_path)
+    operation = tree.path / "core/op.cc"
+    state = operation.stat()
+    operation.write_text("int up;\n", "utf-8")
+    os.utime(operation, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert source.damage(table, tree) == "core/op.cc changed in the tree"
+    source.run(job, table, FetchTable(), inputs)
+    assert operation.read_text("utf-8") == "int at;\n"
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.usefixtures("patches")
+def test_a_tree_that_lost_the_way_to_its_mirror_is_damaged_and_made_anew(
+    job: BuildRequest, table: SourceTable, inputs: Inputs, tmp_path: Path
+) -> None:
+    table = table.model_copy(update={"patches": (), "assets": {}})
+    tree = source.run(job, table, FetchTable(), inputs)
+    alternates = job.places.own / "tree.git/objects/info/alternates"
+    alternates.write_text(f"{tmp_path}\n", "utf-8")
+    assert source.damage(table, tree) == "tree.git is damaged"
+    source.run(job, table, FetchTable(), inputs)
+    assert source.damage(table, tree) is None
+
+
+def falsify(repository: Path, name: str, kind: str, content: bytes) -> None:
+    """Put an object with other bytes under an id, as a loose file that git reads."""
+    path = repository / "objects" / name[:2] / name[2:]
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.write_bytes(zlib.compress(f"{kind} {len(content)}\0".encode() + content))
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("patches")
+@pytest.mark.parametrize("path", ["configure", "core/op.cc"])
+def test_an_object_of_the_mirror_with_other_bytes_comes_into_no_tree(
+    job: BuildRequest, table: SourceTable, inputs: Inputs, path: str
+) -> None:
+    # One is checked out as it is, and a patch changes the other.
+    name = run_git("rev-parse", f"HEAD:{path}", cwd=inputs.mirror)
+    falsify(inputs.mirror, name, "blob", b"int op;\nint evil;\n")
+    with pytest.raises(SupplyError, match=f"object {name}") as caught:
+        source.run(job, table, FetchTable(), inputs)
+    assert "vault --verify --repair" in caught.value.remedy
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("patches")
+@pytest.mark.parametrize("what", ["HEAD:core", "HEAD^{tree}", "HEAD"])
+def test_a_directory_or_commit_of_the_mirror_with_other_bytes_is_refused(
+    job: BuildRequest, table: SourceTable, inputs: Inputs, what: str
+) -> None:
+    mirror = inputs.mirror
+    name = run_git("rev-parse", what, cwd=mirror)
+    other = mirror.parent / "core/other.cc"
+    other.write_text("int evil;\n", "utf-8")
+    run_git("add", "--all", cwd=mirror.parent)
+    run_git("commit", "--quiet", "--message=two", cwd=mirror.parent)
+    kind = run_git("cat-file", "-t", name, cwd=mirror)
+    stranger = subprocess.run(
+        ["git", "cat-file", kind, run_git("rev-parse", what, cwd=mirror)],
+        cwd=mirror,
+        check=True,
+        capture_output=True,
+    ).stdout
+    falsify(mirror, name, kind, stranger)
+    # git compares the ids of some objects itself.
+    with pytest.raises(
+        TfwrightError, match=f"(object|mismatch) {name}"
+    ) as caught:
+        source.run(job, table, FetchTable(), inputs)
+    assert "vault --verify --repair" in caught.value.remedy
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("patches")
+def test_an_object_of_a_tree_s_own_with_other_bytes_is_not_checked_out(
+    job: BuildRequest, table: SourceTable, inputs: Inputs
+) -> None:
+    tree = source.run(job, table, FetchTable(), inputs)
+    before = contents(tree)
+    name = run_git("rev-parse", ":configure", cwd=tree.path)
+    falsify(job.places.own / "tree.git", name, "blob", b"#!/bin/evil\n")
+    (tree.path / "configure").unlink()
+    assert source.run(job, table, FetchTable(), inputs) == tree
+    assert contents(tree) == before
 
 
 @pytest.mark.usefixtures("patches")
@@ -247,7 +400,7 @@ def test_a_tree_that_is_gone_is_damaged(
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs)
     (tree.path / ".git").unlink()
-    assert source.damage(tree) == "tree is gone"
+    assert source.damage(table, tree) == "tree is gone"
 
 
 def test_patches_and_assets_are_inputs_by_digest(

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import platform
 import tarfile
 import zipfile
@@ -138,6 +139,16 @@ def test_a_binary_that_was_damaged_in_the_store_is_obtained_again(
     path = obtain().path
     path.write_bytes(b"half")
     assert obtain().path.read_bytes() == fake()
+
+
+def test_an_origin_that_is_no_text_is_not_shown(
+    obtain: Obtain, releases: Path
+) -> None:
+    publish(releases, fake(), digest(fake()))
+    about = obtain().path.with_name("about.json")
+    said = json.loads(about.read_text("utf-8"))
+    about.write_text(json.dumps({**said, "origin": 1.5}), "utf-8")
+    assert obtain().origin == "an unknown place"
 
 
 def test_a_release_that_is_not_what_the_recipe_pins_is_refused(

@@ -64,3 +64,49 @@ def test_only_what_a_process_that_ended_left_half_unpacked_is_removed(
         folder.mkdir(parents=True)
     explained(binary, tmp_path / "root")
     assert sorted(install.iterdir()) == sorted([running, other])
+
+
+def unpacked_by(binary: Path, root: Path) -> Path:
+    """Unpack a Bazel as it does itself."""
+    name = "0123456789abcdef" * 2
+    with zipfile.ZipFile(binary, "a") as packed:
+        packed.writestr(installation.KEY, f"{name}\n")
+        packed.writestr("embedded_tools/tools/cpp/BUILD", "cc\n")
+        folder = root / "install" / name / "_embedded_binaries"
+        packed.extractall(folder)
+    return folder
+
+
+@pytest.mark.parametrize("harm", ["edit", "remove", "add"])
+def test_an_unpacked_bazel_that_somebody_changed_is_removed(
+    binary: Path, tmp_path: Path, harm: str
+) -> None:
+    root = tmp_path / "root"
+    folder = unpacked_by(binary, root)
+    assert installation.mend(binary, root) == []
+    build = folder / "embedded_tools/tools/cpp/BUILD"
+    state = build.stat()
+    if harm == "edit":
+        build.write_text("cx\n", "utf-8")
+        os.utime(build, ns=(state.st_atime_ns, state.st_mtime_ns))
+    elif harm == "remove":
+        build.unlink()
+    else:
+        build = build.with_name("BUILD.bazel")
+        build.touch()
+    found = installation.mend(binary, root)
+    assert found == [f"embedded_tools/tools/cpp/{build.name}"]
+    assert not folder.exists()
+
+
+def test_an_unpacked_bazel_that_was_only_touched_or_is_another_one_stays(
+    binary: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    folder = unpacked_by(binary, root)
+    other = root / "install" / ("f" * 32)
+    other.mkdir()
+    (folder / "A-server.jar").touch()
+    assert installation.mend(binary, root) == []
+    assert folder.exists()
+    assert other.exists()

@@ -5,13 +5,18 @@ key stays empty. PEP 740 wants a certificate there, and our statements are signe
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from urllib.parse import quote
 
 from tfwright.nightly.index.wheels import IndexedWheel
+from tfwright.tools import files
 
+FOLDER = "simple"
+"""The folder of all projects, below the index."""
 API_VERSION = "1.4"
 """PEP 833 froze HTML at this version; it is the one that brought the status of a project."""
 HTML_TYPE = "application/vnd.pypi.simple.v1+html"
@@ -41,6 +46,19 @@ class IndexedProject:
     reason: str = ""
     documents: tuple[IndexedDocument, ...] = ()
     """What describes the wheels, in the same folder."""
+
+
+def lists(folder: Path, filename: str, sha256: str) -> bool:
+    """Say whether both pages of a wheel's project, below an index, name it with this checksum."""
+    project = re.sub(r"[-_.]+", "-", filename.partition("-")[0]).lower()
+    for page in ("index.html", "index.json"):
+        try:
+            text = files.text(folder / FOLDER / project / page)
+        except OSError:
+            return False
+        if quote(filename) not in text or sha256 not in text:
+            return False
+    return True
 
 
 def project_json(project: IndexedProject, packages: str) -> bytes:

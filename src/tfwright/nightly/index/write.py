@@ -4,6 +4,7 @@ import datetime as dt
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +16,12 @@ from tfwright.nightly.index.catalog import Catalog, Stat
 from tfwright.nightly.index.simple import IndexedProject
 from tfwright.nightly.index.wheels import IndexedWheel, read_wheel
 from tfwright.tools import batch as batches
+from tfwright.tools import files
 from tfwright.tools.batch import FileBatch
 
 PACKAGES = "packages"
 """The folder of the wheels, below the index."""
-SIMPLE = "simple"
+SIMPLE = simple.FOLDER
 BY_RECIPE = "r"
 """The folder of the sub-indexes, one for each recipe."""
 EXTRAS = (
@@ -87,6 +89,22 @@ def refresh(  # noqa: PLR0913 one choice each, all with a default
     )
 
 
+def metadata_of(wheel: Path) -> Path:
+    """Return where the metadata of a wheel lies next to it, for installers that read only that."""
+    return wheel.with_name(f"{wheel.name}.metadata")
+
+
+def drop_other_metadata(wheel: Path) -> None:
+    """Remove the metadata next to a wheel if it is not the wheel's own; `refresh` writes it again.
+
+    A wheel that cannot be read is left to `refresh`, which reports it.
+    """
+    place = metadata_of(wheel)
+    with suppress(WheelError):
+        if place.exists() and files.content(place) != read_wheel(wheel, "")[1]:
+            files.remove(place)
+
+
 class _Scan:
     """One walk over the folder of wheels."""
 
@@ -146,7 +164,7 @@ class _Scan:
 
 
 def _files(packages: Path) -> tuple[set[str], dict[str, Stat]]:
-    """Return the names of the regular files in a folder, and the wheels with size and time.
+    """Return the names of the regular files in a folder, and the wheels with size and change.
 
     The wheels are in the order of their names.
     """
@@ -161,7 +179,8 @@ def _files(packages: Path) -> tuple[set[str], dict[str, Stat]]:
             # Only of wheels: a call for each of their companions would double the time.
             if entry.name.endswith(".whl"):
                 state = entry.stat()
-                stats[entry.name] = (state.st_size, state.st_mtime_ns)
+                # The time of change cannot be set back, as that of modification can.
+                stats[entry.name] = (state.st_size, state.st_ctime_ns)
     return names, dict(sorted(stats.items()))
 
 

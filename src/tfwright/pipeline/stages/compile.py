@@ -4,6 +4,7 @@ Bazel decides what has to be done: it continues after any interruption with the 
 under way, and a cache shared by all recipes saves most of the work of a fresh build.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 
 REVISION = 2
+LINKS = ("bazel-bin", "bazel-genfiles", "bazel-out", "bazel-testlogs")
+"""The links to its outputs that Bazel puts into a tree; later stages go through them."""
 
 
 def run(
@@ -81,6 +84,18 @@ def run(
     )
 
 
+def damage(job: Job) -> str | None:
+    """Name a link to Bazel's outputs in whose place something else is."""
+    base = job.places.bazel.resolve()
+    for name in LINKS:
+        path = job.places.tree / name
+        leads = path.is_symlink() and path.resolve().is_relative_to(base)
+        # A recipe may let Bazel name its links otherwise, or make none.
+        if os.path.lexists(path) and not leads:
+            return f"{name} changed in the tree"
+    return None
+
+
 def foresees(
     job: Job,
     recipe: Recipe,
@@ -104,12 +119,23 @@ def _prepare(
     host: HostFacts,
 ) -> None:
     """Write what Bazel reads, and remove what an earlier run left that would mislead this one."""
+    from tfwright.pipeline import invocation
+    from tfwright.tools.bazel import installation
+
     calls.write_settings()
     # The log holds every attempt of one build, and is read from its beginning.
     files.remove(job.log("compile"))
     if calls.client.alone:
         # A server that a killed build left running still has the network.
         calls.client.stop()
+    # Bazel makes its links anew, but leaves a directory in the place of one.
+    for name in LINKS:
+        files.remove(job.places.tree / name)
+    if wrong := installation.mend(calls.binary, invocation.install_root(job)):
+        job.listener.note(
+            f"Bazel unpacks itself again: {wrong[0]} changed on disk"
+        )
+    _insist_on_external(job, calls.client)
     _forget_compiler(job, calls.client, host)
 
 
@@ -120,6 +146,7 @@ def _compile(
 ) -> "tuple[BazelRun, CacheUse | None]":
     """Run Bazel to its end; return what it did, and what the cache did for it."""
     from tfwright.pipeline import attempts, caching
+    from tfwright.tools.bazel import external
 
     if cache and cache.spoiled_before:
         _start_over(job, calls.client)
@@ -131,6 +158,7 @@ def _compile(
     finally:
         # The server outlives its client, and keeps its memory for hours.
         calls.client.stop()
+        external.recorded(calls.client.output_base, _external_file(job))
         use = caching.recorded(job, cache)
         spoiled = cache is not None and cache.spoiled
         if spoiled:
@@ -203,6 +231,29 @@ def _runfiles(outputs: Sequence[Path], nccl: NcclTable) -> tuple[Folder, ...]:
         for folder in folders
         if folder.is_dir()
     )
+
+
+def _insist_on_external(job: Job, client: "Client") -> None:
+    """Let Bazel make each external repository again in which something changed since its last run.
+
+    By itself it looks at archives only when it unpacks them, and compiles what lies there.
+    """
+    from tfwright.tools.bazel import external
+
+    changed = external.changed(client.output_base, _external_file(job))
+    if not changed:
+        return
+    client.stop()
+    for name in changed:
+        external.discard(client.output_base, name)
+    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+    job.listener.note(
+        f"External repository {changed[0]}{more} changed on disk; Bazel makes it again"
+    )
+
+
+def _external_file(job: Job) -> Path:
+    return job.places.own / "external.json"
 
 
 def _forget_compiler(

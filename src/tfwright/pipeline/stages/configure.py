@@ -21,7 +21,7 @@ from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.pipeline import questions
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Tree
-from tfwright.pipeline.stage import Artefact, Step, Writes
+from tfwright.pipeline.stage import Artefact, Folder, Step, Writes
 from tfwright.tools import files, git
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tfwright.configure.interview import Interview
 
 
-REVISION = 2
+REVISION = 3
 LAST_THAT_CLEANS = Release(1, 2)
 """Up to here ./configure makes Bazel clean, expunge and fetch, which is not its business here."""
 LAST_WITH_SERVER = Release(1, 3)
@@ -69,12 +69,15 @@ def run(
         _settle(job, tree.path, written, rendered, python)
         if recipe.source.interface == "own":
             _require_bazelrc(tree.path, written[0])
+    plain, others = _strangers(tree.path)
     return Configured(
         bazelrc=Artefact.of(tree.path / written[0]),
         asked=asked,
         never_asked=never_asked,
         exported=rendering.exported(interview),
-        written=tuple(Artefact.of(path) for path in _strangers(tree.path)),
+        written=tuple(map(Artefact.of, plain)),
+        others=others,
+        programs=Folder.of(job.places.programs),
     )
 
 
@@ -149,16 +152,28 @@ def _settle(
 def damage(job: Job, configured: Configured) -> str | None:
     """Name a file that appeared in the tree after this stage."""
     known = {artefact.path for artefact in configured.written}
-    for path in _strangers(job.places.tree):
-        if path not in known:
-            return f"{path.name} is new in the tree"
-    return None
+    plain, others = _strangers(job.places.tree)
+    new = [path.name for path in plain if path not in known]
+    new += sorted({*others} - {*configured.others})
+    return f"{new[0]} is new in the tree" if new else None
 
 
-def _strangers(tree: Path) -> list[Path]:
-    """Return the files of a tree that are not of its commit, or not as there."""
-    found = (tree / name for name in git.strangers(tree))
-    return [path for path in found if path.is_file()]
+def _strangers(tree: Path) -> tuple[list[Path], tuple[str, ...]]:
+    """Return the files of a tree that are not of its commit, or not as there, and what is no file.
+
+    Of a link it is said where it leads: rules follow one to a directory.
+    """
+    plain, others = list[Path](), list[str]()
+    for name in git.strangers(tree):
+        path = tree / name
+        if path.is_file():
+            plain.append(path)
+        elif path.is_symlink():
+            others.append(f"{name} -> {path.readlink()}")
+        # What is gone from the commit is named as well, by the stage before.
+        elif path.exists():
+            others.append(name)
+    return plain, tuple(others)
 
 
 def inputs(job: Job) -> Mapping[str, str]:
@@ -304,10 +319,8 @@ def _prepare_programs(
         "TF_NEED_CUDA"
     ):
         lines["ldconfig"] = "exit 0"
-    # Left from an earlier run, it would hide libraries from a ./configure that may ask
-    # for them.
-    else:
-        files.remove(job.places.programs / "ldconfig")
+    # What is left from an earlier run, or was put there, would hide the host's own programs.
+    files.remove(job.places.programs)
     for name, line in lines.items():
         files.write(
             job.places.programs / name,

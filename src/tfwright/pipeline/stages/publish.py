@@ -5,13 +5,13 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from tfwright.errors import HostError
+from tfwright.errors import Evidence, HostError, WheelError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Published, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.tools import files
 
-REVISION = 4
+REVISION = 5
 
 
 def run(
@@ -23,6 +23,7 @@ def run(
 
     The copy is renamed into place, so a reader of the wheelhouse sees the old wheel or the new one.
     """
+    from tfwright.nightly.index import write as index
     from tfwright.pipeline import caching
     from tfwright.wheel.seal import envelope, statement
 
@@ -41,33 +42,57 @@ def run(
     # Before the wheel changes: no signature is better than one about other bytes.
     files.remove(enveloped)
     if not place.exists() or _differs(job, place, wheel):
-        _replace(place, wheel.path, stated)
+        _replace(place, wheel, stated)
     files.write(stated, text)
     if signed:
         files.write(enveloped, signed)
-    _index(job, place.name)
+    _index(job, place)
+    metadata = index.metadata_of(place)
     # Only now it is known that what the cache gave and took made a good wheel.
     caching.publish(job, built)
     return Published(
         wheel=Artefact.of(place),
         statement=Artefact.of(stated),
         envelope=Artefact.of(enveloped) if signed else None,
+        metadata=Artefact.of(metadata) if metadata.is_file() else None,
+        listed=_is_listed(job, place.name, wheel.sha256),
     )
+
+
+def damage(job: Job, published: Published) -> str | None:
+    """Say whether the index does not list the wheel by its checksum any more."""
+    wheel = published.wheel
+    if not published.listed or _is_listed(job, wheel.path.name, wheel.sha256):
+        return None
+    return "the index does not list it any more"
+
+
+def _is_listed(job: Job, wheel: str, sha256: str) -> bool:
+    from tfwright.nightly.index import simple
+
+    return simple.lists(job.places.wheelhouse, wheel, sha256)
 
 
 def _replace(
     place: Path,
-    wheel: Path,
+    wheel: Artefact,
     statement: Path,
 ) -> None:
     """Put a wheel into the wheelhouse; the statement about the one before it goes first."""
     with files.replacing(place) as temporary:
-        shutil.copyfile(wheel, temporary)
+        shutil.copyfile(wheel.path, temporary)
+        # Programs of the wheel ran since it was read, and could write to it.
+        if files.sha256(temporary) != wheel.sha256:
+            raise WheelError(
+                f"{place.name} changed after it was sealed: nothing is published",
+                remedy="Build again; if it happens again, a program of the wheel writes to it.",
+                evidence=Evidence(where=str(wheel.path)),
+            )
         # The rename follows when the block ends.
         files.remove(statement)
 
 
-def _index(job: Job, wheel: str) -> None:
+def _index(job: Job, wheel: Path) -> None:
     """List the wheel in the wheelhouse's index; a fault of another wheel there stops no build."""
     from tfwright.nightly.index import write as index
     from tfwright.tools.process import file_lock
@@ -79,7 +104,8 @@ def _index(job: Job, wheel: str) -> None:
         f"invoke build --recipe {job.name}",
         wait=True,
     ):
-        notes = {wheel: {"recipe": job.name}}
+        index.drop_other_metadata(wheel)
+        notes = {wheel.name: {"recipe": job.name}}
         update = index.refresh(
             job.places.wheelhouse,
             notes,

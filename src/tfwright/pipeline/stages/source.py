@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from tfwright.documents.recipe import FetchTable, SourceTable
+from tfwright.errors import ToolError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Tree
 from tfwright.pipeline.stage import Step, Writes
@@ -28,7 +29,7 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
         change = partial(_substituted, job, table, fetch)
         key = f"{REVISION} {fetch.model_dump_json(include={'substitutes'})}"
         content = patched.replaced(key, change)
-    checkout.put(tree, scratch, content)
+    checkout.put(tree, scratch, content, table.exclude)
     return Tree(
         path=tree,
         commit=inputs.commit,
@@ -77,16 +78,25 @@ def steps(job: Job, table: SourceTable) -> Sequence[Step]:
     )
 
 
-def damage(tree: Tree) -> str | None:
+def damage(table: SourceTable, tree: Tree) -> str | None:
     """Name a file of the commit that was changed after this stage.
 
-    What configure edits is not one.
+    What configure edits is not one. What git was told about a file hides no change of it.
     """
     from tfwright.configure import edits
 
-    if not git.is_tree(tree.path):
-        return f"{tree.path.name} is gone"
-    changed = [
-        path for path in git.changed(tree.path) if path not in edits.TRACKED
-    ]
-    return f"{changed[0]} changed in the tree" if changed else None
+    path = tree.path
+    if not git.is_tree(path):
+        return f"{path.name} is gone"
+    if not git.is_plain(path):
+        return f"{git.repository_of(path).name}/info/attributes changed"
+    try:
+        changed = [
+            *git.changed(path),
+            *git.staged(path, tree.content),
+            *git.unwatched(path, table.exclude),
+        ]
+    except ToolError:
+        return f"{git.repository_of(path).name} is damaged"
+    own = [name for name in changed if name not in edits.TRACKED]
+    return f"{own[0]} changed in the tree" if own else None

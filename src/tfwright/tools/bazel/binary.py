@@ -183,7 +183,8 @@ def _about(path: Path) -> dict[str, str]:
 
     A damaged file gives nothing: obtaining the binary again replaces it.
     """
-    return json_text.record(path)
+    known = json_text.record(path)
+    return {name: said for name, said in known.items() if isinstance(said, str)}
 
 
 def put(

@@ -1,15 +1,18 @@
 """Where a Bazel unpacks itself, and what it leaves there when the disk is full."""
 
+import json
 import re
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tfwright.errors import Evidence, TfwrightError, ToolError
-from tfwright.tools import disk, files
+from tfwright.tools import disk, files, json_text, trees
 from tfwright.tools.process.running import is_running
 
+KEY = "install_base_key"
+"""The file of a Bazel that holds the name of the directory into which it unpacks itself."""
 REMEDY = (
     "Bazel does not run on this host: read what it says above, and choose another binary in the "
     "host file: [bazels]."
@@ -39,6 +42,76 @@ def explained(
             f"{binary.name} could not unpack itself in {install_root}", evidence
         )
     return ToolError(fault.what, remedy=REMEDY, evidence=evidence)
+
+
+def mend(binary: Path, install_root: Path) -> list[str]:
+    """Remove unpacked forms of `binary` that hold other files than it; return the names of those.
+
+    Bazel itself looks at the files' times only, which can be put back, and unpacks itself again
+    when it starts.
+    """
+    memo = install_root / "verified.json"
+    known, found = json_text.record(memo), list[str]()
+    now: dict[str, str] = {}
+    for unpacked in sorted((install_root / "install").glob(32 * "[0-9a-f]")):
+        key = f"{binary.parent.name}/{unpacked.name}"
+        glance = trees.glance(unpacked)
+        if known.get(key) != glance and (wrong := _other_files(binary, unpacked)):
+            found += wrong
+            files.remove(unpacked)
+        else:
+            now[key] = glance
+    if now.items() - known.items():
+        files.write(memo, json.dumps({**known, **now}, indent=1))
+    return found
+
+
+def _other_files(binary: Path, unpacked: Path) -> list[str]:
+    """Return the files of an unpacked Bazel that differ from those packed in a binary.
+
+    None of another Bazel's; a script in the place of a binary has nothing to compare.
+    """
+    # Up to 2.x they are in a directory of their own.
+    old = unpacked / "_embedded_binaries"
+    root = old if old.is_dir() else unpacked
+    try:
+        with zipfile.ZipFile(binary) as packed:
+            members = {
+                member.filename: member
+                for member in packed.infolist()
+                if not member.is_dir()
+            }
+            # Its key is that of the directory: other Bazels are unpacked next to it.
+            key = members.get(KEY)
+            if (
+                key is None
+                or packed.read(key).decode("ascii").strip() != unpacked.name
+            ):
+                return []
+            return [
+                *_added(root, members),
+                *(
+                    name
+                    for name, member in members.items()
+                    if not _holds(root / name, packed.read(member))
+                ),
+            ]
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return []
+
+
+def _added(root: Path, members: Mapping[str, object]) -> list[str]:
+    """Return the files below an unpacked Bazel's tools that it did not unpack."""
+    found = trees.files_below(root / "embedded_tools")
+    names = (path.relative_to(root).as_posix() for path, _ in found)
+    return sorted(name for name in names if name not in members)
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return files.content(path) == content
+    except OSError:
+        return False
 
 
 def _free(place: Path) -> int:

@@ -69,6 +69,30 @@ LARGEST_LISTING = 64 * 2**20
 LARGEST_TEXTS = 256 * 2**20
 """Bytes of the texts that are read at once; all rules of a TensorFlow have less than five
 million."""
+OVERRIDING = {
+    # Nothing that a repository names is run.
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+    "remote.origin.uploadpack": "git-upload-pack",
+    # A changed file is seen by its time of change, and its bytes are compared as they are.
+    "core.trustctime": "true",
+    "core.checkStat": "default",
+    "core.ignoreStat": "false",
+    "core.fileMode": "true",
+    "core.symlinks": "true",
+    "core.autocrlf": "false",
+    "core.attributesFile": "/dev/null",
+    "core.excludesFile": "/dev/null",
+}
+"""Settings that win over those of a repository, which lies where others may have edited it."""
+REPAIR = (
+    "Run 'invoke vault --verify --repair', then 'invoke fetch' with a network."
+)
+"""What helps where objects of a repository of ours are damaged."""
+_DAMAGED = re.compile(
+    r"hash mismatch|is corrupt|is empty|unable to (read|unpack)|bad (object|tree|signature)"
+)
+"""How git says that."""
 PLAIN = "* -text -ident -filter !eol !working-tree-encoding\n"
 """What overrides a commit's own .gitattributes, with which git would check out other bytes."""
 OLDEST = (2, 32)
@@ -124,7 +148,12 @@ def network() -> dict[str, str]:
 
 
 def _settled() -> dict[str, str]:
+    overriding = {"GIT_CONFIG_COUNT": str(len(OVERRIDING))}
+    for number, (name, value) in enumerate(OVERRIDING.items()):
+        overriding[f"GIT_CONFIG_KEY_{number}"] = name
+        overriding[f"GIT_CONFIG_VALUE_{number}"] = value
     return {
+        **overriding,
         # No transport at all: only commands with `network()` reach a server.
         "GIT_ALLOW_PROTOCOL": "",
         "GIT_CONFIG_GLOBAL": str(CONFIG),
@@ -201,9 +230,10 @@ def failure(
         return disk.full("git could not write", evidence)
     faults = [line for line in complaint if line.startswith(("fatal:", "error:"))]
     said = faults[0] if faults else f"exit status {status}"
+    remedy = "Read what git said; the next build starts this stage again."
     return ToolError(
         f"git failed: {said}",
-        remedy="Read what git said; the next build starts this stage again.",
+        remedy=REPAIR if _DAMAGED.search(said) else remedy,
         evidence=evidence,
     )
 
@@ -387,7 +417,7 @@ def texts(
     if absent:
         raise ToolError(
             f"{repository} lacks {len(absent)} files of {tree[:12]}: {absent[0]}",
-            remedy="Run 'invoke vault --verify --repair', then 'invoke fetch' with a network.",
+            remedy=REPAIR,
             evidence=Evidence(where=str(repository), lines=absent),
         )
     return {path: contents[name] for path, name in names.items()}
@@ -399,12 +429,19 @@ def own_objects(repository: Path) -> set[str]:
     git trusts what it reads from its own disk, and does not hash it again. Packed objects, and
     those of the mirror that a tree's repository borrows from, do not count.
     """
-    found = set()
-    for path in (repository / "objects").glob("??/*"):
+    return {name for name, is_sound in _loose(repository) if is_sound}
+
+
+def damaged_objects(repository: Path) -> list[str]:
+    """Return the ids of the objects that `own_objects` leaves out, in order."""
+    return sorted(name for name, is_sound in _loose(repository) if not is_sound)
+
+
+def _loose(repository: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the id of each object that is a file of its own, and whether it has its bytes."""
+    for path in (repository / "objects").glob("[0-9a-f][0-9a-f]/*"):
         name = path.parent.name + path.name
-        if _is_sound(path, name):
-            found.add(name)
-    return found
+        yield name, _is_sound(path, name)
 
 
 def _is_sound(path: Path, name: str) -> bool:
@@ -602,9 +639,16 @@ def checking_out(tree: Path, content: str) -> Command:
 
 
 def check_out(tree: Path, content: str) -> None:
-    """Write the files of a content into a tree that has none yet, and verify them."""
+    """Write the files of a content into a tree that has none yet, and verify them.
+
+    Raises SupplyError if git's objects are damaged, ToolError if the disk changed a file.
+    """
+    from tfwright.tools.git import soundness
+
     files.write(tree / ".git", f"gitdir: {repository_of(tree)}\n")
     run(checking_out(tree, content))
+    soundness.insist(repository_of(tree), content)
+    soundness.insist_on_files(tree, content)
     wrong = changed(tree)
     if wrong:
         raise ToolError(
@@ -622,6 +666,26 @@ def changed(tree: Path) -> list[str]:
     return run(inside(tree, "diff", *options)).split("\0")[:-1]
 
 
+def staged(tree: Path, content: str) -> list[str]:
+    """Return the files of which the index of a tree has another state than the content.
+
+    As after ``git add`` or ``git commit`` in it, which hide a change from `changed`.
+    """
+    options = ("--cached", "--name-only", "-z", "--no-renames")
+    return run(inside(tree, "diff-index", *options, content)).split("\0")[:-1]
+
+
+def unwatched(tree: Path, exclude: Collection[str] = ()) -> list[str]:
+    """Return the files of a tree at which git does not look, except those that are left out.
+
+    ``git update-index --assume-unchanged`` and ``--skip-worktree`` hide a change from `changed`.
+    """
+    listed = run(inside(tree, "ls-files", "-v", "-z")).split("\0")[:-1]
+    # "H path": a small letter for the first flag, S for the second.
+    flagged = (line[2:] for line in listed if not line.startswith("H"))
+    return [path for path in flagged if not left_out(path, exclude)]
+
+
 def strangers(tree: Path) -> list[str]:
     """Return the files of a tree that are not of its commit, or not as there.
 
@@ -630,6 +694,12 @@ def strangers(tree: Path) -> list[str]:
     options = ("--others", "--modified", "-z", "--exclude=/bazel-*")
     listed = run(inside(tree, "ls-files", *options)).split("\0")[:-1]
     return sorted(set(listed))
+
+
+def is_plain(tree: Path) -> bool:
+    """Say whether git takes every file of a tree as it is, whatever its attributes say."""
+    attributes = repository_of(tree) / "info/attributes"
+    return attributes.is_file() and files.text(attributes) == PLAIN
 
 
 def restore(tree: Path) -> None:

@@ -5,25 +5,37 @@ minute on a busy disk, and gives Bazel new times of change for every file.
 """
 
 import shutil
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from tfwright.errors import ToolError
+from tfwright.errors import TfwrightError, ToolError
 from tfwright.tools import git
+from tfwright.tools.git import soundness
 
-SAME = ("HEAD", "shallow", "objects/info/alternates", "info/sparse-checkout")
-"""Files of a tree's repository that say which commit, of which mirror, without which paths."""
+SAME = (
+    "HEAD",
+    "shallow",
+    "info/attributes",
+    "info/sparse-checkout",
+    "objects/info/alternates",
+)
+"""Files of a tree's repository that say which commit, of which mirror, without which paths, how."""
 
 
-def put(tree: Path, prepared: Path, content: str) -> None:
+def put(
+    tree: Path, prepared: Path, content: str, exclude: Collection[str] = ()
+) -> None:
     """Bring `tree` to a content that the repository of the scratch tree `prepared` holds.
 
-    Whatever else is in the tree is removed. Where it is not of the same commit, or not sound, it is
-    made from nothing. `prepared` stays as it is.
+    The paths in `exclude` are left out of both. Whatever else is in the tree is removed. Where it
+    is not of the same commit, or not sound, it is made from nothing. `prepared` stays as it is.
     """
     if git.is_tree(tree) and _is_alike(tree, prepared):
-        # A git that was killed left a lock or a damaged index: start from nothing.
-        with suppress(ToolError):
+        # A git that was killed left a lock or a damaged index, or an object of the tree's own is
+        # damaged: start from nothing.
+        with suppress(TfwrightError):
+            _insist_on_watched(tree, exclude)
             if _updated(tree, prepared, content):
                 return
     git.copy(prepared, tree)
@@ -36,6 +48,13 @@ def _is_alike(tree: Path, prepared: Path) -> bool:
     return all(_content(first / name) == _content(second / name) for name in SAME)
 
 
+def _insist_on_watched(tree: Path, exclude: Collection[str]) -> None:
+    """Raise ToolError if git was told not to look at a file: it would not write that either."""
+    if hidden := git.unwatched(tree, exclude):
+        message = f"{hidden[0]} is hidden from git"
+        raise ToolError(message, remedy="The tree is made from nothing.")
+
+
 def _content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
@@ -45,8 +64,13 @@ def _updated(tree: Path, prepared: Path, content: str) -> bool:
     _adopt(git.repository_of(tree), git.repository_of(prepared))
     # What was edited, deleted or added since the last checkout goes first: git would leave it alone
     # in every file that is the same in both contents.
+    touched = git.changed(tree)
+    before = git.content(tree)
     git.restore(tree)
     git.run(git.checking_out(tree, content))
+    soundness.insist(git.repository_of(tree), content)
+    written = {*touched, *git.changes(tree, before, content)}
+    soundness.insist_on_files(tree, content, written)
     return not git.changed(tree)
 
 

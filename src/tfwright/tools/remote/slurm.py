@@ -310,7 +310,7 @@ def _result(room: Path, number: int) -> SlurmResult:
     log = room / f"{number}.log"
     lost = SlurmResult(number, LOST, _nodes(room / f"{number}.nodes"), 0.0, log)
     try:
-        said = json_text.parsed((room / f"{number}.json").read_text("utf-8"))
+        said = json_text.parsed(files.content(room / f"{number}.json"))
         return replace(
             lost, status=int(said["status"]), seconds=float(said["seconds"])
         )

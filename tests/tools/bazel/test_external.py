@@ -1,0 +1,63 @@
+"""The external repositories in an output base, which Bazel believes."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tfwright.tools.bazel import external
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """Make an output base with one archive and Bazel's own link."""
+    base = tmp_path / "base"
+    source = base / "external/eigen/Eigen/Core"
+    source.parent.mkdir(parents=True)
+    source.write_text("int one;\n", "utf-8")
+    (base / "external/@eigen.marker").write_text("made\n", "utf-8")
+    (base / "external/bazel_tools").symlink_to(tmp_path)
+    return base
+
+
+def test_a_repository_as_bazel_left_it_is_unchanged(
+    base: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "external.json"
+    external.recorded(base, kept)
+    (base / "external/eigen/Eigen/Core").touch()
+    (base / "external/new").mkdir()
+    assert external.changed(base, kept) == []
+
+
+@pytest.mark.parametrize("harm", ["edit", "add", "remove", "link"])
+def test_a_change_is_seen_also_where_the_time_is_put_back(
+    base: Path, tmp_path: Path, harm: str
+) -> None:
+    kept = tmp_path / "external.json"
+    external.recorded(base, kept)
+    source = base / "external/eigen/Eigen/Core"
+    state = source.stat()
+    if harm == "edit":
+        source.write_text("int two;\n", "utf-8")
+        os.utime(source, ns=(state.st_atime_ns, state.st_mtime_ns))
+    elif harm == "add":
+        source.with_name("More").touch()
+    else:
+        source.unlink()
+    if harm == "link":
+        source.symlink_to("/etc/hostname")
+    assert external.changed(base, kept) == ["eigen"]
+    external.discard(base, "eigen")
+    assert [path.name for path in (base / "external").iterdir()] == [
+        "bazel_tools"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"eigen": 1}', '{"eigen": [1, 2]}']
+)
+def test_a_damaged_record_is_none(base: Path, tmp_path: Path, text: str) -> None:
+    kept = tmp_path / "external.json"
+    kept.write_text(text, "utf-8")
+    assert external.changed(base, kept) == []
