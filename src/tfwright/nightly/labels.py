@@ -180,7 +180,8 @@ def _add(
     writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo
 ) -> None:
     """Write a member that has new content, uncompressed: it is small."""
-    checksum, size = zlib.crc32(content), len(content)
+    checksum = zlib.crc32(content)
+    size = len(content)
     member = ZipMember(
         name, zipfile.ZIP_STORED, checksum, size, size, _mode(like)
     )
