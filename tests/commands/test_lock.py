@@ -11,14 +11,16 @@ from tests.upstream import commit, run_git
 
 from tfwright.commands import links
 from tfwright.commands import lock as pinning
+from tfwright.commands.pin import checksums
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import Inputs
+from tfwright.pipeline.results import Built, Inputs
 from tfwright.pipeline.stage import Stage
 from tfwright.pipeline.stages import fetch
+from tfwright.progress import Listener
 from tfwright.tools import files
 from tfwright.vault import lock
 
@@ -340,3 +342,85 @@ def test_a_lock_says_what_bazel_needs_and_which_files_pip_takes(
     assert (needs[("one",)], needs[("two",)]) == (True, False)
     (requirement,) = locked.requirements
     assert requirement.hashes == (files.sha256(wheel),)
+
+
+LOOSE = 'http_archive(name = "{name}", urls = ["{server}{name}.zip"])\n'
+
+
+@pytest.mark.slow
+def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pinned_as_said(
+    tmp_path: Path,
+    serve: Callable[[Path], str],
+    obtain_bazel: Callable[[str], Path],
+    listener: Listener,
+    notes: list[str],
+) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    names = ("one", "other", "idle")
+    for name in names:
+        with zipfile.ZipFile(served / f"{name}.zip", "w") as packed:
+            packed.writestr("BUILD", f'exports_files(["BUILD"]) # {name}\n')
+    server = serve(served)
+    load = (
+        'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
+    )
+    rules = [LOOSE.format(name=name, server=server) for name in names]
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "configure").write_text("#!/bin/sh\n: > .bazelrc\n", "utf-8")
+    (tree / "configure").chmod(0o755)
+    wanted = (
+        'filegroup(name = "wheel", srcs = ["@one//:BUILD", "@other//:BUILD"])\n'
+    )
+    pinned = commit(tree, {"WORKSPACE": load + "".join(rules), "BUILD": wanted})
+    recipe = tmp_path / "small.toml"
+    text = OWN.format(url=tree.as_uri(), commit=pinned)
+    recipe.write_text(
+        text.replace('requirements = ["small==1.0"]\n', ""), "utf-8"
+    )
+    settings = HostFile(
+        build_out=tmp_path / "build_out",
+        bazels={"0.26.1": obtain_bazel("0.26.1")},
+    )
+    job = BuildRequest.of(str(recipe), settings)
+    inputs(job)
+    # Without a lock only Bazel knows what the target needs: the build stops where Bazel asks.
+    with pytest.raises(RecipeError, match="has no checksum") as stopped:
+        engine.build(replace(job, until="compile", offline=True))
+    assert "invoke pin" in stopped.value.remedy
+
+    path = tmp_path / "small.lock"
+    locked = pinning.write(job, path)
+    needs = {entry.name: entry.needed for entry in locked.unlockable}
+    assert needs == {"one": True, "other": True, "idle": False}
+    with pytest.raises(RecipeError, match=r"2 downloads .*: one, other") as told:
+        inputs(BuildRequest.of(str(recipe), settings))
+    lines = list(told.value.evidence.lines)
+    assert lines[0] == "WORKSPACE:2: one: http_archive names no sha256"
+    assert told.value.remedy.startswith(stopped.value.remedy)
+    # The old lock file does not fit what the recipe pins from now on.
+    assert told.value.remedy.endswith(f"'invoke lock --recipe {recipe}'.")
+
+    # The remedy, followed to the letter.
+    tables = [line for line in lines if not line.startswith("WORKSPACE:")]
+    recipe.write_text(
+        "\n".join([recipe.read_text("utf-8"), *tables, ""]), "utf-8"
+    )
+    checksums.pin(recipe, settings, listener)
+    again = BuildRequest.of(str(recipe), settings)
+    locked = pinning.write(again, path)
+    # Bazel declares archives of its own.
+    own = [entry for entry in locked.archives if not entry.of_bazel]
+    assert {entry.names[0]: entry.needed for entry in own} == {
+        "one": True,
+        "other": True,
+    }
+    assert not locked.substitutes
+    assert [entry.name for entry in locked.unlockable] == ["idle"]
+    offline = replace(
+        BuildRequest.of(str(recipe), settings), until="compile", offline=True
+    )
+    (served / "one.zip").unlink()
+    assert isinstance(engine.build(offline), Built)
+    assert not any("Not the pinned bytes" in note for note in notes)

@@ -62,7 +62,13 @@ def archive(
 def test_a_rule_is_read_with_its_file_and_line() -> None:
     found = only(read("\n\n" + archive()))
     assert found == Repository(
-        "a", "http_archive", "WORKSPACE", 3, ("https://example.org/a.zip",), ONE
+        "a",
+        "http_archive",
+        "WORKSPACE",
+        3,
+        ("https://example.org/a.zip",),
+        ONE,
+        by_url=True,
     )
     assert found.lockable
 

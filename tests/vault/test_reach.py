@@ -19,7 +19,7 @@ from tfwright.tools import files
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
-from tfwright.vault import reach
+from tfwright.vault import reach, unpinned
 from tfwright.vault.lock import (
     Cloned,
     Lock,
@@ -27,6 +27,7 @@ from tfwright.vault.lock import (
     LockedBazel,
     LockedSubstitute,
     Tensorflow,
+    Unlockable,
 )
 from tfwright.vault.origins import DROP, Attempt, Missing, Supply, WantedArchive
 from tfwright.vault.reach import Suppliers
@@ -313,8 +314,48 @@ def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
     )
     unpinned, unread = reach.left_to_bazel(rules)
     assert unpinned.startswith("No checksum is known")
-    assert unpinned.endswith("loose")
+    assert unpinned.endswith("loose (WORKSPACE:1)")
     assert unread.startswith("WORKSPACE:2 http_archive: 'no address' is not an")
+
+
+def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -> (
+    None
+):
+    rules = repositories.read(
+        {
+            "WORKSPACE": 'http_archive(name = "read", url = "https://a.example/r.zip")\n'
+            'load("@read//:defs.bzl", "defs")\n'
+            'http_archive(name = "idle", url = "https://a.example/i.zip")\n'
+            'git_repository(name = "moving", remote = "https://a.example/m", tag = "v1")\n'
+        }
+    )
+    reached = reach.Reached(rules, Supply({}, ()), {})
+    # WORKSPACE loads a file of it, so that Bazel needs it for whatever target.
+    assert [entry.name for entry in reached.needed_and_unpinned(None)] == ["read"]
+    needs = {"read": True, "idle": False, "moving": True}
+    entries = tuple(
+        Unlockable(
+            name=entry.name,
+            file=entry.file,
+            line=entry.line,
+            why="no sha256",
+            needed=needs[entry.name],
+        )
+        for entry in rules.repositories
+    )
+    known = locked(two=True).model_copy(update={"unlockable": entries})
+    found = reached.needed_and_unpinned(known)
+    assert [entry.name for entry in found] == ["read", "moving"]
+    fault = unpinned.error("small", found)
+    assert (
+        fault.what
+        == "2 downloads that small needs have no checksum: read, moving"
+    )
+    assert "WORKSPACE:4: moving: git_repository names" in fault.evidence.lines[-1]
+    assert "'invoke pin --recipe small'" in fault.remedy
+    assert fault.remedy.endswith(
+        "Pin moving by a patch of the tree: a sha256, or the whole commit id."
+    )
 
 
 def test_of_what_was_not_found_the_archives_that_bazel_asked_for_are_named(

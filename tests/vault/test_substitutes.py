@@ -243,3 +243,70 @@ def test_a_substitute_that_does_not_state_what_it_replaces_is_refused() -> None:
         RecipeError, match="does not state which archive it replaces: fft2d"
     ):
         substitutes.insist({"fft2d": table()}, found)
+
+
+LOOSE = """\
+http_archive(name = "bare", urls = ["https://a.example/b-1.zip"], strip_prefix = "b-1")
+http_archive(
+    name = "empty",
+    sha256 = "",
+    url = "https://a.example/e.zip",
+)
+git_repository(name = "moving", remote = "https://a.example/m.git", tag = "v1")
+http_archive(name = "spread", url = "https://a.example/s.zip", **MORE)
+"""
+
+
+def pin_of(url: str, **keys: object) -> SubstituteTable:
+    return table(replaces=url, urls=[url], **keys)
+
+
+def test_an_archive_without_a_checksum_gets_that_of_the_recipe() -> None:
+    texts = {"WORKSPACE": LOOSE}
+    tables = {
+        "bare": pin_of("https://a.example/b-1.zip", strip_prefix="b"),
+        "empty": pin_of("https://a.example/e.zip"),
+    }
+    rules = substitutes.pinned(repositories.read(texts), tables)
+    substitutes.insist(tables, rules.repositories)
+    assert {
+        entry.name for entry in rules.repositories if entry.sha256 == NEW
+    } == {"bare", "empty"}
+    made = repositories.read(substitutes.rewritten(texts, tables)).repositories
+    bare, empty, *_ = made
+    assert (bare.sha256, bare.strip_prefix) == (NEW, "b")
+    assert (empty.sha256, empty.urls) == (NEW, ("https://a.example/e.zip",))
+
+
+def test_a_pin_of_another_address_is_refused_with_the_address_to_write() -> None:
+    tables = {"bare": pin_of("https://a.example/b-0.zip")}
+    rules = substitutes.pinned(repositories.read({"WORKSPACE": LOOSE}), tables)
+    with pytest.raises(RecipeError, match="pins another archive") as told:
+        substitutes.insist(tables, rules.repositories)
+    assert (
+        told.value.evidence.lines[-1] == 'replaces = "https://a.example/b-1.zip"'
+    )
+
+
+def test_a_checksum_that_may_come_with_other_arguments_is_not_written_twice() -> (
+    None
+):
+    text = 'MORE = {"strip_prefix": "s"}\n' + LOOSE
+    with pytest.raises(RecipeError, match="is not written where the rule is"):
+        substitutes.rewritten(
+            {"WORKSPACE": text}, {"spread": pin_of("https://a.example/s.zip")}
+        )
+
+
+def test_a_table_is_proposed_for_what_a_recipe_can_pin_and_for_nothing_else() -> (
+    None
+):
+    found = repositories.read({"WORKSPACE": LOOSE}).repositories
+    bare, _, moving, *_ = found
+    assert substitutes.table_for(bare) == [
+        "[fetch.substitutes.bare]",
+        'reason = "WORKSPACE names no checksum"',
+        'replaces = "https://a.example/b-1.zip"',
+        'urls = ["https://a.example/b-1.zip"]',
+    ]
+    assert substitutes.table_for(moving) == []

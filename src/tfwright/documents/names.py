@@ -200,6 +200,18 @@ def download_url(text: str) -> str:
     return _short(one_line(text))
 
 
+def replaced(text: str) -> str:
+    """Accept a checksum, or a url for an archive that has none. Raises ValueError."""
+    if "://" in text:
+        return download_url(text)
+    if not re.fullmatch(CHECKSUM, text):
+        raise ValueError(
+            "must be the checksum that the tree pins (64 digits and letters a to f), or the url "
+            "that it names where it pins none"
+        )
+    return text
+
+
 def exact_pin(text: str) -> str:
     """Accept a requirement that pins one version. Raises ValueError."""
     # pip obeys an option on a line of a requirements file: --index-url, -e, -r.
@@ -273,6 +285,10 @@ PackagePin = Annotated[
 """A package of the Python index at one version: ``numpy==1.14.5``."""
 # Lower case only: a digest is compared as text, and names a file.
 Sha256 = Annotated[str, StringConstraints(pattern=CHECKSUM)]
+Replaced = Annotated[
+    str, AfterValidator(replaced), _in_editors(f"{CHECKSUM}|^{URL}$")
+]
+"""The checksum of an archive, or the url of one that has none."""
 Commit = Annotated[str, StringConstraints(pattern=COMMIT)]
 # Python reads no number of more than 4,300 digits.
 Version = Annotated[str, StringConstraints(pattern=VERSION, max_length=100)]

@@ -33,6 +33,7 @@ from tfwright.documents.names import (
     PackagePin,
     PackageUrl,
     RecipeName,
+    Replaced,
     Sha256,
     Statement,
     Version,
@@ -246,9 +247,9 @@ class SubstituteTable(Table):
     reason: Statement
     """Why the pinned archive cannot be downloaded, and what this one is; shown wherever the wheel
     is described."""
-    replaces: Sha256 | None = None
-    """The checksum that the tree pins. tfwright refuses the recipe if the tree pins another
-    archive."""
+    replaces: Replaced | None = None
+    """The checksum that the tree pins, or, where it pins none, the url that it names. tfwright
+    refuses the recipe if the tree names another archive."""
     REMEDIES: ClassVar = _PINNED
     sha256: Sha256
     """The checksum of the file that is used instead."""
@@ -265,6 +266,11 @@ class SubstituteTable(Table):
     """Paths of the commit that are left out of the pack."""
     strip_prefix: Line | None = None
     """The directory in the substitute, where it is not named as the rule expects."""
+
+    @property
+    def pins(self) -> bool:
+        """Say whether it pins an archive that the tree names without a checksum."""
+        return self.replaces is not None and "://" in self.replaces
 
     @model_validator(mode="after")
     def _has_a_source(self) -> Self:
@@ -324,6 +330,12 @@ class FetchTable(Table):
     """Other archives, by the name of the external repository whose archive they replace."""
     sources: tuple[FileSourceTable, ...] = ()
     """More places that have the pinned bytes; tfwright checks each file by its checksum."""
+
+    @property
+    def other_bytes(self) -> dict[str, SubstituteTable]:
+        """The substitutes of archives that the tree pins: the wheel is made of other bytes."""
+        given = self.substitutes.items()
+        return {name: table for name, table in given if not table.pins}
 
     def sources_of(self, sha256: str) -> tuple[FileSourceTable, ...]:
         """Return the further places that have a file."""

@@ -44,5 +44,7 @@ def wanted(calls: Invocation) -> Mapping[str, str]:
         files.remove(client.output_base)
     job.listener.finished("analysis", time.monotonic() - begun)
     if outcome.status != 0:
-        raise failure.error_of(job, command, outcome, FailureRecord(None, None))
+        raise failure.error_of(
+            job, command, outcome, FailureRecord(None, None), calls.unpinned
+        )
     return resolved.pins(files.text(report))

@@ -73,7 +73,7 @@ def build(calls: Invocation) -> BazelRun:
             outcome = _with_all_downloads(calls, outcome)
             lacking = download_faults(outcome.errors)
             unmet.remember(job, (fault.url for fault in lacking))
-            raise failure.error_of(job, command, outcome, failed)
+            raise failure.error_of(job, command, outcome, failed, calls.unpinned)
         else:
             job.listener.note(
                 f"{_reason(outcome, known)}; trying again in {pauses[0]:g} s"

@@ -9,7 +9,7 @@ from typing import Self
 from tfwright.documents.recipe import BazelTable, FetchTable, Recipe, SourceTable
 from tfwright.pipeline import unmet
 from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import Inputs, Programs, Substituted
+from tfwright.pipeline.results import Inputs, Programs, Substituted, Unpinned
 from tfwright.progress import SILENCE, Progress
 from tfwright.rules import patched_tree, repositories
 from tfwright.rules.model import Rules
@@ -20,7 +20,14 @@ from tfwright.tools.bazel import workspaces
 from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
-from tfwright.vault import lock, locking, origins, reach, substitutes
+from tfwright.vault import (
+    lock,
+    locking,
+    origins,
+    reach,
+    substitutes,
+    unpinned,
+)
 from tfwright.vault.lock import Lock, LockedBinary
 from tfwright.vault.origins import Origins
 from tfwright.vault.reach import Reached, Suppliers
@@ -84,6 +91,7 @@ def read(
     content = PatchedTree(tree, table, repository, table.commit).patched()
     readings = Readings(job.places.readings)
     found = rules_of(readings, tree, table, content)
+    found = substitutes.pinned(found, pins.fetch.substitutes)
     if programs is None:
         return found
     # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
@@ -119,7 +127,8 @@ def bring(
     """Bring what the rules lead to into the vault.
 
     Without a lock it is not known yet what Bazel will want, so that a file which no source gave is
-    only noted. Raises SupplyError naming everything that is known to be needed and is missing.
+    only noted. Raises SupplyError naming everything that is known to be needed and is missing,
+    RecipeError for what has no checksum.
     """
     found = read(job, pins, repository, programs)
     tables = pins.fetch.substitutes
@@ -132,6 +141,8 @@ def bring(
     # What such a file declares is not known: the list of what is missing would not be whole, and
     # the lock would seem to know too much.
     substitutes.insist_on_loads(tables, reached.rules, reached.unread)
+    if loose := reached.needed_and_unpinned(locked):
+        raise unpinned.error(job.argument, loose, locked=locked is not None)
     missing = reached.needed_and_missing(locked)
     refused = reached.needed_and_refused(locked)
     # All at once: a build that stops for one archive after the other costs a minute each.
@@ -153,7 +164,7 @@ def _report(
 ) -> None:
     for text in reached.notes(unmet.read(job)):
         job.listener.note(text)
-    names = ", ".join(sorted(pins.fetch.substitutes))
+    names = ", ".join(sorted(pins.fetch.other_bytes))
     # Said in every build, since such a wheel is not made from what upstream pinned.
     if names:
         job.listener.note(
@@ -218,7 +229,7 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
         files=patched_tree.digests(source),
         sizes=store(job).sizes(),
         wanted=wanted,
-        substitutes=locking.substitutes(pins.fetch.substitutes, pinned),
+        substitutes=locking.substitutes(pins.fetch.other_bytes, pinned),
     )
     return lock.of(source, bazel, reached.rules, gathered)
 
@@ -238,9 +249,22 @@ def known_lock(
     return lock_of(quiet, pins, inputs.mirror, reached, inputs.programs)
 
 
+def unpinned_downloads(found: Rules) -> list[Unpinned]:
+    """Return what rules download without a checksum, in case that a build fails for it."""
+    return [
+        Unpinned(
+            name=entry.name,
+            urls=entry.urls,
+            lines=tuple(unpinned.lines(entry)),
+            by_table=bool(substitutes.table_for(entry)),
+        )
+        for entry in reach.unpinned_downloads(found)
+    ]
+
+
 def substituted(pins: RecipePins, found: Rules) -> list[Substituted]:
     """Return what the recipe puts in the place of pinned archives."""
-    tables = pins.fetch.substitutes
+    tables = pins.fetch.other_bytes
     pinned = {
         name: substitutes.replaced(name, found.repositories).sha256
         for name in tables

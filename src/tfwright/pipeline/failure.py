@@ -13,6 +13,7 @@ from tfwright.errors import (
     ToolError,
 )
 from tfwright.pipeline.job import Job
+from tfwright.pipeline.results import Unpinned
 from tfwright.tools import disk
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
@@ -23,6 +24,7 @@ from tfwright.tools.bazel.output import (
     first_fault,
 )
 from tfwright.tools.process.command import Command
+from tfwright.vault import unpinned
 
 
 def error_of(
@@ -30,8 +32,12 @@ def error_of(
     command: Command,
     outcome: BazelRun,
     failed: FailureRecord,
+    left: Sequence[Unpinned] = (),
 ) -> TfwrightError:
-    """Return the error for a build that failed, sorted by who must act."""
+    """Return the error for a build that failed, sorted by who must act.
+
+    `left` are the downloads without a checksum.
+    """
     known = failed.match
     # The first fault is the cause; actions that run at the same time fail after it.
     fault = first_fault(outcome.errors) or Fault(
@@ -48,6 +54,11 @@ def error_of(
     # Asked first: a failed download ends Bazel with
     # the same status as a failed compile.
     if downloads := download_faults(outcome.errors):
+        asked = {download.url for download in downloads}
+        if lacking := [
+            entry for entry in left if not asked.isdisjoint(entry.urls)
+        ]:
+            return _not_pinned(job, lacking, downloads, evidence)
         return _no_download(job, downloads, evidence)
     if outcome.status == bazel_client.REFUSED:
         return _refused(fault, evidence)
@@ -79,6 +90,35 @@ def _ending(status: int) -> str:
         f"was ended by signal {-status}"
         if status < 0
         else f"exited with status {status}"
+    )
+
+
+def _not_pinned(
+    job: Job,
+    lacking: Sequence[Unpinned],
+    faults: Sequence[DownloadFault],
+    evidence: Evidence,
+) -> RecipeError:
+    """Return the error for downloads that fetch could not bring, since no checksum holds them."""
+    names = list(dict.fromkeys(download.name for download in lacking))
+    of_them = {url for download in lacking for url in download.urls}
+    lines = [line for download in lacking for line in download.lines]
+    # The others need a mirror or a dropped file, which the next run of fetch will say.
+    lines += [
+        f"{fault.url}: {fault.why}"
+        for fault in faults
+        if fault.url not in of_them
+    ]
+    tables = {download.name for download in lacking if download.by_table}
+    return RecipeError(
+        f"Bazel could not download what has no checksum, and fetch left to it: {', '.join(names)}",
+        remedy=unpinned.remedy(
+            job.argument, names, tables, locked=job.locked is not None
+        ),
+        # Whatever the log suggests, such as a dropped file, cannot help here.
+        evidence=replace(
+            evidence, lines=lines, failure=FailureRecord(None, None)
+        ),
     )
 
 

@@ -10,7 +10,13 @@ from tfwright.documents.release import NO_RELEASE, Release
 from tfwright.pipeline import caching, cost, remote_execution
 from tfwright.pipeline.caching import OpenCache
 from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import Configured, Copied, Inputs, Tree
+from tfwright.pipeline.results import (
+    Configured,
+    Copied,
+    Inputs,
+    Tree,
+    Unpinned,
+)
 from tfwright.pipeline.stage import Writes
 from tfwright.tools import files
 from tfwright.tools.bazel import client as bazel_client
@@ -62,6 +68,8 @@ class Invocation:
     """Answers to ./configure that no file carries."""
     copies: tuple[Copied, ...] = ()
     """The commits that Bazel's git finds on this host."""
+    unpinned: tuple[Unpinned, ...] = ()
+    """What only Bazel can download."""
     cache: str = ""
     """The directory or url of the build cache; empty for none."""
     first: tuple[str, ...] = ()
@@ -91,6 +99,7 @@ class Invocation:
             epoch=tree.epoch,
             exported=configured.exported,
             copies=inputs.clones,
+            unpinned=inputs.unpinned,
         )
 
     @cached_property
@@ -240,7 +249,8 @@ class Invocation:
 
         In a container Bazel counts the whole machine, so that it is given the container's share.
         """
-        free, known = capacity.memory(), self.options.build
+        free = capacity.memory()
+        known = self.options.build
         yield f"--jobs={jobs}"
         # 0.17 has --local_resources only; 0.24 and later have the two others.
         if "local_cpu_resources" in known:

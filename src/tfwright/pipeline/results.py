@@ -68,6 +68,18 @@ class Copied(Result):
     """The bare repository that Bazel's git is led to."""
 
 
+class Unpinned(Result):
+    """A download without a checksum, which only Bazel can bring."""
+
+    name: str
+    """Of the external repository."""
+    urls: tuple[str, ...]
+    lines: tuple[str, ...]
+    """Where it is declared, and the table that pins it where one can."""
+    by_table: bool
+    """Whether a table of the recipe can pin it."""
+
+
 class Inputs(Result):
     """Every downloaded input, verified; the stages after fetch need no network."""
 
@@ -83,6 +95,8 @@ class Inputs(Result):
     clones: tuple[Copied, ...] = ()
     """What Bazel's git finds on this host instead of a server."""
     substitutes: tuple[Substituted, ...] = ()
+    unpinned: tuple[Unpinned, ...] = ()
+    """What is left to Bazel, which may not want it."""
 
     @property
     def bazel(self) -> Artefact:
@@ -128,8 +142,8 @@ class Configured(Result):
     """Every file of the tree that is not of its commit, or not as there. Another one could be taken
     into the wheel: rules collect what lies in a directory."""
     others: tuple[str, ...] = ()
-    """The same of what is no file: links to directories with where they lead, and directories that
-    are repositories of their own."""
+    """The same of what is not a file: links to directories with where they lead, and directories
+    that are repositories of their own."""
     programs: Folder | None = None
     """The directory that is first on the PATH of later stages: what appeared in it would be run.
 

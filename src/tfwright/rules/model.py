@@ -33,11 +33,18 @@ class Repository:
     digest."""
     reached: bool = True
     """Whether WORKSPACE leads there; Bazel never sees a repository that nothing declares."""
+    by_url: bool = False
+    """Whether the rule names one file by ``url`` or ``urls``, so that it can name a ``sha256``."""
 
     @property
     def lockable(self) -> bool:
         """Say whether the rule pins the bytes that it downloads."""
         return bool(self.sha256)
+
+    @property
+    def pinned(self) -> bool:
+        """Say whether a checksum or a whole commit id holds what the rule brings."""
+        return self.lockable or self.clone is not None
 
     @property
     def of_bazel(self) -> bool:

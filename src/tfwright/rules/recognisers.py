@@ -39,6 +39,14 @@ def tells_origin(argument: str) -> bool:
     )
 
 
+def names_url(known: Mapping[str, object]) -> bool:
+    """Say whether a rule names one file by its url, next to which a sha256 belongs."""
+    # The others look at these first, and have no argument `sha256`.
+    return not {"artifact", "registry", "remote"} & known.keys() and (
+        not {"url", "urls"}.isdisjoint(known)
+    )
+
+
 def files_of(
     known: Mapping[str, object],
 ) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -32,6 +32,7 @@ from tfwright.rules.recognisers import (
     files_of,
     line_of,
     name_of,
+    names_url,
     tells_origin,
     urls_of,
 )
@@ -390,6 +391,7 @@ class _Reading:
                 patches=patches,
                 commit=line_of(commit),
                 reached=self.reached,
+                by_url=names_url(known),
             )
 
     def _download(self, call: ast.Call, scope: Scope) -> Repository:

@@ -64,6 +64,12 @@ def show_lock(path: Path, lock: "Lock") -> None:
             f"  {declared} that no checksum holds: [[unlockable]] in the lock file",
             text.WARNING,
         )
+    if open_ones := [entry.name for entry in lock.unlockable if entry.needed]:
+        text.tell(
+            f"  the target needs {', '.join(open_ones)}, so that builds stop in fetch "
+            "and say how to pin them",
+            text.WARNING,
+        )
     print(path)
 
 

@@ -187,6 +187,9 @@ class Unlockable(Table):
     file: InnerPath
     line: Annotated[int, Field(ge=1, strict=True)]
     why: Line
+    needed: bool | None = None
+    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked,
+    or cannot tell."""
 
 
 class LockedSubstitute(Table):
@@ -289,7 +292,7 @@ def of(
             LockedFile(path=path, sha256=sha256)
             for path, sha256 in gathered.files.items()
         ),
-        unlockable=tuple(dict.fromkeys(_without_digest(rules))),
+        unlockable=tuple(dict.fromkeys(_without_digest(rules, gathered))),
         substitutes=gathered.substitutes,
     )
 
@@ -426,16 +429,20 @@ def _needed(
     )
 
 
-def _without_digest(rules: Rules) -> Iterator[Unlockable]:
+def _without_digest(rules: Rules, gathered: Gathered) -> Iterator[Unlockable]:
     """Yield what no checksum holds: rules without one, unreadable places, calls not followed."""
+    loaded = rules.loaded
     for entry in rules.repositories:
         # A tag or a branch may move: only a whole commit id holds what a rule clones.
-        if not (entry.lockable or entry.clone):
+        if not entry.pinned:
+            # Without a name it is the code of a rule, which any repository may use.
+            known = bool(entry.name)
             yield Unlockable(
                 name=entry.name or entry.rule,
                 file=entry.file,
                 line=entry.line,
                 why=_no_digest(entry),
+                needed=_needed([entry], loaded, gathered) if known else None,
             )
     for fault in rules.unreadable:
         yield Unlockable(

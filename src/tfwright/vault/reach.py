@@ -25,7 +25,7 @@ from tfwright.rules.readings import Readings
 from tfwright.rules.starlark.syntax import LONGEST_FILE
 from tfwright.tools import git, unpacking
 from tfwright.tools.git.clones import Clone
-from tfwright.vault import substitutes
+from tfwright.vault import substitutes, unpinned
 from tfwright.vault.lock import Lock
 from tfwright.vault.origins import Missing, Supply, WantedArchive, listed
 from tfwright.vault.store import Store
@@ -111,6 +111,31 @@ class Reached:
             if clone in needed or clone in loaded
         }
 
+    def needed_and_unpinned(self, lock: Lock | None) -> list[Repository]:
+        """Return the declarations without a checksum that the build is known to need."""
+        entries = lock.unlockable if lock else ()
+        needed = {
+            (entry.name, entry.file, entry.line)
+            for entry in entries
+            if entry.needed
+        }
+        # Where a name is declared twice, the pinned one may be the one that Bazel takes.
+        pinned = {
+            repository.name
+            for repository in self.rules.repositories
+            if repository.pinned
+        }
+        loaded = self._loaded - pinned
+        return [
+            repository
+            for repository in self.rules.repositories
+            if not repository.pinned
+            and (
+                (repository.name, repository.file, repository.line) in needed
+                or (repository.reached and repository.name in loaded)
+            )
+        ]
+
     @property
     def _loaded(self) -> set[str]:
         """The repositories that Bazel reads files of before it makes any."""
@@ -132,14 +157,21 @@ class Reached:
             )
 
 
+def unpinned_downloads(rules: Rules) -> list[Repository]:
+    """Return what rules download without a checksum."""
+    return [
+        entry
+        for entry in rules.repositories
+        # A container's image has no url, and no wheel is made of one.
+        if any("://" in url for url in entry.urls) and not entry.pinned
+    ]
+
+
 def left_to_bazel(rules: Rules) -> Iterator[str]:
     """Say what of the rules fetch cannot bring, so that a build needs a network for it."""
     names = [
-        entry.name or entry.rule
-        for entry in rules.repositories
-        # A container's image has no url, and no wheel is made of one.
-        if any("://" in url for url in entry.urls)
-        and not (entry.lockable or entry.clone)
+        f"{entry.name or entry.rule} ({unpinned.place(entry)})"
+        for entry in unpinned_downloads(rules)
     ]
     if names:
         yield f"No checksum is known, so that Bazel downloads it by itself: {listed(names)}"
@@ -350,7 +382,8 @@ def _content(
         return [sha256, prefix], partial(texts, path, prefix)
     clone = repository.clone
     if clone and clone in reached.clones:
-        place, commit = reached.clones[clone], clone.commit
+        place = reached.clones[clone]
+        commit = clone.commit
         return [commit], partial(git.texts, place, commit, repositories.relevant)
     return None
 

@@ -4,6 +4,7 @@ import ast
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import Evidence, RecipeError
@@ -52,9 +53,7 @@ def insist(
     A recipe that was copied for another release would replace other versions without a word.
     """
     pinned = {name: replaced(name, found) for name in tables}
-    wrong = [
-        name for name in tables if tables[name].replaces != pinned[name].sha256
-    ]
+    wrong = [name for name in tables if not _fits(tables[name], pinned[name])]
     if not wrong:
         return
     unstated = [name for name in wrong if tables[name].replaces is None]
@@ -62,7 +61,7 @@ def insist(
     for name in wrong:
         # Ready to be copied into the recipe.
         lines.append(f"[fetch.substitutes.{name}]  # {_origin(pinned[name])}")
-        lines.append(f'replaces = "{pinned[name].sha256}"')
+        lines.append(f'replaces = "{_stated(pinned[name])}"')
     stated = f"does not state which archive it replaces: {', '.join(unstated)}"
     other = ", ".join(name for name in wrong if name not in unstated)
     raise RecipeError(
@@ -85,9 +84,75 @@ def fitting(
     for name, table in tables.items():
         # A substitute of an archive that the tree does not pin fits as little.
         with suppress(RecipeError):
-            if table.replaces == replaced(name, found).sha256:
+            if _fits(table, replaced(name, found)):
                 kept[name] = table
     return kept
+
+
+def _fits(table: SubstituteTable, replaced: Repository) -> bool:
+    """Say whether a substitute states the archive that the tree names, as `pinned` returns it."""
+    stated = table.sha256 if table.pins else table.replaces
+    return stated == replaced.sha256
+
+
+def _stated(repository: Repository) -> str:
+    """Return what a substitute states as `replaces`."""
+    return repository.sha256 or repository.urls[-1]
+
+
+def pinned(found: Rules, tables: Mapping[str, SubstituteTable]) -> Rules:
+    """Return rules that have the checksums which a recipe gives to archives without one.
+
+    Such an archive is then one that the tree pins, for the lock file as for the vault.
+    """
+    made = []
+    for repository in found.repositories:
+        table = tables.get(repository.name)
+        if table and _may_pin(table, repository):
+            made.append(_with_pin(repository, table))
+        else:
+            made.append(repository)
+    return replace(found, repositories=tuple(made))
+
+
+def _with_pin(repository: Repository, table: SubstituteTable) -> Repository:
+    urls = table.urls or repository.urls
+    return replace(repository, sha256=table.sha256, urls=urls)
+
+
+def _may_pin(table: SubstituteTable, repository: Repository) -> bool:
+    return (
+        table.replaces in repository.urls
+        and _replaceable(repository)
+        and not repository.lockable
+    )
+
+
+def _replaceable(repository: Repository) -> bool:
+    """Say whether a rule has, or may have, the checksum of a file."""
+    without = repository.by_url and bool(repository.urls)
+    return repository.lockable or without
+
+
+def table_for(repository: Repository) -> list[str]:
+    """Return the lines that pin an archive without a checksum in a recipe; none if none can.
+
+    The checksum is left to `invoke pin`.
+    """
+    in_tree = repository.name and not repository.file.startswith("@")
+    if not in_tree or not _replaceable(repository):
+        return []
+    # JSON's texts are TOML's as well, whatever the tree wrote into a url.
+    url = json.dumps(_stated(repository))
+    reason = json.dumps(f"{repository.file} names no checksum")
+    name = repository.name
+    key = json.dumps(name) if "." in name or "+" in name else name
+    return [
+        f"[fetch.substitutes.{key}]",
+        f"reason = {reason}",
+        f"replaces = {url}",
+        f"urls = [{url}]",
+    ]
 
 
 def insist_on_loads(
@@ -139,7 +204,7 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
     named = [
         repository
         for repository in found
-        if repository.name == name and repository.lockable
+        if repository.name == name and _replaceable(repository)
     ]
     own = [
         repository for repository in named if not repository.file.startswith("@")
@@ -155,10 +220,11 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
         )
     # One rule may stand in two branches of an `if`, with the same archive in both.
     if len({repository.sha256 for repository in own}) != 1:
-        why = "names no archive with a sha256 so"
+        why = "names no archive so"
         remedy = "Use the name of one external repository, as its rule spells it."
         if own:
-            why, remedy = "names several files so", BY_PATCH
+            why = "names several files so"
+            remedy = BY_PATCH
         raise RecipeError(
             f"fetch.substitutes.{name}: the tree {why}", remedy=remedy
         )
@@ -177,7 +243,7 @@ def rewritten(
     Raises RecipeError for a rule that does not come out as it should.
     """
     changed: dict[str, str] = {}
-    found = (rules or repositories.read(texts)).repositories
+    found = pinned(rules or repositories.read(texts), tables).repositories
     for name in tables:
         replaced(name, found)
     places = {
@@ -196,14 +262,17 @@ def rewritten(
     return changed
 
 
-def _call_with_digest(tree: ast.Module, line: int) -> ast.Call | None:
-    """Return the call on a line that names a sha256."""
+def _rule_on(
+    tree: ast.Module, line: int, table: SubstituteTable
+) -> ast.Call | None:
+    """Return the call on a line that names a sha256, or that a pin can add one to."""
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and node.lineno == line
-            and any(keyword.arg == "sha256" for keyword in node.keywords)
-        ):
+        if not isinstance(node, ast.Call) or node.lineno != line:
+            continue
+        given = {keyword.arg for keyword in node.keywords}
+        # What `**` brings along may be a sha256 as well.
+        bare = table.pins and None not in given
+        if "sha256" in given or (bare and given & {"url", "urls"}):
             return node
     return None
 
@@ -215,7 +284,7 @@ def _edited(
     # Edited as text and not written from the tree: comments and lines of the file must
     # stay.
     tree = ast.parse(text)
-    call = _call_with_digest(tree, line)
+    call = _rule_on(tree, line, table)
     if call is None:
         raise RecipeError(
             f"fetch.substitutes.{name}: the sha256 of the rule is not written where the rule is",
@@ -236,9 +305,14 @@ def _edits(
 ) -> Iterator[Edit]:
     """Yield what to change in a rule."""
     given = {keyword.arg: keyword.value for keyword in call.keywords}
-    # Starlark reads JSON's texts as its own.
-    yield _over(given["sha256"], json.dumps(table.sha256))
     which = next((name for name in ("urls", "url") if name in given), "")
+    # Starlark reads JSON's texts as its own.
+    digest = json.dumps(table.sha256)
+    last = given.get("sha256") or given[which]
+    if "sha256" in given:
+        yield _over(last, digest)
+    else:
+        yield _end(last), _end(last), f", sha256 = {digest}"
     # Addresses that are written elsewhere stay, which `_verify` refuses.
     if table.urls and which:
         before = next(
@@ -262,8 +336,7 @@ def _edits(
         if "strip_prefix" in given:
             yield _over(given["strip_prefix"], text)
         else:
-            end = _end(given["sha256"])
-            yield end, end, f", strip_prefix = {text}"
+            yield _end(last), _end(last), f", strip_prefix = {text}"
 
 
 def _listed(

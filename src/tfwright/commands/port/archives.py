@@ -28,9 +28,13 @@ class OtherSubstitute:
 
 
 def checksums(rules: Rules | None, name: str) -> set[str]:
-    """Return what a tree pins under a name: checksums, or commits of clones."""
+    """Return what a tree names so: checksums, commits of clones, urls of what has neither."""
     found = rules.repositories if rules else ()
-    return {rule.sha256 or rule.commit for rule in found if rule.name == name}
+    return {
+        rule.sha256 or rule.commit or "".join(rule.urls[-1:])
+        for rule in found
+        if rule.name == name
+    }
 
 
 def replacing(pinned: set[str]) -> OtherSubstitute | None:

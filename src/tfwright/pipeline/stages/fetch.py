@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tfwright.vault.store import Store
 
 
-REVISION = 3
+REVISION = 4
 
 
 def run(
@@ -71,6 +71,7 @@ def run(
         archives=_artefacts(external.store(job), reached),
         clones=_copied(reached),
         substitutes=tuple(external.substituted(pins, reached.rules)),
+        unpinned=tuple(external.unpinned_downloads(reached.rules)),
     )
 
 
@@ -215,7 +216,8 @@ def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:
         *(
             Writes(
                 kept.path(table.sha256),
-                f"Not the pinned bytes: {name}: {table.reason}",
+                f"{'Pinned by the recipe' if table.pins else 'Not the pinned bytes'}: "
+                f"{name}: {table.reason}",
             )
             for name, table in fetch.substitutes.items()
         ),
