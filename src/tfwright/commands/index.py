@@ -16,7 +16,6 @@ from tfwright.nightly.index.write import IndexUpdate
 from tfwright.tools.http import server
 from tfwright.tools.process import file_lock
 
-PORT = 8080
 LAST_PORT = 65535
 
 

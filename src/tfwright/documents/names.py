@@ -264,10 +264,6 @@ InnerPath = Annotated[
     _in_editors(r"^(?![/~-])(?!(.*/)?\.\.(/|$))[^\\\x00-\x1f\x7f]+$"),
 ]
 """A relative path with forward slashes that cannot leave its root."""
-FileName = Annotated[
-    str, AfterValidator(file_name), _in_editors(rf"^{_FILE_NAME.pattern}$")
-]
-"""The name of a file, without a directory."""
 RecipeName = Annotated[str, AfterValidator(recipe_name)]
 """The name of a recipe, and of its directory in build_out."""
 GitUrl = Annotated[str, AfterValidator(git_url), _in_editors(f"^{_GIT_URL}$")]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from invoke.program import Program
 
 HELP = ("--help", "-h")
-COMMANDS = (Column("", 0, "never"), Column("", 0))
 OPTIONS = (Column("", 0, "never"), Column("", 0))
 NAME = 14
 """Characters in front of a command's sentence."""

@@ -19,7 +19,6 @@ FOLDER = "simple"
 """The folder of all projects, below the index."""
 API_VERSION = "1.4"
 """PEP 833 froze HTML at this version; it is the one that brought the status of a project."""
-HTML_TYPE = "application/vnd.pypi.simple.v1+html"
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 
 

@@ -2,7 +2,7 @@
 
 import datetime as dt
 
-MINUTE, HOUR, DAY = 60, 3600, 86400
+MINUTE, HOUR = 60, 3600
 
 
 def size(count: float) -> str:

@@ -6,9 +6,6 @@ from pathlib import Path
 
 from tfwright.tools import files, json_text, trees
 
-States = dict[str, tuple[str, str]]
-"""By repository: what the file system says of its files at a glance, and a digest of all bytes."""
-
 
 def recorded(output_base: Path, kept: Path) -> None:
     """Write down what the external repositories hold; what was read before is not read again."""

@@ -18,8 +18,6 @@ from tfwright.tools import files, json_text
 
 SETTLED_SECONDS = 2
 """How long ago a file was modified before its state counts; file systems' clocks are coarse."""
-_MAC = hashlib.sha256().digest_size * 2
-"""Characters of the seal, the first line of a record."""
 
 
 class FileState(NamedTuple):

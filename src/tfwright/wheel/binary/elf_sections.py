@@ -14,8 +14,8 @@ MOST = 10_000
 """Sections that a file may have; one that says more lies, to keep its reader busy."""
 LONGEST_NAME = 256
 """Bytes of a section's name that are read."""
-SYMBOL_TABLE, EMPTY, COMPRESSED = 2, 8, 0x800
-"""SHT_SYMTAB, SHT_NOBITS (takes no room in the file), SHF_COMPRESSED."""
+SYMBOL_TABLE, EMPTY = 2, 8
+"""SHT_SYMTAB, SHT_NOBITS (takes no room in the file)."""
 
 _LAYOUTS = {True: "IIQQQQIIQQ", False: "IIIIIIIIII"}
 

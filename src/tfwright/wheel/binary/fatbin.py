@@ -14,14 +14,6 @@ from collections.abc import Iterator
 
 from tfwright.wheel.binary.content import Content
 
-SECTIONS = (
-    ".nv_fatbin",
-    "__nv_relfatbin",
-    "__NV_CUDA,__nv_fatbin",
-    "__NV_CUDA,__nv_relfatbin",
-)
-"""Where linkers collect fat binaries; the second kind holds those of relocatable device code."""
-
 _MAGIC = struct.pack("<I", 0xBA55ED50)
 _CONTAINER = struct.Struct("<4sHHQ")
 """Magic, version, size of this header, size of the entries."""
