@@ -515,7 +515,8 @@ def among(names: Sequence[str]) -> list[LintFinding]:
     for path in recipes.PATCHES.glob("*/*"):
         files[str(path.relative_to(recipes.PATCHES))] = path
     unused = [files[name] for name in sorted(files.keys() - named)]
-    what, rule = "belongs to no recipe", "unused-patch"
+    what = "belongs to no recipe"
+    rule = "unused-patch"
     patches = [LintFinding(path, 1, what, remedy, rule) for path in unused]
     return [*patches, *_rivals([recipes.read(name) for name in names])]
 

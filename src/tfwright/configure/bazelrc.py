@@ -111,7 +111,8 @@ class BazelrcDifference(NamedTuple):
 
 def compare(rendered: str, written: str) -> BazelrcDifference:
     """Say how two bazelrc files differ, as sets of settings."""
-    ours, theirs = parse(rendered), parse(written)
+    ours = parse(rendered)
+    theirs = parse(written)
     # As sets: 1.3 writes TF_CUDNN_VERSION twice, and 2.6 --config=cuda_clang.
     return BazelrcDifference(_sorted(ours - theirs), _sorted(theirs - ours))
 

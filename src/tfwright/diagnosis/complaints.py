@@ -146,7 +146,8 @@ def kept(sketch: Sketch) -> list[Line]:
         rows = piece.data.removesuffix(b"\n").split(b"\n")
         plain = _is_plain(piece.data)
         for offset in _both_ends(range(len(rows)), MOST_LINES):
-            number, row = piece.line + offset, rows[offset]
+            number = piece.line + offset
+            row = rows[offset]
             if plain and len(row) < lines.WIDEST:
                 found.append(Line(number, row.decode("ascii")))
             else:

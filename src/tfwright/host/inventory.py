@@ -57,7 +57,8 @@ def _programs(
     host_file: HostFile,
     host: Host,
 ) -> Iterator[Fact]:
-    place, version = host.place, recipe.host.python
+    place = host.place
+    version = recipe.host.python
     interpreter = pythons.find(version, host_file, place)
     yield Fact("compiler", host.compiler, decides=True)
     if host.system == "Darwin":

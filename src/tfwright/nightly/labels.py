@@ -23,9 +23,6 @@ from tfwright.wheel import archive, record, variant
 from tfwright.wheel.seal import sbom
 from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
 
-COPIED = 1024 * 1024
-"""Bytes that are copied at once."""
-
 
 def labelled_version(
     version: str, local: str, *, commit: str = "", epoch: int = 0
@@ -183,7 +180,8 @@ def _add(
     writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo
 ) -> None:
     """Write a member that has new content, uncompressed: it is small."""
-    checksum, size = zlib.crc32(content), len(content)
+    checksum = zlib.crc32(content)
+    size = len(content)
     member = ZipMember(
         name, zipfile.ZIP_STORED, checksum, size, size, _mode(like)
     )

@@ -111,7 +111,9 @@ def _fold(history: Sequence[Nightfall]) -> _Folded:
         if fell.verdict in GOOD:
             fixed = bad_since is not None
             good_since = fell.at if fixed or good_since is None else good_since
-            last_good, bad_since, bad_nights = fell.at, None, 0
+            last_good = fell.at
+            bad_since = None
+            bad_nights = 0
             # "unchanged" is good without a build: the page dates the wheel, not the night.
             built = fell.at if fell.build else built
             continue

@@ -283,7 +283,8 @@ def publish(job: Job, built: Built) -> None:
     """
     sign = job.host_file.sign
     table = job.host_file.cache
-    use, written = built.cache, _written(job, built)
+    use = built.cache
+    written = _written(job, built)
     if sign is None or use is None or not written:
         return
     # Signed only by publish: by then verify has run a wheel made from these entries.

@@ -216,7 +216,8 @@ def _run(
     # the next build run the stage again.
     depends = stamps.parts(stage, request, results)
     request.listener.started(stage.name, decision.why)
-    begun, before = time.monotonic(), _processor()
+    begun = time.monotonic()
+    before = _processor()
     try:
         with disk.explained():
             stamps.forget(request, stage)

@@ -249,7 +249,8 @@ class Invocation:
 
         In a container Bazel counts the whole machine, so that it is given the container's share.
         """
-        free, known = capacity.memory(), self.options.build
+        free = capacity.memory()
+        known = self.options.build
         yield f"--jobs={jobs}"
         # 0.17 has --local_resources only; 0.24 and later have the two others.
         if "local_cpu_resources" in known:

@@ -142,8 +142,8 @@ class Configured(Result):
     """Every file of the tree that is not of its commit, or not as there. Another one could be taken
     into the wheel: rules collect what lies in a directory."""
     others: tuple[str, ...] = ()
-    """The same of what is no file: links to directories with where they lead, and directories that
-    are repositories of their own."""
+    """The same of what is not a file: links to directories with where they lead, and directories
+    that are repositories of their own."""
     programs: Folder | None = None
     """The directory that is first on the PATH of later stages: what appeared in it would be run.
 

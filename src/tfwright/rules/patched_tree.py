@@ -169,10 +169,8 @@ class PatchedTree:
         from tfwright.tools.git import soundness
 
         text = files.text(patch)
-        repository, before = (
-            git.repository_of(self._tree),
-            self._taken[-1].content,
-        )
+        repository = git.repository_of(self._tree)
+        before = self._taken[-1].content
         named = git.named(repository, before, lambda path: path in text)
         soundness.insist(repository, before, named.values())
 

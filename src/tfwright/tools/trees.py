@@ -65,7 +65,8 @@ def glance(
     change. Paths that end with one of `without` are left out. Raises OSError if the directory is
     gone.
     """
-    whole, left_out = hashlib.sha256(), tuple(without)
+    whole = hashlib.sha256()
+    left_out = tuple(without)
     for path, state in _walk(root, follow=follow):
         if path.endswith(left_out):
             continue

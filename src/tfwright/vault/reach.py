@@ -382,7 +382,8 @@ def _content(
         return [sha256, prefix], partial(texts, path, prefix)
     clone = repository.clone
     if clone and clone in reached.clones:
-        place, commit = reached.clones[clone], clone.commit
+        place = reached.clones[clone]
+        commit = clone.commit
         return [commit], partial(git.texts, place, commit, repositories.relevant)
     return None
 

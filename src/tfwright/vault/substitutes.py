@@ -223,7 +223,8 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
         why = "names no archive so"
         remedy = "Use the name of one external repository, as its rule spells it."
         if own:
-            why, remedy = "names several files so", BY_PATCH
+            why = "names several files so"
+            remedy = BY_PATCH
         raise RecipeError(
             f"fetch.substitutes.{name}: the tree {why}", remedy=remedy
         )

@@ -312,7 +312,8 @@ def _archive(path: Path) -> VaultEntry:
 
 
 def _bazel(path: Path) -> VaultEntry:
-    about, file = path / "about.json", path / "bazel"
+    about = path / "about.json"
+    file = path / "bazel"
     if not (about.is_file() and file.is_file()):
         return _entry(LEFTOVER, path)
     known = json_text.record(about)

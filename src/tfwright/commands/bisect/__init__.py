@@ -79,7 +79,8 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
 
     Raises RecipeError if one of the builds is missing, or nothing that can be tried changed.
     """
-    wanted, host = nightly.read(), host_file.read()
+    wanted = nightly.read()
+    host = host_file.read()
     _insist_on_target(wanted, name)
     with states.opened(wanted.directory) as state:
         first, last = _ends(state, name, good, bad)

@@ -143,7 +143,8 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     Raises RecipeError if the release was never made for what is wished for, its commit is of
     another one, or the file exists; SupplyError if the repository does not name the tag or branch.
     """
-    release, version = wanted.line, wanted.version
+    release = wanted.line
+    version = wanted.version
     toolkit = _toolkit(wish, release)
     path = folder / f"{_name(wish, version, toolkit)}.toml"
     if path.exists():

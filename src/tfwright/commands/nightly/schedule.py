@@ -105,7 +105,8 @@ def _launchctl(agent: Path, *, remove: bool) -> tuple[str, ...]:
 
 def _schedule(kind: str, at: str) -> Schedule:
     """Return the schedule of this host, as its two files describe it."""
-    wanted, host = nightly.read(), host_file.read()
+    wanted = nightly.read()
+    host = host_file.read()
     # A service starts with an empty environment: what this shell sets has to go into the unit.
     caller = {"TFWRIGHT_NIGHTLY_FILE": str(nightly.path().absolute())}
     if host_file.path().exists():

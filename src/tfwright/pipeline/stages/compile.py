@@ -128,7 +128,7 @@ def _prepare(
     if calls.client.alone:
         # A server that a killed build left running still has the network.
         calls.client.stop()
-    # Bazel makes its links anew, but leaves a directory in the place of one.
+    # Bazel makes its links again, but leaves a directory in the place of one.
     for name in LINKS:
         files.remove(job.places.tree / name)
     if wrong := installation.mend(calls.binary, invocation.install_root(job)):

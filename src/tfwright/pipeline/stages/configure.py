@@ -159,7 +159,7 @@ def damage(job: Job, configured: Configured) -> str | None:
 
 
 def _strangers(tree: Path) -> tuple[list[Path], tuple[str, ...]]:
-    """Return the files of a tree that are not of its commit, or not as there, and what is no file.
+    """Return a tree's files that are not of its commit, or not as there, and what is not a file.
 
     Of a link it is said where it leads: rules follow one to a directory.
     """

@@ -22,7 +22,8 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
     from tfwright.rules.patched_tree import PatchedTree
     from tfwright.tools.git import checkout
 
-    tree, scratch = job.places.tree, job.places.patched
+    tree = job.places.tree
+    scratch = job.places.patched
     patched = PatchedTree(scratch, table, inputs.mirror, inputs.commit)
     content = patched.patched(job.listener.note)
     if fetch.substitutes:
@@ -81,7 +82,7 @@ def steps(job: Job, table: SourceTable) -> Sequence[Step]:
 def damage(table: SourceTable, tree: Tree) -> str | None:
     """Name a file of the commit that was changed after this stage.
 
-    What configure edits is not one. What git was told about a file hides no change of it.
+    What configure edits is not one. No flag in git's index hides a change.
     """
     from tfwright.configure import edits
 

@@ -51,7 +51,8 @@ def mend(binary: Path, install_root: Path) -> list[str]:
     when it starts.
     """
     memo = install_root / "verified.json"
-    known, found = json_text.record(memo), list[str]()
+    known = json_text.record(memo)
+    found = list[str]()
     now: dict[str, str] = {}
     for unpacked in sorted((install_root / "install").glob(32 * "[0-9a-f]")):
         key = f"{binary.parent.name}/{unpacked.name}"

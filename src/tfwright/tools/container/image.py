@@ -122,7 +122,8 @@ def manifest_of(layout: Path, digest: str) -> ImageManifest:
             layout / "blobs/sha256" / chosen.removeprefix("sha256:")
         ).exists():
             return ImageManifest(chosen)
-        digest, content = chosen, _document(layout, chosen)
+        digest = chosen
+        content = _document(layout, chosen)
     kind = str(content.get("mediaType", MANIFEST_TYPE))
     layers = content.get("layers")
     named = [content.get("config"), *(layers if isinstance(layers, list) else [])]

@@ -49,7 +49,7 @@ def _is_alike(tree: Path, prepared: Path) -> bool:
 
 
 def _insist_on_watched(tree: Path, exclude: Collection[str]) -> None:
-    """Raise ToolError if git was told not to look at a file: it would not write that either."""
+    """Raise ToolError if git's index says to skip a file: git would not write it either."""
     if hidden := git.unwatched(tree, exclude):
         message = f"{hidden[0]} is hidden from git"
         raise ToolError(message, remedy="The tree is made from nothing.")

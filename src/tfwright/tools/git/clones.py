@@ -131,7 +131,8 @@ def configuration(kept: Mapping[str, Path]) -> str:
     """Return the user's git configuration that leads clones of remotes to this host."""
     sections = []
     for remote, path in sorted(kept.items()):
-        url, replaced = _quoted(str(path)), _quoted(remote)
+        url = _quoted(str(path))
+        replaced = _quoted(remote)
         sections.append(f'[url "{url}"]\n\tinsteadOf = "{replaced}"\n')
     return "".join(sections)
 

@@ -133,7 +133,8 @@ class _Run:
     """All downloads of one call: threads that take files, and a main thread that watches them."""
 
     def __init__(self, transfers: Sequence[FileTransfer], limits: Limits) -> None:
-        self.transfers, self.limits = transfers, limits
+        self.transfers = transfers
+        self.limits = limits
         for transfer in transfers:
             there = transfer.to.exists()
             if there or not transfer.wanted.urls:

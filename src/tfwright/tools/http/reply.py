@@ -234,7 +234,8 @@ def asking(
         raise classified(fault) from fault
     with response:
         begin, total = _accepted(response, start)
-        limit, spared = bounds.limit(total), bounds.spared
+        limit = bounds.limit(total)
+        spared = bounds.spared
         yield Reply(begin, total, limit, spared, response.raw, pace)
 
 

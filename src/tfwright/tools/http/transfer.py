@@ -154,7 +154,8 @@ class FileTransfer:
         # A server that cuts each answer still gives a large file, a piece at a time; with
         # a byte an answer it would never end.
         if self.arrived - self._furthest > least:
-            self._furthest, self._grown_at = self.arrived, now
+            self._furthest = self.arrived
+            self._grown_at = now
             self._pauses = iter(self._limits.pauses)
         return next(self._pauses, None)
 

@@ -221,6 +221,7 @@ def answer(command: Command) -> str:
 def become(command: Command) -> NoReturn:
     """Turn this process into another program."""
     os.chdir(command.cwd)
-    program, env = command.argv[0], dict(command.env)
+    program = command.argv[0]
+    env = dict(command.env)
     # execve and not execvpe: which program it is was decided with the command.
     os.execve(program, command.argv, env)  # noqa: S606 a fixed program, no shell

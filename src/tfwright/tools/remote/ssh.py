@@ -215,7 +215,8 @@ def lacks_packages(host: RemoteHost, digest: str) -> bool:
 
     `digest` is that of the requirements from which a finished checkout was set up.
     """
-    checkout, version = _word(host.directory), "%d.%d"
+    checkout = _word(host.directory)
+    version = "%d.%d"
     ready = f"grep -qs {digest} {checkout}/.venv/tfwright-requirements"
     asked = shlex.quote(f"import sys; print('{version}' % sys.version_info[:2])")
     script = f"{ready} || {_word(host.python)} -c {asked}"

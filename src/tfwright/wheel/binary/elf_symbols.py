@@ -75,7 +75,8 @@ class ElfTable:
 
 def read(image: ElfImage) -> ElfTable:
     """Read the dynamic symbols. Raises ValueError where the tables do not agree with each other."""
-    names, versions = _names(image), _versions(image)
+    names = _names(image)
+    versions = _versions(image)
     given, wanted, tensorflow = set[int](), [], 0
     # What the whole table of names does not hold, no symbol has: most libraries end
     # here.

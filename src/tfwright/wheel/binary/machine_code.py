@@ -191,7 +191,8 @@ def _frames(image: ElfImage) -> list[int]:
     tables = [part for part in image.segments if part.kind == elf_image.FRAMES]
     if not tables or tables[-1].size < _FRAMES.size:
         return []
-    address, size = tables[-1].address, tables[-1].size
+    address = tables[-1].address
+    size = tables[-1].size
     content = image.piece(address, size, "table of frames")
     version, _, counted, encoded, _, count = _FRAMES.unpack_from(content)
     # Other encodings are allowed (DW_EH_PE_*); gcc, clang and every linker write these.

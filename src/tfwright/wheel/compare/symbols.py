@@ -62,7 +62,8 @@ class SymbolTable:
 
         Static functions may share a name.
         """
-        numbers, repeated = dict[int, int](), set[int]()
+        numbers = dict[int, int]()
+        repeated = set[int]()
         for number, key in enumerate(self.keys):
             if numbers.setdefault(key, number) != number:
                 repeated.add(key)

@@ -314,7 +314,8 @@ def _libraries(
             for following in members[number : number + 1]:
                 coming.append(other.submit(_unpacked, wheel, following))
             with unpacked.held:
-                name, content = member.filename, unpacked.content
+                name = member.filename
+                content = unpacked.content
                 library, table = inspection_library.read(member, content)
                 leaks = list(search.leaks(name, content, library=True))
             yield _ReadLibrary(library, table, unpacked.entry, leaks)

@@ -43,7 +43,8 @@ def read(
     member: zipfile.ZipInfo, content: Content
 ) -> tuple[Library, ElfTable | None]:
     """Read a library, whatever is in the file that is named like one."""
-    path, size = member.filename, member.file_size
+    path = member.filename
+    size = member.file_size
     try:
         return _read(path, content)
     # Hostile bytes can make a parser fail with any exception.
@@ -55,7 +56,9 @@ def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
     """Read a library that is sound. Raises ValueError for other files."""
     # By the content: a file named .so may be a linker script.
     magic = bytes(content[:4])
-    linux, table, mac = None, None, tuple[MachO, ...]()
+    linux = None
+    table = None
+    mac = tuple[MachO, ...]()
     if magic == elf.MAGIC:
         linux, table = elf.examine(content)
     elif magic in macho.MAGICS:

@@ -28,7 +28,8 @@ def resolved(
     unknown = _that_reach_outside(libraries)
     resolved = []
     for library in libraries:
-        table, read = tables.get(library.path), library.elf
+        table = tables.get(library.path)
+        read = library.elf
         if table and read and library.path not in unknown:
             read = _with_missing(read, table, given)
         resolved.append(replace(library, elf=read))

@@ -82,7 +82,8 @@ def _packed(moment: Moment) -> tuple[int, int]:
 def _local_header(member: ZipMember, moment: tuple[int, int]) -> bytes:
     """Return what stands before a member's bytes; a 64-bit field has to hold both sizes."""
     wide = max(member.size, member.packed) >= LARGEST_PLAIN
-    sizes, extra = (member.packed, member.size), b""
+    sizes = (member.packed, member.size)
+    extra = b""
     if wide:
         # Unlike the directory's entry, this field must have both sizes, even if one of
         # them fits.
@@ -160,7 +161,9 @@ def _ending(count: int, start: int, size: int) -> Iterator[bytes]:
         yield struct.pack("<4sIQI", b"PK\6\7", 0, start + size, 1)
     number, length, place = count, size, start
     if wide:
-        number, length, place = FULL_16, FULL_32, FULL_32
+        number = FULL_16
+        length = FULL_32
+        place = FULL_32
     yield struct.pack(
         "<4sHHHHIIH", b"PK\5\6", 0, 0, number, number, length, place, 0
     )
