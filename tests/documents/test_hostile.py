@@ -208,3 +208,8 @@ def test_a_path_that_no_file_system_takes_is_refused(path: str) -> None:
 )
 def test_a_plain_path_passes(path: str) -> None:
     assert inner_path(path) == path
+
+
+def test_a_name_that_no_file_system_has_is_an_unknown_recipe() -> None:
+    with pytest.raises(RecipeError, match="Unknown recipe 'xxx"):
+        recipe.find("x" * 5000)

@@ -17,6 +17,7 @@ from tfwright.tools.http import server
 from tfwright.tools.process import file_lock
 
 PORT = 8080
+LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ def serving(
     found: IndexPlace, port: int
 ) -> Iterator[tuple[str, Callable[[], None]]]:
     """Listen on loopback; give the address and the function that serves until Ctrl-C."""
+    # 0 takes a free one.
+    _insist_on_port(port, 0)
     with server.listening(found.folder, port) as listener:
         yield (
             f"http://{server.LOOPBACK}:{listener.server_address[1]}/",
@@ -101,4 +104,13 @@ def serving(
 
 def nginx_configuration(found: IndexPlace, port: int, name: str) -> str:
     """Return the nginx configuration that serves an index to other machines."""
+    _insist_on_port(port, 1)
     return nginx.configuration(found.folder, port, name, found.packages)
+
+
+def _insist_on_port(port: int, least: int) -> None:
+    if not least <= port <= LAST_PORT:
+        raise RecipeError(
+            f"--port {port} is not a port",
+            remedy=f"Choose a number from 1 to {LAST_PORT}; those up to 1023 are for root.",
+        )

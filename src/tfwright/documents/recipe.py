@@ -20,6 +20,7 @@ from tfwright.documents import spelling
 from tfwright.documents.completion import naming_recipe
 from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
+    LONGEST_PATH,
     PYTHON,
     VARIABLE,
     Commit,
@@ -765,9 +766,10 @@ def find(name: str) -> Path:
     Raises RecipeError with the nearest name if there is none.
     """
     path = Path(name) if name.endswith(".toml") else RECIPES / f"{name}.toml"
-    if path.is_file():
+    # No file system has such a name, and asking for one is an error of its own.
+    if len(name) <= LONGEST_PATH and path.is_file():
         return path
-    raise _unknown(name)
+    raise _unknown(name[:LONGEST_PATH])
 
 
 def _unknown(name: str) -> RecipeError:
