@@ -31,7 +31,9 @@ class Ended:
     @property
     def fault(self) -> str:
         """What is wrong with how it ended; empty where it succeeded, or said what to do."""
-        if "Traceback (most recent call last)" in self.err:
+        # One that is quoted of another program has a margin.
+        lines = self.err.splitlines()
+        if any(line.startswith("Traceback (most recent") for line in lines):
             return f"a traceback: {self.err.strip().splitlines()[-1][:200]}"
         if self.status not in EXPECTED:
             return f"exit status {self.status}: {self.err.strip()[-200:]}"

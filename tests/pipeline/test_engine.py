@@ -189,21 +189,20 @@ def test_what_only_says_how_a_result_was_made_does_not_run_the_next(
     assert RUNS == ["lay"]
 
 
-def test_the_home_of_programs_holds_no_settings_when_a_stage_begins(
+def test_the_home_of_programs_holds_neither_settings_nor_an_unpacked_bazel_when_a_stage_begins(
     nest: BuildRequest,
 ) -> None:
     home = nest.places.home
-    unpacked = home / ".cache/bazel/install"
     for path in (
+        home / ".gitconfig",
         home / ".pydistutils.cfg",
         home / ".config/pip/pip.conf",
-        unpacked,
+        home / ".cache/bazel/install/library",
     ):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("", "utf-8")
     engine.build(nest)
-    assert unpacked.exists()
-    assert [path.name for path in home.iterdir()] == [".cache"]
+    assert [path.name for path in home.iterdir()] == [".gitconfig"]
 
 
 def test_a_home_that_is_a_link_is_left_as_it_is(

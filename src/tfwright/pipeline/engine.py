@@ -244,21 +244,16 @@ def _run(
 def _empty(home: Path) -> None:
     """Leave nothing in the home of programs that would steer one: no .pydistutils.cfg, no pip.conf.
 
-    A Bazel that unpacked itself there stays, and the settings of git, which compile writes itself.
+    The Bazel that ./configure asks for its version unpacks itself there each time: one that was
+    damaged meanwhile would stop every later build. The settings of git stay; compile writes them.
     """
     # A link could lead to the home of a person, where nothing may be removed.
     if home.is_symlink() or not home.is_dir():
         files.remove(home)
     home.mkdir(parents=True, exist_ok=True)
-    for folder, kept in (
-        (home, {".cache", ".gitconfig"}),
-        (home / ".cache", {"bazel"}),
-    ):
-        if folder.is_symlink():
-            files.remove(folder)
-        for path in folder.iterdir() if folder.is_dir() else ():
-            if path.name not in kept:
-                files.remove(path)
+    for path in home.iterdir():
+        if path.name != ".gitconfig":
+            files.remove(path)
 
 
 @contextmanager
