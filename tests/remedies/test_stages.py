@@ -52,7 +52,14 @@ from tfwright.pipeline import (
     rivals,
 )
 from tfwright.pipeline.job import BuildRequest, Job
-from tfwright.pipeline.results import Built, Check, HostFacts, Inputs, Tree
+from tfwright.pipeline.results import (
+    Built,
+    Check,
+    HostFacts,
+    Inputs,
+    Tree,
+    Unpinned,
+)
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
 from tfwright.progress import Listener
@@ -75,6 +82,34 @@ def refused(job: BuildRequest, *errors: str, status: int = 1) -> TfwrightError:
     outcome = BazelRun(status, errors, 0)
     command = Command(("bazel",), Path("/"))
     return failure.error_of(job, command, outcome, FailureRecord(None, None))
+
+
+def test_a_tag_that_only_a_network_gives_is_to_be_pinned_and_nothing_is_to_be_dropped(
+    job: BuildRequest,
+) -> None:
+    said = "ERROR: An error occurred during the fetch of repository 'dep':"
+    why = "WORKSPACE:1: dep: git_repository takes v1"
+    loose = Unpinned(
+        name="dep",
+        urls=("https://example.org/dep",),
+        lines=(why,),
+        by_table=False,
+    )
+
+    def stopped(*, offline: bool) -> TfwrightError:
+        mine = replace(job, offline=offline)
+        outcome = BazelRun(1, (said,), 0)
+        command = Command(("bazel",), Path("/"))
+        record = FailureRecord(None, None)
+        return failure.error_of(mine, command, outcome, record, [loose])
+
+    fault = stopped(offline=True)
+    assert isinstance(fault, RecipeError)
+    assert fault.evidence.lines == [why]
+    assert "Pin dep by a patch" in fault.remedy
+    assert "drop" not in fault.remedy
+    # With a network the tag can be had: something else is wrong.
+    assert not isinstance(stopped(offline=False), RecipeError)
 
 
 WORKSPACE = """\

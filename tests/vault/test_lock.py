@@ -262,6 +262,18 @@ def test_a_written_lock_is_read_as_it_was(tmp_path: Path, made: Lock) -> None:
     assert lock.write(lock.read(path)) == path.read_text("utf-8")
 
 
+def test_of_a_lock_that_was_cut_the_command_is_named_that_makes_it_anew(
+    tmp_path: Path, made: Lock
+) -> None:
+    path = tmp_path / "my lock.lock"
+    text = lock.write(made)
+    path.write_text(text[: text.rindex('"')], "utf-8")
+    with pytest.raises(RecipeError, match="not valid TOML") as caught:
+        lock.read(path)
+    again = f"'invoke lock --recipe \"{tmp_path}/my lock.toml\"'"
+    assert f"delete it and run {again}" in caught.value.remedy
+
+
 def test_the_order_in_which_inputs_were_found_does_not_show(
     recipe: Recipe, made: Lock
 ) -> None:

@@ -351,7 +351,9 @@ def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -
         fault.what
         == "2 downloads that small needs have no checksum: read, moving"
     )
-    assert "WORKSPACE:4: moving: git_repository names" in fault.evidence.lines[-1]
+    assert (
+        "WORKSPACE:4: moving: git_repository takes v1" in fault.evidence.lines[-1]
+    )
     assert "'invoke pin --recipe small'" in fault.remedy
     assert fault.remedy.endswith(
         "Pin moving by a patch of the tree: a sha256, or the whole commit id."

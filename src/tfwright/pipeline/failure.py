@@ -21,8 +21,10 @@ from tfwright.tools.bazel.output import (
     DownloadFault,
     Fault,
     download_faults,
+    failed_repositories,
     first_fault,
 )
+from tfwright.tools.process import inside
 from tfwright.tools.process.command import Command
 from tfwright.vault import unpinned
 
@@ -53,12 +55,10 @@ def error_of(
     )
     # Asked first: a failed download ends Bazel with
     # the same status as a failed compile.
-    if downloads := download_faults(outcome.errors):
-        asked = {download.url for download in downloads}
-        if lacking := [
-            entry for entry in left if not asked.isdisjoint(entry.urls)
-        ]:
-            return _not_pinned(job, lacking, downloads, evidence)
+    downloads = download_faults(outcome.errors)
+    if lacking := _lacking(job, outcome, downloads, left):
+        return _not_pinned(job, lacking, downloads, evidence)
+    if downloads:
         return _no_download(job, downloads, evidence)
     if outcome.status == bazel_client.REFUSED:
         return _refused(fault, evidence)
@@ -91,6 +91,24 @@ def _ending(status: int) -> str:
         if status < 0
         else f"exited with status {status}"
     )
+
+
+def _lacking(
+    job: Job,
+    outcome: BazelRun,
+    faults: Sequence[DownloadFault],
+    left: Sequence[Unpinned],
+) -> list[Unpinned]:
+    """Return the downloads without a checksum for which Bazel stopped."""
+    asked = {fault.url for fault in faults}
+    offline = job.offline or inside.current() is not None
+    # A clone fails for many reasons with a network, and for one without.
+    broken = failed_repositories(outcome.errors) if offline else set[str]()
+    return [
+        entry
+        for entry in left
+        if entry.name in broken or not asked.isdisjoint(entry.urls)
+    ]
 
 
 def _not_pinned(

@@ -26,6 +26,8 @@ from tfwright.documents.names import (
 )
 from tfwright.documents.recipe import BazelTable, SourceTable
 from tfwright.documents.toml import Table, load
+from tfwright.errors import RecipeError
+from tfwright.printable import shell_word
 from tfwright.rules.model import Repository, Rules
 from tfwright.rules.recognisers import DOWNLOADS, NAME, URL
 from tfwright.tools.git.clones import Clone
@@ -311,7 +313,19 @@ def write(lock: Lock) -> str:
 
 def read(path: Path) -> Lock:
     """Read a lock. Raises RecipeError naming file, line and remedy for what is wrong in it."""
-    return load(path, Lock)
+    try:
+        return load(path, Lock)
+    except RecipeError as fault:
+        # A command wrote it, so that nobody can correct it by hand.
+        recipe = shell_word(str(path.with_suffix(".toml")))
+        raise RecipeError(
+            fault.what,
+            remedy=(
+                "Take this file from version control again, or delete it and run "
+                f"'invoke lock --recipe {recipe}'."
+            ),
+            evidence=fault.evidence,
+        ) from fault
 
 
 def differences(lock: Lock, now: Lock) -> list[str]:

@@ -63,6 +63,7 @@ def remedy(
 def _why(entry: Repository) -> str:
     if entry.by_url:
         return f"{entry.rule} names no sha256"
-    # git_repository with a tag or branch, and what a rule downloads in code of its own.
-    moving = f" but {entry.commit}, which may move" if entry.commit else ""
-    return f"{entry.rule} names no checksum and no whole commit id{moving}"
+    if entry.commit:
+        return f"{entry.rule} takes {entry.commit}, which may move, and no whole commit id"
+    # A branch, or what a rule downloads in code of its own.
+    return f"{entry.rule} names neither a sha256 nor a whole commit id"

@@ -5,7 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tfwright.progress import Progress
-from tfwright.tools.bazel.output import Display, download_fault, first_fault
+from tfwright.tools.bazel.output import (
+    Display,
+    download_fault,
+    failed_repositories,
+    first_fault,
+)
 
 BUILD = (
     "Starting local Bazel server and connecting to it...\r\n"
@@ -204,3 +209,15 @@ def test_the_actions_that_run_are_told_with_their_seconds_the_longest_first() ->
     ]
     display.feed("[12 / 12] checking cached actions\n")
     assert display.progress.running == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR: An error occurred during the fetch of repository 'nasm':",
+        "ERROR: /t/BUILD:1:1: no such package '@nasm//': Error cloning repository: gone",
+    ],
+)
+def test_a_repository_that_was_not_made_is_named(line: str) -> None:
+    other = "ERROR: no such package '@zlib//lib': BUILD file not found"
+    assert failed_repositories([line, other]) == {"nasm"}

@@ -189,6 +189,18 @@ _DOWNLOAD = re.compile(
 )
 
 
+_BROKEN = re.compile(
+    r"occurred during the fetch of repository '@{0,2}([^']+)'"
+    r"|no such package '@{1,2}([^'/]+)//[^']*': Error cloning"
+)
+
+
+def failed_repositories(lines: Sequence[str]) -> set[str]:
+    """Return the names of the external repositories that could not be made."""
+    matches = filter(None, map(_BROKEN.search, lines))
+    return {found[1] or found[2] for found in matches}
+
+
 def download_fault(lines: Sequence[str]) -> DownloadFault | None:
     """Return the first download that failed; None if none did."""
     return next(iter(download_faults(lines)), None)
