@@ -49,6 +49,17 @@ def test_a_python_that_is_nowhere_is_not_found(nowhere: Path) -> None:
     assert pythons.find("3.6", HostFile()) is None
 
 
+@pytest.mark.usefixtures("nowhere")
+def test_a_directory_that_this_user_may_not_read_has_no_python(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(_: Path, __: str) -> list[Path]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "glob", refused)
+    assert not isinstance(pythons.find("3.6", HostFile()), Path)
+
+
 def test_the_host_file_decides_even_against_one_on_path(nowhere: Path) -> None:
     interpreter(nowhere / "bin" / "python3.6", "3.6.8")
     named = interpreter(nowhere / "own" / "python", "3.6.15")

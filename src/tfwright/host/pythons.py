@@ -141,12 +141,21 @@ def _candidates(version: str, place: Place) -> Iterator[Path]:
     if on_path:
         yield on_path
     pyenv = place.at(place.env.get("PYENV_ROOT") or f"{_home(place)}/.pyenv")
-    built = pyenv.glob(f"versions/{version}.*/bin/python")
+    built = _below(pyenv, f"versions/{version}.*/bin/python")
     # The newest patch level first; as text, 3.6.9 would come after 3.6.15.
     yield from sorted(built, key=_numbers, reverse=True)
     for root in _conda_roots(place):
-        yield from root.glob(f"bin/python{version}")
-        yield from sorted(root.glob(f"envs/*/bin/python{version}"))
+        yield from _below(root, f"bin/python{version}")
+        yield from _below(root, f"envs/*/bin/python{version}")
+
+
+def _below(root: Path, pattern: str) -> list[Path]:
+    """Return the paths below a directory that fit; none of one that this user may not read."""
+    try:
+        return sorted(root.glob(pattern))
+    # sudo and su may leave PYENV_ROOT or CONDA_PREFIX of another user.
+    except OSError:
+        return []
 
 
 def _search_path(place: Place) -> Iterator[str]:
