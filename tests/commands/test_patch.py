@@ -19,8 +19,6 @@ HEADER = PatchHeader(
 )
 EDITED = "tensorflow/core/kernels/matrix.cc"
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -50,6 +48,7 @@ def edit(tree: Path, before: str, after: str) -> None:
     file.write_text(text.replace(before, after, 1), "utf-8")
 
 
+@pytest.mark.slow
 def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
     job: BuildRequest, path: Path, tmp_path: Path
 ) -> None:
@@ -69,6 +68,7 @@ def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
     assert "// Edited." in (again.places.tree / EDITED).read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_patch_of_another_recipe_in_the_same_folder_is_not_overwritten(
     job: BuildRequest, path: Path, tmp_path: Path
 ) -> None:
@@ -82,6 +82,7 @@ def test_the_patch_of_another_recipe_in_the_same_folder_is_not_overwritten(
     assert other.read_text("utf-8") == "of another recipe"
 
 
+@pytest.mark.slow
 def test_the_comments_of_the_recipe_stay(job: BuildRequest, path: Path) -> None:
     edit(job.places.tree, "#include", "// Edited.\n#include")
     before = [
@@ -98,6 +99,7 @@ def test_the_comments_of_the_recipe_stay(job: BuildRequest, path: Path) -> None:
     assert after == before
 
 
+@pytest.mark.slow
 def test_a_tree_without_edits_gives_no_patch(
     job: BuildRequest, path: Path
 ) -> None:
@@ -113,6 +115,7 @@ def own_first_patch(path: Path, tmp_path: Path) -> tuple[Path, str]:
     return own, (recipes.PATCHES / name).read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
     path: Path, tmp_path: Path
 ) -> None:
@@ -140,6 +143,7 @@ def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
     assert "// Redone." in (job.places.tree / EDITED).read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_of_two_patches_that_do_not_fit_the_first_is_named_to_be_redone_first(
     path: Path, tmp_path: Path
 ) -> None:
@@ -155,6 +159,7 @@ def test_of_two_patches_that_do_not_fit_the_first_is_named_to_be_redone_first(
     assert caught.value.remedy.endswith(f"--recipe {path} --refresh 1")
 
 
+@pytest.mark.slow
 def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_patch(
     path: Path, tmp_path: Path
 ) -> None:
@@ -192,6 +197,14 @@ def test_a_number_that_no_patch_has_is_answered_with_those_there_are(
     assert "demo/0001-" in caught.value.remedy
 
 
+def test_the_patches_of_a_recipe_are_in_the_checkout_if_the_recipe_is_and_else_next_to_it(
+    path: Path, tmp_path: Path
+) -> None:
+    assert patches.patches_of(recipes.find("demo")) == recipes.PATCHES
+    assert patches.patches_of(path) == tmp_path / "patches"
+
+
+@pytest.mark.slow
 def test_a_deletion_and_a_mode_are_part_of_a_patch(
     job: BuildRequest, path: Path, tmp_path: Path
 ) -> None:
@@ -205,6 +218,7 @@ def test_a_deletion_and_a_mode_are_part_of_a_patch(
     assert (again.places.tree / "WORKSPACE").stat().st_mode & 0o111
 
 
+@pytest.mark.slow
 def test_what_no_build_would_take_is_not_written(
     job: BuildRequest, path: Path, tmp_path: Path
 ) -> None:

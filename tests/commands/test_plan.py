@@ -58,6 +58,14 @@ def test_before_bazel_0_25_python_2_is_not_a_second_configuration(
     assert not list(plan.doubled(of_tensorflow(job, *JOINED, bazel="0.24.1")))
 
 
+def test_where_all_programs_are_for_python_3_only_the_tools_are_compiled_twice(
+    job: BuildRequest,
+) -> None:
+    build = job.places.tree / "tensorflow/tools/pip_package/BUILD"
+    files.write(build, BUILD.replace("PY2", "PY3"))
+    assert [text[:17] for text in plan.doubled(job)] == ["The programs that"]
+
+
 def test_the_trees_own_bazelrc_counts_as_the_recipes_flags_do(
     job: BuildRequest,
 ) -> None:

@@ -266,6 +266,18 @@ def test_a_wheel_names_the_recipe_that_made_it(
     assert reproduction.recipe_named(str(holding(original, record))) == "small"
 
 
+def test_without_a_wheel_the_recipe_is_the_one_that_build_takes() -> None:
+    assert reproduction.recipe_named("") == reproduction.DEFAULT
+
+
+def test_a_host_without_the_python_of_a_recipe_is_not_compared(
+    job: BuildRequest, original: Path, record: BuildRecord
+) -> None:
+    host = job.recipe.host.changed(python="1.0")
+    other = replace(job, recipe=job.recipe.changed(host=host))
+    assert not reproduction.host_changes(other, holding(original, record))
+
+
 def test_a_wheel_without_a_record_names_none_and_is_compared_as_it_is(
     job: BuildRequest, original: Path
 ) -> None:

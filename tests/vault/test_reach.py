@@ -593,3 +593,28 @@ def test_an_archive_that_a_loaded_file_loads_must_be_there_however_deep(
     for lock in (None, known):
         reached = reach.bring(found, tables, lock, store, suppliers)
         assert names(reached.needed_and_missing(lock)) == ["two"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "first"),
+    [
+        (
+            'http_archive(name = "dep", url = "https://a.example/r.zip")\n',
+            "Add the tables above",
+        ),
+        (
+            'git_repository(name = "dep", remote = "https://a.example/m", tag = "v1")\n',
+            "Pin dep by a patch",
+        ),
+    ],
+)
+def test_what_pins_the_only_download_without_a_checksum_is_said_with_the_lock_to_write(
+    declared: str, first: str
+) -> None:
+    rules = repositories.read({"WORKSPACE": declared})
+    fault = unpinned.error("small", rules.repositories, locked=True)
+    assert fault.what.startswith("1 download that small needs has no checksum")
+    said = fault.remedy
+    assert said.startswith(first)
+    assert ("by a patch" in said) != ("invoke pin" in said)
+    assert said.endswith("afterwards: 'invoke lock --recipe small'.")

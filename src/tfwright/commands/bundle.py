@@ -6,10 +6,10 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from tfwright import __version__
+from tfwright.commands import reached
 from tfwright.documents.recipe import PATCHES, RECIPES, ROOT, Recipe
 from tfwright.documents.toml import load
 from tfwright.documents.toolkit import PartTable
@@ -21,7 +21,7 @@ from tfwright.errors import (
     ToolError,
 )
 from tfwright.host import cuda
-from tfwright.pipeline import containers, engine
+from tfwright.pipeline import containers
 from tfwright.pipeline.job import BuildRequest, Places
 from tfwright.pipeline.results import Inputs
 from tfwright.printable import first_of
@@ -141,10 +141,7 @@ def fetched(job: BuildRequest) -> Inputs:
     Raises SupplyError for what cannot be obtained.
     """
     # The pipeline has one command for a recipe at a time.
-    inputs = engine.build(replace(job, until="fetch"), wait=True)
-    if not isinstance(inputs, Inputs):
-        raise TypeError("the stage fetch makes Inputs")
-    return inputs
+    return reached.inputs(job, wait=True)
 
 
 def manifest_of(

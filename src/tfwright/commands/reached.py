@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from tfwright.pipeline import engine, external
 from tfwright.pipeline.external import RecipePins
@@ -14,12 +15,14 @@ from tfwright.vault.origins import VAULT, Supply, WantedArchive
 from tfwright.vault.reach import Reached, Suppliers
 
 
-def inputs(job: BuildRequest) -> Inputs:
-    """Return what the fetch stage brings; it runs if it has to."""
-    made = engine.build(replace(job, until="fetch"))
-    if not isinstance(made, Inputs):
-        raise TypeError("the stage fetch makes Inputs")
-    return made
+def inputs(job: BuildRequest, *, wait: bool = False) -> Inputs:
+    """Return what the fetch stage brings; it runs if it has to.
+
+    With `wait`, another command that works on the recipe is waited for.
+    """
+    made = engine.build(replace(job, until="fetch"), wait=wait)
+    # mypy cannot know which result belongs to the stage.
+    return cast("Inputs", made)
 
 
 def held(job: BuildRequest, mirror: Path, programs: Programs | None) -> Reached:

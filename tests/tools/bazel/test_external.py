@@ -1,5 +1,6 @@
 """The external repositories in an output base, which Bazel believes."""
 
+import json
 import os
 from pathlib import Path
 
@@ -28,6 +29,17 @@ def test_a_repository_as_bazel_left_it_is_unchanged(
     (base / "external/eigen/Eigen/Core").touch()
     (base / "external/new").mkdir()
     assert external.changed(base, kept) == []
+
+
+def test_the_bytes_of_a_repository_that_looks_as_before_are_not_read_again(
+    base: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "external.json"
+    external.recorded(base, kept)
+    glance, _ = json.loads(kept.read_bytes())["eigen"]
+    kept.write_text(json.dumps({"eigen": [glance, "as read before"]}), "utf-8")
+    external.recorded(base, kept)
+    assert "as read before" in kept.read_text("utf-8")
 
 
 @pytest.mark.parametrize("harm", ["edit", "add", "remove", "link"])
