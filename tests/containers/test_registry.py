@@ -88,7 +88,9 @@ def served() -> Iterator[tuple[str, dict[str, bytes]]]:
             """Say nothing."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, args=(0.01,), daemon=True
+    ).start()
     yield f"127.0.0.1:{server.server_port}/library/small", content
     server.shutdown()
     server.server_close()

@@ -92,6 +92,7 @@ def test_no_text_names_a_command_of_an_earlier_version() -> None:
     assert not naming
 
 
+@pytest.mark.medium
 def test_every_table_that_a_remedy_names_is_one_of_a_document() -> None:
     tables = {
         *Recipe.model_fields,

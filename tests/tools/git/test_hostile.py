@@ -160,7 +160,9 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         server.daemon_threads = True
         server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that hang up are expected
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(
+            target=server.serve_forever, args=(0.01,), daemon=True
+        ).start()
         running.append(server)
         return f"http://127.0.0.1:{server.server_port}/r.git"
 

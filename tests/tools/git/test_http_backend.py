@@ -116,7 +116,9 @@ def serve(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         server = http.server.ThreadingHTTPServer(
             ("127.0.0.1", 0), type("Bound", (Backend,), bound)
         )
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(
+            target=server.serve_forever, args=(0.01,), daemon=True
+        ).start()
         running.append(server)
         return f"http://127.0.0.1:{server.server_port}/r.git"
 
