@@ -299,6 +299,7 @@ def test_a_file_that_is_damaged_on_the_server_is_replaced(
     assert backend.content[name] == b"object"
 
 
+@pytest.mark.medium
 def test_a_file_that_is_damaged_before_it_is_sent_keeps_no_other_from_the_server(
     behind: Callable[[str], BuildCache], backend: Backend, tmp_path: Path
 ) -> None:
@@ -357,6 +358,7 @@ def test_a_server_that_only_fails_is_given_up(
     assert len(backend.asked) <= 3
 
 
+@pytest.mark.medium
 def test_a_server_that_does_not_answer_is_given_up(
     behind: Callable[[str], BuildCache],
     backend: Backend,

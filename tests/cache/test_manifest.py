@@ -114,6 +114,7 @@ ADDED = {"3" * 64: "4" * 64}
 Reader = Callable[[], dict[str, str]]
 
 
+@pytest.mark.medium
 def test_a_reader_keeps_the_newer_list_when_a_server_gives_an_older_one(
     builder: Builder, reader: Reader, backend: Backend
 ) -> None:
@@ -124,6 +125,7 @@ def test_a_reader_keeps_the_newer_list_when_a_server_gives_an_older_one(
     assert reader() == {**ENTRIES, **ADDED}
 
 
+@pytest.mark.medium
 def test_a_builder_whose_clock_went_back_still_writes_the_newer_list(
     builder: Builder, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +136,7 @@ def test_a_builder_whose_clock_went_back_still_writes_the_newer_list(
     assert reader() == {**ENTRIES, **ADDED}
 
 
+@pytest.mark.medium
 def test_the_list_of_another_key_in_the_place_of_the_builders_is_not_taken(
     builder: Builder, reader: Reader, backend: Backend, keys: Keys, tmp_path: Path
 ) -> None:
@@ -182,6 +185,7 @@ def test_a_list_that_a_server_names_and_has_lost_counts_for_nothing(
     assert reader() == {}
 
 
+@pytest.mark.medium
 def test_a_list_that_has_grown_too_long_keeps_the_newest_entries(
     builder: Builder, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:

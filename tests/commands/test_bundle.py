@@ -138,6 +138,7 @@ def test_unpacking_again_changes_nothing(tmp_path: Path, build_out: Path) -> Non
     carrying.unpack(file, build_out, SILENCE)
 
 
+@pytest.mark.medium
 def test_of_a_damaged_bundle_nothing_is_put_anywhere(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
@@ -163,6 +164,7 @@ def test_what_a_killed_unbundle_left_is_cleared_away(
     assert not (build_out / "unbundling").exists()
 
 
+@pytest.mark.medium
 def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
@@ -355,6 +357,7 @@ def test_a_faulty_lock_of_the_checkout_is_named_where_it_is(
     assert "where the bundle was made" not in caught.value.remedy
 
 
+@pytest.mark.medium
 def test_an_image_goes_into_the_vault_by_its_digest(
     tmp_path: Path, build_out: Path
 ) -> None:

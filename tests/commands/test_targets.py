@@ -141,6 +141,7 @@ def test_a_failure_without_a_log_is_told_by_its_own_sentence(
     assert broken.line == "0003-no-gomp.patch does not fit"
 
 
+@pytest.mark.medium
 def test_the_cause_names_what_the_log_names(tmp_path: Path) -> None:
     log = tmp_path / "compile.log"
     line = (

@@ -89,6 +89,7 @@ def test_a_name_repeats_no_word_of_its_family_and_fits_a_file() -> None:
         "x" * 100_000,
     ],
 )
+@pytest.mark.medium
 def test_an_entry_of_a_hostile_message_is_valid_and_reads_the_log(
     said: str,
 ) -> None:

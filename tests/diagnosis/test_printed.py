@@ -537,6 +537,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("message", SAID)
+@pytest.mark.medium
 def test_a_message_is_explained_by_its_family(message: str) -> None:
     name, part = SAID[message]
     given, cause = first(message + "\n")

@@ -31,6 +31,7 @@ def test_the_line_that_the_tool_means_is_the_root(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+@pytest.mark.medium
 def test_what_is_said_of_it_is_whole_sentences(path: Path) -> None:
     text = path.read_text("utf-8").replace(learn.MARK, "")
     for match in reader.read(io.BytesIO(text.encode())).matches:

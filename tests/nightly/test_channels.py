@@ -118,6 +118,7 @@ def test_what_smtp_cannot_write_is_a_supply_error(host: str, sender: str) -> Non
 
 
 @pytest.mark.parametrize("said", [b"2", b"220-and so on\r\n" * 4000])
+@pytest.mark.medium
 def test_a_mail_server_that_never_comes_to_an_end_is_given_up(
     monkeypatch: pytest.MonkeyPatch, said: bytes
 ) -> None:

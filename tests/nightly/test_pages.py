@@ -72,6 +72,7 @@ def failing_host(tmp_path: Path, line: str) -> BuildHost:
     return host
 
 
+@pytest.mark.medium
 def test_hostile_log_lines_reach_no_page_as_markup(tmp_path: Path) -> None:
     host = failing_host(tmp_path, HOSTILE)
     found = list(host.site.rglob("*.html"))
@@ -227,6 +228,7 @@ def test_the_broken_line_is_marked_in_the_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 9])
+@pytest.mark.medium
 def test_pages_are_made_for_any_number_of_recipes(
     tmp_path: Path, count: int
 ) -> None:

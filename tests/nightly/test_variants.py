@@ -230,6 +230,7 @@ def test_one_label_of_one_version_has_one_meaning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"files": [1]}', '{"files": [{}]}'])
+@pytest.mark.medium
 def test_a_damaged_page_costs_only_another_proof(
     host: BuildHost, text: str
 ) -> None:

@@ -61,6 +61,7 @@ def test_a_patch_makes_a_script_run(
     assert "got yes" in asked("1.patch")
 
 
+@pytest.mark.medium
 def test_an_answer_that_no_line_holds_is_shortened(tmp_path: Path) -> None:
     def answered(answer: str) -> str:
         return talk(bash(CONFIGURE, tmp_path), {r"Fine\? ": answer})[0].text
@@ -74,6 +75,7 @@ def test_an_answer_that_no_line_holds_is_shortened(tmp_path: Path) -> None:
     assert "got xxx" in answered("xxx")
 
 
+@pytest.mark.medium
 def test_a_program_that_needs_longer_gets_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

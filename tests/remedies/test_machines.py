@@ -53,6 +53,7 @@ needs_rsync = pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync"
 
 @needs_rsync
 @pytest.mark.usefixtures("no_programs")
+@pytest.mark.medium
 def test_rsync_is_installed_here_and_there(
     programs: Callable[..., None], tmp_path: Path, send: Callable[..., None]
 ) -> None:
@@ -68,6 +69,7 @@ def test_rsync_is_installed_here_and_there(
 
 
 @needs_rsync
+@pytest.mark.medium
 def test_what_rsync_names_is_corrected(
     programs: Callable[..., None], tmp_path: Path, send: Callable[..., None]
 ) -> None:
@@ -137,6 +139,7 @@ def sbatch(tmp_path: Path, says: str = "17") -> str:
 
 
 @pytest.mark.usefixtures("no_programs")
+@pytest.mark.medium
 def test_slurm_is_installed(
     programs: Callable[..., None],
     tmp_path: Path,

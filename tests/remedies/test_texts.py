@@ -116,6 +116,7 @@ ABOUT_ALL = {"vault", "lint", "nightly"}
 """Commands that take a recipe, and are about all of them without it."""
 
 
+@pytest.mark.medium
 def test_each_command_of_a_remedy_is_completed_with_the_recipe() -> None:
     # Without it, the command would be about the demo.
     about_recipes = [

@@ -145,6 +145,7 @@ def failing_disk(*_: object, **__: object) -> SimpleNamespace:
     return SimpleNamespace(syncfs=syncfs)
 
 
+@pytest.mark.medium
 def test_outputs_that_the_disk_could_not_take_are_not_vouched_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

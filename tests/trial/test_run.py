@@ -80,6 +80,7 @@ def test_a_crash_after_the_work_is_a_failure_all_the_same(
     )
 
 
+@pytest.mark.medium
 def test_a_program_that_hangs_is_ended(run: Callable[..., TrialOutcome]) -> None:
     outcome = run("print('started', flush=True); time.sleep(600)", seconds=0.5)
     assert (outcome.status, outcome.reason) == (

@@ -100,6 +100,7 @@ cd {home} && HOME={home} exec sh -c "$*"
 
 @pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
 @pytest.mark.parametrize("folder", ["~/my out/inputs", "~/link/inputs"])
+@pytest.mark.medium
 def test_files_go_to_a_folder_below_the_home_of_the_other_user_and_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:

@@ -528,6 +528,7 @@ def test_all_archives_that_bazel_cannot_get_are_named_at_once(
     assert named == [f"http://h/{name}.zip" for name in "abc"]
 
 
+@pytest.mark.medium
 def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(
     stubbed: Stubbed,
 ) -> None:
@@ -643,6 +644,7 @@ def test_the_plan_shows_the_jobs_that_the_memory_held(stubbed: Stubbed) -> None:
     assert "--jobs=2" in command.argv
 
 
+@pytest.mark.medium
 def test_the_memory_of_a_single_action_that_is_not_there_ends_the_build(
     stubbed: Stubbed,
 ) -> None:

@@ -91,6 +91,7 @@ def contents(tree: Tree) -> dict[str, tuple[int, bytes]]:
 
 
 @pytest.mark.usefixtures("patches")
+@pytest.mark.medium
 def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(
     job: BuildRequest, table: SourceTable, inputs: Inputs
 ) -> None:
@@ -161,6 +162,7 @@ def test_a_change_of_one_patch_writes_only_the_files_that_differ(
 @pytest.mark.parametrize(
     "harm", ["index.lock", "index", "HEAD", "objects/info/alternates"]
 )
+@pytest.mark.medium
 def test_a_tree_whose_repository_was_damaged_is_made_from_nothing(
     job: BuildRequest, table: SourceTable, inputs: Inputs, harm: str
 ) -> None:
@@ -233,6 +235,7 @@ def test_an_asset_in_the_place_of_a_file_is_refused(
 
 
 @pytest.mark.usefixtures("patches")
+@pytest.mark.medium
 def test_a_tree_that_somebody_changed_is_damaged_and_one_that_configure_edits_is_not(
     job: BuildRequest, table: SourceTable, inputs: Inputs
 ) -> None:
@@ -288,6 +291,7 @@ def test_attributes_that_somebody_wrote_into_a_tree_s_repository_are_not_obeyed(
 
 
 @pytest.mark.usefixtures("patches")
+@pytest.mark.medium
 def test_settings_of_a_tree_s_repository_run_nothing_and_hide_nothing(
     job: BuildRequest, table: SourceTable, inputs: Inputs, tmp_path: Path
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_bazel_that_is_to_be_alone_is_started_where_there_is_no_network(
     )
 
 
+@pytest.mark.medium
 def test_a_run_tells_its_status_progress_and_errors_and_adds_to_the_log(
     tmp_path: Path,
 ) -> None:
@@ -143,6 +144,7 @@ exit 3"""
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
+@pytest.mark.medium
 def test_a_run_tells_what_the_server_and_its_actions_hold_of_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +165,7 @@ def test_a_run_tells_what_the_server_and_its_actions_hold_of_the_memory(
     assert 0 < most.held < most.room == capacity.total()
 
 
+@pytest.mark.medium
 def test_a_bazel_that_names_no_error_is_told_by_its_last_lines(
     tmp_path: Path,
 ) -> None:
@@ -171,6 +174,7 @@ def test_a_bazel_that_names_no_error_is_told_by_its_last_lines(
     assert (outcome.status, outcome.errors) == (-9, ("FATAL: no java",))
 
 
+@pytest.mark.medium
 def test_an_interrupted_run_hears_bazel_out_before_it_ends(
     tmp_path: Path,
 ) -> None:

@@ -33,6 +33,7 @@ def deaf() -> Iterator[int]:
             client.close()
 
 
+@pytest.mark.medium
 def test_a_host_that_takes_no_connection_is_given_up_in_time(
     deaf: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

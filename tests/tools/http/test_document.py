@@ -42,6 +42,7 @@ def test_a_document_is_read_whole(length: bytes, hosts: Hosts) -> None:
         says(b""),
     ],
 )
+@pytest.mark.medium
 def test_a_server_that_lies_is_an_error_in_a_moment(
     serve: Serve, hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

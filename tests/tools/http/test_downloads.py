@@ -264,6 +264,7 @@ def why(outcome: DownloadOutcome) -> str:
 
 
 @pytest.mark.parametrize("act", [serve, slow, without_a_length])
+@pytest.mark.medium
 def test_an_honest_server_gives_the_file_whatever_its_pace(
     site: Site, url: str, store: Store, act: Act
 ) -> None:
@@ -567,6 +568,7 @@ def test_one_that_fails_fails_no_other(
     )
 
 
+@pytest.mark.medium
 def test_progress_counts_the_bytes_of_all_files_in_the_callers_thread(
     site: Site, url: str, store: Store
 ) -> None:
@@ -587,6 +589,7 @@ def test_progress_counts_the_bytes_of_all_files_in_the_callers_thread(
     )
 
 
+@pytest.mark.medium
 def test_the_same_digest_wanted_twice_is_fetched_once(
     site: Site, url: str, store: Store
 ) -> None:
@@ -661,6 +664,7 @@ def test_a_process_that_is_ended_leaves_what_arrived(
     assert site.asked == [("/a", 0), ("/a", 1000)]
 
 
+@pytest.mark.medium
 def test_an_interrupted_fetch_leaves_no_thread_and_no_lock(
     site: Site, url: str, store: Store
 ) -> None:
@@ -846,6 +850,7 @@ def test_the_certificate_of_a_proxy_counts_for_plain_urls_too(
     assert site.asked == []
 
 
+@pytest.mark.medium
 def test_a_name_that_nobody_has_is_looked_up_once(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

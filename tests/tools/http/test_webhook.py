@@ -35,6 +35,7 @@ def test_the_body_of_an_answer_is_not_read(hosts: Hosts) -> None:
         says(b"nonsense"),
     ],
 )
+@pytest.mark.medium
 def test_a_notice_that_was_not_taken_is_not_lost(
     serve: Serve, hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def talk(
     ), parrot.heard
 
 
+@pytest.mark.medium
 def test_bash_and_python_prompts_are_both_seen_and_answered(
     tmp_path: Path,
 ) -> None:
@@ -75,6 +76,7 @@ def test_bash_and_python_prompts_are_both_seen_and_answered(
     assert re.findall(r"got (\w)", spoken.text) == ["y", "n"]
 
 
+@pytest.mark.medium
 def test_answers_are_not_echoed_into_the_text_but_stand_in_the_log(
     tmp_path: Path,
 ) -> None:
@@ -86,6 +88,7 @@ def test_answers_are_not_echoed_into_the_text_but_stand_in_the_log(
     assert "Where? [Default is /a]: /b" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.medium
 def test_a_question_that_ends_in_a_line_break_is_answered(tmp_path: Path) -> None:
     script = (
         'echo "Found:"; echo "  /lib"; echo "Which path to use.  Default is [/lib]"; read A; echo '
@@ -99,6 +102,7 @@ def test_a_question_that_ends_in_a_line_break_is_answered(tmp_path: Path) -> Non
     assert heard == ["Found:\n  /lib\nWhich path to use.  Default is [/lib]\n"]
 
 
+@pytest.mark.medium
 def test_a_question_without_a_space_behind_it_is_answered(tmp_path: Path) -> None:
     spoken, _ = talk(
         python(
@@ -109,6 +113,7 @@ def test_a_question_without_a_space_behind_it_is_answered(tmp_path: Path) -> Non
     assert "got 6.1" in spoken.text
 
 
+@pytest.mark.medium
 def test_a_question_that_arrives_in_pieces_is_answered_once(
     tmp_path: Path,
 ) -> None:
@@ -125,6 +130,7 @@ def test_a_question_that_arrives_in_pieces_is_answered_once(
     assert len(heard) == 2
 
 
+@pytest.mark.medium
 def test_text_before_a_question_does_not_answer_it(tmp_path: Path) -> None:
     script = (
         'echo "WARNING: compute capabilities [Default is: 3.5]: too low"; read -p "Use clang? '
@@ -140,6 +146,7 @@ def test_text_before_a_question_does_not_answer_it(tmp_path: Path) -> None:
     assert "got n" in spoken.text
 
 
+@pytest.mark.medium
 def test_a_long_path_does_not_wrap(tmp_path: Path) -> None:
     _, heard = talk(
         bash(f'read -p "Where? [Default is {"/x" * 500}]: " A', tmp_path),
@@ -196,6 +203,7 @@ def test_nothing_is_left_running_after_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "status"), [("exit 3", 3), ("kill -9 $$", -9), ("true", 0)]
 )
+@pytest.mark.medium
 def test_the_end_is_reported_with_its_status(
     tmp_path: Path, script: str, status: int
 ) -> None:

@@ -170,6 +170,7 @@ def test_an_argument_is_never_read_by_a_shell(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "ending", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"]
 )
+@pytest.mark.medium
 def test_a_program_and_its_children_end_with_us(
     tmp_path: Path, ending: signal.Signals
 ) -> None:

@@ -219,6 +219,7 @@ def test_a_stripped_library_is_told_by_the_table_of_its_frames(
     assert found.vector == 64
 
 
+@pytest.mark.medium
 def test_code_for_another_machine_has_no_level(tmp_path: Path) -> None:
     content = bytearray(built(tmp_path).read_bytes())
     content[18:20] = (183).to_bytes(2, "little")

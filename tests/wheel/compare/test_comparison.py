@@ -398,6 +398,7 @@ def test_an_archive_that_ends_too_early_is_compared_as_far_as_it_goes() -> None:
     assert tell_apart(io.BytesIO(b""), io.BytesIO(b"abX"), 3) is None
 
 
+@pytest.mark.medium
 def test_the_first_places_of_many_that_differ_are_kept() -> None:
     size = 4 * CHUNK
     found = tell_apart(

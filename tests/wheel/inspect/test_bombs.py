@@ -92,6 +92,7 @@ def a_million_load_commands() -> bytes:
         ),
     ],
 )
+@pytest.mark.medium
 def test_a_small_wheel_does_not_keep_its_reader_busy(
     tmp_path: Path, name: str, content: Callable[[], bytes], message: str
 ) -> None:

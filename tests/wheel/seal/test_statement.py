@@ -94,6 +94,7 @@ def test_the_container_image_of_a_build_is_an_input(
     assert found["uri"] == "pkg:oci/ubuntu:16.04@sha256:" + "6" * 64
 
 
+@pytest.mark.medium
 def test_a_clone_is_named_with_its_commit(
     make_wheel: Callable[..., Path], a_record: BuildRecord
 ) -> None:
