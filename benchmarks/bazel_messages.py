@@ -30,17 +30,17 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "analysis": ("analysis", "skyframe", "rules", "bazel/rules"),
     "fetching": ("bazel/repository", "rules/repository", "bazel/bzlmod"),
     "execution": (
-        *(
-            "actions",
-            "exec",
-            "sandbox",
-            "shell",
-            "worker",
-            "remote",
-            "unix",
-            "vfs",
-        ),
-        *("standalone", "dynamic", "windows"),
+        "actions",
+        "exec",
+        "sandbox",
+        "shell",
+        "worker",
+        "remote",
+        "unix",
+        "vfs",
+        "standalone",
+        "dynamic",
+        "windows",
     ),
     "commands": ("runtime", "buildtool", "server", "bazel", "profiler"),
 }
@@ -73,9 +73,7 @@ VALUES = (
     (re.compile(r"(?:Checksum was|but wanted) $"), 64 * "0"),
 )  # fmt: skip
 """What is put in after some words; ``value`` elsewhere."""
-SENTENCE = re.compile(
-    r"[a-z]{2,}[,:']? ['(]?[A-Za-z]{2,}['),:.]* |[A-Za-z]{2,} [a-z]{2,}[.:]?$"
-)
+SENTENCE = re.compile(r"[a-z]{2,}[,:']? ['(]?[A-Za-z]{2,}['),:.]* |[A-Za-z]{2,} [a-z]{2,}[.:]?$")
 """What a text holds that says something, and is no name, path or option."""
 LENGTHS = {
     **dict.fromkeys((0x10, 0x12, *range(0x15, 0x1A), *range(0x36, 0x3B), 0xA9, 0xBC), 2),
@@ -85,14 +83,7 @@ LENGTHS = {
     0xC5: 4,
 }  # fmt: skip
 """Bytes of an instruction of Java; 1 where nothing else is said."""
-LDC, LDC_W, TABLESWITCH, LOOKUPSWITCH, WIDE, IINC = (
-    0x12,
-    0x13,
-    0xAA,
-    0xAB,
-    0xC4,
-    0x84,
-)
+LDC, LDC_W, TABLESWITCH, LOOKUPSWITCH, WIDE, IINC = (0x12, 0x13, 0xAA, 0xAB, 0xC4, 0x84)
 INVOKE = range(0xB6, 0xBA)
 INVOKEDYNAMIC = 0xBA
 SIZES = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 16: 2, 19: 2, 20: 2, 15: 3}
@@ -178,9 +169,7 @@ class Class:
             for name, at in self._attributes(member):
                 start, end = at + 8, at + 8 + self._u4(at + 4)
                 # Most methods load no constant, and are not followed.
-                if name == "Code" and re.search(
-                    b"[\x12\x13]", self.data[start:end]
-                ):
+                if name == "Code" and re.search(b"[\x12\x13]", self.data[start:end]):
                     yield start, end
 
     def _after_fields(self) -> int:
@@ -242,15 +231,11 @@ def main() -> None:
     """Print the table, and with --show what no family of Bazel's knows."""
     options = _options()
     for binary in options.binaries:
-        found = sorted(
-            messages(binary), key=lambda message: (message.part, message.line)
-        )
+        found = sorted(messages(binary), key=lambda message: (message.part, message.line))
         judged = [(message, family_of(message.line)) for message in found]
         print(f"{binary.name}: {len(found)} messages")
         for part in [*PARTS, "all"]:
-            _print_row(
-                part, [row for row in judged if part in {row[0].part, "all"}]
-            )
+            _print_row(part, [row for row in judged if part in {row[0].part, "all"}])
         if options.show:
             for message, family in judged:
                 if not right(family):
@@ -280,10 +265,7 @@ def messages(binary: Path) -> set[Message]:
     """
     found: set[Message] = set()
     with zipfile.ZipFile(binary) as bazel:
-        name = next(
-            (each for each in bazel.namelist() if SERVER.search(each)),
-            "A-server.jar",
-        )
+        name = next((each for each in bazel.namelist() if SERVER.search(each)), "A-server.jar")
         with zipfile.ZipFile(io.BytesIO(bazel.read(name))) as server:
             for each in server.namelist():
                 part = part_of(each)
@@ -295,21 +277,13 @@ def messages(binary: Path) -> set[Message]:
 def part_of(path: str) -> str:
     """Return the part of the server that a class belongs to; empty for all other classes."""
     package = path.rpartition("/")[0]
-    if (
-        not path.endswith(".class")
-        or not package.startswith(OWN)
-        or UNUSED.search(package)
-    ):
+    if not path.endswith(".class") or not package.startswith(OWN) or UNUSED.search(package):
         return ""
     if package.startswith(OWN + "common/options"):
         return "commands"
     below = package.removeprefix(OWN + "build/lib/") + "/"
     places = [(place, part) for part, named in PARTS.items() for place in named]
-    fitting = [
-        (len(place), part)
-        for place, part in places
-        if below.startswith(place + "/")
-    ]
+    fitting = [(len(place), part) for place, part in places if below.startswith(place + "/")]
     return max(fitting)[1] if fitting else ""
 
 
@@ -352,9 +326,7 @@ def handed_over(read: Class, start: int, end: int) -> Iterator[tuple[str, str]]:
 def taker_of(owner: str, name: str) -> str:
     """Return the name of what takes a text as an error; empty where nothing does."""
     if name == "<init>":
-        fault = owner.endswith(("Exception", "Error")) and not INTERNAL.search(
-            owner
-        )
+        fault = owner.endswith(("Exception", "Error")) and not INTERNAL.search(owner)
         return owner.rpartition("/")[2] if fault else ""
     return name if name in RULE | ATTRIBUTE | EVENT else ""
 
@@ -372,11 +344,7 @@ def assemble(texts: Texts, owner: str, name: str) -> None:
     elif name in {"format", "formatted"} and texts.whole:
         formats = [text for text in texts.whole if FORMAT.search(text)]
         if formats:
-            texts.whole = [
-                FORMAT.sub(HOLE, formats[-1])
-                .replace("%n", "\n")
-                .replace("%%", "%")
-            ]
+            texts.whole = [FORMAT.sub(HOLE, formats[-1]).replace("%n", "\n").replace("%%", "%")]
 
 
 def filled(text: str) -> str:
@@ -384,9 +352,7 @@ def filled(text: str) -> str:
     parts = FORMAT.sub(HOLE, text).split(HOLE)
     made = parts[0]
     for part in parts[1:]:
-        value = next(
-            (given for before, given in VALUES if before.search(made)), "value"
-        )
+        value = next((given for before, given in VALUES if before.search(made)), "value")
         made += value + part
     return " ".join(made.split("\n", 1)[0].split())
 
@@ -413,12 +379,8 @@ def family_of(line: str) -> str:
 @cache
 def in_files(*names: str) -> frozenset[str]:
     """Return the families of some files of grammars."""
-    texts = [
-        (families.FOLDER / f"{name}.toml").read_text("utf-8") for name in names
-    ]
-    return frozenset(
-        family["id"] for text in texts for family in tomllib.loads(text)["family"]
-    )
+    texts = [(families.FOLDER / f"{name}.toml").read_text("utf-8") for name in names]
+    return frozenset(family["id"] for text in texts for family in tomllib.loads(text)["family"])
 
 
 def right(family: str) -> bool:
@@ -428,9 +390,7 @@ def right(family: str) -> bool:
 
 def foreign(family: str) -> bool:
     """Say whether a family speaks of a tool that Bazel's server is not."""
-    return family in in_files(
-        "nvcc", "host", "link", "load", "pip", "python", "gpu"
-    )
+    return family in in_files("nvcc", "host", "link", "load", "pip", "python", "gpu")
 
 
 if __name__ == "__main__":

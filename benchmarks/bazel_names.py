@@ -78,11 +78,7 @@ def main(bazels: Sequence[str]) -> None:
     for bazel in bazels:
         with tempfile.TemporaryDirectory(prefix="tfwright-names-") as place:
             version, names = asked(bazel, Path(place))
-        print(
-            version,
-            {kind: len(values) for kind, values in names.items()},
-            file=sys.stderr,
-        )
+        print(version, {kind: len(values) for kind, values in names.items()}, file=sys.stderr)
         known[version] = names
     print("\n".join(table(known)))
 
@@ -91,36 +87,19 @@ def asked(bazel: str, place: Path) -> tuple[str, Names]:
     """Return the version of a Bazel, and every name it has."""
     tree = place / "tree"
     write_probes(tree)
-    command = [
-        str(Path(bazel).resolve()),
-        f"--output_user_root={place}/out",
-        "--max_idle_secs=60",
-    ]
+    command = [str(Path(bazel).resolve()), f"--output_user_root={place}/out", "--max_idle_secs=60"]
     names: dict[str, set[str]] = defaultdict(set)
-    names["option"] = set(
-        options(said([*command, "help", "flags-as-proto"], tree))
-    )
-    for rule, attributes in rules(
-        said([*command, "info", "build-language"], tree)
-    ):
+    names["option"] = set(options(said([*command, "help", "flags-as-proto"], tree)))
+    for rule, attributes in rules(said([*command, "info", "build-language"], tree)):
         names["rule"].add(rule)
         names["attribute"] |= {f"{rule}.{attribute}" for attribute in attributes}
-    build = [
-        *command,
-        "build",
-        "--nobuild",
-        "--keep_going",
-        "//...",
-        "@probed//...",
-    ]
+    build = [*command, "build", "--nobuild", "--keep_going", "//...", "@probed//..."]
     for found in _TABLE.finditer(said(build, tree).decode("utf-8", "replace")):
         if found["name"] in SYMBOLS:
             names["symbol"].add(found["name"])
         members = filter(None, found["members"].split(","))
         names["member"] |= {f"{found['name']}.{member}" for member in members}
-    version = re.search(
-        rb"release ([\d.]+)", said([*command, "info", "release"], tree)
-    )
+    version = re.search(rb"release ([\d.]+)", said([*command, "info", "release"], tree))
     said([*command, "shutdown"], tree)
     # Bazel writes its installation without the right to write, and cleaning up needs it.
     for folder, _, _ in os.walk(place):
@@ -130,12 +109,8 @@ def asked(bazel: str, place: Path) -> tuple[str, Names]:
 
 def write_probes(tree: Path) -> None:
     """Write a package for every symbol, so that one that is not defined stops only its own."""
-    probes = {
-        name: f'print("TABLE {name} " + ",".join(dir({name})))'
-        for name in SYMBOLS
-    } | {
-        f"of_{name}": f'print("TABLE {name} " + ",".join(dir({of})))'
-        for name, of in VALUES.items()
+    probes = {name: f'print("TABLE {name} " + ",".join(dir({name})))' for name in SYMBOLS} | {
+        f"of_{name}": f'print("TABLE {name} " + ",".join(dir({of})))' for name, of in VALUES.items()
     }
     for name, line in probes.items():
         folder = tree / "probes" / name
@@ -143,13 +118,10 @@ def write_probes(tree: Path) -> None:
         (folder / "probe.bzl").write_text(f"{line}\nloaded = True\n", "utf-8")
         (folder / "BUILD").write_text('load(":probe.bzl", "loaded")\n', "utf-8")
     (tree / "rule.bzl").write_text(RULE, "utf-8")
-    (tree / "BUILD").write_text(
-        'load(":rule.bzl", "in_a_rule")\nin_a_rule(name = "x")\n', "utf-8"
-    )
+    (tree / "BUILD").write_text('load(":rule.bzl", "in_a_rule")\nin_a_rule(name = "x")\n', "utf-8")
     (tree / "repository.bzl").write_text(REPOSITORY, "utf-8")
     (tree / "WORKSPACE").write_text(
-        'load("//:repository.bzl", "in_a_repository")\nin_a_repository(name = "probed")\n',
-        "utf-8",
+        'load("//:repository.bzl", "in_a_repository")\nin_a_repository(name = "probed")\n', "utf-8"
     )
 
 
@@ -169,13 +141,9 @@ def said(command: Sequence[str], tree: Path) -> bytes:
 def options(text: bytes) -> Iterator[str]:
     """Yield the options in a FlagCollection, which is written in base64 between other lines."""
     longest = max(text.split(b"\n"), key=len).strip()
-    for number, flag in fields(
-        base64.b64decode(longest + b"=" * (-len(longest) % 4))
-    ):
+    for number, flag in fields(base64.b64decode(longest + b"=" * (-len(longest) % 4))):
         if number == FIRST:
-            yield next(
-                value for field, value in fields(flag) if field == FIRST
-            ).decode()
+            yield next(value for field, value in fields(flag) if field == FIRST).decode()
 
 
 def rules(text: bytes) -> Iterator[tuple[str, list[str]]]:
@@ -183,31 +151,22 @@ def rules(text: bytes) -> Iterator[tuple[str, list[str]]]:
 
     Java's warnings may stand before the message; what does not parse as a rule is left out.
     """
-    start = (
-        text.find(b"\n", text.rfind(b"WARNING: ")) + 1
-        if b"WARNING: " in text
-        else 0
-    )
+    start = text.find(b"\n", text.rfind(b"WARNING: ")) + 1 if b"WARNING: " in text else 0
     # The message itself begins with a line feed: that is how its first field is written.
     for number, rule in fields(text[start:]):
         if number != FIRST:
             continue
         parts = list(fields(rule))
-        name = next(
-            (value for field, value in parts if field == FIRST), b""
-        ).decode("ascii", "replace")
+        name = next((value for field, value in parts if field == FIRST), b"").decode(
+            "ascii", "replace"
+        )
         attributes = []
         for field, value in parts:
             if field == SECOND:
-                named = next(
-                    (each for part, each in fields(value) if part == FIRST), b""
-                )
+                named = next((each for part, each in fields(value) if part == FIRST), b"")
                 attributes.append(named.decode("ascii", "replace"))
         if re.fullmatch(r"\w+", name):
-            yield (
-                name,
-                [each for each in attributes if re.fullmatch(r"\w+", each)],
-            )
+            yield (name, [each for each in attributes if re.fullmatch(r"\w+", each)])
 
 
 def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
@@ -250,18 +209,12 @@ def table(known: Mapping[str, Names]) -> Iterator[str]:
     yield '"""'
     for kind in ("option", "rule", "attribute", "symbol", "member"):
         spans: dict[str, list[str]] = defaultdict(list)
-        for name in sorted(
-            {name for names in known.values() for name in names[kind]}
-        ):
+        for name in sorted({name for names in known.values() for name in names[kind]}):
             having = [name in known[version][kind] for version in versions]
-            for first, last in (
-                runs(having) if kind == "option" else [ends(having)]
-            ):
+            for first, last in runs(having) if kind == "option" else [ends(having)]:
                 spans[f"{versions[first]} {versions[last]}"].append(name)
         yield f"\n[{kind}]"
-        for span in sorted(
-            spans, key=lambda span: [versions.index(end) for end in span.split()]
-        ):
+        for span in sorted(spans, key=lambda span: [versions.index(end) for end in span.split()]):
             yield f'"{span}" = """'
             yield from wrapped(spans[span])
             yield '"""'

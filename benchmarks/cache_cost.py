@@ -100,22 +100,14 @@ def libraries(bazel: Path, room: Path, actions: int) -> Subject:
 
 def last_build(job: BuildRequest) -> Subject:
     """Return the run of Bazel that compile would make for a recipe that was built."""
-    steps = next(
-        planned.steps
-        for planned in engine.plan(job)
-        if planned.stage.name == "compile"
-    )
+    steps = next(planned.steps for planned in engine.plan(job) if planned.stage.name == "compile")
     command = next(step for step in steps if isinstance(step, Command))
     at = command.argv.index("build")
     startup, options = command.argv[:at], command.argv[at:]
     return Subject(
         tuple(one for one in startup if not one.startswith("--output_base=")),
         # The tree's links must keep leading to the real build's outputs.
-        (
-            "build",
-            "--symlink_prefix=/",
-            *(one for one in options[1:] if not LEFT_OUT.match(one)),
-        ),
+        ("build", "--symlink_prefix=/", *(one for one in options[1:] if not LEFT_OUT.match(one))),
         command.cwd,
         command.env,
     )
@@ -137,10 +129,7 @@ def workspace(room: Path, actions: int) -> Path:
     folder.mkdir()
     (folder / "WORKSPACE").touch()
     names = [f"part{number}" for number in range(actions // 2)]
-    rules = [
-        f'cc_library(name = "{name}", srcs = ["{name}.cc"], linkstatic = 1)'
-        for name in names
-    ]
+    rules = [f'cc_library(name = "{name}", srcs = ["{name}.cc"], linkstatic = 1)' for name in names]
     listed = ", ".join(f'":{name}"' for name in names)
     (folder / "BUILD").write_text(
         "\n".join([*rules, f'filegroup(name = "all", srcs = [{listed}])'])
@@ -155,9 +144,7 @@ def used_by(server: Path) -> float:
     """Return the seconds of processor time that a Bazel server and its children used."""
     pid = int((server / "server.pid.txt").read_text("ascii"))
     # The name of the program is in parentheses and may hold blanks; utime is the 12th field after.
-    fields = (
-        Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
-    )
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -182,10 +169,7 @@ def build(subject: Subject, room: Path, flag: str) -> Cost:
     own, clients = time.process_time(), used_by_clients()
     command, *options = subject.options
     done = run((*startup, command, flag, *options))
-    cost = Cost(
-        used_by_clients() - clients + used_by(base / "server"),
-        time.process_time() - own,
-    )
+    cost = Cost(used_by_clients() - clients + used_by(base / "server"), time.process_time() - own)
     run((*startup, "shutdown"))
     files.remove(base)
     if done.returncode != 0:
@@ -201,11 +185,7 @@ def main() -> None:
     parser.add_argument("--actions", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--proxy", action="store_true")
-    parser.add_argument(
-        "--flag",
-        default="remote_cache",
-        help="how this Bazel calls an HTTP cache",
-    )
+    parser.add_argument("--flag", default="remote_cache", help="how this Bazel calls an HTTP cache")
     asked = parser.parse_args()
     flag = asked.flag if asked.proxy else None
     if asked.recipe:
@@ -248,9 +228,7 @@ def through(cache: Cache, subject: Subject, room: Path) -> Cost:
             flag, take_in = f"--{cache.flag}={server.url}", None
         else:
             place, tree = room / "private", subject.folder
-            private = stack.enter_context(
-                private_cache.laid_out(opened, place, tree)
-            )
+            private = stack.enter_context(private_cache.laid_out(opened, place, tree))
             if private is None:
                 sys.exit("the cache cannot be laid out here")
             flag, take_in = f"--disk_cache={private.folder}", private.take_in
@@ -266,9 +244,7 @@ def through(cache: Cache, subject: Subject, room: Path) -> Cost:
     return Cost(cost.bazel, before + cost.ours + after)
 
 
-def measured(
-    subject: Subject, cache: Cache, room: Path, rounds: int
-) -> list[tuple[Cost, Cost]]:
+def measured(subject: Subject, cache: Cache, room: Path, rounds: int) -> list[tuple[Cost, Cost]]:
     """Return pairs: with Bazel's own disk cache, and with ours."""
 
     def own() -> Cost:

@@ -102,15 +102,7 @@ def _files(root: Path) -> Iterator[Path]:
     yield from sorted(path for path in root.rglob("*") if path.is_file())
 
 
-DIRECTORY_FAULTS = (
-    "none",
-    "tampered",
-    "truncated",
-    "removed",
-    "replaced",
-    "swapped",
-    "full",
-)
+DIRECTORY_FAULTS = ("none", "tampered", "truncated", "removed", "replaced", "swapped", "full")
 SERVER_FAULTS = (*DIRECTORY_FAULTS, "slow", "dead", "dripping", "failing")
 
 
@@ -142,9 +134,7 @@ def nginx(root: Path) -> Iterator[str]:
     (root / "nginx.conf").write_text(NGINX.format(root=root, port=port), "utf-8")
     path = f"{os.environ['PATH']}:/usr/sbin"
     program = shutil.which("nginx", path=path) or sys.exit("nginx is missing")
-    with subprocess.Popen(
-        (program, "-p", root, "-c", root / "nginx.conf")
-    ) as process:
+    with subprocess.Popen((program, "-p", root, "-c", root / "nginx.conf")) as process:
         url = f"http://127.0.0.1:{port}"
         try:
             _await(url)
@@ -242,9 +232,7 @@ def job_with(version: str, cache: CacheTable, room: Path) -> BuildRequest:
     recipe = recipes.read(RECIPE[0])
     bazel = recipe.bazel.model_copy(update={"version": version, "sha256": {}})
     named = recipe.model_copy(update={"bazel": bazel, "name": f"demo-{version}"})
-    settings = host_file.read().model_copy(
-        update={"build_out": room, "cache": cache}
-    )
+    settings = host_file.read().model_copy(update={"build_out": room, "cache": cache})
     return BuildRequest(recipe=named, host_file=settings, until="seal")
 
 
@@ -252,10 +240,7 @@ def built(job: BuildRequest) -> tuple[str, str]:
     """Build from an empty output base; return the wheel's digest, and what the cache did."""
     files.remove(job.places.bazel)
     engine.build(job, again="compile")
-    wheel, compiled = (
-        stamps.last(job, "seal", SealedWheel),
-        stamps.last(job, "compile", Built),
-    )
+    wheel, compiled = (stamps.last(job, "seal", SealedWheel), stamps.last(job, "compile", Built))
     if wheel is None or compiled is None:
         sys.exit("the build left no stamps")
     use = compiled.cache
@@ -269,12 +254,8 @@ def main() -> None:
     parser.add_argument("--builds", type=int, default=50)
     parser.add_argument("--bazels", nargs="+", default=["0.26.1"])
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--room", type=Path, required=True, help="an empty directory to work in"
-    )
-    parser.add_argument(
-        "--recipe", default="demo", help="one that differs from the demo little"
-    )
+    parser.add_argument("--room", type=Path, required=True, help="an empty directory to work in")
+    parser.add_argument("--recipe", default="demo", help="one that differs from the demo little")
     asked = parser.parse_args()
     CHANCE.seed(asked.seed)
     RECIPE[0] = asked.recipe
@@ -286,9 +267,7 @@ def main() -> None:
     with nginx(room / "nginx") as url:
         for number in range(asked.builds):
             version = asked.bazels[number % len(asked.bazels)]
-            digest, said = _round(
-                version, room, url, served=number // len(asked.bazels) % 2 == 1
-            )
+            digest, said = _round(version, room, url, served=number // len(asked.bazels) % 2 == 1)
             good = digest == expected[version]
             wrong += not good
             verdict = "same wheel" if good else "ANOTHER WHEEL"
@@ -306,9 +285,7 @@ def _prepared(version: str, room: Path) -> str:
     return digest
 
 
-def _round(
-    version: str, room: Path, url: str, *, served: bool
-) -> tuple[str, str]:
+def _round(version: str, room: Path, url: str, *, served: bool) -> tuple[str, str]:
     """Damage the cache, build, and let the next build find what this one left."""
     fault = CHANCE.choice(SERVER_FAULTS if served else DIRECTORY_FAULTS)
     size = 1e-6 if fault == "full" and not served else 20.0

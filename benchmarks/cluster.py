@@ -57,16 +57,7 @@ def machines(room: Path, count: int) -> Iterator[list[str]]:
     """Start machines; yield their names. Their addresses are NET.11 and so on."""
     names = [f"tfwbench{number}" for number in range(1, count + 1)]
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(room / "key"))
-    run(
-        "ssh-keygen",
-        "-q",
-        "-t",
-        "ed25519",
-        "-N",
-        "",
-        "-f",
-        str(room / "host_key"),
-    )
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(room / "host_key"))
     key = " ".join((room / "host_key.pub").read_text().split()[:2])
     known = [f"{NET}.{10 + number} {key}\n" for number in range(1, count + 1)]
     (room / "known_hosts").write_text("".join(known))
@@ -92,19 +83,7 @@ def start_machine(room: Path, name: str, number: int) -> None:
     address = f"{NET}.{10 + number}"
     inside, outside = f"{BRIDGE}i{number}", f"{BRIDGE}o{number}"
     run("ip", "netns", "add", name)
-    run(
-        "ip",
-        "link",
-        "add",
-        outside,
-        "type",
-        "veth",
-        "peer",
-        "name",
-        inside,
-        "netns",
-        name,
-    )
+    run("ip", "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", name)
     run("ip", "link", "set", outside, "master", BRIDGE, "up")
     run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", inside)
     run("ip", "-n", name, "link", "set", inside, "up")
@@ -127,9 +106,7 @@ def end_machine(room: Path, name: str) -> None:
             continue
 
 
-def kill_after(
-    seconds: float, room: Path, name: str, number: int
-) -> threading.Thread:
+def kill_after(seconds: float, room: Path, name: str, number: int) -> threading.Thread:
     """Cut a machine's link and kill what runs in it, later."""
 
     def kill() -> None:
@@ -176,9 +153,7 @@ def recipes(room: Path, count: int) -> list[Path]:
     paths = []
     for number in range(1, count + 1):
         path = room / f"demo{number:02}.toml"
-        path.write_text(
-            f'{text}\n[package]\nproject_name = "cluster_demo_{number:02}"\n'
-        )
+        path.write_text(f'{text}\n[package]\nproject_name = "cluster_demo_{number:02}"\n')
         paths.append(path)
     return paths
 
@@ -208,9 +183,7 @@ def invoked(room: Path, *arguments: str) -> tuple[float, str]:
     return time.monotonic() - begun, done.stdout
 
 
-def build(
-    room: Path, paths: Sequence[Path]
-) -> tuple[float, list[dict[str, Any]]]:
+def build(room: Path, paths: Sequence[Path]) -> tuple[float, list[dict[str, Any]]]:
     """Build recipes on the workers; return the seconds and what `--json` says."""
     named = [word for path in paths for word in ("--recipe", str(path))]
     seconds, said = invoked(room, "build", "--on", "workers", "--json", *named)
@@ -219,12 +192,7 @@ def build(
 
 def night(room: Path, paths: Sequence[Path]) -> tuple[float, str]:
     """Run a night on the workers; return the seconds and what it says."""
-    lines = [
-        f'directory = "{room}/nights"',
-        'on = "workers"',
-        "reproduce = false",
-        "links = false",
-    ]
+    lines = [f'directory = "{room}/nights"', 'on = "workers"', "reproduce = false", "links = false"]
     for path in paths:
         lines += ["[[recipe]]", f'name = "{path}"']
     lines += ["[retention]", 'free = "1 GB"']
@@ -236,40 +204,20 @@ def shown(label: str, seconds: float, rows: Sequence[Mapping[str, Any]]) -> None
     """Print a line of the result."""
     states = [str(row["state"]) for row in rows]
     shares = {row["worker"] for row in rows}
-    counts = [
-        sum(row["worker"] == name for row in rows)
-        for name in sorted(map(str, shares))
-    ]
-    lost = [
-        f"{row['recipe']} lost {', '.join(row['lost'])}"
-        for row in rows
-        if row["lost"]
-    ]
+    counts = [sum(row["worker"] == name for row in rows) for name in sorted(map(str, shares))]
+    lost = [f"{row['recipe']} lost {', '.join(row['lost'])}" for row in rows if row["lost"]]
     built = f"{states.count('built')} of {len(rows)} built"
-    print(
-        f"{label}: {seconds:.1f} s, {built}, by worker {counts}",
-        *lost,
-        sep="; ",
-        flush=True,
-    )
+    print(f"{label}: {seconds:.1f} s, {built}, by worker {counts}", *lost, sep="; ", flush=True)
 
 
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--recipes", type=int, default=40)
-    parser.add_argument(
-        "--seconds", type=float, default=6.0, help="of a build that only sleeps"
-    )
-    parser.add_argument(
-        "--real", type=int, default=0, help="build the demo so many times instead"
-    )
-    parser.add_argument(
-        "--night", action="store_true", help="with --real: by 'invoke nightly'"
-    )
-    parser.add_argument(
-        "--kill", type=float, default=15.0, help="0: no machine dies"
-    )
+    parser.add_argument("--seconds", type=float, default=6.0, help="of a build that only sleeps")
+    parser.add_argument("--real", type=int, default=0, help="build the demo so many times instead")
+    parser.add_argument("--night", action="store_true", help="with --real: by 'invoke nightly'")
+    parser.add_argument("--kill", type=float, default=15.0, help="0: no machine dies")
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 3])
     given = parser.parse_args()
     room = Path(tempfile.mkdtemp(prefix="tfwright-cluster-"))
@@ -285,10 +233,7 @@ def main() -> None:
 
 def scaling(room: Path, names: Sequence[str], given: argparse.Namespace) -> None:
     """Measure 1, 2 and 3 workers with builds that sleep, then 3 of which one dies."""
-    directory, paths = (
-        sleepy_checkout(room, given.seconds),
-        recipes(room, given.recipes),
-    )
+    directory, paths = (sleepy_checkout(room, given.seconds), recipes(room, given.recipes))
     for count in given.workers:
         host_file(room, names[:count], directory)
         shown(f"{count} workers", *build(room, paths))

@@ -31,9 +31,7 @@ def main(one: Path, other: Path) -> None:
         f"{one.name} ({one.stat().st_size / 1e6:.0f} MB) "
         f"and {other.name} ({other.stat().st_size / 1e6:.0f} MB)"
     )
-    print(
-        f"{cost.wall:.1f} s, {cost.cpu:.1f} s of processor time, {cost.memory:.0f} MiB"
-    )
+    print(f"{cost.wall:.1f} s, {cost.cpu:.1f} s of processor time, {cost.memory:.0f} MiB")
 
 
 if __name__ == "__main__":

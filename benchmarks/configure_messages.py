@@ -24,9 +24,7 @@ FILES = re.compile(
     r"|.*third_party/.*(?:configure|repo|common)\.bzl|.*util/python/python_config\.sh"
     r"|.*gen_git_source\.(?:py|sh)|.*build_pip_package\.sh|.*tools/pip_package/setup\.py)$"
 )
-CALLS = re.compile(
-    r"fail$|_fail$|^fail|exit$|error$|Error$|Exception$|^print$|^die$|warn\w*$"
-)
+CALLS = re.compile(r"fail$|_fail$|^fail|exit$|error$|Error$|Exception$|^print$|^die$|warn\w*$")
 COMPLAINTS = re.compile(
     r"(?i)error|invalid|cannot|can't|not |fail|unable|unsupported|missing|must|please|expected"
 )
@@ -36,15 +34,8 @@ WORDS = {
 }  # fmt: skip
 """What stands for a variable whose name holds the word."""
 PLACE = re.compile(r"%(?:\([^)]*\))?[-+ #0]*\d*(?:\.\d+)?[sdrxf]|\{[^{}]*\}")
-ECHO = re.compile(
-    r"""^\s*(?:>&2 )?echo (?:-e )?["'](?P<text>[^"']{12,300})["']""", re.MULTILINE
-)
-UNSPECIFIC = {
-    "general-error",
-    "bazel-error",
-    "python-exception",
-    "bazel-build-language",
-}
+ECHO = re.compile(r"""^\s*(?:>&2 )?echo (?:-e )?["'](?P<text>[^"']{12,300})["']""", re.MULTILINE)
+UNSPECIFIC = {"general-error", "bazel-error", "python-exception", "bazel-build-language"}
 """Families that only say that something complains."""
 SHORTEST = 12
 """Characters of a message that says something."""
@@ -56,9 +47,7 @@ def main() -> None:
     known = options.new.read_text("utf-8").splitlines() if options.new else []
     shapes = {shape(line) for line in known}
     rows = []
-    for message in sorted(
-        {line for place in options.repositories for line in messages(place)}
-    ):
+    for message in sorted({line for place in options.repositories for line in messages(place)}):
         if shape(message) not in shapes:
             shapes.add(shape(message))
             rows.append((explained(message), message))
@@ -83,9 +72,7 @@ def messages(repository: Path) -> Iterator[str]:
             blob = about.split()[2]
             if FILES.match(path) and blob not in seen:
                 seen.add(blob)
-                yield from of_file(
-                    path, git(repository, "cat-file", "blob", blob)
-                )
+                yield from of_file(path, git(repository, "cat-file", "blob", blob))
 
 
 def git(repository: Path, *arguments: str) -> str:
@@ -109,11 +96,7 @@ def of_file(path: str, text: str) -> Iterator[str]:
     except (SyntaxError, ValueError):
         return
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and node.args
-            and CALLS.search(ast.unparse(node.func))
-        ):
+        if isinstance(node, ast.Call) and node.args and CALLS.search(ast.unparse(node.func)):
             message = filled(node.args[0])
             called = ast.unparse(node.func)
             if message and (called != "print" or COMPLAINTS.search(message)):
@@ -126,11 +109,7 @@ def with_prefix(path: str, called: str, message: str) -> str:
     if rule and called.startswith("auto_config"):
         return f"{rule[1].title()} Configuration Error: {message}"
     if called[:1].isupper() or called.endswith("Error"):
-        return (
-            f"__main__.{called}: {message}"
-            if called != "Exception"
-            else f"Exception: {message}"
-        )
+        return f"__main__.{called}: {message}" if called != "Exception" else f"Exception: {message}"
     return message
 
 
@@ -139,31 +118,19 @@ def filled(node: ast.expr) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return PLACE.sub(lambda place: value_of(place[0]), node.value)
     parts = parts_of(node)
-    return (
-        "".join(filled(part) for part in parts)
-        if parts
-        else value_of(ast.unparse(node))
-    )
+    return "".join(filled(part) for part in parts) if parts else value_of(ast.unparse(node))
 
 
 def parts_of(node: ast.expr) -> list[ast.expr]:
     """Return the parts that a text is put together from; none where it is a plain value."""
     if isinstance(node, ast.BinOp):
-        return (
-            [node.left]
-            if isinstance(node.op, ast.Mod)
-            else [node.left, node.right]
-        )
+        return [node.left] if isinstance(node.op, ast.Mod) else [node.left, node.right]
     if isinstance(node, ast.JoinedStr):
         return node.values
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr == "format":
             return [node.func.value]
-        if (
-            node.func.attr == "join"
-            and node.args
-            and isinstance(node.args[0], ast.List)
-        ):
+        if node.func.attr == "join" and node.args and isinstance(node.args[0], ast.List):
             return node.args[0].elts
     return []
 
@@ -184,9 +151,7 @@ def lines(message: str) -> Iterator[str]:
 
 def shape(message: str) -> str:
     """Return the words of a message, without what differs from case to case."""
-    return " ".join(
-        re.findall(r"[A-Za-z]{3,}", re.sub(r"[/'\"]\S+|\S*\d\S*", " ", message))
-    )[:60]
+    return " ".join(re.findall(r"[A-Za-z]{3,}", re.sub(r"[/'\"]\S+|\S*\d\S*", " ", message)))[:60]
 
 
 def explained(message: str) -> str:

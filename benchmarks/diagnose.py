@@ -56,14 +56,11 @@ LINES = (
 def main(megabytes: int) -> None:
     """Make the log, time both, and print the speeds and their ratio."""
     with tempfile.TemporaryDirectory(prefix="tfwright-diagnose-") as place:
-        log, part, patterns = (
-            Path(place) / name for name in ("log", "part", "patterns")
-        )
+        log, part, patterns = (Path(place) / name for name in ("log", "part", "patterns"))
         make(log, megabytes << 20)
         make(part, megabytes * 100_000)
         patterns.write_text(
-            "".join(extended(entry.pattern) + "\n" for entry in everything()),
-            "utf-8",
+            "".join(extended(entry.pattern) + "\n" for entry in everything()), "utf-8"
         )
         check(patterns)
         ours = speed(log, lambda: logs.diagnose(str(log)))
@@ -80,9 +77,7 @@ def make(path: Path, size: int) -> None:
     chance = random.Random(1)  # noqa: S311 a log needs no cryptography
     block = "\n".join(
         chance.choice(LINES).format(
-            done=chance.randrange(4024),
-            file=chance.choice(FILES),
-            time=chance.randrange(900),
+            done=chance.randrange(4024), file=chance.choice(FILES), time=chance.randrange(900)
         )
         for _ in range(20_000)
     )
@@ -98,36 +93,22 @@ def extended(pattern: str) -> str:
     # grep copies what is repeated up to 300 times as often, and then needs minutes to begin.
     pattern = BOUNDED.sub("*", pattern)
     pattern = LAZY.sub(r"\1", pattern)
-    return (
-        SET.sub(_plain_set, pattern).replace(r"\d", "[0-9]").replace(r"\'", "'")
-    )
+    return SET.sub(_plain_set, pattern).replace(r"\d", "[0-9]").replace(r"\'", "'")
 
 
 def _plain_set(found: re.Match[str]) -> str:
     """Return a set of characters without the escapes that POSIX does not know there."""
-    content = (
-        found[2]
-        .replace(r"\d", "0-9")
-        .replace(r"\w", "a-zA-Z0-9_")
-        .replace(r"\s", " \t")
-    )
+    content = found[2].replace(r"\d", "0-9").replace(r"\w", "a-zA-Z0-9_").replace(r"\s", " \t")
     content = content.replace(r"\n", "").replace(r"\x00-\x7f", " -~")
     closing = "]" if r"\]" in content else ""
     last = "-" if re.search(r"-$|\\-", content) else ""
-    content = (
-        content.replace(r"\]", "")
-        .replace(r"\-", "")
-        .replace("\\", "")
-        .removesuffix("-")
-    )
+    content = content.replace(r"\]", "").replace(r"\-", "").replace("\\", "").removesuffix("-")
     return f"[{found[1]}{closing}{content}{last}]"
 
 
 def check(patterns: Path) -> None:
     """Make sure that grep finds what the reader finds."""
-    samples = "".join(
-        entry.sample + "\n" for entry in everything() if entry.sample
-    )
+    samples = "".join(entry.sample + "\n" for entry in everything() if entry.sample)
     missed = subprocess.run(
         [tool(), "-v", "-E", "-f", str(patterns)],
         input=samples,

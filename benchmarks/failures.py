@@ -29,14 +29,7 @@ from tfwright.diagnosis import reader
 from tfwright.diagnosis.reader import Diagnosis, Match
 
 Failure = Mapping[str, str]
-COLUMNS = (
-    "failures",
-    "recognised",
-    "root first",
-    "root shown",
-    "certain",
-    "general only",
-)
+COLUMNS = ("failures", "recognised", "root first", "root shown", "certain", "general only")
 
 
 VERDICTS = ("right", "general", "wrong")
@@ -56,9 +49,7 @@ def main() -> None:
         row = [1, *_judged(failure, found)]
         for name in (failure["class"], "all"):
             table[name] = _sum(table[name], row)
-            judged[name] = _sum(
-                judged[name], _read(verdicts.get(failure["id"], ""), found)
-            )
+            judged[name] = _sum(judged[name], _read(verdicts.get(failure["id"], ""), found))
         if options.show:
             print("\n".join(_shown(failure, found)))
     if options.json:
@@ -128,9 +119,7 @@ def _read(verdict: str, found: Diagnosis) -> list[int]:
 
 def _chosen(options: argparse.Namespace) -> Sequence[Failure]:
     """Return the failures that are asked for: all, or one part of them."""
-    failures: list[Failure] = tomllib.loads(options.failures.read_text("utf-8"))[
-        "failure"
-    ]
+    failures: list[Failure] = tomllib.loads(options.failures.read_text("utf-8"))["failure"]
     if options.first:
         return failures[: options.first]
     return failures[-options.last :] if options.last else failures
@@ -139,17 +128,10 @@ def _chosen(options: argparse.Namespace) -> Sequence[Failure]:
 def _judged(failure: Failure, found: Diagnosis) -> Sequence[int]:
     """Say of one failure what can be counted."""
     explaining = [match for match in found.matches if match.explains]
-    shown = (
-        [*found.first.lines, *getattr(found.first, "before", ())]
-        if found.first
-        else []
-    )
+    shown = [*found.first.lines, *getattr(found.first, "before", ())] if found.first else []
     return (
         int(bool(explaining)),
-        int(
-            bool(found.first)
-            and _same(failure["root"], found.first.what if found.first else "")
-        ),
+        int(bool(found.first) and _same(failure["root"], found.first.what if found.first else "")),
         int(any(_same(failure["root"], line) for line in shown)),
         int(any(_certain(match) for match in explaining)),
         int(bool(explaining) and not getattr(explaining[0].entry, "sample", "")),
@@ -177,16 +159,12 @@ def _shown(failure: Failure, found: Diagnosis) -> Iterator[str]:
         yield f"   root:  {failure['root']}"
         yield f"   found: {found.first.what if found.first else None}"
     yield f"   cause: {failure['cause']}\n   help:  {failure['remedy']}"
-    for match in [
-        match for match in found.matches if match.explains
-    ] or found.harmless:
+    for match in [match for match in found.matches if match.explains] or found.harmless:
         mark = "certain" if match.certain else "possible"
         yield f"   - {match.entry.id} ({mark})\n     why: {match.cause}\n     do:  {match.remedy}"
 
 
-def _print(
-    table: Mapping[str, Sequence[int]], before: Mapping[str, Sequence[int]]
-) -> None:
+def _print(table: Mapping[str, Sequence[int]], before: Mapping[str, Sequence[int]]) -> None:
     """Print the counts, in percent of the failures of each class."""
     print(f"{'class':<16}" + "".join(f"{column:>14}" for column in COLUMNS))
     for name in _ordered(table):
@@ -195,9 +173,7 @@ def _print(
         shares = [f"{100 * value / count:.0f}%" for value in others]
         for place, value in enumerate(earlier[: len(shares)]):
             shares[place] = f"{100 * value / count:.0f}% -> {shares[place]}"
-        print(
-            f"{name:<16}{count:>14}" + "".join(f"{share:>14}" for share in shares)
-        )
+        print(f"{name:<16}{count:>14}" + "".join(f"{share:>14}" for share in shares))
 
 
 def _print_verdicts(judged: Mapping[str, Sequence[int]]) -> None:
@@ -221,9 +197,7 @@ def _print_alarms(folder: Path) -> None:
             found = reader.read(log)
         if found.first:
             alarms += 1
-            print(
-                f"false alarm: {path.name}, line {found.first.line}: {found.first.what[:150]}"
-            )
+            print(f"false alarm: {path.name}, line {found.first.line}: {found.first.what[:150]}")
     print(f"{alarms} false alarms in {len(logs)} harmless logs")
 
 

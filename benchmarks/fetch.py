@@ -69,9 +69,7 @@ def main(rounds: int, place: str | None) -> None:
         print(f"{'what':<44} {'tfwright':>9} {'other':>9} {'ratio':>6}")
         bench.make(
             {
-                f"{number:02}": int(
-                    SMALLEST * (LARGEST / SMALLEST) ** (number / (ARCHIVES - 1))
-                )
+                f"{number:02}": int(SMALLEST * (LARGEST / SMALLEST) ** (number / (ARCHIVES - 1)))
                 for number in range(ARCHIVES)
             }
         )
@@ -109,9 +107,7 @@ class Bench:
         """Fill the site with random files, and write their checksums for the clients."""
         shutil.rmtree(self.site, ignore_errors=True)
         self.site.mkdir()
-        self.digests = {
-            name: write(self.site / name, size) for name, size in sizes.items()
-        }
+        self.digests = {name: write(self.site / name, size) for name, size in sizes.items()}
         self.list.write_text(json.dumps(self.digests), "utf-8")
         self.input.write_text(
             "".join(
@@ -121,9 +117,7 @@ class Bench:
             "utf-8",
         )
 
-    def report(
-        self, what: str, rounds: int, peers: Mapping[str, Callable[[], None]]
-    ) -> None:
+    def report(self, what: str, rounds: int, peers: Mapping[str, Callable[[], None]]) -> None:
         """Run all in turn; print the medians for each peer, and the median of their ratios.
 
         Each round begins with another one, so that none always runs on a warm cache.
@@ -144,13 +138,8 @@ class Bench:
             ours = statistics.median(seconds[OURS] for seconds in times)
             theirs = statistics.median(seconds[name] for seconds in times)
             # Of each round: both ran under the same load then.
-            ratio = statistics.median(
-                seconds[OURS] / seconds[name] for seconds in times
-            )
-            print(
-                f"{f'{what} / {name}':<44} {ours:8.2f}s {theirs:8.2f}s {ratio:6.2f}",
-                flush=True,
-            )
+            ratio = statistics.median(seconds[OURS] / seconds[name] for seconds in times)
+            print(f"{f'{what} / {name}':<44} {ours:8.2f}s {theirs:8.2f}s {ratio:6.2f}", flush=True)
 
     def measure(self, run: Callable[[], None]) -> float:
         """Return the seconds that `run` takes, into an empty directory on a disk at rest."""
@@ -163,9 +152,7 @@ class Bench:
 
     def tfwright(self) -> None:
         """Fetch with tfwright."""
-        self.run(
-            sys.executable, "-c", FETCH, str(self.out), self.url, str(self.list)
-        )
+        self.run(sys.executable, "-c", FETCH, str(self.out), self.url, str(self.list))
 
     def unhashed(self) -> None:
         """Fetch the large file with tfwright, believing its digest."""
@@ -202,12 +189,8 @@ class Bench:
     def one_by_one(self) -> None:
         """Fetch with curl, then verify with sha256sum, as a shell script would for each archive."""
         for name, digest in self.digests.items():
-            self.run(
-                "curl", "--silent", "--fail", "--remote-name", self.url + name
-            )
-            self.run(
-                "sha256sum", "--check", "--quiet", stdin=f"{digest}  {name}\n"
-            )
+            self.run("curl", "--silent", "--fail", "--remote-name", self.url + name)
+            self.run("sha256sum", "--check", "--quiet", stdin=f"{digest}  {name}\n")
 
     def curl_and_sync(self) -> None:
         """Fetch with curl, and wait until the files are on the disk."""
@@ -242,9 +225,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         time.sleep(DELAY)
         with (self.site / self.path.strip("/")).open("rb") as stream:
             self.send_response(200)
-            self.send_header(
-                "Content-Length", str(os.fstat(stream.fileno()).st_size)
-            )
+            self.send_header("Content-Length", str(os.fstat(stream.fileno()).st_size))
             self.end_headers()
             self.connection.sendfile(stream)
 

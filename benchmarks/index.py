@@ -27,9 +27,7 @@ def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wheels", type=int, default=5000)
-    parser.add_argument(
-        "--peers", type=Path, help="directory of dumb-pypi and simple503"
-    )
+    parser.add_argument("--peers", type=Path, help="directory of dumb-pypi and simple503")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -45,11 +43,7 @@ def main() -> None:
 def make_wheels(folder: Path, count: int) -> None:
     """Write small wheels of some projects, so that the files themselves cost nothing."""
     for number in range(count):
-        write_wheel(
-            folder,
-            f"project{number % PROJECTS}",
-            f"1.{number // PROJECTS}.{number}",
-        )
+        write_wheel(folder, f"project{number % PROJECTS}", f"1.{number // PROJECTS}.{number}")
 
 
 def measure_peers(programs: Path, folder: Path) -> None:
@@ -62,12 +56,7 @@ def measure_peers(programs: Path, folder: Path) -> None:
             entry = {"filename": wheel.name, "hash": f"sha256={digest}"}
             stream.write(json.dumps(entry) + "\n")
     dumb = [str(programs / "dumb-pypi"), "--package-list-json", str(lines)]
-    dumb += [
-        "--packages-url",
-        "../../packages/",
-        "--output-dir",
-        str(folder / "dumb"),
-    ]
+    dumb += ["--packages-url", "../../packages/", "--output-dir", str(folder / "dumb")]
     show("dumb-pypi, reads no wheel", lambda: run(dumb))
     peer = folder / "simple503"
     peer.mkdir()
@@ -87,9 +76,7 @@ def show(name: str, work: Callable[[], object]) -> None:
     begun, before = time.perf_counter(), processor()
     work()
     seconds = time.perf_counter() - begun
-    print(
-        f"{name:32} {seconds:7.2f} s, {processor() - before:6.2f} s of processor time"
-    )
+    print(f"{name:32} {seconds:7.2f} s, {processor() - before:6.2f} s of processor time")
 
 
 def processor() -> float:

@@ -37,25 +37,17 @@ class Cost(NamedTuple):
 
 def main(wheels: Sequence[Path]) -> None:
     """Run all programs on each wheel, and print what they took."""
-    print(
-        f"{'wheel':<56} {'MB':>5}   {'':10} {'wall s':>7} {'CPU s':>7} {'MB':>6} {'CPU':>6}"
-    )
+    print(f"{'wheel':<56} {'MB':>5}   {'':10} {'wall s':>7} {'CPU s':>7} {'MB':>6} {'CPU':>6}")
     for wheel in wheels:
         read(wheel)
-        programs = {
-            name: command for name, command in commands(wheel).items() if command
-        }
+        programs = {name: command for name, command in commands(wheel).items() if command}
         costs: dict[str, list[Cost]] = {name: [] for name in programs}
         for _ in range(ROUNDS):
             for name, command in programs.items():
                 costs[name].append(run(command))
-        least = statistics.median(
-            cost.cpu for cost in costs.get("unzip", costs["inspect"])
-        )
+        least = statistics.median(cost.cpu for cost in costs.get("unzip", costs["inspect"]))
         for name, some in costs.items():
-            cost = Cost(
-                *(statistics.median(column) for column in zip(*some, strict=True))
-            )
+            cost = Cost(*(statistics.median(column) for column in zip(*some, strict=True)))
             print(
                 f"{wheel.name[:56]:<56} {wheel.stat().st_size / 1e6:>5.0f}   {name:10} "
                 f"{cost.wall:>7.1f} {cost.cpu:>7.1f} {cost.memory:>6.0f} {cost.cpu / least:>6.2f}"
@@ -82,17 +74,10 @@ def commands(wheel: Path) -> dict[str, list[str]]:
 def run(command: list[str]) -> Cost:
     """Run a program, whatever it prints and however it ends: a wheel may have faults."""
     begun = time.monotonic()
-    quiet = [
-        (os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0)
-        for stream in (1, 2)
-    ]
+    quiet = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
     child = os.posix_spawn(command[0], command, os.environ, file_actions=quiet)
     _, _, used = os.wait4(child, 0)
-    return Cost(
-        time.monotonic() - begun,
-        used.ru_utime + used.ru_stime,
-        used.ru_maxrss / 1024,
-    )
+    return Cost(time.monotonic() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 if __name__ == "__main__":

@@ -64,28 +64,20 @@ def idle_night(folder: Path, count: int) -> None:
     content = {"directory": str(folder / "host"), "recipe": names, "hours": 168}
     wanted = NightlyFile.model_validate({**content, "retention": {"free": 0}})
     clock = SimulatedClock()
-    host = BuildHost(
-        wanted, IdleBuilder(wanted, HostFile(build_out=folder / "out")), clock
-    )
+    host = BuildHost(wanted, IdleBuilder(wanted, HostFile(build_out=folder / "out")), clock)
     while "skipped" in night.run(host).verdicts.values():
         clock.next_night()
     clock.next_night()
     begun, before = time.perf_counter(), time.process_time()
     verdicts = set(night.run(host).verdicts.values())
     seconds, own = time.perf_counter() - begun, time.process_time() - before
-    print(
-        f"a night without work, {count} recipes: {seconds:.2f} s, {own:.2f} s of processor time"
-    )
+    print(f"a night without work, {count} recipes: {seconds:.2f} s, {own:.2f} s of processor time")
     print(f"verdicts: {verdicts}")
 
 
 def pages(folder: Path, count: int, nights: int) -> None:
     """Time the pages after many nights, whose verdicts are written into the state."""
-    host = host_with(
-        folder,
-        *[f"linux-r2.{number}-gpu" for number in range(count)],
-        hours=168.0,
-    )
+    host = host_with(folder, *[f"linux-r2.{number}-gpu" for number in range(count)], hours=168.0)
     night.run(host)
     names = [target.name for target in targets(host.nightly)]
     start = dt.datetime(2025, 1, 1, 2, tzinfo=dt.UTC)

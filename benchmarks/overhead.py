@@ -31,9 +31,7 @@ from tfwright.host import pythons
 from tfwright.tools import files
 
 INVOKE = (sys.executable, "-m", "invoke")
-ONE_TASK = (
-    'from invoke import task\n\n\n@task\ndef hello(_):\n    """Say hello."""\n'
-)
+ONE_TASK = 'from invoke import task\n\n\n@task\ndef hello(_):\n    """Say hello."""\n'
 SHORT_PAIRS = 15
 """Runs of each short command; a single one says little."""
 
@@ -53,23 +51,13 @@ def main(rounds: int) -> None:
         bench = Bench(Path(place))
         bench.prepare()
         cold = [
-            (
-                measure(bench.tfwright, bench.forget),
-                measure(bench.script, bench.forget),
-            )
+            (measure(bench.tfwright, bench.forget), measure(bench.script, bench.forget))
             for _ in range(rounds)
         ]
-        warm = [
-            (measure(bench.tfwright_again), measure(bench.script_again))
-            for _ in range(rounds)
-        ]
-        idle = [
-            (measure(bench.tfwright), measure(bench.one_task))
-            for _ in range(SHORT_PAIRS)
-        ]
+        warm = [(measure(bench.tfwright_again), measure(bench.script_again)) for _ in range(rounds)]
+        idle = [(measure(bench.tfwright), measure(bench.one_task)) for _ in range(SHORT_PAIRS)]
         listing = [
-            (measure(bench.list_commands), measure(bench.one_task))
-            for _ in range(SHORT_PAIRS)
+            (measure(bench.list_commands), measure(bench.one_task)) for _ in range(SHORT_PAIRS)
         ]
     print(f"{'what':<40} {'tfwright':>9} {'other':>9} {'ratio':>6}")
     if rounds:
@@ -83,9 +71,7 @@ def main(rounds: int) -> None:
         report("  in processor time", pairs, "cpu")
 
 
-def report(
-    what: str, pairs: list[tuple[Cost, Cost]], kind: str = "seconds"
-) -> None:
+def report(what: str, pairs: list[tuple[Cost, Cost]], kind: str = "seconds") -> None:
     """Print the medians of both in one kind of time, and the ratio of the two."""
     ours, theirs = (
         statistics.median(getattr(cost, kind) for cost in column)
@@ -94,9 +80,7 @@ def report(
     print(f"{what:<40} {ours:8.2f}s {theirs:8.2f}s {ours / theirs:6.2f}")
 
 
-def measure(
-    run: Callable[[], None], before: Callable[[], None] | None = None
-) -> Cost:
+def measure(run: Callable[[], None], before: Callable[[], None] | None = None) -> Cost:
     """Return what `run` takes."""
     if before:
         before()
@@ -126,9 +110,7 @@ class Bench:
 
     def prepare(self) -> None:
         """Fill the vault, write the script, and make the one-task collection."""
-        (self.place / "host.toml").write_text(
-            f'build_out = "{self.out}"\n', "utf-8"
-        )
+        (self.place / "host.toml").write_text(f'build_out = "{self.out}"\n', "utf-8")
         (self.place / "one").mkdir()
         (self.place / "kept").mkdir()
         (self.place / "one/tasks.py").write_text(ONE_TASK, "utf-8")
@@ -146,9 +128,7 @@ class Bench:
             text=True,
         ).stdout
         commands = {
-            stage["stage"]: [
-                line(step) for step in stage["steps"] if "argv" in step
-            ]
+            stage["stage"]: [line(step) for step in stage["steps"] if "argv" in step]
             for stage in json.loads(plan)
         }
         own, kept = self.out / "demo", self.place / "kept"
@@ -180,10 +160,7 @@ class Bench:
 
     def checkout(self, tree: Path) -> list[str]:
         """Return the source stage as a person would type it."""
-        mirror, source = (
-            next((self.out / "git").glob("*.git")),
-            recipe.read("demo").source,
-        )
+        mirror, source = (next((self.out / "git").glob("*.git")), recipe.read("demo").source)
         return [
             f"git init --quiet {tree}",
             f"echo {mirror}/objects > {tree}/.git/objects/info/alternates",
@@ -192,10 +169,7 @@ class Bench:
                 f"mkdir -p {(tree / path).parent} && cp {recipe.PATCHES / asset} {tree / path}"
                 for path, asset in source.assets.items()
             ),
-            *(
-                f"git -C {tree} apply {recipe.PATCHES / patch}"
-                for patch in source.patches
-            ),
+            *(f"git -C {tree} apply {recipe.PATCHES / patch}" for patch in source.patches),
         ]
 
     def forget(self) -> None:
@@ -218,11 +192,7 @@ class Bench:
     def script_again(self) -> None:
         """Compile again with the script."""
         lines = self.plain.read_text("utf-8").splitlines()
-        self.run(
-            "sh",
-            "-c",
-            "\n".join(text for text in lines if "--output_base=" in text),
-        )
+        self.run("sh", "-c", "\n".join(text for text in lines if "--output_base=" in text))
 
     def one_task(self) -> None:
         """List a collection of one task."""
@@ -241,12 +211,7 @@ class Bench:
     def run(self, *argv: str) -> None:
         """Run a program in the checkout."""
         done = subprocess.run(
-            argv,
-            cwd=ROOT,
-            env=self.host,
-            check=False,
-            capture_output=True,
-            text=True,
+            argv, cwd=ROOT, env=self.host, check=False, capture_output=True, text=True
         )
         if done.returncode:
             sys.exit(f"{shlex.join(argv)} failed:\n{done.stdout}{done.stderr}")
@@ -255,7 +220,9 @@ class Bench:
 def line(step: dict[str, Any]) -> str:
     """Return a planned command as a line of a shell script."""
     variables = [f"{name}={value}" for name, value in step["env"].items()]
-    return f"(cd {shlex.quote(str(step['cwd']))} && env -i {shlex.join([*variables, *step['argv']])})"
+    return (
+        f"(cd {shlex.quote(str(step['cwd']))} && env -i {shlex.join([*variables, *step['argv']])})"
+    )
 
 
 if __name__ == "__main__":

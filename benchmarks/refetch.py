@@ -46,9 +46,7 @@ class Bench:
         self.recipe = folder / f"refetch-{name}.toml"
         shutil.copy(original, self.recipe)
         if original.with_suffix(".lock").is_file():
-            shutil.copy(
-                original.with_suffix(".lock"), self.recipe.with_suffix(".lock")
-            )
+            shutil.copy(original.with_suffix(".lock"), self.recipe.with_suffix(".lock"))
         self.patches = folder / "patches"
         shutil.copytree(recipes.PATCHES, self.patches)
         self.own = host_file.read().build_out / self.recipe.stem
@@ -57,14 +55,7 @@ class Bench:
 
     def build(self) -> None:
         """Run the stages up to `source`, offline."""
-        words = (
-            "build",
-            "--recipe",
-            str(self.recipe),
-            "--until",
-            "source",
-            "--offline",
-        )
+        words = ("build", "--recipe", str(self.recipe), "--until", "source", "--offline")
         done = subprocess.run(
             [sys.executable, "-c", COPY, str(self.patches), *words],
             capture_output=True,
@@ -84,15 +75,11 @@ class Bench:
     def change_substitute(self) -> None:
         """Change the reason of the first substitute."""
         text = self.recipe.read_text("utf-8")
-        self.recipe.write_text(
-            re.sub('reason = "', 'reason = "Again: ', text, count=1), "utf-8"
-        )
+        self.recipe.write_text(re.sub('reason = "', 'reason = "Again: ', text, count=1), "utf-8")
 
     def took(self, stage: str) -> tuple[float, float]:
         """Return the seconds of the clock and of the processor that a stage took."""
-        stamp = json.loads(
-            (self.own / "stamps" / f"{stage}.json").read_text("utf-8")
-        )
+        stamp = json.loads((self.own / "stamps" / f"{stage}.json").read_text("utf-8"))
         return stamp["seconds"], stamp["cpu"]
 
 
@@ -105,16 +92,12 @@ def main(name: str, rounds: int) -> None:
             print(f"{'after':<24} {'stage':<8} {'seconds':>9} {'processor':>10}")
             measure(bench, "a changed patch", bench.change_patch, rounds)
             if "[fetch.substitutes" in bench.recipe.read_text("utf-8"):
-                measure(
-                    bench, "a changed substitute", bench.change_substitute, rounds
-                )
+                measure(bench, "a changed substitute", bench.change_substitute, rounds)
         finally:
             shutil.rmtree(bench.own, ignore_errors=True)
 
 
-def measure(
-    bench: Bench, what: str, change: Callable[[], None], rounds: int
-) -> None:
+def measure(bench: Bench, what: str, change: Callable[[], None], rounds: int) -> None:
     """Change and build in rounds, and print the medians."""
     times: dict[str, list[tuple[float, float]]] = {stage: [] for stage in STAGES}
     for _ in range(rounds):
@@ -123,12 +106,8 @@ def measure(
         for stage in STAGES:
             times[stage].append(bench.took(stage))
     for stage, taken in times.items():
-        clock, processor = (
-            statistics.median(column) for column in zip(*taken, strict=True)
-        )
-        print(
-            f"{what:<24} {stage:<8} {clock:8.2f}s {processor:9.2f}s", flush=True
-        )
+        clock, processor = (statistics.median(column) for column in zip(*taken, strict=True))
+        print(f"{what:<24} {stage:<8} {clock:8.2f}s {processor:9.2f}s", flush=True)
 
 
 if __name__ == "__main__":

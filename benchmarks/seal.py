@@ -28,9 +28,7 @@ EPOCH = 1_540_000_000
 def main(wheel: Path, rounds: int) -> None:
     """Time both alternately, and print the medians, the sizes and the ratio."""
     ours, theirs, digests = [], [], set()
-    with tempfile.TemporaryDirectory(
-        prefix="tfwright-seal-", dir=Path.cwd()
-    ) as place:
+    with tempfile.TemporaryDirectory(prefix="tfwright-seal-", dir=Path.cwd()) as place:
         sealed, unpacked, packed = (
             Path(place) / name for name in ("sealed.whl", "unpacked", "packed")
         )
@@ -39,19 +37,14 @@ def main(wheel: Path, rounds: int) -> None:
             ours.append(timed(lambda: seal(wheel, sealed)))
             digests.add(digest(sealed))
             theirs.append(timed(lambda: repack(wheel, unpacked, packed)))
-        sizes = [
-            path.stat().st_size
-            for path in (wheel, sealed, next(packed.iterdir()))
-        ]
+        sizes = [path.stat().st_size for path in (wheel, sealed, next(packed.iterdir()))]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(
         f"{wheel.name}: {sizes[0]:,} bytes; {len(digests)} digest in {rounds} rounds; "
         f"at most {memory:,} MiB of memory"
     )
     print(f"seal           {statistics.median(ours):8.1f} s  {sizes[1]:,} bytes")
-    print(
-        f"unpack + pack  {statistics.median(theirs):8.1f} s  {sizes[2]:,} bytes"
-    )
+    print(f"unpack + pack  {statistics.median(theirs):8.1f} s  {sizes[2]:,} bytes")
     print(
         f"ratio          {statistics.median(a / b for a, b in zip(ours, theirs, strict=True)):8.2f}"
     )
@@ -79,9 +72,7 @@ def repack(wheel: Path, unpacked: Path, packed: Path) -> None:
 def run(*arguments: str) -> None:
     """Run the package `wheel`."""
     subprocess.run(
-        [sys.executable, "-m", "wheel", *arguments],
-        check=True,
-        stdout=subprocess.DEVNULL,
+        [sys.executable, "-m", "wheel", *arguments], check=True, stdout=subprocess.DEVNULL
     )
 
 
@@ -93,8 +84,6 @@ def digest(path: Path) -> str:
 
 if __name__ == "__main__":
     if importlib.util.find_spec("wheel") is None:
-        sys.exit(
-            "The package wheel is not installed for this Python: pip install wheel"
-        )
+        sys.exit("The package wheel is not installed for this Python: pip install wheel")
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else ROUNDS  # noqa: PLR2004 the second argument
     main(Path(sys.argv[1]), rounds)

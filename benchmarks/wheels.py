@@ -37,17 +37,12 @@ LONGEST = 110
 def main(folder: Path) -> None:
     """Inspect the wheels and write both tables into the page."""
     reports = [
-        tell(inspection.inspect(path))
-        for path in sorted(folder.glob("tensorflow*.whl"), key=age)
+        tell(inspection.inspect(path)) for path in sorted(folder.glob("tensorflow*.whl"), key=age)
     ]
     text = PAGE.read_text("utf-8")
+    text = replaced(text, "facts", rows([HEADS, ["---"] * len(HEADS), *map(facts, reports)]))
     text = replaced(
-        text, "facts", rows([HEADS, ["---"] * len(HEADS), *map(facts, reports)])
-    )
-    text = replaced(
-        text,
-        "faults",
-        "\n".join(line for report in reports for line in remarks(report)),
+        text, "faults", "\n".join(line for report in reports for line in remarks(report))
     )
     PAGE.write_text(text, "utf-8")
 
@@ -68,9 +63,7 @@ def replaced(page: str, name: str, content: str) -> str:
     """Return the page with what stands between a pair of marks replaced."""
     before, rest = page.split(f"<!-- {name} -->")
     _, after = rest.split(f"<!-- end of {name} -->")
-    return (
-        f"{before}<!-- {name} -->\n\n{content}\n\n<!-- end of {name} -->{after}"
-    )
+    return f"{before}<!-- {name} -->\n\n{content}\n\n<!-- end of {name} -->{after}"
 
 
 def rows(cells: Iterable[Iterable[str]]) -> str:
@@ -87,8 +80,7 @@ def facts(report: Inspection) -> tuple[str, ...]:
         if name in needs
     ]
     return (
-        f"{report.project} {report.version}"
-        + (" (macOS)" if "macOS" in needs else ""),
+        f"{report.project} {report.version}" + (" (macOS)" if "macOS" in needs else ""),
         f"{report.size / 1e6:.0f}",
         f"{report.unpacked / 1e6:.0f}",
         ", ".join(sorted({tag.partition("-")[0] for tag in report.tags})),
@@ -110,9 +102,7 @@ def promises(report: Inspection) -> Iterator[str]:
         if mac:
             yield f"macOS {mac[1]}.{mac[2]}"
         elif linux:
-            yield "glibc " + (
-                f"{linux[2]}.{linux[3]}" if linux[2] else tags.LEGACY[linux[1]]
-            )
+            yield "glibc " + (f"{linux[2]}.{linux[3]}" if linux[2] else tags.LEGACY[linux[1]])
 
 
 def nvidia(report: Inspection) -> Iterator[str]:
@@ -128,9 +118,7 @@ def nvidia(report: Inspection) -> Iterator[str]:
         if name or said:
             yield f"{shown} {name[1]} linked" if name else f"{shown} {said}"
     if report.summary:
-        yield from (
-            f"NCCL {version.partition('+')[0]}" for version in report.summary.nccl
-        )
+        yield from (f"NCCL {version.partition('+')[0]}" for version in report.summary.nccl)
 
 
 def architectures(report: Inspection) -> str:
@@ -139,24 +127,16 @@ def architectures(report: Inspection) -> str:
     return "; ".join(
         f"{kind} {', '.join(found)}"
         for kind in ("sm", "compute")
-        if (
-            found := [
-                name.partition("_")[2] for name in names if name.startswith(kind)
-            ]
-        )
+        if (found := [name.partition("_")[2] for name in names if name.startswith(kind)])
     )
 
 
 def remarks(report: Inspection) -> Iterator[str]:
     """Return a wheel's faults and notes as a list."""
     name = report.file.removesuffix(".whl")
-    said = [
-        *(f"**{cut(fault)}**" for fault in report.faults),
-        *map(cut, report.notes),
-    ]
+    said = [*(f"**{cut(fault)}**" for fault in report.faults), *map(cut, report.notes)]
     yield f"- `{name}`: " + (
-        "; ".join(said[:SHOWN])
-        + (f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else "")
+        "; ".join(said[:SHOWN]) + (f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else "")
         if said
         else "nothing"
     )

@@ -40,9 +40,7 @@ from tfwright.tools.http import downloads
 from tfwright.tools.process import inside
 from tfwright.tools.process.command import Command
 from tfwright.wheel.seal import build_record, sbom, sealing
-from tfwright.wheel.seal.build_record import (
-    BuildRecord,
-)
+from tfwright.wheel.seal.build_record import BuildRecord
 
 # A suite that a script starts in its background ignores Ctrl-C, and so would every program that a test interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -94,9 +92,7 @@ def recipe() -> Recipe:
 @pytest.fixture
 def job(recipe: Recipe, tmp_path: Path) -> BuildRequest:
     """Return a job that works in a directory of its own."""
-    return BuildRequest(
-        recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out")
-    )
+    return BuildRequest(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
 
 
 class _Notebook(Silence):
@@ -134,9 +130,7 @@ def obtain_bazel(shared: Path) -> Callable[[str], Path]:
     def obtain(version: str) -> Path:
         folder = os.environ.get("TFWRIGHT_BAZELS")
         given = (
-            next(iter(sorted(Path(folder).glob(f"**/bazel-{version}-*"))), None)
-            if folder
-            else None
+            next(iter(sorted(Path(folder).glob(f"**/bazel-{version}-*"))), None) if folder else None
         )
         try:
             return binary.obtain(
@@ -155,9 +149,7 @@ def a_record(recipe: Recipe) -> BuildRecord:
 
 
 @pytest.fixture
-def shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[CommandLine]:
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
     """Return a command line with a host file of its own."""
     path = tmp_path / "host.toml"
     path.write_text(f'build_out = "{tmp_path}/build_out"\n', "utf-8")
@@ -168,9 +160,7 @@ def shell(
 
 
 @pytest.fixture
-def nightly_file(
-    shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def nightly_file(shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the place of nightly.toml, which is not written yet."""
     assert shell
     path = tmp_path / "nightly.toml"
@@ -182,9 +172,7 @@ def nightly_file(
 def of_demo(nightly_file: Path, tmp_path: Path) -> Path:
     """Write a nightly.toml of one recipe; return its directory."""
     folder = tmp_path / "host"
-    nightly_file.write_text(
-        f'directory = "{folder}"\n[[recipe]]\nname = "demo"\n', "utf-8"
-    )
+    nightly_file.write_text(f'directory = "{folder}"\n[[recipe]]\nname = "demo"\n', "utf-8")
     return folder
 
 
@@ -207,18 +195,13 @@ def make_wheel(tmp_path: Path) -> WheelMaker:
             f"{metadata}/METADATA": f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n",
             f"{metadata}/WHEEL": f"Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: {'-'.join(tag)}\n",
         }
-        lines = [
-            f"{path},{_digest(text)},{len(text.encode())}"
-            for path, text in files.items()
-        ]
+        lines = [f"{path},{_digest(text)},{len(text.encode())}" for path, text in files.items()]
         path = tmp_path / folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
             for member, text in {
                 **files,
-                f"{metadata}/RECORD": "\n".join(
-                    [*lines, f"{metadata}/RECORD,,", ""]
-                ),
+                f"{metadata}/RECORD": "\n".join([*lines, f"{metadata}/RECORD,,", ""]),
             }.items():
                 wheel.writestr(member, text)
         return path
@@ -244,22 +227,12 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
         path, source = make_wheel(content, name, folder), a_record.source
         archives = (
             sbom.ArchiveComponent(
-                ("nsync",),
-                ("https://github.com/google/nsync/archive/1.20.1.tar.gz",),
-                "4" * 64,
+                ("nsync",), ("https://github.com/google/nsync/archive/1.20.1.tar.gz",), "4" * 64
             ),
         )
         files = {file.path: file.sha256 for file in a_record.files}
         bill = sbom.write(
-            sbom.Materials(
-                "small",
-                "1.0",
-                source.url,
-                source.commit,
-                source.epoch,
-                files,
-                archives,
-            )
+            sbom.Materials("small", "1.0", source.url, source.commit, source.epoch, files, archives)
         )
         target = path.with_name("sealed") / name
         target.parent.mkdir(exist_ok=True)
@@ -268,10 +241,7 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
                 wheel,
                 stream,
                 source.epoch,
-                {
-                    build_record.NAME: build_record.write(a_record),
-                    sbom.NAME: bill,
-                },
+                {build_record.NAME: build_record.write(a_record), sbom.NAME: bill},
             )
         return target
 
@@ -298,22 +268,14 @@ def keys(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
     """Return a function that makes a private and a public key, in PEM; another pair for each name."""
 
     def make(
-        name: str = "key",
-        private: PrivateKeyTypes | None = None,
-        passphrase: bytes = b"",
+        name: str = "key", private: PrivateKeyTypes | None = None, passphrase: bytes = b""
     ) -> tuple[Path, Path]:
         made = private or Ed25519PrivateKey.generate()
-        secrecy = (
-            BestAvailableEncryption(passphrase) if passphrase else NoEncryption()
-        )
+        secrecy = BestAvailableEncryption(passphrase) if passphrase else NoEncryption()
         files = tmp_path / f"{name}.pem", tmp_path / f"{name}.public.pem"
-        files[0].write_bytes(
-            made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secrecy)
-        )
+        files[0].write_bytes(made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secrecy))
         files[1].write_bytes(
-            made.public_key().public_bytes(
-                Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
-            )
+            made.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         )
         return files
 
@@ -347,9 +309,7 @@ def serve() -> Iterator[Callable[[Path], str]]:
                 http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
             )
             threading.Thread(
-                target=server.serve_forever,
-                kwargs={"poll_interval": 0.01},
-                daemon=True,
+                target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
             ).start()
             running.callback(server.shutdown)
             return f"http://127.0.0.1:{server.server_port}/"
@@ -362,9 +322,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a server that is not there up at once."""
     defaults = downloads.fetch.__kwdefaults__
     assert defaults is not None
-    monkeypatch.setitem(
-        defaults, "limits", replace(downloads.DEFAULTS, pauses=())
-    )
+    monkeypatch.setitem(defaults, "limits", replace(downloads.DEFAULTS, pauses=()))
 
 
 @pytest.fixture(params=["on the host", "beside an open container"])

@@ -11,9 +11,7 @@ from tfwright.errors import HostError, SupplyError
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"\0" * 64, b"{"])
-def test_a_damaged_mark_makes_the_venv_again(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_a_damaged_mark_makes_the_venv_again(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "requirements.txt").write_text("six==1.11.0\n", "utf-8")
     (tmp_path / "tfwright-requirements").write_bytes(content)
     assert not bootstrap._ready(tmp_path, tmp_path, "requirements.txt")
@@ -25,9 +23,7 @@ def test_packages_in_a_folder_from_another_host_are_installed_without_an_index(
 ) -> None:
     (tmp_path / "tool").mkdir()
     (tmp_path / "tool/six-1.11.0-py2.py3-none-any.whl").write_bytes(b"six")
-    with bootstrap._bundled_packages(
-        ["bundle", option, str(tmp_path)]
-    ) as variables:
+    with bootstrap._bundled_packages(["bundle", option, str(tmp_path)]) as variables:
         assert variables["PIP_NO_INDEX"] == "1"
         (wheel,) = Path(variables["PIP_FIND_LINKS"]).iterdir()
         assert wheel.read_bytes() == b"six"
@@ -40,9 +36,7 @@ def test_a_folder_without_packages_leaves_pip_its_index(tmp_path: Path) -> None:
 
 
 def test_a_checkout_that_cannot_be_set_up_blames_the_host(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failed = CompletedProcess[bytes]((), 1)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)

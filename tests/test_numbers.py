@@ -37,9 +37,7 @@ FLOAT = "9" * 400
         "INFO: Build completed successfully, , total actions",
     ],
 )
-def test_a_program_of_the_build_cannot_end_it_by_what_it_prints(
-    line: str,
-) -> None:
+def test_a_program_of_the_build_cannot_end_it_by_what_it_prints(line: str) -> None:
     display = Display()
     display.feed(f"{line}\n")
     assert display.close() is not None
@@ -77,23 +75,16 @@ def test_versions_are_compared_however_long_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("python", f"{LONG}.6"), ("cuda", LONG), ("glibc", f"2.{LONG}")],
+    ("key", "value"), [("python", f"{LONG}.6"), ("cuda", LONG), ("glibc", f"2.{LONG}")]
 )
-def test_a_recipe_names_no_such_version(
-    key: str, value: str, recipe_file: Path
-) -> None:
+def test_a_recipe_names_no_such_version(key: str, value: str, recipe_file: Path) -> None:
     text = recipe_file.read_text("utf-8")
     table = "verify" if key == "glibc" else "host"
     if key == "python":
         text = re.sub(r'(?m)^python = ".*"', f'python = "{value}"', text)
     else:
-        text = re.sub(
-            rf"(?m)^\[{table}\]$", f'[{table}]\n{key} = "{value}"', text
-        )
-        text += (
-            "" if f"[{table}]" in text else f'\n[{table}]\n{key} = "{value}"\n'
-        )
+        text = re.sub(rf"(?m)^\[{table}\]$", f'[{table}]\n{key} = "{value}"', text)
+        text += "" if f"[{table}]" in text else f'\n[{table}]\n{key} = "{value}"\n'
     recipe_file.write_text(text, "utf-8")
     with pytest.raises(RecipeError) as caught:
         recipe.read(str(recipe_file))
@@ -124,9 +115,7 @@ def test_versions_in_logs_and_in_setup_py_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("size", [b"-60", b"", b"1_0", b"0x10", b" - 1", b"\xb2"])
-def test_a_member_of_a_debian_package_has_a_size(
-    size: bytes, tmp_path: Path
-) -> None:
+def test_a_member_of_a_debian_package_has_a_size(size: bytes, tmp_path: Path) -> None:
     package, into = tmp_path / "a.deb", tmp_path / "into"
     into.mkdir()
     header = struct.pack("16s12s6s6s8s10s2s", *[b" "] * 5, size.ljust(10), b"`\n")

@@ -6,14 +6,7 @@ import subprocess
 import pytest
 
 from tfwright.errors import Evidence, SupplyError
-from tfwright.printable import (
-    first_few,
-    first_of,
-    listed,
-    printable,
-    printable_lines,
-    shell_word,
-)
+from tfwright.printable import first_few, first_of, listed, printable, printable_lines, shell_word
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIC8=\x07"
 
@@ -61,30 +54,13 @@ def test_an_error_shows_no_escape_sequence_wherever_it_came_in() -> None:
         remedy=f"b {CLIPBOARD}",
         evidence=Evidence(where=f"c {CLIPBOARD}", lines=[f"d {CLIPBOARD}"]),
     )
-    shown = [
-        fault.what,
-        fault.remedy,
-        str(fault),
-        fault.evidence.where,
-        *fault.evidence.lines,
-    ]
+    shown = [fault.what, fault.remedy, str(fault), fault.evidence.where, *fault.evidence.lines]
     assert all(text.isprintable() for text in shown)
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "plain",
-        "two words",
-        "it's",
-        'say "no"',
-        "$HOME",
-        "`id`",
-        "a\\b",
-        "wow !1",
-        "a\nb",
-    ],
+    ["", "plain", "two words", "it's", 'say "no"', "$HOME", "`id`", "a\\b", "wow !1", "a\nb"],
 )
 def test_a_shell_reads_a_quoted_word_as_what_it_was(text: str) -> None:
     assert shlex.split(f"program {shell_word(text)}") == ["program", text]

@@ -20,15 +20,15 @@ def test_every_bundled_recipe_loads(name: str) -> None:
     assert recipes.read(name).summary
 
 
-def test_the_debug_twin_differs_only_in_what_it_compiles_with_and_in_its_wheels_name() -> (
-    None
-):
+def test_the_debug_twin_differs_only_in_what_it_compiles_with_and_in_its_wheels_name() -> None:
     plain, debug = (
-        recipes.read(f"linux-r1.14-cuda10.0{suffix}").model_dump()
-        for suffix in ("", "-debug")
+        recipes.read(f"linux-r1.14-cuda10.0{suffix}").model_dump() for suffix in ("", "-debug")
     )
     assert {key for key in plain if plain[key] != debug[key]} == {
-        *("name", "summary", "compile", "package")
+        "name",
+        "summary",
+        "compile",
+        "package",
     }
 
 
@@ -57,8 +57,7 @@ def test_the_page_describes_every_key_of_every_table() -> None:
         **{name: _table(name) for name in list(Recipe.model_fields)[2:]},
     }
     assert documented((RECIPES / "README.md").read_text("utf-8")) == {
-        name: [row.key for row in schema.rows_of(table)]
-        for name, table in tables.items()
+        name: [row.key for row in schema.rows_of(table)] for name, table in tables.items()
     }
 
 
@@ -68,12 +67,8 @@ def _table(name: str) -> type[Table]:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
-def test_our_nccl_header_compiles_and_every_call_says_that_there_is_no_nccl(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "cuda_runtime.h").write_text(
-        "typedef struct CUstream_st* cudaStream_t;\n", "utf-8"
-    )
+def test_our_nccl_header_compiles_and_every_call_says_that_there_is_no_nccl(tmp_path: Path) -> None:
+    (tmp_path / "cuda_runtime.h").write_text("typedef struct CUstream_st* cudaStream_t;\n", "utf-8")
     source = tmp_path / "program.cc"
     source.write_text(
         '#include <cstdio>\n#include "nccl.h"\n'
@@ -105,8 +100,6 @@ def test_our_nccl_header_compiles_and_every_call_says_that_there_is_no_nccl(
         ],
         check=True,
     )
-    said = subprocess.run(
-        [program], check=True, capture_output=True, text=True
-    ).stdout.splitlines()
+    said = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
     assert len(said) == 6
     assert all("without NCCL" in line for line in said)

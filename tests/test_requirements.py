@@ -17,9 +17,7 @@ def pins(name: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_file_has_what_the_program_itself_needs_at_the_same_version(
-    name: str,
-) -> None:
+def test_every_file_has_what_the_program_itself_needs_at_the_same_version(name: str) -> None:
     wanted = pins("requirements.txt")
     assert len(wanted) > 20
     assert wanted.items() - pins(name).items() == set()

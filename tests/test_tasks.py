@@ -16,23 +16,12 @@ pytestmark = pytest.mark.medium
 
 
 def invoke(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [
-        sys.executable,
-        "-m",
-        "invoke",
-        "--search-root",
-        str(ROOT),
-        *arguments,
-    ]
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "invoke", "--search-root", str(ROOT), *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("command", ["build", "inspect", "diagnose", "compare"])
-def test_help_is_shown_wherever_it_is_asked_for(
-    command: str, tmp_path: Path
-) -> None:
+def test_help_is_shown_wherever_it_is_asked_for(command: str, tmp_path: Path) -> None:
     (tmp_path / "--help").write_text("", "utf-8")
     done = invoke(tmp_path, command, "--help")
     assert done.returncode == 0
@@ -40,18 +29,14 @@ def test_help_is_shown_wherever_it_is_asked_for(
 
 
 @pytest.mark.parametrize("command", ["inspect", "diagnose"])
-def test_an_unknown_option_is_not_taken_for_a_file(
-    command: str, tmp_path: Path
-) -> None:
+def test_an_unknown_option_is_not_taken_for_a_file(command: str, tmp_path: Path) -> None:
     done = invoke(tmp_path, command, "--jsno")
     assert done.returncode == 2
     assert f"'--jsno' is an unknown option of 'invoke {command}'" in done.stderr
 
 
 @pytest.mark.parametrize("words", [("smoke",), ("inspect", ""), ("diagnose", "")])
-def test_a_command_without_its_file_asks_for_one(
-    words: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_command_without_its_file_asks_for_one(words: tuple[str, ...], tmp_path: Path) -> None:
     done = invoke(tmp_path, *words)
     assert done.returncode == 2
     assert f"'invoke {words[0]}' was not given a file" in done.stderr
@@ -59,17 +44,12 @@ def test_a_command_without_its_file_asks_for_one(
 
 
 def test_inspect_says_which_files_name_directories_of_this_host(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    make_wheel: Callable[..., Path],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_wheel: Callable[..., Path]
 ) -> None:
     build_out = tmp_path / "build_out"
     (tmp_path / "host.toml").write_text(f'build_out = "{build_out}"\n', "utf-8")
     wheel = make_wheel(
-        {
-            "small.h": f'"{build_out}/toolkits/cuda-11.8"',
-            "small-1.0.dist-info/tfwright.json": "{}",
-        }
+        {"small.h": f'"{build_out}/toolkits/cuda-11.8"', "small-1.0.dist-info/tfwright.json": "{}"}
     )
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(tmp_path / "host.toml"))
     done = invoke(tmp_path, "inspect", str(wheel))
@@ -113,11 +93,7 @@ def test_a_mistyped_command_suggests_the_nearest(tmp_path: Path) -> None:
         # invoke itself would leave out an option that may be repeated, and build the demo.
         (("build", "--recipe"), "--recipe of 'invoke build' needs a value", ""),
         (("build", "-r", "--json"), "-r of 'invoke build' needs a value", ""),
-        (
-            ("compare", "a.whl"),
-            "'invoke compare' needs SECOND",
-            "'invoke compare FIRST SECOND'",
-        ),
+        (("compare", "a.whl"), "'invoke compare' needs SECOND", "'invoke compare FIRST SECOND'"),
         (("--frob",), "Unknown option '--frob'", "'invoke --list'"),
     ],
 )
@@ -131,9 +107,7 @@ def test_a_faulty_command_line_is_answered_with_what_is_wrong_and_what_was_meant
     assert remedy in said
 
 
-def test_a_word_that_can_be_left_out_may_stand_behind_options(
-    tmp_path: Path,
-) -> None:
+def test_a_word_that_can_be_left_out_may_stand_behind_options(tmp_path: Path) -> None:
     done = invoke(tmp_path, "smoke", "--module", "numpy", "none.whl", "--json")
     assert "The wheel none.whl does not exist" in done.stderr
 
@@ -187,9 +161,7 @@ def test_what_a_command_imports_is_compiled_once(
     assert compiled >= modules | {"program"}
 
 
-def test_what_is_left_at_the_end_is_not_searched_for_garbage(
-    tmp_path: Path,
-) -> None:
+def test_what_is_left_at_the_end_is_not_searched_for_garbage(tmp_path: Path) -> None:
     # What is registered first is called last.
     program = (
         "import atexit, gc; from invoke.main import program; "
@@ -197,11 +169,7 @@ def test_what_is_left_at_the_end_is_not_searched_for_garbage(
         f"program.run(['invoke', '--search-root', {str(ROOT)!r}, '--list'])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     frozen, searched = done.stdout.split()[-2:]
     assert int(frozen) > 100 * int(searched)
@@ -217,9 +185,7 @@ def test_the_list_shows_every_command_in_its_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.7.18", "3.6.15", "3.8.18", "3.10.13"])
-def test_an_old_python_is_answered_with_the_line_to_type(
-    version: str, tmp_path: Path
-) -> None:
+def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path: Path) -> None:
     python = Path.home() / f".pyenv/versions/{version}/bin/python"
     if not python.exists():
         pytest.skip(f"there is no Python {version} here")
@@ -248,10 +214,7 @@ def test_an_old_python_is_answered_with_the_line_to_type(
     ],
 )
 def test_the_line_for_an_old_python_uses_what_the_system_has(
-    programs: tuple[str, ...],
-    start: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    programs: tuple[str, ...], start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in programs:
         (tmp_path / name).touch(0o755)
@@ -274,9 +237,7 @@ def test_the_line_for_an_old_python_asks_for_root_only_where_it_is_not(
     assert "    apt-get install -y python3.11" in old_python.message([])
 
 
-def test_a_bundle_is_written_nowhere_unless_its_file_is_named(
-    tmp_path: Path,
-) -> None:
+def test_a_bundle_is_written_nowhere_unless_its_file_is_named(tmp_path: Path) -> None:
     done = invoke(tmp_path, "bundle")
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
     assert "Usage: " in invoke(tmp_path, "bundle", "--help").stdout
@@ -288,14 +249,8 @@ def test_a_bundle_is_written_nowhere_unless_its_file_is_named(
         (("vault", "--deep"), "--deep does nothing without --links"),
         (("patch", "x", "--write"), "--write does nothing without --refresh"),
         (("vault", "--gc", "--repair"), "--verify and --gc do not go together"),
-        (
-            ("lint", "--recipe", "demo", "--changed", "main"),
-            "--recipe and --changed do not go",
-        ),
-        (
-            ("index", "--yank", "a.whl", "--unyank", "a.whl"),
-            "--yank and --unyank do not go",
-        ),
+        (("lint", "--recipe", "demo", "--changed", "main"), "--recipe and --changed do not go"),
+        (("index", "--yank", "a.whl", "--unyank", "a.whl"), "--yank and --unyank do not go"),
     ],
 )
 def test_an_option_that_would_not_be_followed_is_refused(
@@ -306,15 +261,10 @@ def test_an_option_that_would_not_be_followed_is_refused(
     assert message in done.stderr
 
 
-def test_an_option_that_needs_another_one_names_an_option_of_its_command() -> (
-    None
-):
+def test_an_option_that_needs_another_one_names_an_option_of_its_command() -> None:
     for name, command in tasks.collection().tasks.items():
         for needed in command.needs.values():
-            assert (
-                needed.replace("-", "_")
-                in command.argspec(command.body).parameters
-            ), name
+            assert needed.replace("-", "_") in command.argspec(command.body).parameters, name
 
 
 def test_the_words_of_a_patch_stand_behind_the_command(tmp_path: Path) -> None:
@@ -327,8 +277,7 @@ def test_the_words_of_a_patch_stand_behind_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
-    [(0o777, 0o077), (0o000, 0o022), (0o027, 0o027), (0o700, 0o022)],
+    ("given", "kept"), [(0o777, 0o077), (0o000, 0o022), (0o027, 0o027), (0o700, 0o022)]
 )
 def test_what_is_written_can_be_read_by_its_owner_and_written_by_nobody_else(
     given: int, kept: int

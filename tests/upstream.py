@@ -29,9 +29,7 @@ def run_git(*words: str | Path, cwd: Path, **variables: str) -> str:
     return done.stdout.strip()
 
 
-def commit(
-    folder: Path, contents: Mapping[str, str] | None = None, message: str = "one"
-) -> str:
+def commit(folder: Path, contents: Mapping[str, str] | None = None, message: str = "one") -> str:
     """Write files into a work tree, commit all that is in it, and return the commit's id.
 
     The repository is made where there is none yet.
@@ -44,7 +42,5 @@ def commit(
     if not (folder / ".git").exists():
         run_git("init", "--quiet", "--initial-branch=main", cwd=folder)
     run_git("add", "--all", cwd=folder)
-    run_git(
-        "commit", "--quiet", "--allow-empty", f"--message={message}", cwd=folder
-    )
+    run_git("commit", "--quiet", "--allow-empty", f"--message={message}", cwd=folder)
     return run_git("rev-parse", "HEAD", cwd=folder)

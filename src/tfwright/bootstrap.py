@@ -45,13 +45,7 @@ def hand_over(checkout: str, arguments: list[str]) -> None:
             with _bundled_packages(arguments) as variables:
                 _make(place, root, wanted, variables)
     python = str(place / "bin/python")
-    command = [
-        python,
-        "-m",
-        "invoke",
-        f"--search-root={root}",
-        *(arguments or ["--list"]),
-    ]
+    command = [python, "-m", "invoke", f"--search-root={root}", *(arguments or ["--list"])]
     # Replaced, not called: Ctrl-C and the exit status then are invoke's own.
     os.execv(python, command)  # noqa: S606 a fixed program, no shell
 
@@ -94,16 +88,10 @@ def _bundles(arguments: list[str]) -> list[str]:
     """
     if arguments[:1] != ["bundle"]:
         return []
-    words = [
-        word for argument in arguments[1:] for word in argument.split("=", 1)
-    ]
+    words = [word for argument in arguments[1:] for word in argument.split("=", 1)]
     if not UNPACKING.intersection(words):
         return []
-    return [
-        word
-        for word in words
-        if Path(word).is_file() or Path(word, "tool").is_dir()
-    ]
+    return [word for word in words if Path(word).is_file() or Path(word, "tool").is_dir()]
 
 
 class _PlainFile(tarfile.TarInfo):
@@ -147,12 +135,7 @@ def _extract_packages(bundle: str, folder: Path) -> None:
         )
 
 
-def _make(
-    place: Path,
-    root: Path,
-    wanted: str,
-    variables: dict[str, str],
-) -> None:
+def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> None:
     """Make the venv and install `wanted` into it; the mark is written last."""
     sys.stderr.write(f"Setting up {place} from {wanted} ...\n")
     _make_venv(place)
@@ -160,28 +143,18 @@ def _make(
     # A .pth file instead of an installation: edits of the sources count at once.
     site = next((place / "lib").glob("python3*/site-packages"))
     # Python reads this file in the locale's encoding, which in C may not hold the checkout's path.
-    (site / "tfwright.pth").write_text(
-        f"{os.path.relpath(root / 'src', site)}\n", "utf-8"
-    )
+    (site / "tfwright.pth").write_text(f"{os.path.relpath(root / 'src', site)}\n", "utf-8")
     # As pip does with what it installs; the demo's tree is source to be built, not to be run.
-    compileall.compile_dir(
-        root / "src",
-        rx=re.compile("/demo/"),
-        quiet=1,
-    )
+    compileall.compile_dir(root / "src", rx=re.compile("/demo/"), quiet=1)
     # The developers' file includes all of the users' file.
-    done = "\n".join(
-        _sha256(root / name) for name in {wanted, "requirements.txt"}
-    )
+    done = "\n".join(_sha256(root / name) for name in {wanted, "requirements.txt"})
     (place / "tfwright-requirements").write_text(done + "\n", "utf-8")
 
 
 def _make_venv(place: Path) -> None:
     """Make an empty venv, unless there is a finished one."""
     # Only its requirements changed; pip then installs the difference.
-    if (place / "bin/python").exists() and (
-        place / "tfwright-requirements"
-    ).exists():
+    if (place / "bin/python").exists() and (place / "tfwright-requirements").exists():
         return
     shutil.rmtree(place, ignore_errors=True)
     try:
@@ -197,25 +170,14 @@ def _make_venv(place: Path) -> None:
         )
 
 
-def _install(
-    place: Path,
-    requirements: Path,
-    variables: dict[str, str],
-) -> None:
+def _install(place: Path, requirements: Path, variables: dict[str, str]) -> None:
     """Install requirements, whose every line carries checksums, with the venv's own pip."""
     # By "-m pip": the script's first line breaks when the checkout's path is long.
     pip = [str(place / "bin/python"), "-m", "pip", "install", "--quiet"]
-    options = [
-        "--disable-pip-version-check",
-        "--require-hashes",
-        "-r",
-        str(requirements),
-    ]
+    options = ["--disable-pip-version-check", "--require-hashes", "-r", str(requirements)]
     environment = {**os.environ, **variables}
     done = subprocess.run(  # noqa: S603 no shell
-        [*pip, *options],
-        env=environment,
-        check=False,
+        [*pip, *options], env=environment, check=False
     )
     if done.returncode != 0:
         _refuse(

@@ -34,11 +34,7 @@ class Evidence:
         # The only way to set a field of a frozen dataclass.
         object.__setattr__(self, "where", printable(self.where))
         lines = [printable_lines(line) for line in self.lines]
-        object.__setattr__(
-            self,
-            "lines",
-            tuple(lines) if isinstance(self.lines, tuple) else lines,
-        )
+        object.__setattr__(self, "lines", tuple(lines) if isinstance(self.lines, tuple) else lines)
 
 
 class TfwrightError(Exception):
@@ -47,13 +43,7 @@ class TfwrightError(Exception):
     exit_status: ClassVar[int] = 1
     who: ClassVar[str] = "tfwright"
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        remedy: str,
-        evidence: Evidence | None = None,
-    ) -> None:
+    def __init__(self, what: str, *, remedy: str, evidence: Evidence | None = None) -> None:
         """Describe the failure in one sentence, the remedy in another."""
         # Messages quote recipes, servers and archives, which may hold escape sequences.
         self.what = printable_lines(what)

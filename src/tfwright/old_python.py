@@ -86,10 +86,7 @@ def _system():
                 name, _, value = row.strip().partition("=")
                 fields[name] = value.strip('"')
     name, version = fields.get("ID", ""), fields.get("VERSION_ID", "")
-    return "%s %s" % (
-        name,
-        version if name == "ubuntu" else version.partition(".")[0],
-    )
+    return "%s %s" % (name, version if name == "ubuntu" else version.partition(".")[0])
 
 
 def _on_path(program):

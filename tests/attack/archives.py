@@ -52,17 +52,10 @@ class Slow(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         content = self.files[self.path.strip("/")]
-        begin = int(
-            self.headers.get("Range", "bytes=0-")
-            .removeprefix("bytes=")
-            .partition("-")[0]
-        )
+        begin = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")[0])
         self.send_response(206 if begin else 200)
         if begin:
-            self.send_header(
-                "Content-Range",
-                f"bytes {begin}-{len(content) - 1}/{len(content)}",
-            )
+            self.send_header("Content-Range", f"bytes {begin}-{len(content) - 1}/{len(content)}")
         self.send_header("ETag", f'"{len(content)}"')
         self.send_header("Content-Length", str(len(content) - begin))
         self.end_headers()
@@ -79,21 +72,15 @@ class ManyArchives:
 
     def __init__(self, folder: Path) -> None:
         luck = random.Random("archives")
-        sizes = {
-            f"a{number}": luck.randint(SMALLEST, LARGEST)
-            for number in range(ARCHIVES)
-        }
-        self.contents = {
-            name: luck.randbytes(size) for name, size in sizes.items()
-        }
+        sizes = {f"a{number}": luck.randint(SMALLEST, LARGEST) for number in range(ARCHIVES)}
+        self.contents = {name: luck.randbytes(size) for name, size in sizes.items()}
         handler = type("Bound", (Slow,), {"files": self.contents})
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
         # A killed client hangs up in the middle of an answer.
         self.server.handle_error = lambda *_: None  # type: ignore[method-assign]
         self.digests = {
-            name: hashlib.sha256(content).hexdigest()
-            for name, content in self.contents.items()
+            name: hashlib.sha256(content).hexdigest() for name, content in self.contents.items()
         }
         mirror, commit = self._repository(folder / "upstream")
         recipe = folder / "many.toml"
@@ -121,27 +108,17 @@ class ManyArchives:
         text = 'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
         (folder / "WORKSPACE").write_text(text + "".join(rules), "utf-8")
         author = ("-c", "user.name=x", "-c", "user.email=x@example.org")
-        for words in (
-            ("init", "-q"),
-            ("add", "."),
-            (*author, "commit", "-qm", "all"),
-        ):
+        for words in (("init", "-q"), ("add", "."), (*author, "commit", "-qm", "all")):
             subprocess.run(["git", "-C", folder, *words], check=True)
         head = subprocess.run(
-            ["git", "-C", folder, "rev-parse", "HEAD"],
-            check=True,
-            capture_output=True,
-            text=True,
+            ["git", "-C", folder, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
         )
         return folder, head.stdout.strip()
 
     @property
     def store(self) -> Path:
         """Where the archives are kept."""
-        return (
-            self.program.build_out
-            / "vault/repository_cache/content_addressable/sha256"
-        )
+        return self.program.build_out / "vault/repository_cache/content_addressable/sha256"
 
     def seconds(self) -> float:
         """Return how long a fetch of everything takes, Bazel and venv at hand."""
@@ -162,9 +139,7 @@ class ManyArchives:
         if luck.random() < 0.3:
             shutil.rmtree(self.program.build_out / "git", ignore_errors=True)
         if luck.random() < 0.2:
-            shutil.rmtree(
-                self.program.build_out / "vault/pythons", ignore_errors=True
-            )
+            shutil.rmtree(self.program.build_out / "vault/pythons", ignore_errors=True)
 
     def wrong(self, ended: Ended) -> str:
         """Say in what the fetch after the kills ended otherwise than it should."""
@@ -174,9 +149,5 @@ class ManyArchives:
             path = self.store / sha256 / "file"
             if not path.is_file() or files.sha256(path) != sha256:
                 return f"{name} is not in the vault, or not as it was pinned"
-        left = [
-            path
-            for path in self.program.build_out.rglob("*partial*")
-            if path.is_file()
-        ]
+        left = [path for path in self.program.build_out.rglob("*partial*") if path.is_file()]
         return f"{left[0]} was left behind" if left else ""

@@ -62,10 +62,5 @@ def table(attacks: list[Attack]) -> Iterator[str]:
     yield "| attack | seconds | cases | kinds | ended wrong |"
     yield "|---|---|---|---|---|"
     for attack in attacks:
-        row = (
-            attack.name,
-            f"{attack.spent:.0f}",
-            f"{attack.cases:,}",
-            len(attack.kinds),
-        )
+        row = (attack.name, f"{attack.spent:.0f}", f"{attack.cases:,}", len(attack.kinds))
         yield f"| {' | '.join(map(str, row))} | {len(attack.wrong)} |"

@@ -20,12 +20,7 @@ with atheris.instrument_imports(include=["tfwright"]):
 
 LONGEST = 10.0
 """Seconds of processor time that one input may take."""
-USUAL = (
-    "-timeout=300",
-    "-rss_limit_mb=4096",
-    "-max_len=65536",
-    "-print_final_stats=1",
-)
+USUAL = ("-timeout=300", "-rss_limit_mb=4096", "-max_len=65536", "-print_final_stats=1")
 """The clock of a busy machine says little, and so libFuzzer's own limit of time is a wide one."""
 
 

@@ -41,19 +41,10 @@ WORDS = (
 def numbers(content: bytearray, luck: random.Random) -> None:
     """Overwrite fields with numbers at the edge."""
     for _ in range(luck.randint(1, 8)):
-        place, width = (
-            luck.randrange(len(content) or 1),
-            luck.choice((1, 2, 4, 8)),
-        )
-        number = (
-            luck.choice(INTERESTING)
-            if luck.random() < 0.7
-            else luck.getrandbits(64)
-        )
+        place, width = (luck.randrange(len(content) or 1), luck.choice((1, 2, 4, 8)))
+        number = luck.choice(INTERESTING) if luck.random() < 0.7 else luck.getrandbits(64)
         field = number & (1 << 8 * width) - 1
-        content[place : place + width] = field.to_bytes(
-            width, luck.choice(("little", "big"))
-        )
+        content[place : place + width] = field.to_bytes(width, luck.choice(("little", "big")))
 
 
 def words(content: bytearray, luck: random.Random) -> None:
@@ -72,9 +63,9 @@ def cut(content: bytearray, luck: random.Random) -> None:
 def repeat(content: bytearray, luck: random.Random) -> None:
     """Hold a part many times."""
     place = luck.randrange(len(content) or 1)
-    content[place:place] = content[
-        place : place + luck.choice((16, 64, 1024))
-    ] * luck.choice((1, 9))
+    content[place:place] = content[place : place + luck.choice((16, 64, 1024))] * luck.choice(
+        (1, 9)
+    )
 
 
 def swap(content: bytearray, luck: random.Random) -> None:

@@ -80,9 +80,7 @@ class Program:
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
-            return Ended(
-                124, out, f"it did not end within {LONGEST:.0f} s\n{err}"
-            )
+            return Ended(124, out, f"it did not end within {LONGEST:.0f} s\n{err}")
         return Ended(process.returncode, out, err)
 
     def killed(self, number: int, after: float, *words: str) -> int | None:
@@ -122,11 +120,7 @@ class Demo(Program):
         if ended.status:
             return "" if may_fail else f"it failed: {ended.err.strip()[:300]}"
         made = Path(ended.out.strip().splitlines()[-1])
-        return (
-            ""
-            if files.sha256(made) == self.sha256
-            else "another wheel was made, and published"
-        )
+        return "" if files.sha256(made) == self.sha256 else "another wheel was made, and published"
 
     def forget(self) -> None:
         """Let the next build begin with its sources: all that was made for the recipe goes."""

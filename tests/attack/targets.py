@@ -59,9 +59,7 @@ def written(content: bytes, name: str) -> Iterator[Path]:
         yield path
 
 
-def by_path(
-    read: Callable[[Path], object], name: str
-) -> Callable[[bytes], object]:
+def by_path(read: Callable[[Path], object], name: str) -> Callable[[bytes], object]:
     """Return a reader of content that a reader of files reads."""
 
     def reader(content: bytes) -> object:
@@ -88,9 +86,7 @@ def wheel_with(name: str, content: bytes) -> bytes:
     return made.getvalue()
 
 
-def member(
-    name: str, read: Callable[[zipfile.ZipFile], object]
-) -> Callable[[bytes], object]:
+def member(name: str, read: Callable[[zipfile.ZipFile], object]) -> Callable[[bytes], object]:
     """Return a reader of content that is a file of a wheel."""
 
     def reader(content: bytes) -> object:
@@ -155,12 +151,7 @@ def a_bundle() -> list[bytes]:
     with written(b"content", "a.txt") as path:
         content = bundle.Content.of("patch", path, "demo/0001-a.patch")
         sources = {content.member: content.source}
-        bundle.write(
-            path.parent / "a.tar",
-            manifest((content.member,)),
-            sources,
-            SILENCE.progress,
-        )
+        bundle.write(path.parent / "a.tar", manifest((content.member,)), sources, SILENCE.progress)
         return [(path.parent / "a.tar").read_bytes()]
 
 
@@ -241,9 +232,7 @@ OUTPUTS = (
     b'{"id":{"targetCompleted":{}},"completed":{"outputGroup":'
     b'[{"name":"default","fileSets":[{"id":"0"}]}]}}\n'
 )
-RESOLVED = (
-    b'resolved = [{"original_attributes": {"name": "a", "sha256": "00"}}]\n'
-)
+RESOLVED = b'resolved = [{"original_attributes": {"name": "a", "sha256": "00"}}]\n'
 NIGHTLY_FILE = b"""\
 directory = "/srv/tfwright"
 url = "https://wheels.example/"
@@ -304,33 +293,22 @@ TARGETS = {
     "elf": Target(elf.examine, corpus("elf-*"), (ValueError,)),
     "mach-o": Target(macho_content.read, corpus("macho-*"), (ValueError,)),
     "fat binary": Target(fatbin.architectures, corpus("fatbin-*"), (ValueError,)),
-    "registered operations": Target(
-        libraries.read, corpus("elf-*"), (ValueError,)
-    ),
-    "NCCL's version": Target(
-        nccl.version, lambda: [b"\0NCCL version 2.4.7+cuda10.0\0"]
-    ),
+    "registered operations": Target(libraries.read, corpus("elf-*"), (ValueError,)),
+    "NCCL's version": Target(nccl.version, lambda: [b"\0NCCL version 2.4.7+cuda10.0\0"]),
     "directories of the host": Target(
         leaking, lambda: [b"\0/home/me/a.cc\0/srv/out/a.cc\0-I/srv/out\0"]
     ),
     "library compared": Target(compared, corpus("elf-code")),
     "wheel": Target(by_path(inspected, NAME), a_wheel),
     "RECORD": Target(
-        member(f"{INFO}/RECORD", record.faults),
-        lambda: [b"small/a.so,sha256=x,1\n" * 9],
+        member(f"{INFO}/RECORD", record.faults), lambda: [b"small/a.so,sha256=x,1\n" * 9]
     ),
     "METADATA": Target(
-        member(
-            f"{INFO}/METADATA",
-            lambda archive: headers.read(archive, "METADATA").items(),
-        ),
-        lambda: [
-            b"Name: small\nVersion: 1.0\nRequires-Dist: a; python_version<'3'\n\nText\n"
-        ],
+        member(f"{INFO}/METADATA", lambda archive: headers.read(archive, "METADATA").items()),
+        lambda: [b"Name: small\nVersion: 1.0\nRequires-Dist: a; python_version<'3'\n\nText\n"],
     ),
     "WHEEL": Target(
-        member(f"{INFO}/WHEEL", tags.stated_tags),
-        lambda: [b"Wheel-Version: 1.0\nTag: a.b-c-d\n"],
+        member(f"{INFO}/WHEEL", tags.stated_tags), lambda: [b"Wheel-Version: 1.0\nTag: a.b-c-d\n"]
     ),
     "build_info": Target(
         member("small/platform/build_info.py", build_info.read),
@@ -341,28 +319,19 @@ TARGETS = {
         lambda: [build_record.write(record_of(recipe.read("demo")))],
     ),
     "recipe": Target(
-        by_path(lambda path: recipe.read(str(path)), "mine.toml"),
-        files(recipe.RECIPES, "*.toml"),
+        by_path(lambda path: recipe.read(str(path)), "mine.toml"), files(recipe.RECIPES, "*.toml")
     ),
     "host file": Target(by_path(as_host_file, "host.toml"), lambda: [HOST_FILE]),
-    "patch": Target(
-        by_path(as_patch, "a.patch"), files(recipe.PATCHES, "*/*.patch")
-    ),
+    "patch": Target(by_path(as_patch, "a.patch"), files(recipe.PATCHES, "*/*.patch")),
     "lock": Target(by_path(as_lock, "a.lock"), files(recipe.RECIPES, "*.lock*")),
     "bundle": Target(by_path(as_bundle, "a.bundle"), a_bundle),
     "archive": Target(by_path(as_archive, "a.tar"), archives),
-    "outputs of Bazel": Target(
-        by_path(as_outputs, "events.json"), lambda: [OUTPUTS]
-    ),
+    "outputs of Bazel": Target(by_path(as_outputs, "events.json"), lambda: [OUTPUTS]),
     "resolved rules": Target(as_resolved, lambda: [RESOLVED]),
-    "nightly file": Target(
-        by_path(as_nightly_file, "nightly.toml"), lambda: [NIGHTLY_FILE]
-    ),
+    "nightly file": Target(by_path(as_nightly_file, "nightly.toml"), lambda: [NIGHTLY_FILE]),
     "log": Target(
         as_log,
-        lambda: [
-            b"ERROR: a.cc:1:2: error: 'x' was not declared\nFAILED: Build did NOT complete\n"
-        ],
+        lambda: [b"ERROR: a.cc:1:2: error: 'x' was not declared\nFAILED: Build did NOT complete\n"],
     ),
     "Bazel rules": Target(as_rules, files(TREE, "WORKSPACE")),
 }

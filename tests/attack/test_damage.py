@@ -43,17 +43,8 @@ def kept(demo: Demo) -> list[Path]:
     found = []
     for path in sorted(demo.build_out.rglob("*")):
         inside = path.relative_to(demo.build_out).parts
-        bazels = (
-            "bazel" in inside[:2]
-            or "bazel_install" in inside
-            or "disk_cache" in inside
-        )
-        if (
-            path.is_file()
-            and not path.is_symlink()
-            and not bazels
-            and path.stat().st_size <= SMALL
-        ):
+        bazels = "bazel" in inside[:2] or "bazel_install" in inside or "disk_cache" in inside
+        if path.is_file() and not path.is_symlink() and not bazels and path.stat().st_size <= SMALL:
             found.append(path)
     return found
 
@@ -79,16 +70,12 @@ def test_each_kept_file_damaged_in_four_ways(demo: Demo, attack: Attack) -> None
         path.chmod(0o644)
         path.write_bytes(WAYS[way](content, luck))
         path.chmod(mode)
-        words = luck.choice(
-            (("build",), ("build", "--fresh"), ("build", "--again", "package"))
-        )
+        words = luck.choice((("build",), ("build", "--fresh"), ("build", "--again", "package")))
         ended = demo.run(*words)
         # What refuses a damaged file, and says so, is right; what builds must build the same.
         wrong = demo.wrong(ended, may_fail=True)
         name = f"{path.relative_to(demo.build_out)} {way}, {' '.join(words)}"
-        attack.tried(
-            f"{kind(path, demo)} {way}", f"{name}: {wrong}" if wrong else ""
-        )
+        attack.tried(f"{kind(path, demo)} {way}", f"{name}: {wrong}" if wrong else "")
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_file():
             path.chmod(0o644)
@@ -96,6 +83,4 @@ def test_each_kept_file_damaged_in_four_ways(demo: Demo, attack: Attack) -> None
         path.chmod(mode)
         again = demo.run("build", "--fresh")
         if wrong := demo.wrong(again):
-            attack.tried(
-                f"{kind(path, demo)} {way}", f"{name}, put right again: {wrong}"
-            )
+            attack.tried(f"{kind(path, demo)} {way}", f"{name}, put right again: {wrong}")

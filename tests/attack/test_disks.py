@@ -32,15 +32,7 @@ def mounted(kind: str, folder: Path) -> Iterator[Path]:
         subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
         command = ["mount", "-o", "loop", str(image), str(place)]
     else:
-        command = [
-            "mount",
-            "-t",
-            "tmpfs",
-            "-o",
-            f"size={SIZE}m",
-            "none",
-            str(place),
-        ]
+        command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}m", "none", str(place)]
     if subprocess.run(command, check=False).returncode:
         pytest.skip(f"this system does not mount a disk of the kind {kind}")
     try:
@@ -53,11 +45,7 @@ class Ballast:
     """What takes the room of a disk away."""
 
     def __init__(self, disk: Path) -> None:
-        self.disk, self.file, self.folder = (
-            disk,
-            disk / "ballast",
-            disk / "ballasts",
-        )
+        self.disk, self.file, self.folder = (disk, disk / "ballast", disk / "ballasts")
 
     def fill(self, left: int) -> None:
         """Leave so many bytes."""
@@ -95,9 +83,7 @@ def verdict(demo: Demo, stage: str, what: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["ext4", "tmpfs"])
-def test_disks_full_in_each_stage(
-    kind: str, tmp_path: Path, attack: Attack
-) -> None:
+def test_disks_full_in_each_stage(kind: str, tmp_path: Path, attack: Attack) -> None:
     with mounted(kind, tmp_path) as disk:
         demo, ballast = Demo(disk), Ballast(disk)
         for number in attack.numbers(MOST_CASES // 2):
@@ -108,15 +94,10 @@ def test_disks_full_in_each_stage(
             wrong = verdict(demo, stage, what)
             ballast.remove()
             after = demo.wrong(demo.run("build"))
-            attack.tried(
-                what,
-                wrong or (f"{what}, with room again: {after}" if after else ""),
-            )
+            attack.tried(what, wrong or (f"{what}, with room again: {after}" if after else ""))
 
 
-def test_disks_without_inodes_in_each_stage(
-    tmp_path: Path, attack: Attack
-) -> None:
+def test_disks_without_inodes_in_each_stage(tmp_path: Path, attack: Attack) -> None:
     with mounted("ext4", tmp_path) as disk:
         demo, ballast = Demo(disk), Ballast(disk)
         for number in attack.numbers(MOST_CASES // 4):
@@ -127,15 +108,10 @@ def test_disks_without_inodes_in_each_stage(
             wrong = verdict(demo, stage, what)
             ballast.remove()
             after = demo.wrong(demo.run("build"))
-            attack.tried(
-                what,
-                wrong or (f"{what}, with room again: {after}" if after else ""),
-            )
+            attack.tried(what, wrong or (f"{what}, with room again: {after}" if after else ""))
 
 
-def test_disks_that_are_read_only_in_each_stage(
-    tmp_path: Path, attack: Attack
-) -> None:
+def test_disks_that_are_read_only_in_each_stage(tmp_path: Path, attack: Attack) -> None:
     with mounted("ext4", tmp_path) as disk:
         demo = Demo(disk)
         for number in attack.numbers(MOST_CASES // 4):
@@ -145,7 +121,4 @@ def test_disks_that_are_read_only_in_each_stage(
             wrong = verdict(demo, stage, stage)
             subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
             after = demo.wrong(demo.run("build"))
-            attack.tried(
-                stage,
-                wrong or (f"{stage}, writable again: {after}" if after else ""),
-            )
+            attack.tried(stage, wrong or (f"{stage}, writable again: {after}" if after else ""))

@@ -42,9 +42,7 @@ def test_fetches_killed_at_random_moments(tmp_path: Path, attack: Attack) -> Non
             sent = []
             for _ in range(luck.randint(1, MOST_KILLS)):
                 name = luck.choice(list(SIGNALS))
-                archives.program.killed(
-                    SIGNALS[name], luck.uniform(0.1, usual), *archives.fetch
-                )
+                archives.program.killed(SIGNALS[name], luck.uniform(0.1, usual), *archives.fetch)
                 sent.append(name)
             wrong = archives.wrong(archives.program.run(*archives.fetch))
             for name in sent:

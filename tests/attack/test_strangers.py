@@ -34,10 +34,7 @@ def invoke(folder: Path, *words: str) -> Ended:
         timeout=120,
         check=False,
     )
-    out, err = (
-        text.decode("utf-8", "surrogateescape")
-        for text in (done.stdout, done.stderr)
-    )
+    out, err = (text.decode("utf-8", "surrogateescape") for text in (done.stdout, done.stderr))
     return Ended(done.returncode, out, err)
 
 
@@ -47,11 +44,7 @@ def faults(ended: Ended, folder: Path) -> str:
     found = [letter for letter in CONTROLS if letter in said]
     if found:
         return f"{found[0]!r} reaches the terminal"
-    outside = [
-        path
-        for path in folder.iterdir()
-        if path.name not in {"host.toml", "out", "given"}
-    ]
+    outside = [path for path in folder.iterdir() if path.name not in {"host.toml", "out", "given"}]
     return ended.fault or (f"it wrote {outside[0].name}" if outside else "")
 
 
@@ -64,9 +57,7 @@ def test_servers_that_lie_in_any_order(tmp_path: Path, attack: Attack) -> None:
         honest = hosts.start(says(WELL))
         store = Store(tmp_path / str(number))
         try:
-            outcome = bring(
-                store, *urls, honest, size=luck.choice((None, len(CONTENT)))
-            )
+            outcome = bring(store, *urls, honest, size=luck.choice((None, len(CONTENT))))
             wrong = "" if outcome.obtained else "it did not arrive"
         except Exception as fault:  # noqa: BLE001 whatever it is, it is what the attack looks for
             wrong = f"{type(fault).__name__}: {str(fault)[:200]}"
@@ -94,17 +85,11 @@ def hostile_wheel(word: bytes) -> bytes:
     """Return a wheel all of whose texts hold a hostile one."""
     info = targets.INFO
     members = {
-        f"{info}/METADATA": b"Name: small"
-        + word
-        + b"\nVersion: 1.0\nSummary: "
-        + word,
+        f"{info}/METADATA": b"Name: small" + word + b"\nVersion: 1.0\nSummary: " + word,
         f"{info}/WHEEL": b"Tag: cp36-cp36m-" + word,
         f"{info}/RECORD": word + b",sha256=x,1\n",
-        "small/platform/build_info.py": b"cuda_version = "
-        + repr(word.decode("latin-1")).encode(),
-        "small/a.so": (targets.CORPUS / "elf-code")
-        .read_bytes()
-        .replace(b"libstdc++", word[:9]),
+        "small/platform/build_info.py": b"cuda_version = " + repr(word.decode("latin-1")).encode(),
+        "small/a.so": (targets.CORPUS / "elf-code").read_bytes().replace(b"libstdc++", word[:9]),
     }
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
@@ -120,10 +105,7 @@ def test_hostile_wheels_by(command: str, tmp_path: Path, attack: Attack) -> None
         luck = attack.luck(number)
         folder = tmp_path / str(number)
         (folder / "given").mkdir(parents=True)
-        path, other = (
-            folder / "given" / targets.NAME,
-            folder / "given" / f"other-{targets.NAME}",
-        )
+        path, other = (folder / "given" / targets.NAME, folder / "given" / f"other-{targets.NAME}")
         if luck.random() < 0.5:
             kind, content = "texts", hostile_wheel(luck.choice(WORDS))
         else:

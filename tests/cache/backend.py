@@ -29,9 +29,7 @@ class BackendHandler(http.server.BaseHTTPRequestHandler):
         time.sleep(backend.delay)
         found = backend.content.get(self.path)
         status = backend.status or (404 if found is None else 200)
-        body = (
-            backend.change(found) if status == 200 and found is not None else b""
-        )
+        body = backend.change(found) if status == 200 and found is not None else b""
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

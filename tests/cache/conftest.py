@@ -35,8 +35,6 @@ def backend() -> Iterator[Backend]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
         backend.url = f"http://127.0.0.1:{server.server_port}"
-        threading.Thread(
-            target=server.serve_forever, args=(0.01,), daemon=True
-        ).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield backend
         server.shutdown()

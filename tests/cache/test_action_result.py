@@ -42,33 +42,25 @@ def test_files_folders_and_what_was_printed_are_the_blobs_of_a_result() -> None:
         (wire.integer(4, 1), "the action failed"),
     ],
 )
-def test_a_result_that_cannot_be_used_is_refused(
-    payload: bytes, message: str
-) -> None:
+def test_a_result_that_cannot_be_used_is_refused(payload: bytes, message: str) -> None:
     with pytest.raises(MalformedMessageError, match=message):
         action_result.read(payload)
 
 
 def tree(*entries: tuple[int, bytes]) -> bytes:
     """Return a Tree whose root has some entries, by their field."""
-    return wire.field(
-        1, b"".join(wire.field(kind, node) for kind, node in entries)
-    )
+    return wire.field(1, b"".join(wire.field(kind, node) for kind, node in entries))
 
 
 def test_the_files_of_all_directories_of_a_tree_are_listed() -> None:
     child = wire.field(2, wire.field(1, named("b", DIGEST)))
-    found = tree(
-        (1, named("a", DIGEST)), (2, named("sub", DIGEST)), (3, named("l"))
-    )
+    found = tree((1, named("a", DIGEST)), (2, named("sub", DIGEST)), (3, named("l")))
     unknown = wire.field(9, b"of a newer Bazel")
     listed = action_result.tree_blobs(found + child + unknown)
     assert list(listed) == [Blob(SHA256, 7)] * 2
 
 
 @pytest.mark.parametrize("kind", [1, 2, 3])
-def test_a_name_in_a_tree_that_leads_out_of_the_build_is_refused(
-    kind: int,
-) -> None:
+def test_a_name_in_a_tree_that_leads_out_of_the_build_is_refused(kind: int) -> None:
     with pytest.raises(MalformedMessageError, match="leads out of the build"):
         list(action_result.tree_blobs(tree((kind, named("../x", DIGEST)))))

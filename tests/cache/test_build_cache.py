@@ -33,9 +33,7 @@ def digest(content: bytes) -> bytes:
 
 def output(path: str, content: bytes) -> bytes:
     """Return an OutputFile in an ActionResult."""
-    return wire.field(
-        2, wire.field(1, path.encode()) + wire.field(2, digest(content))
-    )
+    return wire.field(2, wire.field(1, path.encode()) + wire.field(2, digest(content)))
 
 
 def put(cache: BuildCache, action: str, *contents: bytes) -> bytes:
@@ -51,15 +49,11 @@ def put(cache: BuildCache, action: str, *contents: bytes) -> bytes:
 def give(cache: BuildCache, content: bytes, name: str = "") -> None:
     """Upload a blob."""
     stream = iter([content, b""])
-    cache.offer_blob(
-        name or sha256(content), len(content), lambda _: next(stream)
-    )
+    cache.offer_blob(name or sha256(content), len(content), lambda _: next(stream))
 
 
 @pytest.fixture
-def behind(
-    tmp_path: Path, trust: Trust, backend: Backend
-) -> Iterator[Callable[[str], BuildCache]]:
+def behind(tmp_path: Path, trust: Trust, backend: Backend) -> Iterator[Callable[[str], BuildCache]]:
     """Return what makes the cache of a host by its name, in front of the same server."""
     made: list[BuildCache] = []
 
@@ -88,9 +82,7 @@ def overwrite(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def reopened(
-    cache: BuildCache, directory: CacheDirectory, trust: Trust
-) -> BuildCache:
+def reopened(cache: BuildCache, directory: CacheDirectory, trust: Trust) -> BuildCache:
     """Return the cache as the next build opens it."""
     cache.close()
     return BuildCache(CacheDirectory(directory.root, 1 << 30), trust)
@@ -164,9 +156,7 @@ def test_an_entry_copied_to_another_toolchain_is_a_miss(
     cache: BuildCache, directory: CacheDirectory, trust: Trust
 ) -> None:
     put(cache, ACTION, b"object")
-    directory.keep_entry(
-        "b" * 64, ACTION, entry_of(directory, ACTION).read_bytes()
-    )
+    directory.keep_entry("b" * 64, ACTION, entry_of(directory, ACTION).read_bytes())
     another = BuildCache(directory, replace(trust, toolchain="b" * 64))
     assert another.lookup(ACTION) is None
     faults = another.tally.use(TOOLCHAIN).faults
@@ -195,9 +185,7 @@ def test_a_file_with_another_digest_is_not_stored(cache: BuildCache) -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../outside", "a/../../b"])
-def test_a_result_that_writes_outside_the_build_is_refused(
-    cache: BuildCache, path: str
-) -> None:
+def test_a_result_that_writes_outside_the_build_is_refused(cache: BuildCache, path: str) -> None:
     give(cache, b"evil")
     cache.offer(ACTION, output(path, b"evil"))
     assert cache.lookup(ACTION) is None
@@ -213,19 +201,14 @@ def test_an_empty_file_need_not_be_sent(cache: BuildCache) -> None:
     assert cache.lookup(ACTION) is not None
 
 
-def test_the_least_recently_used_files_go_first(
-    tmp_path: Path, trust: Trust
-) -> None:
+def test_the_least_recently_used_files_go_first(tmp_path: Path, trust: Trust) -> None:
     directory = CacheDirectory(tmp_path / "cache", 5000)
     cache = BuildCache(directory, trust)
     long_ago = time.time() - 2 * store.YOUNG_SECONDS
     contents = [bytes([index]) * 1000 for index in range(4)]
     for age, content in enumerate(contents):
         put(cache, sha256(content), content)
-        for path in (
-            file_of(directory, content),
-            entry_of(directory, sha256(content)),
-        ):
+        for path in (file_of(directory, content), entry_of(directory, sha256(content))):
             os.utime(path, (long_ago + age, long_ago + age))
     put(cache, ACTION, b"x" * 1000)
     assert cache.lookup(sha256(contents[0])) is None
@@ -233,26 +216,18 @@ def test_the_least_recently_used_files_go_first(
     assert cache.lookup(ACTION) is not None
 
 
-def test_what_a_build_just_used_is_not_removed(
-    tmp_path: Path, trust: Trust
-) -> None:
+def test_what_a_build_just_used_is_not_removed(tmp_path: Path, trust: Trust) -> None:
     cache = BuildCache(CacheDirectory(tmp_path / "cache", 2500), trust)
     contents = [bytes([index]) * 1000 for index in range(4)]
     for content in contents:
         put(cache, sha256(content), content)
-    kept = [
-        content
-        for content in contents
-        if cache.lookup(sha256(content)) is not None
-    ]
+    kept = [content for content in contents if cache.lookup(sha256(content)) is not None]
     assert kept == contents[:2]
     faults = cache.tally.use(TOOLCHAIN).faults
     assert "the cache is full and everything in it is in use" in faults
 
 
-def test_another_host_hits_what_the_server_has(
-    behind: Callable[[str], BuildCache],
-) -> None:
+def test_another_host_hits_what_the_server_has(behind: Callable[[str], BuildCache]) -> None:
     writer = behind("writer")
     entry = put(writer, ACTION, b"object")
     writer.close()
@@ -273,9 +248,7 @@ def test_another_host_hits_what_the_server_has(
     ],
 )
 def test_whatever_a_server_changes_becomes_a_miss(
-    behind: Callable[[str], BuildCache],
-    backend: Backend,
-    change: Callable[[bytes], bytes],
+    behind: Callable[[str], BuildCache], backend: Backend, change: Callable[[bytes], bytes]
 ) -> None:
     writer = behind("writer")
     put(writer, ACTION, b"object")
@@ -307,9 +280,7 @@ def test_a_file_that_is_damaged_before_it_is_sent_keeps_no_other_from_the_server
     backend.delay = 0.5
     writer = behind("writer")
     put(writer, ACTION, b"object")
-    file_of(CacheDirectory(tmp_path / "writer", 1 << 30), b"object").write_bytes(
-        b"other!"
-    )
+    file_of(CacheDirectory(tmp_path / "writer", 1 << 30), b"object").write_bytes(b"other!")
     backend.delay = 0.0
     put(writer, OTHER, b"another object")
     writer.close()
@@ -328,19 +299,14 @@ def test_entries_of_a_server_without_our_seal_are_misses(
 
 
 def test_an_entry_that_a_trusted_manifest_lists_is_a_hit(
-    tmp_path: Path,
-    backend: Backend,
-    behind: Callable[[str], BuildCache],
-    trust: Trust,
+    tmp_path: Path, backend: Backend, behind: Callable[[str], BuildCache], trust: Trust
 ) -> None:
     writer = behind("writer")
     put(writer, ACTION, b"object")
     put(writer, OTHER, b"another")
     writer.close()
     listed = {ACTION: writer.written[ACTION]}
-    stranger = replace(
-        trust, secret=b"a stranger's secret, 32 bytes ..", listed=listed
-    )
+    stranger = replace(trust, secret=b"a stranger's secret, 32 bytes ..", listed=listed)
     directory = CacheDirectory(tmp_path / "stranger", 1 << 30)
     reader = BuildCache(directory, stranger, CacheServer(backend.url))
     assert reader.lookup(ACTION) is not None
@@ -360,9 +326,7 @@ def test_a_server_that_only_fails_is_given_up(
 
 @pytest.mark.medium
 def test_a_server_that_does_not_answer_is_given_up(
-    behind: Callable[[str], BuildCache],
-    backend: Backend,
-    monkeypatch: pytest.MonkeyPatch,
+    behind: Callable[[str], BuildCache], backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tfwright.tools.cache.server.ANSWER_SECONDS", 0.05)
     backend.delay = 0.3
@@ -377,9 +341,7 @@ def test_a_server_that_does_not_answer_is_given_up(
 def test_a_directory_whose_list_is_gone_is_not_stored_as_a_result(
     cache: BuildCache, directory: CacheDirectory
 ) -> None:
-    tree = wire.field(
-        1, wire.field(1, wire.field(1, b"a") + wire.field(2, digest(b"a")))
-    )
+    tree = wire.field(1, wire.field(1, wire.field(1, b"a") + wire.field(2, digest(b"a"))))
     listed = wire.field(1, b"bazel-out/folder") + wire.field(3, digest(tree))
     give(cache, b"a")
     cache.offer(ACTION, wire.field(3, listed))
@@ -392,9 +354,7 @@ def test_a_directory_whose_list_is_gone_is_not_stored_as_a_result(
 
 
 def test_a_server_that_does_not_store_in_time_is_named(
-    behind: Callable[[str], BuildCache],
-    backend: Backend,
-    monkeypatch: pytest.MonkeyPatch,
+    behind: Callable[[str], BuildCache], backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build_cache, "DRAIN_SECONDS", 0.01)
     backend.delay = 0.3
@@ -417,9 +377,7 @@ def test_a_build_that_asks_for_too_long_does_not_wait_for_more(
     assert behind("reader").lookup(ACTION) is None
 
 
-def test_a_server_that_is_not_there_costs_a_miss(
-    tmp_path: Path, trust: Trust
-) -> None:
+def test_a_server_that_is_not_there_costs_a_miss(tmp_path: Path, trust: Trust) -> None:
     directory = CacheDirectory(tmp_path / "cache", 1 << 30)
     cache = BuildCache(directory, trust, CacheServer("http://127.0.0.1:9"))
     assert cache.lookup(ACTION) is None
@@ -428,9 +386,7 @@ def test_a_server_that_is_not_there_costs_a_miss(
     cache.close()
 
 
-def test_what_a_server_says_without_an_end_of_what_it_stored_is_not_read() -> (
-    None
-):
+def test_what_a_server_says_without_an_end_of_what_it_stored_is_not_read() -> None:
     def pour() -> None:
         client, _ = listening.accept()
         with client, contextlib.suppress(OSError):

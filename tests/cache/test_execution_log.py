@@ -8,12 +8,8 @@ def test_an_action_is_read_and_what_a_later_bazel_adds_is_left() -> None:
     digest = wire.field(2, wire.field(1, b"ab12") + wire.integer(2, 7))
     message = (
         wire.field(log.ARGUMENT, b"gcc")
-        + wire.field(
-            log.VARIABLE, wire.field(1, b"MODE") + wire.field(2, b"fast")
-        )
-        + wire.field(
-            log.INPUT, wire.field(1, b"a.cc") + digest + wire.field(9, b"?")
-        )
+        + wire.field(log.VARIABLE, wire.field(1, b"MODE") + wire.field(2, b"fast"))
+        + wire.field(log.INPUT, wire.field(1, b"a.cc") + digest + wire.field(9, b"?"))
         + wire.field(log.LISTED_OUTPUT, b"a.o")
         + wire.field(log.MNEMONIC, b"CppCompile")
         + wire.integer(log.HIT, 1)

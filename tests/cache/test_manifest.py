@@ -23,17 +23,13 @@ def pair(keys: Keys) -> tuple[Path, Path]:
     return keys()
 
 
-def test_a_reader_gets_what_the_builder_signed(
-    tmp_path: Path, pair: tuple[Path, Path]
-) -> None:
+def test_a_reader_gets_what_the_builder_signed(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     private, public = pair
     manifest.write(tmp_path, TOOLCHAIN, ENTRIES, private)
     assert manifest.read(tmp_path, None, TOOLCHAIN, public) == ENTRIES
 
 
-def test_later_builds_add_to_the_list(
-    tmp_path: Path, pair: tuple[Path, Path]
-) -> None:
+def test_later_builds_add_to_the_list(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     private, public = pair
     manifest.write(tmp_path, TOOLCHAIN, ENTRIES, private)
     manifest.write(tmp_path, TOOLCHAIN, {"3" * 64: "4" * 64}, private)
@@ -60,9 +56,7 @@ def test_a_list_of_another_toolchain_counts_for_nothing(
     assert manifest.read(tmp_path, None, OTHER, public) == {}
 
 
-def test_the_list_of_another_builder_is_not_read(
-    tmp_path: Path, keys: Keys
-) -> None:
+def test_the_list_of_another_builder_is_not_read(tmp_path: Path, keys: Keys) -> None:
     (private, _), (_, stranger) = keys("builder"), keys("stranger")
     manifest.write(tmp_path, TOOLCHAIN, ENTRIES, private)
     assert manifest.read(tmp_path, None, TOOLCHAIN, stranger) == {}
@@ -164,10 +158,7 @@ def test_a_list_without_an_end_is_not_received(
 
 
 def test_a_list_that_is_longer_than_any_can_be_is_not_asked_for(
-    builder: Builder,
-    reader: Reader,
-    backend: Backend,
-    monkeypatch: pytest.MonkeyPatch,
+    builder: Builder, reader: Reader, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builder.publish(ENTRIES)
     backend.asked.clear()

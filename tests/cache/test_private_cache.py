@@ -47,9 +47,7 @@ class Build:
 
 
 @pytest.fixture
-def begin(
-    directory: CacheDirectory, trust: Trust, tmp_path: Path
-) -> Iterator[Callable[[], Build]]:
+def begin(directory: CacheDirectory, trust: Trust, tmp_path: Path) -> Iterator[Callable[[], Build]]:
     """Return what begins a build, as if it were a process of its own."""
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/a.cc").write_text("int a;\n", "utf-8")
@@ -59,9 +57,7 @@ def begin(
             # Only one build at a time has a private cache.
             stack.close()
             cache = BuildCache(CacheDirectory(directory.root, 1 << 30), trust)
-            laying = private_cache.laid_out(
-                cache, tmp_path / "build", tmp_path / "tree"
-            )
+            laying = private_cache.laid_out(cache, tmp_path / "build", tmp_path / "tree")
             private = stack.enter_context(laying)
             assert private
             return Build(cache, private)
@@ -96,9 +92,7 @@ def test_only_what_bazel_read_is_a_hit(cache: BuildCache, begin: Begin) -> None:
     assert not build.private.folder.exists()
 
 
-def test_what_bazel_adds_is_there_for_the_next_build(
-    cache: BuildCache, begin: Begin
-) -> None:
+def test_what_bazel_adds_is_there_for_the_next_build(cache: BuildCache, begin: Begin) -> None:
     put(cache, OTHER, b"other")
     build = begin()
     build.add(ACTION, b"object")
@@ -116,9 +110,7 @@ def test_nothing_is_taken_in_where_a_source_changed_during_the_build(
     (tmp_path / "tree/a.cc").write_text("int b;\n", "utf-8")
     build.add(ACTION, b"object")
     if killed:
-        assert private_cache.take_left(
-            cache, tmp_path / "build", tmp_path / "tree"
-        )
+        assert private_cache.take_left(cache, tmp_path / "build", tmp_path / "tree")
     else:
         build.private.take_in()
         faults = build.cache.tally.use(TOOLCHAIN).faults
@@ -126,9 +118,7 @@ def test_nothing_is_taken_in_where_a_source_changed_during_the_build(
     assert begin().offered == {store.EMPTY}
 
 
-def test_the_links_that_bazel_makes_in_the_tree_are_no_change(
-    begin: Begin, tmp_path: Path
-) -> None:
+def test_the_links_that_bazel_makes_in_the_tree_are_no_change(begin: Begin, tmp_path: Path) -> None:
     build = begin()
     for name in ("bazel-bin", "bazel-out", "bazel-tree"):
         (tmp_path / "tree" / name).symlink_to(tmp_path)
@@ -137,9 +127,7 @@ def test_the_links_that_bazel_makes_in_the_tree_are_no_change(
     assert f"ac_{ACTION}" in begin().offered
 
 
-def test_a_directory_that_an_action_made_is_taken_in_with_its_files(
-    begin: Begin,
-) -> None:
+def test_a_directory_that_an_action_made_is_taken_in_with_its_files(begin: Begin) -> None:
     node = wire.field(1, wire.field(1, b"a") + wire.field(2, digest(b"inner")))
     tree = wire.field(1, node)
     listed = wire.field(1, b"out/dir") + wire.field(3, digest(tree))
@@ -165,9 +153,7 @@ def test_an_added_file_with_other_content_is_not_taken_in(begin: Begin) -> None:
 @pytest.mark.parametrize(
     "entry", [b"", b"\xff\xff", output("../a.o", b"x"), output("a.o", b"gone")]
 )
-def test_an_added_result_that_is_none_is_not_taken_in(
-    begin: Begin, entry: bytes
-) -> None:
+def test_an_added_result_that_is_none_is_not_taken_in(begin: Begin, entry: bytes) -> None:
     build = begin()
     (build.private.folder / f"ac_{ACTION}").write_bytes(entry)
     (build.private.folder / sha256(b"x")).write_bytes(b"x")
@@ -359,9 +345,7 @@ def test_a_second_build_with_the_toolchain_gets_none(
 ) -> None:
     begin()
     cache = BuildCache(directory, trust)
-    with private_cache.laid_out(
-        cache, tmp_path / "second", tmp_path / "tree"
-    ) as private:
+    with private_cache.laid_out(cache, tmp_path / "second", tmp_path / "tree") as private:
         assert private is None
 
 
@@ -372,9 +356,7 @@ def test_a_place_on_another_disk_gets_none(
         raise OSError(18, "Invalid cross-device link")
 
     monkeypatch.setattr(os, "link", refused)
-    with private_cache.laid_out(
-        cache, tmp_path / "build", tmp_path / "tree"
-    ) as private:
+    with private_cache.laid_out(cache, tmp_path / "build", tmp_path / "tree") as private:
         assert private is None
 
 
@@ -383,9 +365,7 @@ def test_a_disk_that_does_not_show_reading_gets_none(
 ) -> None:
     # As on a disk that is mounted with noatime.
     monkeypatch.setattr(Path, "read_bytes", lambda _: b"")
-    with private_cache.laid_out(
-        cache, tmp_path / "build", tmp_path / "tree"
-    ) as private:
+    with private_cache.laid_out(cache, tmp_path / "build", tmp_path / "tree") as private:
         assert private is None
 
 
@@ -409,8 +389,6 @@ def test_a_killed_build_is_believed_if_its_files_still_are_what_they_were(
     build = begin()
     overwrite(build.private.folder / sha256(b"object"), content)
     build.add(OTHER, b"made of it")
-    believed = private_cache.take_left(
-        cache, tmp_path / "build", tmp_path / "tree"
-    )
+    believed = private_cache.take_left(cache, tmp_path / "build", tmp_path / "tree")
     assert believed == (content == b"object")
     assert (f"ac_{OTHER}" in begin().offered) == believed

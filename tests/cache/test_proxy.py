@@ -27,9 +27,7 @@ def sha256(content: bytes) -> str:
 
 def output(path: str, content: bytes) -> bytes:
     """Return an ActionResult with one file."""
-    digest = wire.field(1, sha256(content).encode()) + wire.integer(
-        2, len(content)
-    )
+    digest = wire.field(1, sha256(content).encode()) + wire.integer(2, len(content))
     return wire.field(2, wire.field(1, path.encode()) + wire.field(2, digest))
 
 
@@ -39,15 +37,10 @@ def served(cache: BuildCache) -> Iterator[CacheProxy]:
         yield served
 
 
-def test_bazel_puts_files_and_a_result_and_gets_them_back(
-    served: CacheProxy,
-) -> None:
+def test_bazel_puts_files_and_a_result_and_gets_them_back(served: CacheProxy) -> None:
     entry = output("a.o", b"object")
     with requests.Session() as bazel:
-        blob, result = (
-            f"{served.url}/cas/{sha256(b'object')}",
-            f"{served.url}/ac/{ACTION}",
-        )
+        blob, result = (f"{served.url}/cas/{sha256(b'object')}", f"{served.url}/ac/{ACTION}")
         assert bazel.get(result).status_code == 404
         assert bazel.put(blob, b"object").status_code == 200
         assert bazel.put(result, entry).status_code == 200
@@ -56,17 +49,13 @@ def test_bazel_puts_files_and_a_result_and_gets_them_back(
         assert bazel.head(blob).headers["Content-Length"] == "6"
 
 
-def test_a_blob_with_a_wrong_digest_is_accepted_and_forgotten(
-    served: CacheProxy,
-) -> None:
+def test_a_blob_with_a_wrong_digest_is_accepted_and_forgotten(served: CacheProxy) -> None:
     url = f"{served.url}/cas/{sha256(b'object')}"
     assert requests.put(url, b"damaged", timeout=5).status_code == 200
     assert requests.get(url, timeout=5).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/ac/..", "/cas/ABC", f"/other/{ACTION}", f"/ac/{ACTION}x"]
-)
+@pytest.mark.parametrize("path", ["/", "/ac/..", "/cas/ABC", f"/other/{ACTION}", f"/ac/{ACTION}x"])
 def test_nothing_but_digests_is_served(served: CacheProxy, path: str) -> None:
     assert requests.get(served.url + path, timeout=5).status_code == 400
 
@@ -76,24 +65,15 @@ def test_the_empty_file_is_there_without_being_sent(served: CacheProxy) -> None:
     assert (answer.status_code, answer.content) == (200, b"")
 
 
-def test_a_connection_that_breaks_off_leaves_nothing(
-    served: CacheProxy, cache: BuildCache
-) -> None:
+def test_a_connection_that_breaks_off_leaves_nothing(served: CacheProxy, cache: BuildCache) -> None:
     head = f"PUT /cas/{sha256(b'object')} HTTP/1.1\r\nContent-Length: 6\r\n\r\nobj".encode()
     with socket.create_connection(("127.0.0.1", served.port)) as connection:
         connection.sendall(head)
-    assert (
-        requests.get(
-            f"{served.url}/cas/{sha256(b'object')}", timeout=5
-        ).status_code
-        == 404
-    )
+    assert requests.get(f"{served.url}/cas/{sha256(b'object')}", timeout=5).status_code == 404
     assert cache.blob(sha256(b"object")) is None
 
 
-def test_connections_that_are_reset_at_once_keep_nobody_else_out(
-    served: CacheProxy,
-) -> None:
+def test_connections_that_are_reset_at_once_keep_nobody_else_out(served: CacheProxy) -> None:
     at_once = struct.pack("ii", 1, 0)
     for _ in range(50):
         with socket.create_connection(("127.0.0.1", served.port)) as connection:
@@ -102,9 +82,7 @@ def test_connections_that_are_reset_at_once_keep_nobody_else_out(
     assert answer.status_code == 200
 
 
-def test_a_program_that_dies_while_it_hands_over_keeps_no_other_out(
-    served: CacheProxy,
-) -> None:
+def test_a_program_that_dies_while_it_hands_over_keeps_no_other_out(served: CacheProxy) -> None:
     for _ in range(5):
         with socket.socket(socket.AF_UNIX) as dying:
             dying.connect(str(served.adopt()))
@@ -126,9 +104,7 @@ def test_a_large_file_comes_back_whole(served: CacheProxy) -> None:
     url = f"{served.url}/cas/{sha256(content)}"
     assert requests.put(url, content, timeout=5).status_code == 200
     assert requests.get(url, timeout=5).content == content
-    assert requests.head(url, timeout=5).headers["Content-Length"] == str(
-        len(content)
-    )
+    assert requests.head(url, timeout=5).headers["Content-Length"] == str(len(content))
 
 
 def test_an_entry_that_is_too_large_is_forgotten_and_the_next_request_answered(
@@ -141,9 +117,7 @@ def test_an_entry_that_is_too_large_is_forgotten_and_the_next_request_answered(
         assert bazel.get(result).status_code == 404
 
 
-def test_a_client_that_waits_for_leave_to_send_is_given_it(
-    served: CacheProxy,
-) -> None:
+def test_a_client_that_waits_for_leave_to_send_is_given_it(served: CacheProxy) -> None:
     head = (
         f"PUT /cas/{sha256(b'object')} HTTP/1.1\r\nExpect: 100-continue\r\n"
         "Content-Length: 6\r\n\r\n"
@@ -187,9 +161,7 @@ def test_a_connection_that_the_system_does_not_list_is_not_served(
         requests.get(f"{served.url}/cas/{sha256(b'')}", timeout=5)
 
 
-def test_only_the_own_user_is_served(
-    served: CacheProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_own_user_is_served(served: CacheProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     if not Path(proxy.SOCKET_TABLES[0]).exists():
         pytest.skip("this system has no tables of sockets")
     own = os.getuid()
@@ -199,20 +171,11 @@ def test_only_the_own_user_is_served(
 
 
 @pytest.mark.medium
-def test_a_program_without_a_network_reaches_the_cache(
-    served: CacheProxy,
-) -> None:
+def test_a_program_without_a_network_reaches_the_cache(served: CacheProxy) -> None:
     enclosure = Path(proxy.__file__).parents[1] / "process/enclosure.py"
     python = (sys.executable, "-I", "-S")
-    question = (
-        f"import urllib.request as u; u.urlopen('{served.url}/ac/{ACTION}')"
-    )
-    listening = (
-        *python,
-        netlisten.__file__,
-        str(served.adopt()),
-        str(served.port),
-    )
+    question = f"import urllib.request as u; u.urlopen('{served.url}/ac/{ACTION}')"
+    listening = (*python, netlisten.__file__, str(served.adopt()), str(served.port))
     inside = (*python, str(enclosure), *listening, *python, "-c", question)
     done = subprocess.run(inside, capture_output=True, text=True, check=False)
     if "Operation not permitted" in done.stderr:
@@ -220,21 +183,9 @@ def test_a_program_without_a_network_reaches_the_cache(
     assert "HTTP Error 404" in done.stderr
 
 
-def test_a_program_starts_where_the_cache_cannot_be_reached(
-    tmp_path: Path,
-) -> None:
-    command = (
-        sys.executable,
-        "-I",
-        "-S",
-        netlisten.__file__,
-        str(tmp_path / "gone"),
-        "0",
-    )
+def test_a_program_starts_where_the_cache_cannot_be_reached(tmp_path: Path) -> None:
+    command = (sys.executable, "-I", "-S", netlisten.__file__, str(tmp_path / "gone"), "0")
     done = subprocess.run(
-        (*command, "/bin/echo", "runs"),
-        capture_output=True,
-        text=True,
-        check=False,
+        (*command, "/bin/echo", "runs"), capture_output=True, text=True, check=False
     )
     assert done.stdout == "runs\n"

@@ -36,9 +36,7 @@ def test_a_blob_that_the_server_lacks_is_none(server: CacheServer) -> None:
         assert stream is None
 
 
-def test_a_server_that_was_given_up_is_left_alone(
-    server: CacheServer, backend: Backend
-) -> None:
+def test_a_server_that_was_given_up_is_left_alone(server: CacheServer, backend: Backend) -> None:
     backend.status = 500
     while not server.given_up:
         with pytest.raises(ServerFaultError):

@@ -64,8 +64,7 @@ def test_another_header_of_the_system_makes_another_toolchain(
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    "header",
-    ["stdio.h", "c++/12/vector", "x86_64-linux-gnu/c++/12/bits/c++config.h"],
+    "header", ["stdio.h", "c++/12/vector", "x86_64-linux-gnu/c++/12/bits/c++config.h"]
 )
 def test_a_header_that_was_changed_makes_another_toolchain(
     tmp_path: Path, include: Path, header: str
@@ -87,29 +86,19 @@ def test_the_library_of_another_compiler_leaves_the_toolchain_as_it_was(
 
 
 @pytest.mark.medium
-def test_a_touched_header_makes_another_toolchain(
-    tmp_path: Path, include: Path
-) -> None:
+def test_a_touched_header_makes_another_toolchain(tmp_path: Path, include: Path) -> None:
     before = headers(tmp_path, include)
     os.utime(include / "stdio.h", (1, 1))
     assert headers(tmp_path, include) != before
 
 
-def test_the_parts_of_a_toolchain_are_written_down_under_its_digest(
-    tmp_path: Path,
-) -> None:
-    tools = Toolchain(
-        {"gcc": "a" * 64},
-        {"gcc": {"/usr/bin/gcc": "a" * 64}},
-        {"gcc": "gcc 12.2.0"},
-    )
+def test_the_parts_of_a_toolchain_are_written_down_under_its_digest(tmp_path: Path) -> None:
+    tools = Toolchain({"gcc": "a" * 64}, {"gcc": {"/usr/bin/gcc": "a" * 64}}, {"gcc": "gcc 12.2.0"})
     toolchain.keep(tools, tmp_path)
     assert toolchain.kept(tmp_path, tools.digest) == tools
 
 
-def test_the_parts_that_the_first_tfwright_wrote_down_are_read(
-    tmp_path: Path,
-) -> None:
+def test_the_parts_that_the_first_tfwright_wrote_down_are_read(tmp_path: Path) -> None:
     (tmp_path / "toolchains").mkdir()
     (tmp_path / "toolchains/0.json").write_text('{"gcc": "a"}')
     assert toolchain.kept(tmp_path, "0") == Toolchain({"gcc": "a"})
@@ -121,9 +110,7 @@ def test_versions_and_places_make_no_other_toolchain() -> None:
 
 
 @pytest.mark.medium
-def test_the_header_that_changed_can_be_named(
-    tmp_path: Path, include: Path
-) -> None:
+def test_the_header_that_changed_can_be_named(tmp_path: Path, include: Path) -> None:
     def shares() -> dict[str, str]:
         program = str(compiler(tmp_path, include))
         found = toolchain.of_host(
@@ -134,9 +121,7 @@ def test_the_header_that_changed_can_be_named(
     before = shares()
     write(include / "stdio.h", "long a;")
     after = shares()
-    assert {path for path in after if after[path] != before[path]} == {
-        str(include / "stdio.h")
-    }
+    assert {path for path in after if after[path] != before[path]} == {str(include / "stdio.h")}
 
 
 CLANG = """#!/bin/sh
@@ -167,9 +152,7 @@ def test_another_nvcc_makes_another_toolchain(tmp_path: Path) -> None:
     write(cuda / "include/cuda.h")
 
     def programs() -> str:
-        found = toolchain.of_host(
-            [], Path(sys.executable), cuda, tmp_path / "memo", native=False
-        )
+        found = toolchain.of_host([], Path(sys.executable), cuda, tmp_path / "memo", native=False)
         return found.parts["CUDA's programs"]
 
     before = programs()

@@ -24,9 +24,7 @@ def action(
     **named: str,
 ) -> bytes:
     """Return a SpawnExec after its length, as Bazel writes it."""
-    message = b"".join(
-        wire.field(1, argument.encode()) for argument in ("gcc", *arguments)
-    )
+    message = b"".join(wire.field(1, argument.encode()) for argument in ("gcc", *arguments))
     message += wire.field(2, wire.field(1, b"PATH") + wire.field(2, b"/usr/bin"))
     for path, digest in {**(inputs or {}), **named}.items():
         name = path.replace("__", "/").encode()
@@ -50,9 +48,7 @@ def settings(tmp_path: Path) -> HostFile:
     return HostFile(build_out=tmp_path)
 
 
-def compared(
-    settings: HostFile, first: bytes, second: bytes
-) -> cache.CacheComparison:
+def compared(settings: HostFile, first: bytes, second: bytes) -> cache.CacheComparison:
     for name, content in (("one", first), ("two", second)):
         (settings.cache_directory / "logs" / f"{name}.log").write_bytes(content)
     return cache.why(settings, ["one", "two"])
@@ -69,11 +65,7 @@ def test_a_changed_input_is_named_with_its_digests(settings: HostFile) -> None:
 
 
 def test_a_changed_argument_is_named(settings: HostFile) -> None:
-    found = compared(
-        settings,
-        action("a.o", arguments=("-O1",)),
-        action("a.o", arguments=("-O2",)),
-    )
+    found = compared(settings, action("a.o", arguments=("-O1",)), action("a.o", arguments=("-O2",)))
     assert found.changes[0].what == "argument '-O1' became '-O2'"
 
 
@@ -89,29 +81,19 @@ def test_a_changed_argument_is_named(settings: HostFile) -> None:
 def test_arguments_that_came_and_went_are_named_wherever_they_stand(
     settings: HostFile, before: tuple[str, ...], after: tuple[str, ...], said: str
 ) -> None:
-    found = compared(
-        settings,
-        action("a.o", arguments=before),
-        action("a.o", arguments=after),
-    )
+    found = compared(settings, action("a.o", arguments=before), action("a.o", arguments=after))
     assert found.changes[0].what == said
 
 
-def test_a_flag_is_named_and_not_the_folder_that_changes_with_it(
-    settings: HostFile,
-) -> None:
+def test_a_flag_is_named_and_not_the_folder_that_changes_with_it(settings: HostFile) -> None:
     def compile_in(folder: str, flag: str) -> bytes:
         output = f"bazel-out/{folder}/bin/a.o"
         header = {f"bazel-out/{folder}/bin/a.h": "1"}
         return action(output, arguments=(flag, "-o", output), inputs=header)
 
-    found = compared(
-        settings, compile_in("k8-opt", "-g0"), compile_in("k8-dbg", "-g")
-    )
+    found = compared(settings, compile_in("k8-opt", "-g0"), compile_in("k8-dbg", "-g"))
     assert found.changes[0].what == "argument '-g0' became '-g'"
-    found = compared(
-        settings, compile_in("k8-opt", "-g"), compile_in("k8-dbg", "-g")
-    )
+    found = compared(settings, compile_in("k8-opt", "-g"), compile_in("k8-dbg", "-g"))
     assert "another folder below bazel-out" in found.changes[0].what
 
 
@@ -123,9 +105,7 @@ def test_an_action_is_called_by_its_object_file_and_not_by_the_list_of_headers(
     assert found.changes[0].name == "lib/a.o"
 
 
-def test_the_same_action_is_recognised_under_another_configuration(
-    settings: HostFile,
-) -> None:
+def test_the_same_action_is_recognised_under_another_configuration(settings: HostFile) -> None:
     first, second = "bazel-out/k8-opt/bin/a.o", "bazel-out/k8-dbg/bin/a.o"
     found = compared(settings, action(first, a="1"), action(second, a="2"))
     assert (len(found.changes), found.only_first) == (1, 0)
@@ -135,15 +115,10 @@ def test_causes_come_before_what_follows_from_them(settings: HostFile) -> None:
     first = action("lib", inputs={"a.o": "1"}) + action("a.o", a__cc="1")
     second = action("lib", inputs={"a.o": "2"}) + action("a.o", a__cc="2")
     changes = compared(settings, first, second).changes
-    assert [(change.name, change.follows) for change in changes] == [
-        ("a.o", False),
-        ("lib", True),
-    ]
+    assert [(change.name, change.follows) for change in changes] == [("a.o", False), ("lib", True)]
 
 
-def test_an_equal_action_that_made_other_bytes_is_pointed_out(
-    settings: HostFile,
-) -> None:
+def test_an_equal_action_that_made_other_bytes_is_pointed_out(settings: HostFile) -> None:
     first = action("lib", inputs={"a.o": "1"}) + action("a.o", a__cc="1")
     second = action("lib", inputs={"a.o": "2"}) + action("a.o", a__cc="1")
     (change,) = compared(settings, first, second).changes
@@ -158,9 +133,7 @@ def test_a_log_that_is_cut_off_is_refused(settings: HostFile) -> None:
         compared(settings, action("a.o", a="1")[:-3], action("a.o", a="1"))
 
 
-def test_a_log_that_does_not_exist_names_how_to_get_one(
-    settings: HostFile,
-) -> None:
+def test_a_log_that_does_not_exist_names_how_to_get_one(settings: HostFile) -> None:
     with pytest.raises(RecipeError) as caught:
         cache.why(settings, ["none", "none"])
     assert "logs = true" in caught.value.remedy
@@ -197,9 +170,7 @@ def kept_build(settings: HostFile, moment: str, tools: Toolchain) -> str:
 
 def gcc(version: str, digest: str, *programs: str) -> Toolchain:
     """Return a toolchain of a compiler and the programs that it runs."""
-    inner = {
-        f"/usr/lib/gcc/{version}/{name}": f"{name}{digest}" for name in programs
-    }
+    inner = {f"/usr/lib/gcc/{version}/{name}": f"{name}{digest}" for name in programs}
     return Toolchain(
         {"gcc": digest, "programs of gcc": f"all {inner}", "sed": "s"},
         {"gcc": {"/usr/bin/gcc": digest}, "programs of gcc": inner},
@@ -218,17 +189,12 @@ def test_another_compiler_is_named_with_its_versions_for_the_builds_that_were_as
     assert cache.why(settings, [first, third]).toolchains == (
         cache.ToolchainChange("gcc", "gcc 12", "gcc 11", ("/usr/bin/gcc",)),
         cache.ToolchainChange(
-            "programs of gcc",
-            "",
-            "",
-            ("/usr/lib/gcc/11/cc1", "/usr/lib/gcc/11/ld"),
+            "programs of gcc", "", "", ("/usr/lib/gcc/11/cc1", "/usr/lib/gcc/11/ld")
         ),
     )
 
 
-def test_a_compiler_that_one_build_lacks_is_named_without_its_parts(
-    settings: HostFile,
-) -> None:
+def test_a_compiler_that_one_build_lacks_is_named_without_its_parts(settings: HostFile) -> None:
     old = Toolchain({"gcc": "a"})
     new = Toolchain({"gcc": "a", "clang": "b", "programs of clang": "c"})
     first = kept_build(settings, "20261123-041919", old)
@@ -249,7 +215,5 @@ def test_only_the_programs_that_differ_are_named_and_not_those_that_moved(
     assert found[0].files == ("/b/ptxas",)
 
 
-def test_builds_that_the_history_forgot_have_unknown_toolchains(
-    settings: HostFile,
-) -> None:
+def test_builds_that_the_history_forgot_have_unknown_toolchains(settings: HostFile) -> None:
     assert compared(settings, action("a.o"), action("a.o")).toolchains is None

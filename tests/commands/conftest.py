@@ -52,10 +52,7 @@ def document(tree: Path, tmp_path: Path) -> Path:
     patch.write_text("a patch", "utf-8")
     path = tmp_path / "mine/small.toml"
     path.write_text(
-        OWN.format(
-            tree=tree.as_uri(), commit=run_git("rev-parse", "HEAD", cwd=tree)
-        ),
-        "utf-8",
+        OWN.format(tree=tree.as_uri(), commit=run_git("rev-parse", "HEAD", cwd=tree)), "utf-8"
     )
     return path
 
@@ -68,9 +65,7 @@ def small_job(document: Path, tmp_path: Path, listener: Listener) -> BuildReques
 
 
 @pytest.fixture
-def brought(
-    small_job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Inputs:
+def brought(small_job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inputs:
     """Let all inputs of the job be here: its commit, a clone, a Bazel and an archive."""
     places, source = small_job.places, small_job.recipe.source
     places.own.mkdir(parents=True)

@@ -70,12 +70,8 @@ def said(steps: list[BisectStep]) -> list[str]:
     return [step.said for step in steps]
 
 
-def test_each_table_patch_and_commit_is_a_step_of_its_own(
-    tmp_path: Path, changed: Changed
-) -> None:
-    good = changed(
-        "good", texts=("a", "b"), patches=("a.patch", "b.patch", PATCH)
-    )
+def test_each_table_patch_and_commit_is_a_step_of_its_own(tmp_path: Path, changed: Changed) -> None:
+    good = changed("good", texts=("a", "b"), patches=("a.patch", "b.patch", PATCH))
     bad = changed("bad", texts=("a", "c"), patches=("a.patch", "c.patch", PATCH))
     nccl = bad.recipe.nccl.model_copy(update={"rebuild": False})
     bad = KeptInputs(bad.recipe.model_copy(update={"nccl": nccl}))
@@ -99,26 +95,19 @@ def test_each_table_patch_and_commit_is_a_step_of_its_own(
 def test_a_changed_lock_file_is_the_last_step_and_the_others_go_without_one(
     tmp_path: Path, changed: Changed
 ) -> None:
-    good, bad = (
-        changed("good", lock="old"),
-        changed("bad", lock="new", commit=COMMITS[0]),
-    )
+    good, bad = (changed("good", lock="old"), changed("bad", lock="new", commit=COMMITS[0]))
     commits = [CommitLine(commit=COMMITS[0], subject="Begin")]
     steps = list(steps_between(good, bad, commits, tmp_path / "steps"))
     assert said(steps)[-1] == "the lock file"
     assert [step.inputs.locked for step in steps] == [None, bad.locked]
 
 
-def test_equal_inputs_have_no_step_between_them(
-    tmp_path: Path, changed: Changed
-) -> None:
+def test_equal_inputs_have_no_step_between_them(tmp_path: Path, changed: Changed) -> None:
     good, bad = changed("good", lock="same"), changed("bad", lock="same")
     assert list(steps_between(good, bad, [], tmp_path / "steps")) == []
 
 
-def test_a_build_keeps_its_patches_as_they_were(
-    tmp_path: Path, changed: Changed
-) -> None:
+def test_a_build_keeps_its_patches_as_they_were(tmp_path: Path, changed: Changed) -> None:
     made = changed("now", lock="pins", texts=("a",), patches=("a.patch", PATCH))
     inputs.keep(made, tmp_path / "build")
     made.recipe.source.file("a.patch").write_text("changed since")
@@ -126,17 +115,13 @@ def test_a_build_keeps_its_patches_as_they_were(
     assert kept is not None
     # Who verified a recipe decides nothing, and is not kept.
     without = {"verified"}
-    assert kept.recipe.model_dump(exclude=without) == made.recipe.model_dump(
-        exclude=without
-    )
+    assert kept.recipe.model_dump(exclude=without) == made.recipe.model_dump(exclude=without)
     assert kept.recipe.source.file("a.patch").read_text() == "now a"
     assert kept.locked is not None
     assert kept.locked.read_text() == "pins"
 
 
-def test_a_build_without_a_lock_keeps_none(
-    tmp_path: Path, changed: Changed
-) -> None:
+def test_a_build_without_a_lock_keeps_none(tmp_path: Path, changed: Changed) -> None:
     inputs.keep(changed("now"), tmp_path / "build")
     kept = inputs.read(tmp_path / "build")
     assert kept is not None
@@ -165,16 +150,13 @@ class FakeEngine:
 
 
 @pytest.fixture
-def wanted(
-    tmp_path: Path, changed: Changed, monkeypatch: pytest.MonkeyPatch
-) -> Bisection:
+def wanted(tmp_path: Path, changed: Changed, monkeypatch: pytest.MonkeyPatch) -> Bisection:
     """Return a bisection over seven commits."""
     host = tmp_path / "host.toml"
     host.write_text(f'build_out = "{tmp_path}/out"\n')
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(host))
     monkeypatch.setattr(
-        "tfwright.commands.nightly.targets.fingerprint",
-        lambda job: job.recipe.source.commit,
+        "tfwright.commands.nightly.targets.fingerprint", lambda job: job.recipe.source.commit
     )
     good, bad = changed("good"), changed("bad", commit=COMMITS[-1])
     commits = [CommitLine(commit=commit, subject="Note") for commit in COMMITS]
@@ -217,9 +199,7 @@ def test_an_interrupted_run_repeats_no_trial(
             raise KeyboardInterrupt
         engine.build(request)
 
-    monkeypatch.setattr(
-        trial, "engine", type("Cut", (), {"build": staticmethod(cut_off)})
-    )
+    monkeypatch.setattr(trial, "engine", type("Cut", (), {"build": staticmethod(cut_off)}))
     with pytest.raises(KeyboardInterrupt):
         run(wanted)
     monkeypatch.setattr(trial, "engine", engine)
@@ -237,9 +217,7 @@ def test_a_host_that_cannot_build_ends_the_run_without_an_answer(
         del request
         raise HostError("the disk is full", remedy="Free some space.")
 
-    monkeypatch.setattr(
-        trial, "engine", type("Full", (), {"build": staticmethod(full)})
-    )
+    monkeypatch.setattr(trial, "engine", type("Full", (), {"build": staticmethod(full)}))
     with pytest.raises(HostError):
         run(wanted)
 
@@ -255,24 +233,16 @@ def test_a_damaged_journal_costs_only_the_trials(
 
 
 def test_a_good_build_that_fails_now_points_at_the_host(
-    wanted: Bisection,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    wanted: Bisection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(request: BuildRequest) -> None:
         del request
-        fault = ToolError(
-            "the compiler does not know -std=c++11", remedy="Correct it."
-        )
+        fault = ToolError("the compiler does not know -std=c++11", remedy="Correct it.")
         fault.stage = "compile"
         raise fault
 
-    monkeypatch.setattr(
-        trial, "engine", type("Broken", (), {"build": staticmethod(broken)})
-    )
-    changed_host = replace(
-        wanted, host_changes=(HostChange("the compiler", "gcc 12", "gcc 4"),)
-    )
+    monkeypatch.setattr(trial, "engine", type("Broken", (), {"build": staticmethod(broken)}))
+    changed_host = replace(wanted, host_changes=(HostChange("the compiler", "gcc 12", "gcc 4"),))
     outcome = run(changed_host)
     page.show_outcome(changed_host, outcome, as_json=False)
     printed = capsys.readouterr().out
@@ -298,12 +268,9 @@ def test_a_lock_file_that_broke_is_shown_with_how_to_read_it(
             fault.stage = "compile"
             raise fault
 
+    monkeypatch.setattr(trial, "engine", type("Locked", (), {"build": staticmethod(build)}))
     monkeypatch.setattr(
-        trial, "engine", type("Locked", (), {"build": staticmethod(build)})
-    )
-    monkeypatch.setattr(
-        "tfwright.commands.nightly.targets.fingerprint",
-        lambda job: str(job.locked),
+        "tfwright.commands.nightly.targets.fingerprint", lambda job: str(job.locked)
     )
     page.show_start(locked)
     outcome = run(locked)
@@ -321,27 +288,15 @@ def test_a_host_that_changed_alone_takes_one_trial(
     change = HostChange("the compiler", "gcc 12", "gcc 4")
     page.show_start(replace(wanted, steps=(), host_changes=(change,)))
     printed, said = capsys.readouterr()
-    assert (
-        "The recipe did not change: one trial, up to compile." in said + printed
-    )
+    assert "The recipe did not change: one trial, up to compile." in said + printed
 
 
-def test_the_good_build_is_the_one_before_whatever_the_clock_said(
-    tmp_path: Path,
-) -> None:
+def test_the_good_build_is_the_one_before_whatever_the_clock_said(tmp_path: Path) -> None:
     base = {"target": "a", "recipe": "a", "seconds": 1.0}
-    fates = [
-        ("good", "2026", "built"),
-        ("bad", "2020", "failed"),
-        ("new", "2027", "built"),
-    ]
+    fates = [("good", "2026", "built"), ("bad", "2020", "failed"), ("new", "2027", "built")]
     with states.opened(tmp_path) as state:
         for name, year, result in fates:
-            values = {
-                "id": name,
-                "started": f"{year}-01-01T00:00:00Z",
-                "result": result,
-            }
+            values = {"id": name, "started": f"{year}-01-01T00:00:00Z", "result": result}
             build = NightlyBuild.model_validate({**base, **values})
             state.add_build(build)
         first, last = bisecting._ends(state, "a", "", "")
@@ -362,17 +317,14 @@ class FailingNight:
         good = self.commit("1.12.0", "Begin")
         self.recipe = write_recipe(folder / "small.toml", self.upstream, good)
         nightly_file.write_text(
-            f'directory = "{folder}/host"\n[[recipe]]\nname = "{self.recipe}"\n',
-            "utf-8",
+            f'directory = "{folder}/host"\n[[recipe]]\nname = "{self.recipe}"\n', "utf-8"
         )
         (self.target,) = nightly.targets(nightly.read())
         self.good = good
 
     def commit(self, version: str, subject: str) -> str:
         """Let the tree be of a release; return the commit."""
-        return commit(
-            self.upstream, {SETUP: f"_VERSION = '{version}'\n"}, subject
-        )
+        return commit(self.upstream, {SETUP: f"_VERSION = '{version}'\n"}, subject)
 
     def add(self, result: str, pinned: str, **more: object) -> Path:
         """Add a build of this night with its inputs; return its directory."""
@@ -392,9 +344,7 @@ class FailingNight:
         home = self.folder / "host/site/builds" / build.id
         made_from = recipe.read(str(self.recipe))
         source = made_from.source.model_copy(update={"commit": pinned})
-        inputs.keep(
-            KeptInputs(made_from.model_copy(update={"source": source})), home
-        )
+        inputs.keep(KeptInputs(made_from.model_copy(update={"source": source})), home)
         return home
 
     def fail(self, pinned: str) -> Path:
@@ -404,9 +354,7 @@ class FailingNight:
 
 
 @pytest.fixture
-def failing_night(
-    shell: CommandLine, nightly_file: Path, tmp_path: Path
-) -> FailingNight:
+def failing_night(shell: CommandLine, nightly_file: Path, tmp_path: Path) -> FailingNight:
     """Return the directory of a night that knows its recipe, and no build yet."""
     assert shell
     return FailingNight(tmp_path, nightly_file)
@@ -414,15 +362,12 @@ def failing_night(
 
 @pytest.mark.medium
 def test_the_commit_with_which_a_recipe_began_to_fail_is_named(
-    shell: CommandLine,
-    failing_night: FailingNight,
-    capsys: pytest.CaptureFixture[str],
+    shell: CommandLine, failing_night: FailingNight, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing_night.add("built", failing_night.good)
     versions = {"One": "1.12.0", "Two": "1.13.0", "Three": "1.13.0"}
     made = {
-        subject: failing_night.commit(version, subject)
-        for subject, version in versions.items()
+        subject: failing_night.commit(version, subject) for subject, version in versions.items()
     }
     failing_night.fail(made["Three"])
     shell.succeeds(f"invoke bisect {failing_night.target.name}")
@@ -440,9 +385,7 @@ def test_builds_between_which_nothing_changed_have_nothing_to_try(
     remedy = shell.remedy(f"invoke bisect {failing_night.target.name}")
     assert shell.fault
     assert "2026-01-01-built and 2026-01-01-failed" in shell.fault.what
-    assert (
-        f"'invoke nightly --recipe {failing_night.target.name} --now'" in remedy
-    )
+    assert f"'invoke nightly --recipe {failing_night.target.name} --now'" in remedy
 
 
 @pytest.mark.medium
@@ -454,9 +397,7 @@ def test_a_build_whose_inputs_are_damaged_is_left_for_another_one(
     (good / inputs.FOLDER / inputs.RECIPE).write_text("{", "utf-8")
     remedy = shell.remedy(f"invoke bisect {failing_night.target.name}")
     assert shell.fault
-    assert (
-        shell.fault.what == "What 2026-01-01-built was made from cannot be read"
-    )
+    assert shell.fault.what == "What 2026-01-01-built was made from cannot be read"
     assert remedy.startswith("Choose another build with --good or --bad")
 
 
@@ -465,9 +406,7 @@ def test_a_build_whose_inputs_are_damaged_is_left_for_another_one(
 
 @pytest.fixture
 def publishing(
-    wanted: Bisection,
-    make_wheel: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
+    wanted: Bisection, make_wheel: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., None]:
     """Return a function that lets each trial publish a small wheel, sound or damaged."""
     assert wanted
@@ -479,9 +418,7 @@ def publishing(
         wheel = Artefact.of(path)
         made = Published(wheel=wheel, statement=wheel)
         monkeypatch.setattr(
-            trial,
-            "engine",
-            type("Whole", (), {"build": staticmethod(lambda _: made)}),
+            trial, "engine", type("Whole", (), {"build": staticmethod(lambda _: made)})
         )
 
     return publish
@@ -497,12 +434,7 @@ def publishing(
     ],
 )
 def test_a_wheel_that_the_night_refused_is_read_again(
-    wanted: Bisection,
-    publishing: Callable[..., None],
-    stage: str,
-    answer: str,
-    *,
-    damaged: bool,
+    wanted: Bisection, publishing: Callable[..., None], stage: str, answer: str, *, damaged: bool
 ) -> None:
     publishing(damaged=damaged)
     trials = Trials("demo", Symptom(stage))
@@ -511,12 +443,7 @@ def test_a_wheel_that_the_night_refused_is_read_again(
 
 @pytest.mark.parametrize(
     ("failed", "answer"),
-    [
-        ((), "good"),
-        (("imports",), "bad"),
-        (("matmul",), "good"),
-        (("install",), "good"),
-    ],
+    [((), "good"), (("imports",), "bad"), (("matmul",), "good"), (("install",), "good")],
 )
 def test_only_the_programs_that_failed_in_the_night_decide(
     wanted: Bisection,
@@ -525,12 +452,8 @@ def test_only_the_programs_that_failed_in_the_night_decide(
     failed: tuple[str, ...],
     answer: str,
 ) -> None:
-    outcomes = tuple(
-        TrialOutcome(name, "failed", "no such symbol") for name in failed
-    )
-    report = SmokeReport(
-        "a.whl", "", 1, "small", "3.11.0", "x86_64", "", (), (), outcomes
-    )
+    outcomes = tuple(TrialOutcome(name, "failed", "no such symbol") for name in failed)
+    report = SmokeReport("a.whl", "", 1, "small", "3.11.0", "x86_64", "", (), (), outcomes)
     monkeypatch.setattr(smoking, "smoke", lambda *_: report)
     publishing()
     found = Trials("demo", symptom_of("imports"))(wanted.start)
@@ -539,9 +462,7 @@ def test_only_the_programs_that_failed_in_the_night_decide(
         assert found.line == "imports: no such symbol"
 
 
-@pytest.mark.parametrize(
-    ("program", "answer"), [("install", "bad"), ("imports", "skip")]
-)
+@pytest.mark.parametrize(("program", "answer"), [("install", "bad"), ("imports", "skip")])
 def test_a_wheel_that_pip_refuses_fails_as_the_night_did_only_if_it_was_refused_there(
     wanted: Bisection,
     publishing: Callable[..., None],
@@ -577,11 +498,7 @@ MISSING = "x.cc:1:10: fatal error: no/such/header.h: No such file or directory"
     ids=["a log with an error", "a log without one"],
 )
 def test_a_trial_that_fails_otherwise_says_nothing_of_the_change(
-    wanted: Bisection,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    logged: str,
-    line: str,
+    wanted: Bisection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, logged: str, line: str
 ) -> None:
     log = tmp_path / "source.log"
     log.write_text(f"{logged}\n", "utf-8")
@@ -591,9 +508,7 @@ def test_a_trial_that_fails_otherwise_says_nothing_of_the_change(
         fault.stage = "source"
         raise fault
 
-    monkeypatch.setattr(
-        trial, "engine", type("Other", (), {"build": staticmethod(fail)})
-    )
+    monkeypatch.setattr(trial, "engine", type("Other", (), {"build": staticmethod(fail)}))
     found = Trials("demo", Symptom("compile"))(wanted.start)
     assert (found.answer, found.stage) == ("skip", "source")
     assert found.line == line

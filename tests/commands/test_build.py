@@ -51,8 +51,15 @@ def test_a_worker_is_started_with_the_options_that_were_typed() -> None:
     given = {"jobs": "3", "fresh": True, "cache": False, "offline": True}
     options = RemoteOptions.of({**DEFAULTS, **given})
     assert options.program("demo") == (
-        *("build", "--recipe", "demo", "--wait", "--until=publish"),
-        *("--jobs=3", "--fresh", "--offline", "--no-cache"),
+        "build",
+        "--recipe",
+        "demo",
+        "--wait",
+        "--until=publish",
+        "--jobs=3",
+        "--fresh",
+        "--offline",
+        "--no-cache",
     )
     assert options.supplied() == options, "it is offline already"
     with pytest.raises(RecipeError, match="--verified-by can be written only"):

@@ -58,10 +58,7 @@ def recipe_of(folder: Path, bazel: bytes | None = BAZEL, pin: str = PIN) -> Path
     own = hashlib.sha256(bazel).hexdigest() if bazel else ""
     text = text.replace(pinned, pinned.replace(SOURCE_BAZEL, own) if own else "")
     path = folder / "demo.toml"
-    path.write_text(
-        text.replace("[verify]\n", f'[verify]\nrequirements = ["{pin}"]\n'),
-        "utf-8",
-    )
+    path.write_text(text.replace("[verify]\n", f'[verify]\nrequirements = ["{pin}"]\n'), "utf-8")
     return path
 
 
@@ -110,24 +107,16 @@ def made(
 def test_everything_is_put_where_a_build_looks_for_it(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
-    carrying.unpack(
-        made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE
-    )
+    carrying.unpack(made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE)
     assert (
-        build_out
-        / f"vault/repository_cache/content_addressable/sha256/{SHA256}/file"
+        build_out / f"vault/repository_cache/content_addressable/sha256/{SHA256}/file"
     ).read_bytes() == ARCHIVE
     assert [
-        path.read_bytes()
-        for path in (build_out / "vault/bundles/demo/bazel").glob("*/bazel")
+        path.read_bytes() for path in (build_out / "vault/bundles/demo/bazel").glob("*/bazel")
     ] == [BAZEL]
-    assert PACKAGE in (
-        build_out / "vault/bundles/demo/packages/index.html"
-    ).read_text("utf-8")
+    assert PACKAGE in (build_out / "vault/bundles/demo/packages/index.html").read_text("utf-8")
     assert (build_out / "added/cuda.run").read_bytes() == b"CUDA"
-    assert (checkout / "recipes/demo.toml").read_bytes() == (
-        tmp_path / "demo.toml"
-    ).read_bytes()
+    assert (checkout / "recipes/demo.toml").read_bytes() == (tmp_path / "demo.toml").read_bytes()
     assert (checkout / "patches/demo/nccl.h").is_file()
 
 
@@ -155,9 +144,7 @@ def test_of_a_damaged_bundle_nothing_is_put_anywhere(
 
 
 @pytest.mark.medium
-def test_what_a_killed_unbundle_left_is_cleared_away(
-    tmp_path: Path, build_out: Path
-) -> None:
+def test_what_a_killed_unbundle_left_is_cleared_away(tmp_path: Path, build_out: Path) -> None:
     (build_out / "unbundling").mkdir(parents=True)
     (build_out / "unbundling/0").write_bytes(b"half")
     carrying.unpack(made(tmp_path), build_out, SILENCE)
@@ -170,9 +157,7 @@ def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
 ) -> None:
     (checkout / "recipes").mkdir(parents=True)
     (checkout / "recipes/demo.toml").write_text("another", "utf-8")
-    with pytest.raises(
-        RecipeError, match=r"another .*demo\.toml than this host"
-    ) as caught:
+    with pytest.raises(RecipeError, match=r"another .*demo\.toml than this host") as caught:
         carrying.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "vault").exists()
     # As it says: move them away.
@@ -201,9 +186,7 @@ def packed(repository: Path, commit: str, *lacking: str) -> bytes:
     listed = git(repository, "rev-list", "--objects", commit).decode()
     ids = [line.partition(" ")[0] for line in listed.splitlines()]
     wanted = "".join(f"{name}\n" for name in ids if name not in lacking)
-    pack = git(
-        repository, "pack-objects", "--stdout", "-q", given=wanted.encode()
-    )
+    pack = git(repository, "pack-objects", "--stdout", "-q", given=wanted.encode())
     return f"# v2 git bundle\n{commit} refs/pins/{commit}\n\n".encode() + pack
 
 
@@ -215,9 +198,7 @@ def recipe_of_commit(folder: Path, pinned: str) -> Path:
     """Write the demo recipe with a tree that tfwright does not ship."""
     path = recipe_of(folder)
     text = path.read_text("utf-8").replace(SOURCE.commit, pinned)
-    path.write_text(
-        text.replace(SOURCE.url, "https://example.org/t.git"), "utf-8"
-    )
+    path.write_text(text.replace(SOURCE.url, "https://example.org/t.git"), "utf-8")
     return path
 
 
@@ -251,9 +232,7 @@ def test_a_commit_is_put_into_the_mirror_of_its_url(
     recipe = recipe_of_commit(tmp_path, pinned)
     source = packed(upstream, pinned)
     carrying.unpack(
-        made(tmp_path, ("source", bundle.SOURCE, source), recipe=recipe),
-        build_out,
-        SILENCE,
+        made(tmp_path, ("source", bundle.SOURCE, source), recipe=recipe), build_out, SILENCE
     )
     (mirror,) = (build_out / "git").glob("*.git")
     assert git(mirror, "show", f"{pinned}:core/op.cc") == b"int one;"
@@ -326,18 +305,12 @@ def test_a_faulty_document_is_named_by_its_member(
     assert "where the bundle was made" in caught.value.remedy
 
 
-def test_a_bundle_with_two_recipes_is_refused(
-    tmp_path: Path, build_out: Path
-) -> None:
+def test_a_bundle_with_two_recipes_is_refused(tmp_path: Path, build_out: Path) -> None:
     with pytest.raises(SupplyError, match="has 2 recipes"):
-        carrying.unpack(
-            made(tmp_path, ("recipe", "second.toml", b"")), build_out, SILENCE
-        )
+        carrying.unpack(made(tmp_path, ("recipe", "second.toml", b"")), build_out, SILENCE)
 
 
-def test_a_bundle_with_two_locks_is_refused(
-    tmp_path: Path, build_out: Path
-) -> None:
+def test_a_bundle_with_two_locks_is_refused(tmp_path: Path, build_out: Path) -> None:
     locks: list[tuple[Kind, str, bytes]] = [
         ("lock", name, b"") for name in ("demo.lock", "other.lock")
     ]
@@ -358,9 +331,7 @@ def test_a_faulty_lock_of_the_checkout_is_named_where_it_is(
 
 
 @pytest.mark.medium
-def test_an_image_goes_into_the_vault_by_its_digest(
-    tmp_path: Path, build_out: Path
-) -> None:
+def test_an_image_goes_into_the_vault_by_its_digest(tmp_path: Path, build_out: Path) -> None:
     with tarfile.open(tmp_path / "root.tar", "w") as archive:
         archive.addfile(tarfile.TarInfo("etc"))
     kept = image.add(tmp_path / "root.tar", tmp_path / "there")
@@ -380,16 +351,12 @@ def test_a_faulty_lock_is_refused_before_anything_is_put_anywhere(
 ) -> None:
     with pytest.raises(RecipeError):
         carrying.unpack(
-            made(tmp_path, ("lock", "demo.lock", b"[[archives]]\n")),
-            build_out,
-            SILENCE,
+            made(tmp_path, ("lock", "demo.lock", b"[[archives]]\n")), build_out, SILENCE
         )
     assert not (build_out / "vault").exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["evilrepo/HEAD", "demo/other.patch", "README.md", "demo"]
-)
+@pytest.mark.parametrize("name", ["evilrepo/HEAD", "demo/other.patch", "README.md", "demo"])
 def test_a_patch_that_the_recipe_does_not_name_is_refused_and_nothing_is_put_anywhere(
     tmp_path: Path, build_out: Path, checkout: Path, name: str
 ) -> None:
@@ -413,9 +380,7 @@ def test_a_directory_in_the_place_of_a_document_is_not_replaced(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
     (checkout / "patches/demo/nccl.h").mkdir(parents=True)
-    with pytest.raises(
-        RecipeError, match=r"another .*demo/nccl\.h than this host"
-    ):
+    with pytest.raises(RecipeError, match=r"another .*demo/nccl\.h than this host"):
         carrying.unpack(made(tmp_path), build_out, SILENCE)
 
 
@@ -429,9 +394,7 @@ def test_a_commit_that_git_cannot_read_is_refused_before_anything_has_its_place(
         member: tuple[Kind, str, bytes] = (kind, bundle.SOURCE, b"no git bundle")
         file = made(tmp_path, member, recipe=recipe)
     else:
-        file = made(
-            tmp_path, (kind, "a" * 40, b"no git bundle"), clones=(cloned,)
-        )
+        file = made(tmp_path, (kind, "a" * 40, b"no git bundle"), clones=(cloned,))
     with pytest.raises(SupplyError, match="does not hold all of the commit"):
         carrying.unpack(file, build_out, SILENCE)
     assert nothing_is_placed(build_out)
@@ -459,9 +422,7 @@ def test_another_recipe_takes_neither_bazel_nor_packages_of_a_bundle(
     tmp_path: Path, build_out: Path
 ) -> None:
     carrying.unpack(
-        made(tmp_path, ("tool", "numpy-1.14.5-py3-none-any.whl", b"evil")),
-        build_out,
-        SILENCE,
+        made(tmp_path, ("tool", "numpy-1.14.5-py3-none-any.whl", b"evil")), build_out, SILENCE
     )
     (mine,) = (build_out / "vault/bundles/demo/bazel").glob("*/bazel")
     other, own = Places(build_out, "other"), Places(build_out, "demo")
@@ -498,9 +459,7 @@ def test_a_program_that_the_recipe_does_not_ask_for_is_refused(
     assert not (build_out / "vault").exists()
 
 
-def test_other_bytes_than_the_recipe_pins_are_refused(
-    tmp_path: Path, build_out: Path
-) -> None:
+def test_other_bytes_than_the_recipe_pins_are_refused(tmp_path: Path, build_out: Path) -> None:
     wrong = recipe_of(tmp_path, b"the right Bazel")
     with pytest.raises(SupplyError, match="bazel/bazel of the bundle is not"):
         carrying.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
@@ -510,9 +469,7 @@ def test_other_bytes_than_the_recipe_pins_are_refused(
     assert not (build_out / "vault").exists()
 
 
-def test_a_package_with_the_bytes_that_the_recipe_pins_needs_no_belief(
-    tmp_path: Path,
-) -> None:
+def test_a_package_with_the_bytes_that_the_recipe_pins_needs_no_belief(tmp_path: Path) -> None:
     pin = f"{PIN} --hash=sha256:{hashlib.sha256(b'six').hexdigest()}"
     pinned = recipe_of(tmp_path, pin=pin)
     manifest = bundle.read(made(tmp_path, recipe=pinned))
@@ -552,16 +509,10 @@ def test_what_no_checksum_holds_is_named(tmp_path: Path, build_out: Path) -> Non
 
 
 @pytest.mark.medium
-def test_a_file_that_was_added_replaces_no_other(
-    tmp_path: Path, build_out: Path
-) -> None:
-    carrying.unpack(
-        made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE
-    )
+def test_a_file_that_was_added_replaces_no_other(tmp_path: Path, build_out: Path) -> None:
+    carrying.unpack(made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE)
     with pytest.raises(RecipeError, match=r"another .*added/cuda\.run than"):
-        carrying.unpack(
-            made(tmp_path, ("added", "cuda.run", b"evil")), build_out, SILENCE
-        )
+        carrying.unpack(made(tmp_path, ("added", "cuda.run", b"evil")), build_out, SILENCE)
     assert (build_out / "added/cuda.run").read_bytes() == b"CUDA"
 
 
@@ -620,10 +571,7 @@ def test_all_that_a_build_takes_goes_into_its_bundle_and_from_there_to_its_place
 @pytest.mark.medium
 @pytest.mark.usefixtures("brought", "no_packages")
 def test_packages_that_pip_has_to_build_are_named(
-    small_job: BuildRequest,
-    tmp_path: Path,
-    notes: list[str],
-    monkeypatch: pytest.MonkeyPatch,
+    small_job: BuildRequest, tmp_path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = small_job.recipe.host.changed(requirements=("small==1.0", "old==0.1"))
     found = [tmp_path / "small-1.0-py3-none-any.whl", tmp_path / "old-0.1.zip"]
@@ -679,9 +627,7 @@ def test_packages_of_cuda_are_packed_only_when_the_user_says_so(
     job = replace(with_cuda, recipe=with_cuda.recipe.changed(toolkit=toolkit))
     file = tmp_path / "file"
     without = carrying.pack(job, document, file, [])
-    assert [each.files for each in without.absent] == [
-        {"nvidia_cudnn-8-py3-none-any.whl": sha256}
-    ]
+    assert [each.files for each in without.absent] == [{"nvidia_cudnn-8-py3-none-any.whl": sha256}]
     with pytest.raises(SupplyError, match="of cudnn are not on") as caught:
         carrying.pack(job, document, file, [], with_toolkit=True)
     assert f"'invoke toolkit --recipe {document}'" in caught.value.remedy
@@ -728,10 +674,7 @@ def test_a_recipe_of_another_system_is_bundled_there(
 @pytest.mark.medium
 @pytest.mark.usefixtures("brought", "no_packages")
 def test_the_checksum_of_a_manifest_is_printed_to_be_compared_elsewhere(
-    shell: CommandLine,
-    document: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    shell: CommandLine, document: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "small.tar"
     shell.succeeds(f"invoke bundle --recipe {document} --output {file}")

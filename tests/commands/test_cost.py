@@ -22,9 +22,7 @@ SPENT = Spent(seconds=3.0, cpu=5.0, action=1, together=1)
 
 @pytest.fixture
 def job(tmp_path: Path) -> BuildRequest:
-    request = BuildRequest(
-        recipe=recipe.read("demo"), host_file=HostFile(build_out=tmp_path)
-    )
+    request = BuildRequest(recipe=recipe.read("demo"), host_file=HostFile(build_out=tmp_path))
     request.places.logs.mkdir(parents=True)
     return request
 
@@ -33,12 +31,7 @@ def built(job: BuildRequest, **seconds: float) -> None:
     """Leave behind what a run of Bazel leaves."""
     lines = []
     for name, dur in seconds.items():
-        event = {
-            "cat": "action processing",
-            "name": name,
-            "ts": 0,
-            "dur": dur * 1e6,
-        }
+        event = {"cat": "action processing", "name": name, "ts": 0, "dur": dur * 1e6}
         lines.append(json.dumps(event))
     cost.profile(job).write_text("[\n" + ",\n".join(lines) + "\n]")
     cost.note(job, SPENT)
@@ -50,9 +43,7 @@ def test_a_page_shows_what_changed_against_the_build_before(
     built(job, kernel=1.0, link=2.0)
     built(job, kernel=9.0, link=2.0)
     page = pages.write(job, str(tmp_path / "page.html"), "previous")
-    assert [(row.name, row.value) for row in page.changed] == [
-        ("kernel", "+8.0 s")
-    ]
+    assert [(row.name, row.value) for row in page.changed] == [("kernel", "+8.0 s")]
     text = page.path.read_text()
     assert "kernel, 9.0 s, before 1.0 s" in text
     assert "<script" not in text
@@ -70,21 +61,15 @@ def test_a_profile_of_another_machine_can_be_compared_with(
     assert page.path.parent == job.places.logs
 
 
-def test_a_run_without_actions_does_not_push_out_a_profile(
-    job: BuildRequest,
-) -> None:
+def test_a_run_without_actions_does_not_push_out_a_profile(job: BuildRequest) -> None:
     built(job, kernel=1.0)
     built(job)
     assert len(cost.profiles(job)) == 1
 
 
-def test_the_oldest_profiles_go_first(
-    job: BuildRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_oldest_profiles_go_first(job: BuildRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(cost.PROFILES + 3):
-        monkeypatch.setattr(
-            "time.time_ns", lambda number=number: 10**18 + number * 10**9
-        )
+        monkeypatch.setattr("time.time_ns", lambda number=number: 10**18 + number * 10**9)
         built(job, kernel=float(number + 1))
     kept = cost.profiles(job)
     assert len(kept) == cost.PROFILES
@@ -102,9 +87,7 @@ def test_what_was_never_built_is_said_with_the_command_that_builds_it(
         pages.write(job, "", "previous")
 
 
-def test_a_profile_that_the_disk_damaged_is_made_again_as_is_said(
-    job: BuildRequest,
-) -> None:
+def test_a_profile_that_the_disk_damaged_is_made_again_as_is_said(job: BuildRequest) -> None:
     built(job, kernel=1.0)
     (kept,) = cost.profiles(job)
     kept.write_bytes(b"")

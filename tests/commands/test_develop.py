@@ -57,9 +57,7 @@ SUMMARY = {"percent_statements_covered": 100.0, "percent_branches_covered": 100.
 
 
 @pytest.fixture
-def project(
-    calls: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[float, str], None]:
+def project(calls: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float, str], None]:
     """Return what makes a project of one module, by the share of its branches that tests reach and the reasons."""
 
     def make(share: float, reasons: str) -> None:
@@ -80,18 +78,14 @@ def project(
 Project = Callable[[float, str], None]
 
 
-def test_coverage_adds_up_what_the_programs_of_the_tests_ran(
-    calls: Path, project: Project
-) -> None:
+def test_coverage_adds_up_what_the_programs_of_the_tests_ran(calls: Path, project: Project) -> None:
     project(90.0, "")
     develop.test(everything=False, coverage=True)
     steps = [line.split()[1] for line in calls.read_text("utf-8").splitlines()]
     assert steps == ["erase", "run", "combine", "report", "json"]
 
 
-def test_a_module_that_tests_reach_too_little_of_needs_a_reason(
-    project: Project,
-) -> None:
+def test_a_module_that_tests_reach_too_little_of_needs_a_reason(project: Project) -> None:
     project(89.9, "")
     with pytest.raises(ToolError, match="disagree") as found:
         develop.test(everything=False, coverage=True)
@@ -109,10 +103,7 @@ def test_a_reason_allows_a_module_less_coverage(project: Project) -> None:
 @pytest.mark.parametrize(
     ("reason", "finding"),
     [
-        (
-            "printable.py",
-            "printable.py: the tests reach enough of it; remove its reason",
-        ),
+        ("printable.py", "printable.py: the tests reach enough of it; remove its reason"),
         ("gone.py", "gone.py: this module does not exist; remove its reason"),
     ],
 )
@@ -136,17 +127,13 @@ def test_the_fast_tests_run_next_to_each_other(calls: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("inf"), float("nan")])
-def test_a_campaign_without_an_end_or_a_beginning_is_refused(
-    seconds: float, calls: Path
-) -> None:
+def test_a_campaign_without_an_end_or_a_beginning_is_refused(seconds: float, calls: Path) -> None:
     with pytest.raises(RecipeError, match="is not a time in seconds"):
         develop.attack(seconds, 1)
     assert not calls.exists()
 
 
-def test_an_unknown_part_of_the_attacks_is_refused_with_the_known_ones(
-    calls: Path,
-) -> None:
+def test_an_unknown_part_of_the_attacks_is_refused_with_the_known_ones(calls: Path) -> None:
     with pytest.raises(RecipeError, match="no part 'moon'") as found:
         develop.attack(60.0, 1, "moon")
     assert "readers" in found.value.remedy
@@ -160,16 +147,12 @@ def test_a_part_of_the_attacks_runs_alone_with_its_time_and_seed(
     monkeypatch.setenv("TFWRIGHT_ATTACK_SECONDS", "")
     monkeypatch.setenv("TFWRIGHT_ATTACK_SEED", "")
     develop.attack(60.0, 7, "disks")
-    assert calls.read_text("utf-8") == (
-        "pytest tests/attack/test_disks.py -m attack\n"
-    )
+    assert calls.read_text("utf-8") == ("pytest tests/attack/test_disks.py -m attack\n")
     assert os.environ["TFWRIGHT_ATTACK_SECONDS"] == "60.0"
     assert os.environ["TFWRIGHT_ATTACK_SEED"] == "7"
 
 
-def test_each_command_of_developers_runs_its_tools(
-    calls: Path, shell: CommandLine
-) -> None:
+def test_each_command_of_developers_runs_its_tools(calls: Path, shell: CommandLine) -> None:
     (calls.parent / "bin/mypy").symlink_to("ruff")
     shell.succeeds("invoke test")
     shell.succeeds("invoke types")

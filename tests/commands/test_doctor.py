@@ -23,10 +23,7 @@ def made(tmp_path: Path) -> KeptImage:
 
 @pytest.fixture
 def pinned(
-    made: KeptImage,
-    recipe_file: Path,
-    tmp_path: Path,
-    serve: Callable[[Path], str],
+    made: KeptImage, recipe_file: Path, tmp_path: Path, serve: Callable[[Path], str]
 ) -> Path:
     """Return a recipe whose image a registry has."""
     manifest = tmp_path / f"registry/v2/small/manifests/{made.digest}"

@@ -36,9 +36,7 @@ class Upstream:
         return ended.stdout.strip()
 
     def commit(self, subject: str, *options: str) -> str:
-        self.git(
-            "commit", "--quiet", "--allow-empty", "--message", subject, *options
-        )
+        self.git("commit", "--quiet", "--allow-empty", "--message", subject, *options)
         return self.git("rev-parse", "HEAD")
 
 
@@ -54,13 +52,8 @@ def builder(tmp_path: Path, upstream: Upstream) -> PipelineBuilder:
     address = upstream.folder.as_uri()
     moved = text.replace('url = "bundled:demo"', f'url = "{address}"')
     (tmp_path / "tracked.toml").write_text(moved.partition("[verified]")[0])
-    followed = {
-        "name": str(tmp_path / "tracked.toml"),
-        "follow": {"branch": "master"},
-    }
-    wanted = NightlyFile.model_validate(
-        {"directory": str(tmp_path / "host"), "recipe": [followed]}
-    )
+    followed = {"name": str(tmp_path / "tracked.toml"), "follow": {"branch": "master"}}
+    wanted = NightlyFile.model_validate({"directory": str(tmp_path / "host"), "recipe": [followed]})
     return PipelineBuilder(wanted, HostFile(build_out=tmp_path / "out"))
 
 
@@ -69,17 +62,13 @@ def since(builder: PipelineBuilder, last: str) -> NightlyBuild:
     (target,) = targets_of(builder.nightly)
     fingerprint = builder.fingerprint(target)
     good = a_build(target, last, {**fingerprint, "the commit": last})
-    order = BuildOrder(
-        "now", target, fingerprint, Path("work"), good.started, good, None
-    )
+    order = BuildOrder("now", target, fingerprint, Path("work"), good.started, good, None)
     found = builder._since_last_good(order, builder.job(target))
     build = a_build(target, fingerprint["the commit"], fingerprint)
     return NightlyBuild.model_validate({**build.model_dump(), **found})
 
 
-def a_build(
-    target: Target, commit: str, fingerprint: dict[str, str] | object
-) -> NightlyBuild:
+def a_build(target: Target, commit: str, fingerprint: dict[str, str] | object) -> NightlyBuild:
     values = {
         "id": commit[:8],
         "target": target.name,
@@ -131,11 +120,7 @@ def test_each_choice_of_the_axes_has_its_own_lock_fingerprint_version_and_row(
     wanted = {"name": "demo-cuda", "local": "cu118", **axes}
     host = host_with(tmp_path, url="https://wheels.example/")
     nightly = host.nightly.model_validate(
-        {
-            "directory": str(tmp_path),
-            "recipe": [wanted],
-            "url": "https://w.example/",
-        }
+        {"directory": str(tmp_path), "recipe": [wanted], "url": "https://w.example/"}
     )
     found = targets_of(nightly)
     assert [target.name for target in found] == [
@@ -145,13 +130,9 @@ def test_each_choice_of_the_axes_has_its_own_lock_fingerprint_version_and_row(
         "demo-cuda-py3.12-sm86_sm90",
     ]
     locks = {targets.lock_of(target) for target in found}
-    assert locks == {
-        tmp_path / "locks" / f"{target.name}.lock" for target in found
-    }
+    assert locks == {tmp_path / "locks" / f"{target.name}.lock" for target in found}
     settings = HostFile(build_out=tmp_path / "out")
-    fingerprints = [
-        targets.fingerprint(targets.job_of(target, settings)) for target in found
-    ]
+    fingerprints = [targets.fingerprint(targets.job_of(target, settings)) for target in found]
     for number, one in enumerate(fingerprints):
         assert one not in fingerprints[:number]
     versions = {labels.labelled_version("1.0", target.local) for target in found}

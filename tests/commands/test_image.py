@@ -11,12 +11,8 @@ from tfwright.errors import RecipeError
 from tfwright.pipeline.job import BuildRequest
 
 
-def test_a_recipe_without_a_containerfile_is_told_which_key_to_add(
-    job: BuildRequest,
-) -> None:
-    with pytest.raises(
-        RecipeError, match="small names no Containerfile"
-    ) as found:
+def test_a_recipe_without_a_containerfile_is_told_which_key_to_add(job: BuildRequest) -> None:
+    with pytest.raises(RecipeError, match="small names no Containerfile") as found:
         image.build(job, "small")
     assert "[host.image]" in found.value.remedy
 

@@ -40,23 +40,15 @@ def test_every_patch_and_asset_belongs_to_a_recipe() -> None:
     assert linting.among(recipes.names()) == []
 
 
-def test_a_recipe_outside_the_checkout_is_checked_like_any_other(
-    outside: Path,
-) -> None:
+def test_a_recipe_outside_the_checkout_is_checked_like_any_other(outside: Path) -> None:
     assert linting.lint(str(outside)) == []
 
 
-def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(
-    outside: Path,
-) -> None:
+def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(outside: Path) -> None:
     (found,) = changed(outside, "machine = ", "machin = ")
     assert found.rule == "schema"
     assert "unknown key host.machin" in found.what
-    assert (
-        outside.read_text("utf-8")
-        .splitlines()[found.line - 1]
-        .startswith("machin = ")
-    )
+    assert outside.read_text("utf-8").splitlines()[found.line - 1].startswith("machin = ")
 
 
 @pytest.mark.parametrize(
@@ -64,42 +56,21 @@ def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(
     [
         ("numpy==1.14.5", "numpy>=1.14.5", "schema", "must be an exact pin"),
         ("numpy==1.14.5", "-r /etc/passwd", "schema", "must be an exact pin"),
-        (
-            'CC_OPT_FLAGS = "',
-            'CC_OPT_FLAGS = "-march=native ',
-            "native",
-            "ties the wheel",
-        ),
-        (
-            "TF_NEED_CUDA = false",
-            "TF_NEED_CUDA = true",
-            "cuda",
-            "[host] names no cuda",
-        ),
+        ('CC_OPT_FLAGS = "', 'CC_OPT_FLAGS = "-march=native ', "native", "ties the wheel"),
+        ("TF_NEED_CUDA = false", "TF_NEED_CUDA = true", "cuda", "[host] names no cuda"),
         ("TF_NEED_GCP = false\n", "", "unanswered", "TF_NEED_GCP"),
-        (
-            "TF_NEED_GCP = false\n",
-            "TF_NEED_GCP = false\nTF_BANANA = true\n",
-            "answer",
-            "BANANA",
-        ),
+        ("TF_NEED_GCP = false\n", "TF_NEED_GCP = false\nTF_BANANA = true\n", "answer", "BANANA"),
     ],
 )
 def test_a_mistake_is_found_with_its_rule(
     outside: Path, before: str, after: str, rule: str, says: str
 ) -> None:
-    found = [
-        finding
-        for finding in changed(outside, before, after)
-        if finding.rule == rule
-    ]
+    found = [finding for finding in changed(outside, before, after) if finding.rule == rule]
     assert says in found[0].what
     assert found[0].remedy
 
 
-def test_a_build_whose_bazel_would_download_another_python_is_found(
-    tmp_path: Path,
-) -> None:
+def test_a_build_whose_bazel_would_download_another_python_is_found(tmp_path: Path) -> None:
     path = Path(shutil.copy(recipes.find("linux-r2.20-cuda12.8-sm120"), tmp_path))
     name = "HERMETIC_PYTHON_VERSION=3.12"
     assert not changed(path, name, "TF_PYTHON_VERSION=3.12.4")
@@ -114,16 +85,12 @@ def test_all_mistakes_are_found_at_once(outside: Path) -> None:
     assert {"numpy", "native", "lock"} <= {finding.rule for finding in found}
 
 
-def test_a_wrong_answer_does_not_hide_that_others_are_missing(
-    outside: Path,
-) -> None:
+def test_a_wrong_answer_does_not_hide_that_others_are_missing(outside: Path) -> None:
     found = changed(outside, "TF_NEED_GCP = false\n", "TF_BANANA = true\n")
     assert {"answer", "unanswered"} <= {finding.rule for finding in found}
 
 
-def test_what_depends_on_a_wrong_answer_is_not_asked_for_yet(
-    outside: Path,
-) -> None:
+def test_what_depends_on_a_wrong_answer_is_not_asked_for_yet(outside: Path) -> None:
     found = changed(outside, "TF_NEED_MPI = false", 'TF_NEED_MPI = "perhaps"')
     assert "unanswered" not in {finding.rule for finding in found}
 
@@ -138,9 +105,7 @@ def test_a_name_that_hides_what_is_in_it_is_found(outside: Path) -> None:
     assert [finding.rule for finding in linting.lint(str(renamed))] == ["name"]
 
 
-def test_a_patch_without_its_header_is_found_beside_the_recipe(
-    outside: Path,
-) -> None:
+def test_a_patch_without_its_header_is_found_beside_the_recipe(outside: Path) -> None:
     name = recipes.read(CPU).source.patches[0]
     own = outside.parent / "patches" / name
     own.parent.mkdir(parents=True)
@@ -162,18 +127,14 @@ def own_patch(outside: Path, drop_when: str) -> None:
     own.write_text(text.replace(condition[0], f"Drop when: {drop_when}"), "utf-8")
 
 
-def test_a_patch_whose_own_header_says_that_it_is_due_is_found(
-    outside: Path,
-) -> None:
+def test_a_patch_whose_own_header_says_that_it_is_due_is_found(outside: Path) -> None:
     own_patch(outside, "release >= 1.8")
     (found,) = linting.lint(str(outside))
     assert (found.rule, found.file) == ("patch-due", outside)
     assert "Drop when: release >= 1.8" in found.what
 
 
-def test_a_condition_that_cannot_be_read_is_found_in_the_patch(
-    outside: Path,
-) -> None:
+def test_a_condition_that_cannot_be_read_is_found_in_the_patch(outside: Path) -> None:
     own_patch(outside, "release => 1.9")
     (found,) = linting.lint(str(outside))
     assert (found.rule, found.file.suffix) == ("drop-when", ".patch")
@@ -187,9 +148,7 @@ def test_a_lock_that_its_recipe_has_left_behind_is_found(outside: Path) -> None:
     assert outdated.remedy.startswith(f"Run 'invoke lock --recipe {outside}'")
 
 
-def committed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str = ""
-) -> Path:
+def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str = "") -> Path:
     """Return the only recipe of a checkout whose commit holds the demo's, or another text."""
     checkout = tmp_path / "checkout"
     (checkout / "recipes").mkdir(parents=True)
@@ -209,9 +168,7 @@ def test_a_change_names_keys_files_and_what_to_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = committed(tmp_path, monkeypatch)
-    recipe.write_text(
-        recipe.read_text("utf-8").replace("peak = ", "peak = 1"), "utf-8"
-    )
+    recipe.write_text(recipe.read_text("utf-8").replace("peak = ", "peak = 1"), "utf-8")
     text = recipe.read_text("utf-8")
     recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
     change = linting.change_since("HEAD")
@@ -242,8 +199,7 @@ def test_the_keys_of_a_recipe_that_was_broken_before_are_new(
 
 def test_a_review_says_what_a_build_would_run_and_keep(tmp_path: Path) -> None:
     job = BuildRequest(
-        recipe=recipes.read("demo"),
-        host_file=HostFile(build_out=tmp_path / "build_out"),
+        recipe=recipes.read("demo"), host_file=HostFile(build_out=tmp_path / "build_out")
     )
     planned = linting.planned(job)
     assert planned.recipe == "demo"
@@ -252,77 +208,47 @@ def test_a_review_says_what_a_build_would_run_and_keep(tmp_path: Path) -> None:
 
 
 def test_each_fault_of_the_schema_is_a_finding_of_its_own(outside: Path) -> None:
-    outside.write_text(
-        outside.read_text("utf-8").replace("numpy==", "numpy>="), "utf-8"
-    )
+    outside.write_text(outside.read_text("utf-8").replace("numpy==", "numpy>="), "utf-8")
     found = linting.lint(str(outside))
     assert [finding.rule for finding in found] == ["schema", "schema"]
     assert len({finding.line for finding in found}) == 2
 
 
-def test_the_commands_of_a_remedy_take_a_recipe_by_its_path(
-    outside: Path,
-) -> None:
+def test_the_commands_of_a_remedy_take_a_recipe_by_its_path(outside: Path) -> None:
     found = changed(outside, "numpy==1.14.5", "numpy==1.14.6")
     (remedy, *_) = [finding.remedy for finding in found if finding.rule == "lock"]
     assert f"--recipe {outside}'" in remedy
     assert recipes.read(CPU).argument == CPU
 
 
-def test_a_substitute_that_replaces_an_archive_by_itself_is_found(
-    outside: Path,
-) -> None:
+def test_a_substitute_that_replaces_an_archive_by_itself_is_found(outside: Path) -> None:
     text = outside.read_text("utf-8")
     table = text.partition("[fetch.substitutes.nasm]\n")[2]
     own = re.search(r'(?m)^replaces = "(\w+)"[\s\S]*?^sha256 = "(\w+)"', table)
     assert own
-    (found,) = changed(
-        outside, f'replaces = "{own[1]}"', f'replaces = "{own[2]}"'
-    )
-    assert found.what == (
-        "the substitute nasm replaces an archive by the same archive"
-    )
+    (found,) = changed(outside, f'replaces = "{own[1]}"', f'replaces = "{own[2]}"')
+    assert found.what == ("the substitute nasm replaces an archive by the same archive")
     assert "[[fetch.sources]]" in found.remedy
 
 
-def test_a_substitute_that_says_nothing_of_what_it_replaces_is_found(
-    outside: Path,
-) -> None:
+def test_a_substitute_that_says_nothing_of_what_it_replaces_is_found(outside: Path) -> None:
     text = outside.read_text("utf-8")
-    line = re.search(
-        r'(?m)^\[fetch\.substitutes\.nasm\]\n.*\n(replaces = ".*"\n)', text
-    )
+    line = re.search(r'(?m)^\[fetch\.substitutes\.nasm\]\n.*\n(replaces = ".*"\n)', text)
     assert line
-    (found,) = [
-        finding
-        for finding in changed(outside, line[1], "")
-        if finding.rule == "replaces"
-    ]
-    assert (
-        "substitute nasm does not state which archive it replaces" in found.what
-    )
-    assert (
-        "[fetch.substitutes.nasm]"
-        in outside.read_text("utf-8").splitlines()[found.line - 1]
-    )
+    (found,) = [finding for finding in changed(outside, line[1], "") if finding.rule == "replaces"]
+    assert "substitute nasm does not state which archive it replaces" in found.what
+    assert "[fetch.substitutes.nasm]" in outside.read_text("utf-8").splitlines()[found.line - 1]
 
 
 @pytest.mark.parametrize(
     ("target", "says"),
     [
         ("//tensorflow:libtensorflow.so", "makes no wheel"),
-        (
-            "//tensorflow/tools/pip_package:wheel",
-            "makes no wheel of TensorFlow 1.8",
-        ),
+        ("//tensorflow/tools/pip_package:wheel", "makes no wheel of TensorFlow 1.8"),
     ],
 )
-def test_a_target_that_makes_no_wheel_is_found(
-    outside: Path, target: str, says: str
-) -> None:
-    found = changed(
-        outside, "[compile]", f'[compile]\n# Why.\ntarget = "{target}"'
-    )
+def test_a_target_that_makes_no_wheel_is_found(outside: Path, target: str, says: str) -> None:
+    found = changed(outside, "[compile]", f'[compile]\n# Why.\ntarget = "{target}"')
     (wheel,) = [finding for finding in found if finding.rule == "wheel"]
     assert says in wheel.what
     assert "compile" in wheel.remedy
@@ -358,11 +284,7 @@ def history(folder: Path) -> tuple[str, str]:
         subprocess.run(command, check=True)
         if name:
             shown = ["git", "-C", str(folder), "rev-parse", "HEAD"]
-            commits.append(
-                subprocess.run(
-                    shown, check=True, capture_output=True, text=True
-                ).stdout
-            )
+            commits.append(subprocess.run(shown, check=True, capture_output=True, text=True).stdout)
     first, second = commits
     return first.strip(), second.strip()
 
@@ -375,16 +297,10 @@ def with_history(outside: Path, folder: Path) -> tuple[HostFile, str, str]:
     text = outside.read_text("utf-8").replace(recipe.source.commit, on_branch)
     outside.write_text(text, "utf-8")
     outside.with_suffix(".lock").unlink()
-    return (
-        HostFile(mirrors={recipe.source.url: str(folder)}),
-        on_branch,
-        elsewhere,
-    )
+    return (HostFile(mirrors={recipe.source.url: str(folder)}), on_branch, elsewhere)
 
 
-def test_a_patch_that_upstream_has_by_now_is_due(
-    outside: Path, tmp_path: Path
-) -> None:
+def test_a_patch_that_upstream_has_by_now_is_due(outside: Path, tmp_path: Path) -> None:
     settings, on_branch, elsewhere = with_history(outside, tmp_path / "mirror")
     own_patch(outside, f"upstream {on_branch[:10]}")
     (found,) = linting.lint(str(outside), settings)
@@ -394,8 +310,7 @@ def test_a_patch_that_upstream_has_by_now_is_due(
 
 
 @pytest.mark.parametrize(
-    ("mirror", "why"),
-    [(False, "names no repository on this host"), (True, "lacks one of the two")],
+    ("mirror", "why"), [(False, "names no repository on this host"), (True, "lacks one of the two")]
 )
 def test_a_condition_that_nothing_here_decides_is_said_and_is_no_fault(
     outside: Path, tmp_path: Path, *, mirror: bool, why: str
@@ -404,9 +319,7 @@ def test_a_condition_that_nothing_here_decides_is_said_and_is_no_fault(
     own_patch(outside, f"upstream {'a' * 40}, or the release is 1.9 or later")
     (found,) = linting.lint(str(outside), settings if mirror else None)
     assert (found.rule, found.harmless) == ("patch-unchecked", True)
-    assert (
-        f"'Drop when: upstream {'a' * 40}' cannot be checked here" in found.what
-    )
+    assert f"'Drop when: upstream {'a' * 40}' cannot be checked here" in found.what
     assert why in found.what
 
 
@@ -422,9 +335,7 @@ def test_a_verification_in_the_future_is_found(outside: Path) -> None:
     found = changed(outside, on[0], "on = 2999-01-01")
     (early,) = [finding for finding in found if finding.rule == "verified"]
     assert "2999-01-01 has not come yet" in early.what
-    assert (
-        outside.read_text("utf-8").splitlines()[early.line - 1].startswith("on =")
-    )
+    assert outside.read_text("utf-8").splitlines()[early.line - 1].startswith("on =")
 
 
 def test_a_revision_that_git_does_not_know_is_named(

@@ -71,8 +71,7 @@ def job(recipe: Recipe, tmp_path: Path, archive: Path) -> BuildRequest:
     host = recipe.host.model_copy(update={"system": other})
     host_file = HostFile(build_out=tmp_path / "build_out", drop=archive.parent)
     return BuildRequest(
-        recipe=recipe.model_copy(update={"source": source, "host": host}),
-        host_file=host_file,
+        recipe=recipe.model_copy(update={"source": source, "host": host}), host_file=host_file
     )
 
 
@@ -118,15 +117,9 @@ def test_a_lock_without_the_packages_of_another_systems_python_is_not_written(
     job: BuildRequest, tmp_path: Path
 ) -> None:
     wanting = job.recipe.model_copy(
-        update={
-            "host": job.recipe.host.model_copy(
-                update={"requirements": ("numpy==1.14.5",)}
-            )
-        }
+        update={"host": job.recipe.host.model_copy(update={"requirements": ("numpy==1.14.5",)})}
     )
-    with pytest.raises(
-        HostError, match=r"Only a host with Darwin can tell .* numpy==1\.14\.5"
-    ):
+    with pytest.raises(HostError, match=r"Only a host with Darwin can tell .* numpy==1\.14\.5"):
         pinning.write(replace(job, recipe=wanting), tmp_path / "r.lock")
     assert not (tmp_path / "r.lock").exists()
 
@@ -152,9 +145,7 @@ def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(
 ) -> None:
     path = tmp_path / "small.lock"
     known = pinning.write(job, path)
-    needed = tuple(
-        archive.model_copy(update={"needed": True}) for archive in known.archives
-    )
+    needed = tuple(archive.model_copy(update={"needed": True}) for archive in known.archives)
     files.write(path, lock.write(known.model_copy(update={"archives": needed})))
     with pytest.raises(
         SupplyError, match=r"1 input that small needs could not be found: two"
@@ -183,9 +174,7 @@ def test_a_lock_that_knows_the_needs_is_not_replaced_where_bazel_cannot_be_asked
     assert caught.value.remedy.startswith("Read the log. To write a lock file")
     # As it says: remove the lock first. A script sees that the new one knows less.
     path.unlink()
-    with pytest.raises(
-        HostError, match="was written without a record of which archives"
-    ) as caught:
+    with pytest.raises(HostError, match="was written without a record of which archives") as caught:
         pinning.write(job, path)
     assert caught.value.remedy == "Read the log. Then run 'invoke lock' again."
     assert "needed" not in path.read_text("utf-8")
@@ -193,10 +182,7 @@ def test_a_lock_that_knows_the_needs_is_not_replaced_where_bazel_cannot_be_asked
     why.remedy = "Add to the recipe:\n[configure.answers]\nA = false"
     with pytest.raises(HostError) as caught:
         pinning.write(job, path)
-    assert caught.value.remedy.splitlines()[2:] == [
-        "A = false",
-        "Then run 'invoke lock' again.",
-    ]
+    assert caught.value.remedy.splitlines()[2:] == ["A = false", "Then run 'invoke lock' again."]
     monkeypatch.setattr(pinning, "_wanted", lambda *_: ({"one": ""}, None))
     pinning.write(replace(job, locked=path), path)
     assert path.read_text("utf-8") == text
@@ -215,8 +201,7 @@ def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
     mine = replace(job, recipe=job.recipe.model_copy(update={"fetch": table}))
     made = inputs(mine)
     assert [
-        (substitute.name, substitute.sha256, substitute.used)
-        for substitute in made.substitutes
+        (substitute.name, substitute.sha256, substitute.used) for substitute in made.substitutes
     ] == [("two", "2" * 64, files.sha256(archive))]
     (locked,) = pinning.write(mine, tmp_path / "small.lock").substitutes
     assert (locked.reason, locked.source) == (
@@ -229,16 +214,12 @@ def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
     engine.build(replace(mine, until="source"))
     text = (mine.places.tree / "WORKSPACE").read_text("utf-8")
     assert (
-        RULE.format(name="two", sha256=files.sha256(archive)).replace(
-            "two.zip", "other.zip"
-        )
+        RULE.format(name="two", sha256=files.sha256(archive)).replace("two.zip", "other.zip")
         in text
     )
 
 
-def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(
-    job: BuildRequest,
-) -> None:
+def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(job: BuildRequest) -> None:
     (artefact,) = inputs(job).archives
     artefact.path.chmod(0o644)
     artefact.path.write_bytes(b"bad")
@@ -262,9 +243,7 @@ def test_the_sources_of_an_archive_are_asked_although_its_substitute_is_of_anoth
         "urls": [f"file://{tmp_path}/other.zip"],
     }
     unknown = substitute | {"replaces": "5" * 64}
-    table = FetchTable.model_validate(
-        {"substitutes": {"two": substitute, "three": unknown}}
-    )
+    table = FetchTable.model_validate({"substitutes": {"two": substitute, "three": unknown}})
     mine = replace(job, recipe=job.recipe.model_copy(update={"fetch": table}))
     with pytest.raises(RecipeError):
         inputs(mine)
@@ -314,12 +293,8 @@ def test_a_lock_says_what_bazel_needs_and_which_files_pip_takes(
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     digests = {"one": files.sha256(archive), "two": "2" * 64}
-    rules = [
-        RULE.format(name=name, sha256=sha256) for name, sha256 in digests.items()
-    ]
-    load = (
-        'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
-    )
+    rules = [RULE.format(name=name, sha256=sha256) for name, sha256 in digests.items()]
+    load = 'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
     tree = {
         "WORKSPACE": load + "".join(rules),
         "BUILD": 'filegroup(name = "wheel", srcs = ["@one//one:BUILD"])\n',
@@ -362,27 +337,18 @@ def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pi
         with zipfile.ZipFile(served / f"{name}.zip", "w") as packed:
             packed.writestr("BUILD", f'exports_files(["BUILD"]) # {name}\n')
     server = serve(served)
-    load = (
-        'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
-    )
+    load = 'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
     rules = [LOOSE.format(name=name, server=server) for name in names]
     tree = tmp_path / "tree"
     tree.mkdir()
     (tree / "configure").write_text("#!/bin/sh\n: > .bazelrc\n", "utf-8")
     (tree / "configure").chmod(0o755)
-    wanted = (
-        'filegroup(name = "wheel", srcs = ["@one//:BUILD", "@other//:BUILD"])\n'
-    )
+    wanted = 'filegroup(name = "wheel", srcs = ["@one//:BUILD", "@other//:BUILD"])\n'
     pinned = commit(tree, {"WORKSPACE": load + "".join(rules), "BUILD": wanted})
     recipe = tmp_path / "small.toml"
     text = OWN.format(url=tree.as_uri(), commit=pinned)
-    recipe.write_text(
-        text.replace('requirements = ["small==1.0"]\n', ""), "utf-8"
-    )
-    settings = HostFile(
-        build_out=tmp_path / "build_out",
-        bazels={"0.26.1": obtain_bazel("0.26.1")},
-    )
+    recipe.write_text(text.replace('requirements = ["small==1.0"]\n', ""), "utf-8")
+    settings = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": obtain_bazel("0.26.1")})
     job = BuildRequest.of(str(recipe), settings)
     inputs(job)
     # Without a lock only Bazel knows what the target needs: the build stops where Bazel asks.
@@ -404,23 +370,16 @@ def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pi
 
     # The remedy, followed to the letter.
     tables = [line for line in lines if not line.startswith("WORKSPACE:")]
-    recipe.write_text(
-        "\n".join([recipe.read_text("utf-8"), *tables, ""]), "utf-8"
-    )
+    recipe.write_text("\n".join([recipe.read_text("utf-8"), *tables, ""]), "utf-8")
     checksums.pin(recipe, settings, listener)
     again = BuildRequest.of(str(recipe), settings)
     locked = pinning.write(again, path)
     # Bazel declares archives of its own.
     own = [entry for entry in locked.archives if not entry.of_bazel]
-    assert {entry.names[0]: entry.needed for entry in own} == {
-        "one": True,
-        "other": True,
-    }
+    assert {entry.names[0]: entry.needed for entry in own} == {"one": True, "other": True}
     assert not locked.substitutes
     assert [entry.name for entry in locked.unlockable] == ["idle"]
-    offline = replace(
-        BuildRequest.of(str(recipe), settings), until="compile", offline=True
-    )
+    offline = replace(BuildRequest.of(str(recipe), settings), until="compile", offline=True)
     (served / "one.zip").unlink()
     assert isinstance(engine.build(offline), Built)
     assert not any("Not the pinned bytes" in note for note in notes)

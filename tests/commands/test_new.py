@@ -30,9 +30,7 @@ def host_file(tmp_path: Path) -> HostFile:
         ["tag", "v1.12.0-rc0"],
     ):
         subprocess.run(["git", *identity, *command], cwd=upstream, check=True)
-    return HostFile(
-        build_out=tmp_path / "build_out", mirrors={new.URL: f"file://{upstream}"}
-    )
+    return HostFile(build_out=tmp_path / "build_out", mirrors={new.URL: f"file://{upstream}"})
 
 
 def alone(_: object, default: str) -> str:
@@ -54,9 +52,7 @@ def test_a_new_recipe_answers_every_question_and_gives_every_reason(
     assert made.pinning == asked
 
 
-def test_a_gpu_decides_cuda_capabilities_and_answers(
-    host_file: HostFile, tmp_path: Path
-) -> None:
+def test_a_gpu_decides_cuda_capabilities_and_answers(host_file: HostFile, tmp_path: Path) -> None:
     wish = Wish(system="Linux", gpu="8.6", python="3.8")
     made = new.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
     recipe = recipes.read(str(made.path))
@@ -68,9 +64,7 @@ def test_a_gpu_decides_cuda_capabilities_and_answers(
     assert [str(finding) for finding in lint.lint(str(made.path))] == []
 
 
-def test_a_person_is_asked_and_believed(
-    host_file: HostFile, tmp_path: Path
-) -> None:
+def test_a_person_is_asked_and_believed(host_file: HostFile, tmp_path: Path) -> None:
     asked = []
 
     def ask(prompt: Prompt, default: str) -> str:
@@ -95,27 +89,13 @@ def test_a_python_that_the_release_was_not_made_for_is_refused(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     with pytest.raises(RecipeError, match=r"was not made for Python 3\.12"):
-        new.new(
-            Wish(system="Linux", python="3.12"),
-            wanted_of("1.8"),
-            host_file,
-            tmp_path,
-            alone,
-        )
+        new.new(Wish(system="Linux", python="3.12"), wanted_of("1.8"), host_file, tmp_path, alone)
 
 
 @pytest.mark.medium
-def test_a_branch_that_the_repository_lacks_is_named(
-    host_file: HostFile, tmp_path: Path
-) -> None:
+def test_a_branch_that_the_repository_lacks_is_named(host_file: HostFile, tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match=r"has no tag and no branch r1\.9"):
-        new.new(
-            Wish(system="Linux", python="3.6"),
-            wanted_of("1.9"),
-            host_file,
-            tmp_path,
-            alone,
-        )
+        new.new(Wish(system="Linux", python="3.6"), wanted_of("1.9"), host_file, tmp_path, alone)
 
 
 def test_a_copy_is_not_verified(tmp_path: Path) -> None:
@@ -130,11 +110,7 @@ def test_a_copy_is_not_verified(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("release", "version", "why"),
     [
-        (
-            "1.4",
-            "0.5.4",
-            "TensorFlow 1.4 was tested with it; ./configure takes 0.5.4 or",
-        ),
+        ("1.4", "0.5.4", "TensorFlow 1.4 was tested with it; ./configure takes 0.5.4 or"),
         ("2.6", "3.7.2", "was tested with it; ./configure takes 3.7.2 to 3.99.0"),
         ("2.20", "7.4.1", "TensorFlow 2.20 was tested with it: https://"),
     ],
@@ -150,10 +126,7 @@ def test_bazel_is_one_that_the_release_was_tested_with(
 def test_the_tree_decides_about_bazel_before_the_tables_do() -> None:
     release = Release(2, 6)
     exact = bazel.chosen(release, {".bazelversion": "3.7.1\n# why\n"})
-    assert (exact.version, exact.reason) == (
-        "3.7.1",
-        "what .bazelversion of this commit says",
-    )
+    assert (exact.version, exact.reason) == ("3.7.1", "what .bazelversion of this commit says")
     newer = "_TF_MIN_BAZEL_VERSION = '4.0.0'\n_TF_MAX_BAZEL_VERSION = '4.2.1'\n"
     least = bazel.chosen(release, {"configure.py": newer})
     assert least.version == "4.0.0"
@@ -164,9 +137,7 @@ def test_the_tree_decides_about_bazel_before_the_tables_do() -> None:
 
 
 def test_without_any_knowledge_a_person_has_to_name_bazel() -> None:
-    with pytest.raises(
-        RecipeError, match="Neither the tree nor a table"
-    ) as caught:
+    with pytest.raises(RecipeError, match="Neither the tree nor a table") as caught:
         bazel.chosen(Release(2, 99), {})
     assert "--bazel VERSION" in caught.value.remedy
     assert bazel.chosen(Release(2, 99), {}, "8.0.0").version == "8.0.0"
@@ -183,9 +154,7 @@ def test_an_unknown_release_leaves_no_half_recipe_behind(
     assert not list(folder.glob("*"))
 
 
-def test_a_release_candidate_is_its_tag(
-    host_file: HostFile, tmp_path: Path
-) -> None:
+def test_a_release_candidate_is_its_tag(host_file: HostFile, tmp_path: Path) -> None:
     version = wanted_of("1.12-rc0")
     made = new.new(Wish(system="Linux"), version, host_file, tmp_path, alone)
     assert made.path.name == "linux-r1.12-rc0-cpu.toml"
@@ -258,9 +227,7 @@ def test_cudnn_and_cuda_are_what_the_release_was_tested_with(
     wish = Wish(system="Linux", cuda="8.0")
     made = new.new(wish, wanted_of("1.4"), host_file, tmp_path, alone)
     recipe = recipes.read(str(made.path))
-    assert (
-        recipe.host.cudnn == recipe.configure.answers["TF_CUDNN_VERSION"] == "6"
-    )
+    assert recipe.host.cudnn == recipe.configure.answers["TF_CUDNN_VERSION"] == "6"
     # TensorFlow does not take the 2.0 that this CUDA compiles for.
     assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "3.0,6.2"
     other = Wish(system="Linux", cuda="9.2")
@@ -284,22 +251,14 @@ def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
         new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
 
 
-def test_a_mac_gets_no_driver_and_no_gcc(
-    host_file: HostFile, tmp_path: Path
-) -> None:
+def test_a_mac_gets_no_driver_and_no_gcc(host_file: HostFile, tmp_path: Path) -> None:
     wish = Wish(system="Darwin", cuda="9.2")
     made = new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
     host = recipes.read(str(made.path)).host
     assert (host.gcc, host.driver) == (None, None)
     assert host.xcode
     with pytest.raises(RecipeError, match=r"NVIDIA made no CUDA 11\.2 for macOS"):
-        new.new(
-            Wish(system="Darwin", cuda="11.2"),
-            wanted_of("2.6"),
-            host_file,
-            tmp_path,
-            alone,
-        )
+        new.new(Wish(system="Darwin", cuda="11.2"), wanted_of("2.6"), host_file, tmp_path, alone)
 
 
 @pytest.mark.medium
@@ -319,9 +278,7 @@ def test_an_interrupted_interview_keeps_what_was_answered(
 
 
 @pytest.mark.parametrize("name", ["../mine", "with space", "", "vault", "-x"])
-def test_a_copy_needs_a_name_that_a_recipe_can_have(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_copy_needs_a_name_that_a_recipe_can_have(tmp_path: Path, name: str) -> None:
     original = tmp_path / "demo.toml"
     original.write_text(recipes.find("demo").read_text("utf-8"), "utf-8")
     with pytest.raises(RecipeError, match=r"must be a file|is a directory of"):

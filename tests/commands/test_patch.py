@@ -14,9 +14,7 @@ from tfwright.tools import toml_editing
 from tfwright.tools.git import patching
 from tfwright.tools.git.patching import PatchHeader
 
-HEADER = PatchHeader(
-    "It fails without it.", "none; a test", "the release is 2.0 or later."
-)
+HEADER = PatchHeader("It fails without it.", "none; a test", "the release is 2.0 or later.")
 EDITED = "tensorflow/core/kernels/matrix.cc"
 
 
@@ -28,9 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 def job_of(path: Path, tmp_path: Path) -> BuildRequest:
     host_file = HostFile(build_out=tmp_path / "build_out")
-    return BuildRequest(
-        recipe=recipes.read(str(path)), host_file=host_file, until="source"
-    )
+    return BuildRequest(recipe=recipes.read(str(path)), host_file=host_file, until="source")
 
 
 @pytest.fixture
@@ -61,9 +57,7 @@ def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
     # What git says of its objects is of no use to readers.
     assert "\nindex " not in made.path.read_text("utf-8")
     again = job_of(path, tmp_path)
-    assert (
-        again.recipe.source.patches[-1] == "demo/0002-say-that-it-is-edited.patch"
-    )
+    assert again.recipe.source.patches[-1] == "demo/0002-say-that-it-is-edited.patch"
     engine.build(again)
     assert "// Edited." in (again.places.tree / EDITED).read_text("utf-8")
 
@@ -76,33 +70,21 @@ def test_the_patch_of_another_recipe_in_the_same_folder_is_not_overwritten(
     other.parent.mkdir(parents=True)
     other.write_text("of another recipe", "utf-8")
     edit(job.places.tree, "#include", "// Edited.\n#include")
-    assert patches.make(job, path, "edited", HEADER).path.name == (
-        "0003-edited.patch"
-    )
+    assert patches.make(job, path, "edited", HEADER).path.name == ("0003-edited.patch")
     assert other.read_text("utf-8") == "of another recipe"
 
 
 @pytest.mark.slow
 def test_the_comments_of_the_recipe_stay(job: BuildRequest, path: Path) -> None:
     edit(job.places.tree, "#include", "// Edited.\n#include")
-    before = [
-        line
-        for line in path.read_text("utf-8").splitlines()
-        if line.startswith("#")
-    ]
+    before = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
     patches.make(job, path, "edited", HEADER)
-    after = [
-        line
-        for line in path.read_text("utf-8").splitlines()
-        if line.startswith("#")
-    ]
+    after = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
     assert after == before
 
 
 @pytest.mark.slow
-def test_a_tree_without_edits_gives_no_patch(
-    job: BuildRequest, path: Path
-) -> None:
+def test_a_tree_without_edits_gives_no_patch(job: BuildRequest, path: Path) -> None:
     with pytest.raises(RecipeError, match="Nothing differs"):
         patches.make(job, path, "nothing", HEADER)
 
@@ -121,9 +103,7 @@ def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
 ) -> None:
     own, text = own_first_patch(path, tmp_path)
     removed = next(
-        line
-        for line in text.splitlines()
-        if line.startswith("-") and not line.startswith("---")
+        line for line in text.splitlines() if line.startswith("-") and not line.startswith("---")
     )
     own.write_text(text.replace(removed, removed + " changed"), "utf-8")
     job = job_of(path, tmp_path)

@@ -11,12 +11,7 @@ from tfwright.commands import pin as pinning
 from tfwright.commands.pin import checksums
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import (
-    HostError,
-    RecipeError,
-    SupplyError,
-    TfwrightError,
-)
+from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import SILENCE
 from tfwright.tools.bazel import binary
@@ -115,9 +110,7 @@ def test_every_open_checksum_is_learned_from_mirrors_and_written(
     served.mkdir()
     (served / "zlib-1.tar.gz").write_bytes(b"zlib")
     before = recipe_path.read_text("utf-8")
-    settings = host_file(
-        tmp_path, downloads={"https://example.invalid/": serve(served)}
-    )
+    settings = host_file(tmp_path, downloads={"https://example.invalid/": serve(served)})
     found = checksums.pin(recipe_path, settings, SILENCE)
     assert [checksum.key[2] for checksum in found] == ["zlib", "nasm", 0]
     after = recipe_path.read_text("utf-8")
@@ -128,32 +121,24 @@ def test_every_open_checksum_is_learned_from_mirrors_and_written(
     assert recipe.fetch.sources[0].sha256 == hashlib.sha256(workspace).hexdigest()
     # Only lines were added or completed; comments and order are the author's.
     kept = [line for line in before.splitlines() if line != 'sha256 = ""']
-    assert [
-        line for line in after.splitlines() if not line.startswith("sha256")
-    ] == kept
+    assert [line for line in after.splitlines() if not line.startswith("sha256")] == kept
     # What was pinned stays as it is.
     assert checksums.pin(recipe_path, host_file(tmp_path), SILENCE) == []
     assert recipe_path.read_text("utf-8") == after
 
 
 @pytest.mark.medium
-def test_the_drop_folder_is_searched_by_name(
-    recipe_path: Path, tmp_path: Path
-) -> None:
+def test_the_drop_folder_is_searched_by_name(recipe_path: Path, tmp_path: Path) -> None:
     dropped = tmp_path / "dropped/deeper"
     dropped.mkdir(parents=True)
     (dropped / "zlib-1.tar.gz").write_bytes(b"dropped")
-    found = checksums.pin(
-        recipe_path, host_file(tmp_path, drop=str(tmp_path / "dropped")), SILENCE
-    )
+    found = checksums.pin(recipe_path, host_file(tmp_path, drop=str(tmp_path / "dropped")), SILENCE)
     assert found[0].learned.sha256 == hashlib.sha256(b"dropped").hexdigest()
     assert str(dropped) in found[0].learned.where
 
 
 @pytest.mark.medium
-def test_what_was_learned_before_a_failure_stays(
-    recipe_path: Path, tmp_path: Path
-) -> None:
+def test_what_was_learned_before_a_failure_stays(recipe_path: Path, tmp_path: Path) -> None:
     text = recipe_path.read_text("utf-8")
     zlib, rest = text.index("# Why zlib."), text.index("# Why nasm.")
     # The one that no source gives comes last.
@@ -167,9 +152,7 @@ def test_what_was_learned_before_a_failure_stays(
     assert "sha256" not in left["zlib"]
 
 
-def test_other_faults_of_the_recipe_are_told_first(
-    recipe_path: Path, tmp_path: Path
-) -> None:
+def test_other_faults_of_the_recipe_are_told_first(recipe_path: Path, tmp_path: Path) -> None:
     text = recipe_path.read_text("utf-8").replace("reason =", "raeson =", 1)
     recipe_path.write_text(text, "utf-8")
     with pytest.raises(RecipeError, match="did you mean 'reason'"):
@@ -178,29 +161,21 @@ def test_other_faults_of_the_recipe_are_told_first(
 
 
 @pytest.mark.medium
-def test_a_repository_alone_says_no_file(
-    recipe_path: Path, tmp_path: Path
-) -> None:
+def test_a_repository_alone_says_no_file(recipe_path: Path, tmp_path: Path) -> None:
     text = recipe_path.read_text("utf-8")
     start = text.index("[[fetch.sources]]")
     blob = text.index("blob", start)
     line_end = text.index("\n", blob)
     bound = text.replace('sha256 = ""', f'sha256 = "{"c" * 64}"')
     bound = text[:blob] + text[line_end + 1 :]
-    zlib = (
-        f'urls = ["https://example.invalid/zlib-1.tar.gz"]\nsha256 = "{"c" * 64}"'
-    )
-    bound = bound.replace(
-        'urls = ["https://example.invalid/zlib-1.tar.gz"]', zlib
-    )
+    zlib = f'urls = ["https://example.invalid/zlib-1.tar.gz"]\nsha256 = "{"c" * 64}"'
+    bound = bound.replace('urls = ["https://example.invalid/zlib-1.tar.gz"]', zlib)
     recipe_path.write_text(bound, "utf-8")
     with pytest.raises(SupplyError, match="does not say which file is meant"):
         checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
 
 
-def test_an_empty_checksum_of_a_toolkit_is_open_and_a_written_one_is_not() -> (
-    None
-):
+def test_an_empty_checksum_of_a_toolkit_is_open_and_a_written_one_is_not() -> None:
     values = tomllib.loads(
         '[toolkit.cuda.wheels]\n"a-1-py3-none-any.whl" = ""\n"b-1-py3-none-any.whl" = "x"\n'
         '[toolkit.cudnn.debian]\nsuite = "bookworm"\nfiles = { "c_1_amd64.deb" = "" }\n'
@@ -217,11 +192,7 @@ def test_an_empty_checksum_of_a_toolkit_is_open_and_a_written_one_is_not() -> (
     [
         ('summary = "x"', "summary = x", "not valid TOML"),
         ('sha256 = ""', "sha256 = 5", "must be a text in quotes, not 5"),
-        (
-            "[fetch.substitutes.zlib]",
-            "[fetch.substitutes]\nzlib = 3\n[x]",
-            "table",
-        ),
+        ("[fetch.substitutes.zlib]", "[fetch.substitutes]\nzlib = 3\n[x]", "table"),
         ("[[fetch.sources]]", "[fetch]\nsources = [1]\n[y]", "must be a table"),
     ],
 )
@@ -254,12 +225,7 @@ class Archive:
         self.asked: list[list[str]] = []
 
     def give(
-        self,
-        _way: str,
-        _part: object,
-        pins: Mapping[str, str],
-        _supplier: object,
-        folder: Path,
+        self, _way: str, _part: object, pins: Mapping[str, str], _supplier: object, folder: Path
     ) -> list[Path]:
         self.asked.append(sorted(pins))
         if not set(pins) <= set(self.has):
@@ -360,10 +326,7 @@ def test_what_is_no_requirement_is_refused_before_pip_is_asked(
 
 @pytest.mark.parametrize("kind", [SupplyError, HostError])
 def test_packages_are_pinned_although_bazel_cannot_be_had(
-    recipe_path: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: type[TfwrightError],
+    recipe_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[TfwrightError]
 ) -> None:
     def refuse(*_args: object, **_keys: object) -> object:
         raise kind("tfwright could not obtain Bazel", remedy="-")

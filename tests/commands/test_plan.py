@@ -5,12 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tfwright.commands import plan
-from tfwright.documents.recipe import (
-    TENSORFLOW_TARGET,
-    BazelTable,
-    CompileTable,
-    HostTable,
-)
+from tfwright.documents.recipe import TENSORFLOW_TARGET, BazelTable, CompileTable, HostTable
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files
 
@@ -46,15 +41,11 @@ def test_both_reasons_for_compiling_twice_are_given(job: BuildRequest) -> None:
     assert programs.endswith("tensorflow/tools/pip_package/BUILD:2")
 
 
-def test_a_wheel_for_python_2_wants_its_programs_in_python_2(
-    job: BuildRequest,
-) -> None:
+def test_a_wheel_for_python_2_wants_its_programs_in_python_2(job: BuildRequest) -> None:
     assert not list(plan.doubled(of_tensorflow(job, *JOINED, python="2.7")))
 
 
-def test_before_bazel_0_25_python_2_is_not_a_second_configuration(
-    job: BuildRequest,
-) -> None:
+def test_before_bazel_0_25_python_2_is_not_a_second_configuration(job: BuildRequest) -> None:
     assert not list(plan.doubled(of_tensorflow(job, *JOINED, bazel="0.24.1")))
 
 
@@ -66,9 +57,7 @@ def test_where_all_programs_are_for_python_3_only_the_tools_are_compiled_twice(
     assert [text[:17] for text in plan.doubled(job)] == ["The programs that"]
 
 
-def test_the_trees_own_bazelrc_counts_as_the_recipes_flags_do(
-    job: BuildRequest,
-) -> None:
+def test_the_trees_own_bazelrc_counts_as_the_recipes_flags_do(job: BuildRequest) -> None:
     files.write(job.places.tree / ".bazelrc", f"build {JOINED[0]}\n")
     assert [text[:21] for text in plan.doubled(job)] == ["Programs for Python 2"]
 

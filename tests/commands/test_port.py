@@ -24,14 +24,8 @@ class Notes(Silence):
 
 
 def test_what_must_change_comes_first() -> None:
-    pins = [
-        PortedPin("patch", name, name, "") for name in ("fits", "change", "look")
-    ]
-    assert [pin.state for pin in port.worst_first(pins)] == [
-        "change",
-        "look",
-        "fits",
-    ]
+    pins = [PortedPin("patch", name, name, "") for name in ("fits", "change", "look")]
+    assert [pin.state for pin in port.worst_first(pins)] == ["change", "look", "fits"]
 
 
 RECIPE = """\
@@ -112,10 +106,7 @@ def commit(repository: Path, version: str, code: str, **archives: str) -> str:
     for folder in ("docs", "core/old") if version == "1.8.0" else ():
         (repository / folder).mkdir(parents=True)
         (repository / folder / "page").write_text("x", "utf-8")
-    rules = [
-        ARCHIVE.format(name=name, sha256=sha256)
-        for name, sha256 in archives.items()
-    ]
+    rules = [ARCHIVE.format(name=name, sha256=sha256) for name, sha256 in archives.items()]
     (repository / "WORKSPACE").write_text("".join(rules), "utf-8")
     (repository / "core").mkdir(exist_ok=True)
     (repository / "core/op.cc").write_text(code, "utf-8")
@@ -126,9 +117,7 @@ def commit(repository: Path, version: str, code: str, **archives: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(
-    tmp_path: Path,
-) -> None:
+def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(tmp_path: Path) -> None:
     job, path, patches = upstream(tmp_path)
     check_port(job, path, patches, tmp_path)
 
@@ -168,24 +157,19 @@ def upstream(tmp_path: Path) -> tuple[BuildRequest, Path, Path]:
         ("0002-outlived", 20, "release >= 1.9"),
         ("0003-misfit", 30, "some day"),
     ):
-        text = PATCH.format(
-            drop_when=drop_when, line=line, next=line + 1, last=line + 2
-        )
+        text = PATCH.format(drop_when=drop_when, line=line, next=line + 1, last=line + 2)
         (patches / f"{name}.patch").write_text(text, "utf-8")
     path = tmp_path / "linux-r1.8-cpu.toml"
     text = RECIPE.format(repository=repository, commit=first, old=old, gone=gone)
     path.write_text(text, "utf-8")
     job = BuildRequest(
-        recipe=recipes.read(str(path)),
-        host_file=HostFile(build_out=tmp_path / "build_out"),
+        recipe=recipes.read(str(path)), host_file=HostFile(build_out=tmp_path / "build_out")
     )
 
     return job, path, patches
 
 
-def check_port(
-    job: BuildRequest, path: Path, patches: Path, tmp_path: Path
-) -> None:
+def check_port(job: BuildRequest, path: Path, patches: Path, tmp_path: Path) -> None:
     """Port the recipe, and hold the report against what became of each pin."""
     notes = Notes()
     made = port.port(replace(job, listener=notes), path, "v1.12.0")
@@ -198,10 +182,7 @@ def check_port(
     schema, _, head, *_ = written.splitlines()
     assert (tmp_path / schema.removeprefix("#:schema ")).is_file()
     assert head.startswith("# Ported to v1.12.0")
-    assert recipe.source.patches == (
-        "r1.8/0001-moved.patch",
-        "r1.12/0003-misfit.patch",
-    )
+    assert recipe.source.patches == ("r1.8/0001-moved.patch", "r1.12/0003-misfit.patch")
     assert list(recipe.fetch.substitutes) == ["changed"]
     assert "# More about the next one." in written
     assert "TF_NEED_JEMALLOC" not in written
@@ -221,9 +202,7 @@ def check_port(
     line = int(redo.split()[1])
     assert written.splitlines()[line - 1].startswith("requirements = [")
     follow_the_remedy(replace(job, recipe=recipe), tmp_path)
-    assert (patches / "0003-misfit.patch").read_text("utf-8").count(
-        "by upstream"
-    ) == 0
+    assert (patches / "0003-misfit.patch").read_text("utf-8").count("by upstream") == 0
 
 
 def follow_the_remedy(ported: BuildRequest, tmp_path: Path) -> None:
@@ -233,9 +212,7 @@ def follow_the_remedy(ported: BuildRequest, tmp_path: Path) -> None:
     merged = (tree / "core/op.cc").read_text("utf-8")
     before, _, rest = merged.partition("<<<<<<< ")
     after = rest.partition(">>>>>>> the patch\n")[2]
-    (tree / "core/op.cc").write_text(
-        f"{before}line 31 is patched\n{after}", "utf-8"
-    )
+    (tree / "core/op.cc").write_text(f"{before}line 31 is patched\n{after}", "utf-8")
     redone = patching.refresh(ported, 3)
     assert redone.path == tmp_path / "patches/r1.12/0003-misfit.patch"
     assert "line 31 by upstream" in redone.path.read_text("utf-8")

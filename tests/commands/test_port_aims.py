@@ -58,14 +58,11 @@ def job(tmp_path: Path) -> BuildRequest:
         run_git("tag", name, cwd=repository)
     for name in ("r1.12", "r1.15.5+nv22.12"):
         run_git("branch", name, cwd=repository)
-    text = RECIPE.format(
-        repository=repository, commit=run_git("rev-parse", "HEAD", cwd=repository)
-    )
+    text = RECIPE.format(repository=repository, commit=run_git("rev-parse", "HEAD", cwd=repository))
     path = tmp_path / "linux-r1.8-cpu.toml"
     path.write_text(text, "utf-8")
     return BuildRequest(
-        recipe=recipes.read(str(path)),
-        host_file=HostFile(build_out=tmp_path / "build_out"),
+        recipe=recipes.read(str(path)), host_file=HostFile(build_out=tmp_path / "build_out")
     )
 
 
@@ -89,24 +86,12 @@ def ported(job: BuildRequest, to: str, folder: Path) -> tuple[Path, set[str]]:
         ("0.11.0-rc1", "linux-r0.11-rc1-cpu", "r0.11", "0.11.0-rc1", "0.11"),
         ("r1.12", "linux-r1.12-cpu", "r1.12", "1.12.0", "1.12"),
         ("1.12", "linux-r1.12-cpu", "r1.12", "1.12.0", "1.12"),
-        (
-            "r1.15.5+nv22.12",
-            "linux-r1.15-cpu",
-            "r1.15.5+nv22.12",
-            "1.15.5+nv22.12",
-            "1.15",
-        ),
+        ("r1.15.5+nv22.12", "linux-r1.15-cpu", "r1.15.5+nv22.12", "1.15.5+nv22.12", "1.15"),
         ("master", "linux-rmaster-cpu", "master", "1.14.0", "1.14"),
     ],
 )
 def test_a_recipe_says_the_release_that_it_was_ported_to(  # noqa: PLR0913, PLR0917 a table
-    job: BuildRequest,
-    tmp_path: Path,
-    to: str,
-    name: str,
-    branch: str,
-    version: str,
-    release: str,
+    job: BuildRequest, tmp_path: Path, to: str, name: str, branch: str, version: str, release: str
 ) -> None:
     path, _ = ported(job, to, tmp_path)
     recipe = recipes.read(str(path))
@@ -116,9 +101,7 @@ def test_a_recipe_says_the_release_that_it_was_ported_to(  # noqa: PLR0913, PLR0
     assert recipe.verified is None
 
 
-def test_only_the_keys_of_the_source_change(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_only_the_keys_of_the_source_change(job: BuildRequest, tmp_path: Path) -> None:
     path, _ = ported(job, f"v1.12.0@{'3' * 40}", tmp_path)
     text = path.read_text("utf-8")
     recipe = recipes.read(str(path))
@@ -129,9 +112,7 @@ def test_only_the_keys_of_the_source_change(
     assert "[nccl]" in text
 
 
-def test_what_the_new_release_would_refuse_is_removed(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_what_the_new_release_would_refuse_is_removed(job: BuildRequest, tmp_path: Path) -> None:
     path, changed = ported(job, "master", tmp_path)
     assert "nccl.rebuild" in changed
     assert recipes.read(str(path)).nccl.rebuild is False
@@ -146,9 +127,7 @@ def test_what_the_new_release_would_refuse_is_removed(
         ("", "is not the name of a tag or a branch"),
     ],
 )
-def test_what_is_no_name_is_refused(
-    job: BuildRequest, to: str, says: str
-) -> None:
+def test_what_is_no_name_is_refused(job: BuildRequest, to: str, says: str) -> None:
     with pytest.raises(RecipeError, match=says):
         aims.of(job, to)
 
@@ -167,9 +146,7 @@ def test_a_bundled_tree_has_no_other_release(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-def test_no_word_of_the_old_release_stays_unseen(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_no_word_of_the_old_release_stays_unseen(job: BuildRequest, tmp_path: Path) -> None:
     path, changed = ported(job, "v1.12.0-rc0", tmp_path)
     text = path.read_text("utf-8")
     assert 'summary = "TensorFlow 1.12.0-rc0 for CUDA 11.8"  # why' in text
@@ -180,9 +157,7 @@ def test_no_word_of_the_old_release_stays_unseen(
     assert recipes.read(str(path)).summary == "TensorFlow 1.12 for CUDA 11.8"
 
 
-def test_a_name_that_no_branch_and_no_release_has_is_refused(
-    job: BuildRequest,
-) -> None:
+def test_a_name_that_no_branch_and_no_release_has_is_refused(job: BuildRequest) -> None:
     with pytest.raises(SupplyError, match="nothing-like-it"):
         aims.of(job, "nothing-like-it")
 
@@ -220,10 +195,7 @@ def test_a_recipe_of_another_project_gets_no_release_of_tensorflow(
 ) -> None:
     path = tmp_path / "linux-r1.8-cpu.toml"
     text = path.read_text("utf-8").replace("[nccl]\nrebuild = true  # why\n", "")
-    own = (
-        'interface = "own"\n[compile]\ntarget = "//:wheel"\n'
-        '[package]\nprogram = "tools/wheel"\n'
-    )
+    own = 'interface = "own"\n[compile]\ntarget = "//:wheel"\n[package]\nprogram = "tools/wheel"\n'
     path.write_text(text.replace('version = "1.8.1"\n', own), "utf-8")
     old = recipes.read(str(path))
     assert list(aims.enter(aims.of(job, "v1.12.0"), old, path)) == []

@@ -31,10 +31,7 @@ def test_each_stage_before_configure_runs_once_before_the_questions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answered(
-        _: object,
-        recipe: Recipe,
-        __: object,
-        respond: Callable[[Interview], object],
+        _: object, recipe: Recipe, __: object, respond: Callable[[Interview], object]
     ) -> str:
         interview = expected.interview(recipe, HostFile())
         respond(interview)

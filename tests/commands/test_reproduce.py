@@ -48,9 +48,7 @@ def built(
         def build(job: BuildRequest, *, fresh: bool) -> SealedWheel:
             assert fresh
             jobs.append(job)
-            path = make_wheel(
-                {"baked.txt": f"{baked(job)}\n"}, folder=f"build{len(jobs)}"
-            )
+            path = make_wheel({"baked.txt": f"{baked(job)}\n"}, folder=f"build{len(jobs)}")
             return SealedWheel(wheel=Artefact.of(path))
 
         monkeypatch.setattr(engine, "build", build)
@@ -60,11 +58,7 @@ def built(
 
 
 def reproduce(
-    job: BuildRequest,
-    original: Path,
-    *,
-    cached: bool = False,
-    control: bool = True,
+    job: BuildRequest, original: Path, *, cached: bool = False, control: bool = True
 ) -> reproduction.Reproduction:
     return reproduction.reproduce(job, original, cached=cached, control=control)
 
@@ -75,17 +69,12 @@ def original(make_wheel: Maker) -> Path:
 
 
 def test_the_rebuild_is_elsewhere_offline_and_from_nothing_but_the_same_inputs(
-    job: BuildRequest,
-    original: Path,
-    built: Callable[[Baked], list[BuildRequest]],
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     jobs = built(lambda _: "always")
     assert reproduce(job, original).comparison.same
     places = jobs[0].places
-    assert (places.vault.resolve(), places.git.resolve()) == (
-        job.places.vault,
-        job.places.git,
-    )
+    assert (places.vault.resolve(), places.git.resolve()) == (job.places.vault, job.places.git)
     assert places.own != job.places.own
     assert (jobs[0].offline, jobs[0].until, jobs[0].host_file.cache.enabled) == (
         True,
@@ -95,9 +84,7 @@ def test_the_rebuild_is_elsewhere_offline_and_from_nothing_but_the_same_inputs(
 
 
 def test_another_umask_holds_while_it_is_built_and_no_longer(
-    job: BuildRequest,
-    original: Path,
-    built: Callable[[Baked], list[BuildRequest]],
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     before = os.umask(0o022)
     seen = list[int]()
@@ -116,9 +103,7 @@ def test_another_umask_holds_while_it_is_built_and_no_longer(
 
 
 def test_the_build_cache_takes_part_only_when_asked_to(
-    job: BuildRequest,
-    original: Path,
-    built: Callable[[Baked], list[BuildRequest]],
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     jobs = built(lambda _: "always")
     reproduce(job, original, cached=True)
@@ -131,9 +116,7 @@ def test_the_build_cache_takes_part_only_when_asked_to(
 
 @needs_personality
 def test_a_directory_that_was_baked_in_is_told_from_chance(
-    job: BuildRequest,
-    original: Path,
-    built: Callable[[Baked], list[BuildRequest]],
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     jobs = built(lambda job: str(job.places.tree))
     causes = reproduce(job, original).causes
@@ -144,9 +127,7 @@ def test_a_directory_that_was_baked_in_is_told_from_chance(
 
 @needs_personality
 def test_what_is_another_each_time_is_named(
-    job: BuildRequest,
-    original: Path,
-    built: Callable[[Baked], list[BuildRequest]],
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     numbers: Iterator[int] = iter(range(10))
     built(lambda _: f"number {next(numbers)}")
@@ -160,9 +141,7 @@ def test_what_is_another_each_time_is_named(
 
 @needs_personality
 def test_what_varies_with_addresses_is_the_same_with_randomisation_off(
-    job: BuildRequest,
-    original: Path,
-    built: Callable[[Baked], list[BuildRequest]],
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     # Where the stack ends depends on the randomisation alone. An address on the heap moves also
     # when a package is installed meanwhile: the loader maps /etc/ld.so.cache, whose size then
@@ -183,16 +162,12 @@ def test_what_varies_with_addresses_is_the_same_with_randomisation_off(
         )
     )
     assert (
-        reproduce(job, original)
-        .causes[-1]
-        .startswith("It varies with address-space randomisation")
+        reproduce(job, original).causes[-1].startswith("It varies with address-space randomisation")
     )
 
 
 def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(
-    job: BuildRequest,
-    original: Path,
-    built: Callable[[Baked], list[BuildRequest]],
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     jobs = built(lambda _: "made 2026-11-21 06:31:02")
     causes = reproduce(job, original, control=False).causes
@@ -203,12 +178,8 @@ def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(
     assert len(jobs) == 1
 
 
-def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(
-    job: BuildRequest,
-) -> None:
-    with pytest.raises(
-        RecipeError, match="The wheelhouse has no wheel of small"
-    ) as caught:
+def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(job: BuildRequest) -> None:
+    with pytest.raises(RecipeError, match="The wheelhouse has no wheel of small") as caught:
         reproduction.published(job)
     assert "invoke build --recipe small" in caught.value.remedy
 
@@ -254,15 +225,11 @@ def record(job: BuildRequest) -> BuildRecord:
 
 def holding(path: Path, record: BuildRecord) -> Path:
     with zipfile.ZipFile(path, "a") as wheel:
-        wheel.writestr(
-            f"small-1.0.dist-info/{build_record.NAME}", build_record.write(record)
-        )
+        wheel.writestr(f"small-1.0.dist-info/{build_record.NAME}", build_record.write(record))
     return path
 
 
-def test_a_wheel_names_the_recipe_that_made_it(
-    original: Path, record: BuildRecord
-) -> None:
+def test_a_wheel_names_the_recipe_that_made_it(original: Path, record: BuildRecord) -> None:
     assert reproduction.recipe_named(str(holding(original, record))) == "small"
 
 
@@ -296,22 +263,15 @@ def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_bu
 ) -> None:
     built(lambda _: "otherwise")
     wheel = holding(
-        original,
-        record.model_copy(
-            update={"sealer": Sealer(version=__version__, deflate="0.0.1")}
-        ),
+        original, record.model_copy(update={"sealer": Sealer(version=__version__, deflate="0.0.1")})
     )
     found = reproduce(heard, wheel, control=False)
     compiler, compressor = (
-        next(
-            number for number, note in enumerate(notes) if f"made: {what}" in note
-        )
+        next(number for number, note in enumerate(notes) if f"made: {what}" in note)
         for what in ("compiler: cc 12.2.0 then, ", "deflate: 0.0.1 then, ")
     )
     assert max(compiler, compressor) < next(
-        number
-        for number, note in enumerate(notes)
-        if note.startswith("building in")
+        number for number, note in enumerate(notes) if note.startswith("building in")
     )
     assert any(
         cause.startswith("Perhaps because of this host: deflate: 0.0.1 then")
@@ -322,26 +282,19 @@ def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_bu
 def test_a_host_that_is_as_the_record_says_gets_no_notice(
     job: BuildRequest, original: Path, record: BuildRecord
 ) -> None:
-    facts = host_facts.facts(
-        job.recipe, job.host_file, probes.here(), Path(sys.executable)
-    )
+    facts = host_facts.facts(job.recipe, job.host_file, probes.here(), Path(sys.executable))
     here = host_facts.found(job.recipe, job.host_file, facts)
     same = record.model_copy(update={"found": here, "sealer": sealing.sealer()})
     assert reproduction.host_changes(job, holding(original, same)) == []
 
 
 def test_what_an_image_has_is_compared_in_its_container(
-    job: BuildRequest,
-    original: Path,
-    record: BuildRecord,
-    monkeypatch: pytest.MonkeyPatch,
+    job: BuildRequest, original: Path, record: BuildRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     container = Mock(spec=inside.Inside)
     container.name = "sha256:image"
     container.command.return_value = Command(("echo", "/usr/3.6.9"), Path("/"))
-    monkeypatch.setattr(
-        containers, "around", lambda *_: inside.entered(container)
-    )
+    monkeypatch.setattr(containers, "around", lambda *_: inside.entered(container))
     changes = reproduction.host_changes(job, holding(original, record))
     assert any(change.endswith("then, /usr/3.6.9 here") for change in changes)
 
@@ -355,37 +308,22 @@ def test_a_checkout_that_is_as_the_record_says_is_accepted(
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (
-            {"compile": {"flags": ["--config=opt"]}},
-            "the recipe's compile (flags)",
-        ),
+        ({"compile": {"flags": ["--config=opt"]}}, "the recipe's compile (flags)"),
         ({"summary": "Another one"}, "the recipe's summary"),
         (
-            {
-                "source": {
-                    "patches": [
-                        "demo/0001-matrix-power-zero-is-the-identity.patch"
-                    ]
-                }
-            },
+            {"source": {"patches": ["demo/0001-matrix-power-zero-is-the-identity.patch"]}},
             "the recipe's source (patches)",
         ),
     ],
 )
 def test_a_recipe_that_changed_since_is_refused_and_what_changed_is_named(
-    change: dict[str, object],
-    named: str,
-    job: BuildRequest,
-    original: Path,
-    record: BuildRecord,
+    change: dict[str, object], named: str, job: BuildRequest, original: Path, record: BuildRecord
 ) -> None:
     content = job.recipe.model_dump(mode="json", exclude_defaults=True)
     merged = {
         **content,
         **{
-            key: {**content.get(key, {}), **value}
-            if isinstance(value, dict)
-            else value
+            key: {**content.get(key, {}), **value} if isinstance(value, dict) else value
             for key, value in change.items()
         },
     }
@@ -398,14 +336,7 @@ def test_a_recipe_that_changed_since_is_refused_and_what_changed_is_named(
 def test_a_patch_and_a_lock_that_changed_since_are_named(
     job: BuildRequest, original: Path, record: BuildRecord, recipe_file: Path
 ) -> None:
-    made = record.model_copy(
-        update={"files": (RecordedFile(path="demo/nccl.h", sha256="0" * 64),)}
-    )
+    made = record.model_copy(update={"files": (RecordedFile(path="demo/nccl.h", sha256="0" * 64),)})
     with pytest.raises(RecipeError) as caught:
-        reproduction.insist(
-            replace(job, locked=recipe_file), holding(original, made)
-        )
-    assert list(caught.value.evidence.lines) == [
-        "patches/demo/nccl.h",
-        "the recipe's lock",
-    ]
+        reproduction.insist(replace(job, locked=recipe_file), holding(original, made))
+    assert list(caught.value.evidence.lines) == ["patches/demo/nccl.h", "the recipe's lock"]

@@ -32,9 +32,7 @@ def simulated(disks: Mapping[Path, int]) -> Callable[[Path], Usage]:
     before = {folder: bytes_below(folder) for folder in disks}
 
     def usage(path: Path) -> Usage:
-        folder = next(
-            folder for folder in disks if path.resolve().is_relative_to(folder)
-        )
+        folder = next(folder for folder in disks if path.resolve().is_relative_to(folder))
         free = before[folder] - bytes_below(folder)
         return Usage(disks[folder], disks[folder] - free, free)
 

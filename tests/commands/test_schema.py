@@ -76,9 +76,7 @@ def test_the_schema_refuses_a_short_commit() -> None:
         ("verified", "digests", {"weather": "1234"}),
     ],
 )
-def test_the_schema_refuses_what_the_model_refuses(
-    table: str, key: str, value: object
-) -> None:
+def test_the_schema_refuses_what_the_model_refuses(table: str, key: str, value: object) -> None:
     values = values_of("demo")
     values.setdefault(table, {})[key] = value
     with pytest.raises(ValidationError):
@@ -98,9 +96,7 @@ def test_the_schema_refuses_what_the_model_refuses(
         ("compile", "env", {"A_B": ""}),
     ],
 )
-def test_the_schema_takes_what_the_model_takes(
-    table: str, key: str, value: object
-) -> None:
+def test_the_schema_takes_what_the_model_takes(table: str, key: str, value: object) -> None:
     values = values_of("demo")
     values.setdefault(table, {})[key] = value
     Recipe.model_validate({**values, "name": "demo"})
@@ -125,9 +121,7 @@ def test_the_schemas_and_tables_in_the_checkout_are_those_of_the_models() -> Non
 def test_a_table_is_made_again_between_its_marks() -> None:
     page = "before\n<!-- keys:bazel -->\nold\n<!-- /keys -->\nafter\n"
     made = schemas.with_tables(page, Recipe)
-    assert made.startswith(
-        "before\n<!-- keys:bazel -->\n| key | default | meaning |\n"
-    )
+    assert made.startswith("before\n<!-- keys:bazel -->\n| key | default | meaning |\n")
     assert "| `version` | required |" in made
     assert made.endswith("<!-- /keys -->\nafter\n")
 

@@ -41,8 +41,7 @@ def request_for(tmp_path: Path) -> Callable[..., Request]:
         path = wheel if isinstance(wheel, Path) else tmp_path / wheel
         path.touch()
         host_file = HostFile(
-            build_out=tmp_path / "build_out",
-            pythons={"3.6": Path("/nowhere/python3.6")},
+            build_out=tmp_path / "build_out", pythons={"3.6": Path("/nowhere/python3.6")}
         )
         # The options are as the test gives them.
         return Request(path, host_file, **options)  # type: ignore[arg-type]
@@ -50,9 +49,7 @@ def request_for(tmp_path: Path) -> Callable[..., Request]:
     return make
 
 
-def test_the_wheels_tag_says_which_python_it_is_for(
-    request_for: Callable[..., Request],
-) -> None:
+def test_the_wheels_tag_says_which_python_it_is_for(request_for: Callable[..., Request]) -> None:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     wheel = f"tensorflow-2.20.0-cp{version.replace('.', '')}-none-any.whl"
     interpreter, found = smoke.target(request_for(wheel, python=sys.executable))
@@ -96,37 +93,26 @@ def test_a_python_that_is_not_here_is_named_with_the_ways_to_name_one(
     request_for: Callable[..., Request],
 ) -> None:
     with pytest.raises(
-        HostError,
-        match=r"This host has no Python 3\.6 for tensorflow-1\.8\.0-cp36",
+        HostError, match=r"This host has no Python 3\.6 for tensorflow-1\.8\.0-cp36"
     ) as caught:
         smoke.target(request_for("tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl"))
     assert "--python" in caught.value.remedy
 
 
-def test_what_is_no_wheel_is_refused(
-    request_for: Callable[..., Request], tmp_path: Path
-) -> None:
+def test_what_is_no_wheel_is_refused(request_for: Callable[..., Request], tmp_path: Path) -> None:
     with pytest.raises(WheelError, match=r"Invalid wheel filename"):
         smoke.target(request_for("tensorflow.whl"))
     with pytest.raises(WheelError, match="does not exist"):
-        smoke.target(
-            Request(
-                tmp_path / "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl",
-                HostFile(),
-            )
-        )
+        smoke.target(Request(tmp_path / "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl", HostFile()))
     with pytest.raises(WheelError, match="not a whole zip archive"):
         smoke.smoke(request_for("demo-1.0-py3-none-any.whl"), lambda _: None)
 
 
-def test_a_release_gets_the_bounds_of_its_time(
-    request_for: Callable[..., Request],
-) -> None:
+def test_a_release_gets_the_bounds_of_its_time(request_for: Callable[..., Request]) -> None:
     def bounds(version: str, *requirements: str) -> tuple[str, ...]:
         return smoke.bounds_for(
             request_for(
-                f"tensorflow-{version}-cp36-cp36m-linux_x86_64.whl",
-                requirements=requirements,
+                f"tensorflow-{version}-cp36-cp36m-linux_x86_64.whl", requirements=requirements
             )
         )
 
@@ -135,9 +121,7 @@ def test_a_release_gets_the_bounds_of_its_time(
     assert bounds("2.20.0") == ()
 
 
-def test_a_requirement_that_is_an_option_is_refused(
-    request_for: Callable[..., Request],
-) -> None:
+def test_a_requirement_that_is_an_option_is_refused(request_for: Callable[..., Request]) -> None:
     with pytest.raises(RecipeError, match="--requirement"):
         smoke.bounds_for(
             request_for(
@@ -175,9 +159,7 @@ def test_after_a_failed_import_the_rest_is_skipped_and_the_venv_kept(
 ) -> None:
     request = request_for(
         make_wheel(
-            {
-                "small.py": "raise ImportError('libcublas.so.10.0: cannot open shared object file')"
-            }
+            {"small.py": "raise ImportError('libcublas.so.10.0: cannot open shared object file')"}
         ),
         module="small",
     )
@@ -185,9 +167,7 @@ def test_after_a_failed_import_the_rest_is_skipped_and_the_venv_kept(
     assert [outcome.program for outcome in report.failures] == ["imports"]
     assert report.outcomes[-1].reason == "small does not import"
     assert (request.place / "venv/bin/python").exists()
-    with pytest.raises(
-        WheelError, match=r"fails 'imports': ImportError: libcublas\.so\.10\.0"
-    ):
+    with pytest.raises(WheelError, match=r"fails 'imports': ImportError: libcublas\.so\.10\.0"):
         smoke.insist(request, report)
 
 
@@ -196,8 +176,7 @@ def test_a_wheel_for_another_machine_is_refused_by_pip_and_said_so(
     request_for: Callable[..., Request], make_wheel: Callable[..., Path]
 ) -> None:
     wheel = shutil.copy(
-        make_wheel(),
-        make_wheel().with_name("small-1.0-py3-none-macosx_10_9_arm64.whl"),
+        make_wheel(), make_wheel().with_name("small-1.0-py3-none-macosx_10_9_arm64.whl")
     )
     with pytest.raises(WheelError, match="is not a supported wheel"):
         smoke.smoke(request_for(Path(wheel)), lambda _: None)

@@ -41,9 +41,7 @@ SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
 CUDNN = CUDNNS["wheel"]
 REMOTE = "https://example.org/small.git"
 ALL = ["source", "clone", "archive", "bazel", "package", "toolkit"]
-HOST = RemoteHost(
-    "one", "one.example", "/srv/tfwright", build_out="/out", inputs=True
-)
+HOST = RemoteHost("one", "one.example", "/srv/tfwright", build_out="/out", inputs=True)
 
 
 @pytest.fixture
@@ -66,12 +64,7 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
     made.mkdir()
     upstream = tmp_path / "upstream/.git"
     cloned = commit(tmp_path / "small", {"BUILD": "two"})
-    clones.bring(
-        Clone(REMOTE, cloned),
-        made,
-        Origin.of(str(tmp_path / "small")),
-        offline=False,
-    )
+    clones.bring(Clone(REMOTE, cloned), made, Origin.of(str(tmp_path / "small")), offline=False)
     kept = clones.place(made, REMOTE)
     git_bundle.pack(upstream, recipe.source.commit, made / "source.bundle")
     clones.pack(Clone(REMOTE, cloned), kept, made / cloned)
@@ -141,9 +134,7 @@ def test_a_worker_lacks_all_inputs_and_none_after_it_took_them(
     sent(offered, folder)
     assert supply.lacking(folder, worker) == []
     places = Places(worker.build_out, recipe.name)
-    assert [path.name for path in packages.kept(places.vault)] == [
-        "six-1.11.0-py3-none-any.whl"
-    ]
+    assert [path.name for path in packages.kept(places.vault)] == ["six-1.11.0-py3-none-any.whl"]
 
 
 @pytest.mark.medium
@@ -160,9 +151,7 @@ def test_what_one_recipe_brought_another_one_does_not_lack(
 
 
 @pytest.mark.medium
-def test_what_a_worker_lost_it_lacks_again(
-    offered: Path, worker: HostFile, folder: Path
-) -> None:
+def test_what_a_worker_lost_it_lacks_again(offered: Path, worker: HostFile, folder: Path) -> None:
     worker = worker.model_copy(update={"cuda": worker.build_out})
     supply.take(sent(offered, folder), worker, SILENCE)
     sent(offered, folder)
@@ -202,23 +191,16 @@ def test_inputs_for_another_platform_are_refused(
 
 
 @pytest.mark.parametrize("content", ["", "{}", "null"])
-def test_a_folder_without_inputs_is_refused(
-    tmp_path: Path, worker: HostFile, content: str
-) -> None:
+def test_a_folder_without_inputs_is_refused(tmp_path: Path, worker: HostFile, content: str) -> None:
     (tmp_path / bundle.MANIFEST).write_text(content, "utf-8")
     with pytest.raises(SupplyError, match="does not hold the inputs"):
         supply.lacking(tmp_path, worker)
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(
-    "answer", [["archive/" + SHA256, "../../etc/passwd"], []]
-)
+@pytest.mark.parametrize("answer", [["archive/" + SHA256, "../../etc/passwd"], []])
 def test_a_worker_is_sent_what_it_lacks_of_what_was_offered(
-    job: BuildRequest,
-    offered: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    answer: list[str],
+    job: BuildRequest, offered: Path, monkeypatch: pytest.MonkeyPatch, answer: list[str]
 ) -> None:
     files = answer[:1]
     manifest = bundle.read_folder(offered)
@@ -229,9 +211,7 @@ def test_a_worker_is_sent_what_it_lacks_of_what_was_offered(
     lists: list[list[str]] = []
     asked: list[str] = []
 
-    def send_files(
-        _: RemoteHost, __: Path, names: list[str], to: str, ___: Path
-    ) -> None:
+    def send_files(_: RemoteHost, __: Path, names: list[str], to: str, ___: Path) -> None:
         assert to == f"/out/inputs/{job.name}"
         lists.append(names)
 
@@ -271,9 +251,7 @@ def test_what_a_worker_cannot_take_is_removed_there_and_goes_on_if_it_was_lost(
     monkeypatch.setattr(supply, "_own_packages", lambda *_: [])
     gone: list[str] = []
 
-    def send_files(
-        _: RemoteHost, __: Path, names: list[str], *___: object
-    ) -> None:
+    def send_files(_: RemoteHost, __: Path, names: list[str], *___: object) -> None:
         if isinstance(ends, HostError) and bundle.MANIFEST not in names:
             raise ends
 
@@ -297,12 +275,7 @@ def test_what_a_worker_cannot_take_is_removed_there_and_goes_on_if_it_was_lost(
 def test_a_worker_whose_tfwright_knows_no_inputs_is_named() -> None:
     said = RemoteBuild(0.0, printed="wheel.whl", log="a.log")
     manifest = Manifest(
-        tfwright="0",
-        recipe="small",
-        platform="linux-x86_64",
-        python="3.11",
-        bazel="1",
-        members=(),
+        tfwright="0", recipe="small", platform="linux-x86_64", python="3.11", bazel="1", members=()
     )
     with pytest.raises(HostError, match="did not say which inputs") as caught:
         supply.lacking_of(said, manifest)
@@ -339,11 +312,7 @@ def test_inputs_are_laid_out_as_in_a_bundle_with_the_recipe_as_it_is_built(
 @pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
 @pytest.mark.parametrize("ready", [False, True])
 def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
-    small_job: BuildRequest,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    ready: bool,
+    small_job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ready: bool
 ) -> None:
     def own(_: BuildRequest, folder: Path) -> list[Path]:
         folder.mkdir()
@@ -365,11 +334,7 @@ def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
     monkeypatch.setattr(bundles, "own", own)
     ssh_that(tmp_path, LOCAL_SSH.format(home=tmp_path), monkeypatch)
     host = replace(
-        HOST,
-        address="one",
-        directory=str(checkout),
-        python=sys.executable,
-        build_out="~/there",
+        HOST, address="one", directory=str(checkout), python=sys.executable, build_out="~/there"
     )
     assert supply.send(host, small_job, tmp_path / "log") is None
     seen = {path.name for path in (tmp_path / "seen").iterdir()}
@@ -380,11 +345,7 @@ def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
 
 @pytest.mark.medium
 def test_the_toolkit_that_was_sent_is_unpacked_there(
-    offered: Path,
-    worker: HostFile,
-    recipe: Recipe,
-    listener: Listener,
-    notes: list[str],
+    offered: Path, worker: HostFile, recipe: Recipe, listener: Listener, notes: list[str]
 ) -> None:
     supply.take(offered, worker, listener)
     made = worker.of(recipe).cudnn
@@ -425,10 +386,7 @@ def test_a_worker_lacks_an_image_until_all_of_it_is_there(
 
 @pytest.mark.medium
 def test_a_worker_lists_what_it_lacks_on_one_line_and_then_takes_it(
-    shell: CommandLine,
-    offered: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    shell: CommandLine, offered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = sent(offered, tmp_path / "build_out/inputs/small")
     shell.succeeds(f"invoke bundle --lacking {folder}")

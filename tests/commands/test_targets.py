@@ -13,13 +13,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import FollowTable, NightlyFile, Target
 from tfwright.documents.nightly import targets as targets_of
 from tfwright.documents.recipe import ImageTable
-from tfwright.errors import (
-    Evidence,
-    RecipeError,
-    SupplyError,
-    TfwrightError,
-    ToolError,
-)
+from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.host import probes, toolchain
 from tfwright.host.place import Seen
 from tfwright.host.probes import Host
@@ -33,21 +27,13 @@ from tfwright.pipeline.stamps import Stamp
 def target(name: str, **axes: object) -> Target:
     """Return the first target of a recipe with axes."""
     recipe = {"name": name, **axes}
-    (first, *_) = targets_of(
-        NightlyFile.model_validate({"directory": "/x", "recipe": [recipe]})
-    )
+    (first, *_) = targets_of(NightlyFile.model_validate({"directory": "/x", "recipe": [recipe]}))
     return first
 
 
-def test_capabilities_reach_the_answer_that_the_release_reads_and_its_flag() -> (
-    None
-):
+def test_capabilities_reach_the_answer_that_the_release_reads_and_its_flag() -> None:
     found = targets.recipe_of(
-        target(
-            "linux-r2.20-cuda12.8-sm120",
-            capabilities=["sm_86,compute_86"],
-            local="cu128",
-        )
+        target("linux-r2.20-cuda12.8-sm120", capabilities=["sm_86,compute_86"], local="cu128")
     )
     name = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"
     assert found.configure.answers[name] == "sm_86,compute_86"
@@ -59,16 +45,12 @@ def test_capabilities_reach_the_answer_that_the_release_reads_and_its_flag() -> 
 def test_a_recipe_that_insists_on_ptx_goes_on_to_insist_on_it() -> None:
     found = targets.recipe_of(target("demo-cuda", capabilities=["7.0,7.5"]))
     assert found.verify.architectures == ("sm_70", "sm_75", "compute_75")
-    without = targets.recipe_of(
-        target("linux-r2.1-cuda10.1", capabilities=["6.1"])
-    )
+    without = targets.recipe_of(target("linux-r2.1-cuda10.1", capabilities=["6.1"]))
     assert without.verify.architectures == ("sm_61",)
 
 
 def test_a_python_reaches_the_flag_that_repeats_it() -> None:
-    found = targets.recipe_of(
-        target("linux-r2.20-cuda12.8-sm120-py310", python=["3.12"])
-    )
+    found = targets.recipe_of(target("linux-r2.20-cuda12.8-sm120-py310", python=["3.12"]))
     assert found.host.python == "3.12"
     assert "--repo_env=HERMETIC_PYTHON_VERSION=3.12" in found.compile.flags
 
@@ -88,10 +70,7 @@ def test_a_recipe_with_an_image_depends_on_its_digest_and_not_on_the_hosts_compi
         host = base.host.model_copy(update={"image": image, "python": "any"})
         own = base.model_copy(update={"host": host})
         return targets.fingerprint(
-            BuildRequest(
-                recipe=own,
-                host_file=HostFile(build_out=tmp_path, **settings),
-            )
+            BuildRequest(recipe=own, host_file=HostFile(build_out=tmp_path, **settings))
         )
 
     before = parts("1")
@@ -108,11 +87,7 @@ def test_a_recipe_with_an_image_depends_on_its_digest_and_not_on_the_hosts_compi
     ("fault", "result"),
     [
         (
-            SupplyError(
-                "x",
-                remedy="y",
-                evidence=Evidence(lines=["Could not resolve host"]),
-            ),
+            SupplyError("x", remedy="y", evidence=Evidence(lines=["Could not resolve host"])),
             "blocked",
         ),
         (SupplyError("a.zip: the connection timed out", remedy="y"), "blocked"),
@@ -127,15 +102,9 @@ def test_a_server_that_does_not_answer_is_no_failure_of_the_recipe(
     assert builder._failure(fault, tmp_path)["result"] == result
 
 
-def test_a_failure_without_a_log_is_told_by_its_own_sentence(
-    tmp_path: Path,
-) -> None:
-    details = Evidence(
-        lines=("BUILD.tpl, hunk 1:", "third_party/BUILD.tpl, hunk 1:")
-    )
-    fault = RecipeError(
-        "0003-no-gomp.patch does not fit", remedy="Redo it.", evidence=details
-    )
+def test_a_failure_without_a_log_is_told_by_its_own_sentence(tmp_path: Path) -> None:
+    details = Evidence(lines=("BUILD.tpl, hunk 1:", "third_party/BUILD.tpl, hunk 1:"))
+    fault = RecipeError("0003-no-gomp.patch does not fit", remedy="Redo it.", evidence=details)
     broken = builder._failure(fault, tmp_path)["broken"]
     assert isinstance(broken, Breakage)
     assert broken.line == "0003-no-gomp.patch does not fit"
@@ -144,13 +113,9 @@ def test_a_failure_without_a_log_is_told_by_its_own_sentence(
 @pytest.mark.medium
 def test_the_cause_names_what_the_log_names(tmp_path: Path) -> None:
     log = tmp_path / "compile.log"
-    line = (
-        "matrix.cc:1:10: fatal error: no/such/header.h: No such file or directory"
-    )
+    line = "matrix.cc:1:10: fatal error: no/such/header.h: No such file or directory"
     log.write_text(f"INFO: building\n{line}\n")
-    fault = ToolError(
-        "Bazel failed", remedy="Read it.", evidence=Evidence(log=log)
-    )
+    fault = ToolError("Bazel failed", remedy="Read it.", evidence=Evidence(log=log))
     broken = builder._failure(fault, tmp_path)["broken"]
     assert isinstance(broken, Breakage)
     assert "no/such/header.h" in broken.cause
@@ -158,9 +123,7 @@ def test_the_cause_names_what_the_log_names(tmp_path: Path) -> None:
     assert "{" not in broken.cause + broken.remedy
 
 
-def test_a_last_wheel_that_the_disk_damaged_does_not_fail_a_build(
-    tmp_path: Path,
-) -> None:
+def test_a_last_wheel_that_the_disk_damaged_does_not_fail_a_build(tmp_path: Path) -> None:
     last, wheel = write_wheel(tmp_path / "last"), write_wheel(tmp_path / "new")
     last.write_bytes(last.read_bytes()[:-40])
     (said,) = builder._differences(last, wheel)
@@ -173,31 +136,17 @@ def test_a_failed_build_shows_nothing_of_the_stages_that_it_did_not_reach(
 ) -> None:
     settings = HostFile(build_out=tmp_path / "out")
     job = targets.job_of(target("demo"), settings)
-    names = (
-        "fetch.log",
-        "compile.log",
-        "compile.profile.json",
-        "verify-install.log",
-    )
+    names = ("fetch.log", "compile.log", "compile.profile.json", "verify-install.log")
     job.places.logs.mkdir(parents=True)
     for name in names:
         (job.places.logs / name).write_text("of an earlier build, or of this one")
     stamp = Stamp(parts={}, result={}, seconds=7.0)
     # A stage that fails has no stamp; those after it have the stamps of earlier builds.
-    monkeypatch.setattr(
-        stamps,
-        "read",
-        lambda _, stage: None if stage.name == "compile" else stamp,
-    )
+    monkeypatch.setattr(stamps, "read", lambda _, stage: None if stage.name == "compile" else stamp)
     failed = builder._kept_logs(job, made(tmp_path / "failed"), "compile")
     assert failed["logs"] == ("logs/compile.log", "logs/fetch.log")
     assert failed["profile"] == "logs/compile.profile.json.gz"
-    assert list(builder._stage_times(job, "compile")) == [
-        "check",
-        "fetch",
-        "source",
-        "configure",
-    ]
+    assert list(builder._stage_times(job, "compile")) == ["check", "fetch", "source", "configure"]
     unreached = builder._kept_logs(job, made(tmp_path / "unreached"), "fetch")
     assert unreached == {"logs": ("logs/fetch.log",)}
     whole = builder._kept_logs(job, made(tmp_path / "whole"), "smoke")
@@ -235,9 +184,7 @@ def test_the_newest_tag_that_fits_a_pattern_is_followed(
     pinned = Target(name="small", recipe=str(recipe_file))
     assert targets.resolve(pinned, settings) is None
     follow = FollowTable(tags="v1.*")
-    found = targets.resolve(
-        pinned.model_copy(update={"follow": follow}), settings
-    )
+    found = targets.resolve(pinned.model_copy(update={"follow": follow}), settings)
     assert found
     assert found.name == "v1.10.0"
     assert found.commit == run_git("rev-parse", "v1.10.0", cwd=upstream)

@@ -31,9 +31,7 @@ from tfwright.vault.toolkit import nvcc, soundness, tree
 from tfwright.vault.toolkit.tree import InstalledPart
 
 CUDA_H = "#define CUDA_VERSION 10010\n"
-CUDNN_H = (
-    "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 6\n#define CUDNN_PATCHLEVEL 5\n"
-)
+CUDNN_H = "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 6\n#define CUDNN_PATCHLEVEL 5\n"
 Tree = Mapping[str, str | bytes]
 """Path = content; a content that begins with ``->`` makes a link."""
 
@@ -58,10 +56,7 @@ def tar(tree: Tree, mode: str = "w:gz") -> bytes:
 
 def runfile(tree: Tree) -> bytes:
     payload = tar(tree)
-    return (
-        f'#!/bin/sh\nfilesizes="{len(payload)}"\nskip="4"\nexit 1\n'.encode()
-        + payload
-    )
+    return f'#!/bin/sh\nfilesizes="{len(payload)}"\nskip="4"\nexit 1\n'.encode() + payload
 
 
 def wheel(tree: Tree) -> bytes:
@@ -140,48 +135,30 @@ CUDNNS = {
             "nvidia/cudnn/lib/libcudnn.so.7": "",
             f"{CUDNN_INFO}/License.txt": "x",
             f"{CUDNN_INFO}/METADATA": (
-                "Metadata-Version: 2.1\nName: nvidia-cudnn-cu10\n"
-                "Version: 7.6.5.32\n"
+                "Metadata-Version: 2.1\nName: nvidia-cudnn-cu10\nVersion: 7.6.5.32\n"
             ),
-            f"{CUDNN_INFO}/WHEEL": (
-                "Wheel-Version: 1.0\nTag: py3-none-manylinux1_x86_64\n"
-            ),
+            f"{CUDNN_INFO}/WHEEL": ("Wheel-Version: 1.0\nTag: py3-none-manylinux1_x86_64\n"),
         }
     ),
-    "macOS": tar(
-        {"cuda/include/cudnn.h": CUDNN_H, "cuda/lib/libcudnn.7.dylib": ""}
-    ),
+    "macOS": tar({"cuda/include/cudnn.h": CUDNN_H, "cuda/lib/libcudnn.7.dylib": ""}),
 }
 
 
 @pytest.fixture
 def job(job: BuildRequest) -> BuildRequest:
     """Return a job for a recipe with CUDA 10.1 and cuDNN 7.6."""
-    values = {
-        **job.recipe.model_dump(),
-        "configure": {"answers": {"TF_NEED_CUDA": True}},
-    }
-    host = HostTable(
-        system="any", machine="any", python="any", cuda="10.1", cudnn="7.6"
-    )
-    return replace(
-        job, recipe=Recipe.model_validate({**values, "host": host.model_dump()})
-    )
+    values = {**job.recipe.model_dump(), "configure": {"answers": {"TF_NEED_CUDA": True}}}
+    host = HostTable(system="any", machine="any", python="any", cuda="10.1", cudnn="7.6")
+    return replace(job, recipe=Recipe.model_validate({**values, "host": host.model_dump()}))
 
 
 def install(
-    job: BuildRequest,
-    folder: Path,
-    name: str,
-    content: bytes,
-    sha256: str | None = None,
+    job: BuildRequest, folder: Path, name: str, content: bytes, sha256: str | None = None
 ) -> tuple[Path, InstalledPart]:
     archive = folder / f"downloaded-{name}"
     archive.write_bytes(content)
     digest = hashlib.sha256(content).hexdigest() if sha256 is None else sha256
-    return toolkit.install(
-        job, KINDS[name], archive, digest, licence_accepted=True
-    )
+    return toolkit.install(job, KINDS[name], archive, digest, licence_accepted=True)
 
 
 @pytest.mark.parametrize("content", CUDAS.values(), ids=CUDAS)
@@ -196,9 +173,7 @@ def test_every_layout_of_cuda_ends_in_one_prefix(
     assert (prefix / "lib64/libcudart.so.10.1").is_file() or (
         prefix / "lib/libcudart.dylib"
     ).is_file()
-    assert not [
-        path for path in prefix.rglob("*") if path.name in {"sample", "ncu"}
-    ]
+    assert not [path for path in prefix.rglob("*") if path.name in {"sample", "ncu"}]
     sources = tree.read(prefix).parts["cuda"].sources
     assert sources == {"downloaded-cuda": hashlib.sha256(content).hexdigest()}
 
@@ -209,9 +184,7 @@ def test_every_layout_of_cudnn_ends_in_one_prefix(
 ) -> None:
     prefix, record = install(job, tmp_path, "cudnn", content)
     assert (prefix.name, record.version) == ("cuda-10.1-cudnn-7.6", "7.6.5")
-    assert (prefix / "lib64/libcudnn.so.7").is_file() or (
-        prefix / "lib/libcudnn.7.dylib"
-    ).is_file()
+    assert (prefix / "lib64/libcudnn.so.7").is_file() or (prefix / "lib/libcudnn.7.dylib").is_file()
 
 
 def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
@@ -222,35 +195,22 @@ def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
         install(job, tmp_path, "cudnn", CUDNNS["wheel"])[0],
     ]
     found = job.host_file.of(job.recipe)
-    assert [
-        cuda.toolkit(job.recipe, found),
-        cuda.cudnn(job.recipe, found),
-    ] == places
+    assert [cuda.toolkit(job.recipe, found), cuda.cudnn(job.recipe, found)] == places
     given = answers.complete(job.recipe, found, {})
-    assert [given["CUDA_TOOLKIT_PATH"], given["CUDNN_INSTALL_PATH"]] == list(
-        map(str, places)
-    )
+    assert [given["CUDA_TOOLKIT_PATH"], given["CUDNN_INSTALL_PATH"]] == list(map(str, places))
     elsewhere = job.host_file.model_copy(update={"cuda": Path("/opt/cuda")})
     assert elsewhere.of(job.recipe).cuda == Path("/opt/cuda")
 
 
-def test_from_1_14_on_the_hosts_places_come_before_the_recipes(
-    job: BuildRequest,
-) -> None:
+def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: BuildRequest) -> None:
     values = {
         **job.recipe.model_dump(),
         "configure": {
-            "answers": {
-                "TF_NEED_CUDA": True,
-                "TF_CUDA_PATHS": "/usr/local/cuda-10.1,/usr",
-            }
+            "answers": {"TF_NEED_CUDA": True, "TF_CUDA_PATHS": "/usr/local/cuda-10.1,/usr"}
         },
     }
     recipe = Recipe.model_validate(
-        {
-            **values,
-            "source": {**job.recipe.source.model_dump(), "release": "1.14"},
-        }
+        {**values, "source": {**job.recipe.source.model_dump(), "release": "1.14"}}
     )
     named = job.host_file.model_copy(update={"cuda": Path("/opt/cuda")})
     assert (
@@ -258,9 +218,7 @@ def test_from_1_14_on_the_hosts_places_come_before_the_recipes(
         == "/opt/cuda,/usr/local/cuda-10.1,/usr"
     )
     assert (
-        answers.complete(recipe, job.host_file, {}, Path("/usr/local/cuda"))[
-            "TF_CUDA_PATHS"
-        ]
+        answers.complete(recipe, job.host_file, {}, Path("/usr/local/cuda"))["TF_CUDA_PATHS"]
         == "/usr/local/cuda-10.1,/usr"
     )
 
@@ -270,26 +228,13 @@ def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_sh
 ) -> None:
     archive = tmp_path / "cuda.run"
     archive.write_bytes(CUDAS["10.1, whole"])
-    with pytest.raises(
-        HostError, match="a licence that you have to accept yourself"
-    ) as caught:
-        toolkit.install(
-            job,
-            KINDS["cuda"],
-            archive,
-            files.sha256(archive),
-            licence_accepted=False,
-        )
-    shown = (
-        job.host_file.build_out
-        / "toolkits/cuda-10.1-cudnn-7.6-licences/builds/EULA.txt"
-    )
+    with pytest.raises(HostError, match="a licence that you have to accept yourself") as caught:
+        toolkit.install(job, KINDS["cuda"], archive, files.sha256(archive), licence_accepted=False)
+    shown = job.host_file.build_out / "toolkits/cuda-10.1-cudnn-7.6-licences/builds/EULA.txt"
     assert str(shown) in caught.value.what
     assert shown.read_text("utf-8") == "be good"
     assert "--licence-accepted" in caught.value.remedy
-    assert [path.name for path in shown.parents[2].iterdir()] == [
-        "cuda-10.1-cudnn-7.6-licences"
-    ]
+    assert [path.name for path in shown.parents[2].iterdir()] == ["cuda-10.1-cudnn-7.6-licences"]
 
 
 def test_who_accepted_the_licence_is_written_down(
@@ -298,17 +243,14 @@ def test_who_accepted_the_licence_is_written_down(
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     prefix, record = install(job, tmp_path, "cudnn", CUDNNS["7, Linux"])
     assert record.licence_accepted_by == "ada"
-    assert '"licence_accepted_by": "ada"' in (prefix / "tfwright.json").read_text(
-        "utf-8"
-    )
+    assert '"licence_accepted_by": "ada"' in (prefix / "tfwright.json").read_text("utf-8")
 
 
 def test_without_a_digest_it_is_refused_and_told_what_to_compare(
     job: BuildRequest, tmp_path: Path
 ) -> None:
     with pytest.raises(
-        SupplyError,
-        match=f"its sha256 is {hashlib.sha256(CUDAS['macOS']).hexdigest()}",
+        SupplyError, match=f"its sha256 is {hashlib.sha256(CUDAS['macOS']).hexdigest()}"
     ) as caught:
         install(job, tmp_path, "cuda", CUDAS["macOS"], sha256="")
     assert "--cuda-sha256" in caught.value.remedy
@@ -326,10 +268,7 @@ def test_the_recipes_digest_is_enough_and_another_is_refused(
         },
     }
     with_pin = replace(job, recipe=Recipe.model_validate(pinned))
-    assert (
-        install(with_pin, tmp_path, "cudnn", content, sha256="")[1].version
-        == "7.6.5"
-    )
+    assert install(with_pin, tmp_path, "cudnn", content, sha256="")[1].version == "7.6.5"
     with pytest.raises(SupplyError, match="wanted: "):
         install(with_pin, tmp_path, "cudnn", CUDNNS["wheel"], sha256="")
 
@@ -343,22 +282,12 @@ def test_the_recipes_digest_is_enough_and_another_is_refused(
         ),
         (tar({"readme": "x"}), "does not contain CUDA"),
         (
-            tar(
-                {
-                    "a/include/cuda.h": CUDA_H,
-                    "b/bin/nvcc": "->../../a/include/cuda.h",
-                }
-            ),
+            tar({"a/include/cuda.h": CUDA_H, "b/bin/nvcc": "->../../a/include/cuda.h"}),
             "a link that leads out of it",
         ),
         (b"no archive", "cannot be unpacked"),
     ],
-    ids=[
-        "another version",
-        "something else",
-        "a link out of a part",
-        "no archive",
-    ],
+    ids=["another version", "something else", "a link out of a part", "no archive"],
 )
 def test_what_is_not_the_wanted_toolkit_is_refused_and_leaves_nothing(
     job: BuildRequest, tmp_path: Path, content: bytes, what: str
@@ -376,14 +305,9 @@ def test_another_archive_takes_the_place_of_the_one_before(
     assert not (prefix / "lib/libcudnn.7.dylib").exists()
 
 
-def test_a_recipe_without_cuda_needs_no_toolkit(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_a_recipe_without_cuda_needs_no_toolkit(job: BuildRequest, tmp_path: Path) -> None:
     bare = replace(
-        job,
-        recipe=job.recipe.model_copy(
-            update={"host": HostTable(system="any", python="any")}
-        ),
+        job, recipe=job.recipe.model_copy(update={"host": HostTable(system="any", python="any")})
     )
     with pytest.raises(RecipeError, match="small names no CUDA"):
         install(bare, tmp_path, "cuda", CUDAS["macOS"])
@@ -391,17 +315,9 @@ def test_a_recipe_without_cuda_needs_no_toolkit(
         toolkit.insist(bare.recipe, [])
 
 
-def test_a_file_that_is_not_there_is_said_so(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_a_file_that_is_not_there_is_said_so(job: BuildRequest, tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match="is not there"):
-        toolkit.install(
-            job,
-            KINDS["cuda"],
-            tmp_path / "none.run",
-            "0" * 64,
-            licence_accepted=True,
-        )
+        toolkit.install(job, KINDS["cuda"], tmp_path / "none.run", "0" * 64, licence_accepted=True)
 
 
 def pinned(job: BuildRequest, **parts: object) -> BuildRequest:
@@ -435,9 +351,7 @@ def test_what_the_recipe_pins_is_obtained_by_digest_and_found_by_the_build(
     assert job.host_file.of(job.recipe).cudnn == provided.root
 
 
-def test_a_part_that_is_there_already_is_left_alone(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_a_part_that_is_there_already_is_left_alone(job: BuildRequest, tmp_path: Path) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"wheels": pin})
     (first,) = toolkit.provide(job, [], licence_accepted=False)
@@ -454,16 +368,12 @@ def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
     job = pinned(job, cudnn={"wheels": pin})
     (first,) = toolkit.provide(job, [], licence_accepted=False)
     recipe = job.recipe.name
-    path = next(
-        name for name in first.part.files if not (first.root / name).is_symlink()
-    )
+    path = next(name for name in first.part.files if not (first.root / name).is_symlink())
     (first.root / path).chmod(0o644)
     (first.root / path).write_bytes(b"changed")
     with pytest.raises(SupplyError) as caught:
         soundness.insist(first.root, recipe)
-    assert caught.value.remedy.startswith(
-        f"Run 'invoke toolkit --recipe {recipe}'"
-    )
+    assert caught.value.remedy.startswith(f"Run 'invoke toolkit --recipe {recipe}'")
     list(toolkit.provide(job, [], licence_accepted=False))
     soundness.insist(first.root, recipe)
 
@@ -471,11 +381,7 @@ def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
 def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same_pin(
     job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = {
-        "cuda/bin/nvcc": "",
-        "cuda/nvvm/bin/cicc": "",
-        "cuda/include/cuda.h": CUDA_H,
-    }
+    whole = {"cuda/bin/nvcc": "", "cuda/nvvm/bin/cicc": "", "cuda/include/cuda.h": CUDA_H}
     job, pin = dropped(job, tmp_path / "drop", "cuda.tar.xz", tar(whole, "w:xz"))
     archives = {f"https://example.com/{name}": pin for name, pin in pin.items()}
     cuda: dict[str, object] = {"archives": archives}
@@ -496,9 +402,7 @@ def test_the_licence_in_a_pinned_package_is_shown_before_it_is_used(
 ) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"licence": "https://example.com/sla", "wheels": pin})
-    with pytest.raises(
-        HostError, match=r"accept yourself: .*/License.txt"
-    ) as refused:
+    with pytest.raises(HostError, match=r"accept yourself: .*/License.txt") as refused:
         list(toolkit.provide(job, [], licence_accepted=False))
     assert "https://example.com/sla" in refused.value.remedy
     assert job.host_file.of(job.recipe).cudnn is None
@@ -509,15 +413,10 @@ def test_every_way_that_failed_is_listed(job: BuildRequest) -> None:
         replace(job, offline=True),
         cudnn={
             "wheels": {CUDNN_WHEEL: "0" * 64},
-            "debian": {
-                "suite": "bookworm",
-                "files": {"libcudnn7_7.6.5_amd64.deb": "1" * 64},
-            },
+            "debian": {"suite": "bookworm", "files": {"libcudnn7_7.6.5_amd64.deb": "1" * 64}},
         },
     )
-    with pytest.raises(
-        SupplyError, match=r"cuDNN 7\.6 cannot be obtained"
-    ) as refused:
+    with pytest.raises(SupplyError, match=r"cuDNN 7\.6 cannot be obtained") as refused:
         list(toolkit.provide(job, [], licence_accepted=True))
     ways = [line.partition(":")[0] for line in refused.value.evidence.lines]
     assert ways == ["wheels", "debian"]
@@ -525,9 +424,7 @@ def test_every_way_that_failed_is_listed(job: BuildRequest) -> None:
 
 def test_a_part_without_a_version_in_host_is_refused(job: BuildRequest) -> None:
     values = {**job.recipe.model_dump(), "toolkit": {"nccl": {"wheels": {}}}}
-    with pytest.raises(
-        ValueError, match=r"name its version as well: \[host\] nccl"
-    ):
+    with pytest.raises(ValueError, match=r"name its version as well: \[host\] nccl"):
         Recipe.model_validate(values)
 
 
@@ -544,12 +441,8 @@ def test_a_lock_refuses_other_packages_than_it_was_written_for(
     )
     path = tmp_path / "small.lock"
     files.write(path, lock.write(written))
-    with pytest.raises(
-        SupplyError, match="pins other packages for its toolkit than its lock"
-    ):
-        list(
-            toolkit.provide(replace(job, locked=path), [], licence_accepted=True)
-        )
+    with pytest.raises(SupplyError, match="pins other packages for its toolkit than its lock"):
+        list(toolkit.provide(replace(job, locked=path), [], licence_accepted=True))
 
 
 def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
@@ -558,16 +451,12 @@ def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
     install(job, tmp_path, "cuda", CUDAS["10.1, whole"])
     root, _ = install(job, tmp_path, "cudnn", CUDNNS["wheel"])
     found = job.host_file.of(job.recipe)
-    facts = host_facts.facts(
-        job.recipe, found, probes.here(), Path(sys.executable)
-    )
+    facts = host_facts.facts(job.recipe, found, probes.here(), Path(sys.executable))
     assert facts.cuda == root
     assert len(facts.toolkit) == len(tree.read(root).tree)
 
 
-def test_the_cuda_of_an_image_is_known_by_the_image(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_the_cuda_of_an_image_is_known_by_the_image(job: BuildRequest, tmp_path: Path) -> None:
     root, _ = install(job, tmp_path, "cuda", CUDAS["10.1, whole"])
     table = job.recipe.configure
     answers = {**table.answers, "CUDA_TOOLKIT_PATH": str(root)}
@@ -577,9 +466,7 @@ def test_the_cuda_of_an_image_is_known_by_the_image(
         recipe = job.recipe.model_copy(
             update={
                 "configure": table.model_copy(update={"answers": answers}),
-                "host": HostTable.model_validate(
-                    {**job.recipe.host.model_dump(), **host}
-                ),
+                "host": HostTable.model_validate({**job.recipe.host.model_dump(), **host}),
             }
         )
         here, python = probes.here(), Path(sys.executable)
@@ -606,37 +493,21 @@ def test_cuda_in_one_archive_for_each_part_ends_in_one_prefix(
 ) -> None:
     pins: dict[str, str] = {}
     for name, files_inside in REDISTRIBUTED.items():
-        content = tar(
-            {f"{name}/{path}": text for path, text in files_inside.items()},
-            "w:xz",
-        )
+        content = tar({f"{name}/{path}": text for path, text in files_inside.items()}, "w:xz")
         job, pin = dropped(job, tmp_path / "drop", f"{name}.tar.xz", content)
-        pins |= {
-            f"https://example.com/{file}": digest for file, digest in pin.items()
-        }
+        pins |= {f"https://example.com/{file}": digest for file, digest in pin.items()}
     job = pinned(job, cuda={"archives": pins})
     (provided,) = toolkit.provide(job, [], licence_accepted=True)
-    found = sorted(
-        path for path in provided.part.files if "nvcc.profile" not in path
-    )
-    assert found == [
-        "LICENSE",
-        "bin/nvcc",
-        "include/cuda.h",
-        "lib64/libcudart.so.10.1",
-    ]
+    found = sorted(path for path in provided.part.files if "nvcc.profile" not in path)
+    assert found == ["LICENSE", "bin/nvcc", "include/cuda.h", "lib64/libcudart.so.10.1"]
 
 
 def test_ways_are_tried_in_the_order_that_the_recipe_states(
     job: BuildRequest, tmp_path: Path
 ) -> None:
-    job, archive = dropped(
-        job, tmp_path / "drop", "cudnn.tgz", CUDNNS["7, Linux"]
-    )
+    job, archive = dropped(job, tmp_path / "drop", "cudnn.tgz", CUDNNS["7, Linux"])
     job, wheel_pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
-    archives = {
-        f"https://example.com/{name}": pin for name, pin in archive.items()
-    }
+    archives = {f"https://example.com/{name}": pin for name, pin in archive.items()}
     ways = {"wheels": wheel_pin, "archives": archives}
     (first,) = toolkit.provide(pinned(job, cudnn=ways), [], licence_accepted=True)
     turned = pinned(job, cudnn={**ways, "order": ["archives", "wheels"]})
@@ -645,14 +516,10 @@ def test_ways_are_tried_in_the_order_that_the_recipe_states(
     assert [first.part.way, second.part.way] == ["wheels", "archives"]
 
 
-def test_files_that_the_recipe_does_not_pin_are_refused(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_files_that_the_recipe_does_not_pin_are_refused(job: BuildRequest, tmp_path: Path) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     wanting = pinned(job, cudnn={"wheels": pin, "tree": "0" * 64})
-    with pytest.raises(
-        RecipeError, match="cuDNN from wheels has other files"
-    ) as refused:
+    with pytest.raises(RecipeError, match="cuDNN from wheels has other files") as refused:
         list(toolkit.provide(wanting, [], licence_accepted=True))
     assert "[toolkit.cudnn.differs] wheels" in refused.value.remedy
     assert wanting.host_file.of(wanting.recipe).cudnn is None
@@ -668,19 +535,12 @@ class Notes(Silence):
         self.shown.append(text)
 
 
-def test_a_stated_difference_is_shown_and_accepted(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_a_stated_difference_is_shown_and_accepted(job: BuildRequest, tmp_path: Path) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     listener = Notes()
     job = replace(
         pinned(
-            job,
-            cudnn={
-                "wheels": pin,
-                "tree": "0" * 64,
-                "differs": {"wheels": "no static library"},
-            },
+            job, cudnn={"wheels": pin, "tree": "0" * 64, "differs": {"wheels": "no static library"}}
         ),
         listener=listener,
     )
@@ -707,21 +567,13 @@ def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
     for _ in range(2):
         list(toolkit.provide(job, [], licence_accepted=True))
     # Nothing the second time, when the part is in place.
-    assert listener.shown == [
-        f"Downloading {CUDNN_WHEEL} (wheels)",
-        "Unpacking cuDNN 7.6",
-    ]
+    assert listener.shown == [f"Downloading {CUDNN_WHEEL} (wheels)", "Unpacking cuDNN 7.6"]
 
 
 @pytest.mark.usefixtures("in_a_hurry")
-def test_of_archives_whose_server_is_gone_it_is_said_why(
-    job: BuildRequest,
-) -> None:
+def test_of_archives_whose_server_is_gone_it_is_said_why(job: BuildRequest) -> None:
     listener = Notes()
-    gone = {
-        f"https://nowhere.invalid/cudnn-{number}.tar.xz": number * 64
-        for number in "12"
-    }
+    gone = {f"https://nowhere.invalid/cudnn-{number}.tar.xz": number * 64 for number in "12"}
     job = replace(pinned(job, cudnn={"archives": gone}), listener=listener)
     with pytest.raises(SupplyError, match="cannot be obtained") as caught:
         list(toolkit.provide(job, [], licence_accepted=True))
@@ -745,14 +597,10 @@ def test_a_directory_with_the_wanted_version_becomes_the_toolkit(
     assert job.host_file.of(job.recipe).cuda == provided.root
 
 
-def test_a_directory_with_another_version_is_refused(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_a_directory_with_another_version_is_refused(job: BuildRequest, tmp_path: Path) -> None:
     files.write(tmp_path / "cuda/include/cuda.h", CUDA_H.replace("10010", "9020"))
     with pytest.raises(SupplyError, match=r"CUDA 9\.2; small wants 10\.1"):
-        toolkit.install(
-            job, KINDS["cuda"], tmp_path / "cuda", "", licence_accepted=False
-        )
+        toolkit.install(job, KINDS["cuda"], tmp_path / "cuda", "", licence_accepted=False)
 
 
 def test_an_archive_whose_checksum_the_recipe_pins_needs_none_on_the_command_line(
@@ -761,11 +609,7 @@ def test_an_archive_whose_checksum_the_recipe_pins_needs_none_on_the_command_lin
     content = CUDNNS["8, Linux"]
     archive = tmp_path / "cudnn-8.tar.xz"
     archive.write_bytes(content)
-    pin = {
-        f"https://example.com/{archive.name}": hashlib.sha256(content).hexdigest()
-    }
+    pin = {f"https://example.com/{archive.name}": hashlib.sha256(content).hexdigest()}
     job = pinned(job, cudnn={"archives": pin})
-    _, part = toolkit.install(
-        job, KINDS["cudnn"], archive, "", licence_accepted=True
-    )
+    _, part = toolkit.install(job, KINDS["cudnn"], archive, "", licence_accepted=True)
     assert part.version == "7.6.5"

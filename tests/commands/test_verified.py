@@ -29,9 +29,7 @@ def changed(path: Path, before: str, after: str) -> Recipe:
     return recipes.read(str(path))
 
 
-def test_what_is_written_names_stage_host_and_person_and_holds(
-    copied: Path,
-) -> None:
+def test_what_is_written_names_stage_host_and_person_and_holds(copied: Path) -> None:
     recipe = recipes.read(str(copied))
     assert recipe.verified
     assert (recipe.verified.until, recipe.verified.by) == ("publish", "Ada")
@@ -45,10 +43,7 @@ def test_the_rest_of_the_recipe_stays_as_it_was_written(copied: Path) -> None:
 
 def test_another_summary_or_comment_changes_nothing(copied: Path) -> None:
     changed(copied, "[bazel]", "# Why.\n[bazel]")
-    assert (
-        verified.stale(changed(copied, 'summary = "', 'summary = "New: '), None)
-        == ""
-    )
+    assert verified.stale(changed(copied, 'summary = "', 'summary = "New: '), None) == ""
 
 
 def test_a_changed_pin_makes_it_stale(copied: Path) -> None:
@@ -98,11 +93,7 @@ def test_a_date_that_has_not_come_yet_is_not_believed(copied: Path) -> None:
 
 def test_a_wheel_of_before_tensorflow_is_not_believed(copied: Path) -> None:
     recipe = changed(copied, "\non = ", "\non = 1970-01-01 # ")
-    (found,) = [
-        finding
-        for finding in lint.lint(str(copied))
-        if finding.rule == "verified"
-    ]
+    (found,) = [finding for finding in lint.lint(str(copied)) if finding.rule == "verified"]
     assert "1970-01-01" in found.what
     assert verified.stale(recipe, None)
 
@@ -116,9 +107,7 @@ def test_an_empty_statement_is_refused(copied: Path, key: str) -> None:
         recipes.read(str(copied))
 
 
-def test_what_was_edited_during_the_build_is_not_verified(
-    copied: Path,
-) -> None:
+def test_what_was_edited_during_the_build_is_not_verified(copied: Path) -> None:
     """The parts are taken before the build, which may take hours."""
     recipe = recipes.read(str(copied))
     before = verified.parts(recipe, None)
@@ -129,9 +118,7 @@ def test_what_was_edited_during_the_build_is_not_verified(
 
 
 @pytest.mark.parametrize("name", ["a\nb", " ", "\x1b[31m"])
-def test_a_name_that_a_recipe_cannot_hold_is_refused_before_the_build(
-    name: str,
-) -> None:
+def test_a_name_that_a_recipe_cannot_hold_is_refused_before_the_build(name: str) -> None:
     with pytest.raises(RecipeError, match="--verified-by"):
         verified.insist_on_name(name)
 
@@ -149,9 +136,7 @@ def test_what_a_build_writes_needs_no_reason(copied: Path) -> None:
     assert lint.without_reason(f"[verified]{table}") == []
 
 
-def test_a_host_without_os_release_has_a_name_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_host_without_os_release_has_a_name_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent() -> dict[str, str]:
         raise OSError("no os-release file found")
 

@@ -14,12 +14,8 @@ from tfwright.errors import RecipeError
 GDR = "Do you wish to build TensorFlow with GDR support? [y/N]: "
 
 
-def interview(
-    given: Answers, by: By = "dialogue", *own: PromptTable
-) -> Interview:
-    return Interview(
-        dialect.of_tensorflow(ExactRelease(1, 8), "Linux", own), given, by
-    )
+def interview(given: Answers, by: By = "dialogue", *own: PromptTable) -> Interview:
+    return Interview(dialect.of_tensorflow(ExactRelease(1, 8), "Linux", own), given, by)
 
 
 def typist(given: Answers, *own: PromptTable) -> answering.Typist:
@@ -27,19 +23,13 @@ def typist(given: Answers, *own: PromptTable) -> answering.Typist:
 
 
 def test_yes_and_no_are_typed_as_letters_and_text_as_it_is() -> None:
-    someone = typist(
-        {"TF_NEED_GDR": False, "TF_NEED_CUDA": True, "PYTHON_BIN_PATH": "/p"}
-    )
+    someone = typist({"TF_NEED_GDR": False, "TF_NEED_CUDA": True, "PYTHON_BIN_PATH": "/p"})
     questions = [
         GDR,
         "Do you wish to build TensorFlow with CUDA support? [y/N]: ",
         "Please specify the location of python. [Default is x]: ",
     ]
-    assert [someone.answer(question) for question in questions] == [
-        "n",
-        "y",
-        "/p",
-    ]
+    assert [someone.answer(question) for question in questions] == ["n", "y", "/p"]
     assert someone.asked == ["TF_NEED_GDR", "TF_NEED_CUDA", "PYTHON_BIN_PATH"]
 
 
@@ -51,24 +41,19 @@ def test_a_recipe_says_what_yes_and_no_are_typed_as() -> None:
         yes="N",
         no="Y",
     )
-    assert (
-        typist({"TF_NEED_CUDA": False}, table).answer(
-            "Y for CPU, N for GPU. [Y/n] "
-        )
-        == "Y"
-    )
+    assert typist({"TF_NEED_CUDA": False}, table).answer("Y for CPU, N for GPU. [Y/n] ") == "Y"
 
 
-def test_a_question_without_an_answer_names_the_variable_and_the_line_to_add() -> (
-    None
-):
+def test_a_question_without_an_answer_names_the_variable_and_the_line_to_add() -> None:
     with pytest.raises(RecipeError, match="TF_NEED_GDR") as caught:
         typist({}).answer(GDR)
     assert "TF_NEED_GDR = false" in caught.value.remedy
 
 
 def test_no_line_to_add_has_an_empty_text_which_would_be_refused() -> None:
-    flags = "Please specify optimization flags to use during compilation [Default is -march=native]: "
+    flags = (
+        "Please specify optimization flags to use during compilation [Default is -march=native]: "
+    )
     with pytest.raises(RecipeError) as caught:
         typist({}).answer(flags)
     assert 'CC_OPT_FLAGS = "-march=x86-64"' in caught.value.remedy
@@ -77,30 +62,22 @@ def test_no_line_to_add_has_an_empty_text_which_would_be_refused() -> None:
 def test_a_second_asking_stops_and_shows_what_was_said_in_between() -> None:
     someone = typist({"TF_NEED_GDR": "yes"})
     someone.answer(GDR)
-    with pytest.raises(
-        RecipeError, match="does not accept 'yes' for TF_NEED_GDR"
-    ) as caught:
+    with pytest.raises(RecipeError, match="does not accept 'yes' for TF_NEED_GDR") as caught:
         someone.answer("Invalid selection: yes\n" + GDR)
     assert "Invalid selection: yes" in caught.value.evidence.lines
 
 
 def stanza(question: str) -> PromptTable:
     """Return the prompt that the error for an unknown question tells to add."""
-    with pytest.raises(
-        RecipeError, match=r"not known for TensorFlow 1\.8"
-    ) as caught:
+    with pytest.raises(RecipeError, match=r"not known for TensorFlow 1\.8") as caught:
         typist({}).answer("Some reply.\n\n" + question)
     lines = caught.value.remedy.split("already):\n")[1]
-    document = tomllib.loads(
-        lines.replace("[[configure.prompts]]", "[[prompts]]")
-    )
+    document = tomllib.loads(lines.replace("[[configure.prompts]]", "[[prompts]]"))
     return PromptTable.model_validate(document["prompts"][0])
 
 
 def test_the_lines_for_an_unknown_question_make_it_known_once_added() -> None:
-    question = (
-        "Do you wish to build TensorFlow with Quantum (beta) support? [y/N]: "
-    )
+    question = "Do you wish to build TensorFlow with Quantum (beta) support? [y/N]: "
     table = stanza(question)
     assert table.variable == "TF_NEED_QUANTUM_BETA"
     assert table.kind == "yes-no"
@@ -125,7 +102,5 @@ def test_input_that_is_waited_for_without_a_question_cannot_be_answered() -> Non
 
 def test_the_watcher_takes_any_question_for_an_error() -> None:
     watcher = answering.Watcher(interview({"TF_NEED_GDR": False}, "environment"))
-    with pytest.raises(
-        RecipeError, match="does not accept TF_NEED_GDR='0' from the environment"
-    ):
+    with pytest.raises(RecipeError, match="does not accept TF_NEED_GDR='0' from the environment"):
         watcher.answer(GDR)

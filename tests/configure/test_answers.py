@@ -13,9 +13,7 @@ from tfwright.documents.recipe import Recipe
 def recipe(**given: object) -> Recipe:
     """Return TensorFlow's recipe for CUDA and a TensorRT, with some answers changed."""
     read = recipes.read("linux-nv1.15-cuda11.8")
-    configure = read.configure.model_copy(
-        update={"answers": {**read.configure.answers, **given}}
-    )
+    configure = read.configure.model_copy(update={"answers": {**read.configure.answers, **given}})
     host = read.host.model_copy(update={"tensorrt": "8.6"})
     return read.model_copy(update={"configure": configure, "host": host})
 
@@ -25,9 +23,7 @@ def settings(tmp_path: Path) -> HostFile:
     return HostFile(build_out=tmp_path, compiler=Path("/opt/gcc/bin/gcc"))
 
 
-def test_the_version_of_tensorrt_is_answered_as_the_recipe_pins_it(
-    settings: HostFile,
-) -> None:
+def test_the_version_of_tensorrt_is_answered_as_the_recipe_pins_it(settings: HostFile) -> None:
     asked = recipe(TF_NEED_TENSORRT=True)
     given = answers.complete(asked, settings, {})
     assert given["TF_TENSORRT_VERSION"] == "8.6"
@@ -35,9 +31,7 @@ def test_the_version_of_tensorrt_is_answered_as_the_recipe_pins_it(
     assert "TF_TENSORRT_VERSION" not in plain
 
 
-def test_the_hosts_compiler_is_answered_unless_clang_compiles_cuda(
-    settings: HostFile,
-) -> None:
+def test_the_hosts_compiler_is_answered_unless_clang_compiles_cuda(settings: HostFile) -> None:
     given = answers.complete(recipe(TF_CUDA_CLANG=False), settings, {})
     assert given["GCC_HOST_COMPILER_PATH"] == "/opt/gcc/bin/gcc"
     clang = recipe(TF_CUDA_CLANG=True)

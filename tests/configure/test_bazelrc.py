@@ -10,9 +10,7 @@ def test_releases_before_1_2_have_another_file() -> None:
     assert bazelrc.name(Release(1, 2)) == ".tf_configure.bazelrc"
 
 
-def test_1_1_spreads_its_settings_over_two_files_which_its_candidates_name_otherwise() -> (
-    None
-):
+def test_1_1_spreads_its_settings_over_two_files_which_its_candidates_name_otherwise() -> None:
     line = Release(1, 1)
     assert bazelrc.written_in(line, own_file=False)[1] == ".bazelrc"
     assert bazelrc.written_in(line, own_file=True)[1] == ".tf_configure.bazelrc"
@@ -40,9 +38,7 @@ def test_order_repetition_quotes_and_spelling_make_no_difference() -> None:
 
 
 def test_a_difference_shows_both_sides() -> None:
-    difference = bazelrc.compare(
-        'build --action_env V="7.2"', 'build --action_env V="7"'
-    )
+    difference = bazelrc.compare('build --action_env V="7.2"', 'build --action_env V="7"')
     assert difference.lines() == (
         "- rendered only: build --action_env=V=7.2",
         "+ written only:  build --action_env=V=7",
@@ -70,9 +66,7 @@ def test_lines_are_added_and_left_out_with_the_places_of_this_host() -> None:
     assert text == "# made\nbuild --copt=-g\nbuild --python_path=/p\n"
 
 
-def test_of_a_line_with_several_settings_only_the_unwanted_one_is_left_out() -> (
-    None
-):
+def test_of_a_line_with_several_settings_only_the_unwanted_one_is_left_out() -> None:
     written = "build:a --copt -fno-x --linkopt -lasan -c opt\n"
     difference = bazelrc.compare(written, "build:a --copt -fno-x -c opt")
     omitted = [str(setting) for setting in difference.only_rendered]

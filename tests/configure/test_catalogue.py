@@ -25,11 +25,7 @@ QUESTIONS = [
         "Please specify the location of python. [Default is /usr/bin/python]: ",
         "PYTHON_BIN_PATH",
     ),
-    (
-        "0.8",
-        "Do you wish to build TensorFlow with GPU support? [y/N] ",
-        "TF_NEED_CUDA",
-    ),
+    ("0.8", "Do you wish to build TensorFlow with GPU support? [y/N] ", "TF_NEED_CUDA"),
     (
         "0.8",
         (
@@ -80,11 +76,7 @@ QUESTIONS = [
         ),
         "CUDNN_INSTALL_PATH",
     ),
-    (
-        "1.8",
-        CAPABILITIES.format("Cuda") + " [Default is: 3.5,5.2]",
-        "TF_CUDA_COMPUTE_CAPABILITIES",
-    ),
+    ("1.8", CAPABILITIES.format("Cuda") + " [Default is: 3.5,5.2]", "TF_CUDA_COMPUTE_CAPABILITIES"),
     (
         "1.8",
         "Do you wish to download a fresh release of clang? (Experimental) [y/N]: ",
@@ -106,11 +98,7 @@ QUESTIONS = [
         ),
         "TF_CUDA_PATHS",
     ),
-    (
-        "2.13",
-        "Do you want to use Clang to build TensorFlow? [Y/n]: ",
-        "TF_NEED_CLANG",
-    ),
+    ("2.13", "Do you want to use Clang to build TensorFlow? [Y/n]: ", "TF_NEED_CLANG"),
     (
         "2.13",
         "Please specify the path to clang executable. [Default is /usr/lib/llvm-16/bin/clang]: ",
@@ -149,9 +137,7 @@ QUESTIONS = [
 
 
 def asked(text: str, release: str = "1.8", system: str = "Linux") -> str | None:
-    found = catalogue.matching(
-        text, catalogue.prompts(ExactRelease.parse(release), system)
-    )
+    found = catalogue.matching(text, catalogue.prompts(ExactRelease.parse(release), system))
     return found.variable if found else None
 
 
@@ -182,18 +168,14 @@ def test_no_two_entries_of_a_release_claim_the_same_question(
     assert claims == [variable]
 
 
-def test_a_warning_about_capabilities_does_not_answer_the_question_about_clang() -> (
-    None
-):
+def test_a_warning_about_capabilities_does_not_answer_the_question_about_clang() -> None:
     warning = "WARNING: XLA does not support CUDA compute capabilities lower than 3.5.\n"
     question = "Do you want to use clang as CUDA compiler? [y/N]: "
     assert asked(warning + question, "2.1") == "TF_CUDA_CLANG"
 
 
 def test_what_only_linux_is_asked_is_no_question_on_a_mac() -> None:
-    jemalloc = (
-        "Do you wish to build TensorFlow with jemalloc as malloc support? [Y/n]: "
-    )
+    jemalloc = "Do you wish to build TensorFlow with jemalloc as malloc support? [Y/n]: "
     assert asked(jemalloc) == "TF_NEED_JEMALLOC"
     assert asked(jemalloc, system="Darwin") is None
 
@@ -207,40 +189,32 @@ def test_what_only_linux_is_asked_is_no_question_on_a_mac() -> None:
         ({"TF_NEED_CUDA": True, "TF_CUDA_CLANG": True}, True),
     ],
 )
-def test_a_condition_decides_from_the_other_answers(
-    answers: Answers, *, applies: bool
-) -> None:
+def test_a_condition_decides_from_the_other_answers(answers: Answers, *, applies: bool) -> None:
     prompt = catalogue.of_variable("TF_DOWNLOAD_CLANG")[-1]
     assert prompt.applies(answers) is applies
 
 
 @pytest.mark.parametrize(
-    "prompt",
-    catalogue.everything(),
-    ids=lambda prompt: f"{prompt.variable}-{prompt.since}",
+    "prompt", catalogue.everything(), ids=lambda prompt: f"{prompt.variable}-{prompt.since}"
 )
-def test_every_entry_says_what_is_asked_or_that_nothing_is(
-    prompt: Prompt,
-) -> None:
+def test_every_entry_says_what_is_asked_or_that_nothing_is(prompt: Prompt) -> None:
     kinds = (prompt.question, prompt.support, prompt.environment, prompt.stated)
     assert sum(map(bool, kinds)) == 1
     assert prompt.pattern
 
 
 def test_a_forks_question_is_known_in_the_fork_alone() -> None:
-    question = "Do you wish to build TensorFlow with Horovod for IPU (requires MPI) support? [y/N]: "
+    question = (
+        "Do you wish to build TensorFlow with Horovod for IPU (requires MPI) support? [y/N]: "
+    )
     assert asked(question, "2.4+ipu") == "TF_NEED_IPU_HOROVOD"
     assert asked(question, "2.4") is None
 
 
 def test_a_recipes_question_is_plain_text_with_a_star_for_what_varies() -> None:
-    table = PromptTable(
-        variable="TF_FLUX", question="Where (exactly)? [Default is *]: "
-    )
+    table = PromptTable(variable="TF_FLUX", question="Where (exactly)? [Default is *]: ")
     pattern = from_recipe(table).pattern
-    assert pattern.search(
-        "Some reply.\nWhere (exactly)? [Default is /dev/flux]: "
-    )
+    assert pattern.search("Some reply.\nWhere (exactly)? [Default is /dev/flux]: ")
     assert not pattern.search("Where exactly? [Default is /dev/flux]: ")
 
 
@@ -249,12 +223,8 @@ def test_a_question_is_looked_for_at_the_end_of_a_long_text_only() -> None:
     assert asked("x" * 10_000_000 + question) == "TF_NEED_GDR"
 
 
-@pytest.mark.parametrize(
-    "prompt", catalogue.everything(), ids=lambda prompt: prompt.variable
-)
-def test_every_question_of_the_catalogue_is_a_regular_expression(
-    prompt: Prompt,
-) -> None:
+@pytest.mark.parametrize("prompt", catalogue.everything(), ids=lambda prompt: prompt.variable)
+def test_every_question_of_the_catalogue_is_a_regular_expression(prompt: Prompt) -> None:
     assert not prompt.asked or prompt.pattern.pattern.endswith(r"\Z")
 
 
@@ -278,6 +248,4 @@ def test_of_a_question_with_variants_one_is_shown() -> None:
     assert wording("CC_OPT_FLAGS") == (
         "Please specify optimization flags to use during compilation"
     )
-    assert wording("TF_CUDA_VERSION") == (
-        "Please specify the CUDA SDK version you want to use."
-    )
+    assert wording("TF_CUDA_VERSION") == ("Please specify the CUDA SDK version you want to use.")

@@ -18,14 +18,10 @@ SCRIPT = """\
 set_build_var(environ_cp, 'TF_NEED_IPU_HOROVOD', 'Horovod for IPU (requires MPI)', False)
 get_var(environ_cp, 'TF_NEED_FOO', 'FOO')
 """
-KNOWN = PromptTable(
-    variable="TF_NEED_FOO", question="Foo? [y/N]: ", kind="yes-no"
-)
+KNOWN = PromptTable(variable="TF_NEED_FOO", question="Foo? [y/N]: ", kind="yes-no")
 
 
-def recorded(
-    tmp_path: Path, script: str, *answers: str
-) -> tuple[Recorder, list[HeardQuestion]]:
+def recorded(tmp_path: Path, script: str, *answers: str) -> tuple[Recorder, list[HeardQuestion]]:
     """Let a shell script ask on a real terminal; a person gives the answers in order."""
     program = tmp_path / "configure"
     program.write_text(f"#!/bin/sh\n{script}", "utf-8")
@@ -64,18 +60,14 @@ def test_what_the_recipe_answers_is_typed_and_the_rest_is_asked_and_remembered(
     assert "/opt/x" in recorder.answers.values()
 
 
-def test_the_recorded_table_matches_the_question_on_another_host(
-    tmp_path: Path,
-) -> None:
+def test_the_recorded_table_matches_the_question_on_another_host(tmp_path: Path) -> None:
     recorder, _ = recorded(tmp_path, ASKS, "", "")
     place = recorder.questions[1]
     lines = stanzas.table(place.text, place.variable, yes_no=place.yes_no)
     assert 'question = "Where is it? [Default is *]: "' in lines
 
 
-def test_an_answer_that_is_not_accepted_is_asked_for_again(
-    tmp_path: Path,
-) -> None:
+def test_an_answer_that_is_not_accepted_is_asked_for_again(tmp_path: Path) -> None:
     script = "printf 'Foo? [y/N]: '; read a; printf 'Foo? [y/N]: '; read b; echo $a $b > answered"
     recorder, heard = recorded(tmp_path, script, "n")
     assert [question.known for question in heard] == [True]
@@ -100,9 +92,7 @@ def test_a_wrong_answer_to_an_unknown_question_is_asked_for_again_once_recorded(
     assert recorder.answers == {"TF_NEED_WARP": True}
 
 
-def test_the_version_that_an_empty_line_would_mean_is_typed(
-    tmp_path: Path,
-) -> None:
+def test_the_version_that_an_empty_line_would_mean_is_typed(tmp_path: Path) -> None:
     question = "Which warp? [Leave empty to  default to Warp 9.0]: "
     script = f"printf '{question}'; read a; echo $a > answered"
     recorder, _ = recorded(tmp_path, script, "")
@@ -110,9 +100,7 @@ def test_the_version_that_an_empty_line_would_mean_is_typed(
     assert list(recorder.answers.values()) == ["9.0"]
 
 
-def test_a_question_that_means_no_by_y_is_recorded_as_it_was_answered(
-    tmp_path: Path,
-) -> None:
+def test_a_question_that_means_no_by_y_is_recorded_as_it_was_answered(tmp_path: Path) -> None:
     program = tmp_path / "configure"
     script = "printf 'Y for CPU, N for GPU? [Y/n]: '; read a"
     program.write_text(f"#!/bin/sh\n{script}", "utf-8")
@@ -162,18 +150,12 @@ def test_every_question_is_written_so_that_a_recipe_can_hold_it(
         ("TensorFlow with ??? support? ", "VARIABLE_THAT_CONFIGURE_READS"),
     ],
 )
-def test_a_guessed_variable_is_one_that_a_recipe_takes(
-    question: str, variable: str
-) -> None:
+def test_a_guessed_variable_is_one_that_a_recipe_takes(question: str, variable: str) -> None:
     assert stanzas.variable_of(question) == variable
 
 
-def test_a_variable_is_found_beside_words_in_colour_and_never_a_reserved_one() -> (
-    None
-):
-    script = (
-        "support('TF_NEED_WARP', 'Warp drive \\x1b[1mfast')\nget('PATH', 'Where')"
-    )
+def test_a_variable_is_found_beside_words_in_colour_and_never_a_reserved_one() -> None:
+    script = "support('TF_NEED_WARP', 'Warp drive \\x1b[1mfast')\nget('PATH', 'Where')"
     question = "build TensorFlow with Warp drive \x1b[1mfast\x1b[0m support? "
     assert stanzas.variable_in(script, question) == "TF_NEED_WARP"
     assert stanzas.variable_in("get('PATH', 'Where')", "Where [x]: ") == ""

@@ -32,21 +32,11 @@ def render(
     scripts: Scripts | None = None,
 ) -> str:
     """Render with no for every question that is not answered."""
-    spoken = dialect.of_tensorflow(
-        ExactRelease.parse(version), system, (), scripts
-    )
-    prompts = [
-        prompt for prompt in spoken.prompts if prompt.yes_no and prompt.asked
-    ]
+    spoken = dialect.of_tensorflow(ExactRelease.parse(version), system, (), scripts)
+    prompts = [prompt for prompt in spoken.prompts if prompt.yes_no and prompt.asked]
     given: dict[str, Answer] = {prompt.variable: False for prompt in prompts}
-    given |= {
-        "PYTHON_BIN_PATH": "/p",
-        "PYTHON_LIB_PATH": "/l",
-        "CC_OPT_FLAGS": "-O2 -g",
-    }
-    return rendering.render(
-        Interview(spoken, {**given, **(answers or {})}, by, "3.6.15")
-    )
+    given |= {"PYTHON_BIN_PATH": "/p", "PYTHON_LIB_PATH": "/l", "CC_OPT_FLAGS": "-O2 -g"}
+    return rendering.render(Interview(spoken, {**given, **(answers or {})}, by, "3.6.15"))
 
 
 OWN = traits.OWN_FUNCTION + "line):\n"
@@ -68,8 +58,7 @@ def test_every_release_renders_without_a_line_that_bazel_cannot_read(
         text = render(release, answers, system=system)
         assert "/p" in text
         assert all(
-            setting.command in {"build", "test", "run"}
-            and setting.flag.startswith("-")
+            setting.command in {"build", "test", "run"} and setting.flag.startswith("-")
             for setting in bazelrc.parse(text)
         ), text
 
@@ -103,16 +92,12 @@ def test_links_are_followed_where_configure_follows_them(tmp_path: Path) -> None
     (tmp_path / "cuda-9.2").mkdir()
     (tmp_path / "cuda").symlink_to("cuda-9.2")
     link = str(tmp_path / "cuda")
-    text = render(
-        "1.8", {**CUDA, "CUDA_TOOLKIT_PATH": link, "CUDNN_INSTALL_PATH": link}
-    )
+    text = render("1.8", {**CUDA, "CUDA_TOOLKIT_PATH": link, "CUDNN_INSTALL_PATH": link})
     assert f'CUDA_TOOLKIT_PATH="{link}"' in text
     assert f'CUDNN_INSTALL_PATH="{link}-9.2"' in text
 
 
-def test_the_environment_reaches_the_test_filters_of_1_15_and_the_dialogue_does_not() -> (
-    None
-):
+def test_the_environment_reaches_the_test_filters_of_1_15_and_the_dialogue_does_not() -> None:
     assert "--test_tag_filters=-gpu" in render("1.15", CUDA)
     assert "--test_tag_filters=-no_gpu" in render("1.15", CUDA, by="environment")
 
@@ -124,18 +109,13 @@ def test_xla_is_on_by_silence_in_2_4_and_says_nothing_in_2_6() -> None:
 
 
 def test_hermetic_cuda_is_named_by_version_and_not_by_place() -> None:
-    text = render(
-        "2.20",
-        {**CUDA, "HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDNN_VERSION": ""},
-    )
+    text = render("2.20", {**CUDA, "HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDNN_VERSION": ""})
     assert 'build:cuda --repo_env HERMETIC_CUDA_VERSION="12.8.1"' in text
     assert "HERMETIC_CUDNN_VERSION" not in text
     assert "/opt/cuda" not in text
 
 
-def test_a_patch_release_may_write_other_lines_than_the_first_of_its_line() -> (
-    None
-):
+def test_a_patch_release_may_write_other_lines_than_the_first_of_its_line() -> None:
     assert "build:opt --host_copt=-march=native" in render("2.4.0")
     assert "build:opt --host_copt=-march=native" not in render("2.4.1")
     assert "build:opt --host_copt=-O2" in render("2.4.4")
@@ -150,18 +130,13 @@ def test_a_fork_is_known_by_what_follows_the_plus_sign() -> None:
 
 
 def test_the_script_of_the_tree_decides_before_the_version_does() -> None:
-    script = (
-        OWN
-        + "def set_cc_opt_flags():\n  write_to_bazelrc('build:opt --host_copt=%s' % opt)\n"
-    )
+    script = OWN + "def set_cc_opt_flags():\n  write_to_bazelrc('build:opt --host_copt=%s' % opt)\n"
     text = render("2.4.0", scripts={"configure.py": script})
     assert "build:opt --host_copt=-O2" in text
     assert "-march=native" not in text
 
 
-def test_the_folder_of_tensorrts_library_is_written_instead_of_its_prefix(
-    tmp_path: Path,
-) -> None:
+def test_the_folder_of_tensorrts_library_is_written_instead_of_its_prefix(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/libnvinfer.so.5.1.5").write_text("")
     (tmp_path / "lib/libnvinfer.so").symlink_to("libnvinfer.so.5.1.5")
@@ -175,9 +150,7 @@ def test_the_folder_of_tensorrts_library_is_written_instead_of_its_prefix(
     assert 'TF_TENSORRT_VERSION="5.1.5"' in text
 
 
-def test_a_linked_toolkit_is_followed_by_the_releases_that_follow_it(
-    tmp_path: Path,
-) -> None:
+def test_a_linked_toolkit_is_followed_by_the_releases_that_follow_it(tmp_path: Path) -> None:
     (tmp_path / "cuda-10.1").mkdir()
     (tmp_path / "cuda").symlink_to("cuda-10.1")
     link = str(tmp_path / "cuda")
@@ -187,12 +160,8 @@ def test_a_linked_toolkit_is_followed_by_the_releases_that_follow_it(
 
 
 def test_system_libraries_are_sorted_as_configure_sorts_them() -> None:
-    assert 'TF_SYSTEM_LIBS=" curl,zlib"' in render(
-        "2.6", {"TF_SYSTEM_LIBS": "zlib, curl"}
-    )
-    assert 'TF_SYSTEM_LIBS="curl,zlib"' in render(
-        "2.6", {"TF_SYSTEM_LIBS": "zlib curl"}
-    )
+    assert 'TF_SYSTEM_LIBS=" curl,zlib"' in render("2.6", {"TF_SYSTEM_LIBS": "zlib, curl"})
+    assert 'TF_SYSTEM_LIBS="curl,zlib"' in render("2.6", {"TF_SYSTEM_LIBS": "zlib curl"})
 
 
 @pytest.mark.parametrize(
@@ -221,22 +190,14 @@ def test_releases_from_2_7_on_leave_out_the_tests_that_their_scripts_name(
         ("2.12", ["HIP_PLATFORM"]),
     ],
 )
-def test_what_is_written_of_rocm_depends_on_the_release(
-    release: str, lines: list[str]
-) -> None:
-    rocm: Answers = {
-        "TF_NEED_ROCM": True,
-        "ROCM_PATH": "/opt/rocm",
-        "HIP_PLATFORM": "amd",
-    }
+def test_what_is_written_of_rocm_depends_on_the_release(release: str, lines: list[str]) -> None:
+    rocm: Answers = {"TF_NEED_ROCM": True, "ROCM_PATH": "/opt/rocm", "HIP_PLATFORM": "amd"}
     text = render(release, rocm)
     for variable in ("ROCBLAS_TENSILE_LIBPATH", "HIP_PLATFORM"):
         assert (variable in text) is (variable in lines)
 
 
-def test_a_compiler_in_a_linked_directory_is_followed_from_2_12_on(
-    tmp_path: Path,
-) -> None:
+def test_a_compiler_in_a_linked_directory_is_followed_from_2_12_on(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/gcc-9").touch()
     (tmp_path / "bin/gcc").symlink_to("gcc-9")
@@ -262,30 +223,19 @@ def test_clang_17_is_warned_of_by_the_releases_that_know_it() -> None:
         assert ("-Wno-gnu-offsetof" in render(release, clang)) is expected
 
 
-ASKS_GCP = (
-    OWN + "set_build_var(environ_cp, 'TF_NEED_GCP', 'Google Cloud Platform')\n"
-)
+ASKS_GCP = OWN + "set_build_var(environ_cp, 'TF_NEED_GCP', 'Google Cloud Platform')\n"
 OFFERS = "  elif bazel_config_name is not None:\n"
 
 
-def test_a_feature_that_a_release_candidate_does_not_have_yet_is_not_rendered() -> (
-    None
-):
+def test_a_feature_that_a_release_candidate_does_not_have_yet_is_not_rendered() -> None:
     text = render("1.4", scripts={"configure.py": ASKS_GCP + OFFERS})
     assert "with_gcp_support" in text
     assert "with_s3_support" not in text
 
 
-def test_a_feature_of_the_next_release_is_known_once_the_script_asks_for_it() -> (
-    None
-):
-    asks_aws = (
-        OWN
-        + "set_build_var(\n    environ_cp, 'TF_NEED_AWS', 'Amazon AWS Platform')\n"
-    )
-    text = render(
-        "1.9", {"TF_NEED_AWS": False}, scripts={"configure.py": asks_aws + OFFERS}
-    )
+def test_a_feature_of_the_next_release_is_known_once_the_script_asks_for_it() -> None:
+    asks_aws = OWN + "set_build_var(\n    environ_cp, 'TF_NEED_AWS', 'Amazon AWS Platform')\n"
+    text = render("1.9", {"TF_NEED_AWS": False}, scripts={"configure.py": asks_aws + OFFERS})
     assert "build:aws --define with_aws_support=true" in text
     assert "aws" not in render("1.9", {"TF_NEED_AWS": False})
 
@@ -302,18 +252,11 @@ DOWNLOADS_CLANG = (
 )
 
 
-def test_the_script_tells_how_it_words_a_question_and_what_it_never_names() -> (
-    None
-):
+def test_the_script_tells_how_it_words_a_question_and_what_it_never_names() -> None:
     spoken = dialect.of_tensorflow(
-        ExactRelease.parse("1.7.0-rc1"),
-        "Linux",
-        (),
-        {"configure.py": DOWNLOADS_CLANG},
+        ExactRelease.parse("1.7.0-rc1"), "Linux", (), {"configure.py": DOWNLOADS_CLANG}
     )
-    text = (
-        "Do you wish to download a fresh release of clang? (Experimental) [y/N]: "
-    )
+    text = "Do you wish to download a fresh release of clang? (Experimental) [y/N]: "
     found = catalogue.matching(text, spoken.prompts)
     assert found
     assert found.variable == "TF_DOWNLOAD_CLANG"
@@ -338,14 +281,10 @@ def test_a_commit_between_2_1_and_2_2_names_the_tests_in_one_filter() -> None:
     assert "test:v1" not in text
 
 
-def test_what_only_the_script_wants_is_asked_of_the_recipe_without_a_traceback() -> (
-    None
-):
+def test_what_only_the_script_wants_is_asked_of_the_recipe_without_a_traceback() -> None:
     tensorrt: Answers = {"TF_NEED_TENSORRT": True, "TF_TENSORRT_VERSION": "5"}
     asks = OWN + "# TF_NEED_CUDA TF_NEED_TENSORRT\n"
-    with pytest.raises(
-        RecipeError, match="writes TENSORRT_INSTALL_PATH"
-    ) as caught:
+    with pytest.raises(RecipeError, match="writes TENSORRT_INSTALL_PATH") as caught:
         render("2.0", {**CUDA, **tensorrt}, scripts={"configure.py": asks})
     assert 'TENSORRT_INSTALL_PATH = "..."' in caught.value.remedy
 

@@ -11,9 +11,7 @@ from tfwright.errors import RecipeError
 CUDA: Answers = {"TF_NEED_CUDA": True}
 
 
-def faults(
-    version: str, given: Answers, by: By = "dialogue"
-) -> list[validation.AnswerFault]:
+def faults(version: str, given: Answers, by: By = "dialogue") -> list[validation.AnswerFault]:
     spoken = dialect.of_tensorflow(ExactRelease.parse(version), "Linux")
     return validation.faults(Interview(spoken, given, by))
 
@@ -21,12 +19,7 @@ def faults(
 @pytest.mark.parametrize(
     ("version", "variable", "answer", "what"),
     [
-        (
-            "1.12",
-            "TF_NEED_BANANA",
-            True,
-            "no ./configure of TensorFlow 1.12 reads it",
-        ),
+        ("1.12", "TF_NEED_BANANA", True, "no ./configure of TensorFlow 1.12 reads it"),
         (
             "2.18",
             "HERMETIC_PYTHON_VERSION",
@@ -46,25 +39,10 @@ def faults(
         ("1.8", "TF_CUDA_VERSION", "", "is empty"),
         ("1.8", "TF_CUDA_VERSION", "nine", "'nine' is not a version"),
         ("1.8", "TF_NCCL_VERSION", "", "is empty"),
-        (
-            "1.8",
-            "TF_CUDA_COMPUTE_CAPABILITIES",
-            "turing",
-            "not a compute capability",
-        ),
-        (
-            "1.8",
-            "TF_CUDA_COMPUTE_CAPABILITIES",
-            "3.5, 6.1",
-            "' 6.1' is not a compute",
-        ),
+        ("1.8", "TF_CUDA_COMPUTE_CAPABILITIES", "turing", "not a compute capability"),
+        ("1.8", "TF_CUDA_COMPUTE_CAPABILITIES", "3.5, 6.1", "' 6.1' is not a compute"),
         ("2.6", "TF_CUDA_COMPUTE_CAPABILITIES", "2.1", "only 3.0 and higher"),
-        (
-            "2.1",
-            "TF_CUDA_COMPUTE_CAPABILITIES",
-            "sm_70",
-            "does not know the spelling",
-        ),
+        ("2.1", "TF_CUDA_COMPUTE_CAPABILITIES", "sm_70", "does not know the spelling"),
     ],
 )
 def test_an_answer_that_cannot_be_meant_is_refused(
@@ -107,10 +85,7 @@ def test_a_no_that_is_true_all_the_same_is_only_remarked() -> None:
 
 def test_an_answer_that_depends_on_another_names_it() -> None:
     (fault,) = faults("1.8", {"TF_NEED_CUDA": False, "TF_CUDA_VERSION": "9.0"})
-    assert (
-        str(fault)
-        == "TF_CUDA_VERSION: TensorFlow 1.8 asks for it only with TF_NEED_CUDA"
-    )
+    assert str(fault) == "TF_CUDA_VERSION: TensorFlow 1.8 asks for it only with TF_NEED_CUDA"
     assert fault.harmless
 
 
@@ -130,12 +105,7 @@ def test_a_terminal_would_cut_a_long_answer() -> None:
     ("version", "variable", "says", "harmless"),
     [
         ("1.13", "TF_NEED_IGNITE", "Apache Ignite is built in", False),
-        (
-            "1.13",
-            "TF_NEED_KAFKA",
-            "--config=nokafka in compile.flags leaves",
-            False,
-        ),
+        ("1.13", "TF_NEED_KAFKA", "--config=nokafka in compile.flags leaves", False),
         ("2.6", "TF_NEED_KAFKA", "dropped contrib, and Kafka with it", True),
         ("2.6", "TF_NEED_S3", "moved to the package tensorflow-io", True),
         ("2.5", "TF_NEED_HDFS", "HDFS is built in", False),
@@ -149,8 +119,7 @@ def test_what_became_of_a_feature_is_true_of_the_version(
 ) -> None:
     spoken = dialect.of_tensorflow(ExactRelease.parse(version), "Linux")
     found = {
-        fault.variable: fault
-        for fault in validation.faults(Interview(spoken, {variable: False}))
+        fault.variable: fault for fault in validation.faults(Interview(spoken, {variable: False}))
     }
     assert says in found[variable].what
     assert found[variable].harmless is harmless

@@ -44,9 +44,7 @@ def containerfile(folder: Path, *lines: str) -> Path:
         ),
     ],
 )
-def test_a_base_with_a_digest_is_accepted(
-    tmp_path: Path, lines: tuple[str, ...]
-) -> None:
+def test_a_base_with_a_digest_is_accepted(tmp_path: Path, lines: tuple[str, ...]) -> None:
     building.insist_on_pins(containerfile(tmp_path, *lines))
 
 
@@ -54,40 +52,23 @@ def test_a_base_with_a_digest_is_accepted(
     ("lines", "named"),
     [
         (("FROM debian:11",), "x.Containerfile:1: the image debian:11"),
-        (
-            ("ARG BASE=debian", "from $BASE"),
-            "x.Containerfile:2: the image debian",
-        ),
-        (
-            (f"FROM {PINNED} AS made", "FROM other"),
-            "x.Containerfile:2: the image other",
-        ),
+        (("ARG BASE=debian", "from $BASE"), "x.Containerfile:2: the image debian"),
+        ((f"FROM {PINNED} AS made", "FROM other"), "x.Containerfile:2: the image other"),
         (("FROM debian:11 \\", "  AS made"), ":1: the image debian:11"),
         (("F\\", "ROM debian:11"), ":1: the image debian:11"),
         (("# a comment \\", "FROM debian:11"), ":2: the image debian:11"),
         (("\ufeffFROM debian:11",), ":1: the image debian:11"),
         (
-            (
-                "ARG BASE=debian:11",
-                f"FROM {PINNED}",
-                f"ARG BASE={PINNED}",
-                "FROM $BASE",
-            ),
+            ("ARG BASE=debian:11", f"FROM {PINNED}", f"ARG BASE={PINNED}", "FROM $BASE"),
             ":4: the image debian:11",
         ),
-        (
-            (f"FROM {PINNED}", "RUN <<'E\\'", "E\\", "FROM debian:11"),
-            ":4: the image debian:11",
-        ),
+        ((f"FROM {PINNED}", "RUN <<'E\\'", "E\\", "FROM debian:11"), ":4: the image debian:11"),
         (
             (f"FROM {PINNED}", "COPY --from=busybox:latest /bin/sh /sh"),
             ":2: the image busybox:latest",
         ),
         (
-            (
-                f"FROM {PINNED}",
-                "RUN --mount=type=bind,from=busybox,target=/m /m/x",
-            ),
+            (f"FROM {PINNED}", "RUN --mount=type=bind,from=busybox,target=/m /m/x"),
             ":2: the image busybox",
         ),
         (("# escape=`", "FROM debian:11 `", " AS made"), "joins lines"),

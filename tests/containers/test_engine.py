@@ -25,10 +25,7 @@ IMAGE = KeptImage(MANIFEST.digest, MANIFEST, Path("/vault/images/a"), 1)
 
 
 def argv(*, network: bool = False) -> tuple[str, ...]:
-    plan = replace(
-        ContainerPlan(IMAGE, "demo", (Path("/out"),), (Path("/src"),)),
-        network=network,
-    )
+    plan = replace(ContainerPlan(IMAGE, "demo", (Path("/out"),), (Path("/src"),)), network=network)
     return engine.start_command(plan, Path("/room")).argv
 
 
@@ -51,9 +48,7 @@ def test_files_have_the_same_path_inside_and_keep_their_owner() -> None:
 
 def test_a_program_inside_has_just_the_environment_that_it_was_given() -> None:
     container = Container("abc", IMAGE, 1)
-    placed = container.command(
-        Command(("cc", "-c"), Path("/out"), {"A": "1"}), terminal=False
-    )
+    placed = container.command(Command(("cc", "-c"), Path("/out"), {"A": "1"}), terminal=False)
     assert placed.argv[-5:] == ("/usr/bin/env", "-i", "A=1", "cc", "-c")
     assert "--workdir" in placed.argv
 
@@ -81,10 +76,7 @@ def program(request: pytest.FixtureRequest) -> Engine:
     """Return an engine that works on this host."""
     name: Engine = request.param
     asked = (name, "info")
-    if (
-        not shutil.which(name)
-        or subprocess.run(asked, check=False, capture_output=True).returncode
-    ):
+    if not shutil.which(name) or subprocess.run(asked, check=False, capture_output=True).returncode:
         pytest.skip(f"{name} does not run here")
     return name
 
@@ -96,9 +88,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> KeptImage:
     programs = ("/bin/sh", "/usr/bin/env", "/bin/sleep", "/bin/stty")
     needed = set(programs)
     for program in programs:
-        said = subprocess.run(
-            ("ldd", program), capture_output=True, text=True, check=True
-        ).stdout
+        said = subprocess.run(("ldd", program), capture_output=True, text=True, check=True).stdout
         needed |= {word for word in said.split() if word.startswith("/")}
     with tarfile.open(place / "root.tar", "w", dereference=True) as archive:
         for name in sorted(needed):
@@ -110,19 +100,12 @@ def plan_of(system: KeptImage, place: Path, program: Engine) -> ContainerPlan:
     runtime = "runc" if shutil.which("runc") else None
     limits = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024")
     return ContainerPlan(
-        system,
-        f"test-{place}",
-        (place,),
-        runtime=runtime,
-        options=limits,
-        engine=program,
+        system, f"test-{place}", (place,), runtime=runtime, options=limits, engine=program
     )
 
 
 @pytest.fixture
-def container(
-    system: KeptImage, tmp_path: Path, program: Engine
-) -> Iterator[Container]:
+def container(system: KeptImage, tmp_path: Path, program: Engine) -> Iterator[Container]:
     with engine.opened(plan_of(system, tmp_path, program)) as opened:
         yield opened
 
@@ -130,12 +113,8 @@ def container(
 @pytest.mark.slow
 @pytest.mark.usefixtures("container")
 def test_programs_run_inside_without_a_network(tmp_path: Path) -> None:
-    script = (
-        "echo ok > made; while read -r line; do echo $line; done < /proc/net/dev"
-    )
-    said = runner.answer(
-        Command(("/bin/sh", "-c", script), tmp_path, {"PATH": "/usr/bin:/bin"})
-    )
+    script = "echo ok > made; while read -r line; do echo $line; done < /proc/net/dev"
+    said = runner.answer(Command(("/bin/sh", "-c", script), tmp_path, {"PATH": "/usr/bin:/bin"}))
     names = [line.partition(":")[0] for line in said.splitlines() if ":" in line]
     assert names == ["lo"]
     assert (tmp_path / "made").stat().st_uid == os.getuid()
@@ -184,17 +163,9 @@ def test_an_ended_process_leaves_no_container(
         assert holder.stdout
         assert holder.stdout.readline() == b"open\n"
         holder.send_signal(getattr(signal, name))
-    listing = (
-        program,
-        "ps",
-        "--all",
-        "--quiet",
-        f"--filter=label={engine.LABEL}={plan.job}",
-    )
+    listing = (program, "ps", "--all", "--quiet", f"--filter=label={engine.LABEL}={plan.job}")
     for _ in range(100):
-        left = subprocess.run(
-            listing, capture_output=True, text=True, check=True
-        ).stdout
+        left = subprocess.run(listing, capture_output=True, text=True, check=True).stdout
         if not left:
             break
         time.sleep(0.1)

@@ -38,25 +38,19 @@ def test_an_image_is_found_by_its_digest(root: Path, tmp_path: Path) -> None:
     assert image.kept(tmp_path, added.digest) == added
 
 
-def test_an_image_that_is_not_there_is_named_with_what_brings_it(
-    tmp_path: Path,
-) -> None:
+def test_an_image_that_is_not_there_is_named_with_what_brings_it(tmp_path: Path) -> None:
     with pytest.raises(SupplyError) as caught:
         image.kept(tmp_path, "sha256:" + "0" * 64)
     assert "skopeo copy" in caught.value.remedy
 
 
-def test_a_bundle_carries_an_image_by_its_blobs(
-    root: Path, tmp_path: Path
-) -> None:
+def test_a_bundle_carries_an_image_by_its_blobs(root: Path, tmp_path: Path) -> None:
     added = image.add(root, tmp_path / "one")
     carried = {}
     for blob in added.blobs():
         carried[blob.name] = tmp_path / blob.name
         carried[blob.name].write_bytes(blob.read_bytes())
-    assert (
-        image.put(carried, added.digest, tmp_path / "two").digest == added.digest
-    )
+    assert image.put(carried, added.digest, tmp_path / "two").digest == added.digest
 
 
 def test_a_bundle_without_the_manifest_is_refused(tmp_path: Path) -> None:
@@ -64,9 +58,7 @@ def test_a_bundle_without_the_manifest_is_refused(tmp_path: Path) -> None:
         image.put({}, "sha256:" + "0" * 64, tmp_path)
 
 
-def test_a_damaged_copy_does_not_replace_an_image_that_is_whole(
-    root: Path, tmp_path: Path
-) -> None:
+def test_a_damaged_copy_does_not_replace_an_image_that_is_whole(root: Path, tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     added = image.add(root, vault)
     carried = {blob.name: tmp_path / blob.name for blob in added.blobs()}
@@ -79,26 +71,19 @@ def test_a_damaged_copy_does_not_replace_an_image_that_is_whole(
         image.put(carried, added.digest, vault)
     assert image.kept(vault, added.digest) == added
     # Nothing of the damaged copy is left either.
-    assert [path.name for path in (vault / "images").iterdir()] == [
-        added.layout.name
-    ]
+    assert [path.name for path in (vault / "images").iterdir()] == [added.layout.name]
 
 
 def test_a_damaged_layer_is_refused(root: Path, tmp_path: Path) -> None:
     added = image.add(root, tmp_path)
-    layer = max(
-        (added.layout / "blobs/sha256").iterdir(),
-        key=lambda path: path.stat().st_size,
-    )
+    layer = max((added.layout / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size)
     layer.write_bytes(layer.read_bytes()[:-1] + b"x")
     with pytest.raises(SupplyError, match="has other content"):
         image.kept(tmp_path, added.digest)
 
 
 @pytest.mark.parametrize("document", [b"", b"{}", b"[]", b"not JSON"])
-def test_a_manifest_that_is_none_is_refused(
-    tmp_path: Path, document: bytes
-) -> None:
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path, document: bytes) -> None:
     digest = hashlib.sha256(document).hexdigest()
     blobs = image.place(tmp_path, f"sha256:{digest}") / "blobs/sha256"
     blobs.mkdir(parents=True)
@@ -116,19 +101,14 @@ def test_a_manifest_that_is_none_is_refused(
         {
             "manifests": [
                 {
-                    "platform": {
-                        "architecture": image.MACHINES["x86_64"],
-                        "os": "linux",
-                    },
+                    "platform": {"architecture": image.MACHINES["x86_64"], "os": "linux"},
                     "digest": "../" * 3000,
                 }
             ]
         },
     ],
 )
-def test_a_manifest_of_other_types_is_refused(
-    tmp_path: Path, document: dict[str, object]
-) -> None:
+def test_a_manifest_of_other_types_is_refused(tmp_path: Path, document: dict[str, object]) -> None:
     content = json.dumps(document).encode()
     name = hashlib.sha256(content).hexdigest()
     (tmp_path / "blob").write_bytes(content)

@@ -88,9 +88,7 @@ def served() -> Iterator[tuple[str, dict[str, bytes]]]:
             """Say nothing."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(
-        target=server.serve_forever, args=(0.01,), daemon=True
-    ).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield f"127.0.0.1:{server.server_port}/library/small", content
     server.shutdown()
     server.server_close()
@@ -100,9 +98,7 @@ def offer(content: dict[str, bytes], given: KeptImage) -> None:
     """Put an image into a registry."""
     for blob in given.blobs():
         for kind in ("manifests", "blobs"):
-            content[f"/v2/library/small/{kind}/sha256:{blob.name}"] = (
-                blob.read_bytes()
-            )
+            content[f"/v2/library/small/{kind}/sha256:{blob.name}"] = blob.read_bytes()
 
 
 def digest_of(content: bytes) -> str:
@@ -117,9 +113,7 @@ def test_an_image_is_pulled_by_its_digest(
     pulled = registry.pull(name, made.digest, tmp_path / "vault")
     assert pulled == image.kept(tmp_path / "vault", made.digest)
     assert pulled.config == made.config
-    assert [path.name for path in (tmp_path / "vault/images").iterdir()] == [
-        made.digest[7:]
-    ]
+    assert [path.name for path in (tmp_path / "vault/images").iterdir()] == [made.digest[7:]]
 
 
 def test_of_a_list_the_manifest_for_this_machine_is_taken(
@@ -129,15 +123,10 @@ def test_of_a_list_the_manifest_for_this_machine_is_taken(
     offer(content, made)
     own = {"architecture": image.MACHINES["x86_64"], "os": "linux"}
     entries = [
-        {
-            "digest": "sha256:" + "0" * 64,
-            "platform": {"architecture": "s390x", "os": "linux"},
-        },
+        {"digest": "sha256:" + "0" * 64, "platform": {"architecture": "s390x", "os": "linux"}},
         {"digest": made.digest, "platform": own},
     ]
-    listed = json.dumps(
-        {"mediaType": image.INDEX_TYPE, "manifests": entries}
-    ).encode()
+    listed = json.dumps({"mediaType": image.INDEX_TYPE, "manifests": entries}).encode()
     content[f"/v2/library/small/manifests/{digest_of(listed)}"] = listed
     pulled = registry.pull(name, digest_of(listed), tmp_path / "vault")
     assert pulled.digest == digest_of(listed)
@@ -175,19 +164,14 @@ def test_an_image_that_does_not_fit_is_not_asked_for(
     name, content = served
     offer(content, made)
     room = os.statvfs(tmp_path)
-    monkeypatch.setattr(
-        image, "_stated_size", lambda _: 2 * room.f_blocks * room.f_frsize
-    )
+    monkeypatch.setattr(image, "_stated_size", lambda _: 2 * room.f_blocks * room.f_frsize)
     with pytest.raises(SupplyError, match=r"bytes, and .* are free"):
         registry.pull(name, made.digest, tmp_path / "vault")
 
 
 @pytest.mark.parametrize("damage", ["other bytes", "missing", "too large"])
 def test_a_registry_that_lies_gives_nothing_to_the_vault(
-    made: KeptImage,
-    served: tuple[str, dict[str, bytes]],
-    tmp_path: Path,
-    damage: str,
+    made: KeptImage, served: tuple[str, dict[str, bytes]], tmp_path: Path, damage: str
 ) -> None:
     name, content = served
     offer(content, made)
@@ -220,22 +204,14 @@ def test_the_hub_is_asked_by_its_real_name() -> None:
 
 def recipe_with(name: str, digest: str) -> Recipe:
     demo = recipes.read("demo")
-    host = demo.host.model_copy(
-        update={"image": ImageTable(name=name, digest=digest)}
-    )
+    host = demo.host.model_copy(update={"image": ImageTable(name=name, digest=digest)})
     return demo.model_copy(update={"host": host})
 
 
 def reported(name: str, digest: str, build_out: Path) -> Mapping[str, str]:
     """Return what doctor says of an image: the words, and the stage that is blocked."""
-    found = images.findings(
-        recipe_with(name, digest), HostFile(build_out=build_out)
-    )
-    return {
-        finding.found: finding.blocks
-        for finding in found
-        if finding.found != "no podman"
-    }
+    found = images.findings(recipe_with(name, digest), HostFile(build_out=build_out))
+    return {finding.found: finding.blocks for finding in found if finding.found != "no podman"}
 
 
 def test_doctor_says_when_a_registry_has_lost_the_image(
@@ -249,9 +225,7 @@ def test_doctor_says_when_a_registry_has_lost_the_image(
     registry.pull(name, made.digest, out / "vault")
     assert reported(name, made.digest, out) == {}
     content.clear()
-    assert reported(name, made.digest, out) == {
-        "the image is gone from its registry": ""
-    }
+    assert reported(name, made.digest, out) == {"the image is gone from its registry": ""}
     shutil.rmtree(out / "vault")
     gone = "no container image; its registry says HTTP 404"
     assert reported(name, made.digest, out) == {gone: "check"}
@@ -282,9 +256,7 @@ def real_registry(tmp_path: Path) -> Iterator[str]:
     }
     (tmp_path / "registry.yml").write_text(json.dumps(settings), "utf-8")
     argv = (program, "serve", str(tmp_path / "registry.yml"))
-    with subprocess.Popen(
-        argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as server:
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         for _ in range(100):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -317,28 +289,16 @@ def test_a_real_registry_gives_what_podman_pushed(
     assert (pulled.manifest.kind == DOCKER) == (form == "v2s2")
     room = tmp_path / "room"
     room.mkdir()
-    subprocess.run(
-        ("podman", "rmi", "--force", made.config[7:]),
-        check=True,
-        capture_output=True,
-    )
+    subprocess.run(("podman", "rmi", "--force", made.config[7:]), check=True, capture_output=True)
     engine.load(pulled, room)
     loaded = subprocess.run(
-        ("podman", "image", "inspect", pulled.config[7:]),
-        check=True,
-        capture_output=True,
+        ("podman", "image", "inspect", pulled.config[7:]), check=True, capture_output=True
     )
     assert loaded.returncode == 0
-    subprocess.run(
-        ("podman", "rmi", "--force", pulled.config[7:]),
-        check=True,
-        capture_output=True,
-    )
+    subprocess.run(("podman", "rmi", "--force", pulled.config[7:]), check=True, capture_output=True)
 
 
-CHALLENGE = (
-    'Bearer realm="https://auth.example.org/token",service="s",scope="pull"'
-)
+CHALLENGE = 'Bearer realm="https://auth.example.org/token",service="s",scope="pull"'
 
 
 def token(content: bytes, challenge: str = CHALLENGE) -> tuple[str, list[str]]:
@@ -365,9 +325,7 @@ def token(content: bytes, challenge: str = CHALLENGE) -> tuple[str, list[str]]:
         (b"{}", ""),
     ],
 )
-def test_a_token_is_taken_if_it_can_be_a_header(
-    content: bytes, given: str
-) -> None:
+def test_a_token_is_taken_if_it_can_be_a_header(content: bytes, given: str) -> None:
     assert token(content) == (given, ["https://auth.example.org/token"])
 
 

@@ -16,10 +16,7 @@ from tfwright.tools.process import environment
 from tfwright.wheel.binary import libraries
 
 DEMO = Path(tools.__file__).parents[1] / "demo" / "tree"
-LIBRARIES = (
-    "tensorflow/_demo_ops.so",
-    "tensorflow/contrib/nccl/python/ops/_nccl_ops.so",
-)
+LIBRARIES = ("tensorflow/_demo_ops.so", "tensorflow/contrib/nccl/python/ops/_nccl_ops.so")
 TARGETS = (
     "//tensorflow/tools/pip_package:build_pip_package",
     "//tensorflow/contrib/nccl:python/ops/_nccl_ops.so",
@@ -48,35 +45,17 @@ def built(tree: Path, version: str, *flags: str) -> Path:
     for place, asset in recipe.source.assets.items():
         shutil.copy(recipes.PATCHES / asset, tree / place)
     for patch in recipe.source.patches:
-        subprocess.run(
-            ["patch", "-p1", "-i", recipes.PATCHES / patch], cwd=tree, check=True
-        )
+        subprocess.run(["patch", "-p1", "-i", recipes.PATCHES / patch], cwd=tree, check=True)
     programs = tree.parent / f"{tree.name}.bin"
     programs.mkdir()
     (programs / "bazel").symlink_to(binary)
-    python = {
-        "PYTHON_BIN_PATH": sys.executable,
-        "USE_DEFAULT_PYTHON_LIB_PATH": "1",
-    }
+    python = {"PYTHON_BIN_PATH": sys.executable, "USE_DEFAULT_PYTHON_LIB_PATH": "1"}
     env = environment.clean(tree.parent, (programs,), extra={**ANSWERS, **python})
-    subprocess.run(
-        [tree / "configure"],
-        cwd=tree,
-        env=env,
-        check=True,
-        stdin=subprocess.DEVNULL,
-    )
-    start = [
-        "bazel",
-        "--bazelrc=tools/bazel.rc",
-        f"--output_base={tree.parent / tree.name}.base",
-    ]
+    subprocess.run([tree / "configure"], cwd=tree, env=env, check=True, stdin=subprocess.DEVNULL)
+    start = ["bazel", "--bazelrc=tools/bazel.rc", f"--output_base={tree.parent / tree.name}.base"]
     try:
         subprocess.run(
-            [*start, "build", "--config=opt", *flags, *TARGETS],
-            cwd=tree,
-            env=env,
-            check=True,
+            [*start, "build", "--config=opt", *flags, *TARGETS], cwd=tree, env=env, check=True
         )
     finally:
         subprocess.run([*start, "shutdown"], cwd=tree, env=env, check=True)
@@ -104,19 +83,12 @@ def test_the_bytes_depend_on_neither_bazel_nor_directory_nor_umask(
     assert digests(outputs) == digests(others)
 
 
-def test_no_path_of_the_machine_that_built_is_in_the_libraries(
-    outputs: Path,
-) -> None:
+def test_no_path_of_the_machine_that_built_is_in_the_libraries(outputs: Path) -> None:
     for name in LIBRARIES:
-        assert (
-            str(outputs.parent.parent).encode()
-            not in (outputs / name).read_bytes()
-        )
+        assert str(outputs.parent.parent).encode() not in (outputs / name).read_bytes()
 
 
-def test_the_patched_operations_compute_what_they_should(
-    outputs: Path, tmp_path: Path
-) -> None:
+def test_the_patched_operations_compute_what_they_should(outputs: Path, tmp_path: Path) -> None:
     package = tmp_path / "tensorflow_demo"
     shutil.copytree(
         outputs
@@ -133,9 +105,9 @@ assert tf.ops() == ["MatMul", "MatrixPower"]
 assert tf.__version__ == "1.12.0"
 """
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
-    assert 'VERSION = "1.12.0"' in (
-        DEMO / "tensorflow/tools/pip_package/setup.py"
-    ).read_text("utf-8")
+    assert 'VERSION = "1.12.0"' in (DEMO / "tensorflow/tools/pip_package/setup.py").read_text(
+        "utf-8"
+    )
 
 
 def test_with_cuda_the_nccl_library_has_its_operation(tmp_path: Path) -> None:

@@ -75,19 +75,13 @@ class Site:
     def answers(self, **changed: bool | str) -> dict[str, bool | str]:
         """Return the demo recipe's answers, with changes."""
         places = dict.fromkeys(
-            ["CUDA_TOOLKIT_PATH", "CUDNN_INSTALL_PATH", "NCCL_INSTALL_PATH"],
-            str(self.toolkit),
+            ["CUDA_TOOLKIT_PATH", "CUDNN_INSTALL_PATH", "NCCL_INSTALL_PATH"], str(self.toolkit)
         )
         python = {
             "PYTHON_BIN_PATH": sys.executable,
             "PYTHON_LIB_PATH": "/usr/lib/python3/dist-packages",
         }
-        return {
-            **recipes.read("demo").configure.answers,
-            **python,
-            **places,
-            **changed,
-        }
+        return {**recipes.read("demo").configure.answers, **python, **places, **changed}
 
     def configure(self, answers: dict[str, bool | str]) -> list[str]:
         """Run ./configure, answered as the stage answers it; return what it asked for."""
@@ -111,9 +105,7 @@ class Site:
         return rendering.render(self.interview(answers))
 
     def interview(self, answers: dict[str, bool | str]) -> Interview:
-        return Interview(
-            of_tensorflow(VERSION, self.system), answers, python="3.11"
-        )
+        return Interview(of_tensorflow(VERSION, self.system), answers, python="3.11")
 
 
 @pytest.fixture
@@ -139,36 +131,24 @@ def test_a_cuda_dialogue_is_that_of_1_12(site: Site, system: str) -> None:
     site.pretend(system)
     site.install_cuda()
     asked = site.configure(site.answers(**CUDA))
-    assert (
-        ("TF_NCCL_VERSION" in asked)
-        == ("TF_NEED_TENSORRT" in asked)
-        == (system == "Linux")
-    )
+    assert ("TF_NCCL_VERSION" in asked) == ("TF_NEED_TENSORRT" in asked) == (system == "Linux")
     assert not bazelrc.compare(site.rendered(site.answers(**CUDA)), site.written)
 
 
 @pytest.mark.medium
-def test_every_feature_that_is_chosen_is_written_as_1_12_writes_it(
-    site: Site,
-) -> None:
-    answers = site.answers(
-        TF_NEED_IGNITE=True, TF_ENABLE_XLA=True, CC_OPT_FLAGS="-O3 -g"
-    )
+def test_every_feature_that_is_chosen_is_written_as_1_12_writes_it(site: Site) -> None:
+    answers = site.answers(TF_NEED_IGNITE=True, TF_ENABLE_XLA=True, CC_OPT_FLAGS="-O3 -g")
     site.configure(answers)
     assert not bazelrc.compare(site.rendered(answers), site.written)
 
 
-def by_environment(
-    site: Site, **variables: str
-) -> "subprocess.CompletedProcess[str]":
+def by_environment(site: Site, **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run ./configure with nobody to type."""
     answers = {
         name: value if isinstance(value, str) else str(int(value))
         for name, value in site.answers().items()
     }
-    env = environment.clean(
-        site.folder, (site.programs,), extra={**answers, **variables}
-    )
+    env = environment.clean(site.folder, (site.programs,), extra={**answers, **variables})
     return subprocess.run(
         [site.tree / "configure"],
         cwd=site.folder,
@@ -197,17 +177,13 @@ def test_the_environment_answers_without_a_question(site: Site) -> None:
         "TF_SET_ANDROID_WORKSPACE",
     ],
 )
-def test_what_the_tree_does_not_have_cannot_be_chosen(
-    site: Site, variable: str
-) -> None:
+def test_what_the_tree_does_not_have_cannot_be_chosen(site: Site, variable: str) -> None:
     done = by_environment(site, **{variable: "1"})
     assert done.returncode == 1
     assert "UserInputError: This tree has no" in done.stderr
 
 
-def test_a_yes_or_no_that_is_neither_crashes_and_leaves_half_a_file(
-    site: Site,
-) -> None:
+def test_a_yes_or_no_that_is_neither_crashes_and_leaves_half_a_file(site: Site) -> None:
     done = by_environment(site, TF_NEED_ROCM="maybe")
     assert done.returncode == 1
     assert (
@@ -218,9 +194,7 @@ def test_a_yes_or_no_that_is_neither_crashes_and_leaves_half_a_file(
     assert "CUDA" not in site.written
 
 
-def test_without_a_bazel_only_the_text_tells_that_nothing_was_configured(
-    site: Site,
-) -> None:
+def test_without_a_bazel_only_the_text_tells_that_nothing_was_configured(site: Site) -> None:
     (site.programs / "bazel").unlink()
     for name in ("bash", "dirname"):
         (site.programs / name).symlink_to(shutil.which(name) or "")
@@ -235,10 +209,7 @@ def test_with_a_bazel_that_is_too_old_it_is_the_same(site: Site) -> None:
     site.write("bazel", "echo Build label: 0.14.0")
     done = by_environment(site)
     assert done.returncode == 0
-    assert (
-        "Please upgrade your bazel installation to version 0.15.0 or higher"
-        in done.stdout
-    )
+    assert "Please upgrade your bazel installation to version 0.15.0 or higher" in done.stdout
     assert not (site.tree / ".tf_configure.bazelrc").exists()
 
 
@@ -257,10 +228,7 @@ def test_configuring_again_imports_the_file_once_and_keeps_what_else_bazelrc_say
     for _ in range(2):
         by_environment(site)
     lines = (site.tree / ".bazelrc").read_text("utf-8").splitlines()
-    assert lines == [
-        "build --jobs=1",
-        f"import {site.tree}/.tf_configure.bazelrc",
-    ]
+    assert lines == ["build --jobs=1", f"import {site.tree}/.tf_configure.bazelrc"]
     assert (site.tree / "tools" / "python_bin_path.sh").read_text(
         "utf-8"
     ) == f'export PYTHON_BIN_PATH="{sys.executable}"'

@@ -37,9 +37,7 @@ def test_the_recipe_pins_the_tree_as_it_is_bundled() -> None:
     assert RECIPE.source.commit == demo.commit_id(demo.CUDA_URL)
 
 
-def test_the_places_of_the_host_answer_the_questions_of_a_program_of_its_own() -> (
-    None
-):
+def test_the_places_of_the_host_answer_the_questions_of_a_program_of_its_own() -> None:
     host = HostFile(cuda=Path("/opt/cuda"), compiler=Path("/opt/gcc-11"))
     answers = complete(RECIPE, host, UNKNOWN_PYTHON)
     assert answers["CUDA_TOOLKIT_PATH"] == "/opt/cuda"
@@ -52,12 +50,7 @@ def test_without_places_of_the_host_the_recipe_answers() -> None:
 
 
 def test_configure_writes_what_was_typed(tmp_path: Path) -> None:
-    for file in (
-        "bin/nvcc",
-        "include/cuda_runtime.h",
-        "lib64/libcudart_static.a",
-        "gcc",
-    ):
+    for file in ("bin/nvcc", "include/cuda_runtime.h", "lib64/libcudart_static.a", "gcc"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).touch()
     configure(tmp_path, f"y\n{tmp_path}\n7.5\n{tmp_path}/gcc\n")
@@ -76,9 +69,7 @@ def built(folder: Path, architectures: str) -> subprocess.CompletedProcess[str]:
     """Build the recipe with other [verify] architectures; skip the test without a toolkit."""
     host = host_file.read().of(RECIPE)
     if not host.cuda or not host.compiler:
-        pytest.skip(
-            "no nvcc: run 'invoke toolkit --recipe demo-cuda --licence-accepted' first"
-        )
+        pytest.skip("no nvcc: run 'invoke toolkit --recipe demo-cuda --licence-accepted' first")
     text = (recipes.RECIPES / "demo-cuda.toml").read_text("utf-8")
     stated = 'architectures = ["sm_70", "sm_86", "compute_86"]'
     assert stated in text
@@ -87,30 +78,16 @@ def built(folder: Path, architectures: str) -> subprocess.CompletedProcess[str]:
     )
     places = f'build_out = "{folder}/out"\ncuda = "{host.cuda}"\ncompiler = "{host.compiler}"\n'
     (folder / "host.toml").write_text(places, "utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "invoke",
-        "build",
-        "--recipe",
-        f"{folder}/demo-cuda.toml",
-    ]
+    command = [sys.executable, "-m", "invoke", "build", "--recipe", f"{folder}/demo-cuda.toml"]
     environment = {**os.environ, "TFWRIGHT_HOST_FILE": str(folder / "host.toml")}
     return subprocess.run(
-        command,
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
 
 
 @pytest.mark.real
 @pytest.mark.slow
-def test_the_wheel_holds_code_for_the_configured_gpus_and_no_other(
-    tmp_path: Path,
-) -> None:
+def test_the_wheel_holds_code_for_the_configured_gpus_and_no_other(tmp_path: Path) -> None:
     done = built(tmp_path, '["sm_70", "sm_86", "compute_86"]')
     assert done.returncode == 0, done.stderr
     summary = inspection.inspect(Path(done.stdout.strip()), None).summary
@@ -122,10 +99,7 @@ def test_the_wheel_holds_code_for_the_configured_gpus_and_no_other(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("architectures", "complaint"),
-    [
-        ('["sm_70", "sm_86", "sm_90", "compute_86"]', "sm_90"),
-        ('["sm_86", "compute_86"]', "sm_70"),
-    ],
+    [('["sm_70", "sm_86", "sm_90", "compute_86"]', "sm_90"), ('["sm_86", "compute_86"]', "sm_70")],
     ids=["one is missing", "one is too many"],
 )
 def test_verify_refuses_other_architectures(

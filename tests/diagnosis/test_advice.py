@@ -18,9 +18,7 @@ from tfwright.terminal.diagnose import tell_match
 LINE = re.compile(r"(?:\[(?P<table>[\w.]+)\] )?(?P<rest>.+ = .+)")
 PLACE = re.compile(r"\{\w+(?:\|\w+)?\}")
 ADVISING = [
-    family
-    for family in everything()
-    if family.recipe or family.host_file or family.commands
+    family for family in everything() if family.recipe or family.host_file or family.commands
 ]
 
 
@@ -42,9 +40,7 @@ def keys(template: str) -> list[str]:
 
 
 @pytest.mark.parametrize("family", ADVISING, ids=name)
-def test_the_places_of_a_line_are_parameters_and_tables_that_exist(
-    family: Family,
-) -> None:
+def test_the_places_of_a_line_are_parameters_and_tables_that_exist(family: Family) -> None:
     for template in (*family.recipe, *family.host_file, *family.commands):
         places = tables.names_in(template)
 
@@ -104,8 +100,7 @@ SAID = {
         recipe=('[host] cuda = "11.1"',)
     ),
     "bash: line 1: patch: command not found": Advice(
-        recipe=('[host] programs = ["patch"]',),
-        commands=("apt-get install patch",),
+        recipe=('[host] programs = ["patch"]',), commands=("apt-get install patch",)
     ),
     "a.cc:3:2: error: 'uint8_t' does not name a type": Advice(
         recipe=(
@@ -122,8 +117,7 @@ SAID = {
         recipe=("[compile] peak = 3.0",), host_file=("jobs = 2",)
     ),
     "Could not find any cudnn.h matching version '8' in any subdirectory": Advice(
-        host_file=('cudnn = "/PREFIX"',),
-        commands=("invoke toolkit --recipe NAME",),
+        host_file=('cudnn = "/PREFIX"',), commands=("invoke toolkit --recipe NAME",)
     ),
     "fatal: detected dubious ownership in repository at '/src/tf'": Advice(
         commands=("git config --global --add safe.directory /src/tf",)
@@ -144,10 +138,7 @@ SAID = {
         commands=("apt-get install libgl1",)
     ),
     "ModuleNotFoundError: No module named 'google.protobuf'": Advice(
-        commands=(
-            "python -m pip install protobuf",
-            "invoke pin --recipe NAME --add protobuf",
-        )
+        commands=("python -m pip install protobuf", "invoke pin --recipe NAME --add protobuf")
     ),
 }
 
@@ -170,9 +161,7 @@ def test_a_name_that_is_no_plain_word_gives_no_line(log: str) -> None:
     assert not match(f"{log}\n").advice
 
 
-@pytest.mark.parametrize(
-    "value", ["a b", "a;b", "$(a)", "`a`", "-a", 'a"b', "a\nb", "a'b"]
-)
+@pytest.mark.parametrize("value", ["a b", "a;b", "$(a)", "`a`", "-a", 'a"b', "a\nb", "a'b"])
 def test_a_line_takes_nothing_that_a_shell_reads_otherwise(value: str) -> None:
     assert tables.line("type {name}", {"name": value}) == ""
 
@@ -188,9 +177,7 @@ def test_a_failed_build_is_told_what_the_family_advises(tmp_path: Path) -> None:
     assert record.match.advice.commands == ("apt-get install python-is-python3",)
 
 
-def test_lines_to_copy_are_shown_whole(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_lines_to_copy_are_shown_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     tell_match(match("bash: line 1: patch: command not found\n"), tmp_path)
 
     shown = capsys.readouterr().err

@@ -43,9 +43,7 @@ def test_people_are_shown_the_cause_that_the_stage_decided_by(
 ) -> None:
     record = again.record(log, len(TIMEOUT), killed=False, died=False)
     console.explain(
-        ToolError(
-            "Bazel failed", remedy="x", evidence=Evidence(log=log, failure=record)
-        )
+        ToolError("Bazel failed", remedy="x", evidence=Evidence(log=log, failure=record))
     )
     shown = capsys.readouterr().err
 
@@ -56,33 +54,26 @@ def test_people_are_shown_the_cause_that_the_stage_decided_by(
 def test_a_log_without_a_record_is_read_as_a_whole(
     log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    console.explain(
-        ToolError("configure failed", remedy="x", evidence=Evidence(log=log))
-    )
+    console.explain(ToolError("configure failed", remedy="x", evidence=Evidence(log=log)))
 
     assert "fetch-connection" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("seen", "name"),
-    [("killed", again.OUT_OF_MEMORY), ("died", again.SERVER_DIED)],
+    ("seen", "name"), [("killed", again.OUT_OF_MEMORY), ("died", again.SERVER_DIED)]
 )
 def test_what_leaves_no_line_is_known_from_the_outside(
     tmp_path: Path, seen: str, name: str
 ) -> None:
     log = tmp_path / "a.log"
     log.write_text("[1 / 2] Compiling a.cc\n", "utf-8")
-    match = again.record(
-        log, 0, killed=seen == "killed", died=seen == "died"
-    ).match
+    match = again.record(log, 0, killed=seen == "killed", died=seen == "died").match
 
     assert match is not None
     assert match.entry.id == name
 
 
-def test_a_server_that_a_busy_host_starts_too_slowly_is_no_lack_of_memory(
-    tmp_path: Path,
-) -> None:
+def test_a_server_that_a_busy_host_starts_too_slowly_is_no_lack_of_memory(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text(
         "Starting local Bazel server and connecting to it...\n"
@@ -95,32 +86,21 @@ def test_a_server_that_a_busy_host_starts_too_slowly_is_no_lack_of_memory(
     match = again.record(log, 0, killed=False, died=True).match
 
     assert match is not None
-    assert (match.entry.id, match.entry.retry) == (
-        "bazel-server-too-slow",
-        "pass",
-    )
+    assert (match.entry.id, match.entry.retry) == ("bazel-server-too-slow", "pass")
 
 
 def test_a_run_that_says_nothing_has_no_match(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("", "utf-8")
 
-    assert again.record(log, 0, killed=False, died=False) == again.FailureRecord(
-        None, None
-    )
+    assert again.record(log, 0, killed=False, died=False) == again.FailureRecord(None, None)
 
 
-def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(
-    tmp_path: Path,
-) -> None:
+def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
-    log.write_text(
-        "ERROR: WORKSPACE:3:1: name 'http_archive' is not defined\n", "utf-8"
-    )
+    log.write_text("ERROR: WORKSPACE:3:1: name 'http_archive' is not defined\n", "utf-8")
     old, new = (
-        again.record(
-            log, 0, killed=False, died=False, known=Facts(bazel=version)
-        ).match
+        again.record(log, 0, killed=False, died=False, known=Facts(bazel=version)).match
         for version in ("0.15.0", "0.26.1")
     )
 
@@ -130,9 +110,7 @@ def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(
     assert (new.entry.id, new.certain) == ("bazel-http-archive-gone", True)
 
 
-def test_a_full_disk_is_told_from_a_family_that_only_looks_at_the_disk(
-    tmp_path: Path,
-) -> None:
+def test_a_full_disk_is_told_from_a_family_that_only_looks_at_the_disk(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("/usr/bin/ld: error: a.o: file too short\n", "utf-8")
     damaged = again.record(log, 0, killed=False, died=False)

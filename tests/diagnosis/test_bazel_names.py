@@ -14,31 +14,16 @@ def cause_of(line: str) -> str:
 @pytest.mark.parametrize(
     ("option", "part"),
     [
-        (
-            "--experimental_repo_remote_exec",
-            "came with Bazel 2.0.0: this one is older",
-        ),
+        ("--experimental_repo_remote_exec", "came with Bazel 2.0.0: this one is older"),
         ("--experimental_cc_shared_library=true", "came with Bazel 1.2.0"),
-        (
-            "--local_resources=2048,.5,1.0",
-            "0.17.2 to 3.5.1 and 7.7.1 have --local_resources",
-        ),
+        ("--local_resources=2048,.5,1.0", "0.17.2 to 3.5.1 and 7.7.1 have --local_resources"),
         (
             "--ram_utilization_factor=5",
             "gone by Bazel 3.5.1: this one is newer than 2.1.0, or older than 0.17.2",
         ),
-        (
-            "--noincompatible_prohibit_aapt1",
-            "came with Bazel 1.2.0, and is gone by Bazel 7.7.1",
-        ),
-        (
-            "--enable_bzlmod",
-            "came after Bazel 4.2.3, and by 7.7.1: this one is older",
-        ),
-        (
-            "--noincompatible_do_not_split_linking_cmdline",
-            "came with Bazel 0.25.1",
-        ),
+        ("--noincompatible_prohibit_aapt1", "came with Bazel 1.2.0, and is gone by Bazel 7.7.1"),
+        ("--enable_bzlmod", "came after Bazel 4.2.3, and by 7.7.1: this one is older"),
+        ("--noincompatible_do_not_split_linking_cmdline", "came with Bazel 0.25.1"),
         ("--action_env=PATH", "Bazel 0.17.2 to 7.7.1 have --action_env"),
         ("--data_dir", "none takes --data_dir"),
     ],
@@ -67,10 +52,7 @@ def test_an_attribute_is_looked_up_with_its_rule() -> None:
         "'cc_toolchain' rule"
     )
 
-    assert (
-        "`toolchain_config` of cc_toolchain came with Bazel 0.20.0"
-        in cause_of(line)
-    )
+    assert "`toolchain_config` of cc_toolchain came with Bazel 0.20.0" in cause_of(line)
 
 
 def test_what_no_version_has_is_said_to_be_unknown() -> None:

@@ -48,10 +48,7 @@ def test_the_middle_of_a_long_log_is_kept_only_around_errors() -> None:
 
     assert sum(len(piece.data) for piece in made.pieces) < 9_000_000
     assert found.first is not None
-    assert (found.first.what, found.first.line) == (
-        "ld: cannot find -lfoo",
-        100_002,
-    )
+    assert (found.first.what, found.first.line) == ("ld: cannot find -lfoo", 100_002)
     assert found.lines == 200_002
 
 
@@ -63,9 +60,7 @@ def test_noise_without_end_keeps_memory_bounded() -> None:
     assert len(kept) <= complaints.MOST_LINES * len(made.pieces)
 
 
-@pytest.mark.parametrize(
-    "length", [1, sketch.PIECE - 1, sketch.PIECE, 3 * sketch.PIECE + 7]
-)
+@pytest.mark.parametrize("length", [1, sketch.PIECE - 1, sketch.PIECE, 3 * sketch.PIECE + 7])
 def test_lines_are_counted_behind_a_line_of_any_length(length: int) -> None:
     log = b"first\n" + b"x" * length + b"\nerror: third line\n"
     found = reader.read(io.BytesIO(log))
@@ -75,9 +70,7 @@ def test_lines_are_counted_behind_a_line_of_any_length(length: int) -> None:
 
 
 def test_only_the_beginning_of_a_line_without_end_is_read() -> None:
-    line = (
-        b"error: begins here " + b"ERROR: undefined reference to `x' " * 100_000
-    )
+    line = b"error: begins here " + b"ERROR: undefined reference to `x' " * 100_000
     found = reader.read(io.BytesIO(line))
 
     assert found.first is not None

@@ -200,11 +200,7 @@ CAUSES = [
         "bazel-workspace-status",
         "safe.directory",
     ),
-    (
-        "error: unsupported protocol: gopher\n",
-        "general-error",
-        "unsupported protocol",
-    ),
+    ("error: unsupported protocol: gopher\n", "general-error", "unsupported protocol"),
     (
         "cc1: error: too many filenames given.  Type cc1 --help for usage\n",
         "host-driver",
@@ -214,9 +210,7 @@ CAUSES = [
 
 
 @pytest.mark.parametrize(("log", "family", "part"), CAUSES)
-def test_a_cause_follows_from_what_the_message_names(
-    log: str, family: str, part: str
-) -> None:
+def test_a_cause_follows_from_what_the_message_names(log: str, family: str, part: str) -> None:
     match = first(log)
 
     assert match.entry.id == family
@@ -244,13 +238,7 @@ def test_every_row_of_a_table_can_be_reached() -> None:
         for pattern, _ in rows:
             words = pattern.pattern.removeprefix("^").removesuffix("$").split("|")
             if all(re.fullmatch(r"[\w/ -]+", word) for word in words):
-                names = [
-                    form
-                    for word in words
-                    for form in (word, f"{word}.h", f"x_{word}_")
-                ]
-                hidden = [
-                    any(row.search(name) for row in earlier) for name in names
-                ]
+                names = [form for word in words for form in (word, f"{word}.h", f"x_{word}_")]
+                hidden = [any(row.search(name) for row in earlier) for name in names]
                 assert not all(hidden), (table, pattern.pattern)
             earlier.append(pattern)

@@ -11,12 +11,7 @@ import pytest
 
 from tfwright.diagnosis import reader
 
-MESSAGES = (
-    Path(__file__)
-    .with_name("configure_messages.txt")
-    .read_text("utf-8")
-    .splitlines()
-)
+MESSAGES = Path(__file__).with_name("configure_messages.txt").read_text("utf-8").splitlines()
 UNSPECIFIC = {"general-error", "bazel-error", "marked-error", "python-exception"}
 
 

@@ -7,12 +7,8 @@ import pytest
 from tfwright.diagnosis import evidence, reader
 from tfwright.diagnosis.families import Fact, everything
 
-ASKS_FOR_CUDA = next(
-    family for family in everything() if "cuda" in family.evidence
-)
-ASKS_FOR_DISK = next(
-    family for family in everything() if "disk" in family.evidence
-)
+ASKS_FOR_CUDA = next(family for family in everything() if "cuda" in family.evidence)
+ASKS_FOR_DISK = next(family for family in everything() if "disk" in family.evidence)
 LOOKS_AT_NOTHING = next(family for family in everything() if not family.evidence)
 
 
@@ -34,9 +30,7 @@ def test_a_place_that_is_gone_is_no_evidence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fact", evidence._LOOK)
-def test_every_fact_is_one_sentence_or_nothing(
-    fact: Fact, tmp_path: Path
-) -> None:
+def test_every_fact_is_one_sentence_or_nothing(fact: Fact, tmp_path: Path) -> None:
     assert "\n" not in evidence._LOOK[fact](tmp_path)
 
 
@@ -49,9 +43,7 @@ def test_a_library_of_another_number_is_named(tmp_path: Path) -> None:
     assert seen == f"{wanted} is not on this host; libcudart.so.7.5 is there"
 
 
-def test_a_link_that_leads_nowhere_is_named_with_its_target(
-    tmp_path: Path,
-) -> None:
+def test_a_link_that_leads_nowhere_is_named_with_its_target(tmp_path: Path) -> None:
     link = tmp_path / "libcuda.so"
     link.symlink_to(tmp_path / "gone")
 
@@ -69,9 +61,7 @@ def test_a_missing_header_has_no_other_versions(tmp_path: Path) -> None:
     assert seen == (f"{wanted} is not on this host",)
 
 
-@pytest.mark.parametrize(
-    "content", ["NVRM version: 535.104\nGCC version: 12\n", ""]
-)
+@pytest.mark.parametrize("content", ["NVRM version: 535.104\nGCC version: 12\n", ""])
 def test_a_loaded_driver_is_named_by_its_first_line(
     content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,8 +88,7 @@ def test_a_toolkit_is_named_with_the_version_that_it_states(
 
 
 @pytest.mark.parametrize(
-    ("system", "said"),
-    [("linux", "no CUDA toolkit is in the usual places"), ("darwin", "")],
+    ("system", "said"), [("linux", "no CUDA toolkit is in the usual places"), ("darwin", "")]
 )
 def test_a_missing_toolkit_is_evidence_only_where_one_can_be(
     system: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -115,9 +104,7 @@ def test_each_of_several_files_is_looked_at(tmp_path: Path) -> None:
     there.touch()
     both = {"path": f"{gone} or {there}"}
 
-    assert evidence.of(LOOKS_AT_NOTHING, tmp_path, both) == (
-        f"{gone} is not on this host",
-    )
+    assert evidence.of(LOOKS_AT_NOTHING, tmp_path, both) == (f"{gone} is not on this host",)
 
 
 def test_a_label_is_no_file(tmp_path: Path) -> None:
@@ -135,9 +122,7 @@ def test_the_file_that_gives_an_option_is_named(tmp_path: Path) -> None:
         b"  Inherited 'common' options: --gone_option --x=1\n"
         b"ERROR: Unrecognized option: --gone_option\n"
     )
-    match = next(
-        match for match in reader.read(io.BytesIO(log)).matches if match.explains
-    )
+    match = next(match for match in reader.read(io.BytesIO(log)).matches if match.explains)
 
     seen = evidence.of(match.entry, tmp_path, match.parameters)
 
@@ -145,8 +130,7 @@ def test_the_file_that_gives_an_option_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "name"),
-    [("link-library-missing", "library"), ("host-driver", "message")],
+    ("family", "name"), [("link-library-missing", "library"), ("host-driver", "message")]
 )
 def test_cuda_is_named_only_where_a_message_is_about_it(
     family: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,11 +11,7 @@ from tfwright.diagnosis.facts import Facts
 
 def test_what_is_known_otherwise_counts_for_more_than_the_log() -> None:
     known = Facts(system="Darwin", cuda=False, gpu=False, bazel="0.15.2")
-    lines = [
-        "Linux host 5.10",
-        "Build label: 0.26.1",
-        "libcudart.so.9.2 not found",
-    ]
+    lines = ["Linux host 5.10", "Build label: 0.26.1", "libcudart.so.9.2 not found"]
     assert facts.of(lines, known) == known
 
 

@@ -53,9 +53,7 @@ def test_every_family_says_why_and_what_helps(family: Family) -> None:
 
 
 @pytest.mark.parametrize("family", everything(), ids=name)
-def test_the_places_of_a_sentence_are_parameters_and_tables_that_exist(
-    family: Family,
-) -> None:
+def test_the_places_of_a_sentence_are_parameters_and_tables_that_exist(family: Family) -> None:
     places = tables.names_in(family.cause) | tables.names_in(family.remedy)
 
     assert {parameter for parameter, _ in places} <= family.parameters
@@ -71,10 +69,7 @@ def test_what_the_users_documents_name_is_known(line: str) -> None:
 def test_no_refinement_fires_on_the_log_of_a_good_build(log: Path) -> None:
     lines = log.read_text("utf-8").splitlines()
     fired = [
-        (family.id, line)
-        for family in refinements()
-        for line in lines
-        if family.matches(line)
+        (family.id, line) for family in refinements() for line in lines if family.matches(line)
     ]
 
     assert fired == []
@@ -83,9 +78,7 @@ def test_no_refinement_fires_on_the_log_of_a_good_build(log: Path) -> None:
 @pytest.mark.parametrize(
     "pattern", ["(?:ab)*c", "(?:ab+)+c", "(?:a{2,})*bc", "abc(", "[ab][cd]", ".*"]
 )
-def test_a_pattern_that_could_be_slow_or_needs_no_text_is_refused(
-    pattern: str,
-) -> None:
+def test_a_pattern_that_could_be_slow_or_needs_no_text_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match=re.escape("pattern")):
         Family.model_validate({**FAMILY, "pattern": pattern})
 
@@ -112,9 +105,7 @@ def test_a_faulty_file_is_refused_by_name_and_line(tmp_path: Path) -> None:
         ("one(?:two)?", ("one",)),
     ],
 )
-def test_texts_that_a_pattern_requires_are_computed(
-    pattern: str, wanted: tuple[str, ...]
-) -> None:
+def test_texts_that_a_pattern_requires_are_computed(pattern: str, wanted: tuple[str, ...]) -> None:
     assert literals.required(pattern) == wanted
 
 

@@ -11,9 +11,7 @@ from tfwright.diagnosis import families, reader
 from tfwright.diagnosis.families import Family, refinements
 from tfwright.diagnosis.reader import Match
 
-MESSAGES = tomllib.loads(
-    Path(__file__).with_name("kinds.toml").read_text("utf-8")
-)["message"]
+MESSAGES = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))["message"]
 FACT = re.compile(r"[\w./=-]*(?:\d|--|_|[a-z]/|[a-z][A-Z])[\w./=-]*")
 """What a sentence names: versions, options, files, variables."""
 
@@ -32,9 +30,7 @@ def facts(match: Match) -> set[str]:
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda case: str(case["says"]))
-def test_the_family_says_what_is_known_of_this_message(
-    message: dict[str, str],
-) -> None:
+def test_the_family_says_what_is_known_of_this_message(message: dict[str, str]) -> None:
     first = explaining(message["log"])[0]
 
     assert first.entry.id == message["family"]
@@ -42,9 +38,7 @@ def test_the_family_says_what_is_known_of_this_message(
 
 
 @pytest.mark.parametrize("family", refinements(), ids=lambda family: family.id)
-def test_no_refinement_names_less_than_the_family_below_it(
-    family: Family,
-) -> None:
+def test_no_refinement_names_less_than_the_family_below_it(family: Family) -> None:
     matches = explaining(family.sample)
     if not matches or matches[-1].entry.sample:
         # No family explains it, too.

@@ -40,11 +40,7 @@ def test_a_lesson_reads_the_same_message_of_another_build() -> None:
 
 
 def test_the_winning_line_of_a_fixture_is_marked() -> None:
-    marked = [
-        line
-        for line in taught().fixture.splitlines()
-        if line.startswith(learn.MARK)
-    ]
+    marked = [line for line in taught().fixture.splitlines() if line.startswith(learn.MARK)]
 
     assert marked == [learn.MARK + LOG.splitlines()[2]]
 
@@ -60,9 +56,7 @@ def test_paths_numbers_and_names_become_gaps() -> None:
     assert re.fullmatch(made, "/opt/b.so: undefined symbol 'bar' (error 7)")
 
 
-KNOWN = (
-    "a/log.cc:43:13: error: ambiguating new declaration of 'long int gettid()'\n"
-)
+KNOWN = "a/log.cc:43:13: error: ambiguating new declaration of 'long int gettid()'\n"
 
 
 def test_a_failure_that_the_catalogue_describes_makes_no_second_entry() -> None:
@@ -90,12 +84,8 @@ def test_a_name_repeats_no_word_of_its_family_and_fits_a_file() -> None:
     ],
 )
 @pytest.mark.medium
-def test_an_entry_of_a_hostile_message_is_valid_and_reads_the_log(
-    said: str,
-) -> None:
-    log = f"t/a.cc:10:2: error: refuses {said}\n".encode(
-        "utf-8", "surrogateescape"
-    )
+def test_an_entry_of_a_hostile_message_is_valid_and_reads_the_log(said: str) -> None:
+    log = f"t/a.cc:10:2: error: refuses {said}\n".encode("utf-8", "surrogateescape")
     learned = learn.lesson(reader.read(io.BytesIO(log)), "a.log")
     family = Family.model_validate(tomllib.loads(learned.entry)["failure"][0])
 
@@ -104,9 +94,7 @@ def test_an_entry_of_a_hostile_message_is_valid_and_reads_the_log(
 
 
 def test_a_name_holds_no_part_of_a_path() -> None:
-    learned = taught(
-        "/home/maria/x/a.cc:3:1: error: refuses /home/maria/y.h because\n"
-    )
+    learned = taught("/home/maria/x/a.cc:3:1: error: refuses /home/maria/y.h because\n")
 
     assert learned.name == "host-source-error-refuses-because"
 
@@ -117,12 +105,8 @@ def test_a_log_that_only_says_that_something_failed_teaches_nothing() -> None:
 
 
 def test_a_fixture_of_another_log_is_kept(tmp_path: Path) -> None:
-    found = [
-        reader.read(io.BytesIO(each.encode())) for each in (KNOWN, "x\n" + KNOWN)
-    ]
-    paths = [
-        learn.write(each, "a.log", tmp_path)[1] for each in (*found, found[0])
-    ]
+    found = [reader.read(io.BytesIO(each.encode())) for each in (KNOWN, "x\n" + KNOWN)]
+    paths = [learn.write(each, "a.log", tmp_path)[1] for each in (*found, found[0])]
 
     assert [path.name for path in paths] == [
         "compile-gettid.log",
@@ -134,9 +118,7 @@ def test_a_fixture_of_another_log_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", LEARNED, ids=lambda path: path.stem)
 def test_the_marked_line_of_every_fixture_is_the_root(path: Path) -> None:
     text = path.read_text("utf-8")
-    wanted = next(
-        line for line in text.splitlines() if line.startswith(learn.MARK)
-    )
+    wanted = next(line for line in text.splitlines() if line.startswith(learn.MARK))
     found = reader.read(io.BytesIO(text.replace(learn.MARK, "").encode()))
 
     assert found.first is not None

@@ -35,10 +35,7 @@ def test_a_cause_names_the_parameters_whole(message: str) -> None:
 @pytest.mark.parametrize(
     ("template", "text"),
     [
-        (
-            "It failed ({a} {b}): see `df -h . /tmp`.",
-            "It failed (x): see `df -h . /tmp`.",
-        ),
+        ("It failed ({a} {b}): see `df -h . /tmp`.", "It failed (x): see `df -h . /tmp`."),
         ("The path ({b} {a} {b}) fails.", "The path (x) fails."),
         ("Use --linkopt=-L... or more.", "Use --linkopt=-L... or more."),
         ("It says {a}. {b}. More.", "It says x. More."),
@@ -60,7 +57,4 @@ def test_a_failure_that_make_ignores_is_harmless() -> None:
     )
 
     assert reader.read(io.BytesIO(log)).first is None
-    assert (
-        reader.read(io.BytesIO(log.splitlines(keepends=True)[0])).first
-        is not None
-    )
+    assert reader.read(io.BytesIO(log.splitlines(keepends=True)[0])).first is not None

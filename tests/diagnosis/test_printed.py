@@ -77,9 +77,7 @@ MODULES = {
     ],
 )
 @pytest.mark.parametrize("message", MODULES)
-def test_bazels_modules_are_explained_behind_every_report(
-    message: str, head: str
-) -> None:
+def test_bazels_modules_are_explained_behind_every_report(message: str, head: str) -> None:
     log = f"Starting local Bazel server (7.4.1) and connecting to it...\n{head}{message}\n"
     found = diagnose(log)
 
@@ -114,14 +112,8 @@ SAID = {
     "2022/04/29 09:33:34 could not run Bazel: could not start Bazel: fork/exec /x/bazel: exec "
     "format error": ("bazel-launcher", "is for another processor"),
     # HotSpot, arguments.cpp and java.c
-    "Unrecognized VM option 'UseConcMarkSweepGC'": (
-        "bazel-java-start",
-        "UseConcMark",
-    ),
-    "Error occurred during initialization of VM": (
-        "bazel-java-start",
-        "did not start",
-    ),
+    "Unrecognized VM option 'UseConcMarkSweepGC'": ("bazel-java-start", "UseConcMark"),
+    "Error occurred during initialization of VM": ("bazel-java-start", "did not start"),
     # Java, sun.security.validator
     "ERROR: /w/BUILD:1:1: no such package '@a//': java.io.IOException: Error downloading [http://x] "
     "to /o/a: sun.security.validator.ValidatorException: End user tried to act as a CA": (
@@ -155,10 +147,7 @@ SAID = {
     "ld.lld: error: version script assignment of 'global' to symbol 'init_a' failed: symbol not "
     "defined": ("link-version-script", "from version 17 on"),
     "ld.lld: error: corrupt input file: version definition index 0 for symbol curl_jmpenv is out of "
-    "bounds\n>>> defined in /l/libtensorflow.so": (
-        "link-of-another-linker",
-        "/l/libtensorflow.so",
-    ),
+    "bounds\n>>> defined in /l/libtensorflow.so": ("link-of-another-linker", "/l/libtensorflow.so"),
     "lld-link: error: <root>: undefined symbol: class tensorflow::Session * __cdecl f(void)": (
         "link-undefined",
         "It belongs to TensorFlow itself",
@@ -203,10 +192,7 @@ SAID = {
     ),
     # cuDNN's loader of its own parts
     "Could not load library libcudnn_ops_infer.so.8. Error: libcudnn_ops_infer.so.8: cannot open "
-    "shared object file: No such file or directory": (
-        "gpu-cudnn-parts",
-        "was not found",
-    ),
+    "shared object file: No such file or directory": ("gpu-cudnn-parts", "was not found"),
     "Could not load library libcudnn_cnn_infer.so.8. Error: /u/libcudnn_cnn_infer.so.8: undefined "
     "symbol: _ZN5cudnn3opsE, version libcudnn_ops_infer.so.8": (
         "load-parts-of-two-versions",
@@ -218,10 +204,7 @@ SAID = {
     ),
     # EDG, clang: Sema
     'a.cu.h(57): error: calling a __host__ function("__builtin_expect") from a __global__ '
-    'function("f<int> ") is not allowed': (
-        "nvcc-host-function",
-        "calls __builtin_expect",
-    ),
+    'function("f<int> ") is not allowed': ("nvcc-host-function", "calls __builtin_expect"),
     'a.cu.cc(102): error: identifier "std::operator -<float> " is undefined in device code': (
         "nvcc-host-function",
         "C++ library",
@@ -247,10 +230,7 @@ SAID = {
         "tensorflow==1.8.0 has no wheels",
     ),
     "error: Distribution `a==1 @ registry+https://x` can't be installed because it doesn't have a "
-    "source distribution or wheel for the current platform": (
-        "uv-no-solution",
-        "a==1",
-    ),
+    "source distribution or wheel for the current platform": ("uv-no-solution", "a==1"),
     "  \u00d7 Failed to build `h5py==3.1.0`\n  \u251c\u2500\u25b6 The build backend returned an "
     "error": ("uv-failed", "The build backend returned an error"),
     # distutils, setuptools, CMake
@@ -267,16 +247,10 @@ SAID = {
     # runtime_version.py of protobuf
     "google.protobuf.runtime_version.VersionError: Detected mismatched Protobuf Gencode/Runtime "
     "major versions when loading a.proto: gencode 6.31.1 runtime 5.29.5. Same major version is "
-    "required.": (
-        "python-protobuf",
-        "generated for 6.31.1, and 5.29.5 is installed",
-    ),
+    "required.": ("python-protobuf", "generated for 6.31.1, and 5.29.5 is installed"),
     # clang and gcc: how a warning that counts as an error is named
     "a.c:19:10: error: defining a type within '__builtin_offsetof' is a Clang extension "
-    "[-Werror,-Wgnu-offsetof-extensions]": (
-        "host-werror",
-        "(-Wgnu-offsetof-extensions)",
-    ),
+    "[-Werror,-Wgnu-offsetof-extensions]": ("host-werror", "(-Wgnu-offsetof-extensions)"),
     "a.c:19:10: error: unused variable [-Werror=unused-variable]": (
         "host-werror",
         "(-Wunused-variable)",
@@ -320,10 +294,7 @@ SAID = {
         "for another processor",
     ),
     "/c/thrust/config.h:112:2: error: #error The version of CUB in your include path is not "
-    "compatible with this release of Thrust.": (
-        "host-error-directive",
-        "a CUB of its own",
-    ),
+    "compatible with this release of Thrust.": ("host-error-directive", "a CUB of its own"),
     "tensorflow/core/kernels/cuda_sparse.cc(759): error C2061: syntax error: identifier 'X'": (
         "host-msvc",
         "That file calls CUDA",
@@ -336,24 +307,12 @@ SAID = {
         "pip-package-withdrawn",
         "from 2.1 on `tensorflow` has the GPU parts",
     ),
-    "error: metadata-generation-failed": (
-        "pip-metadata",
-        "an empty one that refuses",
-    ),
+    "error: metadata-generation-failed": ("pip-metadata", "an empty one that refuses"),
     # xcrun
-    'xcrun: error: SDK "macosx10.11" cannot be located': (
-        "bazel-xcode",
-        "install the whole Xcode",
-    ),
+    'xcrun: error: SDK "macosx10.11" cannot be located': ("bazel-xcode", "install the whole Xcode"),
     # Docker, old and new: what the status of a step means.
-    "The command '/bin/sh -c make' returned a non-zero code: 137": (
-        "memory-killed",
-        "memory",
-    ),
-    "The command '/bin/sh -c make' returned a non-zero code: 127": (
-        "docker-failed",
-        "127 means",
-    ),
+    "The command '/bin/sh -c make' returned a non-zero code: 137": ("memory-killed", "memory"),
+    "The command '/bin/sh -c make' returned a non-zero code: 127": ("docker-failed", "127 means"),
     'failed to solve: process "/bin/sh -c apt-get install x" did not complete successfully: exit '
     "code: 100": ("docker-failed", "apt-get ends with 100"),
     # src/main/cpp/blaze.cc and blaze_util_posix.cc, 0.4 to 8
@@ -384,21 +343,12 @@ SAID = {
         "no Java of its own",
     ),
     # bfd's linker.c and ldmain.c, gold, lld, ld64, lto-streamer-in.cc, install_name_tool
-    "/usr/bin/ld: hidden symbol `x' in a.o is referenced by DSO": (
-        "link-other",
-        "to itself",
-    ),
+    "/usr/bin/ld: hidden symbol `x' in a.o is referenced by DSO": ("link-other", "to itself"),
     "ld.lld: error: undefined hidden symbol: f": ("link-other", "to itself"),
-    "/usr/bin/ld: a.o: plugin needed to handle lto object": (
-        "link-other",
-        "-flto",
-    ),
+    "/usr/bin/ld: a.o: plugin needed to handle lto object": ("link-other", "-flto"),
     "lto1: fatal error: bytecode stream in file 'a.o' generated with LTO version 9.2 instead of the "
     "expected 8.1": ("link-other", "-flto"),
-    "/usr/bin/ld: fatal error: libbfd ABI mismatch": (
-        "link-other",
-        "two installations",
-    ),
+    "/usr/bin/ld: fatal error: libbfd ABI mismatch": ("link-other", "two installations"),
     "ld: unsupported tapi file type '!tapi-tbd' in YAML file '/x.tbd' for architecture x86_64": (
         "link-other",
         "older than the SDK",
@@ -410,54 +360,30 @@ SAID = {
         "another user",
     ),
     "ld: unknown options: --build-id": ("link-option", "--build-id"),
-    "/usr/bin/ld.gold: out of file descriptors and couldn't close any": (
-        "link-other",
-        "ulimit -n",
-    ),
+    "/usr/bin/ld.gold: out of file descriptors and couldn't close any": ("link-other", "ulimit -n"),
     "collect2: fatal error: ld terminated with signal 11 [Segmentation fault], core dumped": (
         "link-other",
         "itself crashed",
     ),
     "install_name_tool: changing install names or rpaths can't be redone for: a (for architecture "
-    "x86_64) because larger updated load commands do not fit": (
-        "link-other",
-        "no room",
-    ),
+    "x86_64) because larger updated load commands do not fit": ("link-other", "no room"),
     # curl's strerror.c, and what its parts say
-    "curl: (23) Failure writing output to destination": (
-        "fetch-unknown-cause",
-        "disk is full",
-    ),
-    "curl: (47) Maximum (50) redirects followed": (
-        "fetch-unknown-cause",
-        "login page",
-    ),
+    "curl: (23) Failure writing output to destination": ("fetch-unknown-cause", "disk is full"),
+    "curl: (47) Maximum (50) redirects followed": ("fetch-unknown-cause", "login page"),
     "curl: (77) error setting certificate verify locations:  CAfile: /etc/ssl/ca.crt": (
         "fetch-certificate",
         "/etc/ssl/ca.crt",
     ),
-    "curl: (56) CONNECT tunnel failed, response 407": (
-        "fetch-proxy",
-        "wants a password",
-    ),
-    "curl: (92) HTTP/2 stream 0 was not closed cleanly: CANCEL (err 8)": (
-        "fetch-connection",
-        "",
-    ),
+    "curl: (56) CONNECT tunnel failed, response 407": ("fetch-proxy", "wants a password"),
+    "curl: (92) HTTP/2 stream 0 was not closed cleanly: CANCEL (err 8)": ("fetch-connection", ""),
     "curl: (52) Empty reply from server": ("fetch-connection", ""),
     "curl: (28) Operation too slow. Less than 1000 bytes/sec transferred the last 30 seconds": (
         "fetch-connection",
         "",
     ),
     # git
-    "fatal: Unable to create '/w/.git/index.lock': File exists.": (
-        "git-failed",
-        "left its lock",
-    ),
-    "fatal: unable to find remote helper for 'https'": (
-        "git-failed",
-        "without curl",
-    ),
+    "fatal: Unable to create '/w/.git/index.lock': File exists.": ("git-failed", "left its lock"),
+    "fatal: unable to find remote helper for 'https'": ("git-failed", "without curl"),
     "fatal: no submodule mapping found in .gitmodules for path 'a'": (
         "git-failed",
         ".gitmodules does not name",
@@ -469,14 +395,8 @@ SAID = {
         "git-failed",
         "may not be written",
     ),
-    "fatal: Out of memory, malloc failed (tried to allocate 9 bytes)": (
-        "memory-refused",
-        "",
-    ),
-    'error: No valid patches in input (allow with "--allow-empty")': (
-        "patch-failed",
-        "",
-    ),
+    "fatal: Out of memory, malloc failed (tried to allocate 9 bytes)": ("memory-refused", ""),
+    'error: No valid patches in input (allow with "--allow-empty")': ("patch-failed", ""),
     # pip's req/constructors.py and exceptions.py
     "ERROR: *.whl is not a valid wheel filename.": (
         "pip-requirement-invalid",
@@ -571,28 +491,14 @@ RULE = (
 @pytest.mark.parametrize(
     ("quoted", "root"),
     [
-        (
-            "Error in fail: Repository command failed\nbash: line 1: realpath: command not found",
-            6,
-        ),
-        (
-            "Error in fail: x failed: (\n  ERROR: Could not find an activated virtualenv (r)",
-            6,
-        ),
-        (
-            'Error in fail: \nROCm Configuration Error: ERROR: #define "V" is either',
-            6,
-        ),
-        (
-            "Error in fail: nothing was found\nERROR: no such package '@y//': BUILD",
-            5,
-        ),
+        ("Error in fail: Repository command failed\nbash: line 1: realpath: command not found", 6),
+        ("Error in fail: x failed: (\n  ERROR: Could not find an activated virtualenv (r)", 6),
+        ('Error in fail: \nROCm Configuration Error: ERROR: #define "V" is either', 6),
+        ("Error in fail: nothing was found\nERROR: no such package '@y//': BUILD", 5),
         ("Error in fail: nothing was found", 5),
     ],
 )
-def test_what_a_rule_quotes_is_nearer_than_that_the_rule_stopped(
-    quoted: str, root: int
-) -> None:
+def test_what_a_rule_quotes_is_nearer_than_that_the_rule_stopped(quoted: str, root: int) -> None:
     found = diagnose(f"{RULE}{quoted}\nERROR: Analysis of target '//a' failed\n")
 
     assert found.first is not None
@@ -626,9 +532,7 @@ def test_what_proves_nothing_is_not_called_known(line: str) -> None:
     assert not any(match.certain for match in diagnose(line + "\n").matches)
 
 
-def test_what_a_server_prints_as_it_crashes_is_nearer_than_that_it_crashed() -> (
-    None
-):
+def test_what_a_server_prints_as_it_crashes_is_nearer_than_that_it_crashed() -> None:
     log = (
         "FATAL: Server crashed during startup. Now printing /o/server/jvm.out:\n"
         "Unrecognized VM option 'MaxPermSize=1g'\n"
@@ -680,9 +584,7 @@ def test_an_exception_that_is_printed_again_and_again_is_passed_over() -> None:
 
 def test_what_pip_leaves_in_conflict_is_no_failed_installation() -> None:
     head = "ERROR: pip's dependency resolver does not currently take into account all packages.\n"
-    wants = (
-        "tensorflow-cpu 2.16.2 requires six>=1.12.0, which is not installed.\n"
-    )
+    wants = "tensorflow-cpu 2.16.2 requires six>=1.12.0, which is not installed.\n"
 
     assert diagnose(head + 2 * wants).first is None
     assert diagnose(wants).first is not None
@@ -724,17 +626,13 @@ def test_times_that_bazel_writes_before_a_line_are_no_part_of_it() -> None:
         "##[error]",
     ],
 )
-def test_what_a_service_writes_before_a_line_is_no_part_of_it(
-    prefix: str,
-) -> None:
+def test_what_a_service_writes_before_a_line_is_no_part_of_it(prefix: str) -> None:
     said = "ERROR: Unrecognized option: --x"
 
     assert first(f"{prefix}{said}\n")[0] == "bazel-option"
 
 
-@pytest.mark.parametrize(
-    "mark", ["##[debug]", "##[warning]", "::warning file=a::"]
-)
+@pytest.mark.parametrize("mark", ["##[debug]", "##[warning]", "::warning file=a::"])
 def test_what_a_service_marks_as_a_remark_is_no_error(mark: str) -> None:
     assert diagnose(f"{mark}error: nothing was found\n").first is None
 

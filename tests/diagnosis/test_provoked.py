@@ -19,9 +19,7 @@ HEAD = "# family: "
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
 def test_the_line_that_the_tool_means_is_the_root(path: Path) -> None:
     head, _, text = path.read_text("utf-8").partition("\n")
-    marked = next(
-        line for line in text.splitlines() if line.startswith(learn.MARK)
-    )
+    marked = next(line for line in text.splitlines() if line.startswith(learn.MARK))
     found = reader.read(io.BytesIO(text.replace(learn.MARK, "").encode()))
 
     assert found.first is not None
@@ -43,6 +41,4 @@ def test_what_is_said_of_it_is_whole_sentences(path: Path) -> None:
 def test_every_family_of_the_fixtures_is_known() -> None:
     heads = {path.read_text("utf-8").partition("\n")[0] for path in LOGS}
 
-    assert {head.removeprefix(HEAD) for head in heads} <= {
-        family.id for family in everything()
-    }
+    assert {head.removeprefix(HEAD) for head in heads} <= {family.id for family in everything()}

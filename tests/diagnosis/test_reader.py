@@ -54,49 +54,35 @@ ImportError: Failed to load the native TensorFlow runtime.
 
 
 def diagnose(log: str | bytes, known: Facts | None = None) -> Diagnosis:
-    return reader.read(
-        io.BytesIO(log.encode() if isinstance(log, str) else log), known
-    )
+    return reader.read(io.BytesIO(log.encode() if isinstance(log, str) else log), known)
 
 
 def names(found: Diagnosis) -> list[str]:
     return [match.entry.id for match in found.matches]
 
 
-def test_the_root_is_what_the_compiler_says_inside_the_first_failed_action() -> (
-    None
-):
+def test_the_root_is_what_the_compiler_says_inside_the_first_failed_action() -> None:
     found = diagnose(BAZEL)
 
     assert found.first is not None
     assert found.first.what == (
         "b.cc:10:1: error: ambiguating new declaration of 'long int gettid()'"
     )
-    assert (
-        found.first.action
-        == "C++ compilation of rule '//tensorflow/core:b' failed (Exit 1)"
-    )
-    assert (found.first.line, found.first.where) == (
-        8,
-        "/tree/tensorflow/core/BUILD:12",
-    )
+    assert found.first.action == "C++ compilation of rule '//tensorflow/core:b' failed (Exit 1)"
+    assert (found.first.line, found.first.where) == (8, "/tree/tensorflow/core/BUILD:12")
     assert found.first.command.endswith("/usr/bin/gcc -c b.cc)")
     assert found.first.lines[0] == found.first.what
 
 
 def test_the_refinement_of_the_root_comes_first_then_its_family() -> None:
-    explaining = [
-        match.entry.id for match in diagnose(BAZEL).matches if match.explains
-    ]
+    explaining = [match.entry.id for match in diagnose(BAZEL).matches if match.explains]
 
     assert explaining == ["compile-gettid", "host-source-error"]
 
 
 def test_other_complaints_are_named_in_the_order_of_the_log() -> None:
     others = [
-        (match.entry.id, match.line)
-        for match in diagnose(BAZEL).matches
-        if not match.explains
+        (match.entry.id, match.line) for match in diagnose(BAZEL).matches if not match.explains
     ]
 
     assert others == [("host-name-missing", 9), ("memory-compiler-killed", 11)]
@@ -120,7 +106,9 @@ def test_of_chained_tracebacks_the_first_one_is_the_root() -> None:
 
 
 def test_an_exception_of_any_name_ends_a_traceback() -> None:
-    log = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\nOops.Sorry: no\n'
+    log = (
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\nOops.Sorry: no\n'
+    )
     found = diagnose(log)
 
     assert found.first is not None
@@ -169,9 +157,7 @@ def test_the_innermost_cause_of_a_java_exception_is_the_root() -> None:
 
 
 def test_a_summary_is_the_root_only_where_nothing_else_is() -> None:
-    found = diagnose(
-        "INFO: Elapsed time: 3 s\nFAILED: Build did NOT complete successfully\n"
-    )
+    found = diagnose("INFO: Elapsed time: 3 s\nFAILED: Build did NOT complete successfully\n")
 
     assert names(found) == ["bazel-build-failed"]
 
@@ -188,12 +174,8 @@ def test_a_summary_is_the_root_only_where_nothing_else_is() -> None:
         "[31m[1m",
     ],
 )
-def test_what_a_build_service_puts_before_a_line_does_not_hide_it(
-    prefix: str,
-) -> None:
-    found = diagnose(
-        f"{prefix}ERROR: Config value 'cuda' is not defined in any .rc file\n"
-    )
+def test_what_a_build_service_puts_before_a_line_does_not_hide_it(prefix: str) -> None:
+    found = diagnose(f"{prefix}ERROR: Config value 'cuda' is not defined in any .rc file\n")
 
     assert names(found)[0] == "bazel-no-config"
 
@@ -215,9 +197,7 @@ def test_a_wheel_for_gpus_shows_no_error_on_a_machine_without_one() -> None:
     found = diagnose("\n".join(lines))
 
     assert found.first is None
-    assert [match.entry.id for match in found.harmless] == [
-        "tf-library-not-opened"
-    ]
+    assert [match.entry.id for match in found.harmless] == ["tf-library-not-opened"]
 
 
 def test_a_built_tool_that_finds_no_cuda_library_is_an_error() -> None:
@@ -237,10 +217,7 @@ def test_harmless_lines_are_named_and_are_no_error() -> None:
     found = diagnose(log)
 
     assert found.first is None
-    assert [match.entry.id for match in found.harmless] == [
-        "bazel-remark",
-        "tf-no-gpu",
-    ]
+    assert [match.entry.id for match in found.harmless] == ["bazel-remark", "tf-no-gpu"]
 
 
 @pytest.mark.parametrize("log", CLEAN, ids=lambda path: path.name)
@@ -259,9 +236,7 @@ def test_what_went_well_has_no_error_however_it_looks(log: Path) -> None:
 def test_every_sample_is_found_in_a_log(family: Family) -> None:
     found = diagnose(f"[1 / 2] Compiling a.cc\n{family.sample}\n")
 
-    assert family.id in [
-        match.entry.id for match in (*found.matches, *found.harmless)
-    ]
+    assert family.id in [match.entry.id for match in (*found.matches, *found.harmless)]
 
 
 def test_colours_bars_binary_junk_and_a_missing_last_newline_do_no_harm() -> None:
@@ -283,12 +258,9 @@ def test_a_packed_log_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [None, gzip.compress(BAZEL.encode() * 100)[:-20], b"\x1f\x8bno gzip"],
+    "content", [None, gzip.compress(BAZEL.encode() * 100)[:-20], b"\x1f\x8bno gzip"]
 )
-def test_a_log_that_cannot_be_read_is_explained(
-    tmp_path: Path, content: bytes | None
-) -> None:
+def test_a_log_that_cannot_be_read_is_explained(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "a.log"
     if content is not None:
         path.write_bytes(content)
@@ -299,10 +271,7 @@ def test_a_log_that_cannot_be_read_is_explained(
 
 @pytest.mark.parametrize(
     ("log", "said"),
-    [
-        ("", "The log is empty"),
-        ("all is well\n", "No line of this log reports an error"),
-    ],
+    [("", "The log is empty"), ("all is well\n", "No line of this log reports an error")],
 )
 def test_an_empty_log_is_told_from_one_without_complaints(
     log: str, said: str, capsys: pytest.CaptureFixture[str]
@@ -312,9 +281,7 @@ def test_an_empty_log_is_told_from_one_without_complaints(
     assert said in capsys.readouterr().err
 
 
-def test_only_what_is_proved_is_called_known(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_only_what_is_proved_is_called_known(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_diagnosis(diagnose(BAZEL), None, as_json=False)
     shown = capsys.readouterr().err
 
@@ -342,9 +309,7 @@ def test_a_long_log_reports_how_far_it_was_read(
     assert listening.last == Progress(10_000, 10_000, "B")
 
 
-def test_an_unknown_error_makes_a_report_without_the_users_name(
-    tmp_path: Path,
-) -> None:
+def test_an_unknown_error_makes_a_report_without_the_users_name(tmp_path: Path) -> None:
     log = f"ERROR: {Path.home()}/tree/BUILD:12:1: C++ compilation of rule '//b' failed (Exit 1)\n"
     path = report.write(diagnose(log), "/somewhere/compile.log", tmp_path)
 
@@ -388,8 +353,7 @@ def test_of_a_trace_of_java_the_last_cause_is_the_root() -> None:
 
 def test_an_exception_of_java_that_holds_its_cause_stays_the_root() -> None:
     log = JAVA.replace(
-        "Unrecoverable",
-        "java.io.IOException: No space left on device: Unrecoverable",
+        "Unrecoverable", "java.io.IOException: No space left on device: Unrecoverable"
     )
     found = reader.read(io.BytesIO(log.encode()))
 
@@ -415,9 +379,7 @@ def test_of_several_errors_of_ops_the_first_is_the_root() -> None:
     assert found.first.line == 5
 
 
-def test_a_diagnosis_is_one_document_of_json(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_diagnosis_is_one_document_of_json(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_diagnosis(diagnose(BAZEL), None, as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert told["first"]["line"] == 8
@@ -426,9 +388,7 @@ def test_a_diagnosis_is_one_document_of_json(
 def test_where_the_report_of_an_unknown_message_is_stands_alone_on_standard_output(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page.show_diagnosis(
-        diagnose("error: nobody knows\n"), tmp_path, as_json=False
-    )
+    page.show_diagnosis(diagnose("error: nobody knows\n"), tmp_path, as_json=False)
     shown = capsys.readouterr()
     assert shown.out == f"{tmp_path}\n"
     assert "This message is not in the catalogue" in shown.err

@@ -34,10 +34,7 @@ SIBLINGS = {
         "here arm64-v8a-opt",
     ),
     "ERROR: /w/BUILD:7:1: Compiling a/b.cc failed: (Exit 1): false failed: error executing command (from "
-    "target //a:b)": (
-        "bazel-no-cross-compiler",
-        "that no compiler was configured for",
-    ),
+    "target //a:b)": ("bazel-no-cross-compiler", "that no compiler was configured for"),
     # bazel: ActionExecutionFunction, and the script that builds it
     "ERROR: missing input file '//third_party/x:include/y.h':/w/third_party/x/include/y.h (Permission denied)": (
         "bazel-missing-input",
@@ -94,10 +91,7 @@ SIBLINGS = {
         "host-header-missing",
         "newer than this clang knows",
     ),
-    "clang: error: unsupported option '--copt=-O3'": (
-        "host-option",
-        "an option of Bazel",
-    ),
+    "clang: error: unsupported option '--copt=-O3'": ("host-option", "an option of Bazel"),
     "gcc: error: unrecognized command line option '--host_copt=-w'": (
         "host-option",
         "an option of Bazel",
@@ -151,10 +145,7 @@ SIBLINGS = {
         "Two installations are mixed",
     ),
     # Apple's ld and dyld
-    "ld: -lto_library library filename must be 'libLTO.dylib'": (
-        "link-other",
-        "is not Apple's",
-    ),
+    "ld: -lto_library library filename must be 'libLTO.dylib'": ("link-other", "is not Apple's"),
     "ImportError: dlopen(/p/_x.so, 0x0002): tried: '/p/_x.so' (duplicate LC_RPATH '/q')": (
         "load-no-suitable-image",
         "(-rpath) twice",
@@ -174,10 +165,7 @@ SIBLINGS = {
     ),
     # ld and gold: an object that is PIC already, a library under two names, one that no flag names
     "/usr/bin/ld: bazel-out/x/_objs/a/b.pic.o: relocation R_X86_64_PC32 against symbol `f' can not be used "
-    "when making a shared object; recompile with -fPIC": (
-        "link-not-pic",
-        "its name says so",
-    ),
+    "when making a shared object; recompile with -fPIC": ("link-not-pic", "its name says so"),
     "/usr/bin/ld.gold: error: bazel-out/host/bin/external/png/_objs/a.o: multiple definition of 'png_free'\n"
     "/usr/bin/ld.gold: bazel-out/host/bin/external/libpng_archive/_objs/b.o: previous definition here": (
         "link-duplicate",
@@ -197,10 +185,7 @@ SIBLINGS = {
         "host-inline-assembly",
         "another processor",
     ),
-    "a/b.c:4:1: error: unknown register name 'rax' in asm": (
-        "host-inline-assembly",
-        "in a/b.c",
-    ),
+    "a/b.c:4:1: error: unknown register name 'rax' in asm": ("host-inline-assembly", "in a/b.c"),
     'external/x/arch.h:7:2: error: #error "Unsupported architecture"': (
         "host-error-directive",
         "no code for the processor",
@@ -287,14 +272,8 @@ SIBLINGS = {
     ),
     # Cython, and what it says of a file
     "Error compiling Cython file:\n---\n...\n  a = &b\n---\n\na/b.pxi:6:2: Cannot assign type 'c' to 'd'. "
-    "Suggest adding 'noexcept'.": (
-        "cython-refused",
-        "refuses a/b.pxi: Cannot assign",
-    ),
-    "a/b.pyx:6:2: undeclared name not builtin: long": (
-        "cython-refused",
-        "names of Python 2",
-    ),
+    "Suggest adding 'noexcept'.": ("cython-refused", "refuses a/b.pxi: Cannot assign"),
+    "a/b.pyx:6:2: undeclared name not builtin: long": ("cython-refused", "names of Python 2"),
     # bazel: CompressedTarFunction, and the file system below it
     "Error in download_and_extract: java.io.IOException: Error extracting /o/a.tar.gz to /o: /o/b (Input/output error)": (
         "fetch-cannot-unpack",
@@ -309,18 +288,12 @@ SIBLINGS = {
         "cut short",
     ),
     # check_version of tensorflow.bzl, which compares text
-    "Current Bazel version is 0.4.1, expected at least 0.5.4": (
-        "configure-bazel-version",
-        "0.4.1",
-    ),
+    "Current Bazel version is 0.4.1, expected at least 0.5.4": ("configure-bazel-version", "0.4.1"),
     "Current Bazel version is 0.11.0, expected at least 0.5.4": (
         "configure-bazel-compared-as-text",
         "compares Bazel's version as text",
     ),
-    "Closure Rules requires Bazel >=0.4.5 but was 0.4.2": (
-        "configure-bazel-version",
-        "0.4.2",
-    ),
+    "Closure Rules requires Bazel >=0.4.5 but was 0.4.2": ("configure-bazel-version", "0.4.2"),
     # libraries and headers of others
     "a.cc:3:1: error: 'ncclCommSplit' was not declared in this scope": (
         "nvcc-cuda-too-new",

@@ -20,24 +20,13 @@ def first(log: str) -> Match:
     return next(match for match in diagnose(log).matches if match.explains)
 
 
-NVIDIA = (
-    "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2204/x86_64"
-)
+NVIDIA = "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2204/x86_64"
 DAEMON = "docker: Error response from daemon: "
 SAID = {
     "E: Unable to locate package libcudnn8": ("apt-no-package", "NVIDIA's"),
-    "E: Version '99' for 'bash' was not found": (
-        "apt-no-package",
-        "bash, version 99",
-    ),
-    "E: Couldn't find any package by glob 'python3.13'": (
-        "apt-no-package",
-        "its own Python only",
-    ),
-    f"E: The repository '{NVIDIA}  InRelease' is not signed.": (
-        "apt-key",
-        "April 2022",
-    ),
+    "E: Version '99' for 'bash' was not found": ("apt-no-package", "bash, version 99"),
+    "E: Couldn't find any package by glob 'python3.13'": ("apt-no-package", "its own Python only"),
+    f"E: The repository '{NVIDIA}  InRelease' is not signed.": ("apt-key", "April 2022"),
     "E: Conflicting values set for option Signed-By regarding source http://a.example:9/x/ y: "
     "/k1.gpg != /k2.gpg": ("apt-key", "two different ones (/k1.gpg != /k2.gpg)"),
     "E: Release file for http://a.example/x/InRelease is not valid yet (invalid for another 2h)": (
@@ -48,10 +37,7 @@ SAID = {
         "apt-release-file",
         "has ended",
     ),
-    f"E: Failed to fetch {NVIDIA}/Packages.gz  Hash Sum mismatch": (
-        "apt-download",
-        "just updated",
-    ),
+    f"E: Failed to fetch {NVIDIA}/Packages.gz  Hash Sum mismatch": ("apt-download", "just updated"),
     "E: Failed to fetch http://a.example/p.deb  404  Not Found [IP: 10.0.0.1 80]": (
         "apt-download",
         "older than what the server has",
@@ -66,19 +52,13 @@ SAID = {
     ),
     "dpkg: error processing archive /a.deb (--install):\n trying to overwrite '/usr/a', which is "
     "also in package b 1.0": ("dpkg-failed", "/a.deb"),
-    "Error: Unable to find a match: openblas-devel": (
-        "rpm-no-package",
-        "openblas-devel",
-    ),
+    "Error: Unable to find a match: openblas-devel": ("rpm-no-package", "openblas-devel"),
     "Error: Failed to download metadata for repo 'appstream': Cannot prepare internal mirrorlist: "
     "No URLs in mirrorlist": ("rpm-repository", "CentOS's vault"),
     "PackagesNotFoundError: The following packages are not available from current channels:\n\n"
     "  - tensorflow-gpu=2.11\n": ("conda-not-found", "tensorflow-gpu=2.11"),
     "UnsatisfiableError: The following specifications were found to be in conflict:\n"
-    "  - python 3.9*\n  - tensorflow 1.15*\n": (
-        "conda-conflict",
-        "tensorflow 1.15*",
-    ),
+    "  - python 3.9*\n  - tensorflow 1.15*\n": ("conda-conflict", "tensorflow 1.15*"),
     "LibMambaUnsatisfiableError: Encountered problems while solving:\n"
     "  - nothing provides libx 1.0 needed by tensorflow-2.6.0-0\n": (
         "conda-conflict",
@@ -105,14 +85,8 @@ SAID = {
         "found no driver there",
     ),
     f'{DAEMON}failed to create task for container: starting container process caused: exec: "--gpus": '
-    "executable file not found in $PATH: unknown.": (
-        "docker-program",
-        "behind the image's name",
-    ),
-    "exec /usr/local/bin/run.sh: exec format error": (
-        "docker-program",
-        "another processor",
-    ),
+    "executable file not found in $PATH: unknown.": ("docker-program", "behind the image's name"),
+    "exec /usr/local/bin/run.sh: exec format error": ("docker-program", "another processor"),
     f"{DAEMON}manifest for nvidia/cuda:9.0-devel not found: manifest unknown: manifest unknown.": (
         "docker-image",
         "nvidia/cuda:9.0-devel",
@@ -134,10 +108,7 @@ SAID = {
     "in /x/_a.so": ("load-musl", "initial-exec TLS"),
     # What dyld says comes from its ImageLoader.
     "ImportError: dlopen(/x/a.so, 6): no suitable image found.  Did find:\n"
-    "\t/x/a.so: mach-o, but wrong architecture\n": (
-        "load-no-suitable-image",
-        "an Intel Python",
-    ),
+    "\t/x/a.so: mach-o, but wrong architecture\n": ("load-no-suitable-image", "an Intel Python"),
     "java.lang.UnsatisfiedLinkError: no tensorflow_jni in java.library.path": (
         "load-java-library",
         "no tensorflow_jni",
@@ -151,10 +122,7 @@ SAID = {
         "execution-other-processor",
         "must be built for this machine first",
     ),
-    "sh: /x/python: Bad CPU type in executable": (
-        "execution-other-processor",
-        "/x/python is for",
-    ),
+    "sh: /x/python: Bad CPU type in executable": ("execution-other-processor", "/x/python is for"),
     "ImportError: Extension a.tensorflow has not been built.  If this is not expected, reinstall A "
     "with A_WITH_TENSORFLOW=1 to debug the build error.": (
         "python-extension-not-built",

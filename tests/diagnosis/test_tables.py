@@ -17,11 +17,7 @@ from tfwright.diagnosis import mangled, tables
         ("symbol_owner", "clock_gettime", "librt"),
         ("header_owner", "cudnn.h", "cuDNN"),
         ("header_owner", "nccl.h", "NCCL"),
-        (
-            "header_owner",
-            "third_party/gpus/cuda/include/cuda_fp16.h",
-            "build tree",
-        ),
+        ("header_owner", "third_party/gpus/cuda/include/cuda_fp16.h", "build tree"),
         ("module_remedy", "enum", "enum34"),
         ("module_remedy", "mock", "install mock"),
         ("gpu_architecture", "sm_30", "11.0"),
@@ -30,9 +26,7 @@ from tfwright.diagnosis import mangled, tables
         ("http_status", "503", "passes"),
     ],
 )
-def test_a_name_is_traced_to_what_it_belongs_to(
-    table: str, value: str, part: str
-) -> None:
+def test_a_name_is_traced_to_what_it_belongs_to(table: str, value: str, part: str) -> None:
     assert part in tables.look_up(table, value)
 
 
@@ -41,9 +35,7 @@ def test_a_name_that_no_row_knows_adds_nothing() -> None:
 
 
 def test_a_sentence_takes_parameters_and_what_is_known_of_them() -> None:
-    text = tables.fill(
-        "No {header}. {header|header_owner} {other}", {"header": "nccl.h"}
-    )
+    text = tables.fill("No {header}. {header|header_owner} {other}", {"header": "nccl.h"})
 
     assert text.startswith("No nccl.h. It comes with NCCL")
     assert "  " not in text

@@ -15,14 +15,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object) -> None:
         raise KeyError("uid not found")
 
-    for name in (
-        "HOME",
-        "LOGNAME",
-        "USER",
-        "LNAME",
-        "USERNAME",
-        "XDG_CONFIG_HOME",
-    ):
+    for name in ("HOME", "LOGNAME", "USER", "LNAME", "USERNAME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("TFWRIGHT_HOST_FILE", raising=False)
     monkeypatch.setattr("pwd.getpwuid", unknown)
@@ -37,9 +30,7 @@ def test_an_account_without_home_and_name_has_defaults() -> None:
 
 
 @pytest.mark.usefixtures("nobody")
-def test_a_home_that_nobody_has_is_refused_in_the_host_file(
-    tmp_path: Path,
-) -> None:
+def test_a_home_that_nobody_has_is_refused_in_the_host_file(tmp_path: Path) -> None:
     file = tmp_path / "host.toml"
     for value in ("~nosuch/out", "~/out"):
         file.write_text(f'build_out = "{value}"\n')
@@ -56,9 +47,7 @@ def test_a_home_that_is_the_root_of_the_disk_is_no_part_of_every_path(
 
 
 @pytest.mark.parametrize("letter", ["\\u0000", "\\n", "\\u001b[2J"])
-def test_a_path_of_the_host_has_no_control_characters(
-    letter: str, tmp_path: Path
-) -> None:
+def test_a_path_of_the_host_has_no_control_characters(letter: str, tmp_path: Path) -> None:
     file = tmp_path / "host.toml"
     file.write_text(f'build_out = "/out{letter}"\n')
     with pytest.raises(RecipeError, match="must be a path without control"):
@@ -66,9 +55,7 @@ def test_a_path_of_the_host_has_no_control_characters(
 
 
 @pytest.mark.parametrize("key", ["mirrors", "downloads"])
-def test_an_address_of_the_host_has_no_control_characters(
-    key: str, tmp_path: Path
-) -> None:
+def test_an_address_of_the_host_has_no_control_characters(key: str, tmp_path: Path) -> None:
     file = tmp_path / "host.toml"
     file.write_text(f'[{key}]\n"https://a/" = "https://b/\\u0000"\n')
     with pytest.raises(RecipeError, match="one line of printable text"):

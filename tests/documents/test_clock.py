@@ -6,16 +6,12 @@ from tfwright.documents import clock
 from tfwright.tools.cache import history
 
 
-@pytest.mark.parametrize(
-    "seconds", [2**62, 10**13, -(10**13), float("inf"), 0, -1]
-)
+@pytest.mark.parametrize("seconds", [2**62, 10**13, -(10**13), float("inf"), 0, -1])
 def test_every_time_of_a_commit_or_file_is_one(seconds: float) -> None:
     assert clock.FIRST <= clock.utc(seconds) <= clock.LAST
 
 
-def test_a_line_of_the_history_with_such_a_time_is_left_out(
-    tmp_path: Path,
-) -> None:
+def test_a_line_of_the_history_with_such_a_time_is_left_out(tmp_path: Path) -> None:
     line = '{"recipe": "demo", "finished": 1e300, "use": {"toolchain": ""}}\n'
     (tmp_path / "builds.jsonl").write_text(line)
     assert history.read(tmp_path) == ()

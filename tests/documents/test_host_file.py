@@ -33,25 +33,14 @@ def test_a_relative_path_is_refused_with_its_line(
     file = tmp_path / "host.toml"
     file.write_text('jobs = 2\nbuild_out = "here"\n', "utf-8")
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(file))
-    with pytest.raises(
-        RecipeError,
-        match=r"host.toml:2: build_out: here must be an absolute path",
-    ):
+    with pytest.raises(RecipeError, match=r"host.toml:2: build_out: here must be an absolute path"):
         host_file.read()
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "cache.size = inf",
-        "cache.size = 1e300",
-        "cache.size = nan",
-        f"jobs = {10**20}",
-    ],
+    "line", ["cache.size = inf", "cache.size = 1e300", "cache.size = nan", f"jobs = {10**20}"]
 )
-def test_a_number_that_no_machine_has_is_refused(
-    line: str, tmp_path: Path
-) -> None:
+def test_a_number_that_no_machine_has_is_refused(line: str, tmp_path: Path) -> None:
     file = tmp_path / "host.toml"
     file.write_text(f"{line}\n")
     with pytest.raises(RecipeError, match=r"host\.toml:1: .*must be") as caught:
@@ -79,12 +68,9 @@ def test_braces_that_are_no_field_stand_for_themselves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "mirror"),
-    [("https://a.org/{name}", "/m/{nmae}"), ("https://{a}/{a}", "/m/{a}")],
+    ("pattern", "mirror"), [("https://a.org/{name}", "/m/{nmae}"), ("https://{a}/{a}", "/m/{a}")]
 )
-def test_a_mirror_whose_fields_do_not_fit_its_pattern_is_refused(
-    pattern: str, mirror: str
-) -> None:
+def test_a_mirror_whose_fields_do_not_fit_its_pattern_is_refused(pattern: str, mirror: str) -> None:
     with pytest.raises(ValueError, match="must hold each field once"):
         HostFile(mirrors={pattern: mirror})
 
@@ -95,10 +81,7 @@ def test_a_mirror_whose_fields_do_not_fit_its_pattern_is_refused(
         ('mirrors = {"https://a/b" = "upstream"}', "must be an absolute path"),
         ('mirrors = {"https://a/b" = "ext::sh -c id"}', "or a url with https"),
         ('mirrors = {"https://a/b" = "ssh://-oProxyCommand=id/"}', "or a url"),
-        (
-            'downloads = {"https://a/" = "/srv/a/"}',
-            "the folder that 'drop' names",
-        ),
+        ('downloads = {"https://a/" = "/srv/a/"}', "the folder that 'drop' names"),
         ('downloads = {"https://a/" = "file:///srv/a/"}', "must begin with http"),
     ],
 )
@@ -119,13 +102,9 @@ def test_a_pattern_that_matches_in_too_many_ways_is_refused() -> None:
     assert host.mirror_of("https://a.org/x") == "/org/x"
 
 
-def test_a_text_is_not_taken_for_yes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_is_not_taken_for_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "host.toml"
     path.write_text('[cache]\nenabled = "no"\n', "utf-8")
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(path))
-    with pytest.raises(
-        RecipeError, match="must be true or false, without quotes"
-    ):
+    with pytest.raises(RecipeError, match="must be true or false, without quotes"):
         host_file.read()

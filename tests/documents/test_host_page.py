@@ -16,23 +16,13 @@ PAGE = ROOT / "docs/host.md"
 
 def examples() -> list[str]:
     """Return the indented blocks of the page."""
-    blocks = re.findall(
-        r"(?:^    .*\n|^\n)+", PAGE.read_text("utf-8"), re.MULTILINE
-    )
-    return [
-        re.sub(r"^    ", "", block, flags=re.MULTILINE)
-        for block in blocks
-        if block.strip()
-    ]
+    blocks = re.findall(r"(?:^    .*\n|^\n)+", PAGE.read_text("utf-8"), re.MULTILINE)
+    return [re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in blocks if block.strip()]
 
 
 def test_the_page_has_every_key() -> None:
     text = PAGE.read_text("utf-8")
-    missing = [
-        key
-        for key in HostFile.model_fields
-        if not re.search(rf"[`\[ ]{key}[`\] ]", text)
-    ]
+    missing = [key for key in HostFile.model_fields if not re.search(rf"[`\[ ]{key}[`\] ]", text)]
     assert missing == []
 
 
@@ -66,11 +56,7 @@ def test_every_key_of_the_nightly_file_is_on_its_page() -> None:
     code = "\n".join(re.findall(r"`[^`]+`|^    .*$", page, re.MULTILINE))
     found: list[type[BaseModel]] = [NightlyFile, *tables(NightlyFile)]
     for table in found:
-        missing = [
-            key
-            for key in table.model_fields
-            if not re.search(rf"\b{key}\b", code)
-        ]
+        missing = [key for key in table.model_fields if not re.search(rf"\b{key}\b", code)]
         assert missing == [], table.__name__
 
 

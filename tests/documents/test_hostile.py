@@ -40,10 +40,7 @@ def refused(path: Path, text: str) -> RecipeError:
         ("x = " + "{a=" * 100_000, "more than 32 brackets within brackets"),
         (".".join("a" * 100_000) + " = 1", "a key of more than 32 parts"),
         ("[" + ".".join("a" * 100_000) + "]", "a key of more than 32 parts"),
-        (
-            "x = {" + ".".join("a" * 100_000) + " = 1}",
-            "a key of more than 32 parts",
-        ),
+        ("x = {" + ".".join("a" * 100_000) + " = 1}", "a key of more than 32 parts"),
         (".".join(['"a"'] * 100_000) + " = 1", "a key of more than 32 parts"),
         (
             "\n".join(f"k{number} = 1" for number in range(200_000)),
@@ -74,17 +71,13 @@ def test_a_text_that_would_keep_the_parser_busy_is_refused(
     assert len(told.what) < 2000
 
 
-def test_a_document_without_end_is_read_no_further_than_it_may_be(
-    recipe_file: Path,
-) -> None:
+def test_a_document_without_end_is_read_no_further_than_it_may_be(recipe_file: Path) -> None:
     assert "is larger than" in refused(recipe_file, "#" * (toml.LARGEST + 1)).what
 
 
 def test_a_byte_order_mark_is_named(recipe_file: Path) -> None:
     recipe_file.write_text(recipe_file.read_text("utf-8"), "utf-8-sig")
-    with pytest.raises(
-        RecipeError, match=":1: not valid TOML: a byte order mark"
-    ):
+    with pytest.raises(RecipeError, match=":1: not valid TOML: a byte order mark"):
         recipe.read(str(recipe_file))
 
 
@@ -96,15 +89,11 @@ def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_many_unknown_keys_are_described_once(recipe_file: Path) -> None:
-    told = refused(
-        recipe_file, "".join(f"k{number} = 1\n" for number in range(9_000))
-    )
+    told = refused(recipe_file, "".join(f"k{number} = 1\n" for number in range(9_000)))
     assert "and 8,980 more" in told.what
 
 
-def test_brackets_and_dots_in_strings_and_comments_count_for_nothing(
-    recipe_file: Path,
-) -> None:
+def test_brackets_and_dots_in_strings_and_comments_count_for_nothing(recipe_file: Path) -> None:
     text = recipe_file.read_text("utf-8")
     odd = "A" + "[" * 40 + "." * 40 + "9" * 200
     text = text.replace('"A recipe for tests"', f'"{odd}"  # {odd}')
@@ -113,16 +102,7 @@ def test_brackets_and_dots_in_strings_and_comments_count_for_nothing(
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "vault",
-        "git",
-        "wheelhouse",
-        "disk_cache",
-        "bazel_install",
-        "Vault",
-        "toolkits",
-    ],
+    "name", ["vault", "git", "wheelhouse", "disk_cache", "bazel_install", "Vault", "toolkits"]
 )
 def test_a_recipe_cannot_be_named_like_a_directory_that_all_recipes_share(
     recipe_file: Path, name: str
@@ -149,9 +129,7 @@ def test_a_recipe_cannot_be_named_like_a_directory_that_all_recipes_share(
     ],
 )
 @pytest.mark.parametrize("table", ["host", "verify", "plugins"])
-def test_nothing_but_an_exact_pin_reaches_pip(
-    recipe_file: Path, line: str, table: str
-) -> None:
+def test_nothing_but_an_exact_pin_reaches_pip(recipe_file: Path, line: str, table: str) -> None:
     key, header = {
         "host": ("requirements", "\n[host]"),
         "verify": ("requirements", "\n[verify]"),
@@ -159,9 +137,7 @@ def test_nothing_but_an_exact_pin_reaches_pip(
     }[table]
     text = recipe_file.read_text("utf-8")
     if table == "host":
-        recipe_file.write_text(
-            text.replace("[bazel]", f'{key} = ["{line}"]\n[bazel]'), "utf-8"
-        )
+        recipe_file.write_text(text.replace("[bazel]", f'{key} = ["{line}"]\n[bazel]'), "utf-8")
         told = refused(recipe_file, "")
     else:
         told = refused(recipe_file, f'{header}\n{key} = ["{line}"]\n')
@@ -169,12 +145,7 @@ def test_nothing_but_an_exact_pin_reaches_pip(
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "numpy==1.14.5",
-        "a-b.c[d,e]==1!2.0.post1+cpu",
-        f"x==1 --hash=sha256:{'0' * 64}",
-    ],
+    "line", ["numpy==1.14.5", "a-b.c[d,e]==1!2.0.post1+cpu", f"x==1 --hash=sha256:{'0' * 64}"]
 )
 def test_an_exact_pin_passes(line: str) -> None:
     assert EXACT_PIN.fullmatch(line)
@@ -182,15 +153,7 @@ def test_an_exact_pin_passes(line: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [
-        ".git",
-        "a/.GIT/config",
-        ".git./x",
-        ".git /x",
-        "GIT~1/hooks",
-        ".git::$INDEX/x",
-        "a/.Git",
-    ],
+    [".git", "a/.GIT/config", ".git./x", ".git /x", "GIT~1/hooks", ".git::$INDEX/x", "a/.Git"],
 )
 def test_no_path_leads_into_what_a_file_system_takes_for_git(path: str) -> None:
     with pytest.raises(ValueError, match=r"take for \.git"):
@@ -203,9 +166,7 @@ def test_a_path_that_no_file_system_takes_is_refused(path: str) -> None:
         inner_path(path)
 
 
-@pytest.mark.parametrize(
-    "path", ["r1.8/0001-x.patch", ".gitignore", "a/.github/x", "digit~1"]
-)
+@pytest.mark.parametrize("path", ["r1.8/0001-x.patch", ".gitignore", "a/.github/x", "digit~1"])
 def test_a_plain_path_passes(path: str) -> None:
     assert inner_path(path) == path
 

@@ -3,19 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from tfwright.documents.recipe import (
-    BazelrcTable,
-    PromptTable,
-    Recipe,
-    SourceTable,
-)
-from tfwright.documents.release import (
-    NO_RELEASE,
-    ExactRelease,
-    Release,
-    first_of,
-    last_of,
-)
+from tfwright.documents.recipe import BazelrcTable, PromptTable, Recipe, SourceTable
+from tfwright.documents.release import NO_RELEASE, ExactRelease, Release, first_of, last_of
 
 COMMIT = "0123456789" * 4
 URL = "https://github.com/tensorflow/tensorflow.git"
@@ -49,9 +38,7 @@ def test_the_exact_version_is_read_off_whatever_says_it(
 
 
 def test_a_version_of_another_release_is_refused() -> None:
-    with pytest.raises(
-        ValidationError, match=r"source\.version: 2\.5\.1 is not of release 2\.4"
-    ):
+    with pytest.raises(ValidationError, match=r"source\.version: 2\.5\.1 is not of release 2\.4"):
         source(branch="r2.4", version="2.5.1")
 
 
@@ -62,15 +49,7 @@ def test_versions_are_ordered_by_their_numbers() -> None:
 
 
 def test_candidates_come_before_their_release_in_their_own_order() -> None:
-    versions = [
-        "2.4.0",
-        "1.1.0-rc2",
-        "1.1",
-        "1.1.0-rc10",
-        "1.1.0-beta1",
-        "1.1.0-alpha",
-        "1.0.1",
-    ]
+    versions = ["2.4.0", "1.1.0-rc2", "1.1", "1.1.0-rc10", "1.1.0-beta1", "1.1.0-alpha", "1.0.1"]
     ordered = sorted(versions, key=lambda text: ExactRelease.parse(text).rank)
     assert ordered == [
         "1.0.1",
@@ -111,12 +90,7 @@ def recipe(**tables: object) -> Recipe:
     document = {
         "name": "small",
         "summary": "A recipe for tests",
-        "source": {
-            "url": URL,
-            "commit": COMMIT,
-            "branch": "master",
-            "interface": "own",
-        },
+        "source": {"url": URL, "commit": COMMIT, "branch": "master", "interface": "own"},
         "host": {"system": "any", "python": "any"},
         "bazel": {"version": "0.26.1"},
         "compile": {"target": "//:wheel"},
@@ -131,25 +105,17 @@ def test_an_interface_of_its_own_states_its_target() -> None:
 
 
 def test_a_program_of_its_own_takes_no_name_in_tensorflows_way() -> None:
-    with pytest.raises(
-        ValidationError, match=r"state the name in package\.arguments"
-    ):
+    with pytest.raises(ValidationError, match=r"state the name in package\.arguments"):
         recipe(package={"program": "pack.sh", "project_name": "mine"})
 
 
-@pytest.mark.parametrize(
-    "question", ["*", " * ", "*?*", "a\x1bb", "* * * * * asks"]
-)
-def test_a_question_that_would_match_any_text_or_take_long_is_refused(
-    question: str,
-) -> None:
+@pytest.mark.parametrize("question", ["*", " * ", "*?*", "a\x1bb", "* * * * * asks"])
+def test_a_question_that_would_match_any_text_or_take_long_is_refused(question: str) -> None:
     with pytest.raises(ValidationError):
         PromptTable(variable="TF_FLUX", question=question)
 
 
-@pytest.mark.parametrize(
-    "line", ["import /etc/bazel.bazelrc", "startup --foo", "build", "rm -rf"]
-)
+@pytest.mark.parametrize("line", ["import /etc/bazel.bazelrc", "startup --foo", "build", "rm -rf"])
 def test_a_line_that_does_more_than_set_flags_is_refused(line: str) -> None:
     with pytest.raises(ValidationError, match="must be a line of flags"):
         BazelrcTable(adds=(line,))

@@ -11,32 +11,16 @@ from tfwright.documents import names
     ("accept", "text", "message"),
     [
         (names.statement, " \t", "must say something"),
-        (
-            names.inner_path,
-            "a/" + "b" * 201,
-            "a component of more than 200 bytes",
-        ),
+        (names.inner_path, "a/" + "b" * 201, "a component of more than 200 bytes"),
         # Bytes and not characters: file systems count them.
         (names.inner_path, "\u00e9" * 101, "a component of more than 200 bytes"),
         (names.inner_path, "/".join(["a" * 100] * 10), "longer than 1,000 bytes"),
         (names.inner_path, "", "must be a relative path"),
         (names.inner_path, "a/.GIT:x/config", "some file systems take for .git"),
-        (
-            names.git_url,
-            "https://x/" + "a" * 2000,
-            "longer than 2,000 characters",
-        ),
-        (
-            names.download_url,
-            "http://x/" + "a" * 2000,
-            "longer than 2,000 characters",
-        ),
+        (names.git_url, "https://x/" + "a" * 2000, "longer than 2,000 characters"),
+        (names.download_url, "http://x/" + "a" * 2000, "longer than 2,000 characters"),
         (names.download_url, "https://host/a b", "url without blanks"),
-        (
-            names.download_url,
-            "gopher://host/a",
-            "must be one http, https, ftp or file url",
-        ),
+        (names.download_url, "gopher://host/a", "must be one http, https, ftp or file url"),
         (names.package_url, "pkg:cargo/serde@1", "must be a package URL"),
         (names.exact_pin, "numpy>=1", "must be an exact pin"),
         (names.recipe_name, "Vault", "that all recipes share"),
@@ -64,7 +48,5 @@ def test_what_a_program_or_a_file_system_could_misread_is_refused(
         (names.recipe_name, "linux-r1.8-cpu"),
     ],
 )
-def test_what_is_sound_is_kept_as_it_is(
-    accept: Callable[[str], str], text: str
-) -> None:
+def test_what_is_sound_is_kept_as_it_is(accept: Callable[[str], str], text: str) -> None:
     assert accept(text) == text

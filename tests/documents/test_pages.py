@@ -17,14 +17,19 @@ PAGES = [
 README_LINES = 150
 """More would not be read before the first command is typed."""
 OURS = (
-    *("benchmarks", "docs", "patches", "recipes", "src", "templates", "tests"),
-    *(".ci", "requirements"),
+    "benchmarks",
+    "docs",
+    "patches",
+    "recipes",
+    "src",
+    "templates",
+    "tests",
+    ".ci",
+    "requirements",
 )
 """How a path of the checkout begins."""
 
-pages = pytest.mark.parametrize(
-    "page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix()
-)
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
 def code_of(text: str) -> Iterator[str]:
@@ -104,9 +109,7 @@ def test_every_file_of_ours_that_a_page_names_exists(page: Path) -> None:
 
 def test_the_list_of_pages_has_each_page_once() -> None:
     listed = re.findall(
-        r"^\| \[([\w.-]+\.md)\]",
-        (ROOT / "docs/README.md").read_text("utf-8"),
-        re.MULTILINE,
+        r"^\| \[([\w.-]+\.md)\]", (ROOT / "docs/README.md").read_text("utf-8"), re.MULTILINE
     )
     there = {path.name for path in ROOT.glob("docs/*.md")} - {"README.md"}
     assert sorted(listed) == sorted(there)
@@ -121,9 +124,7 @@ def test_the_layout_of_contributing_names_every_folder_of_the_package() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     layout = page.partition("## The layout")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(\w+)/`", layout))
-    folders = {
-        path.parent.name for path in ROOT.glob("src/tfwright/*/__init__.py")
-    }
+    folders = {path.parent.name for path in ROOT.glob("src/tfwright/*/__init__.py")}
     assert folders - named == set()
 
 
@@ -136,9 +137,7 @@ def test_the_readme_names_every_recipe() -> None:
         name
         for name in names
         if f"`{name}`" not in seen
-        and not any(
-            f"`{suffix}`" in seen for suffix in re.findall(r"-[a-z0-9]+$", name)
-        )
+        and not any(f"`{suffix}`" in seen for suffix in re.findall(r"-[a-z0-9]+$", name))
         and not re.search(r"-py3\d+$", name)
     ]
     assert missing == []

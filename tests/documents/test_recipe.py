@@ -19,9 +19,7 @@ def fault(path: Path, old: str, new: str) -> RecipeError:
     return caught.value
 
 
-def test_a_valid_recipe_loads_and_takes_its_name_from_the_file(
-    recipe_file: Path,
-) -> None:
+def test_a_valid_recipe_loads_and_takes_its_name_from_the_file(recipe_file: Path) -> None:
     loaded = recipe.read(str(recipe_file))
     assert loaded.name == "small"
     assert loaded.source.release == Release(1, 8)
@@ -39,10 +37,7 @@ def test_an_unknown_key_is_refused_with_its_line_and_the_nearest_known_key(
     recipe_file: Path,
 ) -> None:
     told = fault(recipe_file, "commit = ", "comit = ")
-    assert (
-        f"{recipe_file}:6: unknown key source.comit; did you mean 'commit'?"
-        in told.what
-    )
+    assert f"{recipe_file}:6: unknown key source.comit; did you mean 'commit'?" in told.what
     assert "source.commit is missing" in told.what
 
 
@@ -51,22 +46,16 @@ def test_an_unknown_table_is_refused(recipe_file: Path) -> None:
     assert "unknown key bazle; did you mean 'bazel'?" in told.what
 
 
-def test_a_missing_pin_is_named_with_its_table_and_a_remedy(
-    recipe_file: Path,
-) -> None:
+def test_a_missing_pin_is_named_with_its_table_and_a_remedy(recipe_file: Path) -> None:
     told = fault(recipe_file, 'version = "0.26.1"', "")
     assert f"{recipe_file}:13: bazel.version is missing" in told.what
     assert "Add 'version'" in told.remedy
     assert told.exit_status == 2
 
 
-def test_a_version_in_digits_of_another_script_is_refused(
-    recipe_file: Path,
-) -> None:
+def test_a_version_in_digits_of_another_script_is_refused(recipe_file: Path) -> None:
     text = recipe_file.read_text("utf-8")
-    recipe_file.write_text(
-        text.replace('version = "0.', 'version = "\u0660.'), "utf-8"
-    )
+    recipe_file.write_text(text.replace('version = "0.', 'version = "\u0660.'), "utf-8")
     with pytest.raises(RecipeError, match=r"bazel\.version"):
         recipe.read(str(recipe_file))
 
@@ -76,15 +65,11 @@ def test_a_wrong_type_is_refused_with_its_line(recipe_file: Path) -> None:
     assert f"{recipe_file}:14: bazel.version" in told.what
 
 
-@pytest.mark.parametrize(
-    "branch", ["--upload-pack=touch /tmp/x", "-r1.8", "r1..8", "r1.8 x", ""]
-)
+@pytest.mark.parametrize("branch", ["--upload-pack=touch /tmp/x", "-r1.8", "r1..8", "r1.8 x", ""])
 def test_a_branch_that_git_could_take_for_something_else_is_refused(
     recipe_file: Path, branch: str
 ) -> None:
-    told = fault(
-        recipe_file, 'branch = "r1.8"', f'branch = "{branch}"\nrelease = "1.8"'
-    )
+    told = fault(recipe_file, 'branch = "r1.8"', f'branch = "{branch}"\nrelease = "1.8"')
     assert f"{recipe_file}:5: source.branch" in told.what
 
 
@@ -99,39 +84,26 @@ def test_a_branch_that_git_could_take_for_something_else_is_refused(
         "https://x/ --upload-pack=id",
     ],
 )
-def test_a_url_through_which_git_could_run_commands_is_refused(
-    recipe_file: Path, url: str
-) -> None:
-    assert (
-        "source.url"
-        in fault(recipe_file, "https://example.org/tensorflow.git", url).what
-    )
+def test_a_url_through_which_git_could_run_commands_is_refused(recipe_file: Path, url: str) -> None:
+    assert "source.url" in fault(recipe_file, "https://example.org/tensorflow.git", url).what
 
 
 @pytest.mark.parametrize(
     "path", ["../secret.patch", "/etc/passwd", "a/../../b", "~/x", "-x", "a\\b"]
 )
-def test_a_path_that_leaves_its_root_is_refused(
-    recipe_file: Path, path: str
-) -> None:
+def test_a_path_that_leaves_its_root_is_refused(recipe_file: Path, path: str) -> None:
     told = fault(recipe_file, "\n[host]", f"patches = ['{path}']\n[host]")
     assert f"{recipe_file}:7: source.patches" in told.what
 
 
-def test_a_patch_that_is_not_there_is_refused_with_its_line(
-    recipe_file: Path,
-) -> None:
-    told = fault(
-        recipe_file, "\n[host]", 'patches = [\n  "r1.8/none.patch",\n]\n[host]'
-    )
+def test_a_patch_that_is_not_there_is_refused_with_its_line(recipe_file: Path) -> None:
+    told = fault(recipe_file, "\n[host]", 'patches = [\n  "r1.8/none.patch",\n]\n[host]')
     assert f"{recipe_file}:8: r1.8/none.patch is not a file" in told.what
 
 
 def test_an_answer_with_a_line_break_is_refused(recipe_file: Path) -> None:
     told = fault(
-        recipe_file,
-        "[bazel]",
-        '[configure.answers]\nTF_CUDA_VERSION = "9.2\\ny"\n[bazel]',
+        recipe_file, "[bazel]", '[configure.answers]\nTF_CUDA_VERSION = "9.2\\ny"\n[bazel]'
     )
     assert f"{recipe_file}:14: configure.answers.TF_CUDA_VERSION" in told.what
     assert "must be one line of printable text" in told.what
@@ -145,11 +117,7 @@ def test_what_is_no_toml_is_refused_with_its_line(recipe_file: Path) -> None:
 
 
 def test_all_faults_are_told_at_once(recipe_file: Path) -> None:
-    told = fault(
-        recipe_file,
-        'system = "any"\nmachine = "any"',
-        'system = "BeOS"\nmachine = 3',
-    )
+    told = fault(recipe_file, 'system = "any"\nmachine = "any"', 'system = "BeOS"\nmachine = 3')
     assert "2 faults" in told.what
     assert f"{recipe_file}:9: host.system" in told.what
     assert f"{recipe_file}:10: host.machine" in told.what
@@ -164,24 +132,14 @@ def test_of_very_many_faults_the_first_ones_are_told_and_the_others_counted(
     assert told[-1] == "  and 30 more"
 
 
-def test_the_nccl_rebuild_is_refused_where_there_is_no_such_library(
-    recipe_file: Path,
-) -> None:
-    recipe_file.write_text(
-        recipe_file.read_text("utf-8") + "[nccl]\nrebuild = true\n", "utf-8"
-    )
-    assert (
-        "only 1.0 to 1.12 do"
-        in fault(recipe_file, 'branch = "r1.8"', 'branch = "r1.14"').what
-    )
+def test_the_nccl_rebuild_is_refused_where_there_is_no_such_library(recipe_file: Path) -> None:
+    recipe_file.write_text(recipe_file.read_text("utf-8") + "[nccl]\nrebuild = true\n", "utf-8")
+    assert "only 1.0 to 1.12 do" in fault(recipe_file, 'branch = "r1.8"', 'branch = "r1.14"').what
 
 
-def test_a_project_name_is_refused_where_packaging_cannot_take_one(
-    recipe_file: Path,
-) -> None:
+def test_a_project_name_is_refused_where_packaging_cannot_take_one(recipe_file: Path) -> None:
     recipe_file.write_text(
-        recipe_file.read_text("utf-8") + '[package]\nproject_name = "mine"\n',
-        "utf-8",
+        recipe_file.read_text("utf-8") + '[package]\nproject_name = "mine"\n', "utf-8"
     )
     with pytest.raises(RecipeError, match="does not have --project_name"):
         recipe.read(str(recipe_file))
@@ -207,19 +165,13 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "table",
-    [
-        'libraries = { "@rpath/a.dylib" = "/b.dylib" }',
-        'rpath = ["/usr/local/cuda/lib"]',
-    ],
+    "table", ['libraries = { "@rpath/a.dylib" = "/b.dylib" }', 'rpath = ["/usr/local/cuda/lib"]']
 )
 def test_names_of_macos_libraries_in_a_linux_recipe_are_refused(
     recipe_file: Path, table: str
 ) -> None:
     recipe_file.write_text(
-        recipe_file.read_text("utf-8").replace(
-            'system = "any"', 'system = "Linux"'
-        )
+        recipe_file.read_text("utf-8").replace('system = "any"', 'system = "Linux"')
         + f"\n[package]\n{table}\n",
         "utf-8",
     )
@@ -234,12 +186,7 @@ SHA = "0" * 64
     ("old", "new", "what", "remedy"),
     [
         ('python = "any"', "python = 3.10", "not 3.1", 'Write python = "3.10".'),
-        (
-            'branch = "r1.8"',
-            "branch = 1.8",
-            "must be a text in quotes",
-            "branch =",
-        ),
+        ('branch = "r1.8"', "branch = 1.8", "must be a text in quotes", "branch ="),
         (
             'branch = "r1.8"',
             'branch = "r1.8"\npatches = "a.patch"',
@@ -259,12 +206,7 @@ SHA = "0" * 64
             '"1.8banana" must be a TensorFlow version',
             "README",
         ),
-        (
-            'branch = "r1.8"',
-            'branch = "master"',
-            "source.release is missing",
-            'interface = "own"',
-        ),
+        ('branch = "r1.8"', 'branch = "master"', "source.release is missing", 'interface = "own"'),
         (
             "[bazel]",
             "[configure.answers]\nTF_NEED_GCP = 0\n[bazel]",
@@ -314,16 +256,8 @@ def test_a_fault_says_what_the_value_must_be_and_what_to_write(
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        (
-            '[host]\nsystem = "any"\n',
-            15,
-            "host is set a second time; the first one is",
-        ),
-        (
-            'version = "1"\n',
-            15,
-            "bazel.version is set a second time; the first one",
-        ),
+        ('[host]\nsystem = "any"\n', 15, "host is set a second time; the first one is"),
+        ('version = "1"\n', 15, "bazel.version is set a second time; the first one"),
         ('x = "open\n', 15, "a text has no closing quote"),
         ('x = [\n"a"\n"b"\n]\n', 17, "a comma is missing"),
         ("x = 0.26.1\n", 15, "neither a text in quotes nor a number"),
@@ -351,9 +285,7 @@ def test_a_byte_order_mark_is_named(recipe_file: Path) -> None:
 
 
 def test_a_flag_in_a_list_is_not_taken_for_a_key(recipe_file: Path) -> None:
-    text = (
-        '[compile]\nflags = [\n  "--copt=-O2",\n  "--copt=-g",\n]\nflags = []\n'
-    )
+    text = '[compile]\nflags = [\n  "--copt=-O2",\n  "--copt=-g",\n]\nflags = []\n'
     recipe_file.write_text(recipe_file.read_text("utf-8") + text, "utf-8")
     with pytest.raises(RecipeError, match=r"compile\.flags is set a second time"):
         recipe.read(str(recipe_file))
@@ -369,21 +301,13 @@ def test_the_name_of_a_file_that_is_none_for_a_recipe_is_no_fault_of_a_line(
     assert caught.value.remedy == "Rename the file."
 
 
-def test_a_rule_about_several_keys_names_the_line_of_the_one_to_change(
-    recipe_file: Path,
-) -> None:
-    told = fault(
-        recipe_file, 'branch = "r1.8"', 'branch = "r1.8"\nversion = "1.9.0"'
-    )
-    assert (
-        f"{recipe_file}:6: source.version: 1.9.0 is not of release" in told.what
-    )
+def test_a_rule_about_several_keys_names_the_line_of_the_one_to_change(recipe_file: Path) -> None:
+    told = fault(recipe_file, 'branch = "r1.8"', 'branch = "r1.8"\nversion = "1.9.0"')
+    assert f"{recipe_file}:6: source.version: 1.9.0 is not of release" in told.what
 
 
 def test_tensorflows_interface_needs_a_release(recipe_file: Path) -> None:
-    told = fault(
-        recipe_file, 'branch = "r1.8"', 'branch = "master"\nrelease = "none"'
-    )
+    told = fault(recipe_file, 'branch = "r1.8"', 'branch = "master"\nrelease = "none"')
     assert f"{recipe_file}:6: source.release: none belongs to" in told.what
 
 
@@ -406,9 +330,7 @@ def test_tensorflows_interface_needs_a_release(recipe_file: Path) -> None:
         ),
     ],
 )
-def test_a_source_of_a_file_is_one_whole_place(
-    recipe_file: Path, keys: str, what: str
-) -> None:
+def test_a_source_of_a_file_is_one_whole_place(recipe_file: Path, keys: str, what: str) -> None:
     table = f'[[fetch.sources]]\nsha256 = "{SHA}"\n{keys}\n[bazel]'
     assert what in fault(recipe_file, "[bazel]", table).what
 
@@ -433,9 +355,7 @@ def test_a_source_of_a_file_is_one_whole_place(
         ),
     ],
 )
-def test_what_needs_another_key_names_it(
-    recipe_file: Path, old: str, new: str, what: str
-) -> None:
+def test_what_needs_another_key_names_it(recipe_file: Path, old: str, new: str, what: str) -> None:
     assert what in fault(recipe_file, old, new).what
 
 
@@ -459,9 +379,7 @@ def test_a_target_that_a_release_has_not_is_refused_with_the_other_one(
     target: str, release: str, other: str
 ) -> None:
     table = recipe.PackageTable()
-    with pytest.raises(
-        RecipeError, match=f"no wheel of TensorFlow {release}"
-    ) as caught:
+    with pytest.raises(RecipeError, match=f"no wheel of TensorFlow {release}") as caught:
         recipe.insist_on_wheel(target, table, Release.parse(release))
     assert caught.value.remedy == f'Write target = "{other}" into [compile].'
     recipe.insist_on_wheel(other, table, Release.parse(release))
@@ -469,9 +387,7 @@ def test_a_target_that_a_release_has_not_is_refused_with_the_other_one(
     recipe.insist_on_wheel(target, table)
 
 
-def test_a_target_of_which_no_wheel_is_made_is_refused_unless_a_program_does_it() -> (
-    None
-):
+def test_a_target_of_which_no_wheel_is_made_is_refused_unless_a_program_does_it() -> None:
     with pytest.raises(RecipeError, match="//a:b makes no wheel") as caught:
         recipe.insist_on_wheel("//a:b", recipe.PackageTable())
     assert "package.program" in caught.value.remedy

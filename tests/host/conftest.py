@@ -27,10 +27,7 @@ def write_program(path: Path, answers: Mapping[str, str]) -> None:
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
-        "\n".join(
-            ["#!/bin/sh", 'case "$*" in', *cases, "*) exit 64 ;;", "esac", ""]
-        ),
-        "utf-8",
+        "\n".join(["#!/bin/sh", 'case "$*" in', *cases, "*) exit 64 ;;", "esac", ""]), "utf-8"
     )
     path.chmod(0o755)
 

@@ -13,9 +13,7 @@ TABLE = tomllib.loads(compatibility.TABLE.read_text("utf-8"))
 def test_every_row_names_its_source() -> None:
     rows = [row for name, kind in TABLE.items() if name != "cuda" for row in kind]
     assert all(
-        row["source"].startswith(
-            ("https://", "host_config.h of ", "what ptxas of ")
-        )
+        row["source"].startswith(("https://", "host_config.h of ", "what ptxas of "))
         for row in rows
     )
 
@@ -45,10 +43,7 @@ def test_no_release_has_two_rows(kind: str) -> None:
     # A fork has rows of its own.
     rows = [row for row in TABLE[kind] if "fork" not in row]
     spans = [tuple(map(Release.parse, row["releases"])) for row in rows]
-    assert all(
-        sum(first <= release <= last for first, last in spans) <= 1
-        for release in KNOWN
-    )
+    assert all(sum(first <= release <= last for first, last in spans) <= 1 for release in KNOWN)
 
 
 @pytest.mark.parametrize("kind", ["python", "tested"])
@@ -56,10 +51,7 @@ def test_every_release_has_a_row(kind: str) -> None:
     # A fork has rows of its own.
     rows = [row for row in TABLE[kind] if "fork" not in row]
     spans = [tuple(map(Release.parse, row["releases"])) for row in rows]
-    assert all(
-        any(first <= release <= last for first, last in spans)
-        for release in KNOWN
-    )
+    assert all(any(first <= release <= last for first, last in spans) for release in KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -73,23 +65,17 @@ def test_every_release_has_a_row(kind: str) -> None:
         ("2.6", "3.99.0", True),
     ],
 )
-def test_bazel_is_bounded_as_configure_does(
-    release: str, version: str, *, taken: bool
-) -> None:
+def test_bazel_is_bounded_as_configure_does(release: str, version: str, *, taken: bool) -> None:
     found = compatibility.bazel(Release.parse(release))
     assert found
     assert found.holds(version) is taken
 
 
-def test_every_cuda_that_tensorflow_was_tested_with_is_known_and_takes_its_cudnn() -> (
-    None
-):
+def test_every_cuda_that_tensorflow_was_tested_with_is_known_and_takes_its_cudnn() -> None:
     for tested in compatibility.tested():
         row = compatibility.cuda(tested.cuda)
         assert row
-        assert versions.within(
-            tested.cudnn, row.cudnn[0].partition(".")[0], row.cudnn[1]
-        )
+        assert versions.within(tested.cudnn, row.cudnn[0].partition(".")[0], row.cudnn[1])
 
 
 @pytest.mark.parametrize(
@@ -101,9 +87,7 @@ def test_every_cuda_that_tensorflow_was_tested_with_is_known_and_takes_its_cudnn
         ("3.10", "3.1", False),
     ],
 )
-def test_a_version_is_of_a_line_number_by_number(
-    version: str, line: str, *, held: bool
-) -> None:
+def test_a_version_is_of_a_line_number_by_number(version: str, line: str, *, held: bool) -> None:
     assert versions.is_of(version, line) is held
 
 

@@ -21,10 +21,7 @@ def test_every_recipe_can_be_held_against_this_host(name: str) -> None:
         finding.found and finding.wanted and finding.remedy
         for finding in examination.examine(recipe, HostFile(), host)
     )
-    assert (
-        next(fact.name for fact in inventory.take(recipe, HostFile(), host))
-        == "system"
-    )
+    assert next(fact.name for fact in inventory.take(recipe, HostFile(), host)) == "system"
 
 
 @pytest.fixture(autouse=True)
@@ -52,9 +49,7 @@ def test_a_host_that_can_build_is_told_so_by_the_exit_status() -> None:
     assert all(fact["by"] for fact in said["facts"] if fact["value"])
 
 
-@pytest.mark.skipif(
-    sys.platform == "darwin", reason="the recipe could be built here"
-)
+@pytest.mark.skipif(sys.platform == "darwin", reason="the recipe could be built here")
 def test_a_host_that_cannot_build_ends_as_the_build_would() -> None:
     status, said = doctor("macos-r1.8-cuda9.2")
     assert (status, said["may_start"]) == (3, False)

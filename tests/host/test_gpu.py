@@ -48,9 +48,7 @@ def test_the_tensorrt_that_a_recipe_wants_is_compared(
 ) -> None:
     settings = HostFile(build_out=tmp_path, cuda=CUDA, cudnn=CUDA)
     found = gpu._tensorrt(recipe(), settings, play({"files": files}))
-    assert [
-        f"{finding.found}; wanted: {finding.wanted}" for finding in found
-    ] == said
+    assert [f"{finding.found}; wanted: {finding.wanted}" for finding in found] == said
 
 
 def test_what_a_recipe_without_cuda_answers_of_tensorrt_does_not_matter(
@@ -70,9 +68,7 @@ def test_a_capability_that_nvcc_does_not_know_is_found_before_it_compiles(
     assert finding.found.startswith("compute capability 3.0 with CUDA 11.8")
 
 
-@pytest.mark.parametrize(
-    ("version", "refused"), [("13.0", False), ("15.0", True)]
-)
+@pytest.mark.parametrize(("version", "refused"), [("13.0", False), ("15.0", True)])
 def test_a_clang_that_cudas_header_refuses_is_found(
     version: str,
     refused: bool,  # noqa: FBT001 a case of the table above

@@ -17,30 +17,22 @@ def said_of(image: dict[str, str], recipe: Recipe, build_out: Path) -> list[str]
     data["host"]["image"] = image
     own = Recipe.model_validate(data)
     host_file = HostFile(build_out=build_out)
-    return [
-        f"{found} {found.remedy}" for found in images.findings(own, host_file)
-    ]
+    return [f"{found} {found.remedy}" for found in images.findings(own, host_file)]
 
 
 @pytest.fixture
-def findings(
-    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
+def findings(recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what is said of an image of one's own, on a host without an engine."""
     monkeypatch.setattr(engine, "installed", lambda _: False)
     return said_of(IMAGE, recipe, tmp_path)
 
 
-def test_an_engine_that_is_missing_is_named_with_its_package(
-    findings: list[str],
-) -> None:
+def test_an_engine_that_is_missing_is_named_with_its_package(findings: list[str]) -> None:
     assert "no podman" in findings[0]
     assert "apt install podman" in findings[0]
 
 
-def test_an_image_of_ones_own_is_looked_for_in_no_registry(
-    findings: list[str],
-) -> None:
+def test_an_image_of_ones_own_is_looked_for_in_no_registry(findings: list[str]) -> None:
     assert "no container image; no registry has it" in findings[1]
     assert "invoke image --add ROOTFS.tar" in findings[1]
     assert "invoke bundle --unpack FILE" in findings[1]

@@ -30,9 +30,7 @@ def bundled() -> list[Recipe]:
 
 
 def fitting(bundled: list[Recipe], wanted: Wish, host: Host) -> list[str]:
-    return [
-        one.recipe for one in match.rank(bundled, wanted, host) if not one.differs
-    ]
+    return [one.recipe for one in match.rank(bundled, wanted, host) if not one.differs]
 
 
 def values(wanted: Wish) -> dict[str, str]:
@@ -43,17 +41,11 @@ def test_without_a_question_it_is_about_this_host(ubuntu: Host) -> None:
     assert match.wish(ubuntu) == Wish(system="Linux", machine="x86_64", gpu="6.1")
 
 
-def test_another_system_is_not_completed_with_what_this_host_has(
-    ubuntu: Host,
-) -> None:
-    assert match.wish(ubuntu, system="Darwin", gpu="sm_30") == Wish(
-        system="Darwin", gpu="3.0"
-    )
+def test_another_system_is_not_completed_with_what_this_host_has(ubuntu: Host) -> None:
+    assert match.wish(ubuntu, system="Darwin", gpu="sm_30") == Wish(system="Darwin", gpu="3.0")
 
 
-def test_cpu_and_glibc_of_this_host_complete_a_wish_for_a_wheel(
-    ubuntu: Host,
-) -> None:
+def test_cpu_and_glibc_of_this_host_complete_a_wish_for_a_wheel(ubuntu: Host) -> None:
     here = match.wish(ubuntu)
     found = match.of_wheels(here, ubuntu)
     assert (found.cpu, found.glibc) == ("avx2", ubuntu.glibc.value)
@@ -68,13 +60,7 @@ def test_cpu_and_glibc_of_this_host_complete_a_wish_for_a_wheel(
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("gpu", "foo"),
-        ("python", "3"),
-        ("cuda", "ten"),
-        ("system", "Windows"),
-        ("glibc", "musl"),
-    ],
+    [("gpu", "foo"), ("python", "3"), ("cuda", "ten"), ("system", "Windows"), ("glibc", "musl")],
 )
 def test_what_cannot_be_read_is_refused_with_an_example(
     name: str, value: str, ubuntu: Host
@@ -86,17 +72,11 @@ def test_what_cannot_be_read_is_refused_with_an_example(
 def test_a_gpu_is_served_by_code_for_its_own_major_version_only(
     bundled: list[Recipe], ubuntu: Host
 ) -> None:
-    blackwell = fitting(
-        bundled, Wish(system="Linux", machine="x86_64", gpu="12.0"), ubuntu
-    )
-    assert all(
-        name.startswith("linux-r2.20-cuda12.8-sm120") for name in blackwell
-    )
+    blackwell = fitting(bundled, Wish(system="Linux", machine="x86_64", gpu="12.0"), ubuntu)
+    assert all(name.startswith("linux-r2.20-cuda12.8-sm120") for name in blackwell)
     # One for each Python from 3.10 to 3.13.
     assert len(blackwell) == 4
-    assert "linux-r0.11-cuda8.0" in fitting(
-        bundled, Wish(system="Linux", gpu="3.0"), ubuntu
-    )
+    assert "linux-r0.11-cuda8.0" in fitting(bundled, Wish(system="Linux", gpu="3.0"), ubuntu)
 
 
 def test_code_for_12_0_serves_a_gpu_of_12_1_on_its_own_processor(
@@ -106,21 +86,17 @@ def test_code_for_12_0_serves_a_gpu_of_12_1_on_its_own_processor(
     assert fitting(bundled, spark, ubuntu) == ["linux-r2.20-cuda12.8-sm121"]
 
 
-def test_cuda_and_python_name_one_recipe(
-    bundled: list[Recipe], ubuntu: Host
-) -> None:
-    assert fitting(
-        bundled, Wish(system="Linux", cuda="10.1", python="3.7"), ubuntu
-    ) == ["linux-r2.1-cuda10.1"]
+def test_cuda_and_python_name_one_recipe(bundled: list[Recipe], ubuntu: Host) -> None:
+    assert fitting(bundled, Wish(system="Linux", cuda="10.1", python="3.7"), ubuntu) == [
+        "linux-r2.1-cuda10.1"
+    ]
 
 
 def test_the_nearest_say_all_that_differs_and_another_system_is_far(
     bundled: list[Recipe], ubuntu: Host
 ) -> None:
     ranked = match.rank(
-        bundled,
-        Wish(system="Darwin", gpu="6.1", python="3.7", cuda="10.1"),
-        ubuntu,
+        bundled, Wish(system="Darwin", gpu="6.1", python="3.7", cuda="10.1"), ubuntu
     )
     assert ranked[0].recipe == "macos-r1.8-cuda9.2"
     assert ranked[0].differs == ("Python 3.6", "CUDA 9.2")
@@ -131,23 +107,16 @@ def test_a_wheel_without_a_promise_may_need_the_glibc_of_the_host_that_builds_it
     bundled: list[Recipe], ubuntu: Host
 ) -> None:
     ranked = {
-        one.recipe: one
-        for one in match.rank(bundled, Wish(system="Linux", glibc="2.17"), ubuntu)
+        one.recipe: one for one in match.rank(bundled, Wish(system="Linux", glibc="2.17"), ubuntu)
     }
     assert ranked["linux-r2.1-cuda10.1"].differs == (
         "sets no limit for glibc; built here, it may need 2.27",
     )
-    assert "linux-r2.1-cuda10.1" in fitting(
-        bundled, Wish(system="Linux", glibc="2.27"), ubuntu
-    )
+    assert "linux-r2.1-cuda10.1" in fitting(bundled, Wish(system="Linux", glibc="2.27"), ubuntu)
 
 
-def test_the_demo_is_no_tensorflow_to_be_found(
-    bundled: list[Recipe], ubuntu: Host
-) -> None:
-    assert "demo" not in [
-        one.recipe for one in match.rank(bundled, Wish(), ubuntu)
-    ]
+def test_the_demo_is_no_tensorflow_to_be_found(bundled: list[Recipe], ubuntu: Host) -> None:
+    assert "demo" not in [one.recipe for one in match.rank(bundled, Wish(), ubuntu)]
 
 
 @pytest.mark.parametrize(
@@ -166,17 +135,10 @@ def test_the_demo_is_no_tensorflow_to_be_found(
                 "driver": "570.26 or later",
             },
         ),
-        (
-            Wish(system="Linux", gpu="9.0", cuda="12.5"),
-            {"driver": "525.60.13 or later"},
-        ),
+        (Wish(system="Linux", gpu="9.0", cuda="12.5"), {"driver": "525.60.13 or later"}),
         (
             Wish(system="Linux", cuda="9.2", python="2.7"),
-            {
-                "TensorFlow": "1.12",
-                "CUDA": "9.2 (tested with 9.0)",
-                "Bazel": "0.15.0",
-            },
+            {"TensorFlow": "1.12", "CUDA": "9.2 (tested with 9.0)", "Bazel": "0.15.0"},
         ),
         (
             Wish(system="Darwin", gpu="3.0", cuda="9.2"),
@@ -188,16 +150,11 @@ def test_the_demo_is_no_tensorflow_to_be_found(
         ),
         (
             Wish(system="Linux", python="2.7", glibc="2.17"),
-            {
-                "TensorFlow": "2.1",
-                "verify.glibc": "2.17, built in an image that has no newer one",
-            },
+            {"TensorFlow": "2.1", "verify.glibc": "2.17, built in an image that has no newer one"},
         ),
     ],
 )
-def test_a_new_recipe_is_told_what_to_pin(
-    wanted: Wish, pins: dict[str, str]
-) -> None:
+def test_a_new_recipe_is_told_what_to_pin(wanted: Wish, pins: dict[str, str]) -> None:
     assert pins.items() <= values(wanted).items()
 
 
@@ -272,9 +229,7 @@ def test_a_gpu_is_known_by_the_name_that_people_give_it(
     assert wanted.named.startswith(f"{name}: https://developer.nvidia.com/cuda-")
 
 
-def test_a_gpu_of_an_unknown_name_is_refused_with_the_page_that_lists_them(
-    ubuntu: Host,
-) -> None:
+def test_a_gpu_of_an_unknown_name_is_refused_with_the_page_that_lists_them(ubuntu: Host) -> None:
     with pytest.raises(
         RecipeError, match="No GPU of NVIDIA is known by the name 'Voodoo 2'"
     ) as refused:
@@ -282,12 +237,8 @@ def test_a_gpu_of_an_unknown_name_is_refused_with_the_page_that_lists_them(
     assert "https://developer.nvidia.com/cuda-gpus" in refused.value.remedy
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"), [("RTX 309", "RTX 3090"), ("Tesla V10", "Tesla V100")]
-)
-def test_a_mistyped_gpu_is_answered_with_the_nearest(
-    typed: str, meant: str, ubuntu: Host
-) -> None:
+@pytest.mark.parametrize(("typed", "meant"), [("RTX 309", "RTX 3090"), ("Tesla V10", "Tesla V100")])
+def test_a_mistyped_gpu_is_answered_with_the_nearest(typed: str, meant: str, ubuntu: Host) -> None:
     with pytest.raises(RecipeError, match=f"did you mean '{meant}'"):
         match.wish(ubuntu, gpu=typed)
 
@@ -303,8 +254,7 @@ def test_every_name_that_is_suggested_is_known_by_its_own_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "machine"),
-    [("Jetson Orin", "aarch64"), ("GH200", "aarch64"), ("H100", "x86_64")],
+    ("name", "machine"), [("Jetson Orin", "aarch64"), ("GH200", "aarch64"), ("H100", "x86_64")]
 )
 def test_a_gpu_that_is_a_whole_machine_brings_its_processor(
     name: str, machine: str, ubuntu: Host, bundled: list[Recipe]
@@ -329,8 +279,7 @@ def test_other_gpus_are_nearer_than_no_cuda_and_new_releases_than_old_ones(
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
-    [("cuda", "9"), ("python", "3"), ("glibc", "x"), ("os", "Windows")],
+    ("option", "value"), [("cuda", "9"), ("python", "3"), ("glibc", "x"), ("os", "Windows")]
 )
 def test_a_wish_that_cannot_be_read_is_answered_about_its_own_option(
     option: str, value: str, ubuntu: Host

@@ -5,14 +5,7 @@ from typing import Any
 
 import pytest
 
-from tfwright.host import (
-    compatibility,
-    machine,
-    nvidia,
-    probes,
-    toolchain,
-    versions,
-)
+from tfwright.host import compatibility, machine, nvidia, probes, toolchain, versions
 from tfwright.host.place import HERE, NOTHING, Place, Seen
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
@@ -63,9 +56,7 @@ def test_the_files_of_an_open_container_are_seen_and_not_the_hosts(
         assert HERE.exists(toolkit)
         assert not HERE.exists(of_image)
         assert HERE.read(of_image / "etc/os-release") == NOTHING
-        assert Seen("11.8.0", f"{toolkit}/version.txt") in nvidia.cuda(
-            HERE, toolkit
-        )
+        assert Seen("11.8.0", f"{toolkit}/version.txt") in nvidia.cuda(HERE, toolkit)
         assert nvidia.nccl(HERE, [toolkit]) == Seen("2.16.5", header)
     assert probes.here().release == before
 
@@ -73,9 +64,7 @@ def test_the_files_of_an_open_container_are_seen_and_not_the_hosts(
 def test_the_compiler_is_known_by_the_first_line_of_its_version() -> None:
     compiler = Host().compiler
     assert "\n" not in compiler.value
-    assert (
-        any(character.isdigit() for character in compiler.value) or not compiler
-    )
+    assert any(character.isdigit() for character in compiler.value) or not compiler
     assert compiler.by.endswith("--version")
 
 
@@ -101,20 +90,14 @@ def test_nothing_is_looked_at_before_it_is_asked_for(tmp_path: Path) -> None:
         ("tcc version 0.9.27 (x86_64 Linux)", None),
     ],
 )
-def test_compilers_are_told_apart_by_what_they_say(
-    line: str, compiler: Compiler | None
-) -> None:
+def test_compilers_are_told_apart_by_what_they_say(line: str, compiler: Compiler | None) -> None:
     assert toolchain.parse(line) == compiler
 
 
 @pytest.mark.parametrize(
     ("path", "text", "version"),
     [
-        (
-            "version.json",
-            '{"cuda": {"name": "CUDA SDK", "version": "12.8.1"}}',
-            "12.8.1",
-        ),
+        ("version.json", '{"cuda": {"name": "CUDA SDK", "version": "12.8.1"}}', "12.8.1"),
         ("version.txt", "CUDA Version 9.2.148", "9.2.148"),
         ("include/cuda.h", "#define CUDA_VERSION 11080", "11.8"),
     ],
@@ -122,18 +105,13 @@ def test_compilers_are_told_apart_by_what_they_say(
 def test_cuda_is_known_by_any_of_its_files(
     path: str, text: str, version: str, play: Player
 ) -> None:
-    (seen,) = nvidia.cuda(
-        place(play, **{f"/opt/cuda/{path}": text}), Path("/opt/cuda")
-    )
+    (seen,) = nvidia.cuda(place(play, **{f"/opt/cuda/{path}": text}), Path("/opt/cuda"))
     assert (seen.value, seen.by) == (version, f"/opt/cuda/{path}")
 
 
 def test_a_broken_version_file_is_passed_over(play: Player) -> None:
     assert (
-        nvidia.cuda(
-            place(play, **{"/opt/cuda/version.json": '{"cuda": []}'}),
-            Path("/opt/cuda"),
-        )
+        nvidia.cuda(place(play, **{"/opt/cuda/version.json": '{"cuda": []}'}), Path("/opt/cuda"))
         == []
     )
 
@@ -163,10 +141,7 @@ def test_cudnn_is_found_as_nvidia_as_debian_and_as_pip_lay_it_out(
     ],
 )
 def test_the_driver_is_known_without_nvidia_smi(text: str, play: Player) -> None:
-    assert (
-        nvidia.driver(place(play, **{"/proc/driver/nvidia/version": text})).value
-        == "440.100"
-    )
+    assert nvidia.driver(place(play, **{"/proc/driver/nvidia/version": text})).value == "440.100"
 
 
 @pytest.mark.parametrize(
@@ -190,16 +165,12 @@ def test_the_driver_is_known_without_nvidia_smi(text: str, play: Player) -> None
 def test_gpus_of_drivers_that_do_not_tell_are_known_by_name(
     name: str, capability: str, play: Player
 ) -> None:
-    smi = {
-        "/usr/bin/nvidia-smi": {"--query-gpu=name --format=csv,noheader": name}
-    }
+    smi = {"/usr/bin/nvidia-smi": {"--query-gpu=name --format=csv,noheader": name}}
     (gpu,) = nvidia.gpus(play({"programs": smi}).place)
     assert gpu.capability == capability
 
 
-def test_a_containers_memory_is_its_limit_and_not_the_machines(
-    play: Player,
-) -> None:
+def test_a_containers_memory_is_its_limit_and_not_the_machines(play: Player) -> None:
     files = {
         "/proc/meminfo": "MemAvailable: 251658240 kB\n",
         "/sys/fs/cgroup/memory.max": "8589934592\n",
@@ -216,9 +187,7 @@ def test_passwords_of_proxies_are_not_repeated(play: Player) -> None:
 
 
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc on this host")
-def test_a_real_cuda_says_its_version_and_the_gcc_that_the_table_has_for_it() -> (
-    None
-):
+def test_a_real_cuda_says_its_version_and_the_gcc_that_the_table_has_for_it() -> None:
     toolkit = Path("/usr/local/cuda")
     first, *others = nvidia.cuda(HERE, toolkit)
     assert all(versions.is_of(seen.value, first.value) for seen in others), (
@@ -268,15 +237,11 @@ def test_the_conditions_of_cudas_own_header_count_before_its_words(
     assert (found.gcc, found.clang) == (gcc, clang)
 
 
-def test_a_named_pipe_where_a_host_has_a_file_is_not_waited_for(
-    tmp_path: Path,
-) -> None:
+def test_a_named_pipe_where_a_host_has_a_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "version.txt")
     assert not Place(tmp_path).read("/version.txt")
 
 
-def test_a_text_with_line_ends_of_windows_is_read_as_any_other(
-    tmp_path: Path,
-) -> None:
+def test_a_text_with_line_ends_of_windows_is_read_as_any_other(tmp_path: Path) -> None:
     (tmp_path / "version.txt").write_bytes(b"CUDA\r\nVersion 9.2\r\n")
     assert Place(tmp_path).read("/version.txt").value == "CUDA\nVersion 9.2"

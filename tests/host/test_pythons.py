@@ -66,51 +66,35 @@ def test_the_host_file_decides_even_against_one_on_path(nowhere: Path) -> None:
     assert pythons.find("3.6", HostFile(pythons={"3.6": named})) == named
 
 
-def test_an_interpreter_of_another_version_than_its_name_says_is_passed_over(
-    nowhere: Path,
-) -> None:
+def test_an_interpreter_of_another_version_than_its_name_says_is_passed_over(nowhere: Path) -> None:
     interpreter(nowhere / "bin" / "python3.6", "3.60.0")
-    real = interpreter(
-        nowhere / "pyenv" / "versions" / "3.6.15" / "bin" / "python", "3.6.15"
-    )
+    real = interpreter(nowhere / "pyenv" / "versions" / "3.6.15" / "bin" / "python", "3.6.15")
     assert pythons.find("3.6", HostFile()) == real
 
 
-def test_the_host_file_naming_another_version_is_not_replaced_by_a_guess(
-    nowhere: Path,
-) -> None:
+def test_the_host_file_naming_another_version_is_not_replaced_by_a_guess(nowhere: Path) -> None:
     interpreter(nowhere / "bin" / "python3.6", "3.6.8")
     named = interpreter(nowhere / "own" / "python", "3.7.16")
     assert pythons.find("3.6", HostFile(pythons={"3.6": named})) is None
 
 
-def test_the_newest_patch_release_in_pyenv_is_taken_by_number(
-    nowhere: Path,
-) -> None:
+def test_the_newest_patch_release_in_pyenv_is_taken_by_number(nowhere: Path) -> None:
     for version in ("3.6.9", "3.6.15", "3.60.1"):
-        interpreter(
-            nowhere / "pyenv" / "versions" / version / "bin" / "python", version
-        )
+        interpreter(nowhere / "pyenv" / "versions" / version / "bin" / "python", version)
     found = pythons.find("3.6", HostFile())
     assert found
     assert pythons.version_of(found) == "3.6.15"
 
 
-def test_pyenvs_shims_are_no_interpreters(
-    nowhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pyenvs_shims_are_no_interpreters(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interpreter(nowhere / "pyenv" / "shims" / "python3.6", "3.6.15")
     monkeypatch.setenv("PATH", str(nowhere / "pyenv" / "shims"))
     assert pythons.find("3.6", HostFile()) is None
 
 
-def test_condas_environments_are_searched(
-    nowhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_condas_environments_are_searched(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONDA_EXE", str(nowhere / "conda" / "bin" / "conda"))
-    found = interpreter(
-        nowhere / "conda" / "envs" / "old" / "bin" / "python3.6", "3.6.13"
-    )
+    found = interpreter(nowhere / "conda" / "envs" / "old" / "bin" / "python3.6", "3.6.13")
     assert pythons.find("3.6", HostFile()) == found
 
 
@@ -128,7 +112,5 @@ def test_the_parts_that_a_distribution_packs_apart_are_looked_for() -> None:
     assert pip.removeprefix("no ") == "pip"
 
 
-def test_an_interpreter_that_does_not_run_has_no_parts_to_tell(
-    tmp_path: Path,
-) -> None:
+def test_an_interpreter_that_does_not_run_has_no_parts_to_tell(tmp_path: Path) -> None:
     assert not pythons.parts(tmp_path / "python3.6")

@@ -50,13 +50,9 @@ HEADERS = {
 def good(play: Player) -> Callable[..., Host]:
     """Return a function that plays a host with everything; programs given as None are not there."""
 
-    def made(
-        files: Mapping[str, str] | None = None,
-        **programs: Mapping[str, str] | None,
-    ) -> Host:
+    def made(files: Mapping[str, str] | None = None, **programs: Mapping[str, str] | None) -> Host:
         changed = {
-            f"/usr/bin/{name.replace('_', '-')}": answers
-            for name, answers in programs.items()
+            f"/usr/bin/{name.replace('_', '-')}": answers for name, answers in programs.items()
         }
         return play(
             {
@@ -79,10 +75,7 @@ def varied(recipe: Recipe, **tables: Mapping[str, object]) -> Recipe:
     """Return a recipe with some keys of some tables changed."""
     values = recipe.model_dump(mode="json")
     return Recipe.model_validate(
-        {
-            **values,
-            **{name: {**values[name], **keys} for name, keys in tables.items()},
-        }
+        {**values, **{name: {**values[name], **keys} for name, keys in tables.items()}}
     )
 
 
@@ -101,25 +94,16 @@ def only(findings: list[Finding]) -> Finding:
     return findings[0]
 
 
-def test_a_host_that_has_everything_gives_no_findings(
-    recipe: Recipe, good: Good
-) -> None:
+def test_a_host_that_has_everything_gives_no_findings(recipe: Recipe, good: Good) -> None:
     assert requirements.compare(recipe, UNSET, good()) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "odd"), [("my disk", " "), ("b\u00fcro", "\u00fc")]
-)
+@pytest.mark.parametrize(("name", "odd"), [("my disk", " "), ("b\u00fcro", "\u00fc")])
 def test_a_place_that_tensorflow_or_bazel_would_trip_over_is_refused(
     recipe: Recipe, tmp_path: Path, name: str, odd: str, good: Good
 ) -> None:
-    finding = only(
-        requirements.compare(recipe, HostFile(build_out=tmp_path / name), good())
-    )
-    assert (finding.found, finding.blocks) == (
-        f"{odd!r} in {tmp_path / name}",
-        "fetch",
-    )
+    finding = only(requirements.compare(recipe, HostFile(build_out=tmp_path / name), good()))
+    assert (finding.found, finding.blocks) == (f"{odd!r} in {tmp_path / name}", "fetch")
 
 
 def test_a_recipe_for_another_system_is_blocked_from_configure_on_only(
@@ -127,64 +111,43 @@ def test_a_recipe_for_another_system_is_blocked_from_configure_on_only(
 ) -> None:
     finding = only(
         requirements.compare(
-            varied(recipe, host={"system": "Darwin", "machine": "x86_64"}),
-            UNSET,
-            good(),
+            varied(recipe, host={"system": "Darwin", "machine": "x86_64"}), UNSET, good()
         )
     )
     assert finding.blocks == "configure"
     assert str(finding) == "this host is Linux-x86_64; wanted: Darwin-x86_64"
 
 
-def test_another_machine_of_the_same_system_will_not_do(
-    recipe: Recipe, good: Good
-) -> None:
+def test_another_machine_of_the_same_system_will_not_do(recipe: Recipe, good: Good) -> None:
     finding = only(
         requirements.compare(
-            varied(recipe, host={"machine": "x86_64"}),
-            UNSET,
-            good(uname={"-sm": "Linux aarch64"}),
+            varied(recipe, host={"machine": "x86_64"}), UNSET, good(uname={"-sm": "Linux aarch64"})
         )
     )
     assert finding.found == "this host is Linux-aarch64"
 
 
-def test_a_missing_python_says_how_to_get_and_how_to_name_one(
-    recipe: Recipe, good: Good
-) -> None:
-    finding = only(
-        requirements.compare(
-            varied(recipe, host={"python": "3.2"}), UNSET, good()
-        )
-    )
+def test_a_missing_python_says_how_to_get_and_how_to_name_one(recipe: Recipe, good: Good) -> None:
+    finding = only(requirements.compare(varied(recipe, host={"python": "3.2"}), UNSET, good()))
     assert finding.found == "no Python 3.2"
     assert "pyenv install 3.2" in finding.remedy
     assert "host file" in finding.remedy
 
 
 def test_what_an_image_has_is_not_asked_of_the_host(
-    recipe: Recipe,
-    good: Good,
-    container: inside.Inside,
-    monkeypatch: pytest.MonkeyPatch,
+    recipe: Recipe, good: Good, container: inside.Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "installed", lambda _: True)
     image = {"name": "own", "digest": f"sha256:{'1' * 64}"}
     wanted = varied(
         with_cuda(recipe),
         host={"python": "3.2", "image": image, "programs": ["swig"]},
-        compile={
-            "env": {},
-            "flags": ["--repo_env=CLANG_COMPILER_PATH=/opt/clang"],
-        },
+        compile={"env": {}, "flags": ["--repo_env=CLANG_COMPILER_PATH=/opt/clang"]},
     )
     bare = good(c__=None, nvidia_smi=None)
     assert requirements.compare(wanted, UNSET, bare) == []
     with inside.entered(container):
-        found = {
-            finding.found: finding
-            for finding in requirements.compare(wanted, UNSET, bare)
-        }
+        found = {finding.found: finding for finding in requirements.compare(wanted, UNSET, bare)}
     for lacking in ("no Python 3.2", "no swig", "no /opt/clang"):
         assert "the new digest into [host.image]" in found[lacking].remedy
     assert "image" in found["no Python 3.2"].wanted
@@ -196,14 +159,8 @@ def test_what_an_image_has_is_not_asked_of_the_host(
 def test_a_wrong_python_in_the_host_file_is_named(
     recipe: Recipe, tmp_path: Path, good: Good
 ) -> None:
-    host_file = HostFile(
-        build_out=BUILD_OUT, pythons={"3.2": tmp_path / "python"}
-    )
-    finding = only(
-        requirements.compare(
-            varied(recipe, host={"python": "3.2"}), host_file, good()
-        )
-    )
+    host_file = HostFile(build_out=BUILD_OUT, pythons={"3.2": tmp_path / "python"})
+    finding = only(requirements.compare(varied(recipe, host={"python": "3.2"}), host_file, good()))
     assert finding.found == f"{tmp_path / 'python'} does not run"
 
 
@@ -221,9 +178,7 @@ def test_a_missing_compiler_names_the_command_of_this_system(
 ) -> None:
     finding = only(
         requirements.compare(
-            recipe,
-            UNSET,
-            good(**{"apt_get": None, "c++": None, installer: {"*": ""}}),
+            recipe, UNSET, good(**{"apt_get": None, "c++": None, installer: {"*": ""}})
         )
     )
     assert (finding.remedy, finding.blocks) == (command, "compile")
@@ -243,34 +198,21 @@ def test_a_program_that_the_recipes_patches_run_is_looked_for(
     wanted = varied(recipe, host={"programs": ["perl", "bison"]})
     host = good(**{"apt_get": None, "perl": {"*": ""}, installer: {"*": ""}})
     finding = only(requirements.compare(wanted, UNSET, host))
-    assert (finding.found, finding.remedy, finding.blocks) == (
-        "no bison",
-        command,
-        "compile",
-    )
+    assert (finding.found, finding.remedy, finding.blocks) == ("no bison", command, "compile")
 
 
-def test_a_missing_git_blocks_the_first_download(
-    recipe: Recipe, good: Good
-) -> None:
+def test_a_missing_git_blocks_the_first_download(recipe: Recipe, good: Good) -> None:
     finding = only(requirements.compare(recipe, UNSET, good(git=None)))
-    assert (finding.remedy, finding.blocks) == (
-        "sudo apt-get install git",
-        "fetch",
-    )
+    assert (finding.remedy, finding.blocks) == ("sudo apt-get install git", "fetch")
 
 
 def test_missing_cuda_and_cudnn_are_two_findings_at_the_recipes_places(
     recipe: Recipe, tmp_path: Path, good: Good
 ) -> None:
     wanted = with_cuda(
-        recipe,
-        CUDA_TOOLKIT_PATH=str(tmp_path / "cuda"),
-        CUDNN_INSTALL_PATH=str(tmp_path / "cudnn"),
+        recipe, CUDA_TOOLKIT_PATH=str(tmp_path / "cuda"), CUDNN_INSTALL_PATH=str(tmp_path / "cudnn")
     )
-    found = [
-        str(finding) for finding in requirements.compare(wanted, UNSET, good())
-    ]
+    found = [str(finding) for finding in requirements.compare(wanted, UNSET, good())]
     assert found == [
         f"no CUDA at {tmp_path / 'cuda'}; wanted: CUDA 9.2",
         f"no cuDNN at {tmp_path / 'cudnn'}; wanted: cuDNN 7.2",
@@ -278,9 +220,7 @@ def test_missing_cuda_and_cudnn_are_two_findings_at_the_recipes_places(
 
 
 def test_the_host_file_says_where_cuda_is(recipe: Recipe, good: Good) -> None:
-    wanted = with_cuda(
-        recipe, CUDA_TOOLKIT_PATH="/nowhere", CUDNN_INSTALL_PATH="/nowhere"
-    )
+    wanted = with_cuda(recipe, CUDA_TOOLKIT_PATH="/nowhere", CUDNN_INSTALL_PATH="/nowhere")
     files = {f"/opt/{path}": text for path, text in HEADERS.items()}
     assert (
         requirements.compare(
@@ -292,24 +232,17 @@ def test_the_host_file_says_where_cuda_is(recipe: Recipe, good: Good) -> None:
     )
 
 
-def test_cudnn_is_looked_for_with_the_toolkit_by_default(
-    recipe: Recipe, tmp_path: Path
-) -> None:
+def test_cudnn_is_looked_for_with_the_toolkit_by_default(recipe: Recipe, tmp_path: Path) -> None:
     assert cuda.cudnn(with_cuda(recipe), HostFile(cuda=tmp_path)) == tmp_path
 
 
-def test_the_first_of_the_later_releases_paths_is_the_toolkit(
-    recipe: Recipe,
-) -> None:
+def test_the_first_of_the_later_releases_paths_is_the_toolkit(recipe: Recipe) -> None:
     assert cuda.toolkit(
-        with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-10.0,/usr"),
-        UNSET,
+        with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-10.0,/usr"), UNSET
     ) == Path("/usr/local/cuda-10.0")
 
 
-def test_a_hermetic_release_needs_no_cuda_of_this_host(
-    recipe: Recipe, good: Good
-) -> None:
+def test_a_hermetic_release_needs_no_cuda_of_this_host(recipe: Recipe, good: Good) -> None:
     assert requirements.compare(with_cuda(recipe, "2.20"), UNSET, good()) == []
 
 
@@ -327,9 +260,7 @@ def test_a_bazel_named_in_the_host_file_needs_no_second_source(
     assert (
         requirements.compare(
             recipe,
-            HostFile(
-                build_out=BUILD_OUT, bazels={recipe.bazel.version: tmp_path}
-            ),
+            HostFile(build_out=BUILD_OUT, bazels={recipe.bazel.version: tmp_path}),
             good(npm=None),
         )
         == []
@@ -339,27 +270,19 @@ def test_a_bazel_named_in_the_host_file_needs_no_second_source(
 def test_little_room_is_a_note_that_names_the_place(
     recipe: Recipe, tmp_path: Path, good: Good
 ) -> None:
-    finding = only(
-        requirements.compare(
-            recipe, HostFile(build_out=tmp_path), good(df=LITTLE_ROOM)
-        )
-    )
+    finding = only(requirements.compare(recipe, HostFile(build_out=tmp_path), good(df=LITTLE_ROOM)))
     assert finding.found == f"3.0 GiB free at {tmp_path}"
     assert finding.blocks == ""
 
 
-def test_a_bundled_tree_is_content_with_less_room(
-    recipe: Recipe, good: Good
-) -> None:
+def test_a_bundled_tree_is_content_with_less_room(recipe: Recipe, good: Good) -> None:
     bundled = varied(recipe, source={"url": "bundled:demo"})
     assert requirements.compare(bundled, UNSET, good(df=LITTLE_ROOM)) == []
 
 
 def test_an_old_git_is_found_before_it_fails(recipe: Recipe, good: Good) -> None:
     finding = only(
-        requirements.compare(
-            recipe, UNSET, good(git={"--version": "git version 2.17.1"})
-        )
+        requirements.compare(recipe, UNSET, good(git={"--version": "git version 2.17.1"}))
     )
     assert (finding.found, finding.blocks) == ("git 2.17.1", "fetch")
 
@@ -372,11 +295,7 @@ def test_a_network_disk_stops_bazel_and_one_in_memory_is_a_note(
 ) -> None:
     finding = only(
         requirements.compare(
-            recipe,
-            UNSET,
-            good(
-                {"/proc/mounts": f"rootfs / rootfs rw\nserver:/x / {kind} rw\n"}
-            ),
+            recipe, UNSET, good({"/proc/mounts": f"rootfs / rootfs rw\nserver:/x / {kind} rw\n"})
         )
     )
     assert finding.found.partition(",")[0].endswith(f"is on {kind}")
@@ -386,22 +305,13 @@ def test_a_network_disk_stops_bazel_and_one_in_memory_is_a_note(
 def test_a_bazel_that_configure_refuses_is_found_before_configure_runs(
     recipe: Recipe, good: Good
 ) -> None:
-    finding = only(
-        requirements.compare(
-            varied(recipe, bazel={"version": "0.9.0"}), UNSET, good()
-        )
-    )
-    assert (
-        str(finding)
-        == "Bazel 0.9.0 for TensorFlow 1.8; wanted: Bazel 0.10.0 or later"
-    )
+    finding = only(requirements.compare(varied(recipe, bazel={"version": "0.9.0"}), UNSET, good()))
+    assert str(finding) == "Bazel 0.9.0 for TensorFlow 1.8; wanted: Bazel 0.10.0 or later"
     assert finding.blocks == "configure"
     assert finding.why.startswith("https://")
 
 
-@pytest.mark.parametrize(
-    ("version", "blocks"), [("4.2.3", ""), ("3.5.1", "configure")]
-)
+@pytest.mark.parametrize(("version", "blocks"), [("4.2.3", ""), ("3.5.1", "configure")])
 def test_a_newer_bazel_stops_nothing_where_the_recipe_switches_configures_check_off(
     recipe: Recipe, good: Good, version: str, blocks: str
 ) -> None:
@@ -414,19 +324,12 @@ def test_a_newer_bazel_stops_nothing_where_the_recipe_switches_configures_check_
     )
     findings = requirements.compare(wanted, UNSET, good())
     found = f"Bazel {version} for TensorFlow 2.6"
-    assert {finding.found: finding.blocks for finding in findings}[
-        found
-    ] == blocks
+    assert {finding.found: finding.blocks for finding in findings}[found] == blocks
 
 
-def test_cuda_of_a_later_release_is_looked_for_at_each_of_its_paths(
-    recipe: Recipe,
-) -> None:
+def test_cuda_of_a_later_release_is_looked_for_at_each_of_its_paths(recipe: Recipe) -> None:
     wanted = with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-9.2,/usr")
-    assert cuda.prefixes(wanted, UNSET) == [
-        Path("/usr/local/cuda-9.2"),
-        Path("/usr"),
-    ]
+    assert cuda.prefixes(wanted, UNSET) == [Path("/usr/local/cuda-9.2"), Path("/usr")]
 
 
 def test_an_instruction_set_that_this_processor_lacks_stops_only_the_trial_of_the_wheel(
@@ -434,31 +337,19 @@ def test_an_instruction_set_that_this_processor_lacks_stops_only_the_trial_of_th
 ) -> None:
     wanted = varied(recipe, configure={"answers": {"CC_OPT_FLAGS": "-mavx2"}})
     finding = only(
-        requirements.compare(
-            wanted, UNSET, good({"/proc/cpuinfo": "flags : sse4_1 avx"})
-        )
+        requirements.compare(wanted, UNSET, good({"/proc/cpuinfo": "flags : sse4_1 avx"}))
     )
-    assert (finding.found, finding.blocks) == (
-        "a processor without avx2",
-        "verify",
-    )
+    assert (finding.found, finding.blocks) == ("a processor without avx2", "verify")
 
 
-def test_code_for_this_very_processor_is_told_to_be_no_pin(
-    recipe: Recipe, good: Good
-) -> None:
-    wanted = varied(
-        recipe, configure={"answers": {"CC_OPT_FLAGS": "-march=native"}}
-    )
+def test_code_for_this_very_processor_is_told_to_be_no_pin(recipe: Recipe, good: Good) -> None:
+    wanted = varied(recipe, configure={"answers": {"CC_OPT_FLAGS": "-march=native"}})
     assert (
-        only(requirements.compare(wanted, UNSET, good())).wanted
-        == "the same bytes on every host"
+        only(requirements.compare(wanted, UNSET, good())).wanted == "the same bytes on every host"
     )
 
 
-def test_a_capability_that_a_cuda_does_not_compile_for_is_found(
-    recipe: Recipe, good: Good
-) -> None:
+def test_a_capability_that_a_cuda_does_not_compile_for_is_found(recipe: Recipe, good: Good) -> None:
     files = {f"/usr/local/cuda/{path}": text for path, text in HEADERS.items()}
     wanted = with_cuda(recipe, TF_CUDA_COMPUTE_CAPABILITIES="6.1,7.5")
     assert (
@@ -468,8 +359,7 @@ def test_a_capability_that_a_cuda_does_not_compile_for_is_found(
 
 
 @pytest.mark.parametrize(
-    ("release", "blocks"),
-    [("1.6", "configure"), ("1.8", ""), ("1.14", "configure")],
+    ("release", "blocks"), [("1.6", "configure"), ("1.8", ""), ("1.14", "configure")]
 )
 def test_another_minor_version_of_cudnn_stops_only_releases_that_ask_for_it(
     recipe: Recipe, release: str, blocks: str, good: Good
@@ -479,8 +369,7 @@ def test_another_minor_version_of_cudnn_stops_only_releases_that_ask_for_it(
         for path, text in HEADERS.items()
     }
     wanted = varied(
-        with_cuda(recipe, release),
-        bazel={"version": {"1.14": "0.24.1"}.get(release, "0.26.1")},
+        with_cuda(recipe, release), bazel={"version": {"1.14": "0.24.1"}.get(release, "0.26.1")}
     )
     finding = only(requirements.compare(wanted, UNSET, good(files)))
     assert (finding.found, finding.blocks) == ("cuDNN 7.3.1", blocks)
@@ -489,9 +378,7 @@ def test_another_minor_version_of_cudnn_stops_only_releases_that_ask_for_it(
 def test_a_python_that_a_release_was_never_tested_with_is_a_note(
     recipe: Recipe, good: Good
 ) -> None:
-    findings = requirements.compare(
-        varied(recipe, host={"python": "3.9"}), UNSET, good()
-    )
+    findings = requirements.compare(varied(recipe, host={"python": "3.9"}), UNSET, good())
     told = next(finding for finding in findings if "TensorFlow" in finding.found)
     assert (str(told), told.blocks) == (
         "Python 3.9 for TensorFlow 1.8; wanted: Python 2.7 to 3.6",

@@ -21,13 +21,7 @@ from tfwright.terminal import doctor as page
 
 EXPECTED = Path(__file__).parent / "expected"
 RECIPES = Path(__file__).parent / "recipes"
-HOSTS = (
-    "container-cuda10.0",
-    "cuda13",
-    "laptop-nouveau",
-    "mac-cuda9.2",
-    "ubuntu-18.04-cuda10.1",
-)
+HOSTS = ("container-cuda10.0", "cuda13", "laptop-nouveau", "mac-cuda9.2", "ubuntu-18.04-cuda10.1")
 Description = dict[str, Any]
 Reader = Callable[[str], Description]
 Player = Callable[[Description], Host]
@@ -38,8 +32,7 @@ remedy has."""
 
 def settings_of(description: Description) -> HostFile:
     return HostFile(
-        build_out=Path(description["env"]["HOME"]) / "build_out",
-        **description.get("settings", {}),
+        build_out=Path(description["env"]["HOME"]) / "build_out", **description.get("settings", {})
     )
 
 
@@ -55,10 +48,7 @@ def test_doctors_whole_output_is_the_reviewed_one(
     )
     facts = inventory.take(recipe, host_file, host)
     page.show_examination(
-        recipe.name,
-        facts,
-        examination.examine(recipe, host_file, host),
-        as_json=False,
+        recipe.name, facts, examination.examine(recipe, host_file, host), as_json=False
     )
     said = f"On a simulated host, {name}.toml:\n\n{capsys.readouterr().out}"
     if os.environ.get("TFWRIGHT_KEEP"):
@@ -66,14 +56,10 @@ def test_doctors_whole_output_is_the_reviewed_one(
     assert said == (EXPECTED / f"{name}.txt").read_text("utf-8")
 
 
-def changed(
-    values: Mapping[str, Any], changes: Mapping[str, Any]
-) -> dict[str, Any]:
+def changed(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a description, or a recipe, with some values replaced, those of a table one by one."""
     merged = {
-        key: {**values.get(key, {}), **value}
-        if isinstance(value, Mapping)
-        else value
+        key: {**values.get(key, {}), **value} if isinstance(value, Mapping) else value
         for key, value in changes.items()
     }
     return {**values, **merged}
@@ -83,9 +69,7 @@ def examined(description: Description, play: Player) -> list[Finding]:
     """Hold a host against its recipe; ``asks`` is what is changed in that."""
     asked = recipes.read(description["recipe"]).model_dump(mode="json")
     recipe = Recipe.model_validate(changed(asked, description.get("asks", {})))
-    return examination.examine(
-        recipe, settings_of(description), play(description)
-    )
+    return examination.examine(recipe, settings_of(description), play(description))
 
 
 MAC, UBUNTU, CONTAINER, LAPTOP, SERVER = (
@@ -96,9 +80,7 @@ MAC, UBUNTU, CONTAINER, LAPTOP, SERVER = (
     "cuda13",
 )
 EXT4 = "/dev/sda1 / ext4 rw 0 0\n"
-CUDNN_ON_SERVER = (
-    "/opt/venv/lib/python3.12/site-packages/nvidia/cudnn/include/cudnn_version.h"
-)
+CUDNN_ON_SERVER = "/opt/venv/lib/python3.12/site-packages/nvidia/cudnn/include/cudnn_version.h"
 MENDED: Mapping[str, Mapping[str, Any]] = {
     SERVER: {"recipe": str(RECIPES / "linux-r2.17-cuda13.0.toml")},
     CONTAINER: {
@@ -115,7 +97,7 @@ MENDED: Mapping[str, Mapping[str, Any]] = {
                     "1 999999998 1% /"
                 )
             },
-        },
+        }
     },
     LAPTOP: {
         "programs": {
@@ -153,13 +135,7 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         MAC,
-        {
-            "programs": {
-                "/usr/bin/xcodebuild": {
-                    "-version": "Xcode 9.4.1\nBuild version 9F2000"
-                }
-            }
-        },
+        {"programs": {"/usr/bin/xcodebuild": {"-version": "Xcode 9.4.1\nBuild version 9F2000"}}},
         "Xcode 9.4.1",
         "xcode-select --switch",
     ),
@@ -173,9 +149,7 @@ VIOLATIONS: list[Violation] = [
         MAC,
         {
             "programs": {
-                "/usr/bin/csrutil": {
-                    "status": "System Integrity Protection status: enabled."
-                }
+                "/usr/bin/csrutil": {"status": "System Integrity Protection status: enabled."}
             }
         },
         "System Integrity Protection is on",
@@ -219,13 +193,7 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         MAC,
-        {
-            "programs": {
-                "/usr/local/bin/git": {
-                    "--version": "git version 2.10.1 (Apple Git-78)"
-                }
-            }
-        },
+        {"programs": {"/usr/local/bin/git": {"--version": "git version 2.10.1 (Apple Git-78)"}}},
         "git 2.10.1",
         "brew install git",
     ),
@@ -237,13 +205,7 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         UBUNTU,
-        {
-            "programs": {
-                "/usr/bin/gcc": {
-                    "--version": "gcc (Ubuntu 9.4.0-1ubuntu1~18.04) 9.4.0"
-                }
-            }
-        },
+        {"programs": {"/usr/bin/gcc": {"--version": "gcc (Ubuntu 9.4.0-1ubuntu1~18.04) 9.4.0"}}},
         "gcc 9.4.0 as the host compiler of nvcc",
         "apt-get install gcc-8",
     ),
@@ -292,11 +254,7 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         UBUNTU,
-        {
-            "files": {
-                "/proc/meminfo": "MemTotal: 1048576 kB\nMemAvailable: 1048576 kB\n"
-            }
-        },
+        {"files": {"/proc/meminfo": "MemTotal: 1048576 kB\nMemAvailable: 1048576 kB\n"}},
         "1.0 GiB of memory",
         "swap",
     ),
@@ -320,13 +278,7 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         CONTAINER,
-        {
-            "programs": {
-                "/usr/bin/gcc": {
-                    "--version": "gcc (Ubuntu 8.4.0-1ubuntu1~18.04) 8.4.0"
-                }
-            }
-        },
+        {"programs": {"/usr/bin/gcc": {"--version": "gcc (Ubuntu 8.4.0-1ubuntu1~18.04) 8.4.0"}}},
         "gcc 8.4.0 as the host compiler of nvcc",
         "apt-get install gcc-7",
     ),
@@ -381,21 +333,13 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         CONTAINER,
-        {
-            "files": {
-                "/sys/fs/cgroup/memory/memory.limit_in_bytes": "1073741824\n"
-            }
-        },
+        {"files": {"/sys/fs/cgroup/memory/memory.limit_in_bytes": "1073741824\n"}},
         "1.0 GiB of memory",
         "raise the container's limit",
     ),
     (
         LAPTOP,
-        {
-            "files": {
-                "/proc/mounts": f"{EXT4}server:/home/dev /home/dev nfs4 rw 0 0\n"
-            }
-        },
+        {"files": {"/proc/mounts": f"{EXT4}server:/home/dev /home/dev nfs4 rw 0 0\n"}},
         "/home/dev/build_out is on nfs4",
         "a local disk",
     ),
@@ -442,9 +386,7 @@ VIOLATIONS: list[Violation] = [
         {
             "asks": {
                 "compile": {
-                    "flags": [
-                        "--action_env=CLANG_CUDA_COMPILER_PATH=/usr/lib/llvm-19/bin/clang"
-                    ]
+                    "flags": ["--action_env=CLANG_CUDA_COMPILER_PATH=/usr/lib/llvm-19/bin/clang"]
                 }
             }
         },
@@ -453,31 +395,19 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         SERVER,
-        {
-            "programs": {
-                "/usr/bin/gcc": {"--version": "gcc (Debian 16.1.0-1) 16.1.0"}
-            }
-        },
+        {"programs": {"/usr/bin/gcc": {"--version": "gcc (Debian 16.1.0-1) 16.1.0"}}},
         "gcc 16.1.0 as the host compiler of nvcc",
         "apt-get install gcc-15",
     ),
     (
         SERVER,
-        {
-            "programs": {
-                "/usr/bin/gcc": {"--version": "Debian clang version 21.1.0"}
-            }
-        },
+        {"programs": {"/usr/bin/gcc": {"--version": "Debian clang version 21.1.0"}}},
         "clang 21.1.0",
         "GCC_HOST_COMPILER_PATH",
     ),
     (
         SERVER,
-        {
-            "files": {
-                "/usr/local/cuda-13.0/include/cuda.h": "#define CUDA_VERSION 12080\n"
-            }
-        },
+        {"files": {"/usr/local/cuda-13.0/include/cuda.h": "#define CUDA_VERSION 12080\n"}},
         "several CUDAs mixed at /usr/local/cuda-13.0",
         "--cuda cuda_13.0",
     ),
@@ -528,10 +458,7 @@ VIOLATIONS: list[Violation] = [
         {
             "asks": {
                 "configure": {
-                    "answers": {
-                        "TF_NEED_CUDA": True,
-                        "TF_CUDA_COMPUTE_CAPABILITIES": "7.0,9.0",
-                    }
+                    "answers": {"TF_NEED_CUDA": True, "TF_CUDA_COMPUTE_CAPABILITIES": "7.0,9.0"}
                 }
             }
         },
@@ -617,17 +544,13 @@ VIOLATIONS: list[Violation] = [
 
 
 @pytest.mark.parametrize(
-    "violation",
-    VIOLATIONS,
-    ids=lambda violation: f"{violation[0]}: {violation[2]}",
+    "violation", VIOLATIONS, ids=lambda violation: f"{violation[0]}: {violation[2]}"
 )
 def test_one_thing_wrong_on_a_fitting_host_is_found_with_its_remedy(
     violation: Violation, described: Reader, play: Player
 ) -> None:
     name, changes, found, remedy = violation
-    findings = examined(
-        changed(changed(described(name), MENDED.get(name, {})), changes), play
-    )
+    findings = examined(changed(changed(described(name), MENDED.get(name, {})), changes), play)
     told = [finding for finding in findings if finding.found.startswith(found)]
     assert told, [finding.found for finding in findings]
     assert remedy in told[0].remedy

@@ -27,30 +27,20 @@ def recipe() -> Recipe:
     return read.model_copy(update={"toolkit": toolkit})
 
 
-def test_an_open_way_is_named_with_the_commands(
-    recipe: Recipe, play: Player
-) -> None:
-    lines = toolkit_ways.remedy(
-        recipe, "cuda", play({"programs": APT})
-    ).splitlines()
+def test_an_open_way_is_named_with_the_commands(recipe: Recipe, play: Player) -> None:
+    lines = toolkit_ways.remedy(recipe, "cuda", play({"programs": APT})).splitlines()
     assert lines[0] == (
         "invoke toolkit --recipe demo-cuda   # from Debian bookworm by apt; shows the licences"
     )
     assert "--licence-accepted" in lines[1]
 
 
-def test_a_closed_way_says_why_and_what_opens_it(
-    recipe: Recipe, play: Player
-) -> None:
+def test_a_closed_way_says_why_and_what_opens_it(recipe: Recipe, play: Player) -> None:
     text = toolkit_ways.remedy(recipe, "compiler", play({}))
-    assert (
-        "on a host with apt-get, or with the packages in the drop folder" in text
-    )
+    assert "on a host with apt-get, or with the packages in the drop folder" in text
 
 
-def test_open_and_closed_ways_are_listed_separately(
-    recipe: Recipe, play: Player
-) -> None:
+def test_open_and_closed_ways_are_listed_separately(recipe: Recipe, play: Player) -> None:
     table = recipe.toolkit.cuda
     assert table is not None
     archives = {"https://developer.download.nvidia.com/cuda.run": "0" * 64}
@@ -60,33 +50,19 @@ def test_open_and_closed_ways_are_listed_separately(
     lines = toolkit_ways.remedy(recipe, "cuda", play({})).splitlines()
     assert "# from developer.download.nvidia.com; shows the licences" in lines[0]
     assert (
-        lines[-1]
-        == "# not possible here: from Debian bookworm by apt (this host has no apt-get)"
+        lines[-1] == "# not possible here: from Debian bookworm by apt (this host has no apt-get)"
     )
 
 
-def test_an_installed_cuda_of_the_right_version_is_offered(
-    recipe: Recipe, play: Player
-) -> None:
-    host = play(
-        {
-            "files": {"/usr/local/cuda-11.8/include/cuda.h": CUDA_H},
-            "programs": APT,
-        }
-    )
+def test_an_installed_cuda_of_the_right_version_is_offered(recipe: Recipe, play: Player) -> None:
+    host = play({"files": {"/usr/local/cuda-11.8/include/cuda.h": CUDA_H}, "programs": APT})
     text = toolkit_ways.remedy(recipe, "cuda", host)
-    assert (
-        "invoke toolkit --recipe demo-cuda --cuda /usr/local/cuda-11.8 " in text
-    )
+    assert "invoke toolkit --recipe demo-cuda --cuda /usr/local/cuda-11.8 " in text
 
 
-def test_an_installed_cuda_of_another_version_is_not_offered(
-    recipe: Recipe, play: Player
-) -> None:
+def test_an_installed_cuda_of_another_version_is_not_offered(recipe: Recipe, play: Player) -> None:
     other = CUDA_H.replace("11080", "12040")
-    host = play(
-        {"files": {"/usr/local/cuda/include/cuda.h": other}, "programs": APT}
-    )
+    host = play({"files": {"/usr/local/cuda/include/cuda.h": other}, "programs": APT})
     assert "/usr/local/cuda" not in toolkit_ways.remedy(recipe, "cuda", host)
 
 
@@ -95,8 +71,6 @@ def test_the_bundled_kernel_needs_its_cuda_as_tensorflow_does(
 ) -> None:
     host = play({"programs": {**APT, "/usr/bin/uname": {"-sm": "Linux x86_64"}}})
     found = requirements.compare(recipe, HostFile(build_out=tmp_path), host)
-    blocking = [
-        str(finding) for finding in found if finding.blocks == "configure"
-    ]
+    blocking = [str(finding) for finding in found if finding.blocks == "configure"]
     assert "no CUDA at /usr/local/cuda; wanted: CUDA 11.8" in blocking
     assert not [text for text in blocking if "cuDNN" in text]

@@ -19,14 +19,7 @@ from tfwright.nightly import night
 from tfwright.nightly.night import BuildHost
 from tfwright.tools import disk
 
-CHANGES = {
-    "os.rename",
-    "os.link",
-    "os.remove",
-    "os.rmdir",
-    "os.mkdir",
-    "os.chmod",
-}
+CHANGES = {"os.rename", "os.link", "os.remove", "os.rmdir", "os.mkdir", "os.chmod"}
 WRITING = os.O_WRONLY | os.O_RDWR
 FAILED, REFUSED = 1, 3
 """Exit statuses of a night that ends with a traceback, and with a message."""
@@ -67,9 +60,7 @@ def host(folder: Path, number: int) -> BuildHost:
     """Return a host of two recipes at their revision of one night; old builds go at once."""
     limits = {"count": 1, "hidden_days": 0}
     names = ("a", "b")
-    found = host_with(
-        folder, *names, url="https://wheels.example/", retention=limits
-    )
+    found = host_with(folder, *names, url="https://wheels.example/", retention=limits)
     builder = builder_of(found)
     # The older revisions pass their reproduction, so that pointers and pages change, too.
     builder.parts = {name: {"recipe": str(number)} for name in names}

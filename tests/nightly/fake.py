@@ -61,9 +61,7 @@ class FakeBuilder:
         """Return the scripted fingerprint."""
         if target.name in self.unreachable:
             raise SupplyError("the server does not answer", remedy="Try again.")
-        return self.parts.setdefault(
-            target.name, {"recipe": "1", "commit": "a" * 40}
-        )
+        return self.parts.setdefault(target.name, {"recipe": "1", "commit": "a" * 40})
 
     def obstacle(self, target: Target) -> str:
         """Say what the host lacks."""
@@ -82,9 +80,7 @@ class FakeBuilder:
         if name in self.raises:
             raise self.raises[name]
         fault = self.broken.get(name)
-        (order.work / "compile.log").write_text(
-            f"INFO: building\n{fault.line if fault else ''}\n"
-        )
+        (order.work / "compile.log").write_text(f"INFO: building\n{fault.line if fault else ''}\n")
         common = {
             "id": order.id,
             "target": name,
@@ -95,17 +91,11 @@ class FakeBuilder:
             "logs": ("compile.log",),
             "against": order.last_good.id if order.last_good else "",
             "stages": {"fetch": 12.0, "compile": self.seconds - 12},
-            "commits": (
-                CommitLine(
-                    commit="a" * 40, subject="A commit <b>with</b> markup"
-                ),
-            ),
+            "commits": (CommitLine(commit="a" * 40, subject="A commit <b>with</b> markup"),),
         }
         if fault:
             return NightlyBuild(**common, result="failed", broken=fault)
-        digest = hashlib.sha256(
-            repr(sorted(order.fingerprint.items())).encode()
-        ).hexdigest()
+        digest = hashlib.sha256(repr(sorted(order.fingerprint.items())).encode()).hexdigest()
         wheel = write_wheel(
             order.work,
             "tf_" + "".join(sign for sign in name if sign.isalnum()),
@@ -163,7 +153,5 @@ def host_with(folder: Path, *names: str, **keys: object) -> BuildHost:
     """Return a build host with these recipes, a simulated clock and the fake builder."""
     clock = SimulatedClock()
     recipes = [{"name": name} for name in names]
-    nightly = NightlyFile.model_validate(
-        {"directory": str(folder), "recipe": recipes, **keys}
-    )
+    nightly = NightlyFile.model_validate({"directory": str(folder), "recipe": recipes, **keys})
     return BuildHost(nightly, FakeBuilder(clock), clock)

@@ -25,9 +25,7 @@ def left(folder: Path) -> list[str]:
     return sorted(path.parent.name for path in folder.glob("*/blob"))
 
 
-def test_what_was_used_longest_ago_goes_until_the_rest_fits(
-    folder: Path,
-) -> None:
+def test_what_was_used_longest_ago_goes_until_the_rest_fits(folder: Path) -> None:
     assert cache.size(folder) == 300
     assert cache.trim(folder, 250) == 200
     assert left(folder) == ["01", "02"]
@@ -36,17 +34,13 @@ def test_what_was_used_longest_ago_goes_until_the_rest_fits(
     assert left(folder) == []
 
 
-def test_what_was_used_just_now_belongs_to_a_build_and_stays(
-    folder: Path,
-) -> None:
+def test_what_was_used_just_now_belongs_to_a_build_and_stays(folder: Path) -> None:
     (folder / "01/blob").touch()
     assert cache.trim(folder, 0) == 100
     assert left(folder) == ["01"]
 
 
-def test_what_a_link_leads_to_is_neither_counted_nor_removed(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_what_a_link_leads_to_is_neither_counted_nor_removed(folder: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(b"x" * 5000)
     (folder / "link").symlink_to(elsewhere)

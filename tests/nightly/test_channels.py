@@ -16,12 +16,7 @@ from typing import Any
 
 import pytest
 
-from tfwright.documents.nightly import (
-    MailTable,
-    NoticesTable,
-    ProgramTable,
-    WebhookTable,
-)
+from tfwright.documents.nightly import MailTable, NoticesTable, ProgramTable, WebhookTable
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.nightly import channels
 from tfwright.nightly.channels import MailChannel, ProgramChannel, WebhookChannel
@@ -67,9 +62,7 @@ class _Smtp(socketserver.StreamRequestHandler):
 def smtp() -> Iterator[Any]:
     with socketserver.TCPServer(("127.0.0.1", 0), _Smtp) as server:
         server.mails = []  # type: ignore[attr-defined]
-        thread = threading.Thread(
-            target=server.serve_forever, args=(0.01,), daemon=True
-        )
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield server
@@ -81,10 +74,7 @@ def test_a_mail_is_sent_in_its_thread_and_no_header_can_be_added() -> None:
     with smtp() as server:
         port = int(server.server_address[1])
         table = MailTable(
-            to=("team@example.org",),
-            sender="b@example.org",
-            host="127.0.0.1",
-            port=port,
+            to=("team@example.org",), sender="b@example.org", host="127.0.0.1", port=port
         )
         MailChannel(table).send(NOTICE)
     (mail,) = server.mails
@@ -98,16 +88,13 @@ def test_a_mail_is_sent_in_its_thread_and_no_header_can_be_added() -> None:
 def test_a_mail_server_that_is_away_is_a_supply_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    table = MailTable(
-        to=("t@example.org",), sender="b@example.org", host="127.0.0.1", port=port
-    )
+    table = MailTable(to=("t@example.org",), sender="b@example.org", host="127.0.0.1", port=port)
     with pytest.raises(SupplyError, match="did not take the mail"):
         MailChannel(table).send(NOTICE)
 
 
 @pytest.mark.parametrize(
-    ("host", "sender"),
-    [("a..b", "b@example.org"), ("127.0.0.1", "b\n@example.org")],
+    ("host", "sender"), [("a..b", "b@example.org"), ("127.0.0.1", "b\n@example.org")]
 )
 def test_what_smtp_cannot_write_is_a_supply_error(host: str, sender: str) -> None:
     letter = Letter(sender, ("t@example.org",), "subject", "text", "thread")
@@ -149,9 +136,7 @@ def hook(status: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            heard.append(
-                {**json.loads(body), "auth": self.headers.get("Authorization")}
-            )
+            heard.append({**json.loads(body), "auth": self.headers.get("Authorization")})
             self.send_response(status)
             self.end_headers()
 
@@ -159,15 +144,10 @@ def hook(status: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             pass
 
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(
-            target=server.serve_forever, args=(0.01,), daemon=True
-        )
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
-            yield (
-                f"http://127.0.0.1:{server.server_address[1]}/secret-path",
-                heard,
-            )
+            yield (f"http://127.0.0.1:{server.server_address[1]}/secret-path", heard)
         finally:
             server.shutdown()
 
@@ -209,10 +189,7 @@ def test_a_webhook_that_answers_without_an_end_has_taken_the_notice() -> None:
 
 
 def test_a_webhook_that_leads_elsewhere_has_not_taken_the_notice() -> None:
-    with (
-        hook(302) as (url, heard),
-        pytest.raises(SupplyError, match="status 302"),
-    ):
+    with hook(302) as (url, heard), pytest.raises(SupplyError, match="status 302"):
         WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
     assert len(heard) == 1
 
@@ -255,9 +232,7 @@ def test_beside_systemd_credentials_a_file_has_to_be_private_too(
         channels.secret(secret)
 
 
-def test_a_pipe_in_the_place_of_a_secret_is_not_waited_for(
-    tmp_path: Path,
-) -> None:
+def test_a_pipe_in_the_place_of_a_secret_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "secret", 0o600)
     with pytest.raises(RecipeError, match="cannot be read"):
         channels.secret(tmp_path / "secret")
@@ -309,9 +284,7 @@ def test_a_talk_whose_time_was_over_before_it_began_is_not_waited_for() -> None:
         port = int(server.server_address[1])
         connection = mail._Plain("127.0.0.1", port)
         connection._cut()
-        with pytest.raises(
-            smtplib.SMTPServerDisconnected, match="its time is over"
-        ):
+        with pytest.raises(smtplib.SMTPServerDisconnected, match="its time is over"):
             connection.getreply()
         connection.close()
         connection._cut()

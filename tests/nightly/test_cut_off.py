@@ -12,12 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.nightly.fake import SimulatedClock, builder_of, host_with
-from tests.nightly.test_night import (
-    assert_site_is_whole,
-    latest,
-    listed,
-    pass_night,
-)
+from tests.nightly.test_night import assert_site_is_whole, latest, listed, pass_night
 
 from tfwright.documents.recipe import ROOT
 from tfwright.nightly import night, site
@@ -90,12 +85,7 @@ def killed_nights(folder: Path, every: int, first: int) -> Iterator[str]:
     """Yield after each killed night, and after the one that went on with it."""
     argv = [sys.executable, "-c", KILLS, str(folder), str(every), str(first)]
     with subprocess.Popen(
-        argv,
-        cwd=ROOT,
-        env=environment(),
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        argv, cwd=ROOT, env=environment(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdin
         assert process.stdout
@@ -128,9 +118,7 @@ def assert_kills_leave_a_whole_site(folder: Path, every: int, first: int) -> int
     return kills
 
 
-def test_a_night_that_is_killed_at_every_sixtieth_step_goes_on(
-    tmp_path: Path,
-) -> None:
+def test_a_night_that_is_killed_at_every_sixtieth_step_goes_on(tmp_path: Path) -> None:
     assert assert_kills_leave_a_whole_site(tmp_path, 60, 25) > 2
 
 
@@ -147,9 +135,7 @@ def on_a_small_disk(folder: Path, script: str, *argv: str) -> list[str]:
     """
     mounted = f"mount -t tmpfs -o size=2m tmpfs {shlex.quote(str(folder))}"
     own = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-    if subprocess.run(
-        [*own, mounted], check=False, capture_output=True
-    ).returncode:
+    if subprocess.run([*own, mounted], check=False, capture_output=True).returncode:
         pytest.skip("this host lets no user mount a disk in a namespace")
     command = shlex.join([sys.executable, "-c", script, str(folder), *argv])
     ended = subprocess.run(
@@ -165,9 +151,7 @@ def on_a_small_disk(folder: Path, script: str, *argv: str) -> list[str]:
     return ended.stdout.splitlines()
 
 
-def test_a_night_on_a_full_disk_says_so_and_the_next_one_goes_on(
-    tmp_path: Path,
-) -> None:
+def test_a_night_on_a_full_disk_says_so_and_the_next_one_goes_on(tmp_path: Path) -> None:
     said = on_a_small_disk(tmp_path, FULL, "16384")
     assert {"0", "3"} <= set(said)
     for line in said:
@@ -180,9 +164,7 @@ def ahead(clock: SimulatedClock, days: int) -> None:
     clock.pass_seconds(days * 86400)
 
 
-def test_a_clock_that_was_years_ahead_for_a_night_decides_nothing_after_it(
-    tmp_path: Path,
-) -> None:
+def test_a_clock_that_was_years_ahead_for_a_night_decides_nothing_after_it(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b", reproduce=True)
     clock = builder_of(host).clock
     pass_night(host)
@@ -199,9 +181,7 @@ def test_a_clock_that_was_years_ahead_for_a_night_decides_nothing_after_it(
     assert latest(host)["a"]["wheel"]["build"] == pointer["build"]
 
 
-def test_a_reproduction_noted_years_ahead_does_not_lose_its_turn(
-    tmp_path: Path,
-) -> None:
+def test_a_reproduction_noted_years_ahead_does_not_lose_its_turn(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     pass_night(host)
     ahead(builder_of(host).clock, 3650)
@@ -223,9 +203,7 @@ def test_what_was_hidden_years_ahead_is_deleted_in_time(tmp_path: Path) -> None:
     assert len(list(host.builds.iterdir())) == len(listed(host, "tf-a")) == 1
 
 
-def test_a_night_killed_before_the_clock_was_set_back_is_over(
-    tmp_path: Path,
-) -> None:
+def test_a_night_killed_before_the_clock_was_set_back_is_over(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     clock = builder_of(host).clock
     ahead(clock, 3650)
@@ -237,18 +215,14 @@ def test_a_night_killed_before_the_clock_was_set_back_is_over(
     assert builder_of(host).built == ["a"]
 
 
-def test_silence_is_noticed_although_the_last_night_lies_ahead(
-    tmp_path: Path,
-) -> None:
+def test_silence_is_noticed_although_the_last_night_lies_ahead(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     now = builder_of(host).clock()
     nights = [Nightfall(1, now + dt.timedelta(days=3650), "good", "", "")]
     assert stand(nights, now, stale_nights=3).word == "stale"
 
 
-def test_a_state_that_is_read_again_orders_builds_of_one_day_by_their_time(
-    tmp_path: Path,
-) -> None:
+def test_a_state_that_is_read_again_orders_builds_of_one_day_by_their_time(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     for number in range(6):
         builder_of(host).parts["a"] = {"recipe": str(number)}
@@ -282,12 +256,7 @@ def test_hosts_that_start_at_once_in_one_directory_build_everything_once(
     def race(_: int) -> str:
         argv = [sys.executable, "-c", RACE, str(tmp_path), mode]
         ended = subprocess.run(
-            argv,
-            cwd=ROOT,
-            env=environment(),
-            check=True,
-            capture_output=True,
-            text=True,
+            argv, cwd=ROOT, env=environment(), check=True, capture_output=True, text=True
         )
         return ended.stdout.strip()
 
@@ -301,9 +270,7 @@ def test_hosts_that_start_at_once_in_one_directory_build_everything_once(
     for line in said:
         # A host that came when the others were done had nothing to wait for.
         waited = line in {first, after}
-        assert waited or (
-            mode == "say so" and line.startswith("Another night runs")
-        )
+        assert waited or (mode == "say so" and line.startswith("Another night runs"))
 
 
 def test_a_wheel_is_yanked_while_a_night_runs(tmp_path: Path) -> None:

@@ -15,9 +15,7 @@ NOW = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
 
 
 @pytest.mark.parametrize(
-    "value",
-    ["'yesterday'", "''", "x'ff'", "5"],
-    ids=["word", "empty", "bytes", "number"],
+    "value", ["'yesterday'", "''", "x'ff'", "5"], ids=["word", "empty", "bytes", "number"]
 )
 def test_a_row_of_the_state_that_cannot_be_read_says_what_to_do(
     value: object, tmp_path: Path
@@ -35,21 +33,15 @@ def test_a_row_of_the_state_that_cannot_be_read_says_what_to_do(
     assert str(tmp_path / state.FILE) in caught.value.remedy
 
 
-@pytest.mark.parametrize(
-    "text", ["[[[1]]]", "5", "[", "[" * 200_000, "\\xff", "null", '"x"']
-)
-def test_a_damaged_list_of_yanked_wheels_is_named(
-    text: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("text", ["[[[1]]]", "5", "[", "[" * 200_000, "\\xff", "null", '"x"'])
+def test_a_damaged_list_of_yanked_wheels_is_named(text: str, tmp_path: Path) -> None:
     (tmp_path / site.YANKED).write_text(text)
     with pytest.raises(RecipeError, match="cannot be used") as caught:
         site.yanked(tmp_path)
     assert "delete it" in caught.value.remedy
 
 
-def test_a_wheel_that_the_index_does_not_have_cannot_be_yanked(
-    tmp_path: Path,
-) -> None:
+def test_a_wheel_that_the_index_does_not_have_cannot_be_yanked(tmp_path: Path) -> None:
     with pytest.raises(WheelError, match="The index has no wheel demo-1"):
         site.yank(tmp_path, "demo-1.0-py3-none-any.whl", "wrong cuDNN")
     with pytest.raises(WheelError):
@@ -70,16 +62,10 @@ def test_a_yank_can_be_taken_back(tmp_path: Path) -> None:
 def test_a_state_of_a_newer_tfwright_is_left_as_it_is(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / state.FILE)) as database:
         database.execute(f"pragma user_version = {state.VERSION + 1}")
-    with (
-        pytest.raises(HostError, match="was written by a newer tfwright"),
-        state.opened(tmp_path),
-    ):
+    with pytest.raises(HostError, match="was written by a newer tfwright"), state.opened(tmp_path):
         pass
 
 
 def test_a_misspelt_verdict_is_not_kept(tmp_path: Path) -> None:
-    with (
-        state.opened(tmp_path) as kept,
-        pytest.raises(ValueError, match="'fine' is not a verdict"),
-    ):
+    with state.opened(tmp_path) as kept, pytest.raises(ValueError, match="'fine' is not a verdict"):
         kept.judge("demo", 1, "fine")  # type: ignore[arg-type]

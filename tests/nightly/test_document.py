@@ -29,9 +29,7 @@ def test_axes_make_a_target_for_each_choice(tmp_path: Path) -> None:
     assert found[1].local == "cu118.sm89.sm90"
 
 
-def test_a_recipe_in_a_file_of_its_own_gives_its_targets_the_files_name(
-    tmp_path: Path,
-) -> None:
+def test_a_recipe_in_a_file_of_its_own_gives_its_targets_the_files_name(tmp_path: Path) -> None:
     text = '[[recipe]]\nname = "/srv/recipes/mine.toml"\nfollow = { tags = "v2.*" }\n'
     (found,) = nightly.targets(read(tmp_path, text))
     assert (found.name, found.recipe) == ("mine", "/srv/recipes/mine.toml")
@@ -57,9 +55,7 @@ def test_sizes_are_written_with_units(tmp_path: Path) -> None:
         ('[[notices.mail]]\nto = ["a@b\\nBcc: c@d"]\nsender = "x@y"', "to"),
     ],
 )
-def test_a_fault_is_named_with_its_line(
-    tmp_path: Path, text: str, complaint: str
-) -> None:
+def test_a_fault_is_named_with_its_line(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(RecipeError, match=r"nightly\.toml:\d+") as caught:
         read(tmp_path, text)
     assert complaint in caught.value.what
@@ -72,12 +68,7 @@ def test_a_missing_file_says_where_to_begin(tmp_path: Path) -> None:
 
 
 def test_an_axis_changes_the_recipe_and_nothing_else() -> None:
-    target = Target(
-        name="x-sm70",
-        recipe="linux-r2.1-cuda10.1",
-        capabilities="7.0",
-        python="3.7",
-    )
+    target = Target(name="x-sm70", recipe="linux-r2.1-cuda10.1", capabilities="7.0", python="3.7")
     found = nightly_targets.recipe_of(target)
     assert found.host.python == "3.7"
     assert found.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "7.0"
@@ -85,16 +76,11 @@ def test_an_axis_changes_the_recipe_and_nothing_else() -> None:
     assert found.name == "x-sm70"
 
 
-def test_a_fingerprint_changes_with_the_recipe_and_not_with_its_name(
-    tmp_path: Path,
-) -> None:
+def test_a_fingerprint_changes_with_the_recipe_and_not_with_its_name(tmp_path: Path) -> None:
     from tfwright.documents.host_file import HostFile  # noqa: PLC0415 only here
 
     host = HostFile(build_out=tmp_path)
-    names = [
-        Target(name="demo", recipe="demo"),
-        Target(name="other", recipe="demo"),
-    ]
+    names = [Target(name="demo", recipe="demo"), Target(name="other", recipe="demo")]
     jobs = [nightly_targets.job_of(target, host) for target in names]
     first, second = (nightly_targets.fingerprint(job) for job in jobs)
     assert first == second

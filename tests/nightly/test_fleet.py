@@ -41,22 +41,15 @@ class FakeFleet:
     asked: list[str] = field(default_factory=list)
 
     def build(
-        self,
-        given: Sequence[BuildOrder],
-        seconds: Mapping[str, float],
-        settle: Settle,
+        self, given: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
     ) -> None:
         """Build each order, the last one first."""
-        assert set(seconds) <= {order.target.name for order in given} | set(
-            seconds
-        )
+        assert set(seconds) <= {order.target.name for order in given} | set(seconds)
         for order in reversed(given):
             self.asked.append(order.target.name)
 
             def made(order: BuildOrder = order) -> NightlyBuild:
-                return self.builder.build(order).model_copy(
-                    update={"worker": "one"}
-                )
+                return self.builder.build(order).model_copy(update={"worker": "one"})
 
             settle(order, made)
 
@@ -74,9 +67,7 @@ def fleet_host(tmp_path: Path, *names: str, **keys: object) -> BuildHost:
 
 
 @pytest.mark.medium
-def test_what_workers_build_is_published_with_the_worker_named(
-    tmp_path: Path,
-) -> None:
+def test_what_workers_build_is_published_with_the_worker_named(tmp_path: Path) -> None:
     host = fleet_host(tmp_path, "a", "b")
     outcome = night.run(host)
     assert outcome.verdicts == {"a": "good", "b": "good"}
@@ -105,9 +96,7 @@ def pipeline_builder(tmp_path: Path) -> PipelineBuilder:
 def order_of(tmp_path: Path, fingerprint: Mapping[str, str]) -> BuildOrder:
     target = Target(name="demo", recipe="demo")
     moment = host_with(tmp_path).clock()
-    return BuildOrder(
-        "id", target, fingerprint, tmp_path / "work", moment, None, None
-    )
+    return BuildOrder("id", target, fingerprint, tmp_path / "work", moment, None, None)
 
 
 def test_a_worker_with_another_recipe_refuses_the_order(
@@ -118,9 +107,7 @@ def test_a_worker_with_another_recipe_refuses_the_order(
     folder.mkdir()
     order = order_of(tmp_path, {"the recipe's [source]": "0"})
     orders.write(folder, order, pipeline_builder(tmp_path), carry=False)
-    with pytest.raises(
-        HostError, match=r"would build another wheel: it differs in .*source"
-    ):
+    with pytest.raises(HostError, match=r"would build another wheel: it differs in .*source"):
         orders.carry_out(folder, SILENCE)
 
 
@@ -177,9 +164,7 @@ def test_a_wheel_that_changed_on_the_way_is_refused(tmp_path: Path) -> None:
         orders.take(tmp_path / "order", tmp_path / "id")
 
 
-def test_a_result_without_its_wheel_or_its_folder_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_result_without_its_wheel_or_its_folder_is_refused(tmp_path: Path) -> None:
     build = built(tmp_path / "order")
     (tmp_path / "order" / orders.RESULT / build.wheel).unlink()
     with pytest.raises(HostError, match=r"none-any\.whl did not come"):
@@ -189,38 +174,28 @@ def test_a_result_without_its_wheel_or_its_folder_is_refused(
         orders.take(tmp_path / "order", tmp_path / "id")
 
 
-def test_the_result_of_an_order_becomes_the_directory_of_the_night(
-    tmp_path: Path,
-) -> None:
+def test_the_result_of_an_order_becomes_the_directory_of_the_night(tmp_path: Path) -> None:
     built(tmp_path / "order", wheel="", sha256="")
     (tmp_path / "id").mkdir()
     assert orders.take(tmp_path / "order", tmp_path / "id").id == "id"
     assert (tmp_path / "id/a-1-py3-none-any.whl").is_file()
 
 
-@pytest.mark.parametrize(
-    "changes", [{"id": "../../id"}, {"wheel": "../a-1-py3-none-any.whl"}]
-)
-def test_the_result_of_another_order_is_refused(
-    changes: dict[str, str], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("changes", [{"id": "../../id"}, {"wheel": "../a-1-py3-none-any.whl"}])
+def test_the_result_of_another_order_is_refused(changes: dict[str, str], tmp_path: Path) -> None:
     built(tmp_path / "order", **changes)
     with pytest.raises(HostError, match="result of another order"):
         orders.take(tmp_path / "order", tmp_path / "id")
     assert not (tmp_path / "id").exists()
 
 
-def test_an_order_that_no_worker_carried_out_blocks_its_target(
-    tmp_path: Path,
-) -> None:
+def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -> None:
     builder = pipeline_builder(tmp_path)
     heard: list[str] = []
     fleet = fleets.SshFleet(tmp_path, HostFile(), builder, heard.append, {})
     settled: list[NightlyBuild] = []
     order = order_of(tmp_path, {})
-    given = Assignment(
-        "demo", "refused", "two", ("one",), ("two",), detail="no CUDA 11.8"
-    )
+    given = Assignment("demo", "refused", "two", ("one",), ("two",), detail="no CUDA 11.8")
     fleet.settle(order, given, lambda _, made: settled.append(made()))
     assert settled[0].result == "blocked"
     assert settled[0].broken
@@ -231,9 +206,7 @@ def test_an_order_that_no_worker_carried_out_blocks_its_target(
 def test_a_night_on_workers_needs_workers(tmp_path: Path) -> None:
     builder = pipeline_builder(tmp_path)
     for place, table in (("workers", "[[workers]]"), ("slurm", "[slurm]")):
-        nightly = NightlyFile.model_validate(
-            {"directory": str(tmp_path), "on": place}
-        )
+        nightly = NightlyFile.model_validate({"directory": str(tmp_path), "on": place})
         with pytest.raises(HostError) as caught:
             fleets.of(nightly, HostFile(), builder, lambda _: None)
         assert table in caught.value.remedy or table in caught.value.what
@@ -247,9 +220,7 @@ def test_an_order_is_plain_json_that_a_person_can_read(tmp_path: Path) -> None:
     assert document["fingerprint"] == {"the commit": "a" * 40}
 
 
-def test_without_reproduction_nothing_is_taken_from_the_cache(
-    tmp_path: Path,
-) -> None:
+def test_without_reproduction_nothing_is_taken_from_the_cache(tmp_path: Path) -> None:
     target = Target(name="demo", recipe="demo")
     for reproduce in (True, False):
         nightly = NightlyFile(directory=tmp_path, reproduce=reproduce)
@@ -275,10 +246,7 @@ def test_a_wheel_is_built_again_where_wheels_are_built(tmp_path: Path) -> None:
 def ssh_fleet(tmp_path: Path, *names: str) -> fleets.SshFleet:
     """Return a fleet of workers that see this host's directories."""
     settings = HostFile(build_out=tmp_path / "out")
-    hosts = {
-        name: RemoteHost(name, f"{name}.example", "/srv/tfwright")
-        for name in names
-    }
+    hosts = {name: RemoteHost(name, f"{name}.example", "/srv/tfwright") for name in names}
     builder = pipeline_builder(tmp_path)
     return fleets.SshFleet(tmp_path, settings, builder, print, hosts)
 
@@ -405,10 +373,7 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
     seen: list[bool] = []
 
     def submit(
-        _: HostFile,
-        begun: WorkSchedule,
-        program_of: Callable[[str], Sequence[str]],
-        *__: object,
+        _: HostFile, begun: WorkSchedule, program_of: Callable[[str], Sequence[str]], *__: object
     ) -> None:
         for program in map(program_of, begun.assignments):
             written = Path(program[-1], orders.ORDER).read_text("utf-8")
@@ -420,9 +385,7 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
     for inputs in (False, True):
         table = SlurmTable(directory=tmp_path, inputs=inputs)
         settings = HostFile(build_out=tmp_path / "out", slurm=table)
-        fleet = fleets.SlurmFleet(
-            tmp_path, settings, pipeline_builder(tmp_path), print
-        )
+        fleet = fleets.SlurmFleet(tmp_path, settings, pipeline_builder(tmp_path), print)
         fleet.build([order_of(tmp_path, {})], {}, lambda *_: None)
     assert seen == [False, True]
 
@@ -440,9 +403,7 @@ def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     monkeypatch.setattr(bundle, "fetched", fetch)
     table = SlurmTable(directory=tmp_path, inputs=True)
     settings = HostFile(build_out=tmp_path / "out", slurm=table)
-    fleet = fleets.SlurmFleet(
-        tmp_path, settings, pipeline_builder(tmp_path), print
-    )
+    fleet = fleets.SlurmFleet(tmp_path, settings, pipeline_builder(tmp_path), print)
     settled: list[NightlyBuild] = []
     order = order_of(tmp_path, {})
     fleet.build([order], {}, lambda _, made: settled.append(made()))
@@ -501,9 +462,7 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def with_own_disk(
-    tmp_path: Path, heard: list[str], *hosts: RemoteHost
-) -> fleets.SshFleet:
+def with_own_disk(tmp_path: Path, heard: list[str], *hosts: RemoteHost) -> fleets.SshFleet:
     """Return a fleet of workers that share no directory with this host."""
     settings = HostFile(build_out=tmp_path / "out")
     builder = pipeline_builder(tmp_path)
@@ -592,11 +551,7 @@ def test_a_result_for_which_this_host_has_no_room_blocks_its_target(
 @pytest.mark.medium
 @pytest.mark.parametrize("again", [False, True])
 def test_slurm_carries_out_the_orders_of_a_night(
-    tmp_path: Path,
-    checkout: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    again: bool,
+    tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch, *, again: bool
 ) -> None:
     task = "SLURM_ARRAY_TASK_ID=0 SLURMD_NODENAME=n1"
     script = f'for script; do :; done; {task} sh "$script"; echo 17'
@@ -614,9 +569,7 @@ def test_slurm_carries_out_the_orders_of_a_night(
     settled: list[NightlyBuild] = []
     order = replace(order_of(tmp_path, {}), work=tmp_path / "id")
     fleet.build([order], {}, lambda _, made: settled.append(made()))
-    assert [(build.result, build.worker) for build in settled] == [
-        ("built", "n1")
-    ]
+    assert [(build.result, build.worker) for build in settled] == [("built", "n1")]
 
 
 def test_a_night_on_this_host_has_no_fleet(tmp_path: Path) -> None:
@@ -663,9 +616,7 @@ def test_a_worker_that_lacks_something_says_so_and_leaves_the_result(
 
 
 @pytest.mark.parametrize("left", ["", "{", '{"id": "id"}'])
-def test_a_worker_that_left_no_result_points_to_its_log(
-    tmp_path: Path, left: str
-) -> None:
+def test_a_worker_that_left_no_result_points_to_its_log(tmp_path: Path, left: str) -> None:
     for name in (orders.BUILT, orders.REBUILT):
         if left:
             (tmp_path / name).write_text(left, "utf-8")

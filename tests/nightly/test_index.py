@@ -20,12 +20,8 @@ from tfwright.nightly.index.wheels import parse_name, read_wheel
 from tfwright.tools.http import server
 
 
-def page(
-    folder: Path, project: str = "demo", place: str = "simple"
-) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
-        (folder / place / project / "index.json").read_text()
-    )
+def page(folder: Path, project: str = "demo", place: str = "simple") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / place / project / "index.json").read_text())
     return found
 
 
@@ -37,9 +33,7 @@ class Anchors(HTMLParser):
         self.found: list[dict[str, str | None]] = []
         self.feed(text)
 
-    def handle_starttag(
-        self, tag: str, attrs: list[tuple[str, str | None]]
-    ) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "a":
             self.found.append(dict(attrs))
 
@@ -61,9 +55,7 @@ def test_the_metadata_file_is_cut_out_byte_for_byte(tmp_path: Path) -> None:
     write.refresh(tmp_path)
     with zipfile.ZipFile(wheel) as content:
         inside = content.read("demo-1.0.dist-info/METADATA")
-    assert (
-        tmp_path / "packages" / f"{wheel.name}.metadata"
-    ).read_bytes() == inside
+    assert (tmp_path / "packages" / f"{wheel.name}.metadata").read_bytes() == inside
 
 
 def test_links_in_html_lead_to_the_wheel_with_its_hash(tmp_path: Path) -> None:
@@ -71,9 +63,7 @@ def test_links_in_html_lead_to_the_wheel_with_its_hash(tmp_path: Path) -> None:
     write.refresh(tmp_path)
     (anchor,) = Anchors((tmp_path / "simple/demo/index.html").read_text()).found
     href = str(anchor["href"])
-    assert href.startswith(
-        "../../packages/demo-1.0%2Bcu92.sm30-py3-none-any.whl#sha256="
-    )
+    assert href.startswith("../../packages/demo-1.0%2Bcu92.sm30-py3-none-any.whl#sha256=")
     assert anchor["data-core-metadata"] == anchor["data-dist-info-metadata"]
 
 
@@ -104,9 +94,7 @@ def test_one_new_wheel_is_read_and_no_other(tmp_path: Path) -> None:
     assert page(tmp_path)["versions"][-1] == "1.10"
 
 
-def test_a_hidden_wheel_leaves_the_pages_and_stays_on_the_disk(
-    tmp_path: Path,
-) -> None:
+def test_a_hidden_wheel_leaves_the_pages_and_stays_on_the_disk(tmp_path: Path) -> None:
     wheel = write_wheel(tmp_path / "packages", version="1.0")
     write_wheel(tmp_path / "packages", version="2.0")
     write.refresh(tmp_path)
@@ -123,9 +111,9 @@ def test_pages_go_with_the_last_wheel_of_a_project(tmp_path: Path) -> None:
     write.refresh(tmp_path)
     assert not (tmp_path / "simple/old").exists()
     assert not (tmp_path / "r/r1").exists()
-    assert json.loads((tmp_path / "simple/index.json").read_text())[
-        "projects"
-    ] == [{"name": "demo"}]
+    assert json.loads((tmp_path / "simple/index.json").read_text())["projects"] == [
+        {"name": "demo"}
+    ]
 
 
 def test_a_name_never_stands_for_other_bytes(tmp_path: Path) -> None:
@@ -149,24 +137,18 @@ def test_a_name_stays_taken_after_its_wheel_was_deleted(tmp_path: Path) -> None:
     assert write.refresh(tmp_path).refused
 
 
-def test_a_wheelhouse_of_builds_by_hand_may_replace_a_wheel(
-    tmp_path: Path,
-) -> None:
+def test_a_wheelhouse_of_builds_by_hand_may_replace_a_wheel(tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages")
     write.refresh(tmp_path, replace=True)
     write_wheel(tmp_path / "packages", body="answer = 43\n")
     update = write.refresh(tmp_path, replace=True)
     assert not update.refused
-    assert (
-        page(tmp_path)["files"][0]["hashes"]["sha256"] == update.wheels[0].sha256
-    )
+    assert page(tmp_path)["files"][0]["hashes"]["sha256"] == update.wheels[0].sha256
 
 
 def test_a_damaged_wheel_keeps_no_other_out_of_the_index(tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages")
-    (tmp_path / "packages/bad-1.0-py3-none-any.whl").write_bytes(
-        b"PK\x03\x04 not a zip"
-    )
+    (tmp_path / "packages/bad-1.0-py3-none-any.whl").write_bytes(b"PK\x03\x04 not a zip")
     (tmp_path / "packages/no version.whl").write_bytes(b"")
     update = write.refresh(tmp_path)
     assert len(update.refused) == 2
@@ -208,9 +190,7 @@ def test_hostile_text_cannot_leave_its_attribute(tmp_path: Path) -> None:
 
 def test_a_project_can_be_archived_with_a_reason(tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages")
-    write.refresh(
-        tmp_path, statuses={"demo": ("archived", "no CUDA 9 host any more")}
-    )
+    write.refresh(tmp_path, statuses={"demo": ("archived", "no CUDA 9 host any more")})
     assert page(tmp_path)["project-status"] == {
         "status": "archived",
         "reason": "no CUDA 9 host any more",
@@ -224,34 +204,24 @@ def test_a_lost_catalog_costs_time_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "packages" / catalog.FILE).unlink()
     assert write.refresh(tmp_path).read == 1
     after = (tmp_path / "simple/demo/index.html").read_text()
-    assert (
-        before.split("data-upload-time")[0] == after.split("data-upload-time")[0]
-    )
+    assert before.split("data-upload-time")[0] == after.split("data-upload-time")[0]
 
 
 def test_a_damaged_catalog_says_what_to_delete(tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     packages.mkdir()
-    (packages / catalog.FILE).write_bytes(
-        b"not a database at all, but long enough" * 40
-    )
+    (packages / catalog.FILE).write_bytes(b"not a database at all, but long enough" * 40)
     with pytest.raises(HostError, match="catalog") as caught:
         write.refresh(tmp_path)
     assert catalog.FILE in caught.value.remedy
 
 
-@pytest.mark.parametrize(
-    "described", ["{", "[]", '{"extras": 5}', "{}", "[" * 200_000]
-)
-def test_a_wheel_whose_row_is_damaged_is_read_again(
-    described: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("described", ["{", "[]", '{"extras": 5}', "{}", "[" * 200_000])
+def test_a_wheel_whose_row_is_damaged_is_read_again(described: str, tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages")
     assert write.refresh(tmp_path).read == 1
     assert write.refresh(tmp_path).read == 0
-    with closing(
-        sqlite3.connect(tmp_path / "packages" / catalog.FILE)
-    ) as database:
+    with closing(sqlite3.connect(tmp_path / "packages" / catalog.FILE)) as database:
         database.execute("update wheel set described = ?", (described,))
         database.commit()
     assert write.refresh(tmp_path).read == 1
@@ -266,10 +236,7 @@ def test_links_into_the_folder_are_not_followed(tmp_path: Path) -> None:
 
 def test_a_folder_of_packages_gives_no_name_other_bytes(tmp_path: Path) -> None:
     """Its wheels are served as never changing; those next to the index may be replaced."""
-    for home, refused in (
-        (tmp_path / "site/packages", 1),
-        (tmp_path / "plain", 0),
-    ):
+    for home, refused in ((tmp_path / "site/packages", 1), (tmp_path / "plain", 0)):
         write_wheel(home, body="made = 1\n")
         place = index.place(str(tmp_path / home.relative_to(tmp_path).parts[0]))
         assert index.refresh(place).refused == ()
@@ -279,9 +246,7 @@ def test_a_folder_of_packages_gives_no_name_other_bytes(tmp_path: Path) -> None:
 
 def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
     old = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
-    new = write_wheel(
-        tmp_path / "packages", version="2.0", tag="cp36-cp36m-linux_x86_64"
-    )
+    new = write_wheel(tmp_path / "packages", version="2.0", tag="cp36-cp36m-linux_x86_64")
     needs = {old.name: ("glibc", "2.17"), new.name: ("glibc", "2.31")}
     notes = {name: {"needs": (need,)} for name, need in needs.items()}
     write.refresh(tmp_path, notes)
@@ -323,9 +288,7 @@ def test_everything_in_which_a_wheel_differs_is_said(
 
 def test_gpu_code_that_no_nvcc_makes_fits_no_gpu(tmp_path: Path) -> None:
     wheel = write_wheel(tmp_path / "packages")
-    write.refresh(
-        tmp_path, {wheel.name: {"needs": (("gpu", "later,kind 9 for 70"),)}}
-    )
+    write.refresh(tmp_path, {wheel.name: {"needs": (("gpu", "later,kind 9 for 70"),)}})
     text = (tmp_path / matching.FILE).read_bytes()
     (found,) = matching.ranked(text, Wish(gpu="7.0"))
     assert len(found.differs) == 1
@@ -339,9 +302,7 @@ def test_a_wheel_for_any_machine_without_cuda_says_so(tmp_path: Path) -> None:
     assert found.differs == ("no CUDA", "no GPU code")
 
 
-def test_a_project_that_would_be_another_argument_of_pip_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_project_that_would_be_another_argument_of_pip_is_refused(tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages")
     write.refresh(tmp_path)
     text = (tmp_path / matching.FILE).read_bytes()
@@ -351,9 +312,7 @@ def test_a_project_that_would_be_another_argument_of_pip_is_refused(
         matching.ranked(changed, Wish())
 
 
-def test_a_match_document_whose_names_are_not_of_wheels_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_match_document_whose_names_are_not_of_wheels_is_refused(tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages")
     write.refresh(tmp_path)
     text = (tmp_path / matching.FILE).read_bytes()
@@ -364,8 +323,7 @@ def test_a_match_document_whose_names_are_not_of_wheels_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("local", "bumped"),
-    [("", "build.1"), ("cu92", "cu92.1"), ("cu92.1", "cu92.2")],
+    ("local", "bumped"), [("", "build.1"), ("cu92", "cu92.1"), ("cu92.1", "cu92.2")]
 )
 def test_a_wheel_of_other_bytes_is_refused_with_a_version_that_is_free(
     local: str, bumped: str
@@ -377,20 +335,14 @@ def test_a_wheel_of_other_bytes_is_refused_with_a_version_that_is_free(
 
 
 @pytest.mark.parametrize("name", ["wheels.example.org", "_", "localhost"])
-def test_nginx_serves_the_folder_under_its_name(
-    name: str, tmp_path: Path
-) -> None:
+def test_nginx_serves_the_folder_under_its_name(name: str, tmp_path: Path) -> None:
     text = nginx.configuration(tmp_path, 8080, name)
     assert f"    server_name {name};\n    root {tmp_path};\n" in text
     assert "    listen 8080;\n" in text
 
 
-@pytest.mark.parametrize(
-    "value", ["a;b", "a b", "a\nb", "a'b", "$host", "{", "#a", "a\\"]
-)
-def test_what_could_end_a_directive_of_nginx_is_refused(
-    value: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("value", ["a;b", "a b", "a\nb", "a'b", "$host", "{", "#a", "a\\"])
+def test_what_could_end_a_directive_of_nginx_is_refused(value: str, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="nginx configuration"):
         nginx.configuration(tmp_path, 8080, value)
     with pytest.raises(RecipeError, match="nginx configuration"):
@@ -398,8 +350,7 @@ def test_what_could_end_a_directive_of_nginx_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("cpu", "differs"),
-    [("avx2", ()), ("avx", ()), ("sse4.2", ("needs a CPU with avx",)), ("", ())],
+    ("cpu", "differs"), [("avx2", ()), ("avx", ()), ("sse4.2", ("needs a CPU with avx",)), ("", ())]
 )
 def test_a_wheel_whose_code_the_cpu_lacks_does_not_fit(
     cpu: str, differs: tuple[str, ...], tmp_path: Path
@@ -421,9 +372,7 @@ def test_a_wheel_whose_code_the_cpu_lacks_does_not_fit(
         b"[" * 100_000,
     ],
 )
-def test_a_match_document_from_a_server_is_read_with_suspicion(
-    text: bytes,
-) -> None:
+def test_a_match_document_from_a_server_is_read_with_suspicion(text: bytes) -> None:
     with pytest.raises(SupplyError, match=r"match\.json cannot be read"):
         matching.ranked(text, Wish())
 
@@ -432,9 +381,7 @@ def test_an_index_is_asked_over_http_which_wheel_fits(tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages", version="1.0+cpu")
     write.refresh(tmp_path)
     with server.listening(tmp_path) as listener:
-        thread = threading.Thread(
-            target=listener.serve_forever, args=(0.01,), daemon=True
-        )
+        thread = threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         url = f"http://{server.LOOPBACK}:{listener.server_address[1]}"
         try:

@@ -37,10 +37,7 @@ EPOCH = 1_795_305_600  # 2026-11-22
 def test_a_version_says_what_a_wheel_is_for(
     version: str, local: str, commit: str, expected: str
 ) -> None:
-    assert (
-        labels.labelled_version(version, local, commit=commit, epoch=EPOCH)
-        == expected
-    )
+    assert labels.labelled_version(version, local, commit=commit, epoch=EPOCH) == expected
 
 
 def test_a_relabelled_wheel_is_whole_and_can_be_listed(tmp_path: Path) -> None:
@@ -64,23 +61,12 @@ def test_the_same_wheel_and_version_give_the_same_bytes(tmp_path: Path) -> None:
 def test_pip_installs_a_relabelled_wheel(tmp_path: Path) -> None:
     target = labels.relabel(write_wheel(tmp_path), tmp_path / "out", "1.0+cpu")
     place = tmp_path / "installed"
-    argv = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--no-deps",
-        "--target",
-        str(place),
-    ]
+    argv = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(place)]
     subprocess.run([*argv, str(target)], check=True, capture_output=True)
     assert (place / "demo-1.0+cpu.dist-info/METADATA").is_file()
 
 
-def test_a_wheel_without_a_version_in_its_metadata_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_wheel_without_a_version_in_its_metadata_is_refused(tmp_path: Path) -> None:
     source = write_wheel(tmp_path)
     with zipfile.ZipFile(source) as wheel:
         members = {name: wheel.read(name) for name in wheel.namelist()}

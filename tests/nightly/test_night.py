@@ -57,9 +57,7 @@ def listed(host: BuildHost, project: str) -> list[str]:
     return [str(file["filename"]) for file in page["files"]]
 
 
-def test_the_first_night_builds_and_the_second_does_nothing(
-    tmp_path: Path,
-) -> None:
+def test_the_first_night_builds_and_the_second_does_nothing(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     assert set(pass_night(host).verdicts.values()) == {"good"}
     assert set(pass_night(host).verdicts.values()) == {"unchanged"}
@@ -81,14 +79,10 @@ def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
     before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     (due,) = night.plan(host).targets
     assert (due.why, due.changed) == ("changed", ("recipe",))
-    assert (
-        sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
-    )
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
 
 
-def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(
-    tmp_path: Path,
-) -> None:
+def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     pass_night(host)
     for name in ("a", "b"):
@@ -114,17 +108,10 @@ def test_failing_is_new_once_then_still_and_then_fixed(tmp_path: Path) -> None:
     for _ in range(2):
         pass_night(host)
         seen.append(latest(host)["a"]["state"])
-    assert seen == [
-        "newly failing",
-        "still failing",
-        "newly fixed",
-        "good-unchanged",
-    ]
+    assert seen == ["newly failing", "still failing", "newly fixed", "good-unchanged"]
 
 
-def test_a_wheel_that_fails_its_smoke_is_published_and_marked(
-    tmp_path: Path,
-) -> None:
+def test_a_wheel_that_fails_its_smoke_is_published_and_marked(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     builder_of(host).smoke_fails.add("a")
     assert pass_night(host).verdicts == {"a": "smoke failed"}
@@ -163,10 +150,7 @@ def test_rot_is_seen_before_it_is_needed(tmp_path: Path) -> None:
     pass_night(host)
     builder_of(host).rotten.add("a")
     pass_night(host)
-    assert (
-        "not reproduced on 2026-01-02: 1 file differs"
-        in (host.site / "index.html").read_text()
-    )
+    assert "not reproduced on 2026-01-02: 1 file differs" in (host.site / "index.html").read_text()
 
 
 def test_a_server_that_does_not_answer_blocks_one_recipe(tmp_path: Path) -> None:
@@ -193,23 +177,14 @@ def test_a_plan_names_what_cannot_be_built(tmp_path: Path) -> None:
     assert found.blocked == {"a": "the server does not answer", "b": "no CUDA"}
 
 
-def test_a_target_that_is_blocked_at_once_leaves_its_time_to_others(
-    tmp_path: Path,
-) -> None:
+def test_a_target_that_is_blocked_at_once_leaves_its_time_to_others(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b", "c", "d", hours=2.0)
     builder_of(host).seconds = 3000
     builder_of(host).lacking |= {"a": "no CUDA", "b": "no Mac"}
-    assert pass_night(host).verdicts == {
-        "a": "blocked",
-        "b": "blocked",
-        "c": "good",
-        "d": "good",
-    }
+    assert pass_night(host).verdicts == {"a": "blocked", "b": "blocked", "c": "good", "d": "good"}
 
 
-def test_builds_that_take_longer_than_the_last_time_end_a_night(
-    tmp_path: Path,
-) -> None:
+def test_builds_that_take_longer_than_the_last_time_end_a_night(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b", "c", hours=2.0)
     builder_of(host).seconds = 5000
     outcome = pass_night(host)
@@ -217,49 +192,37 @@ def test_builds_that_take_longer_than_the_last_time_end_a_night(
     assert outcome.details["b"] == "a first build counts as 1.0 h"
 
 
-def test_a_full_disk_blocks_builds_and_still_makes_the_page(
-    tmp_path: Path,
-) -> None:
+def test_a_full_disk_blocks_builds_and_still_makes_the_page(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     builder_of(host).free = 10**9
     assert pass_night(host).verdicts == {"a": "blocked"}
     assert "only 1.0 GB are free" in (host.site / "index.html").read_text()
 
 
-def test_a_disk_that_fills_up_during_a_build_leaves_nothing_half_written(
-    tmp_path: Path,
-) -> None:
+def test_a_disk_that_fills_up_during_a_build_leaves_nothing_half_written(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     builder_of(host).raises["a"] = OSError(28, "No space left on device")
     assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
     assert list((tmp_path / builds.WORK).glob("*")) == []
 
 
-def test_what_the_host_lacks_after_a_build_is_no_flaw_and_no_failure(
-    tmp_path: Path,
-) -> None:
+def test_what_the_host_lacks_after_a_build_is_no_flaw_and_no_failure(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder_of(host).raises["a"] = HostError(
-        "The worker left no result", remedy="Look at its log."
-    )
+    builder_of(host).raises["a"] = HostError("The worker left no result", remedy="Look at its log.")
     assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
     page = (host.site / "index.html").read_text()
     assert "Look at its log." in page
     assert "a flaw in tfwright" not in page
 
 
-def test_a_flaw_of_tfwright_in_one_recipe_reaches_no_other(
-    tmp_path: Path,
-) -> None:
+def test_a_flaw_of_tfwright_in_one_recipe_reaches_no_other(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     builder_of(host).raises["a"] = AttributeError("no such thing")
     assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
     assert "a flaw in tfwright, fake.py" in (host.site / "index.html").read_text()
 
 
-def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(
-    tmp_path: Path,
-) -> None:
+def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
     # The same version from another toolchain: the fake names a wheel by its fingerprint.
@@ -288,9 +251,7 @@ def test_retention_hides_first_and_deletes_later(tmp_path: Path) -> None:
 
 
 def test_retention_never_takes_the_last_good_wheel(tmp_path: Path) -> None:
-    host = host_with(
-        tmp_path, "a", retention={"count": 1, "hidden_days": 0, "size": 1}
-    )
+    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0, "size": 1})
     pass_night(host)
     good = listed(host, "tf-a")
     builder_of(host).broken["a"] = BROKEN
@@ -380,9 +341,7 @@ def dead_links(folder: Path) -> list[str]:
     for page in (folder / "index.html", *folder.glob("recipes/*.html")):
         links = re.findall(r'href="([^"#:]+)"', page.read_text())
         found += [
-            f"{page.name}: {link}"
-            for link in links
-            if not (page.parent / unquote(link)).exists()
+            f"{page.name}: {link}" for link in links if not (page.parent / unquote(link)).exists()
         ]
     return found
 
@@ -474,18 +433,14 @@ def cut_off_after_a_failure(tmp_path: Path, *names: str) -> BuildHost:
     return host
 
 
-def test_a_recipe_that_was_corrected_after_a_cut_off_night_is_built(
-    tmp_path: Path,
-) -> None:
+def test_a_recipe_that_was_corrected_after_a_cut_off_night_is_built(tmp_path: Path) -> None:
     host = cut_off_after_a_failure(tmp_path, "a", "b")
     builder_of(host).broken.clear()
     assert night.run(host).verdicts == {"a": "good", "b": "good"}
     assert sorted(builder_of(host).built) == ["a", "a", "b"]
 
 
-def test_what_blocked_a_recipe_in_a_cut_off_night_is_looked_at_again(
-    tmp_path: Path,
-) -> None:
+def test_what_blocked_a_recipe_in_a_cut_off_night_is_looked_at_again(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     builder_of(host).unreachable.add("a")
     cut_off(host)
@@ -496,9 +451,7 @@ def test_what_blocked_a_recipe_in_a_cut_off_night_is_looked_at_again(
     assert sorted(builder_of(host).built) == ["a", "b"]
 
 
-def test_a_failure_that_a_cut_off_night_tried_again_stays_in_that_night(
-    tmp_path: Path,
-) -> None:
+def test_a_failure_that_a_cut_off_night_tried_again_stays_in_that_night(tmp_path: Path) -> None:
     host = cut_off_after_a_failure(tmp_path, "a", "b")
     # The resumed night builds it once more, and keeps the second verdict.
     assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
@@ -516,18 +469,14 @@ def test_a_failure_that_a_cut_off_night_had_no_room_to_try_again_stays_in_it(
     assert pass_night(host).verdicts == {"a": "blocked", "b": "unchanged"}
 
 
-def test_a_night_that_is_cut_off_twice_keeps_its_newest_verdict(
-    tmp_path: Path,
-) -> None:
+def test_a_night_that_is_cut_off_twice_keeps_its_newest_verdict(tmp_path: Path) -> None:
     host = cut_off_after_a_failure(tmp_path, "a")
     builder_of(host).broken.clear()
     cut_off(host)
     assert pass_night(host).verdicts == {"a": "good"}
 
 
-def test_a_host_that_lost_its_state_shows_its_last_builds_and_no_older_ones(
-    tmp_path: Path,
-) -> None:
+def test_a_host_that_lost_its_state_shows_its_last_builds_and_no_older_ones(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
     builder_of(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
@@ -540,9 +489,7 @@ def test_a_host_that_lost_its_state_shows_its_last_builds_and_no_older_ones(
     assert builder_of(host).built == ["a"] * 4
 
 
-def test_a_recipe_that_is_asked_for_is_built_although_a_cut_off_night_did(
-    tmp_path: Path,
-) -> None:
+def test_a_recipe_that_is_asked_for_is_built_although_a_cut_off_night_did(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     cut_off(host)
     night.run(host, only="a", now=True)
@@ -582,15 +529,11 @@ class Heard:
 
 def with_channel(host: BuildHost) -> tuple[BuildHost, Heard]:
     heard = Heard()
-    return BuildHost(
-        host.nightly, host.builder, host.clock, channels=(heard,)
-    ), heard
+    return BuildHost(host.nightly, host.builder, host.clock, channels=(heard,)), heard
 
 
 def test_one_notice_opens_a_failure_and_one_closes_it(tmp_path: Path) -> None:
-    host, heard = with_channel(
-        host_with(tmp_path, "a", notices={"stale_nights": 9})
-    )
+    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 9}))
     pass_night(host)
     builder_of(host).parts["a"] = {"recipe": "2", "commit": "b" * 40}
     builder_of(host).broken["a"] = BROKEN
@@ -603,9 +546,7 @@ def test_one_notice_opens_a_failure_and_one_closes_it(tmp_path: Path) -> None:
     assert heard.notices[0].thread == heard.notices[1].thread
 
 
-def test_a_dead_channel_delays_a_notice_and_fails_no_night(
-    tmp_path: Path,
-) -> None:
+def test_a_dead_channel_delays_a_notice_and_fails_no_night(tmp_path: Path) -> None:
     host, heard = with_channel(host_with(tmp_path, "a"))
     builder_of(host).broken["a"] = BROKEN
     heard.broken = True
@@ -616,12 +557,8 @@ def test_a_dead_channel_delays_a_notice_and_fails_no_night(
     assert heard.kinds == ["failing"]
 
 
-def test_a_recipe_without_a_wheel_for_some_nights_is_stale(
-    tmp_path: Path,
-) -> None:
-    host, heard = with_channel(
-        host_with(tmp_path, "a", notices={"stale_nights": 2})
-    )
+def test_a_recipe_without_a_wheel_for_some_nights_is_stale(tmp_path: Path) -> None:
+    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 2}))
     builder_of(host).unreachable.add("a")
     for _ in range(3):
         pass_night(host)
@@ -635,9 +572,7 @@ def watched(host: BuildHost) -> int:
 
 
 def test_nights_that_do_not_come_are_noticed_once(tmp_path: Path) -> None:
-    host, heard = with_channel(
-        host_with(tmp_path, "a", notices={"stale_nights": 3})
-    )
+    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 3}))
     pass_night(host)
     for _ in range(5):
         watched(host)
@@ -647,9 +582,7 @@ def test_nights_that_do_not_come_are_noticed_once(tmp_path: Path) -> None:
     assert heard.kinds == ["stale", "fixed"]
 
 
-def test_a_night_that_is_cut_off_is_noticed_until_one_ends(
-    tmp_path: Path,
-) -> None:
+def test_a_night_that_is_cut_off_is_noticed_until_one_ends(tmp_path: Path) -> None:
     host, heard = with_channel(host_with(tmp_path, "a", url="https://w.example/"))
     cut_off(host)
     with file_lock.held(tmp_path / night.LOCK, "the night goes on"):
@@ -663,9 +596,7 @@ def test_a_night_that_is_cut_off_is_noticed_until_one_ends(
     assert heard.notices[0].thread == heard.notices[1].thread
 
 
-def test_a_notice_that_a_channel_refuses_holds_up_no_other(
-    tmp_path: Path,
-) -> None:
+def test_a_notice_that_a_channel_refuses_holds_up_no_other(tmp_path: Path) -> None:
     host, heard = with_channel(host_with(tmp_path, "a", "b"))
     send = heard.send
 
@@ -680,9 +611,7 @@ def test_a_notice_that_a_channel_refuses_holds_up_no_other(
     assert [notice.target for notice in heard.notices] == ["b"]
 
 
-def test_a_recipe_that_is_listed_no_more_becomes_stale_on_its_page(
-    tmp_path: Path,
-) -> None:
+def test_a_recipe_that_is_listed_no_more_becomes_stale_on_its_page(tmp_path: Path) -> None:
     before = host_with(tmp_path, "a", "b", "never-built")
     builder_of(before).unreachable.add("never-built")
     pass_night(before)
@@ -699,9 +628,7 @@ def test_a_recipe_that_is_listed_no_more_becomes_stale_on_its_page(
 
 
 def test_a_host_whose_first_night_never_comes_is_noticed(tmp_path: Path) -> None:
-    host, heard = with_channel(
-        host_with(tmp_path, "a", notices={"stale_nights": 3})
-    )
+    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 3}))
     for _ in range(6):
         watched(host)
         builder_of(host).clock.next_night()
@@ -709,12 +636,8 @@ def test_a_host_whose_first_night_never_comes_is_noticed(tmp_path: Path) -> None
     assert "No night has come to it since 2026-01-01" in heard.notices[0].text
 
 
-def test_another_cause_opens_a_thread_of_its_own_and_a_success_closes_both(
-    tmp_path: Path,
-) -> None:
-    host, heard = with_channel(
-        host_with(tmp_path, "a", notices={"stale_nights": 9})
-    )
+def test_another_cause_opens_a_thread_of_its_own_and_a_success_closes_both(tmp_path: Path) -> None:
+    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 9}))
     for line in ("error: one", "error: one", "ld: cannot find -lcudart"):
         builder_of(host).broken["a"] = BROKEN.model_copy(update={"line": line})
         pass_night(host)
@@ -732,9 +655,7 @@ def test_a_dead_channel_delays_no_other(tmp_path: Path) -> None:
     alive = Heard()
     alive.name = "alive"
     dead.broken = True
-    both = BuildHost(
-        host.nightly, host.builder, host.clock, channels=(dead, alive)
-    )
+    both = BuildHost(host.nightly, host.builder, host.clock, channels=(dead, alive))
     builder_of(host).broken["a"] = BROKEN
     pass_night(both)
     assert alive.kinds == ["failing"]
@@ -744,9 +665,7 @@ def test_a_dead_channel_delays_no_other(tmp_path: Path) -> None:
     assert (dead.kinds, alive.kinds) == (["failing"], ["failing"])
 
 
-def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(
-    tmp_path: Path,
-) -> None:
+def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(tmp_path: Path) -> None:
     limits = {"size": 30_000, "hidden_days": 2}
     host = host_with(tmp_path, "a", "b", retention=limits)
     pass_night(host)
@@ -762,9 +681,7 @@ def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(
         assert sum(build.size for build in state.builds()) < 30_000
         shown = [build.id for build in kept if not build.hidden]
     pointers = host.site / "pointers/a"
-    named = {
-        json.loads(path.read_text())["build"] for path in pointers.glob("*.json")
-    }
+    named = {json.loads(path.read_text())["build"] for path in pointers.glob("*.json")}
     assert named == set(shown)
     assert len(named) == 2
     # Hidden two nights before it is deleted.
@@ -783,9 +700,7 @@ def test_a_taken_name_is_tried_again_after_longer_and_longer_waits(
     host = host_with(tmp_path, "a")
 
     def taken(_: Path, build: NightlyBuild) -> NightlyBuild:
-        return build.model_copy(
-            update={"unpublished": "The index already has a.whl"}
-        )
+        return build.model_copy(update={"unpublished": "The index already has a.whl"})
 
     monkeypatch.setattr("tfwright.nightly.site.unless_taken", taken)
     attempts = []
@@ -811,14 +726,10 @@ def test_a_second_host_says_who_holds_the_directory(tmp_path: Path) -> None:
             time.sleep(60)
     """
     argv = [sys.executable, "-c", textwrap.dedent(script)]
-    with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, text=True, env=own_path()
-    ) as other:
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=own_path()) as other:
         assert other.stdout
         other.stdout.readline()
-        with pytest.raises(
-            HostError, match=rf"Another night runs .*process {other.pid}"
-        ):
+        with pytest.raises(HostError, match=rf"Another night runs .*process {other.pid}"):
             night.run(host)
         other.kill()
     assert pass_night(host).verdicts == {"a": "good"}
@@ -855,16 +766,11 @@ def test_a_night_that_is_killed_at_any_moment_goes_on(tmp_path: Path) -> None:
                 kills += 1
         delay = 0.25 + (delay + 0.07) % 1.5
         assert_site_is_whole(tmp_path / "site")
-        ended = subprocess.run(
-            argv, cwd=ROOT, env=own_path(), check=False, capture_output=True
-        )
+        ended = subprocess.run(argv, cwd=ROOT, env=own_path(), check=False, capture_output=True)
         assert ended.returncode == 0, ended.stderr.decode()
         assert_site_is_whole(tmp_path / "site")
         page = json.loads((tmp_path / "site/latest.json").read_text())
-        assert {target["state"] for target in page["targets"]} <= {
-            "good",
-            "good-unchanged",
-        }
+        assert {target["state"] for target in page["targets"]} <= {"good", "good-unchanged"}
     assert kills > 10
 
 

@@ -21,9 +21,7 @@ from tfwright.nightly.pages.drawing import Curves
 from tfwright.nightly.pages.redaction import redacted
 from tfwright.nightly.pages.timeline import TimedAction, Timeline
 
-HOSTILE = (
-    "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b]0;title\x07\u202e"
-)
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b]0;title\x07\u202e"
 VOID = {"meta", "link", "br", "img", "path", "rect"}
 
 
@@ -38,9 +36,7 @@ class Checked(HTMLParser):
         self.feed(text)
         assert self.open == []
 
-    def handle_starttag(
-        self, tag: str, attrs: list[tuple[str, str | None]]
-    ) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag not in {"script", "iframe", "object", "img", "form"}
         for name, value in attrs:
             assert not name.startswith("on")
@@ -61,12 +57,7 @@ def failing_host(tmp_path: Path, line: str) -> BuildHost:
     host = host_with(tmp_path, "a", url="https://wheels.example/")
     builder = changed_after_a_night(host)
     builder.broken["a"] = Breakage(
-        stage="compile",
-        line=line,
-        cause=line,
-        remedy=line,
-        log="compile.log",
-        number=2,
+        stage="compile", line=line, cause=line, remedy=line, log="compile.log", number=2
     )
     night.run(host)
     return host
@@ -98,9 +89,7 @@ def test_the_first_page_says_what_broke_and_what_helps(tmp_path: Path) -> None:
     assert "0 of 1 recipes have a current wheel: 1 newly failing." in text
     assert "error: no member named foo" in text
     assert "What helps:" in text
-    build = next(
-        path for path in host.builds.iterdir() if (path / "index.html").exists()
-    )
+    build = next(path for path in host.builds.iterdir() if (path / "index.html").exists())
     assert f"builds/{build.name}" in text or len(list(host.builds.iterdir())) == 2
 
 
@@ -156,18 +145,13 @@ def test_a_build_that_ended_before_its_stages_is_compared_with_the_last_good_one
     assert "Changed since the last good build:</span> recipe<" in text
 
 
-def test_a_yanked_wheel_is_not_offered_and_the_page_says_why(
-    tmp_path: Path,
-) -> None:
+def test_a_yanked_wheel_is_not_offered_and_the_page_says_why(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", url="https://wheels.example/")
     changed_after_a_night(host)
     night.run(host)
     with states.opened(tmp_path) as state:
         older, newer = state.builds()
-        for wheel, reason in (
-            (newer.wheel, "<wrong> numbers"),
-            (older.wheel, ""),
-        ):
+        for wheel, reason in ((newer.wheel, "<wrong> numbers"), (older.wheel, "")):
             site.yank(tmp_path, wheel, reason)
             site.publish(host.nightly, state, host.clock())
             pages_said = (host.site / "index.html").read_text()
@@ -205,9 +189,7 @@ def test_a_page_without_a_wheel_links_no_index(tmp_path: Path) -> None:
     assert "1 night: 1 blocked" in own
 
 
-def test_a_recipe_whose_only_wheel_failed_its_tests_offers_that_one(
-    tmp_path: Path,
-) -> None:
+def test_a_recipe_whose_only_wheel_failed_its_tests_offers_that_one(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", url="https://wheels.example/")
     builder_of(host).smoke_fails.add("a")
     night.run(host)
@@ -218,9 +200,7 @@ def test_a_recipe_whose_only_wheel_failed_its_tests_offers_that_one(
 
 def test_the_broken_line_is_marked_in_the_log(tmp_path: Path) -> None:
     host = failing_host(tmp_path, "error: broken")
-    text = max(
-        host.builds.glob("*/index.html"), key=lambda path: path.stat().st_mtime
-    ).read_text()
+    text = max(host.builds.glob("*/index.html"), key=lambda path: path.stat().st_mtime).read_text()
     checked = Checked(text)
     assert "L2" in checked.ids
     assert "#L2" in checked.links
@@ -229,21 +209,15 @@ def test_the_broken_line_is_marked_in_the_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 9])
 @pytest.mark.medium
-def test_pages_are_made_for_any_number_of_recipes(
-    tmp_path: Path, count: int
-) -> None:
+def test_pages_are_made_for_any_number_of_recipes(tmp_path: Path, count: int) -> None:
     host = host_with(tmp_path, *[f"recipe{number}" for number in range(count)])
     night.run(host)
     checked = Checked((host.site / "index.html").read_text())
-    assert (
-        len([name for name in checked.ids if name.startswith("recipe")]) == count
-    )
+    assert len([name for name in checked.ids if name.startswith("recipe")]) == count
 
 
 @pytest.mark.slow
-def test_two_hundred_recipes_after_four_hundred_nights_stay_light(
-    tmp_path: Path,
-) -> None:
+def test_two_hundred_recipes_after_four_hundred_nights_stay_light(tmp_path: Path) -> None:
     names = [f"linux-r2.{number}-cuda12.8-sm120" for number in range(200)]
     host = host_with(tmp_path, *names, hours=168.0, url="https://wheels.example/")
     night.run(host)
@@ -257,9 +231,7 @@ def test_two_hundred_recipes_after_four_hundred_nights_stay_light(
 def test_the_feed_is_sound_xml_whatever_a_build_said(tmp_path: Path) -> None:
     host = failing_host(tmp_path, "bad \x00\x08\ufffe &<>")
     feed = ET.fromstring((host.site / "feed.xml").read_bytes())  # noqa: S314 our own file
-    titles = [
-        entry.text for entry in feed.iter("{http://www.w3.org/2005/Atom}title")
-    ]
+    titles = [entry.text for entry in feed.iter("{http://www.w3.org/2005/Atom}title")]
     assert titles == ["Nightly wheels", "a: failing"]
 
 
@@ -311,14 +283,10 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 def test_markdown_quotes_what_a_build_said(tmp_path: Path) -> None:
     host = failing_host(tmp_path, "``` @everyone <details> [x](http://evil)")
-    build = max(
-        host.builds.glob("*/report.md"), key=lambda path: path.stat().st_mtime
-    )
+    build = max(host.builds.glob("*/report.md"), key=lambda path: path.stat().st_mtime)
     text = build.read_text()
     assert "````" in text
-    outside = re.sub(
-        r"^(`{4,})$.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL
-    )
+    outside = re.sub(r"^(`{4,})$.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     assert "@everyone" not in outside
     assert "[x](http" not in outside
 
@@ -333,9 +301,7 @@ def test_a_private_key_in_a_log_is_hidden_line_by_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 6])
-def test_a_packed_log_is_shown_and_linked_as_it_lies_there(
-    tmp_path: Path, cut: int
-) -> None:
+def test_a_packed_log_is_shown_and_linked_as_it_lies_there(tmp_path: Path, cut: int) -> None:
     host = host_with(tmp_path, "a")
     text = "INFO: building\nerror: <broken>\n" + "INFO: more\n" * 5
     packed = gzip.compress(text.encode())
@@ -352,10 +318,7 @@ def test_a_packed_log_is_shown_and_linked_as_it_lies_there(
         logs=("compile.log.gz",),
     )
     shown = pages.shown_logs(build, tmp_path)[0]
-    assert (shown.name, shown.lines[0].text) == (
-        "compile.log.gz",
-        "INFO: building",
-    )
+    assert (shown.name, shown.lines[0].text) == ("compile.log.gz", "INFO: building")
     assert "error: &lt;broken&gt;" in pages.page(build, tmp_path, None, tmp_path)
     assert "error: <broken>" in pages.markdown(build, tmp_path)
 
@@ -374,12 +337,7 @@ def test_a_long_log_is_shown_around_its_broken_line(tmp_path: Path) -> None:
 
 def profile(path: Path, seconds: dict[str, float]) -> Path:
     events = [
-        {
-            "cat": "action processing",
-            "name": name,
-            "ts": 1e6 * number,
-            "dur": 1e6 * time,
-        }
+        {"cat": "action processing", "name": name, "ts": 1e6 * number, "dur": 1e6 * time}
         for number, (name, time) in enumerate(seconds.items())
     ]
     lines = ",\n".join(json.dumps(event) for event in events)
@@ -389,14 +347,8 @@ def profile(path: Path, seconds: dict[str, float]) -> Path:
 
 
 def test_two_timelines_are_compared_by_action(tmp_path: Path) -> None:
-    before = timeline.read(
-        profile(tmp_path / "a.gz", {"Compiling a.cc": 10.0, "Linking": 5.0})
-    )
-    now = timeline.read(
-        profile(
-            tmp_path / "b.gz", {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0}
-        )
-    )
+    before = timeline.read(profile(tmp_path / "a.gz", {"Compiling a.cc": 10.0, "Linking": 5.0}))
+    now = timeline.read(profile(tmp_path / "b.gz", {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0}))
     changes = timeline.difference(before, now)
     assert [(change.name, change.seconds) for change in changes] == [
         ("Compiling a.cc", 80.0),
@@ -406,19 +358,11 @@ def test_two_timelines_are_compared_by_action(tmp_path: Path) -> None:
 
 
 def test_each_action_is_a_box_in_a_lane_of_its_own_while_it_runs() -> None:
-    actions = [
-        ("a", 0.0, 10.0),
-        ("b", 1.0, 2.0),
-        ("c", 4.0, 2.0),
-        ("d", 5.0, 1.0),
-    ]
+    actions = [("a", 0.0, 10.0), ("b", 1.0, 2.0), ("c", 4.0, 2.0), ("d", 5.0, 1.0)]
     now = Timeline(tuple(TimedAction(*action) for action in actions))
     drawn = ET.fromstring(timeline.lanes(now))  # noqa: S314 our own text
     boxes = {box[0].text: box.attrib for box in drawn.iter("rect")}
-    lanes = {
-        str(name)[0]: int(box["y"]) // timeline.LANE
-        for name, box in boxes.items()
-    }
+    lanes = {str(name)[0]: int(box["y"]) // timeline.LANE for name, box in boxes.items()}
     # "c" takes the lane that "b" has left, and "d" needs a third one.
     assert lanes == {"a": 0, "b": 1, "c": 1, "d": 2}
     assert boxes["b, 2.0 s"]["x"] == "100.0"
@@ -426,11 +370,7 @@ def test_each_action_is_a_box_in_a_lane_of_its_own_while_it_runs() -> None:
 
 def test_the_boxes_say_which_actions_are_new_slower_or_faster() -> None:
     before = Timeline(
-        (
-            TimedAction("slow", 0, 2),
-            TimedAction("fast", 0, 9),
-            TimedAction("x", 0, 5),
-        )
+        (TimedAction("slow", 0, 2), TimedAction("fast", 0, 9), TimedAction("x", 0, 5))
     )
     now = Timeline(
         (
@@ -451,18 +391,14 @@ def test_the_boxes_say_which_actions_are_new_slower_or_faster() -> None:
 
 
 @pytest.mark.parametrize(
-    "curves",
-    [{}, {"CPU": []}, {"CPU": [(0.0, 5.0)]}, {"CPU": [(64.0, float("nan"))]}],
+    "curves", [{}, {"CPU": []}, {"CPU": [(0.0, 5.0)]}, {"CPU": [(64.0, float("nan"))]}]
 )
 def test_a_sweep_without_a_point_draws_nothing(curves: Curves) -> None:
     assert drawing.sweep(curves) == ""
 
 
 def test_a_sweep_has_a_line_for_each_device() -> None:
-    curves = {
-        "CPU": [(64.0, 5.0), (128.0, 20.0)],
-        "GPU": [(64.0, 50.0), (128.0, 900.0)],
-    }
+    curves = {"CPU": [(64.0, 5.0), (128.0, 20.0)], "GPU": [(64.0, 50.0), (128.0, 900.0)]}
     drawn = ET.fromstring(drawing.sweep(curves))  # noqa: S314 our own text
     assert [group.attrib["class"] for group in drawn.iter("g")] == ["cpu", "gpu"]
     # The last point of the faster device is the highest one, near the upper edge.
@@ -470,21 +406,15 @@ def test_a_sweep_has_a_line_for_each_device() -> None:
     assert drawing.sweep({"CPU": [(64.0, 5.0)]})
 
 
-def test_a_profile_that_was_cut_off_is_read_as_far_as_it_goes(
-    tmp_path: Path,
-) -> None:
-    path = profile(
-        tmp_path / "a.gz", {f"Compiling {number}": 1.0 for number in range(5000)}
-    )
+def test_a_profile_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = profile(tmp_path / "a.gz", {f"Compiling {number}": 1.0 for number in range(5000)})
     whole = path.read_bytes()
     path.write_bytes(whole[:-200])
     assert 0 < len(timeline.read(path).actions) < 5000
     middle = len(whole) // 2
     path.write_bytes(whole[:middle] + b"\xff" * 99 + whole[middle + 99 :])
     assert len(timeline.read(path).actions) < 5000
-    (tmp_path / "plain.json").write_text(
-        '{"cat": "action processing", "name": 1}\nnot json\n[1,'
-    )
+    (tmp_path / "plain.json").write_text('{"cat": "action processing", "name": 1}\nnot json\n[1,')
     assert timeline.read(tmp_path / "plain.json").actions == ()
 
 
@@ -506,9 +436,7 @@ def test_a_hostile_profile_cannot_break_the_page(tmp_path: Path) -> None:
     Checked(pages.page(build, tmp_path, None, tmp_path))
 
 
-def test_the_actions_that_changed_most_since_the_last_good_build_are_listed(
-    tmp_path: Path,
-) -> None:
+def test_the_actions_that_changed_most_since_the_last_good_build_are_listed(tmp_path: Path) -> None:
     before = {"Compiling a.cc": 10.0, "Linking": 5.0}
     now = {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0}
     profile(tmp_path / "p.gz", now)
@@ -544,23 +472,14 @@ def test_of_a_build_that_broke_without_a_log_of_its_own_the_last_ones_are_shown(
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [
-        (0.2, "0.2 s"),
-        (59, "59 s"),
-        (125, "2 min 05 s"),
-        (3000, "50 min"),
-        (7500, "2 h 05 min"),
-    ],
+    [(0.2, "0.2 s"), (59, "59 s"), (125, "2 min 05 s"), (3000, "50 min"), (7500, "2 h 05 min")],
 )
-def test_times_are_said_in_the_units_that_matter(
-    seconds: float, said: str
-) -> None:
+def test_times_are_said_in_the_units_that_matter(seconds: float, said: str) -> None:
     assert words.duration(seconds) == said
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
-    [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (612_000_000, "612 MB")],
+    ("count", "said"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (612_000_000, "612 MB")]
 )
 def test_sizes_are_said_with_two_to_four_digits(count: int, said: str) -> None:
     assert words.size(count) == said

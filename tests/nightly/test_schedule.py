@@ -22,15 +22,11 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     document = tmp_path / "nightly.toml"
     document.write_text(f'directory = "{tmp_path}/nights"\n', "utf-8")
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(document))
-    (tmp_path / "host.toml").write_text(
-        f'build_out = "{tmp_path}/build_out"\n', "utf-8"
-    )
+    (tmp_path / "host.toml").write_text(f'build_out = "{tmp_path}/build_out"\n', "utf-8")
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(tmp_path / "host.toml"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setattr(account, "home", lambda: tmp_path)
-    monkeypatch.setattr(
-        environment, "SYSTEM_PATH", (str(tmp_path / "bin"), "/usr/bin", "/bin")
-    )
+    monkeypatch.setattr(environment, "SYSTEM_PATH", (str(tmp_path / "bin"), "/usr/bin", "/bin"))
     return tmp_path
 
 
@@ -90,9 +86,7 @@ def test_a_timer_that_does_not_start_is_an_error_with_the_command_to_run(
     assert "systemctl --user daemon-reload" in found.value.remedy
 
 
-def test_units_are_stopped_before_they_are_removed(
-    host: Path, add_program: AddProgram
-) -> None:
+def test_units_are_stopped_before_they_are_removed(host: Path, add_program: AddProgram) -> None:
     folder = host / "config/systemd/user"
     noted = add_program("systemctl", f"ls {folder} | wc -l >> {host}/left")
     schedule.install(schedule.planned("user", "02:00", remove=False))
@@ -113,9 +107,7 @@ def test_a_timer_that_is_gone_already_is_removed_without_an_error(
     assert list(host.rglob("*.timer")) == []
 
 
-def test_a_crontab_keeps_the_lines_of_others(
-    host: Path, add_program: AddProgram
-) -> None:
+def test_a_crontab_keeps_the_lines_of_others(host: Path, add_program: AddProgram) -> None:
     table = host / "table"
     table.write_text("5 4 * * * backup\n", "utf-8")
     given = f'if [ "$1" = - ]; then cat > {table}; else cat {table}; fi'
@@ -128,9 +120,7 @@ def test_a_crontab_keeps_the_lines_of_others(
     assert table.read_text("utf-8") == "5 4 * * * backup\n"
 
 
-def test_a_user_without_a_crontab_gets_the_first_one(
-    add_program: AddProgram,
-) -> None:
+def test_a_user_without_a_crontab_gets_the_first_one(add_program: AddProgram) -> None:
     add_program("crontab", "echo 'no crontab for you' >&2; exit 1")
     wanted = schedule.planned("cron", "02:00", remove=False)
     assert wanted.crontab is not None
@@ -138,9 +128,7 @@ def test_a_user_without_a_crontab_gets_the_first_one(
     assert len(wanted.crontab.splitlines()) == 2
 
 
-def test_a_refused_crontab_is_an_error_with_what_cron_said(
-    add_program: AddProgram,
-) -> None:
+def test_a_refused_crontab_is_an_error_with_what_cron_said(add_program: AddProgram) -> None:
     add_program("crontab", "echo 'bad minute' >&2; exit 1")
     wanted = schedule.planned("cron", "02:00", remove=False)
     with pytest.raises(HostError, match="crontab refused") as found:
@@ -157,23 +145,17 @@ def test_a_host_without_cron_is_pointed_to_systemd(
     assert "--install user" in found.value.remedy
 
 
-def test_on_a_mac_each_property_list_is_loaded_for_the_user(
-    host: Path,
-) -> None:
+def test_on_a_mac_each_property_list_is_loaded_for_the_user(host: Path) -> None:
     wanted = schedule.planned("launchd", "02:00", remove=False)
     lists = [file.path for file in wanted.files if file.path.suffix == ".plist"]
     assert {path.parent for path in lists} == {host / "Library/LaunchAgents"}
-    assert [argv[:2] for argv in wanted.commands] == [
-        ("launchctl", "bootstrap")
-    ] * len(lists)
+    assert [argv[:2] for argv in wanted.commands] == [("launchctl", "bootstrap")] * len(lists)
     removing = schedule.planned("launchd", "02:00", remove=True)
     assert [argv[1] for argv in removing.commands] == ["bootout"] * len(lists)
 
 
 def test_nothing_is_installed_without_a_yes(
-    host: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    host: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("builtins.input", lambda _: "n")
     assert page.schedule("user", "02:00", remove=False, yes=False) == 1
@@ -184,9 +166,7 @@ def test_nothing_is_installed_without_a_yes(
     assert not (host / "config").exists()
 
 
-def test_without_a_terminal_the_answer_is_no(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_terminal_the_answer_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
     def end_of_input(_: str) -> str:
         raise EOFError
 

@@ -41,17 +41,12 @@ def written(schedule: Schedule, folder: Path) -> dict[str, Path]:
 
 @pytest.mark.skipif(not ANALYZE, reason="systemd is not installed")
 @pytest.mark.parametrize("user", ["", "root"])
-def test_systemd_finds_no_fault_in_the_units(
-    schedule: Schedule, tmp_path: Path, user: str
-) -> None:
+def test_systemd_finds_no_fault_in_the_units(schedule: Schedule, tmp_path: Path, user: str) -> None:
     own = Schedule(**{**vars(schedule), "user": user})
     paths = written(own, tmp_path)
     argv = [str(ANALYZE), "verify", "--man=no", *(["--user"] if not user else [])]
     ended = subprocess.run(
-        [*argv, *map(str, paths.values())],
-        capture_output=True,
-        text=True,
-        check=False,
+        [*argv, *map(str, paths.values())], capture_output=True, text=True, check=False
     )
     ours = [line for line in ended.stderr.splitlines() if "tfwright" in line]
     assert ours == []
@@ -63,22 +58,14 @@ def test_a_system_unit_gives_up_what_it_does_not_need(
     schedule: Schedule, tmp_path: Path, name: str
 ) -> None:
     paths = written(Schedule(**{**vars(schedule), "user": "builder"}), tmp_path)
-    argv = [
-        str(ANALYZE),
-        "security",
-        "--offline=yes",
-        "--no-pager",
-        str(paths[name]),
-    ]
+    argv = [str(ANALYZE), "security", "--offline=yes", "--no-pager", str(paths[name])]
     ended = subprocess.run(argv, capture_output=True, text=True, check=False)
     level = re.search(r"Overall exposure level for \S+: ([\d.]+)", ended.stdout)
     assert level, ended.stderr
     assert float(level[1]) <= EXPOSED[name]
 
 
-def test_the_timer_catches_up_after_a_host_was_off(
-    schedule: Schedule, tmp_path: Path
-) -> None:
+def test_the_timer_catches_up_after_a_host_was_off(schedule: Schedule, tmp_path: Path) -> None:
     text = written(schedule, tmp_path)["tfwright-nightly.timer"].read_text()
     assert "OnCalendar=*-*-* 02:30:00" in text
     assert "Persistent=true" in text
@@ -92,12 +79,9 @@ def test_a_path_that_systemd_would_misread_is_refused(schedule: Schedule) -> Non
             units.systemd(bad, Path("/x"))
 
 
-def test_the_property_list_runs_a_night_at_its_time(
-    schedule: Schedule, tmp_path: Path
-) -> None:
+def test_the_property_list_runs_a_night_at_its_time(schedule: Schedule, tmp_path: Path) -> None:
     night, watch = (
-        plistlib.loads(file.text.encode())
-        for file in units.launchd(schedule, tmp_path)
+        plistlib.loads(file.text.encode()) for file in units.launchd(schedule, tmp_path)
     )
     assert night["StartCalendarInterval"] == {"Hour": 2, "Minute": 30}
     assert night["ProgramArguments"][-1] == "nightly"
@@ -105,9 +89,7 @@ def test_the_property_list_runs_a_night_at_its_time(
     assert watch["Label"] != night["Label"]
 
 
-def test_our_lines_in_a_crontab_are_replaced_and_taken_away(
-    schedule: Schedule,
-) -> None:
+def test_our_lines_in_a_crontab_are_replaced_and_taken_away(schedule: Schedule) -> None:
     others = "# mine\n0 4 * * * backup\n"
     first = units.crontab_with(others, units.cron_lines(schedule))
     later = Schedule(**{**vars(schedule), "at": "03:00"})
@@ -146,9 +128,7 @@ def test_the_next_night_is_known_in_local_time(
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"at": "99:00"}', '{"at": 5}'])
-def test_without_a_timer_nothing_is_said_of_the_next_night(
-    text: str, tmp_path: Path
-) -> None:
+def test_without_a_timer_nothing_is_said_of_the_next_night(text: str, tmp_path: Path) -> None:
     (tmp_path / units.TIMER).write_text(text)
     assert units.next_start(tmp_path, dt.datetime.now(dt.UTC)) is None
 
@@ -174,13 +154,9 @@ def test_a_word_reaches_the_program_as_it_is(word: str, written: str) -> None:
     assert units._quoted(word) == written
 
 
-def test_what_a_unit_or_a_crontab_cannot_say_is_refused(
-    schedule: Schedule,
-) -> None:
+def test_what_a_unit_or_a_crontab_cannot_say_is_refused(schedule: Schedule) -> None:
     with pytest.raises(RecipeError, match="cannot be written into a unit"):
         units._quoted("a\nExecStartPre=/bin/evil")
-    breaking = Schedule(
-        **{**vars(schedule), "program": ("/bin/a\n* * * * * evil",)}
-    )
+    breaking = Schedule(**{**vars(schedule), "program": ("/bin/a\n* * * * * evil",)})
     with pytest.raises(RecipeError, match="cannot be written into a crontab"):
         units.cron_lines(breaking)

@@ -71,10 +71,7 @@ class CodeBuilder(FakeBuilder):
 
 @pytest.fixture
 def host(tmp_path: Path, library: bytes) -> BuildHost:
-    content = {
-        "directory": str(tmp_path),
-        "recipe": [{"name": "a"}, {"name": "b"}],
-    }
+    content = {"directory": str(tmp_path), "recipe": [{"name": "a"}, {"name": "b"}]}
     clock = SimulatedClock()
     builder = CodeBuilder(clock)
     builder.library = library
@@ -88,9 +85,7 @@ def page(host: BuildHost, project: str) -> dict[str, dict[str, object]]:
 
 
 @pytest.mark.medium
-def test_without_the_key_there_is_no_variant_in_the_index(
-    host: BuildHost,
-) -> None:
+def test_without_the_key_there_is_no_variant_in_the_index(host: BuildHost) -> None:
     night.run(host)
     assert (host.site / "variants").is_dir()
     without = host.nightly.model_copy(update={"variants": False})
@@ -101,23 +96,17 @@ def test_without_the_key_there_is_no_variant_in_the_index(
 
 
 @pytest.mark.medium
-def test_a_variant_is_reached_over_http_and_states_what_its_code_shows(
-    host: BuildHost,
-) -> None:
+def test_a_variant_is_reached_over_http_and_states_what_its_code_shows(host: BuildHost) -> None:
     night.run(host)
     with server.listening(host.site) as listener:
-        serving = threading.Thread(
-            target=listener.serve_forever, args=(0.01,), daemon=True
-        )
+        serving = threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True)
         serving.start()
         url = f"http://{server.LOOPBACK}:{listener.server_address[1]}/variants"
         accept = {"Accept": "application/vnd.pypi.simple.v1+json"}
         try:
             first = requests.get(f"{url}/", headers=accept, timeout=5)
             root = first.json()
-            listed = requests.get(
-                f"{url}/tf-a/", headers=accept, timeout=5
-            ).json()
+            listed = requests.get(f"{url}/tf-a/", headers=accept, timeout=5).json()
             answers = {}
             for file in listed["files"]:
                 answer = requests.get(f"{url}/tf-a/{file['url']}", timeout=5)
@@ -133,24 +122,18 @@ def test_a_variant_is_reached_over_http_and_states_what_its_code_shows(
     assert [project["name"] for project in root["projects"]] == ["tf-a", "tf-b"]
     # The baseline of x86-64: the compiler was asked for no more.
     assert name.endswith("-linux_x86_64-v1.whl")
-    (meaning,) = (
-        answers[file] for file in answers if file.endswith("-variants.json")
-    )
+    (meaning,) = (answers[file] for file in answers if file.endswith("-variants.json"))
     assert meaning.json()["variants"] == {"v1": {"x86_64": {"level": ["v1"]}}}
     assert metadata.content.startswith(b"Metadata-Version")
 
 
-def test_a_wheel_whose_claim_is_not_in_its_code_is_refused_and_said(
-    host: BuildHost,
-) -> None:
+def test_a_wheel_whose_claim_is_not_in_its_code_is_refused_and_said(host: BuildHost) -> None:
     assert isinstance(host.builder, CodeBuilder)
     host.builder.claims = LIE
     said: list[str] = []
     night.run(BuildHost(host.nightly, host.builder, host.clock, hear=said.append))
     assert list((host.site / "variants").glob("*/*.whl")) == []
-    assert [
-        line for line in said if "claims nvidia :: sm_arch :: 90_real" in line
-    ]
+    assert [line for line in said if "claims nvidia :: sm_arch :: 90_real" in line]
     # The normal wheel claims nothing, and stays.
     assert len(list((host.site / "packages").glob("*.whl"))) == 2
 
@@ -159,12 +142,8 @@ def test_a_wheel_whose_claim_is_not_in_its_code_is_refused_and_said(
 def test_a_variant_is_proved_once_and_goes_with_its_build(
     host: BuildHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = host.nightly.retention.model_copy(
-        update={"count": 1, "hidden_days": 0}
-    )
-    wanted = host.nightly.model_copy(
-        update={"retention": limits, "reproduce": False}
-    )
+    limits = host.nightly.retention.model_copy(update={"count": 1, "hidden_days": 0})
+    wanted = host.nightly.model_copy(update={"retention": limits, "reproduce": False})
     builder = host.builder
     assert isinstance(builder, CodeBuilder)
     night.run(BuildHost(wanted, builder, host.clock))
@@ -190,17 +169,13 @@ for label, described in sorted(read.variants.items()):
 """
 
 
-def test_variantlib_reads_what_the_labels_of_a_version_mean(
-    tmp_path: Path,
-) -> None:
+def test_variantlib_reads_what_the_labels_of_a_version_mean(tmp_path: Path) -> None:
     pytest.importorskip("variantlib")
     file = tmp_path / "demo-1.0-variants.json"
     meanings = {"sm90_v1": LIE, "v1": {"x86_64": {"level": ["v1"]}}}
     file.write_bytes(variant.documents(meanings))
     argv = [sys.executable, "-c", REFEREE, str(file)]
-    printed = subprocess.run(
-        argv, check=True, capture_output=True, text=True
-    ).stdout
+    printed = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     assert printed.splitlines() == [
         "sm90_v1 nvidia :: sm_arch :: 90_real x86_64 :: level :: v1",
         "v1 x86_64 :: level :: v1",
@@ -214,13 +189,9 @@ def test_one_label_of_one_version_has_one_meaning(tmp_path: Path) -> None:
         wheel.with_name(f"{wheel.name}.metadata").write_bytes(b"")
         text = variant.document({"x86_64": {"level": [level]}}, "same")
         made = labels.with_variant(wheel, tmp_path / "builds", "same", text)
-        wheels[made] = IndexedWheel(
-            wheel.name, "demo", "1.0", "0" * 64, 1, "0" * 64
-        )
+        wheels[made] = IndexedWheel(wheel.name, "demo", "1.0", "0" * 64, 1, "0" * 64)
     # Listed before, so that their claims count as proved.
-    files = [
-        {"filename": made.name, "hashes": {"sha256": "0" * 64}} for made in wheels
-    ]
+    files = [{"filename": made.name, "hashes": {"sha256": "0" * 64}} for made in wheels]
     page = tmp_path / "site/variants/demo/index.json"
     page.parent.mkdir(parents=True)
     page.write_text(json.dumps({"files": files}))
@@ -231,9 +202,7 @@ def test_one_label_of_one_version_has_one_meaning(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", '{"files": [1]}', '{"files": [{}]}'])
 @pytest.mark.medium
-def test_a_damaged_page_costs_only_another_proof(
-    host: BuildHost, text: str
-) -> None:
+def test_a_damaged_page_costs_only_another_proof(host: BuildHost, text: str) -> None:
     night.run(host)
     place = host.site / "variants/tf-a/index.json"
     before = place.read_text()

@@ -23,16 +23,9 @@ def test_a_size_has_two_to_four_digits(count: int, written: str) -> None:
 
 @pytest.mark.parametrize(
     ("before", "now", "written"),
-    [
-        (100, 103.1, "+3.1 %"),
-        (100, 90, "\N{MINUS SIGN}10.0 %"),
-        (100, 100.05, ""),
-        (0, 5, ""),
-    ],
+    [(100, 103.1, "+3.1 %"), (100, 90, "\N{MINUS SIGN}10.0 %"), (100, 100.05, ""), (0, 5, "")],
 )
-def test_a_change_is_written_if_there_is_one(
-    before: float, now: float, written: str
-) -> None:
+def test_a_change_is_written_if_there_is_one(before: float, now: float, written: str) -> None:
     assert words.change(before, now) == written
 
 

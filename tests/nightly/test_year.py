@@ -59,9 +59,7 @@ class Year:
 
     host: BuildHost
     dice: random.Random
-    revisions: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(NAMES, 0)
-    )
+    revisions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(NAMES, 0))
     expected: dict[str, Expected] = field(default_factory=dict)
     fates: dict[str, str] = field(default_factory=dict)
     kills: int = 0
@@ -82,21 +80,13 @@ class Year:
                 self.revisions[name] += 1
             fate = self.fates.get(name, "fine")
             if self.dice.random() < 0.2:
-                fate = self.dice.choice(
-                    ["fine", "fine", "broken", "blocked", "full"]
-                )
+                fate = self.dice.choice(["fine", "fine", "broken", "blocked", "full"])
             self.fates[name] = fate
             revision = str(self.revisions[name])
             self.builder.parts[name] = {"recipe": revision, "commit": "a" * 40}
-        broken = Breakage(
-            stage="compile", line="error: broken", log="compile.log", number=2
-        )
-        self.builder.broken = {
-            name: broken for name in NAMES if self.fates[name] == "broken"
-        }
-        self.builder.unreachable = {
-            name for name in NAMES if self.fates[name] == "blocked"
-        }
+        broken = Breakage(stage="compile", line="error: broken", log="compile.log", number=2)
+        self.builder.broken = {name: broken for name in NAMES if self.fates[name] == "broken"}
+        self.builder.unreachable = {name for name in NAMES if self.fates[name] == "blocked"}
         self.builder.raises = {
             name: OSError(errno.ENOSPC, "No space left on device")
             for name in NAMES
@@ -123,9 +113,7 @@ class Year:
 
     def run_with_one_that_waits(self) -> None:
         """Run a night while another host waits for its end, and then runs the next one."""
-        other = threading.Thread(
-            target=night.run, args=(self.host,), kwargs={"wait": True}
-        )
+        other = threading.Thread(target=night.run, args=(self.host,), kwargs={"wait": True})
         self.builder.meanwhile = other.start
         night.run(self.host)
         # Without a build there was no middle in which it could have come.
@@ -163,9 +151,7 @@ class Year:
 
 
 def play(folder: Path, nights: int, seed: int) -> None:
-    host = host_with(
-        folder, *NAMES, notices={"stale_nights": 3}, retention={"hidden_days": 3}
-    )
+    host = host_with(folder, *NAMES, notices={"stale_nights": 3}, retention={"hidden_days": 3})
     year = Year(host, random.Random(seed))
     for _ in range(nights):
         year.throw()

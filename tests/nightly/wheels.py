@@ -29,9 +29,7 @@ def write_wheel(  # noqa: PLR0913, PLR0917 a wheel says as much of itself
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: {pure}\nTag: {tag}\n",
     }
     members = {**files, **{name: text.encode() for name, text in texts.items()}}
-    record = "".join(
-        _record_line(name, content) for name, content in members.items()
-    )
+    record = "".join(_record_line(name, content) for name, content in members.items())
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{project}-{version}-{tag}.whl"
     with zipfile.ZipFile(path, "w") as wheel:
@@ -42,7 +40,5 @@ def write_wheel(  # noqa: PLR0913, PLR0917 a wheel says as much of itself
 
 
 def _record_line(name: str, content: bytes) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(
-        b"="
-    )
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
     return f"{name},sha256={digest.decode()},{len(content)}\n"

@@ -61,11 +61,7 @@ def test_a_build_from_the_beginning_counts_nothing_of_an_earlier_one(
     "place",
     [
         {"compiling": {"env": {"CC": "/opt/gcc-11"}}},
-        {
-            "compiling": {
-                "flags": ["--action_env=CLANG_COMPILER_PATH=/opt/gcc-11"]
-            }
-        },
+        {"compiling": {"flags": ["--action_env=CLANG_COMPILER_PATH=/opt/gcc-11"]}},
         {"answering": {"answers": {"GCC_HOST_COMPILER_PATH": "/opt/gcc-11"}}},
         {"exported": {"GCC_HOST_COMPILER_PATH": "/opt/gcc-11"}},
         # Where the host file names nvcc's compiler, only this file has it.

@@ -35,9 +35,7 @@ def profiled(job: BuildRequest, **actions: float) -> None:
     other = {"cat": "general information", "name": "x", "ph": "X", "dur": 9e9}
     costs.profile(job).parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n  ".join(json.dumps(event) for event in [other, *events])
-    costs.profile(job).write_text(
-        f'[\n  {lines},\n  {{"cat":"action pro', "utf-8"
-    )
+    costs.profile(job).write_text(f'[\n  {lines},\n  {{"cat":"action pro', "utf-8")
 
 
 @pytest.fixture
@@ -47,19 +45,11 @@ def built(job: BuildRequest) -> BuildRequest:
     costs.note(job, Spent(100.0, 180.0, 2**30, 3 * 2**30))
     profiled(job, large=50.0, last=70.0)
     costs.note(job, Spent(49.0, 90.0, 2**29, 2**30))
-    stamps.write(
-        job,
-        COMPILE,
-        {},
-        Built(target="//a", outputs=(), actions=3),
-        Took(50.0, 2.0),
-    )
+    stamps.write(job, COMPILE, {}, Built(target="//a", outputs=(), actions=3), Took(50.0, 2.0))
     return job
 
 
-def test_runs_are_summed_and_an_action_that_was_repeated_is_named_once(
-    built: BuildRequest,
-) -> None:
+def test_runs_are_summed_and_an_action_that_was_repeated_is_named_once(built: BuildRequest) -> None:
     cost = costs.of(built, PIPELINE)
     assert [run.spent.seconds for run in cost.bazel] == [100.0, 49.0]
     assert cost.slowest == (
@@ -88,9 +78,7 @@ def test_a_stamp_that_is_a_named_pipe_counts_as_none(built: BuildRequest) -> Non
     assert costs.of(built, PIPELINE).stages == ()
 
 
-def test_events_of_other_types_than_bazels_are_left_out(
-    built: BuildRequest,
-) -> None:
+def test_events_of_other_types_than_bazels_are_left_out(built: BuildRequest) -> None:
     events = [
         {"cat": "action processing", "name": 5, "dur": 1},
         {"cat": "action processing", "name": "a", "dur": "1"},
@@ -105,19 +93,9 @@ def test_events_of_other_types_than_bazels_are_left_out(
 def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins(
     job: BuildRequest,
 ) -> None:
-    profiled(
-        job,
-        **{
-            f"action{number}": 100.0 - number
-            for number in range(costs.SLOWEST + 5)
-        },
-    )
+    profiled(job, **{f"action{number}": 100.0 - number for number in range(costs.SLOWEST + 5)})
     path = costs.profile(job)
-    twins = [
-        line
-        for line in path.read_text("utf-8").splitlines()
-        if "action processing" in line
-    ]
+    twins = [line for line in path.read_text("utf-8").splitlines() if "action processing" in line]
     path.write_text("\n".join([path.read_text("utf-8"), *twins]), "utf-8")
     costs.note(job, Spent(1.0, 1.0, 1, 1))
     assert len(costs.of(job, PIPELINE).slowest) == costs.SLOWEST
@@ -134,10 +112,7 @@ def test_people_read_what_bazel_took_and_what_tfwright_added(
         "  2 min 29 s, 4 min 30 s of processor time\n"
         "  memory: 1.00 GiB for the largest action, 3.00 GiB for all at once\n"
     ) in said
-    assert (
-        "tfwright's own part of the last run: 1.0 s (2.0%), 2.0 s of processor time"
-        in said
-    )
+    assert "tfwright's own part of the last run: 1.0 s (2.0%), 2.0 s of processor time" in said
     page.show_cost(costs.of(built, PIPELINE), as_json=True)
     assert json.loads(capsys.readouterr().out)["slowest"][0] == {
         "name": "Compiling last.cc",
@@ -175,9 +150,7 @@ def test_a_file_with_two_names_takes_its_room_once_and_a_link_none_of_its_target
     assert 1 << 20 <= alone <= costs.size(tmp_path / "tree") < 3 << 19
 
 
-def test_stamps_of_earlier_versions_have_no_processor_time(
-    built: BuildRequest,
-) -> None:
+def test_stamps_of_earlier_versions_have_no_processor_time(built: BuildRequest) -> None:
     path = built.places.stamps / "compile.json"
     path.write_text(
         json.dumps(

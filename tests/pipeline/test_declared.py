@@ -59,14 +59,8 @@ def test_every_key_wakes_the_stages_that_are_handed_its_table_and_no_other(
 ) -> None:
     monkeypatch.setattr(Stage, "inputs", lambda *_: {})
     object.__setattr__(job.recipe, "verified", None)
-    other = BuildRequest(
-        recipe=changed(job.recipe, table, key), host_file=job.host_file
-    )
-    woken = {
-        stage.name
-        for stage in PIPELINE
-        if depends(stage, job) != depends(stage, other)
-    }
+    other = BuildRequest(recipe=changed(job.recipe, table, key), host_file=job.host_file)
+    woken = {stage.name for stage in PIPELINE if depends(stage, job) != depends(stage, other)}
     handed = {
         stage.name
         for stage in PIPELINE
@@ -79,16 +73,10 @@ def test_every_key_wakes_the_stages_that_are_handed_its_table_and_no_other(
 
 @pytest.mark.parametrize("stage", PIPELINE, ids=lambda stage: stage.name)
 @pytest.mark.parametrize("hook", ["inputs", "damage"])
-def test_a_hook_is_handed_nothing_that_its_stage_does_not_declare(
-    stage: Stage, hook: str
-) -> None:
+def test_a_hook_is_handed_nothing_that_its_stage_does_not_declare(stage: Stage, hook: str) -> None:
     function = getattr(stage.module, hook, None)
     asked = set(get_type_hints(function).values()) if function else set()
-    tables = {
-        kind
-        for kind in asked
-        if isinstance(kind, type) and issubclass(kind, Table)
-    }
+    tables = {kind for kind in asked if isinstance(kind, type) and issubclass(kind, Table)}
     assert tables <= set(stage.tables) or Recipe in stage.tables
 
 

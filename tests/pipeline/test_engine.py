@@ -81,10 +81,7 @@ def nest(job: BuildRequest) -> BuildRequest:
 
 def with_target(job: BuildRequest, target: str) -> BuildRequest:
     return replace(
-        job,
-        recipe=job.recipe.model_copy(
-            update={"compile": CompileTable(target=target)}
-        ),
+        job, recipe=job.recipe.model_copy(update={"compile": CompileTable(target=target)})
     )
 
 
@@ -99,18 +96,12 @@ def reasons(job: BuildRequest) -> list[str]:
             "Use 'invoke fetch', then 'invoke build --again fetch'.",
             "Use 'invoke fetch --recipe X', then 'invoke build --again fetch --recipe X'.",
         ),
-        (
-            "Run 'invoke fetch --recipe other'.",
-            "Run 'invoke fetch --recipe other'.",
-        ),
+        ("Run 'invoke fetch --recipe other'.", "Run 'invoke fetch --recipe other'."),
         ("Run 'invoke vault --verify'.", "Run 'invoke vault --verify'."),
     ],
 )
 def test_a_remedy_names_the_recipe_that_failed(
-    nest: BuildRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    remedy: str,
-    shown: str,
+    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch, remedy: str, shown: str
 ) -> None:
     def fail(_: BuildRequest, __: CompileTable) -> Egg:
         raise ToolError("It broke", remedy=remedy)
@@ -127,48 +118,36 @@ def test_a_first_build_runs_every_stage_in_order(nest: BuildRequest) -> None:
     assert RUNS == ["lay", "hatch"]
 
 
-def test_a_second_build_runs_nothing_and_returns_the_same(
-    nest: BuildRequest,
-) -> None:
+def test_a_second_build_runs_nothing_and_returns_the_same(nest: BuildRequest) -> None:
     first = engine.build(nest)
     RUNS.clear()
     assert engine.build(nest) == first
     assert RUNS == []
 
 
-def test_the_plan_of_a_finished_build_keeps_everything(
-    nest: BuildRequest,
-) -> None:
+def test_the_plan_of_a_finished_build_keeps_everything(nest: BuildRequest) -> None:
     engine.build(nest)
     assert reasons(nest) == ["", ""]
 
 
-def test_the_plan_of_a_fresh_build_says_what_follows_what(
-    nest: BuildRequest,
-) -> None:
+def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: BuildRequest) -> None:
     assert reasons(nest) == ["not done yet", "follows lay"]
     assert RUNS == []
 
 
-def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(
-    nest: BuildRequest,
-) -> None:
+def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(nest: BuildRequest) -> None:
     engine.build(nest)
     changed = with_target(nest, "//egg:duck")
     assert reasons(changed)[0] == "the recipe's [compile] changed"
 
 
-def test_a_changed_outside_file_runs_its_stage_and_is_named(
-    nest: BuildRequest,
-) -> None:
+def test_a_changed_outside_file_runs_its_stage_and_is_named(nest: BuildRequest) -> None:
     engine.build(nest)
     SURROUNDINGS["the nest"] = "feathers"
     assert reasons(nest)[0] == "the nest changed"
 
 
-def test_a_stage_that_makes_the_same_again_does_not_run_the_next(
-    nest: BuildRequest,
-) -> None:
+def test_a_stage_that_makes_the_same_again_does_not_run_the_next(nest: BuildRequest) -> None:
     engine.build(nest)
     SURROUNDINGS["the nest"] = "feathers"
     RUNS.clear()
@@ -205,9 +184,7 @@ def test_the_home_of_programs_holds_neither_settings_nor_an_unpacked_bazel_when_
     assert [path.name for path in home.iterdir()] == [".gitconfig"]
 
 
-def test_a_home_that_is_a_link_is_left_as_it_is(
-    nest: BuildRequest, tmp_path: Path
-) -> None:
+def test_a_home_that_is_a_link_is_left_as_it_is(nest: BuildRequest, tmp_path: Path) -> None:
     mine = tmp_path / "mine/.cache/letter"
     mine.parent.mkdir(parents=True)
     mine.write_text("", "utf-8")
@@ -225,9 +202,7 @@ def test_a_stage_asked_for_again_runs(nest: BuildRequest) -> None:
     assert RUNS == ["hatch"]
 
 
-def test_an_artefact_that_changed_on_disk_is_made_again(
-    nest: BuildRequest,
-) -> None:
+def test_an_artefact_that_changed_on_disk_is_made_again(nest: BuildRequest) -> None:
     engine.build(nest)
     (nest.places.own / "bird").write_text("cat", "utf-8")
     assert reasons(nest) == ["", "bird changed on disk"]
@@ -239,17 +214,13 @@ def test_an_artefact_that_is_gone_is_made_again(nest: BuildRequest) -> None:
     assert reasons(nest)[0] == "egg is gone"
 
 
-def test_an_artefact_that_was_only_touched_is_believed_after_a_look(
-    nest: BuildRequest,
-) -> None:
+def test_an_artefact_that_was_only_touched_is_believed_after_a_look(nest: BuildRequest) -> None:
     engine.build(nest)
     os.utime(nest.places.own / "bird")
     assert reasons(nest) == ["", ""]
 
 
-def test_a_failed_stage_is_named_and_what_came_before_is_kept(
-    nest: BuildRequest,
-) -> None:
+def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: BuildRequest) -> None:
     stone = with_target(nest, "//egg:stone")
     with pytest.raises(ToolError) as caught:
         engine.build(stone)
@@ -257,9 +228,7 @@ def test_a_failed_stage_is_named_and_what_came_before_is_kept(
     assert reasons(stone) == ["", "not done yet"]
 
 
-def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(
-    nest: BuildRequest,
-) -> None:
+def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: BuildRequest) -> None:
     engine.build(nest)
     with pytest.raises(ToolError):
         engine.build(with_target(nest, "//egg:stone"))
@@ -312,9 +281,7 @@ def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(
-            HostError, match=rf"process {other.pid} .*invoke build --recipe small"
-        ):
+        with pytest.raises(HostError, match=rf"process {other.pid} .*invoke build --recipe small"):
             engine.build(nest)
         other.kill()
     engine.build(nest)
@@ -355,9 +322,7 @@ def test_a_file_that_was_touched_is_hashed_again_only_once(
     assert (RUNS, [path.name for path in hashed]) == ([], ["egg"])
 
 
-@pytest.mark.skipif(
-    isolation.obstacle() is not None, reason=str(isolation.obstacle())
-)
+@pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))
 def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
     nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,32 +342,26 @@ def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
 
 
 def test_a_stage_that_keeps_its_network_offline_says_so(
-    nest: BuildRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    listener: Listener,
-    notes: list[str],
+    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch, listener: Listener, notes: list[str]
 ) -> None:
     monkeypatch.setattr(isolation, "obstacle", lambda: "this system has none")
     engine.build(replace(nest, offline=True, listener=listener))
-    assert (
-        notes
-        == ["Programs of this stage have a network: this system has none"] * 2
-    )
+    assert notes == ["Programs of this stage have a network: this system has none"] * 2
 
 
 def test_what_is_being_built_cannot_be_cleaned(nest: BuildRequest) -> None:
     engine.build(nest)
     program = "import sys; from pathlib import Path; from tfwright.tools.process import file_lock\n"
-    program += "with file_lock.held(Path(sys.argv[1]), 'x'): print('held', flush=True); sys.stdin.read()"
+    program += (
+        "with file_lock.held(Path(sys.argv[1]), 'x'): print('held', flush=True); sys.stdin.read()"
+    )
     holder = [sys.executable, "-c", program, str(nest.places.lock)]
     with subprocess.Popen(
         holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        with pytest.raises(
-            HostError, match=f"has to wait for process {other.pid}"
-        ):
+        with pytest.raises(HostError, match=f"has to wait for process {other.pid}"):
             engine.clean(nest)
         other.kill()
     assert reasons(nest) == ["", ""]
@@ -410,9 +369,7 @@ def test_what_is_being_built_cannot_be_cleaned(nest: BuildRequest) -> None:
     assert reasons(nest)[0] == "not done yet"
 
 
-def test_caches_that_another_recipe_uses_are_not_removed(
-    nest: BuildRequest,
-) -> None:
+def test_caches_that_another_recipe_uses_are_not_removed(nest: BuildRequest) -> None:
     nest.places.vault.mkdir(parents=True)
     with (
         file_lock.held(nest.places.build_out / "other/lock", "another build"),
@@ -439,8 +396,7 @@ def test_a_stamp_that_cannot_be_written_is_the_hosts_fault(
 
 def test_a_stage_behind_the_last_one_cannot_be_asked_for_again() -> None:
     with pytest.raises(
-        RecipeError,
-        match="'hatch' is not run again by a build that ends with 'lay'",
+        RecipeError, match="'hatch' is not run again by a build that ends with 'lay'"
     ):
         engine.insist("lay", again="hatch")
     engine.insist("hatch", again="lay")

@@ -49,9 +49,7 @@ def test_what_bazel_itself_downloads_is_read_and_locked_with_what_the_tree_does(
     assert [found.name for found in rules.repositories] == ["zlib", "rules_cc"]
 
     def locked(programs: Programs | None) -> Lock:
-        inputs = Inputs(
-            mirror=repository, commit=pinned, epoch=0, programs=programs
-        )
+        inputs = Inputs(mirror=repository, commit=pinned, epoch=0, programs=programs)
         return external.known_lock(job, pins, inputs)
 
     found = locked(programs)

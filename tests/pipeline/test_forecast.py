@@ -6,9 +6,7 @@ from tfwright.pipeline.forecast import Forecast
 from tfwright.progress import Progress
 
 
-def last(
-    earlier: float, seen: Sequence[tuple[float, int]], total: int | None
-) -> float | None:
+def last(earlier: float, seen: Sequence[tuple[float, int]], total: int | None) -> float | None:
     """Return the last forecast of a run of which this many actions were done at these seconds."""
     clock = (moment for moment, _ in seen)
     forecast, left = Forecast(earlier, clock.__next__), None

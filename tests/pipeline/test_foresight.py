@@ -38,10 +38,7 @@ def demo(job: BuildRequest) -> BuildRequest:
 def configured(demo: BuildRequest) -> Configured:
     """Return what ./configure left of the recipe as it is."""
     home = venv.place(
-        HOST.interpreter,
-        HOST.python,
-        demo.recipe.host.requirements,
-        demo.places.stores,
+        HOST.interpreter, HOST.python, demo.recipe.host.requirements, demo.places.stores
     )
     asked = interview(demo.recipe, demo.host_file)
     text = render(asked, demo.recipe.configure) or ""
@@ -65,11 +62,7 @@ def said(
     }
     recipe: Recipe = job.recipe.model_copy(update=changed)
     tree = Tree(
-        path=job.places.tree,
-        commit="0" * 40,
-        epoch=1,
-        release=recipe.source.release,
-        content="",
+        path=job.places.tree, commit="0" * 40, epoch=1, release=recipe.source.release, content=""
     )
     return foresight.compiled_again(job.job, recipe, facts, tree, configured)
 

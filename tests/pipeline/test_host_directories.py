@@ -51,9 +51,7 @@ def test_all_that_a_build_works_in_is_named(job: BuildRequest) -> None:
     } <= set(found)
 
 
-def test_toolkit_compiler_and_python_of_this_host_are_named(
-    job: BuildRequest,
-) -> None:
+def test_toolkit_compiler_and_python_of_this_host_are_named(job: BuildRequest) -> None:
     job = with_host_file(
         job,
         build_out="/srv/out",
@@ -68,14 +66,9 @@ def test_toolkit_compiler_and_python_of_this_host_are_named(
     assert found["/srv/python/3.8"] == "Python"
 
 
-def test_what_is_in_the_same_place_on_every_host_is_not_named(
-    job: BuildRequest,
-) -> None:
+def test_what_is_in_the_same_place_on_every_host_is_not_named(job: BuildRequest) -> None:
     job = with_host_file(
-        job,
-        build_out="/usr/src/out",
-        cuda="/usr/local/cuda-11.8",
-        compiler="/usr/bin/gcc",
+        job, build_out="/usr/src/out", cuda="/usr/local/cuda-11.8", compiler="/usr/bin/gcc"
     )
     found = of_build(job)
     assert [path for path in found if path.startswith("/usr/local")] == []
@@ -83,9 +76,7 @@ def test_what_is_in_the_same_place_on_every_host_is_not_named(
     assert found["/usr/src/out"] == "the build_out", "only programs are"
 
 
-def test_the_python_of_an_image_is_the_same_on_every_host(
-    job: BuildRequest,
-) -> None:
+def test_the_python_of_an_image_is_the_same_on_every_host(job: BuildRequest) -> None:
     image = ImageTable(name="example.org/image", digest=f"sha256:{'0' * 64}")
     python = "/srv/python/3.8/bin/python3.8"
     assert "/srv/python/3.8" in of_build(job, python)
@@ -98,9 +89,7 @@ def test_a_directory_behind_a_link_is_named_by_both_of_its_paths(
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk")
     found = of_build(with_host_file(job, build_out=str(tmp_path / "link")))
-    assert {str(tmp_path / name / "small/tree") for name in ("disk", "link")} <= {
-        *found
-    }
+    assert {str(tmp_path / name / "small/tree") for name in ("disk", "link")} <= {*found}
 
 
 @pytest.mark.parametrize("build_out", ["/w", "/"])
@@ -108,9 +97,7 @@ def test_below_a_short_build_out_only_longer_directories_are_looked_for(
     job: BuildRequest, build_out: str
 ) -> None:
     job = with_host_file(job, build_out=build_out)
-    search = LeakSearch(
-        host_directories.of_build(job, job.recipe.host, facts("/usr/bin/python3"))
-    )
+    search = LeakSearch(host_directories.of_build(job, job.recipe.host, facts("/usr/bin/python3")))
     chance = b"\0/w/a.cc\0/small\0//\0/vault\0/git/a\0"
     assert list(search.leaks("a.so", chance, library=True)) == []
     tree = f"{job.places.tree}/a.cc".encode()

@@ -44,34 +44,20 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     "verified": {"verified": None},
     "source.branch": {"source": {"branch": "master"}},
     "source.version": {"source": {"version": "1.12.0"}},
-    "source.patches": {
-        "source": {"patches": [*DEMO["source"]["patches"], "second.patch"]},
-    },
+    "source.patches": {"source": {"patches": [*DEMO["source"]["patches"], "second.patch"]}},
     "source.assets": {
-        "source": {
-            "assets": {
-                **DEMO["source"]["assets"],
-                "tensorflow/new.txt": "new.txt",
-            }
-        }
+        "source": {"assets": {**DEMO["source"]["assets"], "tensorflow/new.txt": "new.txt"}}
     },
     "source.exclude": {"source": {"exclude": ["README.md"]}},
     "host.system": {"host": {"system": "Linux"}},
     "host.machine": {"host": {"machine": "x86_64"}},
-    "host.requirements": {
-        "host": {"requirements": ["setuptools==80.9.0", "wheel==0.45.0"]}
-    },
+    "host.requirements": {"host": {"requirements": ["setuptools==80.9.0", "wheel==0.45.0"]}},
     "host.gcc": {"host": {"gcc": "99"}},
     "host.programs": {"host": {"programs": ["sed"]}},
     "host.sha256": {"host": {"sha256": {"cuda": "0" * 64}}},
     "host.nccl": {"host": {"nccl": "2.16.2"}},
     "host.driver": {"host": {"driver": "1.0"}},
-    "bazel.version": {
-        "bazel": {
-            "version": "0.24.1",
-            "sha256": None,
-        }
-    },
+    "bazel.version": {"bazel": {"version": "0.24.1", "sha256": None}},
     "bazel.sha256": {"bazel": {"sha256": None}},
     "configure.by": {"configure": {"by": "environment"}},
     "configure.answers": {"configure": {"answers": {"CC_OPT_FLAGS": "-O1"}}},
@@ -88,9 +74,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
             ]
         }
     },
-    "compile.flags": {
-        "compile": {"flags": ["--config=opt", "--copt=-fno-inline"]}
-    },
+    "compile.flags": {"compile": {"flags": ["--config=opt", "--copt=-fno-inline"]}},
     "compile.env": {"compile": {"env": {"A_VARIABLE": "1"}}},
     "compile.peak": {"compile": {"peak": 0.6}},
     "nccl.rebuild": {"nccl": {"rebuild": False}},
@@ -176,9 +160,7 @@ class Builder:
         )
         # Without the build cache every action of the second build really runs.
         other = replace(request, host_file=self.fresh).without_cache()
-        return sealed(engine.build(request)), sealed(
-            engine.build(other, fresh=True)
-        )
+        return sealed(engine.build(request)), sealed(engine.build(other, fresh=True))
 
 
 def sealed(result: Result) -> str:
@@ -209,17 +191,13 @@ def test_every_key_is_changed_or_has_a_reason() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", CHANGES)
-def test_a_changed_key_gives_the_bytes_of_a_build_from_nothing(
-    builder: Builder, key: str
-) -> None:
+def test_a_changed_key_gives_the_bytes_of_a_build_from_nothing(builder: Builder, key: str) -> None:
     incremental, fresh = builder.wheels(CHANGES[key])
     assert incremental == fresh
 
 
 @pytest.mark.slow
-def test_a_recipe_that_is_as_it_was_gives_the_bytes_that_it_gave(
-    builder: Builder,
-) -> None:
+def test_a_recipe_that_is_as_it_was_gives_the_bytes_that_it_gave(builder: Builder) -> None:
     before, _ = builder.wheels({})
     builder.wheels(CHANGES["summary"])
     after, fresh = builder.wheels({})
@@ -227,9 +205,7 @@ def test_a_recipe_that_is_as_it_was_gives_the_bytes_that_it_gave(
 
 
 @pytest.mark.slow
-def test_a_refused_change_leaves_the_last_build_as_it_was(
-    builder: Builder,
-) -> None:
+def test_a_refused_change_leaves_the_last_build_as_it_was(builder: Builder) -> None:
     before, _ = builder.wheels({})
     with pytest.raises(errors.TfwrightError):
         builder.wheels({"configure": {"answers": {"TF_NEED_GCP": True}}})

@@ -16,9 +16,7 @@ FLAG = "--remote_executor=grpcs://build.example"
 
 
 def job(tmp_path: Path, *flags: str) -> Job:
-    return Job(
-        name="a", host_file=HostFile(build_out=tmp_path, remote_execution=flags)
-    )
+    return Job(name="a", host_file=HostFile(build_out=tmp_path, remote_execution=flags))
 
 
 def test_the_flags_reach_bazel_6(tmp_path: Path) -> None:
@@ -40,9 +38,7 @@ def test_nothing_is_passed_without_them(tmp_path: Path) -> None:
     assert remote_execution.flags(job(tmp_path), "0.17.2") == ()
 
 
-@pytest.mark.parametrize(
-    "flag", ["--config=opt", "-c", "remote", "--remote_executor=a\nb"]
-)
+@pytest.mark.parametrize("flag", ["--config=opt", "-c", "remote", "--remote_executor=a\nb"])
 def test_other_flags_are_refused_by_the_host_file(flag: str) -> None:
     with pytest.raises(ValidationError):
         HostFile(remote_execution=(flag,))

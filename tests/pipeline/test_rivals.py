@@ -13,9 +13,7 @@ from tfwright.pipeline.job import BuildRequest
 
 
 @pytest.fixture
-def two(
-    tmp_path: Path, recipe_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def two(tmp_path: Path, recipe_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a folder of recipes with two that are the same but for their names."""
     folder = tmp_path / "recipes"
     folder.mkdir()
@@ -37,24 +35,16 @@ def test_the_second_of_two_recipes_with_one_wheel_is_refused_before_its_build(
     published.parent.mkdir(parents=True)
     published.touch()
     second = request_of("two", job)
-    with pytest.raises(
-        RecipeError, match="wheel of two would replace the one of one"
-    ) as caught:
+    with pytest.raises(RecipeError, match="wheel of two would replace the one of one") as caught:
         engine.build(second)
     assert "project_name" in caught.value.remedy
     assert not second.places.stamps.exists()
 
 
-def test_another_project_name_makes_another_wheel(
-    job: BuildRequest, two: Path
-) -> None:
+def test_another_project_name_makes_another_wheel(job: BuildRequest, two: Path) -> None:
     path = two / "two.toml"
-    text = path.read_text("utf-8").replace(
-        "[source]", '[source]\nrelease = "1.12"'
-    )
-    path.write_text(
-        text + '\n[package]\nproject_name = "tensorflow-two"\n', "utf-8"
-    )
+    text = path.read_text("utf-8").replace("[source]", '[source]\nrelease = "1.12"')
+    path.write_text(text + '\n[package]\nproject_name = "tensorflow-two"\n', "utf-8")
     published = request_of("one", job).places.own / rivals.STAMP
     published.parent.mkdir(parents=True)
     published.touch()
@@ -62,9 +52,7 @@ def test_another_project_name_makes_another_wheel(
 
 
 @pytest.mark.usefixtures("two")
-def test_a_recipe_that_was_published_before_is_built_again(
-    job: BuildRequest,
-) -> None:
+def test_a_recipe_that_was_published_before_is_built_again(job: BuildRequest) -> None:
     for name in ("one", "two"):
         published = request_of(name, job).places.own / rivals.STAMP
         published.parent.mkdir(parents=True)

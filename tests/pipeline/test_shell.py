@@ -26,19 +26,13 @@ def typed(tmp_path: Path, line: str) -> list[str]:
     argv = (str(program), *startup, "build", *options, "--", "//a:b", "//--c")
     env = bazel_function(Command(argv, tmp_path, {}))
     done = subprocess.run(
-        ["/bin/bash", "--norc", "-c", line],
-        env=env,
-        check=True,
-        capture_output=True,
-        text=True,
+        ["/bin/bash", "--norc", "-c", line], env=env, check=True, capture_output=True, text=True
     )
     return [word.replace(str(tmp_path), "") for word in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("command", ["build", "test", "run", "aquery", "cquery"])
-def test_a_build_that_is_typed_has_the_options_of_the_stage(
-    tmp_path: Path, command: str
-) -> None:
+def test_a_build_that_is_typed_has_the_options_of_the_stage(tmp_path: Path, command: str) -> None:
     assert typed(tmp_path, f"bazel {command} --jobs=1 '//x:y z'") == [
         "--output_base=/a base",
         "--nohome_rc",
@@ -50,9 +44,7 @@ def test_a_build_that_is_typed_has_the_options_of_the_stage(
     ]
 
 
-def test_another_command_that_is_typed_asks_the_same_server(
-    tmp_path: Path,
-) -> None:
+def test_another_command_that_is_typed_asks_the_same_server(tmp_path: Path) -> None:
     assert typed(tmp_path, "bazel info release") == [
         "--output_base=/a base",
         "--nohome_rc",
@@ -61,19 +53,12 @@ def test_another_command_that_is_typed_asks_the_same_server(
     ]
 
 
-def test_the_shell_of_a_stage_without_bazel_has_no_such_function(
-    tmp_path: Path,
-) -> None:
-    assert (
-        bazel_function(Command(("bash", "build_pip_package.sh"), tmp_path, {}))
-        == {}
-    )
+def test_the_shell_of_a_stage_without_bazel_has_no_such_function(tmp_path: Path) -> None:
+    assert bazel_function(Command(("bash", "build_pip_package.sh"), tmp_path, {})) == {}
 
 
 @pytest.fixture
-def entered(
-    job: BuildRequest, recipe_file: Path, tmp_path: Path
-) -> Callable[[str], list[str]]:
+def entered(job: BuildRequest, recipe_file: Path, tmp_path: Path) -> Callable[[str], list[str]]:
     """Return what types a line into the shell of a recipe's stage package."""
     host_file = tmp_path / "host.toml"
     host_file.write_text(f'build_out = "{job.places.build_out}"\n', "utf-8")
@@ -100,11 +85,7 @@ def test_the_shell_of_a_stage_is_in_its_tree_with_the_environment_of_its_program
 ) -> None:
     job.places.tree.mkdir(parents=True)
     shown = entered('pwd; echo "$TMPDIR"; echo "${OWN-unset}"\n')
-    assert shown == [
-        str(job.places.tree),
-        str(job.places.dist / "scratch"),
-        "unset",
-    ]
+    assert shown == [str(job.places.tree), str(job.places.dist / "scratch"), "unset"]
 
 
 @pytest.mark.medium

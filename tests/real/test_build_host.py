@@ -33,9 +33,7 @@ class Host:
     def git(self, *arguments: str) -> str:
         identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
         argv = ["git", *identity, *arguments]
-        done = subprocess.run(
-            argv, cwd=self.origin, check=True, capture_output=True, text=True
-        )
+        done = subprocess.run(argv, cwd=self.origin, check=True, capture_output=True, text=True)
         return done.stdout.strip()
 
     def commit(self, subject: str, *options: str) -> str:
@@ -52,9 +50,7 @@ class Host:
 
     def pin(self, commit: str) -> None:
         """Write the demo's recipe with the repository and a commit."""
-        text = (
-            (RECIPES / "demo.toml").read_text("utf-8").partition("[verified]")[0]
-        )
+        text = (RECIPES / "demo.toml").read_text("utf-8").partition("[verified]")[0]
         text = text.replace(f'"{demo.URL}"', f'"{URL}"')
         text = re.sub(r'commit = "\w+".*', f'commit = "{commit}"', text)
         (self.folder / "tracked.toml").write_text(text)
@@ -75,12 +71,7 @@ class Host:
         }
         argv = [sys.executable, "-m", "invoke", *arguments, "--json"]
         done = subprocess.run(
-            argv,
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
+            argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         printed: dict[str, object] = json.loads(done.stdout)
@@ -134,9 +125,7 @@ def test_a_followed_branch_is_built_when_it_moves(tmp_path: Path) -> None:
     # Versions of one day are in the order of their local parts, which are hashes.
     commits = sorted([first, second, rewritten])
     for commit, version in zip(commits, sorted(host.versions()), strict=True):
-        assert re.fullmatch(
-            rf"1\.12\.0\.dev\d{{8}}\+g{commit[:10]}\.cpu", version
-        )
+        assert re.fullmatch(rf"1\.12\.0\.dev\d{{8}}\+g{commit[:10]}\.cpu", version)
     host.git("checkout", "-q", "--detach")
     host.git("branch", "-D", "main")
     # A branch that is gone says nothing about the wheels that there are.

@@ -17,32 +17,20 @@ from tfwright.tools.process.command import Command
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.real,
-    pytest.mark.skipif(
-        isolation.obstacle() is not None, reason=str(isolation.obstacle())
-    ),
+    pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle())),
 ]
 
 PARTS = ("tasks.py", "requirements.txt", "src", "recipes", "patches", "templates")
 
 
 def tasks(
-    checkout: Path,
-    *arguments: str,
-    alone: bool = False,
-    caller: Mapping[str, str] | None = None,
+    checkout: Path, *arguments: str, alone: bool = False, caller: Mapping[str, str] | None = None
 ) -> str:
     """Run a command of a checkout, and return what it prints on stdout."""
-    base = (
-        Path(sys.base_prefix) / "bin/python3" if alone else Path(sys.executable)
-    )
+    base = Path(sys.base_prefix) / "bin/python3" if alone else Path(sys.executable)
     home = checkout.parent / "home"
     home.mkdir(exist_ok=True)
-    env = {
-        "HOME": str(home),
-        "PATH": "/usr/bin:/bin",
-        "LANG": "C.UTF-8",
-        **(caller or {}),
-    }
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **(caller or {})}
     start = (str(base), "tasks.py") if alone else (str(base), "-m", "invoke")
     command = Command((*start, *arguments), checkout, env)
     return subprocess.run(
@@ -78,9 +66,7 @@ def test_the_demo_built_from_its_bundle_without_a_network_has_the_same_bytes(
             "**/bazel-0.26.1-linux-x86_64"
         )
     ]
-    host.write_text(
-        f'build_out = "{tmp_path / "there"}"\n' + "".join(bazels), "utf-8"
-    )
+    host.write_text(f'build_out = "{tmp_path / "there"}"\n' + "".join(bazels), "utf-8")
     here = {**os.environ, "TFWRIGHT_HOST_FILE": str(host)}
     before = Path(tasks(ROOT, "build", caller=here).strip())
     tasks(ROOT, "bundle", "--output", str(bundle), caller=here)

@@ -23,23 +23,10 @@ pytestmark = pytest.mark.real
 
 VERSIONS = {**RELEASES, **OTHERS}
 OF_LINE = {pinned.version: pinned for pinned in RELEASES.values()}
-QUESTIONS = (
-    "2 3 3 5 6 9 9 11 12 13 14 15 15 16 16 16 17 11 10 10 10 10 9 8 8 7 7 7"
-)
+QUESTIONS = "2 3 3 5 6 9 9 11 12 13 14 15 15 16 16 16 17 11 10 10 10 10 9 8 8 7 7 7"
 """Of a CPU configure on Linux, release by release."""
 ASKED_BY_DEFAULT = dict(zip(OF_LINE, map(int, QUESTIONS.split()), strict=True))
-FEATURES = (
-    "GCP",
-    "HDFS",
-    "S3",
-    "AWS",
-    "KAFKA",
-    "IGNITE",
-    "GDR",
-    "VERBS",
-    "NGRAPH",
-    "JEMALLOC",
-)
+FEATURES = ("GCP", "HDFS", "S3", "AWS", "KAFKA", "IGNITE", "GDR", "VERBS", "NGRAPH", "JEMALLOC")
 
 Scenario = Callable[[Site], "tuple[dict[str, Answer], Path | None] | None"]
 """Returns the answers and the place of CUDA, or None where a version has no such choice."""
@@ -75,9 +62,7 @@ def clang(site: Site) -> tuple[dict[str, Answer], Path] | None:
     if not site.asks("TF_CUDA_CLANG"):
         return None
     yes = ("TF_NEED_CUDA", "TF_CUDA_CLANG")
-    return site.answers(
-        *yes, CLANG_CUDA_COMPILER_PATH=str(_clang(site))
-    ), site.toolkit()
+    return site.answers(*yes, CLANG_CUDA_COMPILER_PATH=str(_clang(site))), site.toolkit()
 
 
 def clang_for_the_host(site: Site) -> tuple[dict[str, Answer], None] | None:
@@ -85,9 +70,7 @@ def clang_for_the_host(site: Site) -> tuple[dict[str, Answer], None] | None:
     # The commit that calls itself 2.13.0 is of before the question.
     if not site.asks("TF_NEED_CLANG") or site.pinned.version == "2.13.0":
         return None
-    return site.answers(
-        "TF_NEED_CLANG", CLANG_COMPILER_PATH=str(_clang(site))
-    ), None
+    return site.answers("TF_NEED_CLANG", CLANG_COMPILER_PATH=str(_clang(site))), None
 
 
 def _clang(site: Site) -> Path:
@@ -102,18 +85,14 @@ def compiler_behind_a_link(site: Site) -> tuple[dict[str, Answer], Path]:
     linked = site.folder / "linked-gcc"
     linked.symlink_to(gcc.parent)
     compiler = str(linked / "gcc")
-    return site.answers(
-        "TF_NEED_CUDA", GCC_HOST_COMPILER_PATH=compiler
-    ), site.toolkit()
+    return site.answers("TF_NEED_CUDA", GCC_HOST_COMPILER_PATH=compiler), site.toolkit()
 
 
 def downloaded_clang(site: Site) -> tuple[dict[str, Answer], Path] | None:
     """Compile CUDA by a clang that Bazel downloads."""
     if not site.asks("TF_DOWNLOAD_CLANG"):
         return None
-    return site.answers(
-        "TF_NEED_CUDA", "TF_CUDA_CLANG", "TF_DOWNLOAD_CLANG"
-    ), site.toolkit()
+    return site.answers("TF_NEED_CUDA", "TF_CUDA_CLANG", "TF_DOWNLOAD_CLANG"), site.toolkit()
 
 
 def tensorrt(site: Site) -> tuple[dict[str, Answer], Path] | None:
@@ -127,9 +106,7 @@ def tensorrt(site: Site) -> tuple[dict[str, Answer], Path] | None:
     texts = {"TENSORRT_INSTALL_PATH": str(root), "TF_TENSORRT_VERSION": "5.1.5"}
     if site.release >= Release(1, 14):
         texts = {"TF_CUDA_PATHS": str(root), "TF_TENSORRT_VERSION": "5.1.5"}
-    return site.answers(
-        "TF_NEED_CUDA", "TF_NEED_TENSORRT", **texts
-    ), site.toolkit()
+    return site.answers("TF_NEED_CUDA", "TF_NEED_TENSORRT", **texts), site.toolkit()
 
 
 def opencl(site: Site) -> tuple[dict[str, Answer], None] | None:
@@ -154,12 +131,7 @@ def mpi(site: Site) -> tuple[dict[str, Answer], None] | None:
     """Build with MPI."""
     if not Release(1, 3) <= site.release <= Release(2, 0):
         return None
-    names = (
-        "include/mpi.h",
-        "include/mpio.h",
-        "include/mpicxx.h",
-        "lib/libmpi.so",
-    )
+    names = ("include/mpi.h", "include/mpio.h", "include/mpicxx.h", "lib/libmpi.so")
     root = simulated.write(site.folder / "mpi", dict.fromkeys(names, ""))
     return site.answers("TF_NEED_MPI", MPI_HOME=str(root)), None
 
@@ -189,9 +161,7 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 
 @pytest.mark.parametrize("by", ["dialogue", "environment"])
-@pytest.mark.parametrize(
-    "scenario", SCENARIOS, ids=lambda scenario: scenario.__name__
-)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 @pytest.mark.parametrize("name", VERSIONS)
 def test_what_is_rendered_is_what_the_real_configure_writes(
     name: str, scenario: Scenario, by: str, tmp_path: Path
@@ -207,35 +177,25 @@ def test_what_is_rendered_is_what_the_real_configure_writes(
 
 
 @pytest.mark.parametrize("name", OF_LINE)
-def test_a_cpu_configure_asks_as_many_questions_as_ever(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_cpu_configure_asks_as_many_questions_as_ever(name: str, tmp_path: Path) -> None:
     site = Site(OF_LINE[name], tmp_path)
     assert len(site.run(site.answers()).asked) == ASKED_BY_DEFAULT[name]
 
 
-def test_the_environment_cannot_answer_0_11_which_the_recipe_alone_tells(
-    tmp_path: Path,
-) -> None:
+def test_the_environment_cannot_answer_0_11_which_the_recipe_alone_tells(tmp_path: Path) -> None:
     site = Site(OF_LINE["0.11"], tmp_path)
     with pytest.raises(RecipeError, match="PYTHON_LIB_PATH"):
         site.run(site.answers(), by="environment")
 
 
-@pytest.mark.parametrize(
-    "name", ["1.3", "1.8", "1.13", "1.15", "2.1", "2.4", "2.6"]
-)
-def test_a_simulated_mac_agrees_with_the_template(
-    name: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", ["1.3", "1.8", "1.13", "1.15", "2.1", "2.4", "2.6"])
+def test_a_simulated_mac_agrees_with_the_template(name: str, tmp_path: Path) -> None:
     site = Site(OF_LINE[name], tmp_path)
     site.pretend_darwin()
     assert "TF_NEED_JEMALLOC" not in site.run(site.answers()).asked
 
 
-def test_cuda_on_a_simulated_mac_asks_the_21_questions_of_1_8(
-    tmp_path: Path,
-) -> None:
+def test_cuda_on_a_simulated_mac_asks_the_21_questions_of_1_8(tmp_path: Path) -> None:
     site = Site(OF_LINE["1.8"], tmp_path)
     site.pretend_darwin()
     configured = site.run(site.answers("TF_NEED_CUDA"), cuda=site.toolkit())
@@ -254,9 +214,7 @@ def test_both_ways_of_answering_give_the_same_build(tmp_path: Path) -> None:
     assert {setting.command for setting in difference.only_rendered} == {"test"}
 
 
-def test_a_tree_that_was_configured_before_is_configured_again(
-    tmp_path: Path,
-) -> None:
+def test_a_tree_that_was_configured_before_is_configured_again(tmp_path: Path) -> None:
     site = Site(OF_LINE["1.0"], tmp_path)
     first = site.run(site.answers("TF_NEED_HDFS"))
     assert site.run(site.answers()).bazelrc == first.bazelrc
@@ -282,9 +240,7 @@ def test_a_bazel_that_does_not_suit_is_a_fault_of_the_recipe_whatever_the_exit_s
 
 
 @pytest.mark.parametrize("name", ["1.3", "1.4", "1.8", "1.15", "2.6"])
-def test_a_toolkit_that_does_not_exist_is_named(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_toolkit_that_does_not_exist_is_named(name: str, tmp_path: Path) -> None:
     site = Site(OF_LINE[name], tmp_path)
     with pytest.raises(RecipeError, match=r"asks again|did not find") as caught:
         site.run(site.answers("TF_NEED_CUDA"), cuda=tmp_path / "nowhere")

@@ -16,10 +16,7 @@ KERNEL = """\
 __global__ void twice(float* values) { values[threadIdx.x] *= 2; }
 extern "C" void run(float* values) { twice<<<1, 32>>>(values); }
 """
-CODE = (
-    "-gencode=arch=compute_75,code=sm_75",
-    "-gencode=arch=compute_86,code=[sm_86,compute_86]",
-)
+CODE = ("-gencode=arch=compute_75,code=sm_75", "-gencode=arch=compute_86,code=[sm_86,compute_86]")
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +27,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cuda")
     (folder / "twice.cu").write_text(KERNEL)
     made = folder / "_twice.so"
-    command = [
-        NVCC,
-        "--shared",
-        "-Xcompiler=-fPIC",
-        *CODE,
-        "-o",
-        str(made),
-        "twice.cu",
-    ]
+    command = [NVCC, "--shared", "-Xcompiler=-fPIC", *CODE, "-o", str(made), "twice.cu"]
     subprocess.run(command, cwd=folder, check=True)
     return made
 
@@ -65,9 +54,7 @@ def architectures(library: Path) -> tuple[str, ...]:
     return summary.architectures
 
 
-def test_inspect_lists_the_architectures_that_nvcc_compiled_for(
-    library: Path,
-) -> None:
+def test_inspect_lists_the_architectures_that_nvcc_compiled_for(library: Path) -> None:
     assert architectures(library) == ("sm_75", "sm_86", "compute_86")
 
 

@@ -23,9 +23,7 @@ def recipe_with(flags: str, folder: Path) -> Path:
     text = (RECIPES / "demo.toml").read_text("utf-8").partition("[verified]")[0]
     text = text.replace('flags = ["--config=opt"]', f"flags = {flags}")
     path = folder / "debug.toml"
-    path.write_text(
-        text.replace("size = 1_000_000", "size = 20_000_000"), "utf-8"
-    )
+    path.write_text(text.replace("size = 1_000_000", "size = 20_000_000"), "utf-8")
     return path
 
 
@@ -66,13 +64,7 @@ def test_a_breakpoint_by_file_and_line_stops_in_the_wheel_and_shows_the_source(
     ran(sys.executable, "-m", "venv", str(venv), cwd=tmp_path)
     install = ("-m", "pip", "install", "--no-index", "--no-deps", str(wheel))
     ran(str(venv / "bin/python"), *install, cwd=tmp_path)
-    commands = (
-        "set breakpoint pending on",
-        "break matrix.cc:14",
-        "run",
-        "info source",
-        "list",
-    )
+    commands = ("set breakpoint pending on", "break matrix.cc:14", "run", "info source", "list")
     # In the tree: the compiler's own directory is /proc/self/cwd.
     said = ran(
         "gdb",

@@ -25,10 +25,7 @@ def recipe(version: str, folder: Path) -> Path:
     text = (RECIPES / "demo.toml").read_text("utf-8")
     path = folder / "demo.toml"
     path.write_text(
-        text.replace("0.26.1", version).replace(
-            BAZELS["0.26.1"], BAZELS[version]
-        ),
-        "utf-8",
+        text.replace("0.26.1", version).replace(BAZELS["0.26.1"], BAZELS[version]), "utf-8"
     )
     return path
 
@@ -37,27 +34,10 @@ def build(folder: Path, version: str, umask: int, **env: str) -> Path:
     """Build the demo below `folder` and return the wheel."""
     folder.mkdir()
     (folder / "host.toml").write_text(f'build_out = "{folder}/out"\n', "utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "invoke",
-        "build",
-        "--recipe",
-        str(recipe(version, folder)),
-    ]
-    environment = {
-        **os.environ,
-        "TFWRIGHT_HOST_FILE": str(folder / "host.toml"),
-        **env,
-    }
+    command = [sys.executable, "-m", "invoke", "build", "--recipe", str(recipe(version, folder))]
+    environment = {**os.environ, "TFWRIGHT_HOST_FILE": str(folder / "host.toml"), **env}
     done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=environment,
-        umask=umask,
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=ROOT, env=environment, umask=umask, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.strip())

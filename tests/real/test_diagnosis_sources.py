@@ -27,14 +27,16 @@ STATUS = re.compile(
     re.MULTILINE,
 )
 HEADERS = (
-    *(
-        "cuda.h",
-        "driver_types.h",
-        "cublas_api.h",
-        "cudnn_ops_infer.h",
-        "curand.h",
-    ),
-    *("cusolver_common.h", "cusparse.h", "nvrtc.h", "nvml.h", "nccl.h"),
+    "cuda.h",
+    "driver_types.h",
+    "cublas_api.h",
+    "cudnn_ops_infer.h",
+    "curand.h",
+    "cusolver_common.h",
+    "cusparse.h",
+    "nvrtc.h",
+    "nvml.h",
+    "nccl.h",
 )
 LOGGED = (
     "2019-01-01 00:00:00.000000: E tensorflow/stream_executor/cuda/cuda_driver.cc:318] "
@@ -59,35 +61,23 @@ def maker(name: str) -> ModuleType:
 
 
 @pytest.mark.skipif(
-    "TFWRIGHT_TENSORFLOW_MIRRORS" not in os.environ,
-    reason="needs TFWRIGHT_TENSORFLOW_MIRRORS",
+    "TFWRIGHT_TENSORFLOW_MIRRORS" not in os.environ, reason="needs TFWRIGHT_TENSORFLOW_MIRRORS"
 )
-def test_nearly_every_message_of_the_configuration_at_every_tag_is_explained() -> (
-    None
-):
+def test_nearly_every_message_of_the_configuration_at_every_tag_is_explained() -> None:
     mirrors = os.environ["TFWRIGHT_TENSORFLOW_MIRRORS"].split(":")
     made = maker("configure_messages")
-    messages = {
-        line for mirror in mirrors for line in made.messages(Path(mirror))
-    }
-    unexplained = [
-        line for line in messages if made.explained(line).startswith("- ")
-    ]
+    messages = {line for mirror in mirrors for line in made.messages(Path(mirror))}
+    unexplained = [line for line in messages if made.explained(line).startswith("- ")]
 
     assert len(messages) > 150
     # What remains are comments, usages and halves of messages.
     assert len(unexplained) < 0.05 * len(messages), unexplained
 
 
-@pytest.mark.skipif(
-    "TFWRIGHT_CUDA_INCLUDE" not in os.environ,
-    reason="needs TFWRIGHT_CUDA_INCLUDE",
-)
+@pytest.mark.skipif("TFWRIGHT_CUDA_INCLUDE" not in os.environ, reason="needs TFWRIGHT_CUDA_INCLUDE")
 @pytest.mark.parametrize("header", HEADERS)
 def test_every_status_of_a_cuda_header_is_explained(header: str) -> None:
-    text = (Path(os.environ["TFWRIGHT_CUDA_INCLUDE"]) / header).read_text(
-        "latin-1"
-    )
+    text = (Path(os.environ["TFWRIGHT_CUDA_INCLUDE"]) / header).read_text("latin-1")
     names = [found["name"] for found in STATUS.finditer(text)]
 
     assert names
@@ -104,11 +94,7 @@ def test_most_messages_of_bazels_server_are_explained_as_bazels_own(
     messages = made.messages(obtain_bazel("0.26.1"))
     families = {each: made.family_of(each.line) for each in messages}
     known = [each for each in messages if made.right(families[each])]
-    claimed = {
-        each.line: families[each]
-        for each in messages
-        if made.foreign(families[each])
-    }
+    claimed = {each.line: families[each] for each in messages if made.foreign(families[each])}
 
     assert len(messages) > 1000
     assert not claimed

@@ -21,15 +21,10 @@ from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.slow
 CONTENTS = {
-    f"/{number}": random.Random(number).randbytes(
-        int(1_000 * 2_000 ** (number / 59))
-    )
+    f"/{number}": random.Random(number).randbytes(int(1_000 * 2_000 ** (number / 59)))
     for number in range(60)
 }
-DIGESTS = {
-    path: hashlib.sha256(content).hexdigest()
-    for path, content in CONTENTS.items()
-}
+DIGESTS = {path: hashlib.sha256(content).hexdigest() for path, content in CONTENTS.items()}
 KILLS = 100
 FETCH = """
 import json, sys
@@ -52,17 +47,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         content = CONTENTS[self.path]
-        start = int(
-            self.headers.get("Range", "bytes=0-")
-            .removeprefix("bytes=")
-            .rstrip("-")
-        )
+        start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
         self.begun.append((self.path, start))
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(content) - start))
-        self.send_header(
-            "Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}"
-        )
+        self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
         self.end_headers()
         with suppress(ConnectionError):
             for begin in range(start, len(content), 4_000):
@@ -83,9 +72,7 @@ def url(handler: type[Handler]) -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.handle_error = lambda *_: None  # type: ignore[method-assign]  # killed clients are expected
         threading.Thread(
-            target=server.serve_forever,
-            kwargs={"poll_interval": 0.01},
-            daemon=True,
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         ).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -95,10 +82,7 @@ def arrived(store: Store) -> dict[str, int]:
     """Return how many bytes of each file the store has; all of them for a finished one."""
     sizes = {}
     for path, digest in DIGESTS.items():
-        file, partial = (
-            store.path(digest),
-            store.path(digest).with_name("partial"),
-        )
+        file, partial = (store.path(digest), store.path(digest).with_name("partial"))
         sizes[path] = (
             file.stat().st_size
             if file.exists()
@@ -130,23 +114,16 @@ def test_after_100_kills_every_file_is_there_and_no_byte_was_asked_for_twice(
         had, finished = arrived(store), set(store.digests())
         handler.begun.clear()
         run_and_kill(store, url, moments.uniform(0.0, 0.25))
-        assert [
-            (path, start) for path, start in handler.begun if start != had[path]
-        ] == []
+        assert [(path, start) for path, start in handler.begun if start != had[path]] == []
         assert not {DIGESTS[path] for path, _ in handler.begun} & finished
         assert list(store.damaged()) == []
         in_the_middle += len(store.digests()) < len(DIGESTS)
     outcomes = fetch(
-        [
-            WantedFile(path, digest, (url + path,))
-            for path, digest in DIGESTS.items()
-        ],
+        [WantedFile(path, digest, (url + path,)) for path, digest in DIGESTS.items()],
         store,
         report=SILENCE.progress,
     )
     assert all(outcome.obtained for outcome in outcomes)
     assert store.digests() == sorted(DIGESTS.values())
     assert list(store.damaged()) == []
-    assert in_the_middle > KILLS * 0.9, (
-        "the fetch was over before it was killed often enough"
-    )
+    assert in_the_middle > KILLS * 0.9, "the fetch was over before it was killed often enough"

@@ -42,12 +42,8 @@ def test_taplo_finds_nothing_in_the_bundled_recipes() -> None:
     assert lint(*map(recipes.find, recipes.names())) == ""
 
 
-@pytest.mark.parametrize(
-    ("page", "document"), [("host.md", "host"), ("build-host.md", "nightly")]
-)
-def test_taplo_finds_nothing_in_the_examples(
-    page: str, document: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("page", "document"), [("host.md", "host"), ("build-host.md", "nightly")])
+def test_taplo_finds_nothing_in_the_examples(page: str, document: str, tmp_path: Path) -> None:
     file = tmp_path / "example.toml"
     file.write_text(examples(page, document), "utf-8")
     assert lint(file) == ""
@@ -63,9 +59,7 @@ def test_taplo_finds_nothing_in_the_examples(
         ("TF_NEED_CUDA = false", "tf_need_cuda = false", "was unexpected"),
     ],
 )
-def test_taplo_finds_what_lint_finds(
-    before: str, after: str, found: str, tmp_path: Path
-) -> None:
+def test_taplo_finds_what_lint_finds(before: str, after: str, found: str, tmp_path: Path) -> None:
     text = recipes.find("demo").read_text("utf-8")
     assert before in text
     (tmp_path / "schema").symlink_to(RECIPES / "schema")

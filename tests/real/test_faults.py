@@ -37,10 +37,7 @@ def build_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def start(build_out: Path) -> "subprocess.Popen[str]":
     """Start a build of the demo in a session of its own."""
-    environment = {
-        **os.environ,
-        "TFWRIGHT_HOST_FILE": str(build_out.parent / "host.toml"),
-    }
+    environment = {**os.environ, "TFWRIGHT_HOST_FILE": str(build_out.parent / "host.toml")}
     return subprocess.Popen(
         [*COMMAND, "--wait"],
         cwd=ROOT,
@@ -84,9 +81,7 @@ def test_a_build_killed_at_any_moment_ends_in_the_same_wheel_when_started_again(
         assert finish(build_out) == wanted
 
 
-def test_two_builds_at_once_give_the_same_wheel_one_after_the_other(
-    build_out: Path,
-) -> None:
+def test_two_builds_at_once_give_the_same_wheel_one_after_the_other(build_out: Path) -> None:
     forget_the_build(build_out)
     first, second = start(build_out), start(build_out)
     wheels = [process.communicate(timeout=600)[0] for process in (first, second)]
@@ -94,9 +89,7 @@ def test_two_builds_at_once_give_the_same_wheel_one_after_the_other(
     assert wheels[0] == wheels[1]
 
 
-def test_ctrl_c_ends_the_build_and_everything_that_it_started(
-    build_out: Path,
-) -> None:
+def test_ctrl_c_ends_the_build_and_everything_that_it_started(build_out: Path) -> None:
     forget_the_build(build_out)
     process = start(build_out)
     time.sleep(6)
@@ -132,10 +125,7 @@ def small_disk(path: Path, size: str) -> Iterator[None]:
     if os.geteuid() != 0:
         pytest.skip("only root can mount a small disk")
     path.mkdir(parents=True, exist_ok=True)
-    subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)],
-        check=True,
-    )
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], check=True)
     try:
         yield
     finally:
@@ -144,12 +134,7 @@ def small_disk(path: Path, size: str) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("full", "size"),
-    [
-        ("vault", "1m"),
-        ("demo", "64k"),
-        ("demo/bazel", "128k"),
-        ("wheelhouse", "4k"),
-    ],
+    [("vault", "1m"), ("demo", "64k"), ("demo/bazel", "128k"), ("wheelhouse", "4k")],
 )
 def test_a_full_disk_is_told_and_nothing_half_is_published(
     build_out: Path, full: str, size: str

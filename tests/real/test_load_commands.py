@@ -21,9 +21,7 @@ from tfwright.wheel.binary.load_commands import WantedCommands
 
 pytestmark = pytest.mark.real
 
-WHEELS = sorted(
-    Path(os.environ.get("TFWRIGHT_WHEELS", "/nowhere")).glob("*macosx*.whl")
-)
+WHEELS = sorted(Path(os.environ.get("TFWRIGHT_WHEELS", "/nowhere")).glob("*macosx*.whl"))
 OBJDUMP = which("llvm-objdump")
 FOLDER = "/usr/local/cuda/lib"
 LARGEST = 256 * 1024**2
@@ -40,11 +38,7 @@ def wanted(wheel: zipfile.ZipFile) -> WantedCommands:
         if name.startswith("@rpath/lib")
     }
     return WantedCommands(
-        {
-            name: f"/opt/tensorflow/{name.removeprefix('@rpath/')}"
-            for name in names
-        },
-        (FOLDER,),
+        {name: f"/opt/tensorflow/{name.removeprefix('@rpath/')}" for name in names}, (FOLDER,)
     )
 
 
@@ -64,12 +58,10 @@ def untrue_pages(path: Path) -> list[int]:
                 blob = content[struct.unpack_from("<I", body, 8)[0] :]
                 directory = blob[struct.unpack_from(">I", blob, 16)[0] :]
                 first, count, limit = (
-                    struct.unpack_from(">I", directory, place)[0]
-                    for place in (16, 28, 32)
+                    struct.unpack_from(">I", directory, place)[0] for place in (16, 28, 32)
                 )
                 pages = [
-                    content[start : min(start + 4096, limit)]
-                    for start in range(0, limit, 4096)
+                    content[start : min(start + 4096, limit)] for start in range(0, limit, 4096)
                 ]
                 return [
                     number
@@ -85,10 +77,7 @@ def untrue_pages(path: Path) -> list[int]:
     WHEELS
     or [
         pytest.param(
-            None,
-            marks=pytest.mark.skip(
-                reason="TFWRIGHT_WHEELS names no folder with macOS wheels"
-            ),
+            None, marks=pytest.mark.skip(reason="TFWRIGHT_WHEELS names no folder with macOS wheels")
         )
     ],
     ids=str,
@@ -120,9 +109,7 @@ def layout(path: Path) -> list[macho.Slice]:
 
 def check(before: Path, after: Path, names: WantedCommands) -> None:
     """Compare what macholib and llvm-objdump say of a library before and after."""
-    for old, new in zip(
-        MachO(str(before)).headers, MachO(str(after)).headers, strict=True
-    ):
+    for old, new in zip(MachO(str(before)).headers, MachO(str(after)).headers, strict=True):
         told = [name for _, _, name in old.walkRelocatables()]
         assert [name for _, _, name in new.walkRelocatables()] == [
             names.libraries.get(name, name) for name in told
@@ -139,10 +126,7 @@ def check(before: Path, after: Path, names: WantedCommands) -> None:
     for old_part, new_part in zip(layout(before), layout(after), strict=True):
         assert list(macho.sections(old_part)) == list(macho.sections(new_part))
         start = (
-            max(
-                load_commands._size(old_part.commands),
-                load_commands._size(new_part.commands),
-            )
+            max(load_commands._size(old_part.commands), load_commands._size(new_part.commands))
             + new_part.head
         )
         signature = next(
@@ -153,7 +137,4 @@ def check(before: Path, after: Path, names: WantedCommands) -> None:
             ),
             new_part.size,
         )
-        assert (
-            before.read_bytes()[start:signature]
-            == after.read_bytes()[start:signature]
-        )
+        assert before.read_bytes()[start:signature] == after.read_bytes()[start:signature]

@@ -20,15 +20,7 @@ from tfwright.errors import SupplyError, ToolError
 from tfwright.pipeline import invocation
 from tfwright.pipeline.invocation import Invocation
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import (
-    Built,
-    Configured,
-    Copied,
-    HostFacts,
-    Inputs,
-    Programs,
-    Tree,
-)
+from tfwright.pipeline.results import Built, Configured, Copied, HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import compile as compiling
 from tfwright.tools.bazel import client as bazel_client
@@ -40,9 +32,7 @@ from tfwright.vault.store import Store
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        isolation.obstacle() is not None, reason=str(isolation.obstacle())
-    ),
+    pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle())),
 ]
 
 VERSIONS = ("0.17.2", "0.24.1", "0.26.1")
@@ -108,10 +98,7 @@ def upstream(tmp_path: Path) -> Path:
     """Return a repository with one commit behind the one that is cloned, and one after it."""
     path = tmp_path / "upstream"
     path.mkdir()
-    for name, text in {
-        "WORKSPACE": "",
-        "BUILD": 'exports_files(["word.txt"])',
-    }.items():
+    for name, text in {"WORKSPACE": "", "BUILD": 'exports_files(["word.txt"])'}.items():
         (path / name).write_text(text, "utf-8")
     git(path, "init", "--quiet", "--initial-branch=main")
     for word in ("before", "four", "after"):
@@ -132,18 +119,12 @@ def upstream(tmp_path: Path) -> Path:
 
 def git(repository: Path, *arguments: str) -> str:
     return subprocess.run(
-        ["git", *arguments],
-        cwd=repository,
-        check=True,
-        capture_output=True,
-        text=True,
+        ["git", *arguments], cwd=repository, check=True, capture_output=True, text=True
     ).stdout.strip()
 
 
 @pytest.fixture(params=VERSIONS)
-def binary(
-    request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]
-) -> Path:
+def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) -> Path:
     version: str = request.param
     return obtain_bazel(version)
 
@@ -152,11 +133,7 @@ def binary(
 def project(job: BuildRequest, tmp_path: Path, upstream: Path) -> BuildRequest:
     """Return an offline job whose tree wants the archives and the clone; none of them is here."""
     release = job.recipe.model_copy(
-        update={
-            "source": job.recipe.source.model_copy(
-                update={"release": Release(1, 0)}
-            )
-        }
+        update={"source": job.recipe.source.model_copy(update={"release": Release(1, 0)})}
     )
     made = replace(
         job,
@@ -165,17 +142,13 @@ def project(job: BuildRequest, tmp_path: Path, upstream: Path) -> BuildRequest:
         offline=True,
     )
     rules = [
-        RULE.format(
-            name=name.partition(".")[0], file=name, sha256=digest(content)
-        )
+        RULE.format(name=name.partition(".")[0], file=name, sha256=digest(content))
         for name, content in archives().items()
     ]
     for name, content in {
         "WORKSPACE": WORKSPACE
         + "".join(rules)
-        + CLONING.format(
-            remote=REMOTE, commit=git(upstream, "rev-parse", "main~")
-        ),
+        + CLONING.format(remote=REMOTE, commit=git(upstream, "rev-parse", "main~")),
         "BUILD": BUILD,
         "tools/bazel.rc": "",
     }.items():
@@ -194,12 +167,8 @@ def digest(content: bytes) -> str:
 def copied(project: BuildRequest, upstream: Path) -> Copied:
     """Bring what is cloned."""
     wanted = Clone(REMOTE, git(upstream, "rev-parse", "main~"))
-    repository = clones.bring(
-        wanted, project.places.git, Origin.of(str(upstream)), offline=False
-    )
-    return Copied(
-        remote=wanted.remote, commit=wanted.commit, repository=repository
-    )
+    repository = clones.bring(wanted, project.places.git, Origin.of(str(upstream)), offline=False)
+    return Copied(remote=wanted.remote, commit=wanted.commit, repository=repository)
 
 
 def fill(job: BuildRequest) -> None:
@@ -221,17 +190,9 @@ def build(job: BuildRequest, binary: Path, *copied: Copied) -> Built:
     )
     commit = job.recipe.source.commit
     programs = Programs(
-        bazel=Artefact.of(binary),
-        bazel_origin="a test",
-        python=Path(sys.executable),
+        bazel=Artefact.of(binary), bazel_origin="a test", python=Path(sys.executable)
     )
-    inputs = Inputs(
-        mirror=job.places.git,
-        commit=commit,
-        epoch=0,
-        programs=programs,
-        clones=copied,
-    )
+    inputs = Inputs(mirror=job.places.git, commit=commit, epoch=0, programs=programs, clones=copied)
     tree = Tree(
         path=job.places.tree,
         commit=commit,
@@ -240,24 +201,13 @@ def build(job: BuildRequest, binary: Path, *copied: Copied) -> Built:
         content="1" * 40,
     )
     configured = Configured(
-        bazelrc=Artefact.of(job.places.tree / "tools/bazel.rc"),
-        asked=(),
-        never_asked=(),
+        bazelrc=Artefact.of(job.places.tree / "tools/bazel.rc"), asked=(), never_asked=()
     )
     table = CompileTable(
-        target="//:sentence",
-        flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone"),
+        target="//:sentence", flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone")
     )
     return compiling.run(
-        job,
-        table,
-        job.recipe.bazel,
-        ConfigureTable(),
-        NcclTable(),
-        facts,
-        inputs,
-        tree,
-        configured,
+        job, table, job.recipe.bazel, ConfigureTable(), NcclTable(), facts, inputs, tree, configured
     )
 
 
@@ -266,17 +216,14 @@ def test_a_build_without_a_network_finds_everything_here(
 ) -> None:
     fill(project)
     built = build(project, binary, copied)
-    assert (
-        built.outputs[0].path.read_text("utf-8") == "one\ntwo\nthree\nfour\nlo\n"
-    )
+    assert built.outputs[0].path.read_text("utf-8") == "one\ntwo\nthree\nfour\nlo\n"
 
 
 def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(
     project: BuildRequest, binary: Path, copied: Copied
 ) -> None:
     with pytest.raises(
-        SupplyError,
-        match=r"offline, and Bazel wanted to download https://gone\.invalid/",
+        SupplyError, match=r"offline, and Bazel wanted to download https://gone\.invalid/"
     ):
         build(project, binary, copied)
 

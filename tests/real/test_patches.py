@@ -13,9 +13,7 @@ from tfwright.documents.recipe import PATCHES
 pytestmark = pytest.mark.real
 
 MIRRORS = [
-    Path(path)
-    for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":")
-    if path
+    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
 ]
 REAL = [name for name in recipes.names() if not name.startswith("demo")]
 PATCHED = [name for name in REAL if recipes.read(name).source.patches]
@@ -45,31 +43,20 @@ def mirror_of(commit: str) -> Path:
 
 def touched(patch: Path) -> set[str]:
     """Return the files that a patch expects to be there."""
-    return set(
-        re.findall(r"^--- a/(\S+)", patch.read_text("utf-8"), re.MULTILINE)
-    )
+    return set(re.findall(r"^--- a/(\S+)", patch.read_text("utf-8"), re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", PATCHED)
-def test_a_recipes_patches_apply_in_order_to_the_pinned_commit(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_recipes_patches_apply_in_order_to_the_pinned_commit(name: str, tmp_path: Path) -> None:
     source = recipes.read(name).source
-    mirror, patches = (
-        mirror_of(source.commit),
-        [PATCHES / patch for patch in source.patches],
-    )
+    mirror, patches = (mirror_of(source.commit), [PATCHES / patch for patch in source.patches])
     git("init", "--quiet", cwd=tmp_path)
     for file in sorted(set().union(*map(touched, patches))):
         path = tmp_path / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            git("show", f"{source.commit}:{file}", cwd=mirror), "utf-8"
-        )
+        path.write_text(git("show", f"{source.commit}:{file}", cwd=mirror), "utf-8")
     for patch in patches:
-        git(
-            "apply", "--check", "--whitespace=error-all", str(patch), cwd=tmp_path
-        )
+        git("apply", "--check", "--whitespace=error-all", str(patch), cwd=tmp_path)
         git("apply", str(patch), cwd=tmp_path)
 
 

@@ -56,9 +56,7 @@ def with_toolkit() -> HostFile:
     """Return the host file, with the toolkit that the recipe pins."""
     host = host_file.read().of(RECIPE)
     if not host.cuda or not host.compiler:
-        pytest.skip(
-            f"no toolkit: run 'invoke toolkit --recipe {RECIPE.name}' first"
-        )
+        pytest.skip(f"no toolkit: run 'invoke toolkit --recipe {RECIPE.name}' first")
     return host
 
 
@@ -68,16 +66,12 @@ def pinning(bazel: str, **answers: bool) -> Recipe:
     return RECIPE.model_copy(
         update={
             "bazel": RECIPE.bazel.model_copy(update={"version": bazel}),
-            "configure": table.model_copy(
-                update={"answers": {**table.answers, **answers}}
-            ),
+            "configure": table.model_copy(update={"answers": {**table.answers, **answers}}),
         }
     )
 
 
-def configured(
-    recipe: Recipe, host: HostFile, bazel: Artefact, folder: Path
-) -> str:
+def configured(recipe: Recipe, host: HostFile, bazel: Artefact, folder: Path) -> str:
     """Run the recipe's configure; return what it writes for Bazel."""
     found = host.model_copy(update={"build_out": folder / "out"})
     job = BuildRequest(recipe=recipe, host_file=found)
@@ -99,8 +93,6 @@ def configured(
     programs = Programs(bazel=bazel, bazel_origin="here", python=python)
     inputs = Inputs(mirror=checkout, commit=commit, epoch=1, programs=programs)
     release = recipe.source.release
-    tree = Tree(
-        path=checkout, commit=commit, epoch=1, release=release, content=""
-    )
+    tree = Tree(path=checkout, commit=commit, epoch=1, release=release, content="")
     result = configure.run(job, recipe, facts, inputs, tree)
     return result.bazelrc.path.read_text("utf-8")

@@ -32,29 +32,21 @@ genrule(
 def checkout(folder: Path, command: str) -> Path:
     """Copy this checkout; its demo bakes what a command prints into the library."""
     for part in PARTS:
-        shutil.copytree(
-            ROOT / part,
-            folder / part,
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "tasks.py", folder)
     core = folder / "src/tfwright/demo/tree/tensorflow/core"
     build = (
         (core / "BUILD")
         .read_text("utf-8")
         .replace(
-            '        "public/version.h",\n',
-            '        "public/version.h",\n        "stamp.h",\n',
+            '        "public/version.h",\n', '        "public/version.h",\n        "stamp.h",\n'
         )
     )
     (core / "BUILD").write_text(build + RULE.format(command=command), "utf-8")
     source = (
         (core / "c_api.cc")
         .read_text("utf-8")
-        .replace(
-            "#include <algorithm>",
-            '#include "tensorflow/core/stamp.h"\n#include <algorithm>',
-        )
+        .replace("#include <algorithm>", '#include "tensorflow/core/stamp.h"\n#include <algorithm>')
     )
     (core / "c_api.cc").write_text(
         source.replace(
@@ -83,18 +75,14 @@ def _pin(folder: Path) -> None:
     recipe.write_text(recipe.read_text("utf-8").replace(before, after), "utf-8")
 
 
-def invoke(
-    folder: Path, place: Path, *arguments: str
-) -> "subprocess.CompletedProcess[str]":
+def invoke(folder: Path, place: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     bazels = [
         f'[bazels]\n"0.26.1" = "{path}"\n'
         for path in Path(os.environ.get("TFWRIGHT_BAZELS", "/nowhere")).glob(
             "**/bazel-0.26.1-linux-x86_64"
         )
     ]
-    (place / "host.toml").write_text(
-        f'build_out = "{place}/out"\n' + "".join(bazels[:1]), "utf-8"
-    )
+    (place / "host.toml").write_text(f'build_out = "{place}/out"\n' + "".join(bazels[:1]), "utf-8")
     env = {
         **os.environ,
         "TFWRIGHT_HOST_FILE": str(place / "host.toml"),
@@ -142,15 +130,9 @@ def test_with_the_cache_nothing_is_compiled_elsewhere(tmp_path: Path) -> None:
     ("command", "cause"),
     [
         pytest.param(
-            "od -An -N8 -tx1 /dev/urandom",
-            "Every build is another one",
-            id="random numbers",
+            "od -An -N8 -tx1 /dev/urandom", "Every build is another one", id="random numbers"
         ),
-        pytest.param(
-            "date +%Y-%m-%d.%H:%M:%S.%N",
-            "Every build is another one",
-            id="a clock",
-        ),
+        pytest.param("date +%Y-%m-%d.%H:%M:%S.%N", "Every build is another one", id="a clock"),
         pytest.param(
             "cd $(GENDIR) && pwd -P",
             "Built again in the same place it is the same",
@@ -168,14 +150,9 @@ def test_what_is_baked_in_is_found_where_it_is_and_its_cause_is_told(
 ) -> None:
     found = reproduced(checkout(tmp_path / "checkout", command), tmp_path)
     assert found["reproduced"] is False
-    library = next(
-        one
-        for one in found["comparison"]["differences"]
-        if one["member"] == LIBRARY
-    )
+    library = next(one for one in found["comparison"]["differences"] if one["member"] == LIBRARY)
     assert ".rodata" in library["what"]
     assert any(
-        "text 'made: " in line or "texts only in the first" in line
-        for line in library["lines"]
+        "text 'made: " in line or "texts only in the first" in line for line in library["lines"]
     )
     assert any(one.startswith(cause) for one in found["causes"]), found["causes"]

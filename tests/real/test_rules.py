@@ -16,9 +16,7 @@ from tfwright.rules import repositories
 
 pytestmark = pytest.mark.real
 MIRRORS = [
-    Path(path)
-    for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":")
-    if path
+    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
 ]
 V1_8, V1_15, V2_1 = (
     "93bc2e2072e0daccbcff7a90d397b704a9e8f778",
@@ -38,9 +36,7 @@ def texts(commit: str) -> dict[str, str]:
         git = ["git", "-C", str(mirror)]
         if (
             subprocess.run(
-                [*git, "cat-file", "-e", f"{commit}^{{commit}}"],
-                capture_output=True,
-                check=False,
+                [*git, "cat-file", "-e", f"{commit}^{{commit}}"], capture_output=True, check=False
             ).returncode
             == 0
         ):
@@ -53,10 +49,7 @@ def texts(commit: str) -> dict[str, str]:
             paths = [path for path in listed if repositories.relevant(path)]
             return {
                 path: subprocess.run(
-                    [*git, "show", f"{commit}:{path}"],
-                    capture_output=True,
-                    text=True,
-                    check=True,
+                    [*git, "show", f"{commit}:{path}"], capture_output=True, text=True, check=True
                 ).stdout
                 for path in paths
             }
@@ -71,9 +64,7 @@ def digests(files: dict[str, str]) -> set[str]:
         if path == "WORKSPACE" or path.startswith(repositories.PLACES)
         for line in text.splitlines()
     ]
-    return set(
-        re.findall(r"(?<![0-9a-f:])[0-9a-f]{64}(?![0-9a-f])", "\n".join(lines))
-    )
+    return set(re.findall(r"(?<![0-9a-f:])[0-9a-f]{64}(?![0-9a-f])", "\n".join(lines)))
 
 
 @pytest.mark.parametrize(
@@ -94,9 +85,7 @@ def test_as_many_rules_are_found_as_were_counted_by_hand(
     [V1_0, V1_2, V1_8, V1_15, V2_1, V2_4],
     ids=["1.0.0", "1.2.0", "1.8.0", "1.15.0", "2.1.0", "2.4.0"],
 )
-def test_every_digest_of_a_tree_is_found_and_nothing_is_unreadable(
-    commit: str,
-) -> None:
+def test_every_digest_of_a_tree_is_found_and_nothing_is_unreadable(commit: str) -> None:
     files = texts(commit)
     found = repositories.read(files)
     assert {one.sha256 for one in found.repositories} - {""} == digests(files)

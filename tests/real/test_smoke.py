@@ -15,9 +15,7 @@ from tfwright.trial import PROGRAMS, run
 pytestmark = pytest.mark.real
 
 FOLDER = os.environ.get("TFWRIGHT_WHEELS", "")
-WHEELS = (
-    sorted(Path(FOLDER).glob("tensorflow-*linux*x86_64.whl")) if FOLDER else []
-)
+WHEELS = sorted(Path(FOLDER).glob("tensorflow-*linux*x86_64.whl")) if FOLDER else []
 COMPILE = "import sys; [compile(open(path).read(), path, 'exec') for path in sys.argv[1:]]"
 
 
@@ -25,33 +23,23 @@ def host_file(build_out: Path) -> HostFile:
     return read().model_copy(update={"build_out": build_out})
 
 
-@pytest.mark.skipif(
-    not WHEELS, reason="TFWRIGHT_WHEELS names no folder with wheels of tensorflow"
-)
+@pytest.mark.skipif(not WHEELS, reason="TFWRIGHT_WHEELS names no folder with wheels of tensorflow")
 @pytest.mark.parametrize("wheel", WHEELS, ids=lambda path: path.stem)
-def test_an_official_wheel_stands_every_program(
-    wheel: Path, tmp_path: Path
-) -> None:
+def test_an_official_wheel_stands_every_program(wheel: Path, tmp_path: Path) -> None:
     request = smoke.Request(wheel, host_file(tmp_path))
     version = smoke.tagged(wheel)[0]
     if pythons.find(version, request.host_file) is None:
         pytest.skip(f"no Python {version} is here")
     report = smoke.smoke(request, lambda _: None)
     assert report.failures == []
-    assert {
-        outcome.program
-        for outcome in report.outcomes
-        if outcome.status == "passed"
-    } >= set(run.ORDER) - {"two_gpus", "memory"}
+    assert {outcome.program for outcome in report.outcomes if outcome.status == "passed"} >= set(
+        run.ORDER
+    ) - {"two_gpus", "memory"}
     assert report.curves["CPU"][0].size == 32
 
 
-@pytest.mark.parametrize(
-    "version", ["2.7", *(f"3.{minor}" for minor in range(5, 15))]
-)
-def test_every_target_python_understands_the_programs(
-    version: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("version", ["2.7", *(f"3.{minor}" for minor in range(5, 15))])
+def test_every_target_python_understands_the_programs(version: str, tmp_path: Path) -> None:
     interpreter = pythons.find(version, host_file(tmp_path))
     if interpreter is None:
         pytest.skip(f"no Python {version} is here")

@@ -20,9 +20,7 @@ from tfwright.tools.git.mirror import Origin, Pin
 pytestmark = pytest.mark.real
 
 MIRRORS = [
-    Path(path)
-    for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":")
-    if path
+    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
 ]
 URL = "https://github.com/tensorflow/tensorflow.git"
 V1_8_0 = "93bc2e2072e0daccbcff7a90d397b704a9e8f778"
@@ -38,41 +36,26 @@ class Printer(Silence):
 
 def mirror_of(commit: str) -> Path:
     """Return a repository that holds a commit; skip the test where there is none."""
-    found = next(
-        (path for path in MIRRORS if git.kind(path, commit) == "commit"), None
-    )
-    return found or pytest.skip(
-        f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}"
-    )
+    found = next((path for path in MIRRORS if git.kind(path, commit) == "commit"), None)
+    return found or pytest.skip(f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}")
 
 
 def absent_in(repository: Path, commit: str) -> tuple[str, ...]:
     """Return the paths of a commit whose content a repository lacks."""
     missing = git.missing(repository, commit)
-    return tuple(
-        entry.path
-        for entry in git.entries(repository, commit)
-        if entry.blob in missing
-    )
+    return tuple(entry.path for entry in git.entries(repository, commit) if entry.blob in missing)
 
 
-@pytest.mark.parametrize(
-    ("branch", "commit"), [("r1.8", V1_8_0), ("r1.15", V1_15_0_RC0)]
-)
+@pytest.mark.parametrize(("branch", "commit"), [("r1.8", V1_8_0), ("r1.15", V1_15_0_RC0)])
 def test_a_release_is_fetched_for_a_fraction_of_the_whole_and_then_needs_nobody(
     branch: str, commit: str, tmp_path: Path
 ) -> None:
     whole = mirror_of(commit)
     pin = Pin(URL, branch, commit, absent_in(whole, commit))
     begun = time.monotonic()
-    found = mirror.bring(
-        pin, tmp_path, Origin.of(str(whole)), Printer(), offline=False
-    )
+    found = mirror.bring(pin, tmp_path, Origin.of(str(whole)), Printer(), offline=False)
     print(f"{branch}: {time.monotonic() - begun:.1f} s; left out: {pin.exclude}")  # noqa: T201 as above
-    assert (
-        mirror.bring(pin, tmp_path, Origin.of(URL), Printer(), offline=True)
-        == found
-    )
+    assert mirror.bring(pin, tmp_path, Origin.of(URL), Printer(), offline=True) == found
     assert mirror.size(found) < mirror.size(whole) / 3
 
 
@@ -82,23 +65,13 @@ def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_t
 ) -> None:
     recipe = recipes.read(name)
     table, whole = recipe.source, mirror_of(recipe.source.commit)
-    job = BuildRequest(
-        recipe=recipe, host_file=HostFile(build_out=tmp_path), listener=Printer()
-    )
+    job = BuildRequest(recipe=recipe, host_file=HostFile(build_out=tmp_path), listener=Printer())
     pin = Pin(
-        table.url,
-        table.branch,
-        table.commit,
-        (*table.exclude, *absent_in(whole, table.commit)),
+        table.url, table.branch, table.commit, (*table.exclude, *absent_in(whole, table.commit))
     )
-    found = mirror.bring(
-        pin, job.places.git, Origin.of(str(whole)), job.listener, offline=False
-    )
+    found = mirror.bring(pin, job.places.git, Origin.of(str(whole)), job.listener, offline=False)
     inputs = Inputs(
-        mirror=found,
-        commit=pin.commit,
-        epoch=git.epoch(found, pin.commit),
-        programs=None,
+        mirror=found, commit=pin.commit, epoch=git.epoch(found, pin.commit), programs=None
     )
     table = table.model_copy(update={"exclude": pin.exclude})
     first = source.run(job, table, FetchTable(), inputs)
@@ -106,8 +79,4 @@ def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_t
     assert source.run(job, table, FetchTable(), inputs) == first
     assert source.damage(table, first) is None
     assert set(table.assets) <= set(changed)
-    assert all(
-        (first.path / path).is_file()
-        for path, change in changed.items()
-        if change.mode
-    )
+    assert all((first.path / path).is_file() for path, change in changed.items() if change.mode)

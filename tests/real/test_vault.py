@@ -25,9 +25,7 @@ from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.real
 MIRRORS = [
-    Path(path)
-    for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":")
-    if path
+    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
 ]
 V1_8, V1_15, V2_1 = (
     "93bc2e2072e0daccbcff7a90d397b704a9e8f778",
@@ -65,17 +63,12 @@ def brought(commit: str, store: Store) -> Reached:
         {},
         None,
         store,
-        Suppliers(
-            lambda wanted: origins.obtain(wanted, store, ways, SILENCE.progress),
-            clone,
-        ),
+        Suppliers(lambda wanted: origins.obtain(wanted, store, ways, SILENCE.progress), clone),
     )
 
 
 @pytest.mark.parametrize(
-    ("commit", "least"),
-    [(V1_8, 28), (V1_15, 30), (V2_1, 30)],
-    ids=["1.8.0", "1.15.0", "2.1.0"],
+    ("commit", "least"), [(V1_8, 28), (V1_15, 30), (V2_1, 30)], ids=["1.8.0", "1.15.0", "2.1.0"]
 )
 def test_githubs_archives_come_out_of_mirrors_with_the_pinned_bytes(
     commit: str, least: int, tmp_path: Path
@@ -86,14 +79,11 @@ def test_githubs_archives_come_out_of_mirrors_with_the_pinned_bytes(
     assert list(store.damaged()) == []
 
 
-def test_the_archive_of_another_repositorys_rules_is_followed(
-    tmp_path: Path,
-) -> None:
+def test_the_archive_of_another_repositorys_rules_is_followed(tmp_path: Path) -> None:
     reached = brought(V1_8, Store(tmp_path / "store"))
     assert reached.rules.nested == ()
     assert any(
-        one.file.startswith("@io_bazel_rules_closure//")
-        for one in reached.rules.repositories
+        one.file.startswith("@io_bazel_rules_closure//") for one in reached.rules.repositories
     )
 
 
@@ -103,9 +93,7 @@ def test_every_substitute_of_the_recipe_is_made_with_its_digest_and_fits_the_tre
     tables = recipes.read("linux-r1.8-cpu").fetch.substitutes
     found = repositories.read(texts(V1_8))
     wanted = [
-        substitutes.wanted(
-            name, table, substitutes.replaced(name, found.repositories)
-        )
+        substitutes.wanted(name, table, substitutes.replaced(name, found.repositories))
         for name, table in tables.items()
     ]
     supply = origins.obtain(
@@ -121,8 +109,7 @@ def test_every_substitute_of_the_recipe_is_made_with_its_digest_and_fits_the_tre
     changed = substitutes.rewritten(texts(V1_8), tables)
     assert list(changed) == ["tensorflow/workspace.bzl"]
     now = {
-        one.name: one.sha256
-        for one in repositories.read({**texts(V1_8), **changed}).repositories
+        one.name: one.sha256 for one in repositories.read({**texts(V1_8), **changed}).repositories
     }
     assert {name: now[name] for name in tables} == {
         name: table.sha256 for name, table in tables.items()

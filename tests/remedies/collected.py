@@ -12,21 +12,11 @@ from tfwright.documents.recipe import ROOT
 PACKAGE = ROOT / "src/tfwright"
 NAMED = re.compile(r"remed", re.IGNORECASE)
 """What variables and functions that hold remedies have in their names."""
-OTHERS = {
-    "BY_PATCH",
-    "FORGED",
-    "PLACE",
-    "REDO",
-    "ROOM",
-    "UNSTARTED",
-    "UNUSABLE",
-}
+OTHERS = {"BY_PATCH", "FORGED", "PLACE", "REDO", "ROOM", "UNSTARTED", "UNUSABLE"}
 """Constants that are remedies by another name."""
 BLANK = "…"
 """What stands for the parts of a text that are known only when it is printed."""
-COMMAND = re.compile(
-    r"'?\binvoke ((?:--)?[a-z][a-z-]*)((?: +(?:--[a-z][a-z-]*|[\w./…=-]+))*)"
-)
+COMMAND = re.compile(r"'?\binvoke ((?:--)?[a-z][a-z-]*)((?: +(?:--[a-z][a-z-]*|[\w./…=-]+))*)")
 
 
 @dataclass(frozen=True)
@@ -102,7 +92,4 @@ def _said(text: ast.expr) -> str:
     if isinstance(text, ast.Constant):
         return str(text.value)
     parts = text.values if isinstance(text, ast.JoinedStr) else []
-    return "".join(
-        str(part.value) if isinstance(part, ast.Constant) else BLANK
-        for part in parts
-    )
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else BLANK for part in parts)

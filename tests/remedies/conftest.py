@@ -30,9 +30,7 @@ def named(recipe: Path) -> str:
 
 
 @pytest.fixture
-def programs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., None]:
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return a function that puts programs first on PATH, each from its shell script."""
     folder = tmp_path / "bin"
     folder.mkdir()

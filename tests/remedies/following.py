@@ -40,9 +40,7 @@ version = "0.17.2"
 """
 
 
-def write_recipe(
-    path: Path, repository: Path, commit: str, release: str = "1.12"
-) -> Path:
+def write_recipe(path: Path, repository: Path, commit: str, release: str = "1.12") -> Path:
     """Write a recipe of a commit, whose first stages run on this host and need no Bazel."""
     text = RECIPE.format(repository=repository, commit=commit, release=release)
     path.parent.mkdir(exist_ok=True)

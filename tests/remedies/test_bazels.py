@@ -13,15 +13,7 @@ from pathlib import Path
 import pytest
 from tests.remedies.following import CommandLine, add, commands, failing
 from tests.tools.bazel import test_binary, test_client
-from tests.tools.bazel.test_binary import (
-    PLATFORM,
-    VERSION,
-    Obtain,
-    digest,
-    fake,
-    program,
-    publish,
-)
+from tests.tools.bazel.test_binary import PLATFORM, VERSION, Obtain, digest, fake, program, publish
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -30,11 +22,7 @@ from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.tools.bazel import client, events
 from tfwright.tools.cache import execution_log
 
-elsewhere, releases, obtain = (
-    test_binary.elsewhere,
-    test_binary.releases,
-    test_binary.obtain,
-)
+elsewhere, releases, obtain = (test_binary.elsewhere, test_binary.releases, test_binary.obtain)
 
 
 @pytest.fixture
@@ -69,9 +57,7 @@ def test_a_checksum_is_changed_where_the_release_is_right(
     assert obtained(pin) == fake()
 
 
-def test_another_version_in_the_host_file_is_corrected(
-    obtain: Obtain, tmp_path: Path
-) -> None:
+def test_another_version_in_the_host_file_is_corrected(obtain: Obtain, tmp_path: Path) -> None:
     wrong = program(tmp_path / "wrong", fake("0.29.1"))
     right = program(tmp_path / "right", fake())
     path = tmp_path / "host.toml"
@@ -100,9 +86,7 @@ def somebody() -> Iterator[Path]:
             os.seteuid(user)
 
 
-def test_a_binary_that_cannot_be_read_gets_the_mode_that_is_shown(
-    obtain: Obtain,
-) -> None:
+def test_a_binary_that_cannot_be_read_gets_the_mode_that_is_shown(obtain: Obtain) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         given = program(Path(folder) / "my bazel", fake())
@@ -141,15 +125,11 @@ def test_a_bazel_that_does_not_run_here_gives_way_to_one_of_the_host_file(
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     for name in ("wrong", "right"):
         (tmp_path / name).mkdir()
-    wrong = test_client.program(
-        tmp_path / "wrong", "echo 'GLIBC_2.99 not found'; exit 1"
-    )
+    wrong = test_client.program(tmp_path / "wrong", "echo 'GLIBC_2.99 not found'; exit 1")
     right = test_client.program(tmp_path / "right", test_client.HELP)
     fault = failing(lambda: client.options(wrong, tmp_path), ToolError)
     assert any("GLIBC_2.99" in line for line in fault.evidence.lines)
-    table = re.search(
-        r"another binary in the host file: (\[bazels\])", fault.remedy
-    )
+    table = re.search(r"another binary in the host file: (\[bazels\])", fault.remedy)
     assert table
     path = tmp_path / "host.toml"
     path.write_text(f'{table[1]}\n"{VERSION}" = "{right}"\n', "utf-8")
@@ -160,9 +140,7 @@ def test_a_bazel_that_does_not_run_here_gives_way_to_one_of_the_host_file(
 EVENT = '{"id": {"targetCompleted": {}}, "completed": {"outputGroup": []}}\n'
 
 
-def test_a_list_of_outputs_that_is_cut_off_is_whole_after_another_build(
-    tmp_path: Path,
-) -> None:
+def test_a_list_of_outputs_that_is_cut_off_is_whole_after_another_build(tmp_path: Path) -> None:
     path = tmp_path / "events"
     path.write_text(EVENT[:20], "utf-8")
     fault = failing(lambda: events.outputs(path), ToolError)
@@ -187,9 +165,7 @@ def test_a_log_is_chosen_among_those_that_are_listed(
     assert list(execution_log.read(logs / f"{listed}.log")) == []
 
 
-def test_a_log_that_is_cut_off_is_written_again_by_a_build_that_keeps_it(
-    tmp_path: Path,
-) -> None:
+def test_a_log_that_is_cut_off_is_written_again_by_a_build_that_keeps_it(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"\x7fcut off")
     fault = failing(lambda: list(execution_log.read(log)), HostError)

@@ -8,13 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.commands.test_cost import built
-from tests.remedies.following import (
-    CommandLine,
-    add,
-    commands,
-    enter,
-    write_recipe,
-)
+from tests.remedies.following import CommandLine, add, commands, enter, write_recipe
 from tests.upstream import commit
 
 from tfwright.commands import lint as linting
@@ -37,9 +31,7 @@ def recipe(tmp_path: Path) -> Path:
     return write_recipe(path, tmp_path / "upstream", pinned)
 
 
-def test_a_build_waits_for_another_one(
-    shell: CommandLine, named: str, tmp_path: Path
-) -> None:
+def test_a_build_waits_for_another_one(shell: CommandLine, named: str, tmp_path: Path) -> None:
     command = f"invoke build {named} --until source"
     lock = tmp_path / "build_out/small/lock"
     with file_lock.held(lock, "another"):
@@ -62,9 +54,7 @@ def test_a_build_waits_for_another_one(
 
 
 @pytest.mark.parametrize("jobs", ["none", "0", "-1"])
-def test_a_number_of_jobs_is_given_or_left_out(
-    shell: CommandLine, named: str, jobs: str
-) -> None:
+def test_a_number_of_jobs_is_given_or_left_out(shell: CommandLine, named: str, jobs: str) -> None:
     command = f"invoke build {named} --until source"
     remedy = shell.remedy(f"{command} --jobs={jobs}")
     assert "from 1 on, or leave it out" in remedy
@@ -73,10 +63,7 @@ def test_a_number_of_jobs_is_given_or_left_out(
 
 
 def test_a_shell_is_opened_in_a_stage_that_runs_programs(
-    shell: CommandLine,
-    recipe: Path,
-    named: str,
-    monkeypatch: pytest.MonkeyPatch,
+    shell: CommandLine, recipe: Path, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     became = list[Command]()
     monkeypatch.setattr(engine, "become", became.append)
@@ -96,9 +83,7 @@ def test_a_shell_is_opened_in_a_stage_that_runs_programs(
 
 
 @pytest.mark.parametrize("name", [" ", "Ada\nLovelace"])
-def test_a_name_is_given_on_one_line(
-    shell: CommandLine, named: str, name: str
-) -> None:
+def test_a_name_is_given_on_one_line(shell: CommandLine, named: str, name: str) -> None:
     command = f"invoke build {named} --until source"
     remedy = shell.remedy(f"{command} --verified-by {shlex.quote(name)}")
     shown = re.search(r"--verified-by '[^']*'", remedy)
@@ -127,9 +112,7 @@ def test_a_patch_that_is_missing_is_added_or_named_right(
     assert recipes.read(str(recipe)).source.patches
 
 
-def test_a_file_with_a_name_for_no_recipe_is_renamed(
-    shell: CommandLine, recipe: Path
-) -> None:
+def test_a_file_with_a_name_for_no_recipe_is_renamed(shell: CommandLine, recipe: Path) -> None:
     wrong = recipe.rename(recipe.with_name("vault.toml"))
     command = f"invoke plan --until source --recipe {shlex.quote(str(wrong))}"
     assert shell.remedy(command) == "Rename the file."
@@ -138,9 +121,7 @@ def test_a_file_with_a_name_for_no_recipe_is_renamed(
 
 
 @pytest.mark.parametrize("way", ["target", "program", "until"])
-def test_a_target_that_makes_no_wheel_is_corrected(
-    recipe: Path, way: str
-) -> None:
+def test_a_target_that_makes_no_wheel_is_corrected(recipe: Path, way: str) -> None:
     add(recipe, '[compile]\ntarget = "//op:lib"\n')
 
     def refused() -> list[str]:
@@ -176,9 +157,7 @@ def test_a_recipe_is_built_before_its_cost_is_shown(
 def test_another_build_is_named_as_is_said(
     shell: CommandLine, named: str, tmp_path: Path, way: str
 ) -> None:
-    job = BuildRequest.of(
-        shlex.split(named)[1], HostFile(build_out=tmp_path / "build_out")
-    )
+    job = BuildRequest.of(shlex.split(named)[1], HostFile(build_out=tmp_path / "build_out"))
     job.places.logs.mkdir(parents=True)
     for _ in range(2):
         built(job, kernel=1.0)
@@ -197,9 +176,7 @@ def test_another_build_is_named_as_is_said(
 def test_a_build_is_compared_with_the_one_before_it_once_there_is_one(
     shell: CommandLine, named: str, tmp_path: Path
 ) -> None:
-    job = BuildRequest.of(
-        shlex.split(named)[1], HostFile(build_out=tmp_path / "build_out")
-    )
+    job = BuildRequest.of(shlex.split(named)[1], HostFile(build_out=tmp_path / "build_out"))
     job.places.logs.mkdir(parents=True)
     built(job, kernel=1.0)
     command = f"invoke cost {named} --against previous"
@@ -215,14 +192,10 @@ def test_a_part_and_a_time_of_the_attacks_are_chosen(
     shell: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran = list[tuple[str, ...]]()
-    monkeypatch.setattr(
-        "tfwright.commands.develop.run", lambda *argv, **_: ran.append(argv)
-    )
+    monkeypatch.setattr("tfwright.commands.develop.run", lambda *argv, **_: ran.append(argv))
     remedy = shell.remedy("invoke test --attack --part nothing-like-it")
     parts = remedy.removeprefix("Use one of: ").removesuffix(".").split(", ")
-    shown = re.search(
-        r"--seconds \d+", shell.remedy("invoke test --attack --seconds 0")
-    )
+    shown = re.search(r"--seconds \d+", shell.remedy("invoke test --attack --seconds 0"))
     assert shown
     for part in parts:
         shell.succeeds(f"invoke test --attack --part {part} {shown[0]}")

@@ -74,9 +74,7 @@ def test_a_command_is_resumed_with_what_it_was_given(
 
 
 @pytest.mark.usefixtures("failing_fetch")
-def test_a_build_is_not_resumed_from_nothing(
-    shell: CommandLine, spaced: Path
-) -> None:
+def test_a_build_is_not_resumed_from_nothing(shell: CommandLine, spaced: Path) -> None:
     again = f"invoke build --recipe '{spaced}'"
     shell.remedy(f"{again} --fresh --again source")
     assert options(shell.resume) == options(again)
@@ -110,17 +108,13 @@ def test_the_commands_of_a_remedy_are_about_the_same_recipe(
     assert options(shown)["recipe"] == str(spaced)
 
 
-def test_no_recipe_is_named_where_the_command_is_about_none(
-    shell: CommandLine,
-) -> None:
+def test_no_recipe_is_named_where_the_command_is_about_none(shell: CommandLine) -> None:
     remedy = shell.remedy("invoke bundle --unpack /absent")
     assert "--recipe" not in remedy
 
 
 @pytest.mark.usefixtures("failing_fetch")
-def test_a_bundle_is_written_to_the_file_that_is_named(
-    shell: CommandLine, tmp_path: Path
-) -> None:
+def test_a_bundle_is_written_to_the_file_that_is_named(shell: CommandLine, tmp_path: Path) -> None:
     remedy = shell.remedy(f"invoke bundle --output {tmp_path}")
     option = remedy.removeprefix("Name the file to write: ").removesuffix(".")
     # Nothing was fetched before; now that comes, and fails here.

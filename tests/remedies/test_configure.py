@@ -17,22 +17,10 @@ from tests.pipeline.stages.test_configure import (
     Bench,
     own_interface,
 )
-from tests.remedies.following import (
-    CommandLine,
-    add,
-    commands,
-    failing,
-    write_recipe,
-)
+from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.upstream import commit, run_git
 
-from tfwright.configure import (
-    answering,
-    dialect,
-    recording,
-    rendering,
-    validation,
-)
+from tfwright.configure import answering, dialect, recording, rendering, validation
 from tfwright.configure.interview import By, Interview
 from tfwright.configure.prompt import Answer, Answers
 from tfwright.documents.recipe import PromptTable
@@ -56,16 +44,9 @@ ODD = "echo import other.bazelrc >> .tf_configure.bazelrc\n"
 
 
 @pytest.mark.parametrize(
-    "added",
-    [
-        ODD,
-        "rm $rc; ln -s /etc/passwd $rc\n",
-        "head -c 2000000 /dev/zero > $rc\n",
-    ],
+    "added", [ODD, "rm $rc; ln -s /etc/passwd $rc\n", "head -c 2000000 /dev/zero > $rc\n"]
 )
-def test_a_patch_takes_away_what_configure_must_not_write(
-    bench: Bench, added: str
-) -> None:
+def test_a_patch_takes_away_what_configure_must_not_write(bench: Bench, added: str) -> None:
     fault = failing(lambda: bench.run(WHOLE + added), ToolError)
     assert fault.remedy.startswith("Add a patch to the recipe")
     if added == ODD:
@@ -86,12 +67,8 @@ def test_the_program_that_asks_is_named(bench: Bench) -> None:
     assert bench.again()
 
 
-def test_an_answer_that_is_never_asked_for_is_written_as_is_shown(
-    bench: Bench,
-) -> None:
-    skipping = WHOLE.replace(
-        "ask 'Do you wish to build TensorFlow with MPI", ": 'Do you"
-    )
+def test_an_answer_that_is_never_asked_for_is_written_as_is_shown(bench: Bench) -> None:
+    skipping = WHOLE.replace("ask 'Do you wish to build TensorFlow with MPI", ": 'Do you")
     wanted = {**ANSWERS, "TF_NEED_MPI": True, "MPI_HOME": "/usr"}
     fault = failing(lambda: bench.run(skipping, wanted), RecipeError)
     assert fault.evidence.log
@@ -101,9 +78,7 @@ def test_an_answer_that_is_never_asked_for_is_written_as_is_shown(
     assert bench.again({**wanted, **tomllib.loads(line[1])})
 
 
-def test_a_patch_replaces_windows_line_ends(
-    shell: CommandLine, tmp_path: Path
-) -> None:
+def test_a_patch_replaces_windows_line_ends(shell: CommandLine, tmp_path: Path) -> None:
     upstream = tmp_path / "upstream"
     pinned = commit(upstream, {"configure": "#!/bin/sh\r\ntrue\r\n"})
     recipe = write_recipe(tmp_path / "r/small.toml", upstream, pinned)
@@ -122,16 +97,15 @@ def test_a_patch_replaces_windows_line_ends(
     assert (tree / "configure").read_bytes() == b"#!/bin/sh\ntrue\n"
 
 
-BAZELS = {
-    "upgrade": ("newer", "0.22.0", "higher"),
-    "downgrade": ("older", "0.20.0", "lower"),
-}
+BAZELS = {"upgrade": ("newer", "0.22.0", "higher"), "downgrade": ("older", "0.20.0", "lower")}
 
 
 @pytest.mark.parametrize("way", BAZELS)
 def test_the_bazel_that_configure_wants_is_pinned(bench: Bench, way: str) -> None:
     _, wanted, limit = BAZELS[way]
-    said = f"Please {way} your bazel installation to version {wanted} or {limit} to build TensorFlow!"
+    said = (
+        f"Please {way} your bazel installation to version {wanted} or {limit} to build TensorFlow!"
+    )
     check = f"bazel --batch version | grep -q {wanted} || {{ echo '{said}'; exit 1; }}\n"
     script = START.replace("bazel --batch version\n", check) + QUESTIONS + END
     fault = failing(lambda: bench.run(script), RecipeError)
@@ -145,9 +119,7 @@ TAKES_NUMBERS = "python3 -c 'import sys; int(sys.argv[1])' \"$CC_OPT_FLAGS\"\n"
 
 
 @pytest.mark.parametrize("by", ["dialogue", "environment"])
-def test_the_answer_after_which_configure_crashed_is_corrected(
-    bench: Bench, by: str
-) -> None:
+def test_the_answer_after_which_configure_crashed_is_corrected(bench: Bench, by: str) -> None:
     after = "ask 'Would you like"
     script = WHOLE.replace(after, TAKES_NUMBERS + after)
     answers = {**ANSWERS, "CC_OPT_FLAGS": "-O2"}
@@ -164,16 +136,12 @@ def test_the_answer_after_which_configure_crashed_is_corrected(
 def test_a_line_that_crashes_before_any_question_is_patched(bench: Bench) -> None:
     fault = failing(lambda: bench.run(f"#!/bin/sh\n{TAKES_NUMBERS}"), ToolError)
     assert "Correct the line that the traceback names, by a patch" in fault.remedy
-    assert any(
-        "int(sys" in line or "<string>" in line for line in fault.evidence.lines
-    )
+    assert any("int(sys" in line or "<string>" in line for line in fault.evidence.lines)
     assert bench.run(WHOLE)
 
 
 @pytest.mark.parametrize("says", [True, False])
-def test_the_last_lines_or_a_shell_say_what_configure_needs(
-    bench: Bench, *, says: bool
-) -> None:
+def test_the_last_lines_or_a_shell_say_what_configure_needs(bench: Bench, *, says: bool) -> None:
     needed = bench.folder / "needed"
     line = f"echo 'Create {needed} first'; " if says else ""
     check = f"[ -e {needed} ] || {{ {line}exit 1; }}\n"
@@ -229,9 +197,7 @@ def test_what_is_not_found_of_cuda_is_answered_or_placed(
 
         def placed(*given: object) -> BuildRequest:
             made = before(*given)  # type: ignore[arg-type]
-            host_file = made.host_file.model_copy(
-                update={"cuda": tmp_path / "new"}
-            )
+            host_file = made.host_file.model_copy(update={"cuda": tmp_path / "new"})
             return replace(made, host_file=host_file)
 
         monkeypatch.setattr(bench, "job", placed)
@@ -250,9 +216,7 @@ fi
 
 
 @pytest.mark.parametrize("by", ["dialogue", "environment"])
-def test_an_answer_that_is_not_accepted_is_corrected(
-    bench: Bench, by: str
-) -> None:
+def test_an_answer_that_is_not_accepted_is_corrected(bench: Bench, by: str) -> None:
     script = START + QUESTIONS + STRICT + END
     wrong = {**ANSWERS, "CC_OPT_FLAGS": "-O9"}
     fault = failing(lambda: bench.run(script, wrong, by), RecipeError)
@@ -311,9 +275,7 @@ def faults(
 
 
 @pytest.mark.parametrize("way", ["Remove TF_CUDA_VERSION", "depends on"])
-def test_an_answer_without_effect_is_removed_or_what_it_depends_on_answered(
-    way: str,
-) -> None:
+def test_an_answer_without_effect_is_removed_or_what_it_depends_on_answered(way: str) -> None:
     given: dict[str, Answer] = {"TF_NEED_CUDA": False, "TF_CUDA_VERSION": "9.0"}
     (fault,) = faults("1.8", given)
     assert way in fault.remedy
@@ -338,19 +300,14 @@ def test_an_unknown_answer_is_corrected_removed_or_described(way: str) -> None:
     elif way == "remove":
         assert faults("1.8", {}) == []
     else:
-        table = PromptTable(
-            variable="TF_NEED_CUDAA", question="CUDAA? [y/N]: ", kind="yes-no"
-        )
+        table = PromptTable(variable="TF_NEED_CUDAA", question="CUDAA? [y/N]: ", kind="yes-no")
         assert faults("1.8", given, "dialogue", table) == []
 
 
 @pytest.mark.parametrize(
-    ("release", "given"),
-    [("0.11", {}), ("1.8", {"CC_OPT_FLAGS": "-O2 " * 1200})],
+    ("release", "given"), [("0.11", {}), ("1.8", {"CC_OPT_FLAGS": "-O2 " * 1200})]
 )
-def test_the_other_way_to_answer_is_set_as_is_shown(
-    release: str, given: Answers
-) -> None:
+def test_the_other_way_to_answer_is_set_as_is_shown(release: str, given: Answers) -> None:
     way: By = "dialogue" if given else "environment"
     (fault,) = faults(release, given, way)
     shown = re.search(r'by = "(\w+)" in \[configure\]', fault.remedy)

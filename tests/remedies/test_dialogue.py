@@ -35,11 +35,7 @@ def test_a_patch_makes_a_script_run(
 
     def asked(*patches: str) -> str:
         table = SourceTable(
-            url=f"file://{upstream}",
-            branch="main",
-            commit=pinned,
-            release="1.8",
-            patches=patches,
+            url=f"file://{upstream}", branch="main", commit=pinned, release="1.8", patches=patches
         )
         tree = tmp_path / "tree"
         git.discard(tree)
@@ -67,9 +63,7 @@ def test_an_answer_that_no_line_holds_is_shortened(tmp_path: Path) -> None:
         return talk(bash(CONFIGURE, tmp_path), {r"Fine\? ": answer})[0].text
 
     fault = failing(lambda: answered("x" * 5000), RecipeError)
-    shown = re.search(
-        r'Set (by = "\w+") in .* \[configure\], or shorten', fault.remedy
-    )
+    shown = re.search(r'Set (by = "\w+") in .* \[configure\], or shorten', fault.remedy)
     assert shown
     ConfigureTable.model_validate(tomllib.loads(shown[1]))
     assert "got xxx" in answered("xxx")

@@ -136,9 +136,7 @@ def test_an_archive_gets_room_on_its_disk(
     unpack()
 
 
-def test_what_is_in_the_way_of_an_archive_is_corrected(
-    archive: Path, into: Path
-) -> None:
+def test_what_is_in_the_way_of_an_archive_is_corrected(archive: Path, into: Path) -> None:
     (into / "zeros").mkdir()
     (into / "zeros/inner").touch()
     unpack = partial(unpacking.unpack, archive, into)
@@ -156,10 +154,7 @@ def test_what_is_in_the_way_of_an_archive_is_corrected(
 @pytest.mark.medium
 @pytest.mark.parametrize(
     ("insist", "module"),
-    [
-        (plotting.require, "matplotlib"),
-        (partial(signing._key, Path(__file__)), "securesystemslib"),
-    ],
+    [(plotting.require, "matplotlib"), (partial(signing._key, Path(__file__)), "securesystemslib")],
     ids=["plots", "signatures"],
 )
 def test_what_an_option_needs_is_installed_by_the_command_that_is_shown(
@@ -169,14 +164,10 @@ def test_what_an_option_needs_is_installed_by_the_command_that_is_shown(
     found = importlib.util.find_spec
     with monkeypatch.context() as before:
         before.setattr(
-            importlib.util,
-            "find_spec",
-            lambda name: None if name == module else found(name),
+            importlib.util, "find_spec", lambda name: None if name == module else found(name)
         )
         remedy = failing(insist, HostError).remedy
-    named = re.search(
-        r"pip install -r (requirements-\w+\.txt)' in \.venv", remedy
-    )
+    named = re.search(r"pip install -r (requirements-\w+\.txt)' in \.venv", remedy)
     assert named
     # The venv of the tests was made from this file, among others.
     pins = (ROOT / named[1]).read_text("utf-8")

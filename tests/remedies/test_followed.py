@@ -52,9 +52,7 @@ def corrected(text: str, fault: RecipeError) -> str:
     """Do to a recipe what an error about its keys says."""
     if near := re.search(r"unknown key (\S+?); did you mean '(\w+)'", fault.what):
         wrong = near[1].rpartition(".")[2]
-        return text.replace(f"{wrong} =", f"{near[2]} =").replace(
-            f"[{wrong}]", f"[{near[2]}]"
-        )
+        return text.replace(f"{wrong} =", f"{near[2]} =").replace(f"[{wrong}]", f"[{near[2]}]")
     assert fault.remedy.startswith("Add 'release'"), fault.remedy
     return text.replace("branch =", 'release = "1.8"\nbranch =')
 
@@ -62,21 +60,15 @@ def corrected(text: str, fault: RecipeError) -> str:
 def test_the_commit_that_is_named_is_the_one_to_pin(tmp_path: Path) -> None:
     def bring(pinned: str) -> Path:
         pin = Pin(demo.URL, "main", pinned)
-        return mirror.bring(
-            pin, tmp_path, Origin.of(demo.URL), SILENCE, offline=True
-        )
+        return mirror.bring(pin, tmp_path, Origin.of(demo.URL), SILENCE, offline=True)
 
     fault = failing(lambda: bring("0123456789" * 4), RecipeError)
-    written = tomllib.loads(
-        fault.remedy.removeprefix("Write ").partition(" into")[0]
-    )
+    written = tomllib.loads(fault.remedy.removeprefix("Write ").partition(" into")[0])
     assert bring(written["commit"]).is_dir()
 
 
 def test_the_lines_that_are_shown_make_a_substitute_valid() -> None:
-    replaced = Repository(
-        "fft2d", "http_archive", "WORKSPACE", 1, ("https://h/a.tgz",), "2" * 64
-    )
+    replaced = Repository("fft2d", "http_archive", "WORKSPACE", 1, ("https://h/a.tgz",), "2" * 64)
     table = {"reason": "gone", "urls": ["https://h/b.tgz"], "sha256": "3" * 64}
 
     def insist(**more: str) -> None:
@@ -109,7 +101,9 @@ def patched(table: SourceTable, tmp_path: Path) -> str:
     return PatchedTree(tmp_path / "scratch", table, place, table.commit).patched()
 
 
-PATCH = "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -1,3 +1,3 @@\n"
+PATCH = (
+    "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -1,3 +1,3 @@\n"
+)
 
 
 def test_a_patch_that_is_in_the_tree_is_removed_from_the_recipe(
@@ -122,9 +116,7 @@ def test_a_patch_that_is_in_the_tree_is_removed_from_the_recipe(
     assert patched(source.model_copy(update={"patches": ()}), tmp_path)
 
 
-def test_a_path_is_taken_out_of_what_is_left_out(
-    source: SourceTable, tmp_path: Path
-) -> None:
+def test_a_path_is_taken_out_of_what_is_left_out(source: SourceTable, tmp_path: Path) -> None:
     text = f"{PATCH} one\n-two\n+2\n three\n"
     (tmp_path / "patches/0001.patch").write_text(text, "utf-8")
     excluding = source.model_copy(update={"exclude": ("core/op.cc",)})
@@ -137,11 +129,7 @@ def test_a_path_is_taken_out_of_what_is_left_out(
 def test_the_stage_that_is_suggested_or_listed_exists(typed: str) -> None:
     fault = failing(lambda: engine.stage_named(typed), RecipeError)
     near = re.search(r"did you mean '(\w+)'", fault.what)
-    names = (
-        [near[1]]
-        if near
-        else fault.remedy.removesuffix(".").partition(": ")[2].split(", ")
-    )
+    names = [near[1]] if near else fault.remedy.removesuffix(".").partition(": ")[2].split(", ")
     for name in names:
         assert engine.stage_named(name).name == name
 
@@ -181,15 +169,11 @@ def held(lock: Path) -> None:
         pass
 
 
-def test_a_host_file_with_a_wrong_key_takes_one_of_those_that_are_listed(
-    tmp_path: Path,
-) -> None:
+def test_a_host_file_with_a_wrong_key_takes_one_of_those_that_are_listed(tmp_path: Path) -> None:
     path = tmp_path / "host.toml"
     path.write_text('drop_folder = "/x"\n', "utf-8")
     fault = failing(lambda: load(path, HostFile), RecipeError)
-    names = (
-        fault.remedy.removeprefix("Use one of: ").removesuffix(".").split(", ")
-    )
+    names = fault.remedy.removeprefix("Use one of: ").removesuffix(".").split(", ")
     assert "drop" in names
     path.write_text('drop = "/x"\n', "utf-8")
     assert load(path, HostFile).drop == Path("/x")
@@ -217,9 +201,7 @@ FACTS = HostFacts(
 def job(recipe: Recipe, tmp_path: Path) -> BuildRequest:
     """Return a job whose WORKSPACE loads a file of an archive that no server has."""
     sha256 = files.sha256(dep(tmp_path))
-    pinned = commit(
-        tmp_path / "upstream", {"WORKSPACE": WORKSPACE.format(sha256=sha256)}
-    )
+    pinned = commit(tmp_path / "upstream", {"WORKSPACE": WORKSPACE.format(sha256=sha256)})
     table = recipe.source.model_copy(update={"commit": pinned})
     foreign = recipe.host.model_copy(update={"system": "Darwin"})
     mirrors = {recipe.source.url: str(tmp_path / "upstream")}
@@ -240,18 +222,14 @@ def fetched(job: BuildRequest) -> Inputs:
     return made
 
 
-@pytest.mark.parametrize(
-    "already", [True, False], ids=["a drop folder", "no drop folder"]
-)
+@pytest.mark.parametrize("already", [True, False], ids=["a drop folder", "no drop folder"])
 def test_a_file_in_the_drop_folder_takes_the_place_of_its_servers(
     job: BuildRequest, tmp_path: Path, *, already: bool
 ) -> None:
     drop = tmp_path / "drop"
     drop.mkdir()
     if already:
-        job = replace(
-            job, host_file=job.host_file.model_copy(update={"drop": drop})
-        )
+        job = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
     fault = failing(lambda: fetched(job), SupplyError)
     named = re.search(r"into (/\S+?);", fault.remedy)
     if named:
@@ -259,9 +237,7 @@ def test_a_file_in_the_drop_folder_takes_the_place_of_its_servers(
     else:
         line = re.search(r'drop = "/path/to/folder"', fault.remedy)
         assert line
-        job = replace(
-            job, host_file=job.host_file.model_copy(update={"drop": drop})
-        )
+        job = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
     dep(tmp_path).rename(drop / "any name")
     assert [archive.size for archive in fetched(job).archives] == [22]
 

@@ -21,15 +21,7 @@ from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.progress import SILENCE
 from tfwright.rules.patched_tree import PatchedTree
 from tfwright.tools import git
-from tfwright.tools.git import (
-    archive,
-    clones,
-    merging,
-    mirror,
-    patching,
-    remote,
-    transport,
-)
+from tfwright.tools.git import archive, clones, merging, mirror, patching, remote, transport
 from tfwright.tools.git.archive import Layout, Pack
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
@@ -103,10 +95,7 @@ def test_a_server_that_is_gone_or_goes_on_for_ever_gets_a_mirror(
     upstream: Path, store: Path
 ) -> None:
     wanted = Clone(URL, head(upstream))
-    fault = failing(
-        lambda: clones.bring(wanted, store, Origin.of(URL), offline=False),
-        SupplyError,
-    )
+    fault = failing(lambda: clones.bring(wanted, store, Origin.of(URL), offline=False), SupplyError)
     assert fault.remedy.startswith("Check the network, or name a mirror")
     named = mirrored(fault.remedy, URL, upstream, store)
     assert clones.bring(wanted, store, named, offline=False)
@@ -118,26 +107,20 @@ serve = hostile.serve
 
 
 def test_a_server_that_sends_without_end_is_left_for_a_mirror(
-    serve: hostile.Serve,
-    upstream: Path,
-    store: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    serve: hostile.Serve, upstream: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "LARGEST", 100_000)
     address = serve(fetch=hostile.endless_pack)
     wanted = Clone(address, head(upstream))
     fault = failing(
-        lambda: clones.bring(wanted, store, Origin(address), offline=False),
-        SupplyError,
+        lambda: clones.bring(wanted, store, Origin(address), offline=False), SupplyError
     )
     assert fault.remedy.startswith("Do not use this server; name a mirror")
     named = mirrored(fault.remedy, address, upstream, store)
     assert clones.bring(wanted, store, named, offline=False)
 
 
-def test_a_clone_that_is_not_here_is_fetched_once(
-    upstream: Path, store: Path
-) -> None:
+def test_a_clone_that_is_not_here_is_fetched_once(upstream: Path, store: Path) -> None:
     wanted = Clone(f"file://{upstream}", head(upstream))
     bring = partial(clones.bring, wanted, store, Origin.of(wanted.remote))
     fault = failing(lambda: bring(offline=True), SupplyError)
@@ -154,8 +137,7 @@ def test_a_commit_that_a_repository_lacks_comes_from_a_mirror_that_has_it(
     behind, pinned = f"file://{tmp_path}/behind", commit(upstream, {"a": "b"})
     wanted = Clone(behind, pinned)
     fault = failing(
-        lambda: clones.bring(wanted, store, Origin.of(behind), offline=False),
-        SupplyError,
+        lambda: clones.bring(wanted, store, Origin.of(behind), offline=False), SupplyError
     )
     named = mirrored(fault.remedy, behind, upstream, store)
     assert clones.bring(wanted, store, named, offline=False)
@@ -167,11 +149,7 @@ def test_a_commit_that_a_repository_lacks_comes_from_a_mirror_that_has_it(
 
 @pytest.mark.parametrize("way", ["Correct the recipe", "[mirrors]"])
 def test_a_commit_off_the_branch_of_an_old_server_is_corrected_or_mirrored(
-    upstream: Path,
-    store: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    way: str,
+    upstream: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     pinned = commit(upstream, {"a": "b"})
     shutil.copytree(upstream, tmp_path / "whole")
@@ -210,8 +188,12 @@ def test_files_that_a_mirror_lacks_come_from_another_or_are_left_out(
     partial_clone = tmp_path / "partial.git"
     run_git("config", "uploadpack.allowFilter", "true", cwd=upstream)
     run_git(
-        *("clone", "-q", "--bare", "--filter=blob:none"),
-        *(f"file://{upstream}", partial_clone),
+        "clone",
+        "-q",
+        "--bare",
+        "--filter=blob:none",
+        f"file://{upstream}",
+        partial_clone,
         cwd=tmp_path,
     )
     # It is what it has that counts, not what it could ask for.
@@ -324,9 +306,7 @@ def test_a_damaged_mirror_is_removed_and_fetched_by_the_commands_that_are_named(
         assert any(named[1] in line for line in shell.fault.evidence.lines)
         fetch = commands(shell.remedy(f"{verify} {named[2]}"))
     for command in fetch:
-        shell.succeeds(
-            command if "--recipe" in command else f"{command} --recipe small"
-        )
+        shell.succeeds(command if "--recipe" in command else f"{command} --recipe small")
     shell.succeeds("invoke vault --verify")
 
 
@@ -339,11 +319,7 @@ def shallow(upstream: Path, tmp_path: Path) -> Path:
     commit(upstream, {"op.cc": "new\n"})
     run_git("config", "uploadpack.allowFilter", "true", cwd=upstream)
     place = tmp_path / "shallow.git"
-    run_git(
-        *("clone", "-q", "--bare", "--depth=1"),
-        *(f"file://{upstream}", place),
-        cwd=tmp_path,
-    )
+    run_git("clone", "-q", "--bare", "--depth=1", f"file://{upstream}", place, cwd=tmp_path)
     return place
 
 
@@ -374,9 +350,7 @@ def test_a_packed_commit_comes_from_a_mirror_that_has_its_files_or_leaves_them_o
     shutil.copytree(upstream / ".git", partial_mirror)
     (partial_mirror / f"objects/{blob[:2]}/{blob[2:]}").unlink()
     wanted, target = Pack(URL, head(upstream), "a/"), tmp_path / "made"
-    fault = failing(
-        lambda: archive.pack(wanted, partial_mirror, target), SupplyError
-    )
+    fault = failing(lambda: archive.pack(wanted, partial_mirror, target), SupplyError)
     assert fault.remedy.startswith("Name a mirror that has them")
     if way == "a mirror":
         archive.pack(wanted, upstream / ".git", target)
@@ -397,9 +371,7 @@ def test_a_compressor_is_installed(
     (folder / "git").symlink_to(str(shutil.which("git")))
     monkeypatch.setattr(archive, "SYSTEM_PATH", (str(folder),))
     pack = partial(
-        archive.pack_ref,
-        *(Layout("tar.gz", "a/"), "HEAD", upstream / ".git"),
-        tmp_path / "made",
+        archive.pack_ref, Layout("tar.gz", "a/"), "HEAD", upstream / ".git", tmp_path / "made"
     )
     fault = failing(pack, SupplyError)
     (program,) = re.findall(r"Install (\w+)\.", fault.remedy)
@@ -427,15 +399,8 @@ def test_a_server_that_does_not_give_a_commit_gives_way_to_a_mirror(
     serve: hostile.Serve, upstream: Path, store: Path
 ) -> None:
     address, ref = serve(fetch=hostile.other_object), head(upstream)
-    fault = failing(
-        lambda: archive.holding(ref, Origin(address), store), SupplyError
-    )
-    named = mirrored(
-        fault.remedy.replace("another mirror", "a mirror"),
-        address,
-        upstream,
-        store,
-    )
+    fault = failing(lambda: archive.holding(ref, Origin(address), store), SupplyError)
+    named = mirrored(fault.remedy.replace("another mirror", "a mirror"), address, upstream, store)
     assert archive.holding(ref, named, store) == upstream / ".git"
 
 
@@ -456,20 +421,14 @@ HEADER = "Why: w\nUpstream: none; x\nDrop when: {when}\n\n"
 
 
 @pytest.fixture
-def patched(
-    upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., str]:
+def patched(upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Return what applies a patch, and maybe assets, to the commit of `upstream`."""
     folder = tmp_path / "patches"
     folder.mkdir()
     monkeypatch.setattr(recipes, "PATCHES", folder)
 
-    def apply(
-        text: str | None, when: str = "later", **assets: dict[str, str]
-    ) -> str:
-        (folder / "1.patch").write_text(
-            HEADER.format(when=when) + (text or ""), "utf-8"
-        )
+    def apply(text: str | None, when: str = "later", **assets: dict[str, str]) -> str:
+        (folder / "1.patch").write_text(HEADER.format(when=when) + (text or ""), "utf-8")
         table = SourceTable(
             url=f"file://{upstream}",
             branch="main",
@@ -486,9 +445,7 @@ def patched(
     return apply
 
 
-def test_a_patch_whose_condition_holds_is_removed(
-    patched: Callable[..., str],
-) -> None:
+def test_a_patch_whose_condition_holds_is_removed(patched: Callable[..., str]) -> None:
     text = DIFF.format(path="op.cc").replace("-2", "-two")
     fault = failing(lambda: patched(text, "release >= 1.8"), RecipeError)
     assert fault.remedy == (
@@ -554,9 +511,7 @@ def test_what_makes_a_patch_too_large_is_an_asset(
         "diff --git a/new b/new\nnew file mode 100644\n--- /dev/null\n"
         f"+++ b/new\n@@ -0,0 +1,{lines} @@\n{added}"
     )
-    fault = failing(
-        lambda: patched(DIFF.format(path="op.cc") + text), RecipeError
-    )
+    fault = failing(lambda: patched(DIFF.format(path="op.cc") + text), RecipeError)
     assert fault.remedy.endswith("new files can be assets: [source.assets].")
     (tmp_path / "patches/new").write_text("a line\n" * lines, "utf-8")
     assert patched(DIFF.format(path="op.cc"), assets={"new": "new"})

@@ -28,18 +28,14 @@ pytestmark = pytest.mark.medium
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EAGAIN])
 @pytest.mark.parametrize("soft", [64, 1024, 2048])
-def test_a_limit_is_raised_by_the_command_that_is_shown(
-    number: int, soft: int
-) -> None:
+def test_a_limit_is_raised_by_the_command_that_is_shown(number: int, soft: int) -> None:
     fault = disk.failure(OSError(number, os.strerror(number)))
     (command,) = re.findall(r"'(ulimit [^']*)'", fault.remedy)
     option = command.split()[1]
     script = f"ulimit -S {option} {soft}; {command}; ulimit -S {option}; ulimit -H {option}"
     # dash knows no option for the number of processes.
     for shell in ("bash",) if option == "-u" else ("sh", "bash"):
-        said = subprocess.run(
-            [shell, "-c", script], capture_output=True, text=True, check=True
-        )
+        said = subprocess.run([shell, "-c", script], capture_output=True, text=True, check=True)
         now, most = said.stdout.split()
         assert now == most
 
@@ -68,15 +64,11 @@ esac
 """
 
 
-def test_a_virtualenv_is_installed_by_the_command_that_is_shown(
-    tmp_path: Path,
-) -> None:
+def test_a_virtualenv_is_installed_by_the_command_that_is_shown(tmp_path: Path) -> None:
     python = tmp_path / "my pythons/python2.7"
     python.parent.mkdir()
     there = tmp_path / "virtualenv"
-    python.write_text(
-        OLD_PYTHON.format(there=there, python=sys.executable), "utf-8"
-    )
+    python.write_text(OLD_PYTHON.format(there=there, python=sys.executable), "utf-8")
     python.chmod(0o755)
 
     def create() -> None:
@@ -93,9 +85,7 @@ def test_a_virtualenv_is_installed_by_the_command_that_is_shown(
 def test_a_bazel_is_named_in_the_host_file_as_is_shown(tmp_path: Path) -> None:
     def obtain(given: Path | None) -> Path:
         store = (tmp_path / "store",)
-        return binary.obtain(
-            VERSION, {}, store, given=given, offline=True, note=print
-        ).path
+        return binary.obtain(VERSION, {}, store, given=given, offline=True, note=print).path
 
     gone = failing(lambda: obtain(tmp_path / "none"), RecipeError)
     assert gone.remedy == "Correct [bazels] in the host file, or take it out."
@@ -126,9 +116,7 @@ def test_a_machine_that_was_lost_is_tried_by_the_command_that_is_shown(
 
 
 def test_a_table_that_cron_refuses_is_edited_by_hand(
-    programs: Callable[..., None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    programs: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "tfwright.tools.process.environment.SYSTEM_PATH",

@@ -110,16 +110,8 @@ def test_a_damaged_image_is_removed_and_brought_again(
     ("content", "remedy", "corrected"),
     [
         (None, "Correct its name", "FROM scratch\n"),
-        (
-            "# escape=`\nFROM scratch\n",
-            "Take the line '# escape=`' out",
-            "FROM scratch\n",
-        ),
-        (
-            "FROM debian:11\n",
-            "Write debian:11@sha256:…",
-            f"FROM debian:11@sha256:{'a' * 64}\n",
-        ),
+        ("# escape=`\nFROM scratch\n", "Take the line '# escape=`' out", "FROM scratch\n"),
+        ("FROM debian:11\n", "Write debian:11@sha256:…", f"FROM debian:11@sha256:{'a' * 64}\n"),
     ],
     ids=["no file", "an escape", "a tag"],
 )
@@ -133,8 +125,7 @@ def test_a_containerfile_is_named_and_corrected(  # noqa: PLR0913, PLR0917 the f
     corrected: str,
 ) -> None:
     line = re.search(
-        r'(containerfile = )"NAME" to (\[host\.image\])',
-        shell.remedy(f"{begun} --build"),
+        r'(containerfile = )"NAME" to (\[host\.image\])', shell.remedy(f"{begun} --build")
     )
     assert line
     add(
@@ -274,9 +265,7 @@ def test_a_container_starts_once_its_engine_and_options_are_right(
         (tmp_path / "fixed").touch()
     if wrong == "the program":
         (tmp_path / "ended").touch()
-    fault = failing(
-        lambda: opened("x" if wrong == "an option" else "nofile=9"), ToolError
-    )
+    fault = failing(lambda: opened("x" if wrong == "an option" else "nofile=9"), ToolError)
     assert fault.remedy.startswith("Look at what podman says above")
     assert fault.evidence.lines
     # The log was in a directory that is gone.

@@ -52,22 +52,16 @@ def digest(path: Path) -> str:
 def recipe(tmp_path: Path, served: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write the only recipe of a checkout, named small; no server has its archive any more."""
     sha256 = digest(served / "dep.zip")
-    pinned = commit(
-        tmp_path / "upstream", {"WORKSPACE": WORKSPACE.format(sha256=sha256)}
-    )
+    pinned = commit(tmp_path / "upstream", {"WORKSPACE": WORKSPACE.format(sha256=sha256)})
     path = tmp_path / "recipes/small.toml"
     monkeypatch.setattr(recipes, "RECIPES", path.parent)
     return write_recipe(path, tmp_path / "upstream", pinned)
 
 
-def sources_left(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str], *options: str
-) -> int:
+def sources_left(shell: CommandLine, capsys: pytest.CaptureFixture[str], *options: str) -> int:
     """Return how many sources `vault --links` finds for the archive."""
     capsys.readouterr()
-    shell.succeeds(
-        f"invoke vault --links --recipe small --json {' '.join(options)}"
-    )
+    shell.succeeds(f"invoke vault --links --recipe small --json {' '.join(options)}")
     (row,) = json_text.parsed(capsys.readouterr().out)
     return int(row["left"])
 
@@ -87,10 +81,7 @@ def test_a_missing_archive_is_found_in_each_way_that_is_named(  # noqa: PLR0913,
     sha256 = digest(served / "dep.zip")
     if way == "downloads":
         assert f"[downloads] of {shell.host_file}" in remedy
-        add(
-            shell.host_file,
-            f'[downloads]\n"http://127.0.0.1:9/" = "{address}"\n',
-        )
+        add(shell.host_file, f'[downloads]\n"http://127.0.0.1:9/" = "{address}"\n')
     elif way == "sources":
         assert "[[fetch.sources]]" in remedy
         (served / "dep.zip").rename(tmp_path / "dep.zip")
@@ -98,8 +89,7 @@ def test_a_missing_archive_is_found_in_each_way_that_is_named(  # noqa: PLR0913,
         blob = run_git("hash-object", "-w", tmp_path / "dep.zip", cwd=served)
         add(
             recipe,
-            f'[[fetch.sources]]\nsha256 = "{sha256}"\ngit = "file://{served}"\n'
-            f'blob = "{blob}"\n',
+            f'[[fetch.sources]]\nsha256 = "{sha256}"\ngit = "file://{served}"\nblob = "{blob}"\n',
         )
     else:
         assert "[fetch.substitutes]" in remedy
@@ -160,18 +150,14 @@ def test_a_changed_tree_fits_its_lock_after_the_command_that_is_named(
     text = (tmp_path / "upstream/WORKSPACE").read_text("utf-8")
     moved = text.replace("127.0.0.1:9/", "127.0.0.1:10/")
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": moved}, "two")
-    line = re.sub(
-        r'commit = "\w+"', f'commit = "{pinned}"', recipe.read_text("utf-8")
-    )
+    line = re.sub(r'commit = "\w+"', f'commit = "{pinned}"', recipe.read_text("utf-8"))
     recipe.write_text(line, "utf-8")
     (command,) = commands(shell.remedy("invoke fetch --recipe small"))
     shell.succeeds(command)
     shell.succeeds("invoke fetch --recipe small")
 
 
-@pytest.mark.parametrize(
-    "damage", ["archive", "pack", "pin", "shallow", "packed-refs"]
-)
+@pytest.mark.parametrize("damage", ["archive", "pack", "pin", "shallow", "packed-refs"])
 @pytest.mark.usefixtures("recipe")
 def test_what_is_damaged_is_removed_and_brought_by_the_commands_that_are_named(
     shell: CommandLine, served: Path, damage: str, tmp_path: Path

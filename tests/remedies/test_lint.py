@@ -6,13 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import (
-    CommandLine,
-    commands,
-    enter,
-    failing,
-    write_recipe,
-)
+from tests.remedies.following import CommandLine, commands, enter, failing, write_recipe
 from tests.upstream import commit, run_git
 
 from tfwright.commands import lint as linting
@@ -113,23 +107,12 @@ def test_an_answer_is_corrected(tmp_path: Path, before: str, after: str) -> None
             '"2.0,3.5"',
             lambda do: re.fullmatch(r"Remove 2\.0 from the list()\.", do),
         ),
-        (
-            "TF_CUDNN_VERSION",
-            '"seven"',
-            lambda do: re.search(r"such as ([\d.]+\d)", do),
-        ),
-        (
-            "TF_CUDNN_VERSION",
-            "true",
-            lambda do: re.search(r'= "(\.\.\.)"', do),
-        ),
+        ("TF_CUDNN_VERSION", '"seven"', lambda do: re.search(r"such as ([\d.]+\d)", do)),
+        ("TF_CUDNN_VERSION", "true", lambda do: re.search(r'= "(\.\.\.)"', do)),
     ],
 )
 def test_an_answer_about_cuda_is_corrected(
-    tmp_path: Path,
-    variable: str,
-    wrong: str,
-    correct: Callable[[str], re.Match[str] | None],
+    tmp_path: Path, variable: str, wrong: str, correct: Callable[[str], re.Match[str] | None]
 ) -> None:
     path = copied(GPU, tmp_path)
     text = path.read_text("utf-8")
@@ -179,17 +162,13 @@ def test_a_condition_is_written_as_is_shown(tmp_path: Path) -> None:
     before = patch.read_text("utf-8")
 
     def written(condition: str) -> list[LintFinding]:
-        text = re.sub(
-            r"(?m)^Drop when: .*\n(?: .*\n)*", "Drop when: {}\n", before
-        )
+        text = re.sub(r"(?m)^Drop when: .*\n(?: .*\n)*", "Drop when: {}\n", before)
         patch.write_text(text.replace("{}", condition), "utf-8")
         return linting.lint(str(path))
 
     (found,) = written("release > =1.9")
     assert found.rule == "drop-when"
-    shown = re.search(
-        r"Write (release >= [\d.]+\d), (upstream) COMMIT", found.remedy
-    )
+    shown = re.search(r"Write (release >= [\d.]+\d), (upstream) COMMIT", found.remedy)
     assert shown
     assert written(shown[1]) == []
     assert written("a sentence about the release.") == []
@@ -205,9 +184,7 @@ def test_a_date_of_verification_is_written_by_the_command(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("way", ["Name one", "Fetch the missing history"])
-def test_a_condition_is_checked_where_the_history_is(
-    tmp_path: Path, way: str
-) -> None:
+def test_a_condition_is_checked_where_the_history_is(tmp_path: Path, way: str) -> None:
     path = copied(CPU, tmp_path)
     shutil.copytree(recipes.PATCHES / "r1.8", tmp_path / "patches/r1.8")
     upstream, mirror = tmp_path / "upstream", tmp_path / "mirror"
@@ -241,13 +218,9 @@ def test_a_condition_is_checked_where_the_history_is(
     assert unchecked() == []
 
 
-def test_an_outdated_lock_is_written_again(
-    shell: CommandLine, tmp_path: Path
-) -> None:
+def test_an_outdated_lock_is_written_again(shell: CommandLine, tmp_path: Path) -> None:
     upstream = tmp_path / "upstream"
-    path = write_recipe(
-        tmp_path / "r/small.toml", upstream, commit(upstream, {"WORKSPACE": ""})
-    )
+    path = write_recipe(tmp_path / "r/small.toml", upstream, commit(upstream, {"WORKSPACE": ""}))
 
     def outdated() -> list[str]:
         found = linting.lint(str(path))

@@ -116,18 +116,14 @@ echo @SAYS
 
 
 @pytest.fixture
-def submit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., list[int]]:
+def submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
     """Return what lets Slurm run a task, and returns the exit statuses of all."""
     monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
 
     def submitted(*options: str) -> list[int]:
         room, ended = tmp_path / "room", list[int]()
         site = SlurmSite(tmp_path, room, "python3", options=options)
-        slurm.run(
-            site, [("build",)], lambda task: ended.append(task.status), print
-        )
+        slurm.run(site, [("build",)], lambda task: ended.append(task.status), print)
         return ended
 
     return submitted
@@ -141,9 +137,7 @@ def sbatch(tmp_path: Path, says: str = "17") -> str:
 @pytest.mark.usefixtures("no_programs")
 @pytest.mark.medium
 def test_slurm_is_installed(
-    programs: Callable[..., None],
-    tmp_path: Path,
-    submit: Callable[..., list[int]],
+    programs: Callable[..., None], tmp_path: Path, submit: Callable[..., list[int]]
 ) -> None:
     fault = failing(submit, HostError)
     assert fault.remedy == "Install Slurm."
@@ -157,19 +151,14 @@ def test_slurm_is_installed(
 
 @pytest.mark.parametrize("fault", ["an option", "no job"])
 def test_sbatch_says_what_is_wrong_with_the_options_of_the_host_file(
-    programs: Callable[..., None],
-    tmp_path: Path,
-    submit: Callable[..., list[int]],
-    fault: str,
+    programs: Callable[..., None], tmp_path: Path, submit: Callable[..., list[int]], fault: str
 ) -> None:
     says = "17" if fault == "an option" else "queued somehow"
     programs(sbatch=sbatch(tmp_path, says), squeue="exit 0")
     path = tmp_path / "host.toml"
 
     def with_options(*options: str) -> list[int]:
-        path.write_text(
-            f'[slurm]\ndirectory = "/srv"\noptions = {list(options)}\n', "utf-8"
-        )
+        path.write_text(f'[slurm]\ndirectory = "/srv"\noptions = {list(options)}\n', "utf-8")
         table = load(path, HostFile).slurm
         assert table
         return submit(*table.options)

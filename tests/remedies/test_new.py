@@ -5,13 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import (
-    CommandLine,
-    add,
-    commands,
-    failing,
-    write_recipe,
-)
+from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.upstream import commit, run_git
 
 from tfwright.commands import new
@@ -57,9 +51,7 @@ def begun(upstream: Path, folder: Path) -> str:
     return f"invoke new --os Linux --folder {shlex.quote(str(folder))}"
 
 
-def test_a_release_is_written_as_is_shown(
-    shell: CommandLine, begun: str, folder: Path
-) -> None:
+def test_a_release_is_written_as_is_shown(shell: CommandLine, begun: str, folder: Path) -> None:
     remedy = shell.remedy(f"{begun} --release nightly")
     shown = re.findall(r"(?:--release |v)[\d.]+\d(?:-rc\d)?", remedy)
     assert len(shown) == 3
@@ -89,8 +81,7 @@ def test_a_recipe_that_exists_is_gone_on_with_or_makes_room(
         return
     # A copy has a name of its own.
     shown = re.search(
-        r"--name [\w.-]+\w",
-        shell.remedy(f"invoke new --like {shlex.quote(str(path))} --name '!'"),
+        r"--name [\w.-]+\w", shell.remedy(f"invoke new --like {shlex.quote(str(path))} --name '!'")
     )
     assert shown
     shell.succeeds(f"invoke new --like {shlex.quote(str(path))} {shown[0]}")
@@ -134,9 +125,7 @@ def test_a_gpu_gets_a_cuda_that_fits(
 
 
 @pytest.mark.parametrize("way", ["without", "older"])
-def test_a_mac_gets_an_older_cuda_or_none(
-    shell: CommandLine, begun: str, way: str
-) -> None:
+def test_a_mac_gets_an_older_cuda_or_none(shell: CommandLine, begun: str, way: str) -> None:
     command = f"{begun.replace('Linux', 'Darwin')} --release 2.6"
     remedy = shell.remedy(f"{command} --cuda 11.2")
     assert remedy.startswith("Leave out --gpu and --cuda")
@@ -146,9 +135,7 @@ def test_a_mac_gets_an_older_cuda_or_none(
     shell.succeeds(f"{command}{more}")
 
 
-def test_a_python_is_one_that_the_release_takes(
-    shell: CommandLine, begun: str
-) -> None:
+def test_a_python_is_one_that_the_release_takes(shell: CommandLine, begun: str) -> None:
     command = f"{begun} --release 1.8"
     remedy = shell.remedy(f"{command} --python 3.12")
     versions = re.findall(r"\b[23]\.\d+", remedy.partition("(")[0])
@@ -203,12 +190,8 @@ def ported(recipe: Path) -> str:
     return f"invoke port --recipe {shlex.quote(str(recipe))}"
 
 
-def test_a_recipe_of_our_own_tree_is_copied(
-    shell: CommandLine, folder: Path
-) -> None:
-    copied = (
-        f"invoke new --like demo --name own --folder {shlex.quote(str(folder))}"
-    )
+def test_a_recipe_of_our_own_tree_is_copied(shell: CommandLine, folder: Path) -> None:
+    copied = f"invoke new --like demo --name own --folder {shlex.quote(str(folder))}"
     shell.succeeds(copied)
     own = shlex.quote(str(folder / "own.toml"))
     remedy = shell.remedy(f"invoke port --recipe {own} --to 1.12")

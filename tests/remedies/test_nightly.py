@@ -45,8 +45,7 @@ def test_the_file_begins_as_the_page_that_is_named(
     example = re.search(r'(?m)^ {4}directory = (?:"[^"]*")(?:\n {4}.*|\n)*', text)
     assert example
     nightly_file.write_text(
-        textwrap.dedent(example[0]).replace("/srv/tfwright", f"{tmp_path}/host"),
-        "utf-8",
+        textwrap.dedent(example[0]).replace("/srv/tfwright", f"{tmp_path}/host"), "utf-8"
     )
     # The file is read; what it describes has built nothing yet.
     assert "'invoke nightly' builds" in shell.remedy("invoke report")
@@ -63,9 +62,7 @@ def test_a_kind_of_timer_and_a_time_are_chosen(shell: CommandLine) -> None:
     remedy = shell.remedy("invoke nightly --install weekly")
     kinds = remedy.removeprefix("Choose one of: ").removesuffix(".").split(", ")
     assert "user" in kinds
-    shown = re.search(
-        r"--at [\d:]+", shell.remedy("invoke nightly --install user --at noon")
-    )
+    shown = re.search(r"--at [\d:]+", shell.remedy("invoke nightly --install user --at noon"))
     assert shown
     # It shows what it would write, and asks; here nobody agrees.
     assert shell.status(f"invoke nightly --install user {shown[0]}") == 1
@@ -101,9 +98,7 @@ def test_a_directory_is_moved_to_a_path_that_a_unit_can_hold(
 def test_a_host_without_cron_takes_the_option_that_is_named(
     shell: CommandLine, of_demo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "tfwright.tools.process.environment.SYSTEM_PATH", (str(of_demo),)
-    )
+    monkeypatch.setattr("tfwright.tools.process.environment.SYSTEM_PATH", (str(of_demo),))
     remedy = shell.remedy("invoke nightly --install cron")
     option = re.search(r"--install \w+", remedy)
     assert option
@@ -111,9 +106,7 @@ def test_a_host_without_cron_takes_the_option_that_is_named(
     assert shell.fault is None
 
 
-def test_a_recipe_of_the_night_is_chosen_or_added(
-    nightly_file: Path, of_demo: Path
-) -> None:
+def test_a_recipe_of_the_night_is_chosen_or_added(nightly_file: Path, of_demo: Path) -> None:
     def plan(only: str) -> None:
         host = host_with(of_demo, *targets())
         night.plan(host, only=only)
@@ -131,9 +124,7 @@ def test_a_recipe_of_the_night_is_chosen_or_added(
 
 
 @pytest.mark.usefixtures("of_demo")
-def test_a_build_is_named_by_what_the_page_lists(
-    shell: CommandLine, of_demo: Path
-) -> None:
+def test_a_build_is_named_by_what_the_page_lists(shell: CommandLine, of_demo: Path) -> None:
     night.run(host_with(of_demo, "demo"))
     (build,) = (of_demo / "site/builds").iterdir()
     remedy = shell.remedy("invoke report --build nothing-like-it")
@@ -171,9 +162,7 @@ def test_a_flaw_of_ours_is_reported_by_the_command_that_is_named(
         assert "a flaw" in capsys.readouterr().out
 
 
-def test_what_is_bisected_is_chosen_among_the_recipes(
-    shell: CommandLine, of_demo: Path
-) -> None:
+def test_what_is_bisected_is_chosen_among_the_recipes(shell: CommandLine, of_demo: Path) -> None:
     remedy = shell.remedy("invoke bisect nothing-like-it")
     assert remedy == "Choose one of: demo."
     remedy = shell.remedy("invoke bisect demo")
@@ -235,9 +224,7 @@ def test_a_wheel_of_a_build_host_is_yanked_without_naming_its_folder(
 
 
 @pytest.mark.usefixtures("nightly_file")
-def test_a_wheel_of_another_folder_is_deleted(
-    shell: CommandLine, tmp_path: Path
-) -> None:
+def test_a_wheel_of_another_folder_is_deleted(shell: CommandLine, tmp_path: Path) -> None:
     wheel = write_wheel(tmp_path / "wheels")
     command = f"invoke index --folder {wheel.parent}"
     shell.succeeds(command)
@@ -250,9 +237,7 @@ def test_a_wheel_of_another_folder_is_deleted(
     )
 
 
-def test_a_name_that_is_taken_gets_the_local_version_that_is_shown(
-    tmp_path: Path,
-) -> None:
+def test_a_name_that_is_taken_gets_the_local_version_that_is_shown(tmp_path: Path) -> None:
     folder = tmp_path / "site/packages"
     write_wheel(folder)
     write.refresh(tmp_path / "site")
@@ -261,10 +246,7 @@ def test_a_name_that_is_taken_gets_the_local_version_that_is_shown(
     shown = re.search(r'local = "\S+"', fault.remedy)
     assert shown
     path = tmp_path / "nightly.toml"
-    path.write_text(
-        f'directory = "{tmp_path}"\n[[recipe]]\nname = "demo"\n{shown[0]}\n',
-        "utf-8",
-    )
+    path.write_text(f'directory = "{tmp_path}"\n[[recipe]]\nname = "demo"\n{shown[0]}\n', "utf-8")
     (entry,) = load(path, NightlyFile).recipe
     (folder / "demo-1.0-py3-none-any.whl").unlink()
     write_wheel(folder, version=f"1.0+{entry.local}", body="answer = 43\n")
@@ -297,28 +279,16 @@ def test_a_state_that_cannot_be_used_is_moved_away(
     assert published.split("-")[1] in (of_demo / "site/index.html").read_text()
 
 
-@pytest.mark.parametrize(
-    "wrong", ["a b", "a'b", "a;b", "a$b", "a{b", "a\\b"], ids=list("b';$z\\")
-)
+@pytest.mark.parametrize("wrong", ["a b", "a'b", "a;b", "a$b", "a{b", "a\\b"], ids=list("b';$z\\"))
 def test_what_nginx_cannot_quote_is_named(tmp_path: Path, wrong: str) -> None:
     fault = failing(lambda: nginx.configuration(tmp_path, 80, wrong), RecipeError)
-    named = {
-        " ": "blanks",
-        "'": "quotes",
-        "\\": "backslashes",
-        "{": "braces",
-        "$": "$",
-        ";": ";",
-    }
+    named = {" ": "blanks", "'": "quotes", "\\": "backslashes", "{": "braces", "$": "$", ";": ";"}
     assert named[wrong[1]] in fault.remedy
     assert nginx.configuration(tmp_path, 80, "ab")
 
 
 def test_an_index_is_asked_at_the_address_that_is_described(
-    shell: CommandLine,
-    of_demo: Path,
-    published: str,
-    serve: Callable[[Path], str],
+    shell: CommandLine, of_demo: Path, published: str, serve: Callable[[Path], str]
 ) -> None:
     address = serve(of_demo)
     (of_demo / "match.json").write_text("{}", "utf-8")
@@ -332,9 +302,7 @@ def test_an_index_is_asked_at_the_address_that_is_described(
 # The host
 
 
-def test_a_secret_that_others_can_read_is_closed_by_the_command(
-    tmp_path: Path,
-) -> None:
+def test_a_secret_that_others_can_read_is_closed_by_the_command(tmp_path: Path) -> None:
     path = tmp_path / "my secrets/token"
     path.parent.mkdir()
     path.write_text("token", "utf-8")
@@ -374,9 +342,7 @@ def test_a_state_of_a_newer_version_is_left_by_another_directory(
     remedy = shell.remedy("invoke index")
     assert remedy.endswith("or choose another directory.")
     text = nightly_file.read_text("utf-8")
-    nightly_file.write_text(
-        text.replace(str(of_demo), str(tmp_path / "other")), "utf-8"
-    )
+    nightly_file.write_text(text.replace(str(of_demo), str(tmp_path / "other")), "utf-8")
     shell.succeeds("invoke index")
 
 
@@ -397,8 +363,7 @@ def test_other_machines_are_added_as_the_page_shows(
     (example,) = [
         shown
         for shown in examples
-        if shown.lstrip().startswith(f"[{place}]")
-        or shown.lstrip().startswith(f"[[{place}]]")
+        if shown.lstrip().startswith(f"[{place}]") or shown.lstrip().startswith(f"[[{place}]]")
     ]
     path = tmp_path / "written.toml"
     path.write_text(example, "utf-8")
@@ -430,21 +395,14 @@ def test_what_a_night_follows_is_corrected(tmp_path: Path, follows: str) -> None
             return remote.head(store, address, table.branch)
         return remote.newest_tag(store, address, table.tags or "")[1]
 
-    wrong, right = {
-        "branch": ("r9.9", "main"),
-        "tags": ("v9.*", "v1.*"),
-    }[follows]
-    fault = failing(
-        lambda: newest(FollowTable.model_validate({follows: wrong})), SupplyError
-    )
+    wrong, right = {"branch": ("r9.9", "main"), "tags": ("v9.*", "v1.*")}[follows]
+    fault = failing(lambda: newest(FollowTable.model_validate({follows: wrong})), SupplyError)
     key = re.search(r"Correct follow\.(\w+) in nightly\.toml", fault.remedy)
     assert key
     assert newest(FollowTable.model_validate({key[1]: right})) == pinned
 
 
-def test_a_notice_that_was_not_taken_comes_in_the_next_night(
-    tmp_path: Path,
-) -> None:
+def test_a_notice_that_was_not_taken_comes_in_the_next_night(tmp_path: Path) -> None:
     taken, program = tmp_path / "taken", tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntest -e {taken} && cat >> {taken}\n", "utf-8")
     program.chmod(0o755)

@@ -38,9 +38,7 @@ from tfwright.wheel import variant
 # Orders
 
 
-def test_what_came_damaged_or_from_elsewhere_is_built_again(
-    tmp_path: Path,
-) -> None:
+def test_what_came_damaged_or_from_elsewhere_is_built_again(tmp_path: Path) -> None:
     folder, work = tmp_path / "order", tmp_path / "id"
     take = partial(orders.take, folder, work)
     test_fleet.built(folder)
@@ -49,9 +47,7 @@ def test_what_came_damaged_or_from_elsewhere_is_built_again(
     shutil.rmtree(folder)
     test_fleet.built(folder, id="other")
     fault = failing(take, HostError)
-    named = re.search(
-        r"else writes to (\S+) away .*, and build again", fault.remedy
-    )
+    named = re.search(r"else writes to (\S+) away .*, and build again", fault.remedy)
     assert named
     shutil.rmtree(named[1])
     right = hashlib.sha256(b"wheel").hexdigest()
@@ -82,9 +78,7 @@ def test_a_worker_is_brought_to_the_recipe_of_the_order(
 
 
 @pytest.mark.parametrize("wrong", ["9999.9", "1234.5,8.6"])
-def test_what_a_recipe_is_built_for_is_corrected(
-    tmp_path: Path, wrong: str
-) -> None:
+def test_what_a_recipe_is_built_for_is_corrected(tmp_path: Path, wrong: str) -> None:
     path = tmp_path / "nightly.toml"
 
     def recipe(capabilities: str) -> str:
@@ -146,9 +140,7 @@ def test_a_path_that_no_timer_can_hold_is_moved(
 
 
 @pytest.mark.parametrize("way", ["path", "file"])
-def test_a_secret_that_cannot_be_read_is_put_where_it_is_named(
-    tmp_path: Path, way: str
-) -> None:
+def test_a_secret_that_cannot_be_read_is_put_where_it_is_named(tmp_path: Path, way: str) -> None:
     for content in (None, b"\xff\xfe"):
         place = tmp_path / "token"
         if content:
@@ -173,34 +165,24 @@ def test_a_list_that_contradicts_itself_is_written_again(
     (file,) = tmp_path.rglob(matching.FILE)
     text = file.read_bytes()
     file.write_bytes(text.replace(b'"version":"1.0"', b'"version":"2.0"'))
-    fault = failing(
-        lambda: matching.ranked(file.read_bytes(), Wish()), SupplyError
-    )
+    fault = failing(lambda: matching.ranked(file.read_bytes(), Wish()), SupplyError)
     (command,) = commands(fault.remedy)
     shell.succeeds(f"{command} --folder {wheel.parent}")
     assert matching.ranked(file.read_bytes(), Wish())
 
 
-def test_a_label_of_two_meanings_is_kept_apart_by_a_local_version(
-    tmp_path: Path,
-) -> None:
+def test_a_label_of_two_meanings_is_kept_apart_by_a_local_version(tmp_path: Path) -> None:
     path, site = tmp_path / "nightly.toml", tmp_path / "site"
 
     def refused(local: str) -> list[WheelError]:
         made, listed = {}, []
         for tag, level in (("cp311", "v1"), ("cp312", "v2")):
             version = f"1.0{local if level == 'v2' else ''}"
-            wheel = write_wheel(
-                site / "packages",
-                version=version,
-                tag=f"{tag}-{tag}-linux_x86_64",
-            )
+            wheel = write_wheel(site / "packages", version=version, tag=f"{tag}-{tag}-linux_x86_64")
             wheel.with_name(f"{wheel.name}.metadata").write_bytes(b"")
             text = variant.document({"x86_64": {"level": [level]}}, "same")
             copy = labels.with_variant(wheel, tmp_path / "builds", "same", text)
-            made[copy] = IndexedWheel(
-                wheel.name, "demo", version, "0" * 64, 1, "0" * 64
-            )
+            made[copy] = IndexedWheel(wheel.name, "demo", version, "0" * 64, 1, "0" * 64)
             listed.append({"filename": copy.name, "hashes": {"sha256": "0" * 64}})
         # Listed before, so that their claims count as proved.
         page = site / "variants/demo/index.json"
@@ -210,10 +192,7 @@ def test_a_label_of_two_meanings_is_kept_apart_by_a_local_version(
 
     (fault,) = refused("")
     assert "another local version in nightly.toml" in fault.remedy
-    path.write_text(
-        f'directory = "{tmp_path}"\n[[recipe]]\nname = "demo"\nlocal = "v2"\n',
-        "utf-8",
-    )
+    path.write_text(f'directory = "{tmp_path}"\n[[recipe]]\nname = "demo"\nlocal = "v2"\n', "utf-8")
     (entry,) = load(path, NightlyFile).recipe
     assert refused(f"+{entry.local}") == []
 

@@ -57,11 +57,7 @@ def test_a_tree_is_made_and_edited_before_a_patch_is_written(
 
 
 def test_a_patch_gets_a_name_and_a_header(
-    shell: CommandLine,
-    begun: str,
-    named: str,
-    tree: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    shell: CommandLine, begun: str, named: str, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edit(tree)
     monkeypatch.setattr("sys.stdin.isatty", lambda: False)
@@ -139,11 +135,7 @@ def test_a_patch_from_elsewhere_is_made_as_is_said(
         patch.write_text(f"{head}{diff}\n", "utf-8")
 
     make("diff")
-    add(
-        recipe,
-        'patches = ["main/0001-why.patch"]',
-        after='release = "1.12"',
-    )
+    add(recipe, 'patches = ["main/0001-why.patch"]', after='release = "1.12"')
     remedy = shell.remedy(f"invoke build {named} --until source")
     if again := re.search(r"'git (diff [^']*)'", remedy):
         make(*again[1].split())
@@ -206,18 +198,14 @@ def test_the_tree_of_another_patch_is_written_first(
     shell.succeeds(write)
 
 
-def test_a_patch_gets_a_tree_to_be_redone_in(
-    shell: CommandLine, named: str, redone: Path
-) -> None:
+def test_a_patch_gets_a_tree_to_be_redone_in(shell: CommandLine, named: str, redone: Path) -> None:
     shutil.rmtree(redone)
     remedy = shell.remedy(f"invoke patch {named} --refresh 1 --write")
     shell.succeeds(remedy.removeprefix("Make it: "))
     assert (redone / "op.cc").is_file()
 
 
-def test_what_did_not_fit_is_done_by_hand(
-    shell: CommandLine, named: str, redone: Path
-) -> None:
+def test_what_did_not_fit_is_done_by_hand(shell: CommandLine, named: str, redone: Path) -> None:
     (redone / "op.cc").write_text("1\nother\n", "utf-8")
     shell.succeeds(f"invoke patch {named} --refresh 1 --write")
     shell.succeeds(f"invoke patch {named} --refresh 2")

@@ -42,9 +42,7 @@ version = "0.17.2"
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write a recipe with nothing left to pin but packages; pip knows one version of each."""
 
-    def resolve(
-        _python: Path, _version: str, wanted: list[str], _log: Path
-    ) -> tuple[str, ...]:
+    def resolve(_python: Path, _version: str, wanted: list[str], _log: Path) -> tuple[str, ...]:
         names = [re.split(r"[<>=]", line)[0] for line in wanted]
         return tuple(f"{name}==1.19.5" for name in sorted(set(names)))
 
@@ -81,16 +79,11 @@ def test_a_package_without_a_version_gets_one_by_the_command_that_is_named(
     (command,) = commands(shell.remedy(f"invoke plan --recipe {path}"))
     shell.succeeds(command)
     read = recipes.read(str(path))
-    lists = {
-        "host": read.host.requirements,
-        "verify": read.verify.requirements,
-    }
+    lists = {"host": read.host.requirements, "verify": read.verify.requirements}
     assert lists[table] == ("numpy==1.19.5", "six==1.19.5")
 
 
-def test_a_plugin_without_a_version_gets_one_by_hand(
-    shell: CommandLine, path: Path
-) -> None:
+def test_a_plugin_without_a_version_gets_one_by_hand(shell: CommandLine, path: Path) -> None:
     add(path, '[verify]\nplugins = ["tensorflow-metal"]\n')
     # pin resolves no plugins, so the message does not name it.
     assert shell.remedy(f"invoke plan --recipe {path}") == "Write name==version."
@@ -195,15 +188,10 @@ def test_a_file_that_no_source_gives_is_found_in_each_way_that_is_named(
     if way == "urls":
         assert "Correct its urls" in remedy
         text = path.read_text("utf-8")
-        path.write_text(
-            text.replace("https://example.invalid/", address), "utf-8"
-        )
+        path.write_text(text.replace("https://example.invalid/", address), "utf-8")
     elif way == "downloads":
         assert f"mirror in [downloads] of {shell.host_file}" in remedy
-        add(
-            shell.host_file,
-            f'[downloads]\n"https://example.invalid/" = "{address}"\n',
-        )
+        add(shell.host_file, f'[downloads]\n"https://example.invalid/" = "{address}"\n')
     else:
         named = re.search(r"copy the file, as (\S+), into ", remedy)
         line = re.search(r'(drop = )"/path/to/folder"', remedy)
@@ -263,9 +251,7 @@ def test_a_package_is_named_as_its_index_has_it(
 ) -> None:
     right = "nvidia_cudnn_cu10-7.6.5-py3-none-any.whl"
 
-    def download(
-        _: object, __: object, ___: object, ____: object, to: Path
-    ) -> object:
+    def download(_: object, __: object, ___: object, ____: object, to: Path) -> object:
         (to / right).write_bytes(b"a package")
         return [to / right]
 

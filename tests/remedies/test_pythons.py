@@ -20,13 +20,7 @@ from tests.tools.python.test_sdist import package as old_thing
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.toml import load
-from tfwright.errors import (
-    HostError,
-    RecipeError,
-    SupplyError,
-    TfwrightError,
-    ToolError,
-)
+from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.host import pythons
 from tfwright.tools.python import packages, pips, resolving, sdist, venv
 from tfwright.tools.python.sdist import Sdist
@@ -99,9 +93,7 @@ def test_what_the_pinned_packages_need_is_pinned(make: Make, index: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_version_that_cannot_be_installed_gives_way_to_another(
-    make: Make, index: Path
-) -> None:
+def test_a_version_that_cannot_be_installed_gives_way_to_another(make: Make, index: Path) -> None:
     offer(index, "small", "1.0")
     (wheel,) = index.glob("small/*")
     with zipfile.ZipFile(wheel, "a") as content:
@@ -123,18 +115,14 @@ def test_pip_is_led_to_its_index_and_the_pin_to_what_that_has(
     python = Path(sys.executable)
 
     def bring(*options: str) -> list[Path]:
-        return packages.bring(
-            python, options, tmp_path / "brought", tmp_path / "log"
-        )
+        return packages.bring(python, options, tmp_path / "brought", tmp_path / "log")
 
     fault = failing(lambda: bring("small==2.0"), SupplyError)
     assert fault.remedy.startswith("Check how pip reaches its index")
     monkeypatch.setenv("PIP_INDEX_URL", right)
     fault = failing(lambda: bring("small==2.0"), SupplyError)
     assert fault.remedy.startswith("Pin a version, and a checksum if any, that")
-    assert [path.name for path in bring("small==1.0")] == [
-        "small-1.0-py3-none-any.whl"
-    ]
+    assert [path.name for path in bring("small==1.0")] == ["small-1.0-py3-none-any.whl"]
 
 
 def test_what_an_offline_build_lacks_is_fetched_while_there_is_a_network(
@@ -168,18 +156,14 @@ def test_the_rest_of_a_python_is_installed(python: Path, tmp_path: Path) -> None
     rest, text = tmp_path / "rest", python.read_text("utf-8")
     lacking = f"venv) test -e {rest} || {{ echo no ensurepip; exit 1; }}; "
     python.write_text(text.replace("venv)", lacking), "utf-8")
-    create = partial(
-        venv.create, python, "3.9.2", tmp_path / "venv", tmp_path / "log"
-    )
+    create = partial(venv.create, python, "3.9.2", tmp_path / "venv", tmp_path / "log")
     fault = failing(create, HostError)
     assert "python3.9-venv" in fault.remedy
     rest.touch()
     create()
 
 
-def test_the_target_python_is_named_in_the_host_file(
-    python: Path, tmp_path: Path
-) -> None:
+def test_the_target_python_is_named_in_the_host_file(python: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("#!/bin/sh\n", "utf-8")
     wrong.chmod(0o755)
@@ -200,9 +184,7 @@ def test_the_target_python_is_named_in_the_host_file(
     assert version(found).startswith(f"{line}.")
 
 
-def test_a_python_whose_pip_does_not_run_is_repaired(
-    python: Path, tmp_path: Path
-) -> None:
+def test_a_python_whose_pip_does_not_run_is_repaired(python: Path, tmp_path: Path) -> None:
     home, log = tmp_path / "venv", tmp_path / "log"
     venv.create(python, "3.11.4", home, log)
     (link,) = home.glob("lib/python*/site-packages/pip")
@@ -229,9 +211,7 @@ TAG = "manylinux_2_31_x86_64"
 def test_a_wheel_of_a_new_platform_gets_a_pip_that_reads_it(
     version: str, pins: tuple[str, ...], way: str
 ) -> None:
-    fault = failing(
-        lambda: pips.insist_on_reader(TAG, version, pins), RecipeError
-    )
+    fault = failing(lambda: pips.insist_on_reader(TAG, version, pins), RecipeError)
     assert fault.remedy.startswith(way)
     if named := re.search(r'"(pip==[\d.]+)"', fault.remedy):
         pips.insist_on_reader(TAG, version, (named[1],))
@@ -252,11 +232,7 @@ def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Venv:
 
 @pytest.mark.parametrize(
     ("absent", "corrected"),
-    [
-        ("wheel", ["wheel<1"]),
-        ("pip==21.3.1", ["wheel", "pip==20.3.4"]),
-        ("pip==21.3.1", None),
-    ],
+    [("wheel", ["wheel<1"]), ("pip==21.3.1", ["wheel", "pip==20.3.4"]), ("pip==21.3.1", None)],
 )
 def test_a_requirement_is_corrected_and_a_pip_named_or_given_to_the_index(
     chosen: Venv, tmp_path: Path, absent: str, corrected: list[str] | None

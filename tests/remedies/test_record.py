@@ -45,9 +45,7 @@ target = "//:wheel"
 {answers}
 """
 WARP = "ask 'Do you wish to build TensorFlow with {0} support? [y/N]: ' TF_NEED_{0}\n"
-ASKING = WHOLE.replace(
-    "cat >> $rc", f"{WARP.format('WARP')}{WARP.format('WEFT')}cat >> $rc", 1
-)
+ASKING = WHOLE.replace("cat >> $rc", f"{WARP.format('WARP')}{WARP.format('WEFT')}cat >> $rc", 1)
 
 
 @pytest.fixture
@@ -65,10 +63,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def configured(
-    tmp_path: Path,
-    path: Path,
-    listener: Listener,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, path: Path, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], object]:
     """Return what configures the tree by the recipe as it is now."""
     bench = Bench(tmp_path, listener)
@@ -78,9 +73,7 @@ def configured(
     def job(*_: object) -> BuildRequest:
         made = of_bench(ANSWERS)
         read = recipes.read(str(path))
-        return BuildRequest(
-            recipe=read, host_file=made.host_file, listener=listener
-        )
+        return BuildRequest(recipe=read, host_file=made.host_file, listener=listener)
 
     def run(job: BuildRequest, _: Recipe, *parts: object) -> object:
         monkeypatch.setattr(recording, "_before_configure", lambda *_: parts)
@@ -110,9 +103,7 @@ def test_an_unknown_question_is_recorded_by_the_command_that_is_named(
 
 
 def test_recording_goes_on_after_the_last_answer_that_was_kept(
-    path: Path,
-    configured: Callable[[], object],
-    monkeypatch: pytest.MonkeyPatch,
+    path: Path, configured: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(configured, RecipeError)
     monkeypatch.setattr("sys.stdin", Typed("y\n"))
@@ -133,9 +124,7 @@ def test_what_was_recorded_is_taken_from_the_file_that_is_named(
     failing(configured, RecipeError)
     # TOML lets no table be added to such a list.
     text = path.read_text("utf-8")
-    wrong = text.replace(
-        "[configure.answers]", "[configure]\nprompts = []\n\n[configure.answers]"
-    )
+    wrong = text.replace("[configure.answers]", "[configure]\nprompts = []\n\n[configure.answers]")
     path.write_text(wrong, "utf-8")
     fault = failing(lambda: record(path, lambda _: "y"), RecipeError)
     assert path.read_text("utf-8") == wrong

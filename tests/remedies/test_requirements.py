@@ -10,25 +10,13 @@ from pathlib import Path
 
 import pytest
 from tests.host.conftest import lay_out, write_program
-from tests.host.test_requirements import (
-    BUILD_OUT,
-    PROGRAMS,
-    varied,
-    with_cuda,
-)
+from tests.host.test_requirements import BUILD_OUT, PROGRAMS, varied, with_cuda
 from tests.remedies.following import commands
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ImageTable, Recipe
-from tfwright.host import (
-    compatibility,
-    examination,
-    gpu,
-    images,
-    requirements,
-    toolkit_ways,
-)
+from tfwright.host import compatibility, examination, gpu, images, requirements, toolkit_ways
 from tfwright.host.findings import Finding
 from tfwright.host.place import Place
 from tfwright.host.probes import Host
@@ -44,9 +32,7 @@ class Trial:
 
     recipe: Recipe
     root: Path
-    host_file: HostFile = field(
-        default_factory=lambda: HostFile(build_out=BUILD_OUT)
-    )
+    host_file: HostFile = field(default_factory=lambda: HostFile(build_out=BUILD_OUT))
 
     def file(self, path: str, text: str) -> None:
         place = self.root / path.lstrip("/")
@@ -135,9 +121,7 @@ PACKAGES = {
 }
 
 
-@pytest.mark.parametrize(
-    "what", ["git", "compiler", "program", "clang", "old git"]
-)
+@pytest.mark.parametrize("what", ["git", "compiler", "program", "clang", "old git"])
 def test_what_is_missing_is_installed_by_the_commands_that_are_shown(
     trial: Trial, what: str
 ) -> None:
@@ -159,9 +143,7 @@ def test_what_is_missing_is_installed_by_the_commands_that_are_shown(
 
 
 @pytest.mark.parametrize("way", ["install npm", "[bazels]"])
-def test_a_second_source_of_bazel_is_installed_or_a_binary_named(
-    trial: Trial, way: str
-) -> None:
+def test_a_second_source_of_bazel_is_installed_or_a_binary_named(trial: Trial, way: str) -> None:
     gone(trial, "npm")
     remedy = trial.remedy("Bazel")
     assert way in remedy
@@ -178,9 +160,7 @@ def test_a_second_source_of_bazel_is_installed_or_a_binary_named(
 def test_build_out_is_moved_to_another_disk(trial: Trial, kind: str) -> None:
     trial.file("/proc/mounts", f"rootfs / {kind} rw\n/dev/vdb /disk ext4 rw\n")
     remedy = trial.remedy(kind)
-    key = re.match(
-        r"Set (\w+) in the host file to a directory on a (?:local )?disk", remedy
-    )
+    key = re.match(r"Set (\w+) in the host file to a directory on a (?:local )?disk", remedy)
     assert key
     (trial.root / "disk").mkdir()
     other = PROGRAMS["/usr/bin/df"]["*"].replace("15% /", "15% /disk")
@@ -210,9 +190,7 @@ def test_the_python_of_a_recipe_is_corrected(trial: Trial) -> None:
         trial.program(f"/usr/bin/python{version}", {"*": version})
 
     def of_release() -> list[Finding]:
-        return list(
-            requirements._release(trial.recipe, trial.host_file, trial.host())
-        )
+        return list(requirements._release(trial.recipe, trial.host_file, trial.host()))
 
     trial.changed(host={"python": "3.9"})
     (finding,) = of_release()
@@ -230,9 +208,7 @@ def test_the_bazel_of_a_recipe_is_corrected(trial: Trial, way: str) -> None:
     if way == "newer":
         answers = {"TF_IGNORE_MAX_BAZEL_VERSION": True}
         trial.changed(
-            source={"release": "2.6"},
-            bazel={"version": "4.2.3"},
-            configure={"answers": answers},
+            source={"release": "2.6"}, bazel={"version": "4.2.3"}, configure={"answers": answers}
         )
     (finding,) = [each for each in trial.findings() if "Bazel" in each.found]
     if way == "newer":
@@ -294,9 +270,7 @@ def kernels(trial: Trial) -> Trial:
 
 
 @pytest.mark.parametrize("way", ["capabilities", "CUDA"])
-def test_a_capability_is_corrected_or_another_cuda_taken(
-    kernels: Trial, way: str
-) -> None:
+def test_a_capability_is_corrected_or_another_cuda_taken(kernels: Trial, way: str) -> None:
     answers = kernels.recipe.configure.answers
     wrong = {**answers, "TF_CUDA_COMPUTE_CAPABILITIES": "6.1,7.5"}
     kernels.changed(configure={"answers": wrong})
@@ -304,9 +278,7 @@ def test_a_capability_is_corrected_or_another_cuda_taken(
     assert way in finding.remedy
     if way == "CUDA":
         kernels.changed(host={"cuda": "10.0"})
-        kernels.file(
-            "/usr/local/cuda/include/cuda.h", "#define CUDA_VERSION 10000\n"
-        )
+        kernels.file("/usr/local/cuda/include/cuda.h", "#define CUDA_VERSION 10000\n")
     else:
         newest = re.search(r"to ([\d.]+)$", finding.wanted)
         assert newest
@@ -318,9 +290,7 @@ def test_a_capability_is_corrected_or_another_cuda_taken(
     assert not [found for found in said if "capability" in found]
 
 
-def test_the_capability_of_this_gpu_is_added_or_a_recipe_found_that_has_it(
-    kernels: Trial,
-) -> None:
+def test_the_capability_of_this_gpu_is_added_or_a_recipe_found_that_has_it(kernels: Trial) -> None:
     answers = kernels.recipe.configure.answers
     other = {**answers, "TF_CUDA_COMPUTE_CAPABILITIES": "7.0"}
     kernels.changed(configure={"answers": other})
@@ -335,9 +305,7 @@ def test_the_capability_of_this_gpu_is_added_or_a_recipe_found_that_has_it(
 
 
 @pytest.mark.parametrize("driver", ["", "300.10"])
-def test_a_driver_is_installed_by_the_command_that_is_shown(
-    kernels: Trial, driver: str
-) -> None:
+def test_a_driver_is_installed_by_the_command_that_is_shown(kernels: Trial, driver: str) -> None:
     query = "--query-gpu=driver_version --format=csv,noheader"
     answers = PROGRAMS["/usr/bin/nvidia-smi"]
     if driver:
@@ -345,17 +313,13 @@ def test_a_driver_is_installed_by_the_command_that_is_shown(
     else:
         gone(kernels, "nvidia-smi")
     (finding,) = kernels.findings()
-    package = re.match(
-        r"sudo apt-get install nvidia-driver-(\d+) ", finding.remedy
-    )
+    package = re.match(r"sudo apt-get install nvidia-driver-(\d+) ", finding.remedy)
     assert package
     kernels.program("/usr/bin/nvidia-smi", {**answers, query: f"{package[1]}.99"})
     assert kernels.findings() == []
 
 
-def test_an_older_compiler_of_nvcc_is_installed_and_named_as_is_shown(
-    kernels: Trial,
-) -> None:
+def test_an_older_compiler_of_nvcc_is_installed_and_named_as_is_shown(kernels: Trial) -> None:
     kernels.program("/usr/bin/gcc", {"--version": "gcc (Debian) 12.2.0"})
     (finding,) = kernels.findings()
     install, answer = finding.remedy.splitlines()
@@ -374,9 +338,7 @@ def test_an_older_compiler_of_nvcc_is_installed_and_named_as_is_shown(
     assert not list(gpu._host_compiler(kernels.recipe, settings, kernels.host()))
 
 
-def test_a_toolkit_is_obtained_where_apt_is_or_named_in_the_host_file(
-    trial: Trial,
-) -> None:
+def test_a_toolkit_is_obtained_where_apt_is_or_named_in_the_host_file(trial: Trial) -> None:
     trial.recipe = recipes.read("demo-cuda")
     gone(trial, "apt-get")
     table = trial.recipe.toolkit.cuda

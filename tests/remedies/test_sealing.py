@@ -47,19 +47,9 @@ def rewritten(path: Path, name: str, content: str | bytes) -> Path:
 @pytest.mark.parametrize(
     ("name", "content", "act", "do"),
     [
-        (
-            "other-1.0.dist-info/WHEEL",
-            "",
-            archive.metadata_directory,
-            "Make the wheel again: pip",
-        ),
+        ("other-1.0.dist-info/WHEEL", "", archive.metadata_directory, "Make the wheel again: pip"),
         (f"{INFO}/RECORD", b"\xff\xfe", record.read, "Make the wheel again: pip"),
-        (
-            f"{INFO}/RECORD",
-            "a" * (1 << 18),
-            record.read,
-            "Do not trust this wheel",
-        ),
+        (f"{INFO}/RECORD", "a" * (1 << 18), record.read, "Do not trust this wheel"),
         (
             f"{INFO}/METADATA",
             "A: b\n" * 100_000,
@@ -110,9 +100,7 @@ def test_what_packs_a_wheel_with_a_false_record_is_corrected(
 # Libraries of macOS
 
 
-def test_a_library_that_is_not_sound_is_made_in_another_way(
-    tmp_path: Path,
-) -> None:
+def test_a_library_that_is_not_sound_is_made_in_another_way(tmp_path: Path) -> None:
     wrong = relinks.wheel(tmp_path, relinks.LIBRARY[:60])
     fault = failing(lambda: relinks.relinked(wrong), WheelError)
     assert fault.remedy.startswith("Correct by a patch how this library is made")
@@ -123,9 +111,7 @@ CUDART = "@rpath/libcudart.9.2.dylib"
 
 
 @pytest.mark.parametrize("way", ["headerpad", "shorter"])
-def test_room_is_linked_into_a_library_or_shorter_paths_are_given(
-    way: str,
-) -> None:
+def test_room_is_linked_into_a_library_or_shorter_paths_are_given(way: str) -> None:
     # What the linker leaves with that flag: room up to the code.
     rooms = {False: 0xF0, True: 0x400}
 
@@ -175,9 +161,7 @@ def linux(tmp_path: Path) -> Path:
         ("manylinux_2_5_x86_64", r"prove (\w+)$"),
     ],
 )
-def test_the_platform_is_corrected_to_what_is_named(
-    linux: Path, wanted: str, pattern: str
-) -> None:
+def test_the_platform_is_corrected_to_what_is_named(linux: Path, wanted: str, pattern: str) -> None:
     pytest.importorskip("auditwheel")
     fault = failing(lambda: platform_tag.insist(linux, wanted), WheelError)
     if "2_5" in wanted:

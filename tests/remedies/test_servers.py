@@ -35,9 +35,7 @@ def test_the_address_of_a_document_is_checked(
 ) -> None:
     (tmp_path / "a").write_text("{}", "utf-8")
     address = serve(tmp_path)
-    wrong = {"ftp": address.replace("http", "ftp"), "absent": f"{address}b"}.get(
-        wrong, wrong
-    )
+    wrong = {"ftp": address.replace("http", "ftp"), "absent": f"{address}b"}.get(wrong, wrong)
     fault = failing(lambda: document.fetch(wrong, 9), SupplyError)
     assert fault.remedy == "Check the address and the network."
     assert document.fetch(f"{address}a", 9) == b"{}"
@@ -94,10 +92,7 @@ esac"""
 
 
 def test_a_client_is_installed(
-    clients: Path,
-    tmp_path: Path,
-    extract: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
+    clients: Path, tmp_path: Path, extract: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = package(tmp_path / "p")
     monkeypatch.setenv("PATH", str(clients))
@@ -158,10 +153,7 @@ def test_packages_come_from_a_mirror_of_debian_or_the_drop_folder(
     (tmp_path / "empty").mkdir()
     gone = supplier(f'debian = "{serve(tmp_path / "empty")}"')
     fault = failing(
-        lambda: sources.packages_of(
-            "debian", part, pins, gone, tmp_path / "room"
-        ),
-        SupplyError,
+        lambda: sources.packages_of("debian", part, pins, gone, tmp_path / "room"), SupplyError
     )
     assert way in fault.remedy
     line = way.replace("http://…", serve(debian))

@@ -37,9 +37,7 @@ def shown(remedy: str) -> str:
     return found[0]
 
 
-def test_a_key_with_a_passphrase_gets_a_copy_without(
-    folder: Path, keys: Maker
-) -> None:
+def test_a_key_with_a_passphrase_gets_a_copy_without(folder: Path, keys: Maker) -> None:
     private, _ = keys("my keys/key", passphrase=b"secret")
     fault = failing(lambda: signing.signer(private), HostError)
     child = pexpect.spawn("sh", ["-c", shown(fault.remedy)], cwd=folder)
@@ -80,16 +78,12 @@ def sign(wheel: Path, key: Path) -> None:
 
 
 def digest_of(wheel: Path) -> str:
-    done = subprocess.run(
-        ["sha256sum", wheel], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(["sha256sum", wheel], capture_output=True, text=True, check=True)
     return done.stdout.split()[0]
 
 
 def inspect(wheel: Path, key: Path) -> str:
-    return (
-        f"invoke inspect {shlex.quote(str(wheel))} --key {shlex.quote(str(key))}"
-    )
+    return f"invoke inspect {shlex.quote(str(wheel))} --key {shlex.quote(str(key))}"
 
 
 def test_a_private_key_in_place_of_the_public_one_is_turned_into_it(
@@ -100,9 +94,7 @@ def test_a_private_key_in_place_of_the_public_one_is_turned_into_it(
     shell.succeeds(inspect(signed[0], folder / "public.pem"))
 
 
-def test_a_path_without_a_key_is_corrected(
-    shell: CommandLine, signed: Pair, folder: Path
-) -> None:
+def test_a_path_without_a_key_is_corrected(shell: CommandLine, signed: Pair, folder: Path) -> None:
     remedy = shell.remedy(inspect(signed[0], folder / "none.pem"))
     assert remedy.startswith("Check the path")
     shell.succeeds(inspect(signed[0], folder / "key.public.pem"))
@@ -121,12 +113,7 @@ def test_a_path_without_a_key_is_corrected(
     ],
 )
 def test_an_envelope_is_brought_again(  # noqa: PLR0913, PLR0917 what damages it is another each time
-    shell: CommandLine,
-    signed: Pair,
-    folder: Path,
-    keys: Maker,
-    damage: str,
-    remedy: str,
+    shell: CommandLine, signed: Pair, folder: Path, keys: Maker, damage: str, remedy: str
 ) -> None:
     wheel, private = signed
     place = wheel.with_name(wheel.name + envelope.SUFFIX)
@@ -139,12 +126,10 @@ def test_an_envelope_is_brought_again(  # noqa: PLR0913, PLR0917 what damages it
         "of another kind": lambda: place.write_bytes(
             signing.sign(b"{}", "application/json", private)
         ),
-        "of another wheel": lambda: place.write_bytes(
-            envelope.write(statement_of_none, private)
+        "of another wheel": lambda: place.write_bytes(envelope.write(statement_of_none, private)),
+        "another statement": lambda: wheel.with_name(wheel.name + statement.SUFFIX).write_text(
+            "{}", "utf-8"
         ),
-        "another statement": lambda: wheel.with_name(
-            wheel.name + statement.SUFFIX
-        ).write_text("{}", "utf-8"),
         "of another key": lambda: sign(wheel, other),
         "of no file": lambda: place.write_bytes(envelope.write(b"{}", private)),
     }

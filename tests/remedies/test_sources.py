@@ -45,9 +45,7 @@ def replace(path: Path, before: str, after: str) -> None:
 def pin(path: Path, name: str) -> None:
     """Pin another commit."""
     text = path.read_text("utf-8")
-    path.write_text(
-        re.sub(r'commit = "\w*"', f'commit = "{name}"', text), "utf-8"
-    )
+    path.write_text(re.sub(r'commit = "\w*"', f'commit = "{name}"', text), "utf-8")
 
 
 def test_a_tag_gives_way_to_the_commit_that_is_named(
@@ -153,9 +151,7 @@ def test_a_patch_begins_with_the_lines_that_are_shown(
     patch.parent.mkdir(parents=True)
     patch.write_text(f"{diff}\n", "utf-8")
     add(recipe, 'patches = ["main/0001-why.patch"]', after=RELEASE)
-    (finding,) = [
-        found for found in linting.lint(str(recipe)) if found.rule == "patch"
-    ]
+    (finding,) = [found for found in linting.lint(str(recipe)) if found.rule == "patch"]
     found = re.findall(r"'((?:Why|Upstream|Drop when): \.\.\.)'", finding.remedy)
     assert len(found) == 3
     head = "".join(f"{line.replace('...', 'a text')}\n" for line in found)
@@ -163,9 +159,7 @@ def test_a_patch_begins_with_the_lines_that_are_shown(
     shell.succeeds(build)
 
 
-def test_an_asset_is_a_new_file(
-    shell: CommandLine, recipe: Path, build: str
-) -> None:
+def test_an_asset_is_a_new_file(shell: CommandLine, recipe: Path, build: str) -> None:
     asset = recipe.parent / "patches/main/asset"
     asset.parent.mkdir(parents=True)
     asset.write_text("x", "utf-8")

@@ -15,13 +15,7 @@ from tests.nightly.wheels import write_wheel
 from tests.pipeline.stages import test_check, test_nccl
 from tests.pipeline.stages.test_package import job_of, packaged, script
 from tests.pipeline.stages.test_verify import ALONE
-from tests.remedies.following import (
-    CommandLine,
-    add,
-    commands,
-    failing,
-    write_recipe,
-)
+from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.remedies.test_inputs import sources_left, zipped
 from tests.upstream import commit
 
@@ -44,22 +38,9 @@ from tfwright.errors import (
     ToolError,
     WheelError,
 )
-from tfwright.pipeline import (
-    attempts,
-    engine,
-    failure,
-    remote_execution,
-    rivals,
-)
+from tfwright.pipeline import attempts, engine, failure, remote_execution, rivals
 from tfwright.pipeline.job import BuildRequest, Job
-from tfwright.pipeline.results import (
-    Built,
-    Check,
-    HostFacts,
-    Inputs,
-    Tree,
-    Unpinned,
-)
+from tfwright.pipeline.results import Built, Check, HostFacts, Inputs, Tree, Unpinned
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
 from tfwright.progress import Listener
@@ -89,12 +70,7 @@ def test_a_tag_that_only_a_network_gives_is_to_be_pinned_and_nothing_is_to_be_dr
 ) -> None:
     said = "ERROR: An error occurred during the fetch of repository 'dep':"
     why = "WORKSPACE:1: dep: git_repository takes v1"
-    loose = Unpinned(
-        name="dep",
-        urls=("https://example.org/dep",),
-        lines=(why,),
-        by_table=False,
-    )
+    loose = Unpinned(name="dep", urls=("https://example.org/dep",), lines=(why,), by_table=False)
 
     def stopped(*, offline: bool) -> TfwrightError:
         mine = replace(job, offline=offline)
@@ -117,9 +93,7 @@ http_archive(name = "dep", urls = ["http://127.0.0.1:9/dep.zip"], sha256 = "{sha
 """
 
 
-@pytest.mark.parametrize(
-    ("offline", "way"), [(True, "drop"), (True, "downloads"), (False, "drop")]
-)
+@pytest.mark.parametrize(("offline", "way"), [(True, "drop"), (True, "downloads"), (False, "drop")])
 @pytest.mark.usefixtures("in_a_hurry")
 def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # noqa: PLR0913
     shell: CommandLine,
@@ -136,9 +110,7 @@ def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # 
     sha256 = zipped(folder / "dep.zip", "def more(): pass\n")
     text = WORKSPACE.format(sha256=sha256)
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": text})
-    recipe = write_recipe(
-        tmp_path / "recipes/small.toml", tmp_path / "upstream", pinned
-    )
+    recipe = write_recipe(tmp_path / "recipes/small.toml", tmp_path / "upstream", pinned)
     monkeypatch.setattr(recipes, "RECIPES", recipe.parent)
     job = BuildRequest.of("small", HostFile(build_out=tmp_path / "build_out"))
     line = "ERROR: Error downloading [http://127.0.0.1:9/dep.zip] to /x/dep.zip: refused"
@@ -148,45 +120,31 @@ def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # 
     shell.succeeds(fetch)
     assert sources_left(shell, capsys) == 0
     if way == "drop":
-        assert (
-            "under any name, into the folder that the host file" in fault.remedy
-        )
+        assert "under any name, into the folder that the host file" in fault.remedy
         (folder / "dep.zip").rename(folder / "any name")
         add(shell.host_file, f'drop = "{folder}"\n')
     else:
         assert "[downloads] of the host file" in fault.remedy
         address = serve(folder)
-        add(
-            shell.host_file,
-            f'[downloads]\n"http://127.0.0.1:9/" = "{address}"\n',
-        )
+        add(shell.host_file, f'[downloads]\n"http://127.0.0.1:9/" = "{address}"\n')
     shell.succeeds(fetch)
     assert sources_left(shell, capsys) > 0
 
 
-def test_remote_execution_is_removed_or_left_to_another_host_file(
-    tmp_path: Path,
-) -> None:
+def test_remote_execution_is_removed_or_left_to_another_host_file(tmp_path: Path) -> None:
     def flags(*given: str) -> tuple[str, ...]:
         host_file = HostFile(build_out=tmp_path, remote_execution=given)
-        return remote_execution.flags(
-            Job(name="a", host_file=host_file), "0.26.1"
-        )
+        return remote_execution.flags(Job(name="a", host_file=host_file), "0.26.1")
 
     executor = "--remote_executor=grpcs://build.example"
     fault = failing(lambda: flags(executor), HostError)
-    assert (
-        fault.remedy == "Remove it, or build this recipe with another host file."
-    )
+    assert fault.remedy == "Remove it, or build this recipe with another host file."
     assert flags() == ()
 
 
 @pytest.mark.parametrize("way", ["package.project_name", "build_out"])
 def test_two_wheels_of_one_name_get_two_names_or_two_places(
-    job: BuildRequest,
-    recipe_file: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    way: str,
+    job: BuildRequest, recipe_file: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     folder = recipe_file.parent / "recipes"
     folder.mkdir()
@@ -202,9 +160,7 @@ def test_two_wheels_of_one_name_get_two_names_or_two_places(
     published = request("one").places.own / rivals.STAMP
     published.parent.mkdir(parents=True)
     published.touch()
-    fault = failing(
-        lambda: rivals.insist_on_own_name(request("two")), RecipeError
-    )
+    fault = failing(lambda: rivals.insist_on_own_name(request("two")), RecipeError)
     assert way in fault.remedy
     if way == "build_out":
         other = HostFile(build_out=job.places.build_out.with_name("other"))
@@ -223,19 +179,13 @@ def test_programs_that_do_not_run_here_are_not_needed_up_to_the_stage_that_is_na
     option = re.search(r"--until \w+", fault.remedy)
     assert option
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": ""})
-    recipe = write_recipe(
-        tmp_path / "r/small.toml", tmp_path / "upstream", pinned
-    )
+    recipe = write_recipe(tmp_path / "r/small.toml", tmp_path / "upstream", pinned)
     shell.succeeds(f"invoke build --recipe {recipe} {option[0]}")
 
 
-def test_the_advice_under_each_finding_is_followed(
-    shell: CommandLine, tmp_path: Path
-) -> None:
+def test_the_advice_under_each_finding_is_followed(shell: CommandLine, tmp_path: Path) -> None:
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": ""})
-    recipe = write_recipe(
-        tmp_path / "r/small.toml", tmp_path / "upstream", pinned
-    )
+    recipe = write_recipe(tmp_path / "r/small.toml", tmp_path / "upstream", pinned)
     text = recipe.read_text("utf-8").replace('"any"', '"3.2"')
     recipe.write_text(text, "utf-8")
     odd = tmp_path / "my out"
@@ -297,9 +247,7 @@ def test_nccl_rebuild_is_taken_out_where_there_is_nothing_to_rebuild(
     assert not test_nccl.run(built, NcclTable(), release).library
 
 
-def test_the_target_is_named_that_builds_the_library(
-    built: BuildRequest,
-) -> None:
+def test_the_target_is_named_that_builds_the_library(built: BuildRequest) -> None:
     place = built.places.tree / "bazel-bin" / nccl.LIBRARY
     place.unlink()
 
@@ -328,9 +276,7 @@ def test_the_target_is_named_that_builds_the_library(
 
 
 @pytest.mark.parametrize("flag", ["--gpu", "--nightly_flag"])
-def test_a_name_is_chosen_among_those_of_an_old_release(
-    tmp_path: Path, flag: str
-) -> None:
+def test_a_name_is_chosen_among_those_of_an_old_release(tmp_path: Path, flag: str) -> None:
     job = job_of(tmp_path, "1.8")
     script(job, "small-1.0-py3-none-any.whl")
     named = PackageTable(project_name="mine")
@@ -342,17 +288,13 @@ def test_a_name_is_chosen_among_those_of_an_old_release(
 
 
 @pytest.mark.parametrize("made", ["", "one.whl two.whl", "one.tar.gz"])
-def test_what_makes_no_single_wheel_is_corrected(
-    tmp_path: Path, made: str
-) -> None:
+def test_what_makes_no_single_wheel_is_corrected(tmp_path: Path, made: str) -> None:
     job = job_of(tmp_path, "1.12")
     script(job, "one.whl")
     program = next(job.places.tree.rglob("build_pip_package"))
     right = program.read_text("utf-8")
     # Its flags decide what it makes.
-    wrong = right.replace(
-        "in one.whl", f"in $([ $# = 2 ] && echo {made} || echo one.whl)"
-    )
+    wrong = right.replace("in one.whl", f"in $([ $# = 2 ] && echo {made} || echo one.whl)")
     program.write_text(wrong, "utf-8")
     flags = PackageTable(flags=("--wrong",))
     fault = failing(lambda: packaged(job, flags), ToolError)
@@ -406,9 +348,7 @@ def test_the_log_of_a_failed_packaging_says_why(tmp_path: Path) -> None:
     script(job, "one.whl")
     program = next(job.places.tree.rglob("build_pip_package"))
     need = "[ -e needed ] || { echo 'create needed first' >&2; exit 1; }\n"
-    text = program.read_text("utf-8").replace(
-        "[ -d bazel-bin", f"{need}[ -d bazel-bin"
-    )
+    text = program.read_text("utf-8").replace("[ -d bazel-bin", f"{need}[ -d bazel-bin")
     program.write_text(text, "utf-8")
     fault = failing(lambda: packaged(job, PackageTable()), ToolError)
     (command,) = commands(fault.remedy)
@@ -460,9 +400,7 @@ def test_a_floor_of_the_recipe_is_set_to_what_the_wheel_needs(
     own = Path(_ctypes.__file__)
     file = own if library == "_ctypes" else CORPUS / library
     wheel = write_wheel(
-        tmp_path,
-        tag=f"{HERE}-{HERE}-{PLATFORM}",
-        files={"a.so": file.read_bytes()},
+        tmp_path, tag=f"{HERE}-{HERE}-{PLATFORM}", files={"a.so": file.read_bytes()}
     )
     floor = ALONE.model_copy(update={key: wrong})
     fault = failing(lambda: read(job, wheel, floor), WheelError)
@@ -504,9 +442,7 @@ def test_what_puts_the_wheel_together_is_corrected(
 
 
 @pytest.mark.parametrize("way", ["lie in the pinned commit", "do not exclude"])
-def test_a_test_is_named_as_it_is_in_the_tree(
-    job: BuildRequest, way: str
-) -> None:
+def test_a_test_is_named_as_it_is_in_the_tree(job: BuildRequest, way: str) -> None:
     tests = job.places.tree / "tests"
     tests.mkdir(parents=True)
     named = "tests/a_test.py" if way.startswith("do not") else "a_test.py"
@@ -523,14 +459,11 @@ def test_a_test_is_named_as_it_is_in_the_tree(
 
 
 @pytest.mark.parametrize("version", ["3.6.15", "2.7.18"])
-def test_what_a_python_lacks_for_a_venv_is_installed(
-    tmp_path: Path, version: str
-) -> None:
+def test_what_a_python_lacks_for_a_venv_is_installed(tmp_path: Path, version: str) -> None:
     there = tmp_path / "there"
     python = tmp_path / "python"
     python.write_text(
-        f'#!/bin/sh\ncase "$3" in install) touch {there}; exit 0;; esac\ntest -e {there}\n',
-        "utf-8",
+        f'#!/bin/sh\ncase "$3" in install) touch {there}; exit 0;; esac\ntest -e {there}\n', "utf-8"
     )
     python.chmod(0o755)
     remedy = venv.remedy_without(python, version)
@@ -543,11 +476,7 @@ def test_what_a_python_lacks_for_a_venv_is_installed(
     if version.startswith("2."):
         shown = re.search(r"run '(.*)'", remedy)
         assert shown
-        runner.run(
-            Command(tuple(shown[1].split()), tmp_path),
-            tmp_path / "log",
-            remedy="",
-        )
+        runner.run(Command(tuple(shown[1].split()), tmp_path), tmp_path / "log", remedy="")
     else:
         package = re.search(r"package of its own, (\S+)\.$", remedy)
         assert package
@@ -570,15 +499,11 @@ def test_a_venv_that_lost_its_python_is_made_again(tmp_path: Path) -> None:
     assert started(place)
 
 
-def test_the_log_and_the_python_of_a_failed_trial_show_the_failure(
-    tmp_path: Path,
-) -> None:
+def test_the_log_and_the_python_of_a_failed_trial_show_the_failure(tmp_path: Path) -> None:
     own = WheelVenv(tmp_path / "venv")
     (own.place / "bin").mkdir(parents=True)
     own.python.symlink_to(sys.executable)
-    (tmp_path / "small.py").write_text(
-        "raise OSError('no CPU for it')\n", "utf-8"
-    )
+    (tmp_path / "small.py").write_text("raise OSError('no CPU for it')\n", "utf-8")
     extra = {"PYTHONPATH": str(tmp_path)}
     command = own.program("matmul", "small", tmp_path, extra)
     outcome = trials.run("matmul", command, tmp_path / "log")
@@ -587,20 +512,14 @@ def test_the_log_and_the_python_of_a_failed_trial_show_the_failure(
     assert python
     assert fault.evidence.log
     assert "no CPU for it" in fault.evidence.log.read_text("utf-8")
-    again = Command(
-        (python[1], *fault.evidence.command[1:], "small"), tmp_path, extra
-    )
+    again = Command((python[1], *fault.evidence.command[1:], "small"), tmp_path, extra)
     assert runner.attempt(again, tmp_path / "again", remedy="") != 0
     assert "no CPU for it" in (tmp_path / "again").read_text("utf-8")
     (tmp_path / "small.py").write_text("", "utf-8")
-    assert (
-        trials.run("matmul", command, tmp_path / "log").reason != outcome.reason
-    )
+    assert trials.run("matmul", command, tmp_path / "log").reason != outcome.reason
 
 
-KILLED = (
-    "ERROR: /t/BUILD:1:1: C++ compilation of rule '//:a' failed (Exit 1)\n{}\n"
-)
+KILLED = "ERROR: /t/BUILD:1:1: C++ compilation of rule '//:a' failed (Exit 1)\n{}\n"
 
 
 def test_a_memory_that_was_too_small_is_made_larger(

@@ -31,9 +31,7 @@ def test_the_package_says_hundreds_of_remedies() -> None:
 def test_no_command_runs_into_the_end_of_a_sentence() -> None:
     # A full stop would be typed with the last argument.
     programs = "invoke|openssl|chmod|tar|skopeo|python -m"
-    running = re.compile(
-        rf"\b(?:{programs}) \S[^.]*(?:\.\w[^.\s]*)*[^.\s)]\.(?:\s|$)"
-    )
+    running = re.compile(rf"\b(?:{programs}) \S[^.]*(?:\.\w[^.\s]*)*[^.\s)]\.(?:\s|$)")
     wrong = [
         f"{remedy.file}:{remedy.line}: {remedy.text}"
         for remedy in collected()
@@ -46,9 +44,7 @@ def test_no_command_runs_into_the_end_of_a_sentence() -> None:
 def test_every_file_of_ours_that_a_remedy_names_exists() -> None:
     pages = {Recipe.PAGE, HostFile.PAGE, NightlyFile.PAGE}
     named = re.compile(r"\b(?:docs/[\w-]+\.md|requirements[\w-]*\.txt|tasks\.py)")
-    found = [
-        name for remedy in collected() for name in named.findall(remedy.text)
-    ]
+    found = [name for remedy in collected() for name in named.findall(remedy.text)]
     assert found
     wrong = [name for name in {*found, *pages} if not (ROOT / name).is_file()]
     assert wrong == []
@@ -63,15 +59,10 @@ def test_every_command_that_a_remedy_names_exists_with_its_options() -> None:
             if command in FOREIGN:
                 continue
             if command not in known:
-                wrong.append(
-                    f"{remedy.file}:{remedy.line}: no command {command!r}"
-                )
+                wrong.append(f"{remedy.file}:{remedy.line}: no command {command!r}")
                 continue
             unknown = set(given) - options(command)
-            wrong += [
-                f"{remedy.file}:{remedy.line}: {command} {flag}"
-                for flag in sorted(unknown)
-            ]
+            wrong += [f"{remedy.file}:{remedy.line}: {command} {flag}" for flag in sorted(unknown)]
     assert wrong == []
 
 
@@ -79,15 +70,9 @@ def test_no_text_names_a_command_of_an_earlier_version() -> None:
     # Notes and pages name commands, too, and nothing else holds those against the list.
     words = "|".join(tasks.REPLACED)
     gone = re.compile(rf"invoke (?:{words})\b")
-    pages = [
-        *ROOT.glob("*.md"),
-        *ROOT.glob("docs/*.md"),
-        *ROOT.glob("src/**/*.py"),
-    ]
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("src/**/*.py")]
     naming = [
-        page.relative_to(ROOT).as_posix()
-        for page in pages
-        if gone.search(page.read_text("utf-8"))
+        page.relative_to(ROOT).as_posix() for page in pages if gone.search(page.read_text("utf-8"))
     ]
     assert not naming
 
@@ -104,9 +89,7 @@ def test_every_table_that_a_remedy_names_is_one_of_a_document() -> None:
     wrong = [
         f"{remedy.file}:{remedy.line}: [{name}]"
         for remedy in collected()
-        for name in re.findall(
-            r"(?<![\w\]=])\[{1,2}([a-z_]+)(?:\.[\w.…]+)?\]", remedy.text
-        )
+        for name in re.findall(r"(?<![\w\]=])\[{1,2}([a-z_]+)(?:\.[\w.…]+)?\]", remedy.text)
         if name not in tables
     ]
     assert wrong == []

@@ -52,9 +52,7 @@ def test_an_archive_is_installed_with_the_options_that_are_asked_for(
     shell.succeeds(f"{command} --licence-accepted")
 
 
-def test_a_part_without_a_version_gets_one(
-    shell: CommandLine, recipe: Path, cudnn: Path
-) -> None:
+def test_a_part_without_a_version_gets_one(shell: CommandLine, recipe: Path, cudnn: Path) -> None:
     text = recipe.read_text("utf-8").replace('cudnn = "7.6"\n', "")
     recipe.write_text(text, "utf-8")
     command = (
@@ -64,10 +62,7 @@ def test_a_part_without_a_version_gets_one(
     remedy = shell.remedy(command)
     line = re.search(r'\[host\] (cudnn = )"VERSION"', remedy)
     assert line, remedy
-    recipe.write_text(
-        text.replace('cuda = "10.1"\n', f'cuda = "10.1"\n{line[1]}"7.6"\n'),
-        "utf-8",
-    )
+    recipe.write_text(text.replace('cuda = "10.1"\n', f'cuda = "10.1"\n{line[1]}"7.6"\n'), "utf-8")
     shell.succeeds(command)
 
 
@@ -88,9 +83,7 @@ def test_another_file_is_given_where_it_holds_something_else(
     named = re.search(r"'(invoke [^']*)' says which", remedy)
     assert named
     shell.succeeds(named[1])
-    assert "Download it" in shell.remedy(
-        command().replace(str(cudnn), f"{tmp_path}/none")
-    )
+    assert "Download it" in shell.remedy(command().replace(str(cudnn), f"{tmp_path}/none"))
     cudnn.write_bytes(right)
     shell.succeeds(command())
 
@@ -101,10 +94,7 @@ def test_a_pinned_package_is_put_into_the_drop_folder(
 ) -> None:
     content, drop = CUDNNS["wheel"], tmp_path / "drop"
     drop.mkdir()
-    add(
-        recipe,
-        f'[toolkit.cudnn]\nwheels = {{ "{CUDNN_WHEEL}" = "{sha256(content)}" }}\n',
-    )
+    add(recipe, f'[toolkit.cudnn]\nwheels = {{ "{CUDNN_WHEEL}" = "{sha256(content)}" }}\n')
     if already:
         add(shell.host_file, f'drop = "{drop}"\n')
     command = f"invoke toolkit --recipe {recipe} --offline"

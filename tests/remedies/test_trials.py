@@ -143,9 +143,7 @@ def test_a_nightly_build_with_a_profile_is_named(
 
 
 @pytest.fixture
-def nights(
-    shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def nights(shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of a build host that builds the demo at night."""
     path = tmp_path / "nightly.toml"
     folder = tmp_path / "nights"
@@ -156,9 +154,7 @@ def nights(
     return folder
 
 
-def night_of(
-    name: str, result: str, day: int = 1, **more: object
-) -> NightlyBuild:
+def night_of(name: str, result: str, day: int = 1, **more: object) -> NightlyBuild:
     values = {"target": "demo", "recipe": "demo", "seconds": 1.0, **more}
     values |= {"id": name, "started": f"2026-01-0{day}T00:00:00Z"}
     return NightlyBuild.model_validate({**values, "result": result})
@@ -235,9 +231,7 @@ def test_a_worker_that_prints_something_else_is_updated(
     log.write_text("the wheel is here\n", "utf-8")
     settings = HostFile(
         build_out=tmp_path / "out",
-        workers=(
-            WorkerTable(name="one", address="one.example", directory="/srv"),
-        ),
+        workers=(WorkerTable(name="one", address="one.example", directory="/srv"),),
     )
 
     def collect(printed: str) -> None:
@@ -268,8 +262,7 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program = tmp_path / "bin/mypy"
     program.parent.mkdir()
     program.write_text(
-        f"#!/bin/sh\ntest -e {tmp_path}/right || {{ echo 'create right'; exit 1; }}\n",
-        "utf-8",
+        f"#!/bin/sh\ntest -e {tmp_path}/right || {{ echo 'create right'; exit 1; }}\n", "utf-8"
     )
     program.chmod(0o755)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))

@@ -18,11 +18,7 @@ from tfwright import tasks
 from tfwright.diagnosis import learn, reader
 from tfwright.documents import recipe as recipes
 from tfwright.documents import toml
-from tfwright.documents.recipe import (
-    TENSORFLOW_TARGET,
-    WHEEL_TARGET,
-    PackageTable,
-)
+from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, PackageTable
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.terminal import patch as answers
@@ -32,9 +28,7 @@ from tfwright.tools.git.patching import PatchHeader
 pytestmark = pytest.mark.medium
 
 
-def test_a_copy_gets_the_option_and_another_name(
-    shell: CommandLine, tmp_path: Path
-) -> None:
+def test_a_copy_gets_the_option_and_another_name(shell: CommandLine, tmp_path: Path) -> None:
     begun = f"invoke new --like demo --folder {tmp_path}"
     option = re.search(r"--name NAME", shell.remedy(begun))
     assert option
@@ -64,9 +58,7 @@ def test_an_unknown_recipe_is_looked_up(shell: CommandLine) -> None:
     shell.succeeds(command)
 
 
-def test_a_root_is_packed_by_the_command_that_is_shown(
-    shell: CommandLine, tmp_path: Path
-) -> None:
+def test_a_root_is_packed_by_the_command_that_is_shown(shell: CommandLine, tmp_path: Path) -> None:
 
     (tmp_path / "root/etc").mkdir(parents=True)
     (tmp_path / "rootfs.tar").write_bytes(b"no tar")
@@ -97,8 +89,7 @@ def test_a_lesson_is_learned_from_the_log_of_a_failed_build(
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [b"\xff\xfe", b"\xef\xbb\xbfjobs = 1\n", b"jobs = x\n", b"jobs = [\n"],
+    "damage", [b"\xff\xfe", b"\xef\xbb\xbfjobs = 1\n", b"jobs = x\n", b"jobs = [\n"]
 )
 def test_a_host_file_is_corrected(shell: CommandLine, damage: bytes) -> None:
     before = shell.host_file.read_text("utf-8")
@@ -119,9 +110,7 @@ def test_two_builds_are_compared_as_is_shown(shell: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["recipies", "recipe", "docter"])
-def test_the_command_that_was_meant_is_typed(
-    shell: CommandLine, wrong: str
-) -> None:
+def test_the_command_that_was_meant_is_typed(shell: CommandLine, wrong: str) -> None:
     meant, listing = commands(shell.remedy(f"invoke {wrong}"))
     assert shell.status(meant) in {0, 3}
     assert shell.fault is None
@@ -141,9 +130,7 @@ def test_what_replaced_a_command_is_one(
 
 
 @pytest.mark.parametrize("wrong", ["--colour", "--jobs many", "a-word"])
-def test_the_options_of_a_command_are_listed(
-    shell: CommandLine, wrong: str
-) -> None:
+def test_the_options_of_a_command_are_listed(shell: CommandLine, wrong: str) -> None:
     (command,) = commands(shell.remedy(f"invoke plan --json {wrong}"))
     assert command == "invoke plan --help"
     shell.succeeds(command)
@@ -151,10 +138,7 @@ def test_the_options_of_a_command_are_listed(
 
 @pytest.mark.parametrize("way", ["plain", "gzip", "-"])
 def test_a_log_is_named_as_is_said(
-    shell: CommandLine,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    way: str,
+    shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     text = b"x.cc:1:10: fatal error: y.h: No such file or directory\n"
     log = tmp_path / "log"
@@ -185,9 +169,7 @@ def test_an_option_gets_the_one_that_it_needs_or_is_left_out(
     shell: CommandLine, command: str, needed: str
 ) -> None:
     remedy = shell.remedy(f"invoke {command}")
-    assert remedy.startswith(
-        f"Add {needed.split(maxsplit=1)[0]}, or leave out --"
-    )
+    assert remedy.startswith(f"Add {needed.split(maxsplit=1)[0]}, or leave out --")
     # Then it is about the file, which is not there.
     assert "/absent" in refusal(shell, f"invoke {command} {needed}")
     alone = f"invoke {command.rsplit(maxsplit=2)[0]} {needed}"
@@ -201,9 +183,7 @@ def refusal(shell: CommandLine, command: str) -> str:
     return shell.fault.what
 
 
-def test_of_two_options_one_is_given_at_a_time(
-    shell: CommandLine, tmp_path: Path
-) -> None:
+def test_of_two_options_one_is_given_at_a_time(shell: CommandLine, tmp_path: Path) -> None:
     log = tmp_path / "small.log"
     log.write_text("", "utf-8")
     remedy = shell.remedy("invoke vault --gc --links")
@@ -230,9 +210,7 @@ def test_a_file_whose_name_is_like_an_option_is_named_as_is_shown(
     assert "unknown option" not in refusal(shell, f"invoke inspect {named[1]}")
 
 
-def test_a_bundle_is_named_as_is_shown(
-    shell: CommandLine, tmp_path: Path
-) -> None:
+def test_a_bundle_is_named_as_is_shown(shell: CommandLine, tmp_path: Path) -> None:
     remedy = shell.remedy("invoke bundle --recipe demo")
     shown = re.match(r"Name it: (invoke bundle .* --output) FILE$", remedy)
     assert shown
@@ -243,9 +221,7 @@ def test_a_bundle_is_named_as_is_shown(
 # Answers
 
 
-def test_the_command_is_run_again_where_no_answer_came(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_command_is_run_again_where_no_answer_came(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = PatchHeader("", "", "")
     lines = iter(["", *["a text\n"] * 3])
 
@@ -291,9 +267,7 @@ def test_the_right_file_is_named(shell: CommandLine, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("release", ["1.8", "2.20"])
-def test_the_target_that_makes_a_wheel_of_a_release_is_written(
-    release: str,
-) -> None:
+def test_the_target_that_makes_a_wheel_of_a_release_is_written(release: str) -> None:
     numbers = Release.parse(release)
     wrong = WHEEL_TARGET if release == "1.8" else TENSORFLOW_TARGET
 
@@ -326,9 +300,7 @@ def test_the_whole_output_of_a_build_is_kept_to_learn_from() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_output_goes_where_there_is_room(tmp_path: Path) -> None:
-    code = (
-        "from tfwright.terminal import streams; streams.make_safe(); print('x')"
-    )
+    code = "from tfwright.terminal import streams; streams.make_safe(); print('x')"
 
     def printed(to: Path) -> subprocess.CompletedProcess[str]:
         with to.open("w", encoding="utf-8") as stream:

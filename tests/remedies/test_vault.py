@@ -25,13 +25,7 @@ from tfwright.commands.toolkit import KINDS
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import (
-    HostError,
-    RecipeError,
-    SilentServerError,
-    SupplyError,
-    TfwrightError,
-)
+from tfwright.errors import HostError, RecipeError, SilentServerError, SupplyError, TfwrightError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs, Programs
 from tfwright.pipeline.stage import Artefact
@@ -41,13 +35,7 @@ from tfwright.tools.bazel import binary
 from tfwright.tools.python import packages
 from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.vault import bundle, origins, substitutes
-from tfwright.vault.origins import (
-    Origins,
-    Servers,
-    Source,
-    Supply,
-    WantedArchive,
-)
+from tfwright.vault.origins import Origins, Servers, Source, Supply, WantedArchive
 from tfwright.vault.store import Store
 from tfwright.vault.toolkit import nvidia_archive, sources, tree
 from tfwright.vault.toolkit.sources import Supplier
@@ -86,9 +74,7 @@ PATCHED = (
 
 
 @pytest.mark.parametrize("text", [RULES + TWICE, APART, PREFIX, ADDRESS])
-def test_an_archive_that_no_substitute_can_replace_is_replaced_by_a_patch(
-    text: str,
-) -> None:
+def test_an_archive_that_no_substitute_can_replace_is_replaced_by_a_patch(text: str) -> None:
     fault = failing(lambda: rewritten({BZL: text}), RecipeError)
     assert fault.remedy == "Replace this archive by a patch of the tree instead."
     # A tree with such a patch asks for the other archive without a substitute.
@@ -102,9 +88,7 @@ def test_a_substitute_is_named_as_its_rule_spells_it() -> None:
 
 
 @pytest.mark.parametrize("way", ["holds that file", "by a patch"])
-def test_what_another_archive_declares_is_replaced_there_or_declared_in_the_tree(
-    way: str,
-) -> None:
+def test_what_another_archive_declares_is_replaced_there_or_declared_in_the_tree(way: str) -> None:
     found = [replace(replacing.found({}, FFT), file="@outer//defs.bzl")]
     fault = failing(lambda: substitutes.replaced(FFT, found), RecipeError)
     assert way in fault.remedy
@@ -136,9 +120,7 @@ def test_parts_are_taken_that_were_made_for_each_other(tmp_path: Path) -> None:
     assert add("cudnn", "1")
 
 
-def test_an_archive_with_a_link_that_leads_out_is_downloaded_again(
-    tmp_path: Path,
-) -> None:
+def test_an_archive_with_a_link_that_leads_out_is_downloaded_again(tmp_path: Path) -> None:
     folder = tmp_path / "toolkit"
     folder.mkdir()
     link = folder / "lib"
@@ -154,9 +136,7 @@ def test_an_archive_with_a_link_that_leads_out_is_downloaded_again(
     insist()
 
 
-def test_an_archive_that_differs_is_downloaded_again(
-    cudnn: BuildRequest, tmp_path: Path
-) -> None:
+def test_an_archive_that_differs_is_downloaded_again(cudnn: BuildRequest, tmp_path: Path) -> None:
     right = toolkits.CUDNNS["7, Linux"]
     sha256 = hashlib.sha256(right).hexdigest()
 
@@ -206,9 +186,7 @@ def test_other_files_come_another_way_or_their_difference_is_stated(
         wanting = toolkits.pinned(job, cudnn=keys)
         return list(toolkit.provide(wanting, [], licence_accepted=True))
 
-    other = failing(
-        lambda: provide(archives=archives, tree="0" * 64), RecipeError
-    )
+    other = failing(lambda: provide(archives=archives, tree="0" * 64), RecipeError)
     pinned = other.what.rpartition(" ")[2]
     wrong = {"wheels": pins, "tree": pinned}
     fault = failing(lambda: provide(**wrong), RecipeError)
@@ -305,15 +283,7 @@ def half(upstream: Path) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "what",
-    [
-        "stranger",
-        "other bytes",
-        "another Bazel",
-        "no patch",
-        "two recipes",
-        "half",
-    ],
+    "what", ["stranger", "other bytes", "another Bazel", "no patch", "two recipes", "half"]
 )
 def test_a_bundle_is_not_used_and_one_as_the_command_writes_it_is(
     tmp_path: Path, build_out: Path, what: str
@@ -361,9 +331,7 @@ def test_a_document_of_a_bundle_is_corrected_where_the_bundle_was_made(
     text = recipe.read_text("utf-8")
     recipe.write_text(text.replace("[source]", "[sauce]"), "utf-8")
     file = bundles.made(tmp_path, recipe=recipe)
-    fault = failing(
-        lambda: carrying.unpack(file, build_out, SILENCE), RecipeError
-    )
+    fault = failing(lambda: carrying.unpack(file, build_out, SILENCE), RecipeError)
     assert fault.remedy.startswith("Correct it where the bundle was made")
     recipe.write_text(text, "utf-8")
     carrying.unpack(bundles.made(tmp_path, recipe=recipe), build_out, SILENCE)
@@ -371,11 +339,7 @@ def test_a_document_of_a_bundle_is_corrected_where_the_bundle_was_made(
 
 @pytest.mark.parametrize("way", ["Free some space", "--into"])
 def test_room_is_made_or_a_larger_disk_named_for_a_bundle(
-    shell: CommandLine,
-    tmp_path: Path,
-    build_out: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    way: str,
+    shell: CommandLine, tmp_path: Path, build_out: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     usage = namedtuple("usage", "total used free")  # noqa: PYI024 as shutil's
     full = {"build_out"}
@@ -408,9 +372,7 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
     )
 
 
-def test_a_file_that_changed_on_the_way_is_sent_again(
-    offered: Path, tmp_path: Path
-) -> None:
+def test_a_file_that_changed_on_the_way_is_sent_again(offered: Path, tmp_path: Path) -> None:
     worker = HostFile(build_out=tmp_path / "worker")
     folder = worker.build_out / supply.FOLDER / "small"
     test_supply.sent(offered, folder)
@@ -425,9 +387,7 @@ def test_a_file_that_changed_on_the_way_is_sent_again(
     assert bundle.verified_folder(folder, manifest)
 
 
-def test_a_folder_is_filled_by_another_host(
-    offered: Path, tmp_path: Path
-) -> None:
+def test_a_folder_is_filled_by_another_host(offered: Path, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     fault = failing(lambda: bundle.read_folder(folder), SupplyError)
@@ -451,9 +411,7 @@ def test_a_worker_of_another_platform_gets_no_inputs(
         assert made.inputs is taken
 
 
-def test_an_older_worker_says_something_else_and_is_updated(
-    offered: Path, tmp_path: Path
-) -> None:
+def test_an_older_worker_says_something_else_and_is_updated(offered: Path, tmp_path: Path) -> None:
     manifest = bundle.read_folder(offered)
     log = tmp_path / "log"
     log.write_text("No idea what '--lacking' is!\n", "utf-8")
@@ -500,9 +458,7 @@ def test_a_file_with_other_bytes_is_had_from_a_mirror_or_dropped(
     fault = failing(admit, SupplyError)
     assert way in fault.remedy
     keys: dict[str, object] = {"build_out": tmp_path}
-    assert obtained(
-        tmp_path, HostFile.model_validate(keys), f"{address}dep.zip"
-    ).missing
+    assert obtained(tmp_path, HostFile.model_validate(keys), f"{address}dep.zip").missing
     if way == "drop":
         keys["drop"] = tmp_path / "right"
     else:
@@ -511,9 +467,7 @@ def test_a_file_with_other_bytes_is_had_from_a_mirror_or_dropped(
     assert SHA256 in found.ways
 
 
-def test_a_dropped_file_that_was_removed_is_put_there_again(
-    tmp_path: Path,
-) -> None:
+def test_a_dropped_file_that_was_removed_is_put_there_again(tmp_path: Path) -> None:
     drop = tmp_path / "drop"
     drop.mkdir()
     (drop / "a").write_bytes(b"right")
@@ -530,9 +484,7 @@ def test_a_dropped_file_that_was_removed_is_put_there_again(
     take()
 
 
-def test_servers_are_asked_again_once_the_network_is_there(
-    tmp_path: Path,
-) -> None:
+def test_servers_are_asked_again_once_the_network_is_there(tmp_path: Path) -> None:
     silent = True
 
     def fill(_: Path) -> None:
@@ -594,10 +546,7 @@ def test_packages_are_locked_on_the_system_that_is_named(
         file = Artefact.of(package)
         programs = Programs(bazel=file, bazel_origin="x", python=package)
         inputs = Inputs(
-            mirror=tmp_path,
-            commit="0" * 40,
-            epoch=1,
-            programs=programs if there else None,
+            mirror=tmp_path, commit="0" * 40, epoch=1, programs=programs if there else None
         )
         return locks._requirements(wanting, inputs)
 

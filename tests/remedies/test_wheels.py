@@ -61,10 +61,7 @@ def test_a_wheel_that_cannot_be_read_is_named_or_built_again(
 
 
 def test_a_disk_without_room_is_left_by_the_variable_that_is_named(
-    shell: CommandLine,
-    make_wheel: Maker,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    shell: CommandLine, make_wheel: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel = make_wheel({"a.py": "x = 1\n"})
     other = make_wheel({"a.py": "x = 2\n"}, folder="other")
@@ -84,10 +81,7 @@ def test_a_disk_without_room_is_left_by_the_variable_that_is_named(
 
 
 def test_diffoscope_is_installed(
-    shell: CommandLine,
-    make_wheel: Maker,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    shell: CommandLine, make_wheel: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     command = f"{typed('compare', make_wheel(), make_wheel())} --diffoscope"
@@ -106,17 +100,12 @@ def request(wheel: Path, host_file: Path, **options: object) -> Request:
 
 @pytest.mark.parametrize("way", ["--python", "[pythons]"])
 def test_the_target_python_is_named(
-    shell: CommandLine,
-    make_wheel: Maker,
-    monkeypatch: pytest.MonkeyPatch,
-    way: str,
+    shell: CommandLine, make_wheel: Maker, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
     wheel = make_wheel(name=f"small-1.0-{tag}-none-any.whl")
     monkeypatch.setattr("tfwright.host.pythons._candidates", lambda *_: [])
-    fault = failing(
-        lambda: smoke.target(request(wheel, shell.host_file)), HostError
-    )
+    fault = failing(lambda: smoke.target(request(wheel, shell.host_file)), HostError)
     assert way in fault.remedy
     own = Path(sys.executable)
     if way == "--python":
@@ -141,9 +130,7 @@ def test_a_path_without_a_python_is_corrected(
     assert smoke.target(right)[0] == Path(sys.executable)
 
 
-def test_a_renamed_wheel_gets_its_name_back(
-    shell: CommandLine, make_wheel: Maker
-) -> None:
+def test_a_renamed_wheel_gets_its_name_back(shell: CommandLine, make_wheel: Maker) -> None:
     wheel = make_wheel()
     renamed = wheel.rename(wheel.with_name("small.whl"))
     # Written as the others take it, too.
@@ -154,9 +141,7 @@ def test_a_renamed_wheel_gets_its_name_back(
     assert smoke.target(back)
 
 
-def test_a_requirement_is_written_as_is_shown(
-    shell: CommandLine, make_wheel: Maker
-) -> None:
+def test_a_requirement_is_written_as_is_shown(shell: CommandLine, make_wheel: Maker) -> None:
     wheel = make_wheel(name="tensorflow-1.8.0-py3-none-any.whl")
 
     def bounds(requirement: str) -> tuple[str, ...]:
@@ -189,11 +174,7 @@ def code() -> bytes:
 @pytest.fixture
 def normal(tmp_path: Path, code: bytes) -> Path:
     """Return a wheel with machine code."""
-    return write_wheel(
-        tmp_path / "wheels",
-        tag="cp311-cp311-linux_x86_64",
-        files={"a.so": code},
-    )
+    return write_wheel(tmp_path / "wheels", tag="cp311-cp311-linux_x86_64", files={"a.so": code})
 
 
 def test_a_label_is_written_of_what_is_listed(
@@ -276,10 +257,7 @@ def test_another_recipe_is_checked_out_or_built_as_it_is(
 ) -> None:
     before = worded.read_text("utf-8")
     worded.write_text(re.sub(r"\d{40}", "1" * 40, before), "utf-8")
-    command = (
-        f"invoke reproduce --wheel {reproducible} "
-        f"--recipe {shlex.quote(str(worded))}"
-    )
+    command = f"invoke reproduce --wheel {reproducible} --recipe {shlex.quote(str(worded))}"
     (build,) = commands(shell.remedy(command))
     assert recipes.read(shlex.split(build)[-1]).source.commit == "1" * 40
     worded.write_text(before, "utf-8")

@@ -37,21 +37,15 @@ def test_a_program_for_python_2_that_the_wheel_brings_along_is_found() -> None:
 
 
 def test_a_tree_that_is_patched_to_python_3_has_one_configuration() -> None:
-    patched = {
-        path: text.replace("PY2", "PY3") for path, text in PACKAGES.items()
-    }
+    patched = {path: text.replace("PY2", "PY3") for path, text in PACKAGES.items()}
     assert found(patched) == []
 
 
 def test_a_build_file_that_cannot_be_read_hides_only_its_own_rules() -> None:
-    assert found({**PACKAGES, "tf/BUILD": "def ("}) == [
-        "tf/python/tools/BUILD:3 freeze"
-    ]
+    assert found({**PACKAGES, "tf/BUILD": "def ("}) == ["tf/python/tools/BUILD:3 freeze"]
 
 
-def test_tools_have_a_configuration_of_their_own_unless_a_flag_of_every_build_joins_them() -> (
-    None
-):
+def test_tools_have_a_configuration_of_their_own_unless_a_flag_of_every_build_joins_them() -> None:
     joined = "--distinct_host_configuration=false"
     assert configurations.tools_apart("build -c opt\n", [])
     assert configurations.tools_apart(f"build:rbe {joined}\n", [])
@@ -59,11 +53,7 @@ def test_tools_have_a_configuration_of_their_own_unless_a_flag_of_every_build_jo
     assert not configurations.tools_apart("", [joined])
 
 
-def test_a_line_for_the_platform_counts_where_the_tree_enables_such_lines() -> (
-    None
-):
+def test_a_line_for_the_platform_counts_where_the_tree_enables_such_lines() -> None:
     line = "build:linux --distinct_host_configuration=false\n"
     assert configurations.tools_apart(line, [])
-    assert not configurations.tools_apart(
-        f"build --enable_platform_specific_config\n{line}", []
-    )
+    assert not configurations.tools_apart(f"build --enable_platform_specific_config\n{line}", [])

@@ -19,9 +19,7 @@ def of(release: str = "1.8", python: str = "3.6", **answers: bool) -> Recipe:
     host = recipe.host.model_copy(update={"python": python})
     given = {**recipe.configure.answers, **answers}
     configure = recipe.configure.model_copy(update={"answers": given})
-    return recipe.model_copy(
-        update={"source": source, "host": host, "configure": configure}
-    )
+    return recipe.model_copy(update={"source": source, "host": host, "configure": configure})
 
 
 def answer(drop_when: str, recipe: Recipe, **facts: object) -> str:
@@ -40,9 +38,7 @@ def answer(drop_when: str, recipe: Recipe, **facts: object) -> str:
         "some day; release >= 1.9",
     ],
 )
-def test_a_release_makes_a_patch_due_in_a_short_form_and_in_a_sentence(
-    drop_when: str,
-) -> None:
+def test_a_release_makes_a_patch_due_in_a_short_form_and_in_a_sentence(drop_when: str) -> None:
     assert answer(drop_when, of("1.12")) == "due"
     assert answer(drop_when, of("1.9")) == "due"
     assert answer(drop_when, of("1.8")) != "due"
@@ -53,10 +49,7 @@ def test_one_condition_that_holds_is_enough_and_is_named() -> None:
         "the release is 2.1 or later, or the wheel is for Python 2.",
         DropFacts.of(of("1.15", python="2.7")),
     )
-    assert (verdict.answer, verdict.condition) == (
-        "due",
-        "the wheel is for Python 2",
-    )
+    assert (verdict.answer, verdict.condition) == ("due", "the wheel is for Python 2")
 
 
 def test_a_patch_level_counts_where_it_is_named() -> None:
@@ -71,9 +64,7 @@ def test_a_sentence_that_only_people_understand_is_left_to_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "drop_when",
-    ["answer TF_NEED_S3", "the recipe sets TF_NEED_S3."],
-    ids=["short", "sentence"],
+    "drop_when", ["answer TF_NEED_S3", "the recipe sets TF_NEED_S3."], ids=["short", "sentence"]
 )
 def test_an_answer_makes_a_patch_due(drop_when: str) -> None:
     assert answer(drop_when, of()) == "not due"
@@ -91,46 +82,30 @@ def test_a_substitute_that_is_gone_makes_its_patch_due(name: str) -> None:
 
 def test_the_version_of_a_pinned_archive_makes_a_patch_due() -> None:
     def rules(folder: str) -> Rules:
-        rule = Repository(
-            "grpc", "tf_http_archive", "workspace.bzl", 1, strip_prefix=folder
-        )
+        rule = Repository("grpc", "tf_http_archive", "workspace.bzl", 1, strip_prefix=folder)
         return Rules((rule,), ())
 
     for drop_when in ("pins grpc >= 1.22", "the release pins gRPC 1.22 or later"):
         assert answer(drop_when, of(), rules=rules("grpc-1.13.0")) == "not due"
         assert answer(drop_when, of(), rules=rules("grpc-1.22.0")) == "due"
         # A commit says nothing about versions.
-        assert (
-            answer(drop_when, of(), rules=rules("grpc-" + "b" * 40)) == "unknown"
-        )
+        assert answer(drop_when, of(), rules=rules("grpc-" + "b" * 40)) == "unknown"
         assert answer(drop_when, of()) == "unknown"
 
 
-def test_an_upstream_commit_in_the_history_makes_a_patch_due(
-    tmp_path: Path,
-) -> None:
+def test_an_upstream_commit_in_the_history_makes_a_patch_due(tmp_path: Path) -> None:
     run_git("init", "--quiet", cwd=tmp_path)
     commits = []
     for number in range(3):
-        run_git(
-            "commit", "--quiet", "--allow-empty", "-m", str(number), cwd=tmp_path
-        )
+        run_git("commit", "--quiet", "--allow-empty", "-m", str(number), cwd=tmp_path)
         commits.append(run_git("rev-parse", "HEAD", cwd=tmp_path))
     recipe = of()
     source = recipe.source.model_copy(update={"commit": commits[1]})
     recipe = recipe.model_copy(update={"source": source})
     repository = tmp_path / ".git"
-    assert (
-        answer(f"upstream {commits[0][:10]}", recipe, repository=repository)
-        == "due"
-    )
-    assert (
-        answer(f"upstream {commits[2]}", recipe, repository=repository)
-        == "not due"
-    )
-    assert (
-        answer(f"upstream {'a' * 12}", recipe, repository=repository) == "unknown"
-    )
+    assert answer(f"upstream {commits[0][:10]}", recipe, repository=repository) == "due"
+    assert answer(f"upstream {commits[2]}", recipe, repository=repository) == "not due"
+    assert answer(f"upstream {'a' * 12}", recipe, repository=repository) == "unknown"
     assert answer(f"upstream {commits[0]}", recipe) == "unknown"
 
 
@@ -139,22 +114,12 @@ def test_where_history_is_cut_off_nothing_is_claimed(tmp_path: Path) -> None:
     whole.mkdir()
     run_git("init", "--quiet", cwd=whole)
     for number in range(3):
-        run_git(
-            "commit", "--quiet", "--allow-empty", "-m", str(number), cwd=whole
-        )
+        run_git("commit", "--quiet", "--allow-empty", "-m", str(number), cwd=whole)
     first, newest = (
         run_git("rev-parse", "HEAD~2", cwd=whole),
         run_git("rev-parse", "HEAD", cwd=whole),
     )
-    run_git(
-        "clone",
-        "--quiet",
-        "--bare",
-        "--depth=1",
-        f"file://{whole}",
-        str(cut),
-        cwd=tmp_path,
-    )
+    run_git("clone", "--quiet", "--bare", "--depth=1", f"file://{whole}", str(cut), cwd=tmp_path)
     recipe = of()
     source = recipe.source.model_copy(update={"commit": newest})
     recipe = recipe.model_copy(update={"source": source})
@@ -163,14 +128,7 @@ def test_where_history_is_cut_off_nothing_is_claimed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "drop_when",
-    [
-        "release => 1.9",
-        "release >= one",
-        "release>1.9.x",
-        "upstream 12",
-        "pins grpc",
-        "glibc = 2",
-    ],
+    ["release => 1.9", "release >= one", "release>1.9.x", "upstream 12", "pins grpc", "glibc = 2"],
 )
 def test_a_short_form_that_cannot_be_read_is_found(drop_when: str) -> None:
     assert dropping.misspelt(drop_when)
@@ -212,23 +170,17 @@ def test_the_python_of_a_wheel_makes_a_patch_due(python: str, said: str) -> None
     assert answer("python >= 3.7", of(python=python)) == said
 
 
-@pytest.mark.parametrize(
-    ("system", "said"), [("Darwin", "due"), ("Linux", "not due")]
-)
+@pytest.mark.parametrize(("system", "said"), [("Darwin", "due"), ("Linux", "not due")])
 def test_the_system_of_a_wheel_makes_a_patch_due(system: str, said: str) -> None:
     host = of().host.model_copy(update={"system": system})
     recipe = of().model_copy(update={"host": host})
     assert answer("the wheel is for macOS.", recipe) == said
 
 
-def test_a_condition_that_only_the_history_decides_is_named(
-    tmp_path: Path,
-) -> None:
+def test_a_condition_that_only_the_history_decides_is_named(tmp_path: Path) -> None:
     upstream = f"upstream {'a' * 12}"
     facts = DropFacts.of(of())
-    assert (
-        dropping.unknown_upstream(f"release >= 9; {upstream}", facts) == upstream
-    )
+    assert dropping.unknown_upstream(f"release >= 9; {upstream}", facts) == upstream
     assert dropping.unknown_upstream("release >= 9", facts) == ""
     pinned = commit(tmp_path, {"a": ""})
     recipe = of()

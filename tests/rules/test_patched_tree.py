@@ -32,9 +32,7 @@ def patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "patches"
     folder.mkdir()
     for number in (1, 2, 3):
-        (folder / f"000{number}.patch").write_text(
-            changing(number * 5, f"new {number}"), "utf-8"
-        )
+        (folder / f"000{number}.patch").write_text(changing(number * 5, f"new {number}"), "utf-8")
     monkeypatch.setattr(recipes, "PATCHES", folder)
     return folder
 
@@ -75,9 +73,7 @@ def make(tmp_path: Path, patches: Path) -> Make:
             release="1.8",
             patches=named,
         )
-        return PatchedTree(
-            tmp_path / "scratch", table, tmp_path / "upstream/.git", pinned
-        )
+        return PatchedTree(tmp_path / "scratch", table, tmp_path / "upstream/.git", pinned)
 
     return opened
 
@@ -86,9 +82,7 @@ def op_of(content: str, tmp_path: Path) -> str:
     return git.text(git.repository_of(tmp_path / "scratch"), f"{content}:op.cc")
 
 
-def test_a_second_run_applies_nothing_and_gives_the_same(
-    make: Make, applied: list[str]
-) -> None:
+def test_a_second_run_applies_nothing_and_gives_the_same(make: Make, applied: list[str]) -> None:
     first = make().patched()
     assert applied == ["0001.patch", "0002.patch", "0003.patch"]
     assert make().patched() == first
@@ -105,11 +99,7 @@ def test_after_a_changed_patch_it_and_the_later_ones_are_applied(
     content = make().patched()
     assert applied == ["0002.patch", "0003.patch"]
     text = op_of(content, tmp_path)
-    assert [text.splitlines()[line - 1] for line in (5, 10, 15)] == [
-        "new 1",
-        "other",
-        "new 3",
-    ]
+    assert [text.splitlines()[line - 1] for line in (5, 10, 15)] == ["new 1", "other", "new 3"]
 
 
 @pytest.mark.medium
@@ -126,12 +116,8 @@ def test_a_patch_that_was_dropped_leaves_nothing_behind(
 def test_all_patches_are_tried_before_any_misfit_is_reported(
     make: Make, patches: Path, applied: list[str]
 ) -> None:
-    (patches / "0001.patch").write_text(
-        changing(5, "x").replace("-line 5", "-line y"), "utf-8"
-    )
-    (patches / "0003.patch").write_text(
-        changing(15, "x").replace("op.cc", "gone.cc"), "utf-8"
-    )
+    (patches / "0001.patch").write_text(changing(5, "x").replace("-line 5", "-line y"), "utf-8")
+    (patches / "0003.patch").write_text(changing(15, "x").replace("op.cc", "gone.cc"), "utf-8")
     with pytest.raises(RecipeError, match="2 patches do not fit") as caught:
         make().patched()
     assert "0001.patch does not fit" in caught.value.what
@@ -145,9 +131,7 @@ def test_patches_that_fit_after_a_misfit_was_mended_give_the_same_as_from_nothin
 ) -> None:
     good = (patches / "0002.patch").read_text("utf-8")
     expected = make().patched()
-    (patches / "0002.patch").write_text(
-        good.replace("-line 10", "-line z"), "utf-8"
-    )
+    (patches / "0002.patch").write_text(good.replace("-line 10", "-line z"), "utf-8")
     with pytest.raises(RecipeError):
         make().patched()
     (patches / "0002.patch").write_text(good, "utf-8")
@@ -188,11 +172,7 @@ def test_what_was_damaged_meanwhile_is_made_again(
     # The last patch changes, so that the index itself is needed as well.
     (patches / "0003.patch").write_text(changing(15, "other"), "utf-8")
     text = op_of(make().patched(), tmp_path)
-    assert [text.splitlines()[line - 1] for line in (5, 10, 15)] == [
-        "new 1",
-        "new 2",
-        "other",
-    ]
+    assert [text.splitlines()[line - 1] for line in (5, 10, 15)] == ["new 1", "new 2", "other"]
 
 
 @pytest.mark.medium

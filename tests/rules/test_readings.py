@@ -38,9 +38,7 @@ def test_a_damaged_reading_is_made_again(tmp_path: Path) -> None:
     assert Readings(tmp_path).remembered("tree", lambda: next(again)) is other
 
 
-def test_the_oldest_readings_go_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_oldest_readings_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readings, "MOST", 2)
     for name in ("first", "second", "third"):
         Readings(tmp_path).remembered(name, lambda: RULES)

@@ -52,9 +52,7 @@ def only(found: Rules) -> Repository:
     return found.repositories[0]
 
 
-def archive(
-    url: str = '"https://example.org/a.zip"', sha256: str = ONE, name: str = "a"
-) -> str:
+def archive(url: str = '"https://example.org/a.zip"', sha256: str = ONE, name: str = "a") -> str:
     """Return a rule, with a url as Starlark writes it."""
     return f'http_archive(name = "{name}", sha256 = "{sha256}", urls = [{url}])\n'
 
@@ -62,36 +60,22 @@ def archive(
 def test_a_rule_is_read_with_its_file_and_line() -> None:
     found = only(read("\n\n" + archive()))
     assert found == Repository(
-        "a",
-        "http_archive",
-        "WORKSPACE",
-        3,
-        ("https://example.org/a.zip",),
-        ONE,
-        by_url=True,
+        "a", "http_archive", "WORKSPACE", 3, ("https://example.org/a.zip",), ONE, by_url=True
     )
     assert found.lockable
 
 
-def test_a_macro_that_forwards_its_arguments_is_the_rule_and_no_second_declaration() -> (
-    None
-):
+def test_a_macro_that_forwards_its_arguments_is_the_rule_and_no_second_declaration() -> None:
     found = read(
         'load("//third_party:repo.bzl", "tf_http_archive", "mirrored")\ntf_http_archive(name = '
         f'"z", sha256 = "{ONE}", urls = mirrored("https://example.org/z"))',
         repo=REPO,
     )
-    reached = [
-        repository for repository in found.repositories if repository.reached
+    reached = [repository for repository in found.repositories if repository.reached]
+    assert [(repository.rule, repository.file, repository.line) for repository in reached] == [
+        ("tf_http_archive", "WORKSPACE", 2)
     ]
-    assert [
-        (repository.rule, repository.file, repository.line)
-        for repository in reached
-    ] == [("tf_http_archive", "WORKSPACE", 2)]
-    assert reached[0].urls == (
-        "https://mirror.example.org/example.org/z",
-        "https://example.org/z",
-    )
+    assert reached[0].urls == ("https://mirror.example.org/example.org/z", "https://example.org/z")
     assert found.unreadable == ()
 
 
@@ -140,13 +124,9 @@ def _impl(ctx):
     _get(ctx, platform, digests[platform])
 clang = repository_rule(implementation = _impl)
 """
-    found = read(
-        'load("//third_party:clang.bzl", "clang")\nclang(name = "clang")',
-        clang=clang,
-    )
+    found = read('load("//third_party:clang.bzl", "clang")\nclang(name = "clang")', clang=clang)
     assert [
-        (repository.name, repository.urls, repository.sha256)
-        for repository in found.repositories
+        (repository.name, repository.urls, repository.sha256) for repository in found.repositories
     ] == [
         ("clang", ("https://example.org/Win/clang-7.tgz",), ONE),
         ("clang", ("https://example.org/Linux/clang-7.tgz",), TWO),
@@ -154,26 +134,19 @@ clang = repository_rule(implementation = _impl)
     assert found.unreadable == ()
 
 
-def test_a_download_that_only_running_would_reveal_is_reported_where_it_is() -> (
-    None
-):
+def test_a_download_that_only_running_would_reveal_is_reported_where_it_is() -> None:
     hidden = (
         'def _impl(ctx):\n    ctx.download(ctx.os.environ["URL"], "x")\nhidden = '
         "repository_rule(implementation = _impl)"
     )
-    found = read(
-        'load("//third_party:hidden.bzl", "hidden")\nhidden(name = "x")',
-        hidden=hidden,
-    )
+    found = read('load("//third_party:hidden.bzl", "hidden")\nhidden(name = "x")', hidden=hidden)
     assert [(place.file, place.line) for place in found.unreadable] == [
         ("third_party/hidden.bzl", 2)
     ]
     assert "download" in found.unreadable[0].why
 
 
-def test_a_macro_of_a_file_that_is_not_there_is_reported_where_it_is_called() -> (
-    None
-):
+def test_a_macro_of_a_file_that_is_not_there_is_reported_where_it_is_called() -> None:
     found = read('load("//third_party:gone.bzl", "repositories")\nrepositories()')
     assert found.unreadable == (
         Unreadable(
@@ -186,9 +159,7 @@ def test_a_macro_of_a_file_that_is_not_there_is_reported_where_it_is_called() ->
 
 def test_a_rule_without_a_digest_is_listed_as_not_lockable() -> None:
     found = only(
-        read(
-            'new_git_repository(name = "g", remote = "git@example.org:g.git", commit = "abc")'
-        )
+        read('new_git_repository(name = "g", remote = "git@example.org:g.git", commit = "abc")')
     )
     assert not found.lockable
     assert (found.urls, found.commit) == (("git@example.org:g.git",), "abc")
@@ -216,8 +187,7 @@ java_import_external(name = "j", jar_sha256 = "{ONE}", jar_urls = ["https://exam
 srcjar_sha256 = "{TWO}", srcjar_urls = ["https://example.org/s"])
 """)
     assert [
-        (repository.name, repository.sha256, repository.urls)
-        for repository in found.repositories
+        (repository.name, repository.sha256, repository.urls) for repository in found.repositories
     ] == [
         ("f", ONE, ("https://example.org/1",)),
         ("f", TWO, ("https://example.org/2",)),
@@ -233,9 +203,7 @@ def test_an_artifact_of_maven_is_found_where_maven_keeps_it() -> None:
             'server_urls = ["https://example.org/m2/"])'
         )
     )
-    assert found.urls == (
-        "https://example.org/m2/com/google/guava/18.0/guava-18.0.jar",
-    )
+    assert found.urls == ("https://example.org/m2/com/google/guava/18.0/guava-18.0.jar",)
 
 
 def test_both_branches_of_a_condition_count() -> None:
@@ -243,10 +211,7 @@ def test_both_branches_of_a_condition_count() -> None:
         'if x:\n    u = "https://example.org/1"\nelse:\n    u = '
         f'"https://example.org/2"\n{archive("u")}'
     )
-    assert [repository.urls[0][-1] for repository in found.repositories] == [
-        "1",
-        "2",
-    ]
+    assert [repository.urls[0][-1] for repository in found.repositories] == ["1", "2"]
 
 
 def test_each_turn_of_a_loop_counts() -> None:
@@ -254,17 +219,13 @@ def test_each_turn_of_a_loop_counts() -> None:
         f'for n in ["x", "y"]:\n    http_archive(name = n, sha256 = "{ONE}", url = '
         '"https://example.org/" + n)'
     )
-    assert [
-        (repository.name, repository.urls) for repository in found.repositories
-    ] == [
+    assert [(repository.name, repository.urls) for repository in found.repositories] == [
         ("x", ("https://example.org/x",)),
         ("y", ("https://example.org/y",)),
     ]
 
 
-def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached() -> (
-    None
-):
+def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached() -> None:
     text = 'load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")\n'
     text += (
         f'http_archive(name = "remotejdk11_win", sha256 = "{ONE}", urls = '
@@ -281,17 +242,9 @@ def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached(
         }
     )
     assert [
-        (
-            repository.name,
-            repository.sha256,
-            repository.reached,
-            repository.of_bazel,
-        )
+        (repository.name, repository.sha256, repository.reached, repository.of_bazel)
         for repository in found.repositories
-    ] == [
-        ("remotejdk11_win", ONE, False, True),
-        ("rules_cc", TWO, True, True),
-    ]
+    ] == [("remotejdk11_win", ONE, False, True), ("rules_cc", TWO, True, True)]
     assert [repository.file for repository in found.repositories] == [
         "@bazel//java/jdk.WORKSPACE"
     ] * 2
@@ -312,9 +265,7 @@ def test_a_rule_that_clones_pins_what_it_clones_only_by_a_whole_commit_id(
             )
         }
     ).repositories
-    assert repository.clone == (
-        Clone("https://example.org/r.git", commit) if cloned else None
-    )
+    assert repository.clone == (Clone("https://example.org/r.git", commit) if cloned else None)
 
 
 def test_bazels_own_maybe_and_one_of_the_tree_are_seen_through() -> None:
@@ -333,9 +284,7 @@ def test_bazels_own_maybe_and_one_of_the_tree_are_seen_through() -> None:
         '"https://example.org/theirs")\ndeps()',
         own=own,
     )
-    assert sorted(
-        (repository.name, repository.sha256) for repository in found.repositories
-    ) == [
+    assert sorted((repository.name, repository.sha256) for repository in found.repositories) == [
         ("own", ONE),
         ("theirs", TWO),
     ]
@@ -345,12 +294,12 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
     found = read(
         'load("@closure//closure:defs.bzl", "closure_repositories")\nclosure_repositories()'
     )
-    call = Nested(
-        "closure", "closure/defs.bzl", "closure_repositories", "WORKSPACE", 2
-    )
+    call = Nested("closure", "closure/defs.bzl", "closure_repositories", "WORKSPACE", 2)
     load = Load("closure", "closure/defs.bzl", "WORKSPACE", 1)
     assert found == Rules((), (), (call,), (load,))
-    repositories = 'load("@closure//closure:versions.bzl", "V")\nload("@other//:deps.bzl", "deps")\n'
+    repositories = (
+        'load("@closure//closure:versions.bzl", "V")\nload("@other//:deps.bzl", "deps")\n'
+    )
     repositories += (
         "def closure_repositories(omit_a = False):\n    if not omit_a:\n        "
         + archive('"https://example.org/" + V')
@@ -362,9 +311,7 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
         "closure/versions.bzl": 'V = "v1"',
     }
     followed = rules.follow(call, files)
-    deeper = Nested(
-        "other", "deps.bzl", "deps", "@closure//closure/repositories.bzl", 6
-    )
+    deeper = Nested("other", "deps.bzl", "deps", "@closure//closure/repositories.bzl", 6)
     assert (only(followed).file, only(followed).urls) == (
         "@closure//closure/repositories.bzl",
         ("https://example.org/v1",),
@@ -373,10 +320,7 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
         followed.repositories, (), (deeper,), (load,)
     )
     assert rules.behind(load, files) == Rules(
-        (),
-        (),
-        (),
-        (Load("other", "deps.bzl", "@closure//closure/repositories.bzl", 2),),
+        (), (), (), (Load("other", "deps.bzl", "@closure//closure/repositories.bzl", 2),)
     )
     assert rules.behind(load, {"closure/other.bzl": ""}) is None
 
@@ -402,17 +346,12 @@ HOSTILE = {
     "a wide percent": archive('"https://example.org/%999999999d" % 1'),
     "a width from outside": archive('"https://example.org/%*d" % (999999999, 1)'),
     "a wide format": archive('"https://example.org/{:>999999999}".format("a")'),
-    "a nested format": archive(
-        '"https://example.org/{:{}}".format("a", 999999999)'
-    ),
-    "an attribute in a format": archive(
-        '"https://example.org/{0.__class__}".format("a")'
-    ),
+    "a nested format": archive('"https://example.org/{:{}}".format("a", 999999999)'),
+    "an attribute in a format": archive('"https://example.org/{0.__class__}".format("a")'),
     "a doubled text": 'x0 = "aaaaaaaa"\n'
     + "".join(f"x{i + 1} = x{i} + x{i}\n" for i in range(100))
     + archive("x100"),
-    "a huge number": f"x = 0x{'f' * 100_000}\n"
-    + archive('"https://example.org/%d" % x'),
+    "a huge number": f"x = 0x{'f' * 100_000}\n" + archive('"https://example.org/%d" % x'),
     "deep brackets": "[" * 100_000 + "]" * 100_000,
     "many signs": "-" * 200_000 + "1",
     "a long sum": archive("+".join(['"a"'] * 50_000)),
@@ -432,9 +371,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_text_is_reported_and_neither_hangs_nor_fills_memory(
-    text: str,
-) -> None:
+def test_a_hostile_text_is_reported_and_neither_hangs_nor_fills_memory(text: str) -> None:
     started = time.monotonic()
     found = read(text)
     assert found.unreadable
@@ -445,15 +382,10 @@ def test_a_hostile_text_is_reported_and_neither_hangs_nor_fills_memory(
 @pytest.mark.parametrize(
     "body",
     [
-        "".join(
-            f"{'  ' * i}for a in [1, 2, 3, 4, 5, 6, 7, 8]:\n"
-            for i in range(1, 13)
-        )
+        "".join(f"{'  ' * i}for a in [1, 2, 3, 4, 5, 6, 7, 8]:\n" for i in range(1, 13))
         + f"{'  ' * 13}f()",
         "  f1()\n"
-        + "".join(
-            f"def f{i}():\n  f{i + 1}()\n  f{i + 1}()\n" for i in range(1, 60)
-        )
+        + "".join(f"def f{i}():\n  f{i + 1}()\n  f{i + 1}()\n" for i in range(1, 60))
         + "def f60():\n  f()",
     ],
     ids=["loops in loops", "macros that call the next one twice"],
@@ -464,9 +396,7 @@ def test_work_without_end_is_given_up_with_a_reason(
     monkeypatch.setattr(
         evaluator, "MOST_STEPS", 20_000
     )  # a tenth of what a real tree takes, to be quick
-    found = read(
-        'load("//third_party:a.bzl", "f0")\nf0()', a=f"def f0():\n{body}"
-    )
+    found = read('load("//third_party:a.bzl", "f0")\nf0()', a=f"def f0():\n{body}")
     assert (
         found.unreadable[-1].why
         == "takes more than 20,000 steps to read; what was found is not all"
@@ -497,13 +427,8 @@ def test_all_work_is_counted(monkeypatch: pytest.MonkeyPatch, text: str) -> None
     "text",
     [
         'load("@%s!", "x")\nx()' % ("a" * 400_000),
-        'http_archive(name = "a", url = "https://a/%s.zip")'
-        % ("packages/aa/aa/x/a-1" * 20_000),
-        'http_archive(name = "a", url = "'
-        + "{0}" * 20_000
-        + '".format("'
-        + "a" * 60_000
-        + '"))',
+        'http_archive(name = "a", url = "https://a/%s.zip")' % ("packages/aa/aa/x/a-1" * 20_000),
+        'http_archive(name = "a", url = "' + "{0}" * 20_000 + '".format("' + "a" * 60_000 + '"))',
         "%s(url = 1, name = 2)" % ("a" * 500_000),
     ],
     ids=["label", "address", "format", "name"],
@@ -519,10 +444,7 @@ def test_a_long_text_takes_no_time_and_is_reported_in_short(text: str) -> None:
 def test_a_macro_that_calls_itself_is_read_once() -> None:
     assert (
         only(
-            read(
-                'load("//third_party:a.bzl", "f")\nf()',
-                a=f"def f():\n  f()\n  {archive()}",
-            )
+            read('load("//third_party:a.bzl", "f")\nf()', a=f"def f():\n  f()\n  {archive()}")
         ).name
         == "a"
     )
@@ -546,8 +468,6 @@ def test_only_what_workspace_can_lead_to_is_relevant(
 
 def test_an_address_that_is_none_leaves_the_other_ones_of_its_archive() -> None:
     urls = ["no address", "https://a.example/b.zip", "file:///etc/passwd"]
-    (found,) = read(
-        f'http_archive(name = "a", sha256 = "{ONE}", urls = {urls})'
-    ).repositories
+    (found,) = read(f'http_archive(name = "a", sha256 = "{ONE}", urls = {urls})').repositories
     assert "https://a.example/b.zip" in found.urls
     assert "no address" not in found.urls

@@ -40,11 +40,7 @@ resolved = \\
 
 
 def test_names_and_digests_are_read_without_running_it() -> None:
-    assert resolved.pins(TEXT) == {
-        "bazel_tools": "",
-        "eigen_archive": "00",
-        "docker": "11",
-    }
+    assert resolved.pins(TEXT) == {"bazel_tools": "", "eigen_archive": "00", "docker": "11"}
 
 
 def test_no_repository_is_no_name() -> None:

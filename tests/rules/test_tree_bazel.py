@@ -18,18 +18,12 @@ LIMITS = "_TF_MIN_BAZEL_VERSION = '3.1.0'\n_TF_MAX_BAZEL_VERSION = '3.99.0'\n"
             {".bazelversion": "latest\n", "configure.py": LIMITS},
             TreeBazel("3.1.0", "3.99.0", "configure.py"),
         ),
-        (
-            {"configure.py": CHECK},
-            TreeBazel("0.19.0", "0.26.1", "configure.py"),
-        ),
+        ({"configure.py": CHECK}, TreeBazel("0.19.0", "0.26.1", "configure.py")),
         (
             {"configure.py": "check_bazel_version('0.15.0')"},
             TreeBazel("0.15.0", "", "configure.py"),
         ),
-        (
-            {"configure": 'MIN_BAZEL_VERSION="0.5.4"\n'},
-            TreeBazel("0.5.4", "", "configure"),
-        ),
+        ({"configure": 'MIN_BAZEL_VERSION="0.5.4"\n'}, TreeBazel("0.5.4", "", "configure")),
         (
             {"WORKSPACE": '# check_version("9.9.9")\ncheck_version("0.4.2")\n'},
             TreeBazel("0.4.2", "", "WORKSPACE"),

@@ -60,9 +60,7 @@ def test_each_pin_is_judged_and_what_to_resolve_is_named() -> None:
         "wheel==0.37.1",
         "grpcio==1.12.0",
     ]
-    judged = {
-        pin.name: pin for pin in tree_requirements.judged(pins, SETUP_3, "3.6")
-    }
+    judged = {pin.name: pin for pin in tree_requirements.judged(pins, SETUP_3, "3.6")}
     assert judged["absl-py"].state == judged["keras-applications"].state == "fits"
     assert judged["tensorboard"].state == "change"
     assert judged["tensorboard"].asks == "tensorboard<1.13.0,>=1.12.0"

@@ -59,26 +59,10 @@ def test_a_tree_of_the_stated_version_passes(
     ("tree", "keys", "says"),
     [
         ("1.9.0", {"branch": "r1.12"}, "TensorFlow 1.9.0, the recipe says 1.12"),
-        (
-            "2.4.0",
-            {"branch": "r2.4", "version": "2.4.4"},
-            "2.4.0, the recipe says 2.4.4",
-        ),
-        (
-            "1.12.0-rc0",
-            {"branch": "v1.12.0"},
-            "1.12.0-rc0, the recipe says 1.12.0",
-        ),
-        (
-            "1.12.0",
-            {"branch": "v1.12.0-rc0"},
-            "1.12.0, the recipe says 1.12.0-rc0",
-        ),
-        (
-            "1.15.4",
-            {"branch": "r1.15.5+nv22.12"},
-            "1.15.4, the recipe says 1.15.5",
-        ),
+        ("2.4.0", {"branch": "r2.4", "version": "2.4.4"}, "2.4.0, the recipe says 2.4.4"),
+        ("1.12.0-rc0", {"branch": "v1.12.0"}, "1.12.0-rc0, the recipe says 1.12.0"),
+        ("1.12.0", {"branch": "v1.12.0-rc0"}, "1.12.0, the recipe says 1.12.0-rc0"),
+        ("1.15.4", {"branch": "r1.15.5+nv22.12"}, "1.15.4, the recipe says 1.15.5"),
     ],
 )
 def test_a_tree_of_another_version_is_refused(
@@ -91,16 +75,12 @@ def test_a_tree_of_another_version_is_refused(
     assert "source.version" in caught.value.remedy
 
 
-@pytest.mark.parametrize(
-    "version", ["12345678901.1", "1.12345678901", "\u0661.\u0668"]
-)
+@pytest.mark.parametrize("version", ["12345678901.1", "1.12345678901", "\u0661.\u0668"])
 def test_a_version_that_none_can_be_says_nothing(
     repository: Path, recipe: Recipe, version: str
 ) -> None:
     pinned = commit(repository, version)
-    tree_version.insist(
-        repository / ".git", pinned, source(recipe, branch="r1.8")
-    )
+    tree_version.insist(repository / ".git", pinned, source(recipe, branch="r1.8"))
 
 
 def test_the_release_of_a_tree_is_read_off_the_file_that_states_it() -> None:
@@ -114,10 +94,6 @@ def test_the_release_of_a_tree_is_read_off_the_file_that_states_it() -> None:
     assert tree_version.stated({"README": "1.8.0"}) is None
 
 
-def test_another_project_states_its_version_as_it_likes(
-    repository: Path, recipe: Recipe
-) -> None:
+def test_another_project_states_its_version_as_it_likes(repository: Path, recipe: Recipe) -> None:
     pinned = commit(repository, "9.9.9")
-    tree_version.insist(
-        repository / ".git", pinned, source(recipe, interface="own")
-    )
+    tree_version.insist(repository / ".git", pinned, source(recipe, interface="own"))

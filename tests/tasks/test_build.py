@@ -58,9 +58,7 @@ def test_the_bazelrc_of_a_recipe_is_printed_alone(
 def test_caches_go_only_when_they_are_named(
     shell: CommandLine, recipe_file: Path, tmp_path: Path
 ) -> None:
-    tree, vault = (
-        tmp_path / "build_out" / name for name in ("small/tree", "vault/bazel")
-    )
+    tree, vault = (tmp_path / "build_out" / name for name in ("small/tree", "vault/bazel"))
     for folder in (tree, vault):
         folder.mkdir(parents=True)
     shell.succeeds(f"invoke clean --recipe {recipe_file}")

@@ -20,9 +20,7 @@ pytestmark = pytest.mark.medium
 def foreign(nightly_file: Path, recipe_file: Path, tmp_path: Path) -> Path:
     """Write a nightly.toml of a recipe of another system; return its directory."""
     text = recipe_file.read_text("utf-8")
-    recipe_file.write_text(
-        text.replace('system = "any"', 'system = "Darwin"'), "utf-8"
-    )
+    recipe_file.write_text(text.replace('system = "any"', 'system = "Darwin"'), "utf-8")
     # A full disk would be said first.
     nightly_file.write_text(
         f'directory = "{tmp_path}/host"\n[retention]\nfree = 0\n'
@@ -61,9 +59,7 @@ def test_a_watch_says_how_many_notices_it_sent(
     assert capsys.readouterr().err == "0 notices sent\n"
 
 
-def test_an_order_that_is_none_says_who_writes_them(
-    shell: CommandLine, tmp_path: Path
-) -> None:
+def test_an_order_that_is_none_says_who_writes_them(shell: CommandLine, tmp_path: Path) -> None:
     remedy = shell.remedy(f"invoke nightly --order {tmp_path}")
     assert remedy.startswith("'invoke nightly' on the build host writes")
 

@@ -17,16 +17,12 @@ def test_doctor_ends_as_the_build_would_that_it_examines(
     shell: CommandLine, recipe_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = recipe_file.read_text("utf-8")
-    recipe_file.write_text(
-        text.replace('python = "any"', 'python = "2.4"'), "utf-8"
-    )
+    recipe_file.write_text(text.replace('python = "any"', 'python = "2.4"'), "utf-8")
     assert shell.status(f"invoke doctor --recipe {recipe_file} --json") == 3
     # Shown as what was found, and not as an error of the command.
     assert shell.fault is None
     (finding,) = [
-        found
-        for found in json.loads(capsys.readouterr().out)["findings"]
-        if found["blocks"]
+        found for found in json.loads(capsys.readouterr().out)["findings"] if found["blocks"]
     ]
     assert "2.4" in finding["found"]
 
@@ -37,8 +33,6 @@ def test_a_new_recipe_is_of_the_newest_release_for_the_machine(
     commit(tmp_path / "upstream", {"WORKSPACE": ""})
     run_git("branch", "r2.6", cwd=tmp_path / "upstream")
     add(shell.host_file, f'[mirrors]\n"{new.URL}" = "{tmp_path}/upstream"\n')
-    shell.succeeds(
-        f"invoke new --os Linux --python 3.6 --folder {tmp_path}/upstream"
-    )
+    shell.succeeds(f"invoke new --os Linux --python 3.6 --folder {tmp_path}/upstream")
     (written,) = (tmp_path / "upstream").glob("*.toml")
     assert recipes.read(str(written)).source.branch == "r2.6"

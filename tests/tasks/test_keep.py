@@ -20,9 +20,7 @@ def test_a_vault_without_leftovers_has_nothing_to_remove(
     shell: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shell.succeeds("invoke vault --gc")
-    assert capsys.readouterr().out == (
-        "Everything in the vault is needed by a recipe or a lock.\n"
-    )
+    assert capsys.readouterr().out == ("Everything in the vault is needed by a recipe or a lock.\n")
 
 
 def test_a_cache_that_no_build_has_used_is_shown_as_empty(

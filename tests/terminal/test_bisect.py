@@ -17,9 +17,7 @@ from tfwright.nightly.inputs import KeptInputs
 from tfwright.terminal import bisect as page
 
 INPUTS = KeptInputs(recipe.read("demo"))
-STEPS = tuple(
-    BisectStep(f"commit {digit * 12} Note", INPUTS, digit * 40) for digit in "abc"
-)
+STEPS = tuple(BisectStep(f"commit {digit * 12} Note", INPUTS, digit * 40) for digit in "abc")
 GOOD = TrialResult("good")
 FAILED = TrialResult("bad", "compile", "error: no member named x")
 
@@ -50,9 +48,7 @@ def wanted(*changes: HostChange) -> Bisection:
 
 
 def printed(
-    outcome: BisectOutcome,
-    capsys: pytest.CaptureFixture[str],
-    *changes: HostChange,
+    outcome: BisectOutcome, capsys: pytest.CaptureFixture[str], *changes: HostChange
 ) -> str:
     page.show_outcome(wanted(*changes), outcome, as_json=False)
     return capsys.readouterr().out
@@ -87,9 +83,7 @@ def test_several_changes_are_listed_where_trials_failed_otherwise(
     assert len(as_json(found, capsys)["broken by"]) == 2
 
 
-def test_what_passes_now_is_not_blamed_on_the_recipe(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_passes_now_is_not_blamed_on_the_recipe(capsys: pytest.CaptureFixture[str]) -> None:
     found = BisectOutcome(None, GOOD, GOOD, 1, 0)
     shown = printed(found, capsys)
     assert "what failed in tuesday passes now" in shown
@@ -107,9 +101,7 @@ def test_a_host_that_fails_is_at_fault_with_what_changed_on_it(
     assert as_json(found, capsys)["verdict"] == "host"
 
 
-def test_at_the_start_the_number_of_trials_is_known(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_at_the_start_the_number_of_trials_is_known(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_start(wanted(HostChange("cc", "gcc 12", "gcc 13")))
     assert capsys.readouterr().err.splitlines() == [
         "monday is good, tuesday fails in compile.",
@@ -122,9 +114,7 @@ def test_at_the_start_the_number_of_trials_is_known(
     )
 
 
-def test_each_trial_says_what_it_gave_and_why(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_each_trial_says_what_it_gave_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_trial(STEPS[0], GOOD)
     page.show_trial(STEPS[1], FAILED)
     assert capsys.readouterr().err.splitlines() == [

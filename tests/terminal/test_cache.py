@@ -27,14 +27,10 @@ def compared(
     missed: int = 0,
     toolchains: tuple[ToolchainChange, ...] | None = (),
 ) -> CacheComparison:
-    return CacheComparison(
-        changes, same, 0, 0, hits=0, missed=missed, toolchains=toolchains
-    )
+    return CacheComparison(changes, same, 0, 0, hits=0, missed=missed, toolchains=toolchains)
 
 
-def test_a_difference_of_many_actions_is_printed_once(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_difference_of_many_actions_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     variable = "variable MODE: unset became 1"
     changes = [changed(f"{name}.o", variable) for name in "abcdef"]
     changes.append(changed("g.o", "input g.cc: 1 became 2"))
@@ -68,16 +64,10 @@ def test_another_toolchain_is_said_before_all_else_with_versions_and_files(
     show_why(compared(same=6, missed=6, toolchains=changes), as_json=False)
     out = capsys.readouterr().out
     assert out.startswith(
-        "The second build took 0 of 6 actions from the cache.\n"
-        "The toolchains differ"
+        "The second build took 0 of 6 actions from the cache.\nThe toolchains differ"
     )
-    assert (
-        "  cc, gcc\n    gcc (Debian) 12.2.0 became gcc (Debian) 11.3.0\n" in out
-    )
-    assert (
-        "    files: /usr/lib/gcc/cc1, /usr/lib/gcc/ld, /usr/lib/gcc/as and 1 more"
-        in out
-    )
+    assert "  cc, gcc\n    gcc (Debian) 12.2.0 became gcc (Debian) 11.3.0\n" in out
+    assert "    files: /usr/lib/gcc/cc1, /usr/lib/gcc/ld, /usr/lib/gcc/as and 1 more" in out
 
 
 def test_a_compiler_that_was_rebuilt_has_its_version_once(
@@ -85,20 +75,14 @@ def test_a_compiler_that_was_rebuilt_has_its_version_once(
 ) -> None:
     change = ToolchainChange("gcc", "gcc 12.2.0", "gcc 12.2.0", ("/usr/bin/gcc",))
     show_why(compared(toolchains=(change,)), as_json=False)
-    assert (
-        "gcc 12.2.0, with other content\n    file: /usr/bin/gcc"
-        in capsys.readouterr().out
-    )
+    assert "gcc 12.2.0, with other content\n    file: /usr/bin/gcc" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("toolchains", "said"),
-    [((), "not in the cache any more"), (None, "not known")],
+    ("toolchains", "said"), [((), "not in the cache any more"), (None, "not known")]
 )
 def test_actions_that_ran_without_a_difference_are_explained(
-    capsys: pytest.CaptureFixture[str],
-    toolchains: tuple[ToolchainChange, ...] | None,
-    said: str,
+    capsys: pytest.CaptureFixture[str], toolchains: tuple[ToolchainChange, ...] | None, said: str
 ) -> None:
     show_why(compared(same=6, missed=6, toolchains=toolchains), as_json=False)
     assert said in capsys.readouterr().out
@@ -107,18 +91,14 @@ def test_actions_that_ran_without_a_difference_are_explained(
 BUILD = CachedBuild(
     recipe="demo",
     finished=1_795_305_600,
-    use=CacheUse(
-        toolchain="a" * 64, lookups=4, hits=1, faults={"the server: slow": 3}
-    ),
+    use=CacheUse(toolchain="a" * 64, lookups=4, hits=1, faults={"the server: slow": 3}),
 )
 
 
 def state(*builds: CachedBuild) -> CacheState:
     kept = KeptToolchain("a" * 64, 7, {"cc": "1"})
     log = Path("/srv/cache/logs/1-demo.log")
-    return CacheState(
-        Path("/srv/cache"), 1 << 20, 1 << 30, "", (kept,), builds, (log,)
-    )
+    return CacheState(Path("/srv/cache"), 1 << 20, 1 << 30, "", (kept,), builds, (log,))
 
 
 def test_a_cache_shows_its_builds_and_what_went_wrong_in_them(
@@ -132,13 +112,9 @@ def test_a_cache_shows_its_builds_and_what_went_wrong_in_them(
     assert "execution log: 1-demo" in shown.err
 
 
-def test_a_cache_that_no_build_has_used_says_so(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_cache_that_no_build_has_used_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     show_cache(state(), as_json=False)
-    assert (
-        "No build that used the cache has ended yet." in capsys.readouterr().out
-    )
+    assert "No build that used the cache has ended yet." in capsys.readouterr().out
 
 
 def test_both_pages_of_the_cache_are_one_document_of_json_each(

@@ -11,16 +11,9 @@ from tfwright.wheel.compare.difference import Difference
 SIDES = Side("a.whl", "0" * 64, 10, 2, 20), Side("b.whl", "1" * 64, 11, 2, 21)
 
 
-def test_files_that_differ_alike_are_told_once(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_files_that_differ_alike_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     alike = tuple(
-        Difference(
-            "code",
-            f"{number}.so",
-            "differs in .text",
-            (".text: 1 of 2 bytes differ",),
-        )
+        Difference("code", f"{number}.so", "differs in .text", (".text: 1 of 2 bytes differ",))
         for number in range(30)
     )
     page.show_comparison(Comparison(*SIDES, differences=alike), as_json=False)
@@ -39,9 +32,7 @@ def test_no_more_of_a_group_is_told_than_is_read_and_all_of_it_to_machines(
         for number in range(page.MOST + 3)
     )
     page.show_comparison(Comparison(*SIDES, differences=many), as_json=False)
-    assert capsys.readouterr().out.endswith(
-        "  and 3 more differences; --json lists all\n"
-    )
+    assert capsys.readouterr().out.endswith("  and 3 more differences; --json lists all\n")
     page.show_comparison(Comparison(*SIDES, differences=many), as_json=True)
     assert len(json.loads(capsys.readouterr().out)["differences"]) == len(many)
 
@@ -56,9 +47,7 @@ def test_the_same_wheels_are_said_to_be_so_with_their_digest(
 def test_a_wheel_that_was_rebuilt_to_the_same_bytes_is_reproduced(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    same = Reproduction(
-        Path("a.whl"), Path("b.whl"), Comparison(SIDES[0], SIDES[0])
-    )
+    same = Reproduction(Path("a.whl"), Path("b.whl"), Comparison(SIDES[0], SIDES[0]))
     page.show_reproduction(same, as_json=False)
     assert capsys.readouterr().out == (
         f"reproduced: a.whl is the same 10 bytes, sha256 {'0' * 64}\n"

@@ -26,10 +26,7 @@ def test_an_error_says_what_what_to_do_where_to_look_and_how_to_resume(
         "No compiler",
         remedy="Install g++.",
         evidence=Evidence(
-            command=("cc", "a b.c"),
-            status=1,
-            log=Path("logs/x.log"),
-            lines=("cc: not found",),
+            command=("cc", "a b.c"), status=1, log=Path("logs/x.log"), lines=("cc: not found",)
         ),
     )
     fault.stage = "check"
@@ -79,9 +76,7 @@ def test_a_log_that_shows_no_known_cause_is_only_named(
     assert capsys.readouterr().err.splitlines()[-1] == f"  log:    {log}"
 
 
-def test_each_stage_has_one_line_when_it_is_over(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_each_stage_has_one_line_when_it_is_over(capsys: pytest.CaptureFixture[str]) -> None:
     terminal = console.Terminal()
     terminal.note("before any stage")
     terminal.kept("check")
@@ -106,9 +101,7 @@ def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
     console.conclude(job, RawWheel(wheel=made))
     said = capsys.readouterr()
     assert said.out == f"{wheel}\n"
-    assert said.err == (
-        f"small: A recipe for tests\n  5 bytes, sha256 {made.sha256}\n"
-    )
+    assert said.err == (f"small: A recipe for tests\n  5 bytes, sha256 {made.sha256}\n")
 
 
 def test_a_build_up_to_another_stage_says_that_this_was_asked_for(
@@ -147,11 +140,7 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(
         capsys.readouterr().err
         == "  compile    1,790 of 4,024 actions (44%), 2 failed: Compiling core.cc\n"
     )
-    terminal.progress(
-        Progress(
-            1790, 4024, doing="Compiling core.cc", held=5 << 29, room=24 << 30
-        )
-    )
+    terminal.progress(Progress(1790, 4024, doing="Compiling core.cc", held=5 << 29, room=24 << 30))
     assert (
         capsys.readouterr().err
         == "  compile    1,790 of 4,024 actions (44%), 2.5 of 24 GiB: Compiling core.cc\n"
@@ -166,10 +155,7 @@ def test_a_plan_shows_commands_environment_and_files_of_the_stages_that_run(
         Writes(Path("/tree/rc"), "build --x\n"),
     )
     page.show_plan(
-        [
-            Planned(PIPELINE[0], "", lambda: ()),
-            Planned(PIPELINE[4], "not done yet", lambda: steps),
-        ],
+        [Planned(PIPELINE[0], "", lambda: ()), Planned(PIPELINE[4], "not done yet", lambda: steps)],
         as_json=False,
     )
     assert capsys.readouterr().out == (

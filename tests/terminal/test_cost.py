@@ -16,23 +16,17 @@ def shown(written: CostPage, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_a_page_without_a_comparison_is_named_alone(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_page_without_a_comparison_is_named_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(CostPage(PAGE, "", ()), capsys) == "page: /srv/cost.html\n"
 
 
-def test_a_build_that_took_as_long_as_the_other_says_so(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_build_that_took_as_long_as_the_other_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(CostPage(PAGE, "monday", ()), capsys) == (
         "No action took another time than in monday.\npage: /srv/cost.html\n"
     )
 
 
-def test_the_actions_whose_time_changed_most_are_listed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_actions_whose_time_changed_most_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     row = MeasuredRow(name="Compiling a.cc", value="9 s", change="+3 s", bar=5.0)
     said = shown(CostPage(PAGE, "monday", (row,)), capsys)
     assert said.startswith("Actions whose time changed most:\n")

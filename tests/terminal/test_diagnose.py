@@ -30,9 +30,7 @@ def read(log: str) -> Diagnosis:
     return reader.read(io.BytesIO(log.encode()))
 
 
-def shown(
-    log: str, capsys: pytest.CaptureFixture[str], report: Path | None = None
-) -> list[str]:
+def shown(log: str, capsys: pytest.CaptureFixture[str], report: Path | None = None) -> list[str]:
     """Return the lines on standard error."""
     page.show_diagnosis(read(log), report, as_json=False)
     return capsys.readouterr().err.splitlines()
@@ -59,13 +57,8 @@ def test_the_root_line_comes_first_then_the_action_and_the_known_cause(
     assert "  kind:   host-source-error, line 2" in lines
 
 
-def test_a_cause_that_the_line_proves_is_called_known(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    lines = shown(
-        "Please downgrade your bazel installation to version 0.26.1 or lower",
-        capsys,
-    )
+def test_a_cause_that_the_line_proves_is_called_known(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown("Please downgrade your bazel installation to version 0.26.1 or lower", capsys)
     assert "  known:  configure-bazel-too-new, line 1" in lines
 
 
@@ -75,9 +68,7 @@ def test_lines_to_type_stay_whole_below_each_other(
     monkeypatch.setenv("COLUMNS", "40")
     lines = shown("ModuleNotFoundError: No module named 'numpy'\n", capsys)
     first = lines.index("    type:      python -m pip install numpy")
-    assert lines[first + 1] == (
-        "               invoke pin --recipe NAME --add numpy"
-    )
+    assert lines[first + 1] == ("               invoke pin --recipe NAME --add numpy")
 
 
 def test_what_follows_the_root_line_is_quoted_and_other_complaints_are_named(
@@ -98,17 +89,13 @@ def test_a_long_complaint_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     assert also.endswith("x …")
 
 
-def test_what_only_looks_bad_is_named_as_harmless(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_only_looks_bad_is_named_as_harmless(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown("WARNING: ignoring http_proxy in environment.\n", capsys)
     assert lines[0] == "No line of this log reports an error."
     assert lines[1].startswith("  harmless: bazel-remark, line 1: ")
 
 
-def test_an_empty_log_says_how_to_catch_one(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_empty_log_says_how_to_catch_one(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = shown("", capsys)
     assert line.startswith("The log is empty. Bazel writes to standard error")
 
@@ -123,9 +110,7 @@ def test_the_report_of_an_unknown_error_is_alone_on_standard_output(
     assert said.err.splitlines()[-1].startswith("  This message is not in")
 
 
-def test_scripts_get_all_matches_with_what_to_type(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_scripts_get_all_matches_with_what_to_type(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_diagnosis(read(SEVERAL), None, as_json=True)
     said = json.loads(capsys.readouterr().out)
     assert said["first"]["line"] == 1

@@ -27,9 +27,7 @@ def examined(
     *,
     everything: bool = False,
 ) -> list[str]:
-    page.show_examination(
-        "demo", facts, findings, as_json=False, everything=everything
-    )
+    page.show_examination("demo", facts, findings, as_json=False, everything=everything)
     return capsys.readouterr().out.splitlines()
 
 
@@ -44,9 +42,7 @@ def examined(
     ],
 )
 def test_the_verdict_is_the_first_line(
-    capsys: pytest.CaptureFixture[str],
-    findings: tuple[Finding, ...],
-    verdict: str,
+    capsys: pytest.CaptureFixture[str], findings: tuple[Finding, ...], verdict: str
 ) -> None:
     assert examined(capsys, findings)[0] == f"demo: {verdict}"
 
@@ -70,9 +66,7 @@ def test_a_finding_says_what_it_stops_what_is_wanted_and_what_to_do(
 def test_a_comment_that_is_too_long_for_its_line_stays_a_comment_below_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = (
-        "invoke toolkit --recipe demo  # downloads CUDA and asks for its licence"
-    )
+    row = "invoke toolkit --recipe demo  # downloads CUDA and asks for its licence"
     alone = "# put the host file's cuda where this host has one, or take it out"
     finding = Finding("no CUDA", "CUDA", f"{row}\n{alone}", "check")
     monkeypatch.setenv("COLUMNS", "120")
@@ -103,9 +97,7 @@ def test_what_was_not_found_is_counted_and_listed_only_on_demand(
     assert "--all" not in "\n".join(lines)
 
 
-def test_facts_that_decide_nothing_need_no_explanation(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_facts_that_decide_nothing_need_no_explanation(capsys: pytest.CaptureFixture[str]) -> None:
     assert examined(capsys, facts=FACTS[1:2])[-1].split()[0] == "git"
 
 
@@ -153,9 +145,7 @@ def test_recipes_that_fit_come_before_the_nearest_others(
     ]
 
 
-def test_without_a_recipe_that_fits_this_is_said(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_a_recipe_that_fits_this_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\nNo recipe fits\n" in matched(capsys, (NEAR,))
     alone = matched(capsys, (FITS,))
     assert "others" not in alone
@@ -165,14 +155,10 @@ def test_a_combination_that_no_release_was_made_for_has_no_new_recipe(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     said = matched(capsys, (NEAR,), ())
-    assert said.splitlines()[-1] == (
-        "No TensorFlow release was made for this combination"
-    )
+    assert said.splitlines()[-1] == ("No TensorFlow release was made for this combination")
 
 
-def test_scripts_get_all_recipes_however_far(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_scripts_get_all_recipes_however_far(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_matches(WISH, (FITS, NEAR, FAR), NEEDS, 1, as_json=True)
     said = json.loads(capsys.readouterr().out)
     assert [recipe["recipe"] for recipe in said["recipes"]] == [

@@ -10,28 +10,18 @@ from tfwright.progress import Progress, RunningAction
 from tfwright.terminal import foot
 
 ACTIONS = tuple(
-    RunningAction(
-        f"Compiling tensorflow/core/kernels/cwise_op_number_{number}.cc",
-        100.0 - number,
-    )
+    RunningAction(f"Compiling tensorflow/core/kernels/cwise_op_number_{number}.cc", 100.0 - number)
     for number in range(9)
 )
 BUSY = Progress(
-    1234,
-    4174,
-    failures=1,
-    held=3 << 30,
-    room=24 << 30,
-    running=ACTIONS,
-    remaining=1500,
+    1234, 4174, failures=1, held=3 << 30, room=24 << 30, running=ACTIONS, remaining=1500
 )
 
 
 def plain(progress: Progress, room: int) -> list[str]:
     rows = foot.rows_of("compile", progress, room)
     return [
-        "".join(str(part if isinstance(part, str) else part.text) for part in row)
-        for row in rows
+        "".join(str(part if isinstance(part, str) else part.text) for part in row) for row in rows
     ]
 
 
@@ -41,10 +31,7 @@ def test_the_foot_shows_how_far_the_build_is_and_what_takes_long() -> None:
         "  compile    1,234 of 4,174 actions (30%), 1 failed, about 25 min 00 s left, 3.0 of 24 GiB"
     )
     assert len(others) == foot.MOST
-    assert (
-        "1 min 40 s   Compiling tensorflow/core/kernels/cwise_op_number_0.cc"
-        in others[0]
-    )
+    assert "1 min 40 s   Compiling tensorflow/core/kernels/cwise_op_number_0.cc" in others[0]
 
 
 def test_no_line_of_the_foot_is_wider_than_the_terminal() -> None:
@@ -52,9 +39,7 @@ def test_no_line_of_the_foot_is_wider_than_the_terminal() -> None:
 
 
 def test_without_known_actions_the_foot_shows_what_bazel_does() -> None:
-    assert (
-        plain(Progress(1, None, doing="Analyzing"), 80)[1].strip() == "Analyzing"
-    )
+    assert plain(Progress(1, None, doing="Analyzing"), 80)[1].strip() == "Analyzing"
 
 
 @contextmanager
@@ -76,9 +61,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], str]
 
 
 @pytest.mark.medium
-def test_the_foot_is_drawn_now_and_then_and_taken_away(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_foot_is_drawn_now_and_then_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     with terminal(monkeypatch) as read:
         drawn = foot.Foot("compile")
         drawn.close()

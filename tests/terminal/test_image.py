@@ -13,9 +13,7 @@ from tfwright.tools.container.image import ImageManifest, KeptImage
 
 DIGEST = f"sha256:{'a' * 64}"
 OTHER = f"sha256:{'b' * 64}"
-IMAGE = KeptImage(
-    DIGEST, ImageManifest(DIGEST, parts=(OTHER,)), Path("layout"), 5 << 20
-)
+IMAGE = KeptImage(DIGEST, ImageManifest(DIGEST, parts=(OTHER,)), Path("layout"), 5 << 20)
 PROVED = {"x86_64": {"level": ["v2"]}}
 
 
@@ -27,18 +25,14 @@ def test_an_image_is_listed_by_the_digest_that_recipes_name(
     assert row.split() == [DIGEST, "5"]
 
 
-def test_images_in_json_name_their_configuration(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_images_in_json_name_their_configuration(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_images([IMAGE], as_json=True)
     (document,) = json.loads(capsys.readouterr().out)
     assert document["config"] == OTHER
     assert document["size"] == 5 << 20
 
 
-def test_a_vault_without_images_says_so(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_vault_without_images_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_images([], as_json=False)
     assert "holds no container image" in capsys.readouterr().out
 
@@ -71,9 +65,7 @@ def test_a_variant_lists_what_is_proved_and_the_file_that_was_written(
     assert "Experimental" in shown.err
 
 
-def test_a_wheel_that_proves_nothing_says_so(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_wheel_that_proves_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     variant.show_variant(WheelVariant({}, None, "null"), as_json=False)
     shown = capsys.readouterr().out
     assert "no machine code" in shown

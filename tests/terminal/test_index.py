@@ -49,9 +49,7 @@ def test_a_wheel_that_cannot_be_listed_is_named_with_its_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "packages").mkdir()
-    (tmp_path / "packages/demo-1.0-py3-none-any.whl").write_text(
-        "no wheel", "utf-8"
-    )
+    (tmp_path / "packages/demo-1.0-py3-none-any.whl").write_text("no wheel", "utf-8")
     page.show_update(write.refresh(tmp_path), str(tmp_path))
     said = capsys.readouterr().err
     assert "not in the index: " in said

@@ -3,12 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands.lint import (
-    KeyChange,
-    LintFinding,
-    PlannedRecipe,
-    RecipeChange,
-)
+from tfwright.commands.lint import KeyChange, LintFinding, PlannedRecipe, RecipeChange
 from tfwright.terminal import lint as page
 
 CHANGE = RecipeChange(
@@ -18,14 +13,10 @@ CHANGE = RecipeChange(
     ("invoke plan --recipe mine",),
 )
 PLAN = PlannedRecipe("mine", ("fetch", "source"), ("check",), ("no CUDA 9.2",))
-FINDING = LintFinding(
-    Path("mine.toml"), 3, "'peak = 2' has no reason", "Add one.", "reason"
-)
+FINDING = LintFinding(Path("mine.toml"), 3, "'peak = 2' has no reason", "Add one.", "reason")
 
 
-def test_a_review_in_json_is_one_document(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_review_in_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_review(CHANGE, [PLAN], [FINDING], as_json=True)
     review = json.loads(capsys.readouterr().out)
     assert review["recipes"] == ["mine"]
@@ -48,26 +39,20 @@ def test_a_review_shows_keys_plans_commands_and_findings(
         assert text in shown
 
 
-def test_a_change_of_no_recipe_says_so(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_change_of_no_recipe_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_review(RecipeChange((), (), (), ()), [], [], as_json=False)
     said = capsys.readouterr()
     assert "No recipe, patch or template differs." in said.err
     assert "run next" not in said.out
 
 
-def test_findings_in_json_are_one_list(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_findings_in_json_are_one_list(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_findings(["mine"], [FINDING], as_json=True)
     (told,) = json.loads(capsys.readouterr().out)
     assert (told["line"], told["what"]) == (3, FINDING.what)
 
 
-def test_the_keys_of_each_recipe_stand_under_its_name(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_keys_of_each_recipe_stand_under_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     change = RecipeChange(
         ("one", "two"),
         (

@@ -24,9 +24,7 @@ LATE = due("late", "changed", within_budget=False, seconds=7200.0)
 SAME = due("same", "unchanged", seconds=60.0)
 
 
-def test_a_plan_counts_only_what_fits_into_the_night(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_plan_counts_only_what_fits_into_the_night(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_plan(NightPlan([CHANGED, LATE, SAME], {}), as_json=False)
     shown = capsys.readouterr().out
     rows = {line.split()[0]: line for line in shown.splitlines() if line}
@@ -41,11 +39,7 @@ def test_the_guess_for_a_target_that_was_never_built_is_not_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     page.show_plan(NightPlan([NEW], {}), as_json=False)
-    (row,) = (
-        line
-        for line in capsys.readouterr().out.splitlines()
-        if line.startswith("new")
-    )
+    (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("new"))
     assert row.split()[-1] == "-"
 
 
@@ -64,9 +58,7 @@ def test_a_target_that_cannot_be_built_here_is_in_the_plan_with_its_reason(
     assert row["due"] is False
 
 
-def test_a_plan_in_json_has_the_numbers(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_plan_in_json_has_the_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_plan(NightPlan([LATE], {}), as_json=True)
     (row,) = json.loads(capsys.readouterr().out)
     assert row["recipe"] == "late"
@@ -89,9 +81,7 @@ def test_an_outcome_shows_the_first_line_of_what_broke_and_the_page(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     outcome = NightOutcome(
-        {"good": "good", "bad": "failed"},
-        {"bad": "no such header\nmore"},
-        reproduced="good",
+        {"good": "good", "bad": "failed"}, {"bad": "no such header\nmore"}, reproduced="good"
     )
     page.show_outcome(outcome, "site/index.html", as_json=False)
     shown = capsys.readouterr().out
@@ -108,9 +98,7 @@ def test_a_night_without_a_fault_has_no_column_for_reasons(
     assert "why" not in capsys.readouterr().out
 
 
-def test_an_outcome_in_json_is_one_document(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_outcome_in_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_outcome(NightOutcome({"fine": "good"}), "x", as_json=True)
     assert json.loads(capsys.readouterr().out)["verdicts"] == {"fine": "good"}
 
@@ -129,20 +117,15 @@ def test_a_worker_says_what_broke_in_an_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("difference", "said"),
-    [("", "mine: reproduced"), ("a.so differs", "mine: a.so differs")],
+    ("difference", "said"), [("", "mine: reproduced"), ("a.so differs", "mine: a.so differs")]
 )
-def test_a_worker_says_whether_a_wheel_came_out_the_same(
-    difference: str, said: str
-) -> None:
+def test_a_worker_says_whether_a_wheel_came_out_the_same(difference: str, said: str) -> None:
     assert page.said_of(Rebuilt(target="mine", difference=difference)) == said
 
 
 def test_an_outcome_shows_how_a_wheel_that_was_built_again_differs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    outcome = NightOutcome(
-        {"good": "good"}, reproduced="good", difference="a.so differs"
-    )
+    outcome = NightOutcome({"good": "good"}, reproduced="good", difference="a.so differs")
     page.show_outcome(outcome, "x", as_json=False)
     assert "not reproduced: good: a.so differs\n" in capsys.readouterr().out

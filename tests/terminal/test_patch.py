@@ -40,9 +40,7 @@ def test_what_a_header_lacks_is_asked_for_until_it_is_there(
     assert header == PatchHeader("it fails", "none; ours", "never")
 
 
-def test_the_end_of_the_input_is_not_a_header(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_end_of_the_input_is_not_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", Typed(""))
     with pytest.raises(RecipeError, match="No answer was given"):
         page.ask_header(PatchHeader("", "none; ours", "never"))
@@ -74,9 +72,7 @@ def test_an_answer_with_control_characters_is_asked_for_again(
     assert "cannot be printed" in capsys.readouterr().err
 
 
-def test_the_end_of_the_input_is_not_an_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_end_of_the_input_is_not_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", Typed(""))
     with pytest.raises(RecipeError, match="before TF_X was answered") as found:
         record.ask(QUESTION)
@@ -87,9 +83,7 @@ def test_what_was_recorded_is_listed_by_its_place_in_the_recipe(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = Path("mine.toml")
-    record.show(
-        RecordedDialogue(path, (QUESTION,), ("TF_X",), ("build --x",)), "mine"
-    )
+    record.show(RecordedDialogue(path, (QUESTION,), ("TF_X",), ("build --x",)), "mine")
     shown = capsys.readouterr()
     assert "[[configure.prompts]] TF_X" in shown.err
     assert "[configure.answers] TF_X" in shown.err

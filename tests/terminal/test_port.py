@@ -40,9 +40,7 @@ def test_a_port_shows_what_must_change_first_and_counts_it(
     assert shown.out.splitlines()[-1] == "new.toml"
 
 
-def test_a_port_in_which_all_fits_says_so(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_port_in_which_all_fits_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_port(Port(NEW, "1" * 40, ()))
     assert "Nothing has to change" in capsys.readouterr().err
 
@@ -50,9 +48,7 @@ def test_a_port_in_which_all_fits_says_so(
 def test_what_was_pinned_is_listed_with_the_checksum_of_bazel(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    lists: dict[str, tuple[str, ...]] = {
-        "host.requirements": ("numpy==1.14.5", "six==1.11.0")
-    }
+    lists: dict[str, tuple[str, ...]] = {"host.requirements": ("numpy==1.14.5", "six==1.11.0")}
     changes = ("numpy 1.13.3 -> 1.14.5",)
     page.show_pinned(Pinned(NEW, lists, changes, "ab" * 32))
     shown = capsys.readouterr()
@@ -80,18 +76,14 @@ def test_a_new_recipe_names_open_decisions_and_the_commands_in_order(
     assert shown.out == "new.toml\n"
 
 
-def test_a_copy_has_its_pins_and_is_not_to_be_pinned(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_copy_has_its_pins_and_is_not_to_be_pinned(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_new(NewRecipe(NEW, ()))
     shown = capsys.readouterr().err
     assert "invoke pin" not in shown
     assert "Then: invoke lint --recipe new.toml" in shown
 
 
-def test_without_a_terminal_the_default_is_the_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_terminal_the_default_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert page.ask(YES_NO, "false") == "false"
 
@@ -113,14 +105,9 @@ def test_an_answer_is_taken_in_the_form_of_toml(
     assert page.ask(prompt, "false") == answer
 
 
-@pytest.mark.parametrize(
-    ("default", "choices"), [("true", "[Y/n]"), ("false", "[y/N]")]
-)
+@pytest.mark.parametrize(("default", "choices"), [("true", "[Y/n]"), ("false", "[y/N]")])
 def test_a_question_shows_what_can_be_typed(
-    default: str,
-    choices: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    default: str, choices: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", Typed("\n"))
     assert page.ask(YES_NO, default) == default

@@ -8,9 +8,7 @@ from tfwright.commands.recipes import RecipeRow
 from tfwright.terminal import recipes as page
 
 
-def test_an_empty_directory_of_recipes_is_said_to_be_so(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_empty_directory_of_recipes_is_said_to_be_so(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_recipes([], as_json=False)
     assert capsys.readouterr().out == "The directory recipes/ holds no recipe.\n"
 

@@ -16,24 +16,16 @@ HOSTILE = "</li><script>alert(1)</script>|`"
 
 
 def report(
-    wheel: str = "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl",
-    reason: str = "went well",
+    wheel: str = "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl", reason: str = "went well"
 ) -> SmokeReport:
     points: JsonValue = [
-        {"size": size, "seconds": size / 1e6, "gflops": size / 10}
-        for size in (32, 64)
+        {"size": size, "seconds": size / 1e6, "gflops": size / 10} for size in (32, 64)
     ]
     outcomes = (
         TrialOutcome("imports", "passed", reason),
         TrialOutcome("memory", "skipped", "needs a GPU"),
         TrialOutcome("cnn", "failed", reason, numbers={"cpu_seconds": 0.5}),
-        TrialOutcome(
-            "sweep",
-            "passed",
-            "fast",
-            1.0,
-            {"curves": {"cpu": points, "gpu": points}},
-        ),
+        TrialOutcome("sweep", "passed", "fast", 1.0, {"curves": {"cpu": points, "gpu": points}}),
     )
     return SmokeReport(
         wheel,
@@ -61,9 +53,7 @@ def test_each_program_has_a_line_and_the_totals_come_last(
         "  failed  cnn                0.0 s  went well",
         "  passed  sweep              1.0 s  fast",
     ]
-    assert totals == (
-        f"{report().wheel} on Python 3.6.15: 2 passed, 1 skipped, 1 failed"
-    )
+    assert totals == (f"{report().wheel} on Python 3.6.15: 2 passed, 1 skipped, 1 failed")
     page.show_report(report(), as_json=True)
     said = json.loads(capsys.readouterr().out)
     assert said["outcomes"][2]["numbers"] == {"cpu_seconds": 0.5}
@@ -92,10 +82,7 @@ def test_the_page_holds_every_outcome_the_plot_and_the_numbers(
     assert Tags(text).seen.count("svg") == 1
     assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
     assert (
-        json.loads((tmp_path / "smoke.json").read_bytes())["outcomes"][1][
-            "reason"
-        ]
-        == "needs a GPU"
+        json.loads((tmp_path / "smoke.json").read_bytes())["outcomes"][1]["reason"] == "needs a GPU"
     )
     assert "smoke.html" in capsys.readouterr().err
 
@@ -103,26 +90,20 @@ def test_the_page_holds_every_outcome_the_plot_and_the_numbers(
 def test_a_program_of_another_tfwright_has_no_summary(tmp_path: Path) -> None:
     whole = report()
     outcomes = (TrialOutcome("renamed", "passed", "went well"),)
-    page.write_report(
-        SmokeReport(**{**vars(whole), "outcomes": outcomes}), tmp_path
-    )
+    page.write_report(SmokeReport(**{**vars(whole), "outcomes": outcomes}), tmp_path)
     text = (tmp_path / "smoke.html").read_text("utf-8")
     assert "renamed" in text
     assert page.summary("imports") not in text
 
 
-def test_nothing_that_a_wheel_says_becomes_part_of_the_page(
-    tmp_path: Path,
-) -> None:
+def test_nothing_that_a_wheel_says_becomes_part_of_the_page(tmp_path: Path) -> None:
     page.write_report(report(wheel=HOSTILE, reason=HOSTILE), tmp_path)
     assert "script" not in Tags((tmp_path / "smoke.html").read_text("utf-8")).seen
 
 
 def test_a_report_without_a_sweep_has_no_plot(tmp_path: Path) -> None:
     whole = report()
-    page.write_report(
-        SmokeReport(**{**vars(whole), "outcomes": whole.outcomes[:2]}), tmp_path
-    )
+    page.write_report(SmokeReport(**{**vars(whole), "outcomes": whole.outcomes[:2]}), tmp_path)
     assert "svg" not in Tags((tmp_path / "smoke.html").read_text("utf-8")).seen
     assert not (tmp_path / "sweep.png").exists()
 

@@ -16,9 +16,7 @@ pytestmark = pytest.mark.medium
 INVOKE = f"'{sys.executable}' -m invoke --search-root '{ROOT}'"
 
 
-def shell(
-    line: str, folder: Path, **variables: str
-) -> "subprocess.CompletedProcess[str]":
+def shell(line: str, folder: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run one line of bash; its status is that of the first command that failed."""
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
@@ -33,8 +31,7 @@ def shell(
 
 # A pipe holds 64 KiB whether or not it is read: `true` and `exec` close it before that.
 @pytest.mark.parametrize(
-    "command",
-    ["--list", "build --help", "recipes", "plan", "schema --document recipe"],
+    "command", ["--list", "build --help", "recipes", "plan", "schema --document recipe"]
 )
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(
     command: str, tmp_path: Path
@@ -64,17 +61,11 @@ def test_a_closed_stream_ends_no_command(closed: str, tmp_path: Path) -> None:
 def test_an_error_keeps_its_status_where_its_message_cannot_be_shown(
     reader: str, tmp_path: Path
 ) -> None:
-    assert (
-        shell(f"{INVOKE} plan --recipe nosuch {reader}", tmp_path).returncode == 2
-    )
+    assert shell(f"{INVOKE} plan --recipe nosuch {reader}", tmp_path).returncode == 2
 
 
-@pytest.mark.parametrize(
-    "command", ["recipes", "inspect x.whl", "plan --recipe x"]
-)
-def test_a_working_directory_that_was_deleted_is_reported(
-    command: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("command", ["recipes", "inspect x.whl", "plan --recipe x"])
+def test_a_working_directory_that_was_deleted_is_reported(command: str, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     done = shell(f"rmdir '{gone}'; {INVOKE} {command}", gone)
@@ -84,9 +75,7 @@ def test_a_working_directory_that_was_deleted_is_reported(
 
 
 def test_letters_that_an_encoding_lacks_are_escaped(tmp_path: Path) -> None:
-    done = shell(
-        f"{INVOKE} recipes", tmp_path, PYTHONIOENCODING="ascii", COLUMNS="40"
-    )
+    done = shell(f"{INVOKE} recipes", tmp_path, PYTHONIOENCODING="ascii", COLUMNS="40")
     assert done.returncode == 0
     assert "\\u2026" in done.stdout
 
@@ -125,8 +114,6 @@ def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:
         "kept = open('kept', 'w'); assert kept.fileno() > 2, kept.fileno()"
     )
     done = shell(
-        f"'{sys.executable}' -c \"{script}\" <&- >&-",
-        tmp_path,
-        PYTHONPATH=str(ROOT / "src"),
+        f"'{sys.executable}' -c \"{script}\" <&- >&-", tmp_path, PYTHONPATH=str(ROOT / "src")
     )
     assert done.returncode == 0, done.stderr

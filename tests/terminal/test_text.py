@@ -41,9 +41,7 @@ def test_a_table_is_never_wider_than_the_terminal(
     assert max(map(len, shown(columns, monkeypatch))) <= columns
 
 
-def test_the_least_important_column_goes_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_least_important_column_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(20, monkeypatch)[0].split() == ["name", "path"]
     assert shown(100, monkeypatch)[0].split() == ["name", "path", "detail"]
 
@@ -54,10 +52,7 @@ def test_one_long_text_does_not_take_the_room_of_a_less_important_column(
     monkeypatch.setenv("COLUMNS", "100")
     screen = Screen()
     source = "getconf GNU_LIBC_VERSION"
-    rows = [
-        ("glibc", "2.36", source),
-        ("certificates", "/a/file " * 40, "environment"),
-    ]
+    rows = [("glibc", "2.36", source), ("certificates", "/a/file " * 40, "environment")]
     text.table(COLUMNS, rows, to=screen)
     assert source in screen.getvalue()
 
@@ -95,9 +90,7 @@ def test_small_columns_take_the_room_that_a_wide_one_leaves(
     assert "1.8" in screen.getvalue()
 
 
-def test_a_sentence_goes_on_below_and_keeps_its_colours(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_sentence_goes_on_below_and_keeps_its_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "24")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -128,9 +121,7 @@ def test_no_character_of_a_broken_line_is_lost(
     assert pipe.getvalue().split() == "".join(words).split()
 
 
-def test_a_line_that_must_stay_whole_is_not_broken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_line_that_must_stay_whole_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
     pipe = io.StringIO()
     text.line("  resume: invoke build --offline", whole=True, to=pipe)
@@ -178,15 +169,10 @@ def test_one_long_text_does_not_push_a_column_of_a_piped_table_aside(
     pipe, long = io.StringIO(), "x" * 300
     rows = [("first", "one", "last"), ("second", long, "last")]
     text.table([text.Column(""), text.Column(""), text.Column("")], rows, to=pipe)
-    assert pipe.getvalue().splitlines() == [
-        "first   one  last",
-        f"second  {long}  last",
-    ]
+    assert pipe.getvalue().splitlines() == ["first   one  last", f"second  {long}  last"]
 
 
-def test_colour_is_for_terminals_that_want_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     screen = Screen()
@@ -222,9 +208,7 @@ def test_durations_are_said_as_people_say_them(seconds: float, says: str) -> Non
     assert text.as_duration(seconds) == says
 
 
-@pytest.mark.parametrize(
-    "columns", ["²", "-1", "0", "+5", " 80", "1e3", "9" * 5000, "", "٣"]
-)
+@pytest.mark.parametrize("columns", ["²", "-1", "0", "+5", " 80", "1e3", "9" * 5000, "", "٣"])
 def test_a_width_that_is_no_number_is_not_believed(
     columns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,8 +20,7 @@ from tfwright.vault.lock import (
 from tfwright.vault.usage import Inventory, Needs, VaultEntry
 
 LOCK = Lock(
-    tensorflow=Tensorflow(commit="1" * 40, tree="2" * 40),
-    bazel=LockedBazel(version="0.26.1"),
+    tensorflow=Tensorflow(commit="1" * 40, tree="2" * 40), bazel=LockedBazel(version="0.26.1")
 )
 SERVED = Link("url", "https://one.example/a.zip", "serves")
 GONE = Link("url", "https://two.example/a.zip", "gone", "HTTP 404")
@@ -47,9 +46,7 @@ def entry(folder: Path, kind: str, name: str, size: int) -> VaultEntry:
     return VaultEntry(kind, name, place, frozenset({name}))
 
 
-def test_a_lock_says_how_many_archives_the_target_needs(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_lock_says_how_many_archives_the_target_needs(capsys: pytest.CaptureFixture[str]) -> None:
     archives = (archive("a", needed=True), archive("b", needed=False))
     lock = LOCK.model_copy(update={"archives": archives})
     page.show_lock(Path("mine.lock"), lock)
@@ -70,15 +67,10 @@ def test_a_lock_warns_of_other_bytes_and_of_what_no_checksum_holds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     used = LockedSubstitute(
-        sha256="a" * 64,
-        source="a fork",
-        reason="the server is gone",
-        used="b" * 64,
+        sha256="a" * 64, source="a fork", reason="the server is gone", used="b" * 64
     )
     loose = Unlockable(name="wheel", file="WORKSPACE", line=7, why="no sha256")
-    lock = LOCK.model_copy(
-        update={"substitutes": (used,), "unlockable": (loose,)}
-    )
+    lock = LOCK.model_copy(update={"substitutes": (used,), "unlockable": (loose,)})
     page.show_lock(Path("mine.lock"), lock)
     shown = capsys.readouterr().err
     assert "not the pinned bytes: a fork: the server is gone" in shown
@@ -96,16 +88,10 @@ def test_archives_without_a_source_come_before_those_that_have_one(
     page.show_links(rows, as_json=False)
     shown = capsys.readouterr()
     lines = shown.out.splitlines()[1:]
-    assert [line.split()[0] for line in lines[:3]] == [
-        "lost",
-        "unnamed",
-        "served",
-    ]
+    assert [line.split()[0] for line in lines[:3]] == ["lost", "unnamed", "served"]
     assert "two.example/a.zip: gone (HTTP 404)" in lines[0]
     assert "no source" in lines[1]
-    assert "3 archives: 2 without a source, 1 with one source, 0 with more" in (
-        shown.err
-    )
+    assert "3 archives: 2 without a source, 1 with one source, 0 with more" in (shown.err)
 
 
 def test_links_in_json_name_each_source_and_how_many_are_left(
@@ -128,12 +114,8 @@ def test_a_bundle_lists_what_it_lacks_with_the_checksums_to_compare(
         python="3.11",
         bazel="0.26.1",
         members=(
-            BundleMember(
-                kind="archive", name="a" * 64, sha256="a" * 64, size=1024
-            ),
-            BundleMember(
-                kind="archive", name="b" * 64, sha256="b" * 64, size=1024
-            ),
+            BundleMember(kind="archive", name="a" * 64, sha256="a" * 64, size=1024),
+            BundleMember(kind="archive", name="b" * 64, sha256="b" * 64, size=1024),
         ),
         absent=(Absent(name="CUDA 9.2", files={"include/cuda.h": "c" * 64}),),
     )
@@ -146,9 +128,7 @@ def test_a_bundle_lists_what_it_lacks_with_the_checksums_to_compare(
     assert "archive      2" in shown
 
 
-def test_an_empty_vault_says_how_it_is_filled(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_empty_vault_says_how_it_is_filled(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_vault(Inventory((), ()), as_json=False)
     assert "'invoke fetch' fills it" in capsys.readouterr().out
 
@@ -159,8 +139,7 @@ def test_a_vault_says_who_shares_an_archive_and_what_nothing_needs(
     shared = entry(tmp_path, "archive", "shared", 2000)
     unused = entry(tmp_path, "bazel", "unused", 1000)
     needs = tuple(
-        Needs(recipe, frozenset({"shared"}), complete=True)
-        for recipe in ("first", "second")
+        Needs(recipe, frozenset({"shared"}), complete=True) for recipe in ("first", "second")
     )
     page.show_vault(Inventory((shared, unused), needs), as_json=False)
     shown = capsys.readouterr().out
@@ -172,11 +151,7 @@ def test_a_vault_says_who_shares_an_archive_and_what_nothing_needs(
     page.show_vault(Inventory((shared, unused), needs), as_json=True)
     first, second = json.loads(capsys.readouterr().out)
     assert first["recipes"] == ["first", "second"]
-    assert (second["name"], second["size"], second["unused"]) == (
-        "unused",
-        1000,
-        True,
-    )
+    assert (second["name"], second["size"], second["unused"]) == ("unused", 1000, True)
 
 
 def test_a_recipe_whose_needs_are_unknown_keeps_the_archives(
@@ -194,6 +169,4 @@ def test_a_sound_vault_says_how_much_was_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page.show_sound([entry(tmp_path, "archive", "one", 1000)])
-    assert (
-        "ok: 1 file, 1.0 kB; each matches its checksum" in capsys.readouterr().out
-    )
+    assert "ok: 1 file, 1.0 kB; each matches its checksum" in capsys.readouterr().out

@@ -11,12 +11,7 @@ DONE = WorkSchedule(
     {
         "one": Assignment("one", "built", "red", seconds=60),
         "two": Assignment(
-            "two",
-            "failed",
-            "blue",
-            seconds=5,
-            detail="no CUDA",
-            remedy="Install it.",
+            "two", "failed", "blue", seconds=5, detail="no CUDA", remedy="Install it."
         ),
         "three": Assignment("three", "lost", detail="no worker was left"),
     },
@@ -36,16 +31,12 @@ def test_what_was_not_built_is_explained_by_worker_reason_and_remedy(
     assert "one: built" not in said
 
 
-def test_the_table_alone_explains_nothing(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_table_alone_explains_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_schedule(DONE, as_json=False, explain=False)
     assert "why:" not in capsys.readouterr().err
 
 
-def test_all_builds_are_one_list_of_json(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_all_builds_are_one_list_of_json(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_schedule(DONE, as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert [row["state"] for row in told] == ["built", "failed", "lost"]

@@ -28,15 +28,10 @@ def test_a_database_without_room_is_a_full_disk(tmp_path: Path) -> None:
         database.execute("PRAGMA max_page_count = 2")
         database.execute("CREATE TABLE a (b)")
         fault = refused(database, "INSERT INTO a VALUES (zeroblob(100000))")
-    assert (
-        explained(fault, file).what
-        == f"The disk is full: {file} cannot be written"
-    )
+    assert explained(fault, file).what == f"The disk is full: {file} cannot be written"
 
 
-def test_a_database_that_another_process_writes_to_is_waited_for(
-    tmp_path: Path,
-) -> None:
+def test_a_database_that_another_process_writes_to_is_waited_for(tmp_path: Path) -> None:
     file = tmp_path / "state.sqlite"
     with (
         closing(sqlite3.connect(file, isolation_level=None)) as first,
@@ -55,9 +50,7 @@ def unreadable(file: Path) -> sqlite3.Error:
         return refused(database, "INSERT INTO a VALUES (1)")
 
 
-def test_a_database_that_may_not_be_written_is_named_with_its_permissions(
-    tmp_path: Path,
-) -> None:
+def test_a_database_that_may_not_be_written_is_named_with_its_permissions(tmp_path: Path) -> None:
     file = tmp_path / "state.sqlite"
     found = explained(unreadable(file), file)
     assert found.what == f"{file} cannot be read or written by this user"

@@ -10,16 +10,11 @@ def test_it_is_given_both_files_by_full_path_and_its_status_is_returned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "diffoscope"
-    program.write_text(
-        f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\nexit 1\n', "utf-8"
-    )
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\nexit 1\n', "utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.chdir(tmp_path)
-    assert (
-        diffoscope.show(Path("--help.whl"), tmp_path / "b.whl", as_json=False)
-        == 1
-    )
+    assert diffoscope.show(Path("--help.whl"), tmp_path / "b.whl", as_json=False) == 1
     assert (tmp_path / "asked").read_text("utf-8").split() == [
         f"{tmp_path}/--help.whl",
         f"{tmp_path}/b.whl",

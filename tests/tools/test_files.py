@@ -16,9 +16,7 @@ from tfwright.host.place import Place
 from tfwright.tools import disk, files, plotting
 
 
-def test_a_block_that_fails_leaves_the_old_content_and_no_litter(
-    tmp_path: Path,
-) -> None:
+def test_a_block_that_fails_leaves_the_old_content_and_no_litter(tmp_path: Path) -> None:
     path = tmp_path / "file"
     files.write(path, "old")
     with pytest.raises(FileNotFoundError), files.replacing(path) as temporary:
@@ -58,10 +56,7 @@ def test_a_named_pipe_is_reported_and_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for read in (files.sha256, files.content):
-        with (
-            pytest.raises(HostError, match="pipe is a named pipe or a socket"),
-            disk.explained(),
-        ):
+        with pytest.raises(HostError, match="pipe is a named pipe or a socket"), disk.explained():
             read(pipe)
 
 
@@ -92,9 +87,7 @@ def test_the_end_of_a_log_has_whole_lines_where_there_are_some(
         (errno.ENOMEM, "ulimit -v unlimited"),
     ],
 )
-def test_a_limit_is_named_with_the_command_that_raises_it(
-    limit: int, remedy: str
-) -> None:
+def test_a_limit_is_named_with_the_command_that_raises_it(limit: int, remedy: str) -> None:
     with pytest.raises(HostError) as caught, disk.explained():
         raise OSError(limit, os.strerror(limit))
     assert remedy in caught.value.remedy
@@ -118,20 +111,14 @@ def test_a_file_larger_than_the_limit_is_the_hosts_fault(tmp_path: Path) -> None
         "except HostError as fault:\n"
         "    print(fault.what)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("A file may not be so large here: ")
 
 
-def test_the_place_that_is_taken_is_named_and_not_the_temporary_file(
-    tmp_path: Path,
-) -> None:
+def test_the_place_that_is_taken_is_named_and_not_the_temporary_file(tmp_path: Path) -> None:
     (tmp_path / "match.json").mkdir()
     with (
-        pytest.raises(
-            HostError, match=r"match\.json is a directory, where a file"
-        ),
+        pytest.raises(HostError, match=r"match\.json is a directory, where a file"),
         disk.explained(),
     ):
         files.write(tmp_path / "match.json", "{}")
@@ -152,10 +139,7 @@ def test_a_file_moves_to_another_disk(tmp_path: Path) -> None:
 
 
 def test_what_somebody_removed_meanwhile_is_named(tmp_path: Path) -> None:
-    with (
-        pytest.raises(HostError, match=r"stamps/a is not there any more"),
-        disk.explained(),
-    ):
+    with pytest.raises(HostError, match=r"stamps/a is not there any more"), disk.explained():
         (tmp_path / "stamps/a").write_text("x", "utf-8")
 
 
@@ -173,9 +157,7 @@ def test_an_error_that_is_not_about_the_disk_is_shown_as_one() -> None:
         raise ProcessLookupError(errno.ESRCH, "No such process")
 
 
-def test_a_disk_that_cannot_be_asked_does_not_count_as_full(
-    tmp_path: Path,
-) -> None:
+def test_a_disk_that_cannot_be_asked_does_not_count_as_full(tmp_path: Path) -> None:
     assert not disk.is_full(tmp_path / "gone")
 
 
@@ -209,9 +191,7 @@ def test_a_limit_of_this_process_is_not_taken_for_a_missing_file(
         here.read("/etc/absent")
 
 
-def test_a_plot_without_its_library_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_plot_without_its_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(HostError, match="matplotlib") as found:
         plotting.require()

@@ -24,9 +24,7 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
-def test_a_damaged_file_of_ours_is_taken_for_a_missing_one(
-    content: bytes, tmp_path: Path
-) -> None:
+def test_a_damaged_file_of_ours_is_taken_for_a_missing_one(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
     path.write_bytes(content)
     assert json_text.record(path) == {}

@@ -13,11 +13,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from tfwright.errors import SupplyError
 from tfwright.tools import mail
@@ -30,18 +26,14 @@ LETTER = Letter("b@example.org", ("t@example.org",), "subject", "text", "thread"
 def certificate(tmp_path: Path) -> Path:
     """Return a file with a certificate for 127.0.0.1, which only itself vouches for, and its key."""
     key, now = Ed25519PrivateKey.generate(), dt.datetime.now(dt.UTC)
-    name = x509.Name(
-        [x509.NameAttribute(x509.NameOID.COMMON_NAME, "a mail server")]
-    )
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a mail server")])
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), 1)
         .not_valid_before(now - dt.timedelta(days=1))
         .not_valid_after(now + dt.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .add_extension(
-            x509.BasicConstraints(ca=True, path_length=None), critical=True
-        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, None)
     )
     file = tmp_path / "server.pem"
@@ -60,9 +52,7 @@ class _Smtp(socketserver.StreamRequestHandler):
 
     def setup(self) -> None:
         if self.server.at_once:
-            self.request = self.server.context.wrap_socket(
-                self.request, server_side=True
-            )
+            self.request = self.server.context.wrap_socket(self.request, server_side=True)
         self.encrypted = self.server.at_once
         super().setup()
 
@@ -79,18 +69,14 @@ class _Smtp(socketserver.StreamRequestHandler):
                 self.wfile.write(b"220 go on\r\n")
                 self._encrypt()
             elif verb == [b"ehlo"]:
-                self.wfile.write(
-                    b"250-test\r\n250-STARTTLS\r\n250 AUTH PLAIN\r\n"
-                )
+                self.wfile.write(b"250-test\r\n250-STARTTLS\r\n250 AUTH PLAIN\r\n")
             elif verb == [b"quit"]:
                 self.wfile.write(self.ending + b"\r\n")
             elif verb == [b"data"]:
                 reading = True
                 self.wfile.write(b"354 go on\r\n")
             else:
-                self.wfile.write(
-                    b"235 yes\r\n" if verb == [b"AUTH"] else b"250 yes\r\n"
-                )
+                self.wfile.write(b"235 yes\r\n" if verb == [b"AUTH"] else b"250 yes\r\n")
 
     def finish(self) -> None:
         super().finish()
@@ -98,9 +84,7 @@ class _Smtp(socketserver.StreamRequestHandler):
         self.request.close()
 
     def _encrypt(self) -> None:
-        self.request = self.server.context.wrap_socket(
-            self.request, server_side=True
-        )
+        self.request = self.server.context.wrap_socket(self.request, server_side=True)
         self.encrypted = True
         super().setup()
 
@@ -120,9 +104,7 @@ class _Server(socketserver.TCPServer):
 @contextmanager
 def serving(certificate: Path, security: str) -> Iterator[_Server]:
     with _Server(certificate, at_once=security == "tls") as server:
-        threading.Thread(
-            target=server.serve_forever, args=(0.01,), daemon=True
-        ).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         try:
             yield server
         finally:

@@ -16,10 +16,7 @@ from tfwright.tools.registry import RegistryPackage
 def package(path: Path) -> Path:
     """Make a package of npm's form with one archive in it."""
     with tarfile.open(path, "w:gz") as packed:
-        for name, content in {
-            "package/deps/a.tar.gz": b"bytes",
-            "../evil": b"evil",
-        }.items():
+        for name, content in {"package/deps/a.tar.gz": b"bytes", "../evil": b"evil"}.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
             packed.addfile(info, io.BytesIO(content))
@@ -47,19 +44,14 @@ def program(path: Path, text: str) -> None:
         ("pkg:npm/@bazel/x@1.0", RegistryPackage("npm", "@bazel/x", "1.0")),
         ("pkg:pypi/six@1.10.0", RegistryPackage("pypi", "six", "1.10.0")),
         ("pkg:deb/debian/pcre3", RegistryPackage("deb", "pcre3", "")),
-        (
-            "pkg:deb/debian/pcre3@2:8.39-15",
-            RegistryPackage("deb", "pcre3", "2:8.39-15"),
-        ),
+        ("pkg:deb/debian/pcre3@2:8.39-15", RegistryPackage("deb", "pcre3", "2:8.39-15")),
     ],
 )
 def test_a_package_url_is_read(url: str, read: RegistryPackage) -> None:
     assert RegistryPackage.of(url) == read
 
 
-@pytest.mark.parametrize(
-    "url", ["pkg:npm/--x@1", "pkg:gem/a@1", "npm:a", "pkg:npm/a@1 --x"]
-)
+@pytest.mark.parametrize("url", ["pkg:npm/--x@1", "pkg:gem/a@1", "npm:a", "pkg:npm/a@1 --x"])
 def test_anything_else_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="is not a package URL"):
         RegistryPackage.of(url)
@@ -69,10 +61,7 @@ def test_anything_else_is_refused(url: str) -> None:
 def test_a_member_of_an_npm_package_is_copied_and_nothing_is_unpacked(
     clients: Path, tmp_path: Path
 ) -> None:
-    program(
-        clients / "npm",
-        f'[ "$2" = --ignore-scripts ] && cp {package(tmp_path / "p")} x.tgz',
-    )
+    program(clients / "npm", f'[ "$2" = --ignore-scripts ] && cp {package(tmp_path / "p")} x.tgz')
     wanted = RegistryPackage("npm", "a", "1")
     registry.extract(wanted, "package/deps/a.tar.gz", tmp_path / "target")
     assert (tmp_path / "target").read_bytes() == b"bytes"
@@ -81,9 +70,7 @@ def test_a_member_of_an_npm_package_is_copied_and_nothing_is_unpacked(
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "a zip"])
-def test_a_damaged_package_is_called_so(
-    clients: Path, tmp_path: Path, damage: str
-) -> None:
+def test_a_damaged_package_is_called_so(clients: Path, tmp_path: Path, damage: str) -> None:
     content = bytearray(package(tmp_path / "p").read_bytes())
     if damage == "cut":
         del content[len(content) // 2 :]
@@ -97,21 +84,13 @@ def test_a_damaged_package_is_called_so(
     (tmp_path / "damaged").write_bytes(content)
     program(clients / "npm", f"cp {tmp_path}/damaged x.tgz")
     with pytest.raises(SupplyError, match="npm package a 1"):
-        registry.extract(
-            RegistryPackage("npm", "a", "1"),
-            "package/deps/a.tar.gz",
-            tmp_path / "t",
-        )
+        registry.extract(RegistryPackage("npm", "a", "1"), "package/deps/a.tar.gz", tmp_path / "t")
 
 
 def test_a_client_that_fails_is_quoted(clients: Path, tmp_path: Path) -> None:
     program(clients / "npm", "echo npm error code E404; exit 1")
-    with pytest.raises(
-        SupplyError, match="could not be downloaded: npm error code E404"
-    ):
-        registry.extract(
-            RegistryPackage("npm", "a", "1"), "b", tmp_path / "target"
-        )
+    with pytest.raises(SupplyError, match="could not be downloaded: npm error code E404"):
+        registry.extract(RegistryPackage("npm", "a", "1"), "b", tmp_path / "target")
 
 
 @pytest.mark.usefixtures("anywhere")
@@ -132,9 +111,7 @@ def test_a_source_package_is_asked_of_the_hosts_own_servers_with_lists_of_its_ow
         'case "$*" in *update) cat "${2#-oDir::Etc::SourceList=}" '
         f"> {tmp_path}/asked;; *) printf orig > a.orig.tar.bz2;; esac",
     )
-    registry.extract(
-        RegistryPackage("deb", "a", ""), "a.orig.tar.bz2", tmp_path / "target"
-    )
+    registry.extract(RegistryPackage("deb", "a", ""), "a.orig.tar.bz2", tmp_path / "target")
     assert (tmp_path / "target").read_bytes() == b"orig"
     assert "deb-src" in (tmp_path / "asked").read_text("utf-8")
     assert "mirror.example" in (tmp_path / "asked").read_text("utf-8")
@@ -151,9 +128,6 @@ def test_what_npm_says_behind_its_code_is_quoted_and_its_stack_is_not(
     lines = "; ".join(f"echo '{line}'" for line in said)
     program(clients / "npm", f"{lines}; exit 1")
     with pytest.raises(
-        SupplyError,
-        match=r"downloaded: npm error code ERR_INVALID_URL; npm error Invalid URL$",
+        SupplyError, match=r"downloaded: npm error code ERR_INVALID_URL; npm error Invalid URL$"
     ):
-        registry.extract(
-            RegistryPackage("npm", "a", "1"), "b", tmp_path / "target"
-        )
+        registry.extract(RegistryPackage("npm", "a", "1"), "b", tmp_path / "target")

@@ -24,9 +24,7 @@ def pair(request: pytest.FixtureRequest, keys: Callable[..., Pair]) -> Pair:
     return keys(private=request.param())
 
 
-def test_what_a_key_signed_its_public_half_verifies(
-    pair: Pair, tmp_path: Path
-) -> None:
+def test_what_a_key_signed_its_public_half_verifies(pair: Pair, tmp_path: Path) -> None:
     private, public = pair
     file = tmp_path / "envelope"
     file.write_bytes(signing.sign(b'{"a": 1}', KIND, private))
@@ -37,14 +35,10 @@ def test_what_a_key_signed_its_public_half_verifies(
     assert file.read_bytes().count(b"\n") == 1
 
 
-def test_another_key_is_told_from_it(
-    pair: Pair, keys: Callable[..., Pair], tmp_path: Path
-) -> None:
+def test_another_key_is_told_from_it(pair: Pair, keys: Callable[..., Pair], tmp_path: Path) -> None:
     file = tmp_path / "envelope"
     file.write_bytes(signing.sign(b"{}", KIND, pair[0]))
-    with pytest.raises(
-        WheelError, match="no valid signature of the key"
-    ) as caught:
+    with pytest.raises(WheelError, match="no valid signature of the key") as caught:
         signing.verified(file, KIND, keys("other")[1])
     assert [line.split(":")[0] for line in caught.value.evidence.lines] == [
         "id of the key",
@@ -53,15 +47,10 @@ def test_another_key_is_told_from_it(
 
 
 @pytest.mark.parametrize("field", ["payload", "payloadType"])
-def test_a_changed_envelope_does_not_verify(
-    pair: Pair, tmp_path: Path, field: str
-) -> None:
+def test_a_changed_envelope_does_not_verify(pair: Pair, tmp_path: Path, field: str) -> None:
     file = tmp_path / "envelope"
     file.write_text(
-        json.dumps(
-            {**json.loads(signing.sign(b"{}", KIND, pair[0])), field: "e30K"}
-        ),
-        "utf-8",
+        json.dumps({**json.loads(signing.sign(b"{}", KIND, pair[0])), field: "e30K"}), "utf-8"
     )
     with pytest.raises(WheelError, match="no valid signature"):
         signing.verified(file, KIND, pair[1])
@@ -94,31 +83,21 @@ def test_what_is_no_envelope_is_an_error_and_no_crash(
 ) -> None:
     file = tmp_path / "envelope"
     file.write_bytes(content)
-    with pytest.raises(
-        WheelError, match=r"not a DSSE envelope|no valid signature"
-    ):
+    with pytest.raises(WheelError, match=r"not a DSSE envelope|no valid signature"):
         signing.verified(file, KIND, keys()[1])
 
 
-def test_a_missing_envelope_is_named(
-    keys: Callable[..., Pair], tmp_path: Path
-) -> None:
-    with pytest.raises(
-        WheelError, match=r"envelope cannot be read: No such file"
-    ):
+def test_a_missing_envelope_is_named(keys: Callable[..., Pair], tmp_path: Path) -> None:
+    with pytest.raises(WheelError, match=r"envelope cannot be read: No such file"):
         signing.verified(tmp_path / "envelope", KIND, keys()[1])
 
 
-def test_an_encrypted_key_is_not_asked_for_its_passphrase(
-    keys: Callable[..., Pair],
-) -> None:
+def test_an_encrypted_key_is_not_asked_for_its_passphrase(keys: Callable[..., Pair]) -> None:
     with pytest.raises(HostError, match="is encrypted"):
         signing.signer(keys(passphrase=b"secret")[0])
 
 
-def test_a_key_that_only_agrees_on_secrets_cannot_sign(
-    keys: Callable[..., Pair],
-) -> None:
+def test_a_key_that_only_agrees_on_secrets_cannot_sign(keys: Callable[..., Pair]) -> None:
     with pytest.raises(HostError, match="not a private key that can sign"):
         signing.signer(keys(private=x25519.X25519PrivateKey.generate())[0])
 
@@ -129,9 +108,7 @@ def test_the_public_half_cannot_sign_and_the_private_one_is_not_taken_for_it(
     private, public = keys()
     with pytest.raises(HostError, match="not a private key that can sign"):
         signing.signer(public)
-    with pytest.raises(
-        HostError, match="not a public key that can verify"
-    ) as caught:
+    with pytest.raises(HostError, match="not a public key that can verify") as caught:
         signing.verified(tmp_path, KIND, private)
     assert f"openssl pkey -in {private} -pubout" in caught.value.remedy
 

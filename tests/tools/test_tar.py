@@ -17,9 +17,7 @@ HOSTILE: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_the_filters_are_there_whatever_the_python(
-    name: str, tmp_path: Path
-) -> None:
+def test_the_filters_are_there_whatever_the_python(name: str, tmp_path: Path) -> None:
     backport = pytest.importorskip(
         "backports.tarfile", reason="this venv is of earlier requirements"
     )

@@ -32,21 +32,15 @@ def path(tmp_path: Path) -> Path:
     return place
 
 
-def test_the_comment_of_the_next_table_stays_when_a_table_is_replaced(
-    path: Path,
-) -> None:
+def test_the_comment_of_the_next_table_stays_when_a_table_is_replaced(path: Path) -> None:
     toml_editing.put_section(path, ("a", "b"), "[a.b]\ny = 3\n")
     changed = TEXT.replace('y = [\n    "p",\n]\n', "y = 3\n")
     assert path.read_text("utf-8") == changed
 
 
-def test_a_table_can_be_removed_without_the_comment_of_the_next(
-    path: Path,
-) -> None:
+def test_a_table_can_be_removed_without_the_comment_of_the_next(path: Path) -> None:
     toml_editing.put_section(path, ("a", "b"), "")
-    assert path.read_text("utf-8") == TEXT.replace(
-        '[a.b]\ny = [\n    "p",\n]\n\n', ""
-    )
+    assert path.read_text("utf-8") == TEXT.replace('[a.b]\ny = [\n    "p",\n]\n\n', "")
 
 
 def test_a_table_that_is_not_there_is_an_error(path: Path) -> None:
@@ -84,9 +78,7 @@ name = "x"
 """
 
 
-def test_a_table_that_is_replaced_leaves_the_comment_of_the_next_one(
-    tmp_path: Path,
-) -> None:
+def test_a_table_that_is_replaced_leaves_the_comment_of_the_next_one(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_text(NEXT, "utf-8")
     toml_editing.put_table(path, "verified", {"by": "b"})
@@ -99,9 +91,7 @@ def test_a_table_that_is_removed_leaves_the_comment_of_the_next_one() -> None:
     assert left.strip() == NEXT[NEXT.index("# About") :].strip()
 
 
-def test_a_table_in_several_pieces_is_replaced_as_a_whole(
-    tmp_path: Path,
-) -> None:
+def test_a_table_in_several_pieces_is_replaced_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_text("[a]\nb = 1\n[a.c]\nd = 1\n[e]\n", "utf-8")
     toml_editing.put_table(path, "a", {"b": 2})

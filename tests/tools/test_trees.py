@@ -50,9 +50,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_every_change_shows_at_a_glance_and_in_the_content(
-    root: Path, change: str
-) -> None:
+def test_every_change_shows_at_a_glance_and_in_the_content(root: Path, change: str) -> None:
     before = trees.glance(root), trees.content(root).sha256
     CHANGES[change](root)
     after = trees.glance(root), trees.content(root).sha256
@@ -60,18 +58,10 @@ def test_every_change_shows_at_a_glance_and_in_the_content(
     assert before[1] != after[1]
 
 
-def test_touching_a_file_changes_the_glance_and_not_the_content(
-    root: Path,
-) -> None:
+def test_touching_a_file_changes_the_glance_and_not_the_content(root: Path) -> None:
     before = trees.glance(root), trees.content(root)
     os.utime(root / "program")
-    assert (
-        trees.glance(root) != before[0],
-        trees.content(root) == before[1],
-    ) == (
-        True,
-        True,
-    )
+    assert (trees.glance(root) != before[0], trees.content(root) == before[1]) == (True, True)
 
 
 def test_the_content_does_not_depend_on_the_place(root: Path) -> None:
@@ -80,9 +70,7 @@ def test_the_content_does_not_depend_on_the_place(root: Path) -> None:
     assert (before.files, before.size) == (2, 6)
 
 
-def test_what_a_link_leads_to_counts_only_where_links_are_followed(
-    root: Path,
-) -> None:
+def test_what_a_link_leads_to_counts_only_where_links_are_followed(root: Path) -> None:
     kept, followed = trees.content(root), trees.content(root, follow=True)
     seen = trees.glance(root, follow=True)
     (root.parent / "outside").write_text("four", "utf-8")
@@ -103,9 +91,7 @@ def test_paths_that_are_left_out_do_not_count(root: Path) -> None:
     assert trees.content(root, without=("inner/file",)) == before
 
 
-def test_replacing_a_path_that_is_left_out_does_not_show_at_a_glance(
-    root: Path,
-) -> None:
+def test_replacing_a_path_that_is_left_out_does_not_show_at_a_glance(root: Path) -> None:
     before = trees.glance(root, without=("inner/file",))
     (root / "new").write_text("other", "utf-8")
     (root / "new").replace(root / "inner/file")
@@ -126,9 +112,7 @@ def test_only_files_that_can_be_looked_at_are_listed(root: Path) -> None:
     assert followed == {"program", "file", "link"}
 
 
-def test_a_directory_that_goes_while_it_is_listed_ends_the_list(
-    root: Path,
-) -> None:
+def test_a_directory_that_goes_while_it_is_listed_ends_the_list(root: Path) -> None:
     listed = trees.files_below(root)
     next(listed)
     shutil.rmtree(root)
@@ -166,9 +150,7 @@ def test_where_one_disk_cannot_be_waited_for_all_are(
     assert waited == ["all"]
 
 
-def test_a_link_to_itself_is_taken_for_a_link_and_an_unreadable_one_is_an_error(
-    root: Path,
-) -> None:
+def test_a_link_to_itself_is_taken_for_a_link_and_an_unreadable_one_is_an_error(root: Path) -> None:
     (root / "self").symlink_to("self")
     before = trees.glance(root, follow=True)
     (root / "self").unlink()

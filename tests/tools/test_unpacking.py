@@ -32,9 +32,7 @@ def into(tmp_path: Path) -> Path:
     return folder
 
 
-def tarred(
-    path: Path, mode: str, *members: tarfile.TarInfo | tuple[str, bytes]
-) -> Path:
+def tarred(path: Path, mode: str, *members: tarfile.TarInfo | tuple[str, bytes]) -> Path:
     with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]  # a mode that the test chose
         for member in members:
             if isinstance(member, tarfile.TarInfo):
@@ -46,9 +44,7 @@ def tarred(
     return path
 
 
-def link(
-    name: str, target: str, kind: bytes = tarfile.SYMTYPE
-) -> tarfile.TarInfo:
+def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
     header = tarfile.TarInfo(name)
     header.type, header.linkname = kind, target
     return header
@@ -65,14 +61,9 @@ def self_extracting(path: Path, payload: bytes, ran: Path) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
-def test_a_tar_is_unpacked_in_any_compression(
-    tmp_path: Path, into: Path, mode: str
-) -> None:
+def test_a_tar_is_unpacked_in_any_compression(tmp_path: Path, into: Path, mode: str) -> None:
     unpacking.unpack(
-        tarred(
-            tmp_path / "a", mode, ("cuda/bin/nvcc", b"x"), link("cuda/lib", "bin")
-        ),
-        into,
+        tarred(tmp_path / "a", mode, ("cuda/bin/nvcc", b"x"), link("cuda/lib", "bin")), into
     )
     assert (into / "cuda/lib/nvcc").read_bytes() == b"x"
     assert (into / "cuda/bin/nvcc").stat().st_mode & 0o111
@@ -88,22 +79,14 @@ def test_a_wheel_is_unpacked(tmp_path: Path, into: Path) -> None:
 def test_of_a_self_extracting_archive_only_the_payload_is_read_and_nothing_is_run(
     tmp_path: Path, into: Path
 ) -> None:
-    payload = tarred(
-        tmp_path / "payload", "w:gz", ("EULA.txt", b"be good")
-    ).read_bytes()
-    unpacking.unpack(
-        self_extracting(tmp_path / "cuda.run", payload, tmp_path / "ran"), into
-    )
+    payload = tarred(tmp_path / "payload", "w:gz", ("EULA.txt", b"be good")).read_bytes()
+    unpacking.unpack(self_extracting(tmp_path / "cuda.run", payload, tmp_path / "ran"), into)
     assert (into / "EULA.txt").read_text("utf-8") == "be good"
     assert not (tmp_path / "ran").exists()
 
 
-def test_the_stand_in_for_makeself_really_extracts_itself(
-    tmp_path: Path, into: Path
-) -> None:
-    payload = tarred(
-        tmp_path / "payload", "w:gz", ("EULA.txt", b"be good")
-    ).read_bytes()
+def test_the_stand_in_for_makeself_really_extracts_itself(tmp_path: Path, into: Path) -> None:
+    payload = tarred(tmp_path / "payload", "w:gz", ("EULA.txt", b"be good")).read_bytes()
     subprocess.run(
         ["sh", self_extracting(tmp_path / "cuda.run", payload, tmp_path / "ran")],
         cwd=into,
@@ -122,15 +105,7 @@ def test_what_the_real_makeself_writes_is_unpacked(
     source.mkdir()
     (source / "EULA.txt").write_text("be good", "utf-8")
     subprocess.run(
-        [
-            "makeself",
-            "--quiet",
-            compression,
-            source,
-            tmp_path / "cuda.run",
-            "CUDA",
-            "true",
-        ],
+        ["makeself", "--quiet", compression, source, tmp_path / "cuda.run", "CUDA", "true"],
         check=True,
         stdout=subprocess.DEVNULL,
     )
@@ -162,13 +137,7 @@ def device(name: str) -> tarfile.TarInfo:
         link("l", "../out", tarfile.LNKTYPE),
         device("null"),
     ],
-    ids=[
-        "upwards",
-        "absolute link",
-        "link upwards",
-        "hard link upwards",
-        "device",
-    ],
+    ids=["upwards", "absolute link", "link upwards", "hard link upwards", "device"],
 )
 def test_what_reaches_outside_is_refused(
     tmp_path: Path, into: Path, member: tarfile.TarInfo | tuple[str, bytes]
@@ -180,9 +149,7 @@ def test_what_reaches_outside_is_refused(
 
 
 @pytest.mark.parametrize("name", ["../out", "/out", "a/../../out", "..\\out"])
-def test_a_zip_that_reaches_outside_is_refused(
-    tmp_path: Path, into: Path, name: str
-) -> None:
+def test_a_zip_that_reaches_outside_is_refused(tmp_path: Path, into: Path, name: str) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr(name, "x")
     with pytest.raises(SupplyError, match="outside"):
@@ -228,13 +195,9 @@ def test_a_damaged_archive_is_reported(
 def test_what_unpacks_to_more_than_the_disk_holds_is_refused_before_it_fills_it(
     tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        unpacking, "KEPT_FREE", shutil.disk_usage(tmp_path).free - 10_000
-    )
+    monkeypatch.setattr(unpacking, "KEPT_FREE", shutil.disk_usage(tmp_path).free - 10_000)
     with pytest.raises(HostError, match="does not fit"):
-        unpacking.unpack(
-            tarred(tmp_path / "a", "w:gz", ("zeros", bytes(1 << 20))), into
-        )
+        unpacking.unpack(tarred(tmp_path / "a", "w:gz", ("zeros", bytes(1 << 20))), into)
     assert list(into.iterdir()) == []
 
 
@@ -244,12 +207,7 @@ def test_an_endless_number_of_members_is_refused(
     monkeypatch.setattr(unpacking, "MOST_MEMBERS", 3)
     with pytest.raises(SupplyError, match="do not come to an end"):
         unpacking.unpack(
-            tarred(
-                tmp_path / "a",
-                "w:gz",
-                *((str(number), b"") for number in range(4)),
-            ),
-            into,
+            tarred(tmp_path / "a", "w:gz", *((str(number), b"") for number in range(4))), into
         )
 
 
@@ -262,9 +220,7 @@ def ar(members: dict[str, bytes]) -> bytes:
     return made
 
 
-def packaged(
-    files: dict[str, bytes], link: tuple[str, str] | None = None
-) -> bytes:
+def packaged(files: dict[str, bytes], link: tuple[str, str] | None = None) -> bytes:
     """Return the data.tar.xz of a Debian package."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:xz") as tar:
@@ -282,14 +238,8 @@ def packaged(
 def test_a_debian_package_is_unpacked_without_its_scripts_and_links_into_the_host(
     tmp_path: Path, into: Path
 ) -> None:
-    data = packaged(
-        {"./usr/bin/nvcc": b"x"}, ("./usr/bin/nvcc.profile", "/etc/nvcc.profile")
-    )
-    members = {
-        "debian-binary": b"2.0\n",
-        "control.tar.xz": b"odd",
-        "data.tar.xz": data,
-    }
+    data = packaged({"./usr/bin/nvcc": b"x"}, ("./usr/bin/nvcc.profile", "/etc/nvcc.profile"))
+    members = {"debian-binary": b"2.0\n", "control.tar.xz": b"odd", "data.tar.xz": data}
     archive = tmp_path / "cuda.deb"
     archive.write_bytes(ar(members))
     unpacking.unpack(archive, into)
@@ -297,9 +247,7 @@ def test_a_debian_package_is_unpacked_without_its_scripts_and_links_into_the_hos
     assert not list(into.rglob("nvcc.profile"))
 
 
-def test_a_debian_package_that_zstd_compressed_is_unpacked(
-    tmp_path: Path, into: Path
-) -> None:
+def test_a_debian_package_that_zstd_compressed_is_unpacked(tmp_path: Path, into: Path) -> None:
     plain = lzma.decompress(packaged({"./usr/bin/nvcc": b"x" * 100_000}))
     data = zstandard.ZstdCompressor().compress(plain)
     archive = tmp_path / "cuda.deb"
@@ -310,11 +258,7 @@ def test_a_debian_package_that_zstd_compressed_is_unpacked(
 
 @pytest.mark.parametrize(
     "members",
-    [
-        {"debian-binary": b"2.0\n"},
-        {"data.tar.zst": b"no zstd"},
-        {"data.tar.xz": b"no tar"},
-    ],
+    [{"debian-binary": b"2.0\n"}, {"data.tar.zst": b"no zstd"}, {"data.tar.xz": b"no tar"}],
     ids=["no files", "damaged zstd", "damaged"],
 )
 def test_a_debian_package_that_cannot_be_read_is_refused(
@@ -378,9 +322,7 @@ LOOPS = {
 
 
 @pytest.fixture(params=["by frombuf", "without frombuf"])
-def reads(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def reads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tarfile read headers as Python 3.11 does, and as newer ones do, which skip frombuf."""
     parse = tarfile.TarInfo.frombuf.__func__  # type: ignore[attr-defined]
 

@@ -49,36 +49,26 @@ def test_the_cause_of_a_failed_import_is_shown_and_not_the_traceback_around_it(
 
 def test_too_few_gpus_are_a_reason_to_skip(program: Callable[[str], Any]) -> None:
     compatibility = program("compatibility")
-    with pytest.raises(
-        compatibility.Skipped, match="needs 2 GPUs, TensorFlow finds a GPU here"
-    ):
+    with pytest.raises(compatibility.Skipped, match="needs 2 GPUs, TensorFlow finds a GPU here"):
         compatibility.insist_on_gpus(1, 2)
     compatibility.insist_on_gpus(2, 2)
 
 
 @pytest.mark.parametrize(
     ("way", "share"),
-    [
-        ("growth", 0.95),
-        ("growth by config", 0.5),
-        ("fraction", 0.95),
-        ("fraction", 0.05),
-    ],
+    [("growth", 0.95), ("growth by config", 0.5), ("fraction", 0.95), ("fraction", 0.05)],
 )
 def test_memory_that_was_taken_against_the_wish_is_a_failure(
     program: Callable[[str], Any], way: str, share: float
 ) -> None:
     memory = program("memory")
     with pytest.raises(
-        memory.Failed,
-        match=f"with {way} TensorFlow took {share:.0%} of the GPU's memory",
+        memory.Failed, match=f"with {way} TensorFlow took {share:.0%} of the GPU's memory"
     ):
         memory.insist(way, share, 2 * 10**9)
 
 
-def test_what_cuda_itself_takes_of_a_small_gpu_is_none(
-    program: Callable[[str], Any],
-) -> None:
+def test_what_cuda_itself_takes_of_a_small_gpu_is_none(program: Callable[[str], Any]) -> None:
     memory = program("memory")
     memory.insist("growth", 0.3, 2 * 10**9)
     memory.insist("fraction", 0.27, 16 * 10**9)
@@ -91,8 +81,7 @@ def test_a_python_that_loses_the_library_path_is_named(
     # What System Integrity Protection does to programs of the system, simulated.
     protected = tmp_path / "python"
     protected.write_text(
-        f'#!/bin/sh\nunset {library_path.VARIABLE}\nexec {sys.executable} "$@"\n',
-        "utf-8",
+        f'#!/bin/sh\nunset {library_path.VARIABLE}\nexec {sys.executable} "$@"\n', "utf-8"
     )
     protected.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(protected))
@@ -109,7 +98,6 @@ def test_a_directory_that_is_not_there_is_found_in_the_library_path(
     library_path = program("library_path")
     monkeypatch.setenv(library_path.VARIABLE, "/usr/lib:/nowhere/cuda/lib64")
     with pytest.raises(
-        library_path.Failed,
-        match="names /nowhere/cuda/lib64, which is not a directory",
+        library_path.Failed, match="names /nowhere/cuda/lib64, which is not a directory"
     ):
         library_path.check("any")

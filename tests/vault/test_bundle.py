@@ -57,9 +57,7 @@ def unpack(path: Path, folder: Path) -> dict[str, bytes]:
 
 
 def forged(
-    folder: Path,
-    described: dict[str, Any],
-    pack: Callable[[tarfile.TarFile], None],
+    folder: Path, described: dict[str, Any], pack: Callable[[tarfile.TarFile], None]
 ) -> Path:
     """Write a tar with a manifest that says one thing, and members that may be another."""
     path = folder / "forged.tar"
@@ -91,18 +89,11 @@ def add(
     link: str = "",
 ) -> None:
     info = tarfile.TarInfo(name)
-    info.size, info.mtime, info.type, info.linkname = (
-        len(content),
-        bundle.DATED,
-        kind,
-        link,
-    )
+    info.size, info.mtime, info.type, info.linkname = (len(content), bundle.DATED, kind, link)
     archive.addfile(info, io.BytesIO(content))
 
 
-def described(
-    name: str = "one.whl", content: bytes = b"x", **more: object
-) -> dict[str, Any]:
+def described(name: str = "one.whl", content: bytes = b"x", **more: object) -> dict[str, Any]:
     return {
         "kind": "tool",
         "name": name,
@@ -130,9 +121,7 @@ def test_it_is_a_tar_that_any_tar_reads(made: Path) -> None:
         ]
 
 
-def test_a_file_that_changes_while_it_is_packed_leaves_no_bundle(
-    tmp_path: Path,
-) -> None:
+def test_a_file_that_changes_while_it_is_packed_leaves_no_bundle(tmp_path: Path) -> None:
     (tmp_path / "one.whl").write_bytes(b"before")
     content = Content.of("tool", tmp_path / "one.whl")
     (tmp_path / "one.whl").write_bytes(b"beyond")
@@ -146,9 +135,7 @@ def test_a_file_that_changes_while_it_is_packed_leaves_no_bundle(
     assert not (tmp_path / "made.tar").exists()
 
 
-def test_a_name_longer_than_a_header_takes_is_carried_all_the_same(
-    tmp_path: Path,
-) -> None:
+def test_a_name_longer_than_a_header_takes_is_carried_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     content = Content.of("patch", tmp_path / "file", "/".join(["folder"] * 40))
     bundle.write(
@@ -167,8 +154,7 @@ def test_a_bundle_cut_anywhere_is_refused_with_the_member_where_it_ends(
     for length in range(0, len(whole), 256):
         cut.write_bytes(whole[:length])
         with pytest.raises(
-            SupplyError,
-            match=r"at (manifest\.json|tool/(one|two|three)\.whl|its end)",
+            SupplyError, match=r"at (manifest\.json|tool/(one|two|three)\.whl|its end)"
         ):
             bundle.read(cut)
 
@@ -206,9 +192,7 @@ def test_more_behind_the_end_is_refused(made: Path) -> None:
 def test_something_else_is_no_bundle(tmp_path: Path) -> None:
     for content in (b"", b"no tar at all", bytes(2048), b"9" * 4096):
         (tmp_path / "other").write_bytes(content)
-        with pytest.raises(
-            SupplyError, match=r"at manifest\.json: it does not begin as one"
-        ):
+        with pytest.raises(SupplyError, match=r"at manifest\.json: it does not begin as one"):
             bundle.read(tmp_path / "other")
     with pytest.raises(SupplyError, match="cannot be read"):
         bundle.read(tmp_path / "missing")
@@ -230,9 +214,7 @@ def test_something_else_is_no_bundle(tmp_path: Path) -> None:
         "\ud800",
     ],
 )
-def test_a_manifest_that_names_a_place_outside_is_refused(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_manifest_that_names_a_place_outside_is_refused(tmp_path: Path, name: str) -> None:
     path = forged(tmp_path, {"members": [described(name)]}, lambda _: None)
     with pytest.raises(SupplyError, match=r"at manifest\.json"):
         bundle.read(path)
@@ -240,20 +222,9 @@ def test_a_manifest_that_names_a_place_outside_is_refused(
 
 @pytest.mark.parametrize(
     "recipe",
-    [
-        "../small",
-        "/etc/passwd",
-        ".",
-        "",
-        "a/b",
-        "vault",
-        "unbundling.lock",
-        "Demo.trials.JSON",
-    ],
+    ["../small", "/etc/passwd", ".", "", "a/b", "vault", "unbundling.lock", "Demo.trials.JSON"],
 )
-def test_a_recipe_named_like_a_path_is_refused(
-    tmp_path: Path, recipe: str
-) -> None:
+def test_a_recipe_named_like_a_path_is_refused(tmp_path: Path, recipe: str) -> None:
     with pytest.raises(SupplyError, match=r"at manifest\.json: recipe"):
         bundle.read(forged(tmp_path, {"recipe": recipe}, lambda _: None))
 
@@ -269,9 +240,7 @@ def test_a_recipe_named_like_a_path_is_refused(
         ("python", "3.\N{ARABIC-INDIC DIGIT ONE}"),
     ],
 )
-def test_a_version_that_none_has_is_refused(
-    tmp_path: Path, field: str, text: str
-) -> None:
+def test_a_version_that_none_has_is_refused(tmp_path: Path, field: str, text: str) -> None:
     with pytest.raises(SupplyError, match=rf"at manifest\.json: {field}:"):
         bundle.read(forged(tmp_path, {field: text}, lambda _: None))
 
@@ -303,9 +272,7 @@ def test_progress_ends_at_all_bytes(made: Path, tmp_path: Path) -> None:
         (tarfile.DIRTYPE, ""),
     ],
 )
-def test_what_is_no_plain_file_is_refused(
-    tmp_path: Path, kind: bytes, link: str
-) -> None:
+def test_what_is_no_plain_file_is_refused(tmp_path: Path, kind: bytes, link: str) -> None:
     path = forged(
         tmp_path,
         {"members": [described(content=b"")]},
@@ -321,11 +288,7 @@ def test_what_is_no_plain_file_is_refused(
 def test_a_member_with_another_name_than_the_manifest_says_is_refused(
     tmp_path: Path, name: str
 ) -> None:
-    path = forged(
-        tmp_path,
-        {"members": [described()]},
-        lambda archive: add(archive, name, b"x"),
-    )
+    path = forged(tmp_path, {"members": [described()]}, lambda archive: add(archive, name, b"x"))
     with pytest.raises(SupplyError, match=r"at tool/one\.whl: its header"):
         unpack(path, tmp_path)
 
@@ -336,9 +299,7 @@ def twice_over(archive: tarfile.TarFile) -> None:
 
 
 def test_a_member_twice_is_refused(tmp_path: Path) -> None:
-    twice = forged(
-        tmp_path, {"members": [described(), described()]}, lambda _: None
-    )
+    twice = forged(tmp_path, {"members": [described(), described()]}, lambda _: None)
     with pytest.raises(SupplyError, match="two members have the same name"):
         bundle.read(twice)
     hidden = forged(tmp_path, {"members": [described()]}, twice_over)
@@ -354,9 +315,7 @@ def test_ten_gigabytes_of_zeros_are_not_unpacked(tmp_path: Path) -> None:
         stream.seek(-len(bundle.END), 2)
         stream.write(info.tobuf(tarfile.GNU_FORMAT))
         stream.truncate(10 * 2**30)
-    with pytest.raises(
-        SupplyError, match="at its end: it has 10,737,418,240 bytes"
-    ):
+    with pytest.raises(SupplyError, match="at its end: it has 10,737,418,240 bytes"):
         bundle.read(bomb)
 
 
@@ -366,12 +325,8 @@ def test_a_member_that_is_larger_than_the_disk_is_refused_before_anything_is_wri
     (tmp_path / "into").mkdir()
     large = manifest(
         (
-            BundleMember(
-                kind="tool", name="one.whl", sha256="0" * 64, size=2**36
-            ),
-            BundleMember(
-                kind="tool", name="two.whl", sha256="0" * 64, size=2**36
-            ),
+            BundleMember(kind="tool", name="one.whl", sha256="0" * 64, size=2**36),
+            BundleMember(kind="tool", name="two.whl", sha256="0" * 64, size=2**36),
         )
     )
     many = large.model_copy(update={"members": large.members * 1000})
@@ -383,18 +338,14 @@ def test_a_member_that_is_larger_than_the_disk_is_refused_before_anything_is_wri
 @pytest.mark.parametrize("size", [-1, 2**40, "1", 1.5, None, True])
 def test_a_size_that_is_none_is_refused(tmp_path: Path, size: object) -> None:
     with pytest.raises(SupplyError, match=r"at manifest\.json: members\.0\.size"):
-        bundle.read(
-            forged(tmp_path, {"members": [described(size=size)]}, lambda _: None)
-        )
+        bundle.read(forged(tmp_path, {"members": [described(size=size)]}, lambda _: None))
 
 
 def test_a_sparse_file_is_refused(tmp_path: Path) -> None:
     path = forged(
         tmp_path,
         {"members": [described()]},
-        lambda archive: add(
-            archive, "tool/one.whl", b"x", tarfile.GNUTYPE_SPARSE
-        ),
+        lambda archive: add(archive, "tool/one.whl", b"x", tarfile.GNUTYPE_SPARSE),
     )
     with pytest.raises(SupplyError, match="its header"):
         unpack(path, tmp_path)
@@ -403,9 +354,7 @@ def test_a_sparse_file_is_refused(tmp_path: Path) -> None:
 def test_a_header_that_changes_the_next_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "forged.tar"
     whole = forged(
-        tmp_path,
-        {"members": [described()]},
-        lambda archive: add(archive, "tool/one.whl", b"x"),
+        tmp_path, {"members": [described()]}, lambda archive: add(archive, "tool/one.whl", b"x")
     ).read_bytes()
     info = tarfile.TarInfo("tool/one.whl")
     info.size, info.mtime, info.pax_headers = (

@@ -16,11 +16,7 @@ from tfwright.vault.origins import Origins, WantedArchive
 from tfwright.vault.store import Store
 
 CONTENT = b"an archive"
-FILES = {
-    "/good.zip": CONTENT,
-    "/other.zip": b"another archive",
-    "/same-size.zip": b"no archive",
-}
+FILES = {"/good.zip": CONTENT, "/other.zip": b"another archive", "/same-size.zip": b"no archive"}
 NO_HEAD = "/no-head.zip"
 
 
@@ -50,9 +46,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def address() -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(
-            target=server.serve_forever, args=(0.01,), daemon=True
-        ).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
@@ -63,11 +57,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def states(
-    address: str,
-    store: Store,
-    *names: str,
-    deep: bool,
-    host_file: HostFile | None = None,
+    address: str, store: Store, *names: str, deep: bool, host_file: HostFile | None = None
 ) -> list[str]:
     wanted = WantedArchive(
         "a",
@@ -76,39 +66,22 @@ def states(
         size=len(CONTENT),
     )
     (row,) = links.report(
-        [wanted],
-        store,
-        Origins(host_file or HostFile(), store.root),
-        SILENCE.progress,
-        deep=deep,
+        [wanted], store, Origins(host_file or HostFile(), store.root), SILENCE.progress, deep=deep
     )
     return [link.state for link in row.links]
 
 
 @pytest.mark.medium
-def test_a_head_tells_what_is_gone_and_what_has_another_size(
-    address: str, store: Store
-) -> None:
-    assert states(address, store, "good", "other", "missing", deep=False) == [
-        ANSWERS,
-        OTHER,
-        GONE,
-    ]
+def test_a_head_tells_what_is_gone_and_what_has_another_size(address: str, store: Store) -> None:
+    assert states(address, store, "good", "other", "missing", deep=False) == [ANSWERS, OTHER, GONE]
 
 
-def test_only_the_bytes_tell_another_file_of_the_same_size(
-    address: str, store: Store
-) -> None:
+def test_only_the_bytes_tell_another_file_of_the_same_size(address: str, store: Store) -> None:
     assert states(address, store, "same-size", deep=False) == [ANSWERS]
-    assert states(address, store, "same-size", "good", deep=True) == [
-        OTHER,
-        SERVES,
-    ]
+    assert states(address, store, "same-size", "good", deep=True) == [OTHER, SERVES]
 
 
-def test_a_server_that_refuses_head_is_asked_for_the_file(
-    address: str, store: Store
-) -> None:
+def test_a_server_that_refuses_head_is_asked_for_the_file(address: str, store: Store) -> None:
     assert states(address, store, "no-head", deep=False) == [ANSWERS]
 
 
@@ -120,38 +93,24 @@ def test_a_host_that_cannot_be_asked_is_not_said_to_have_lost_the_file(
 
 
 @pytest.mark.medium
-def test_what_is_on_this_host_is_always_read(
-    address: str, store: Store, tmp_path: Path
-) -> None:
+def test_what_is_on_this_host_is_always_read(address: str, store: Store, tmp_path: Path) -> None:
     (tmp_path / "drop").mkdir()
     (tmp_path / "drop/it").write_bytes(CONTENT)
     host_file = HostFile(drop=tmp_path / "drop", mirrors={})
-    assert states(address, store, "missing", deep=False, host_file=host_file) == [
-        GONE,
-        SERVES,
-    ]
+    assert states(address, store, "missing", deep=False, host_file=host_file) == [GONE, SERVES]
     (tmp_path / "drop/it").unlink()
-    assert states(address, store, "missing", deep=False, host_file=host_file) == [
-        GONE,
-        GONE,
-    ]
+    assert states(address, store, "missing", deep=False, host_file=host_file) == [GONE, GONE]
 
 
 def test_a_row_counts_the_sources_that_are_left_and_says_whether_the_vault_has_it(
     address: str, store: Store
 ) -> None:
     wanted = WantedArchive(
-        "a",
-        hashlib.sha256(CONTENT).hexdigest(),
-        (f"{address}/good.zip", f"{address}/missing.zip"),
+        "a", hashlib.sha256(CONTENT).hexdigest(), (f"{address}/good.zip", f"{address}/missing.zip")
     )
     with store.admitting(wanted.sha256, "a test") as path:
         path.write_bytes(CONTENT)
     (row,) = links.report(
-        [wanted],
-        store,
-        Origins(HostFile(), store.root),
-        SILENCE.progress,
-        deep=False,
+        [wanted], store, Origins(HostFile(), store.root), SILENCE.progress, deep=False
     )
     assert (row.left, row.kept, len(row.links)) == (1, True, 2)

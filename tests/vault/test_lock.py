@@ -26,20 +26,10 @@ RULES = Rules(
     repositories=(
         Repository("zlib", "http_archive", "WORKSPACE", 3, (URL,), TWO),
         Repository(
-            "also_zlib",
-            "http_archive",
-            "WORKSPACE",
-            9,
-            ("https://example.org/b.zip", URL),
-            TWO,
+            "also_zlib", "http_archive", "WORKSPACE", 9, ("https://example.org/b.zip", URL), TWO
         ),
         Repository(
-            "",
-            "download",
-            "third_party/clang.bzl",
-            18,
-            ("https://example.org/clang",),
-            ONE,
+            "", "download", "third_party/clang.bzl", 18, ("https://example.org/clang",), ONE
         ),
         Repository(
             "horovod",
@@ -57,14 +47,10 @@ RULES = Rules(
             ("https://example.org/d.git",),
             commit="d" * 40,
         ),
-        Repository(
-            "runner", "http_file", "WORKSPACE", 30, ("https://example.org/r",)
-        ),
+        Repository("runner", "http_file", "WORKSPACE", 30, ("https://example.org/r",)),
     ),
     unreadable=(Unreadable("third_party/x.bzl", 5, "is not made of constants"),),
-    nested=(
-        Nested("closure", "defs.bzl", "closure_repositories", "WORKSPACE", 15),
-    ),
+    nested=(Nested("closure", "defs.bzl", "closure_repositories", "WORKSPACE", 15),),
 )
 GATHERED = Gathered(
     tree="a" * 40,
@@ -81,9 +67,7 @@ GATHERED = Gathered(
     sizes={TWO: 12},
     wanted={"zlib": ""},
     substitutes=(
-        LockedSubstitute(
-            sha256=ONE, source="git:0123", reason="the server is gone", used=THREE
-        ),
+        LockedSubstitute(sha256=ONE, source="git:0123", reason="the server is gone", used=THREE),
     ),
 )
 
@@ -119,14 +103,9 @@ def test_an_archive_has_all_names_and_urls_that_rules_give_it(made: Lock) -> Non
 def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_asked_about_is_open(
     recipe: Recipe, made: Lock
 ) -> None:
-    assert [
-        archive.needed for archive in made.archives if archive.sha256 == ONE
-    ] == [False]
+    assert [archive.needed for archive in made.archives if archive.sha256 == ONE] == [False]
     unasked = lock.of(
-        recipe.source,
-        recipe.bazel,
-        RULES,
-        Gathered(tree="a" * 40, binaries={}, files={}),
+        recipe.source, recipe.bazel, RULES, Gathered(tree="a" * 40, binaries={}, files={})
     )
     assert [archive.needed for archive in unasked.archives] == [None, None]
 
@@ -144,47 +123,25 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute
     taken = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"zlib": TWO})
     assert {
         archive.sha256: archive.needed
-        for archive in lock.of(
-            recipe.source, recipe.bazel, several, taken
-        ).archives
-    } == {
-        ONE: False,
-        TWO: True,
-    }
-    stands_in = LockedSubstitute(
-        sha256=ONE, source="git:0123", reason="gone", used=THREE
-    )
+        for archive in lock.of(recipe.source, recipe.bazel, several, taken).archives
+    } == {ONE: False, TWO: True}
+    stands_in = LockedSubstitute(sha256=ONE, source="git:0123", reason="gone", used=THREE)
     replaced = Gathered(
-        tree="a" * 40,
-        binaries={},
-        files={},
-        wanted={"zlib": THREE},
-        substitutes=(stands_in,),
+        tree="a" * 40, binaries={}, files={}, wanted={"zlib": THREE}, substitutes=(stands_in,)
     )
     assert {
         archive.sha256: archive.needed
-        for archive in lock.of(
-            recipe.source, recipe.bazel, several, replaced
-        ).archives
-    } == {
-        ONE: True,
-        TWO: False,
-    }
+        for archive in lock.of(recipe.source, recipe.bazel, several, replaced).archives
+    } == {ONE: True, TWO: False}
 
 
-def test_what_bazel_loads_a_file_of_is_needed_whatever_its_analysis_names(
-    recipe: Recipe,
-) -> None:
+def test_what_bazel_loads_a_file_of_is_needed_whatever_its_analysis_names(recipe: Recipe) -> None:
     repositories = (
         Repository("zlib", "http_archive", "WORKSPACE", 1, (URL,), ONE),
         Repository("rules", "http_archive", "WORKSPACE", 2, (URL,), TWO),
-        Repository(
-            "more", "git_repository", "WORKSPACE", 3, (URL,), commit="d" * 40
-        ),
+        Repository("more", "git_repository", "WORKSPACE", 3, (URL,), commit="d" * 40),
     )
-    loads = tuple(
-        Load(name, "defs.bzl", "WORKSPACE", 4) for name in ("rules", "more")
-    )
+    loads = tuple(Load(name, "defs.bzl", "WORKSPACE", 4) for name in ("rules", "more"))
     gathered = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"a": ""})
     rules = Rules(repositories, (), (), loads)
     made = lock.of(recipe.source, recipe.bazel, rules, gathered)
@@ -198,16 +155,11 @@ def test_what_bazel_loads_a_file_of_is_needed_whatever_its_analysis_names(
 def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
     assert made.clones == (
         Cloned(
-            names=("docker",),
-            remote="https://example.org/d.git",
-            commit="d" * 40,
-            needed=False,
+            names=("docker",), remote="https://example.org/d.git", commit="d" * 40, needed=False
         ),
     )
     moved = made.model_copy(
-        update={
-            "clones": (made.clones[0].model_copy(update={"commit": "e" * 40}),)
-        }
+        update={"clones": (made.clones[0].model_copy(update={"commit": "e" * 40}),)}
     )
     assert lock.differences(made, moved) == [
         "commit dddddddddddd of https://example.org/d.git is in the lock, and not wanted any more",
@@ -215,19 +167,13 @@ def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
     ]
 
 
-def test_what_bazel_itself_declares_is_no_difference_where_no_bazel_runs(
-    made: Lock,
-) -> None:
+def test_what_bazel_itself_declares_is_no_difference_where_no_bazel_runs(made: Lock) -> None:
     own = made.model_copy(
         update={
             "archives": (
                 *made.archives,
                 LockedArchive(
-                    names=("rules_cc",),
-                    urls=(),
-                    sha256=THREE,
-                    needed=True,
-                    of_bazel=True,
+                    names=("rules_cc",), urls=(), sha256=THREE, needed=True, of_bazel=True
                 ),
             )
         }
@@ -235,16 +181,12 @@ def test_what_bazel_itself_declares_is_no_difference_where_no_bazel_runs(
     assert lock.differences(own, made) == [
         f"archive rules_cc ({THREE[:16]}…) is in the lock, and not wanted any more"
     ]
-    foreign = made.model_copy(
-        update={"bazel": LockedBazel(version=made.bazel.version)}
-    )
+    foreign = made.model_copy(update={"bazel": LockedBazel(version=made.bazel.version)})
     assert lock.differences(own, foreign) == []
 
 
 def test_what_no_digest_holds_is_listed_with_place_and_reason(made: Lock) -> None:
-    assert {
-        (entry.name, entry.file, entry.line) for entry in made.unlockable
-    } == {
+    assert {(entry.name, entry.file, entry.line) for entry in made.unlockable} == {
         ("horovod", "WORKSPACE", 28),
         ("runner", "WORKSPACE", 30),
         ("unreadable", "third_party/x.bzl", 5),
@@ -274,13 +216,9 @@ def test_of_a_lock_that_was_cut_the_command_is_named_that_makes_it_anew(
     assert f"delete it and run {again}" in caught.value.remedy
 
 
-def test_the_order_in_which_inputs_were_found_does_not_show(
-    recipe: Recipe, made: Lock
-) -> None:
+def test_the_order_in_which_inputs_were_found_does_not_show(recipe: Recipe, made: Lock) -> None:
     turned = Rules(
-        RULES.repositories[1::-1] + RULES.repositories[:1:-1],
-        RULES.unreadable,
-        RULES.nested,
+        RULES.repositories[1::-1] + RULES.repositories[:1:-1], RULES.unreadable, RULES.nested
     )
     again = lock.of(recipe.source, recipe.bazel, turned, GATHERED)
     assert [archive.sha256 for archive in again.archives] == [
@@ -289,9 +227,7 @@ def test_the_order_in_which_inputs_were_found_does_not_show(
     assert again.unlockable == made.unlockable
 
 
-def test_one_changed_archive_changes_only_its_own_lines(
-    recipe: Recipe, made: Lock
-) -> None:
+def test_one_changed_archive_changes_only_its_own_lines(recipe: Recipe, made: Lock) -> None:
     changed = tuple(
         Repository(**{**vars(repository), "sha256": THREE})
         if repository.sha256 == ONE
@@ -300,17 +236,14 @@ def test_one_changed_archive_changes_only_its_own_lines(
     )
     after = lock.write(
         lock.of(
-            recipe.source,
-            recipe.bazel,
-            Rules(changed, RULES.unreadable, RULES.nested),
-            GATHERED,
+            recipe.source, recipe.bazel, Rules(changed, RULES.unreadable, RULES.nested), GATHERED
         )
     ).splitlines()
     before = lock.write(made).splitlines()
     assert len(before) == len(after)
-    assert [
-        (old, new) for old, new in zip(before, after, strict=True) if old != new
-    ] == [(f'sha256 = "{ONE}"', f'sha256 = "{THREE}"')]
+    assert [(old, new) for old, new in zip(before, after, strict=True) if old != new] == [
+        (f'sha256 = "{ONE}"', f'sha256 = "{THREE}"')
+    ]
 
 
 def test_every_item_of_a_list_has_a_line_of_its_own(made: Lock) -> None:
@@ -328,27 +261,15 @@ def test_every_item_of_a_list_has_a_line_of_its_own(made: Lock) -> None:
         ('"also_zlib"', '"../zlib"', "archives.0.names.0"),
         ('"also_zlib"', '"/zlib"', "archives.0.names.0"),
         ('"https://example.org/b.zip"', '"ext::sh -c id"', "archives.0.urls.1"),
-        (
-            '"https://example.org/b.zip"',
-            '"https://example.org/b\\u0007"',
-            "archives.0.urls.1",
-        ),
+        ('"https://example.org/b.zip"', '"https://example.org/b\\u0007"', "archives.0.urls.1"),
         ('"https://example.org/clang"', '"-o/etc/passwd"', "archives.1.urls.0"),
         ('"r1.8/a.patch"', '"/etc/passwd"', "files.0.path"),
         ('"r1.8/a.patch"', '"r1.8/../../x"', "files.0.path"),
         ('"the server is gone"', '"a\\nb"', "substitutes.0.reason"),
-        (
-            'version = "1.14.5"',
-            'version = "--index-url=x"',
-            "requirements.0.version",
-        ),
+        ('version = "1.14.5"', 'version = "--index-url=x"', "requirements.0.version"),
         ('name = "numpy"', 'name = "-r x"', "requirements.0.name"),
         ("line = 28", "line = 0", "unlockable.1.line"),
-        (
-            "[bazel.binaries.linux-x86_64]",
-            '[bazel.binaries."../x"]',
-            "bazel.binaries",
-        ),
+        ("[bazel.binaries.linux-x86_64]", '[bazel.binaries."../x"]', "bazel.binaries"),
         ("size = 12", "size = 12\nexecute = true", "archives.0.execute"),
         ("format = 1", "format = 2", "format"),
     ],
@@ -361,20 +282,14 @@ def test_a_malicious_entry_is_refused(
     assert told.exit_status == 2
 
 
-def test_a_fault_is_told_with_the_line_of_its_own_entry(
-    tmp_path: Path, made: Lock
-) -> None:
+def test_a_fault_is_told_with_the_line_of_its_own_entry(tmp_path: Path, made: Lock) -> None:
     digest = f'sha256 = "{ONE}"'
     told = fault(tmp_path, made, digest, 'sha256 = "1"')
     line = lock.write(made).split(digest)[0].count("\n") + 1
-    assert told.what.startswith(
-        f"{tmp_path / 'x.lock'}:{line}: archives.1.sha256: "
-    )
+    assert told.what.startswith(f"{tmp_path / 'x.lock'}:{line}: archives.1.sha256: ")
 
 
-def test_an_archive_that_is_there_twice_is_refused(
-    tmp_path: Path, made: Lock
-) -> None:
+def test_an_archive_that_is_there_twice_is_refused(tmp_path: Path, made: Lock) -> None:
     entry = f'names = []\nurls = []\nsha256 = "{ONE}"\n'
     told = fault(
         tmp_path,
@@ -389,16 +304,12 @@ def test_locks_that_agree_have_no_differences(made: Lock) -> None:
     assert lock.differences(made, made) == []
 
 
-def test_what_is_not_known_yet_is_no_difference(
-    recipe: Recipe, made: Lock
-) -> None:
+def test_what_is_not_known_yet_is_no_difference(recipe: Recipe, made: Lock) -> None:
     now = lock.of(
         recipe.source,
         recipe.bazel,
         RULES,
-        Gathered(
-            **{**vars(GATHERED), "sizes": {}, "wanted": None, "binaries": {}}
-        ),
+        Gathered(**{**vars(GATHERED), "sizes": {}, "wanted": None, "binaries": {}}),
     )
     assert lock.differences(made, now) == []
 
@@ -416,11 +327,7 @@ def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
         Rules(changed, (), RULES.nested),
         Gathered(
             tree="b" * 40,
-            binaries={
-                "linux-x86_64": LockedBinary(
-                    url=URL, sha256=ONE, size=150_000_000
-                )
-            },
+            binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
             files={"r1.8/a.patch": THREE},
             requirements=GATHERED.requirements[:1],
             substitutes=GATHERED.substitutes,
@@ -429,11 +336,7 @@ def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
         update={
             "bazel": LockedBazel(
                 version="0.24.1",
-                binaries={
-                    "linux-x86_64": LockedBinary(
-                        url=URL, sha256=ONE, size=150_000_000
-                    )
-                },
+                binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
             )
         }
     )

@@ -27,21 +27,14 @@ def lock(recipe: Recipe) -> Lock:
     binary = LockedBinary(url="https://example.org/bazel", sha256=ONE, size=1)
     return Lock(
         tensorflow=Tensorflow(commit=recipe.source.commit, tree="a" * 40),
-        bazel=LockedBazel(
-            version=recipe.bazel.version, binaries={"linux-x86_64": binary}
-        ),
-        requirements=(
-            LockedRequirement(name="numpy", version="1.14.5", hashes=(ONE,)),
-        ),
+        bazel=LockedBazel(version=recipe.bazel.version, binaries={"linux-x86_64": binary}),
+        requirements=(LockedRequirement(name="numpy", version="1.14.5", hashes=(ONE,)),),
     )
 
 
 def test_a_lock_pins_bazel_where_the_recipe_does_not(lock: Lock) -> None:
     table = BazelTable(version="0.26.1", sha256={"darwin-x86_64": TWO})
-    assert locking.pinned_bazel(table, lock) == {
-        "linux-x86_64": ONE,
-        "darwin-x86_64": TWO,
-    }
+    assert locking.pinned_bazel(table, lock) == {"linux-x86_64": ONE, "darwin-x86_64": TWO}
     own = BazelTable(version="0.26.1", sha256={"linux-x86_64": TWO})
     assert locking.pinned_bazel(own, lock) == {"linux-x86_64": TWO}
 
@@ -50,9 +43,7 @@ def test_a_lock_of_another_bazel_pins_none(lock: Lock) -> None:
     assert locking.pinned_bazel(BazelTable(version="0.24.1"), lock) == {}
 
 
-def test_requirements_get_the_checksums_of_the_lock_and_never_a_second_one(
-    lock: Lock,
-) -> None:
+def test_requirements_get_the_checksums_of_the_lock_and_never_a_second_one(lock: Lock) -> None:
     own = f"numpy==1.14.5 --hash=sha256:{TWO}"
     wanted = ["Numpy==1.14.5", own, "six==1.11.0"]
     assert locking.pinned(wanted, lock) == [
@@ -62,19 +53,13 @@ def test_requirements_get_the_checksums_of_the_lock_and_never_a_second_one(
     ]
 
 
-def test_a_lock_of_the_same_pins_is_up_to_date(
-    recipe: Recipe, lock: Lock
-) -> None:
+def test_a_lock_of_the_same_pins_is_up_to_date(recipe: Recipe, lock: Lock) -> None:
     host = recipe.host.model_copy(update={"requirements": ("numpy==1.14.5",)})
     assert locking.outdated(recipe.model_copy(update={"host": host}), lock) == []
 
 
-def test_everything_that_a_recipe_pins_in_another_way_is_named(
-    recipe: Recipe, lock: Lock
-) -> None:
-    image = LockedImage(
-        name="ubuntu:16.04", digest=DIGEST, parts=(DIGEST,), size=1
-    )
+def test_everything_that_a_recipe_pins_in_another_way_is_named(recipe: Recipe, lock: Lock) -> None:
+    image = LockedImage(name="ubuntu:16.04", digest=DIGEST, parts=(DIGEST,), size=1)
     old = lock.model_copy(
         update={
             "tensorflow": Tensorflow(commit="b" * 40, tree="a" * 40),

@@ -71,17 +71,10 @@ def mirror(tmp_path: Path) -> Path:
 
 
 def obtain(
-    wanted: WantedArchive,
-    store: Store,
-    host_file: HostFile,
-    *,
-    offline: bool = False,
+    wanted: WantedArchive, store: Store, host_file: HostFile, *, offline: bool = False
 ) -> Supply:
     return origins.obtain(
-        [wanted],
-        store,
-        Origins(host_file, store.root.parent / "git", offline),
-        SILENCE.progress,
+        [wanted], store, Origins(host_file, store.root.parent / "git", offline), SILENCE.progress
     )
 
 
@@ -92,17 +85,13 @@ def test_what_the_vault_holds_is_not_asked_for(store: Store) -> None:
     assert obtain(wanted, store, HostFile()).ways == {wanted.sha256: VAULT}
 
 
-def test_the_urls_come_first(
-    store: Store, served: tuple[str, Path], tmp_path: Path
-) -> None:
+def test_the_urls_come_first(store: Store, served: tuple[str, Path], tmp_path: Path) -> None:
     address, folder = served
     (folder / "a.tar.gz").write_bytes(b"archive")
     (tmp_path / "drop").mkdir()
     (tmp_path / "drop/a").write_bytes(b"archive")
     wanted = WantedArchive("a", digest(b"archive"), (f"{address}a.tar.gz",))
-    assert obtain(wanted, store, HostFile(drop=tmp_path / "drop")).ways == {
-        wanted.sha256: URL
-    }
+    assert obtain(wanted, store, HostFile(drop=tmp_path / "drop")).ways == {wanted.sha256: URL}
     assert store.path(wanted.sha256).read_bytes() == b"archive"
 
 
@@ -112,9 +101,9 @@ def test_the_host_file_puts_another_beginning_before_the_rest_of_a_url(
     address, folder = served
     (folder / "a.tar.gz").write_bytes(b"archive")
     wanted = WantedArchive("a", digest(b"archive"), (f"{NOWHERE}/a.tar.gz",))
-    assert obtain(
-        wanted, store, HostFile(downloads={f"{NOWHERE}/": f"{address}"})
-    ).ways == {wanted.sha256: MIRROR}
+    assert obtain(wanted, store, HostFile(downloads={f"{NOWHERE}/": f"{address}"})).ways == {
+        wanted.sha256: MIRROR
+    }
 
 
 def test_an_archive_of_github_is_made_again_from_a_mirror_and_no_network_is_needed(
@@ -122,36 +111,26 @@ def test_an_archive_of_github_is_made_again_from_a_mirror_and_no_network_is_need
 ) -> None:
     made = tmp_path / "made"
     regenerate(SourceArchive("o", "r", "v1.0", "tar.gz"), mirror, made)
-    wanted = WantedArchive(
-        "r", files.sha256(made), ("https://github.com/o/r/archive/v1.0.tar.gz",)
-    )
+    wanted = WantedArchive("r", files.sha256(made), ("https://github.com/o/r/archive/v1.0.tar.gz",))
     host_file = HostFile(
         mirrors={
             "https://github.com/{owner}/{name}.git": f"{tmp_path}/mirrors/{{owner}}/{{name}}/.git"
         }
     )
-    assert obtain(wanted, store, host_file, offline=True).ways == {
-        wanted.sha256: GIT
-    }
+    assert obtain(wanted, store, host_file, offline=True).ways == {wanted.sha256: GIT}
 
 
 def test_a_packed_commit_has_the_same_bytes_again_without_the_files_that_were_left_out(
     store: Store, mirror: Path, tmp_path: Path
 ) -> None:
     commit = subprocess.run(
-        ["git", "-C", mirror, "rev-parse", "HEAD"],
-        check=True,
-        capture_output=True,
-        text=True,
+        ["git", "-C", mirror, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
     ).stdout.strip()
     wanted = Pack("https://example.org/r.git", commit, "r-1.0/", ("test.txt",))
     pack(wanted, mirror, tmp_path / "made")
     file = WantedArchive("r", files.sha256(tmp_path / "made"), (), pack=wanted)
     assert obtain(
-        file,
-        store,
-        HostFile(mirrors={wanted.repository: str(mirror)}),
-        offline=True,
+        file, store, HostFile(mirrors={wanted.repository: str(mirror)}), offline=True
     ).ways == {file.sha256: PACKED}
     listed = subprocess.run(
         ["tar", "--list", "--gzip", "--file", store.path(file.sha256)],
@@ -166,20 +145,12 @@ def test_a_packed_commit_in_the_place_of_a_zip_file_is_one_and_not_compressed(
     mirror: Path, tmp_path: Path
 ) -> None:
     pack(
-        Pack(
-            "https://example.org/r.git",
-            "v1.0",
-            "r-1.0/",
-            ("test.txt",),
-            zipped=True,
-        ),
+        Pack("https://example.org/r.git", "v1.0", "r-1.0/", ("test.txt",), zipped=True),
         mirror,
         tmp_path / "made",
     )
     with zipfile.ZipFile(tmp_path / "made") as made:
-        assert [
-            (member.filename, member.compress_type) for member in made.infolist()
-        ] == [
+        assert [(member.filename, member.compress_type) for member in made.infolist()] == [
             ("r-1.0/", zipfile.ZIP_STORED),
             ("r-1.0/file.txt", zipfile.ZIP_STORED),
         ]
@@ -207,9 +178,9 @@ def test_a_dropped_file_is_found_by_its_digest_whatever_its_name_and_copied(
     dropped.parent.mkdir(parents=True)
     dropped.write_bytes(b"given")
     wanted = WantedArchive("a", digest(b"given"), ())
-    assert obtain(
-        wanted, store, HostFile(drop=tmp_path / "drop"), offline=True
-    ).ways == {wanted.sha256: DROP}
+    assert obtain(wanted, store, HostFile(drop=tmp_path / "drop"), offline=True).ways == {
+        wanted.sha256: DROP
+    }
     dropped.write_bytes(b"other")
     assert store.path(wanted.sha256).read_bytes() == b"given"
 
@@ -222,9 +193,7 @@ def test_a_dropped_file_that_vanishes_is_one_source_less(
         (tmp_path / f"drop/{name}").write_bytes(b"given")
     looked = trees.files_below
 
-    def racing(
-        root: Path, *, follow: bool
-    ) -> Iterator[tuple[Path, os.stat_result]]:
+    def racing(root: Path, *, follow: bool) -> Iterator[tuple[Path, os.stat_result]]:
         for path, state in looked(root, follow=follow):
             # As a program that copies does with the name that it used meanwhile.
             if path.name == "a":
@@ -233,9 +202,9 @@ def test_a_dropped_file_that_vanishes_is_one_source_less(
 
     monkeypatch.setattr(trees, "files_below", racing)
     wanted = WantedArchive("a", digest(b"given"), ())
-    assert obtain(
-        wanted, store, HostFile(drop=tmp_path / "drop"), offline=True
-    ).ways == {wanted.sha256: DROP}
+    assert obtain(wanted, store, HostFile(drop=tmp_path / "drop"), offline=True).ways == {
+        wanted.sha256: DROP
+    }
 
 
 def test_wrong_bytes_never_enter_whatever_the_way(
@@ -243,25 +212,14 @@ def test_wrong_bytes_never_enter_whatever_the_way(
 ) -> None:
     address, folder = served
     (folder / "v1.0.tar.gz").write_bytes(b"a page that says no")
-    urls = (
-        f"{address}v1.0.tar.gz",
-        "https://github.com/o/r/archive/v1.0.tar.gz",
-    )
+    urls = (f"{address}v1.0.tar.gz", "https://github.com/o/r/archive/v1.0.tar.gz")
     host_file = HostFile(
-        mirrors={"https://github.com/o/r.git": str(mirror)},
-        drop=tmp_path / "served",
+        mirrors={"https://github.com/o/r.git": str(mirror)}, drop=tmp_path / "served"
     )
-    (lacking,) = obtain(
-        WantedArchive("r", "1" * 64, urls[:1]), store, host_file
-    ).missing
+    (lacking,) = obtain(WantedArchive("r", "1" * 64, urls[:1]), store, host_file).missing
     assert "sha256" in lacking.attempts[0].why
-    (lacking,) = obtain(
-        WantedArchive("r", "1" * 64, urls), store, host_file, offline=True
-    ).missing
-    assert [attempt.source.partition(",")[0] for attempt in lacking.attempts] == [
-        GIT,
-        DROP,
-    ]
+    (lacking,) = obtain(WantedArchive("r", "1" * 64, urls), store, host_file, offline=True).missing
+    assert [attempt.source.partition(",")[0] for attempt in lacking.attempts] == [GIT, DROP]
     assert store.digests() == []
 
 
@@ -274,9 +232,7 @@ def test_what_was_not_found_leaves_no_directory_behind(
     assert not store.path(wanted.sha256).parent.exists()
 
 
-def test_offline_no_server_is_asked(
-    store: Store, served: tuple[str, Path]
-) -> None:
+def test_offline_no_server_is_asked(store: Store, served: tuple[str, Path]) -> None:
     address, folder = served
     (folder / "a.tar.gz").write_bytes(b"archive")
     (lacking,) = obtain(
@@ -292,25 +248,15 @@ def test_all_that_is_missing_is_named_at_once_with_each_source_in_the_log(
     store: Store, tmp_path: Path
 ) -> None:
     wanted = [
-        WantedArchive(
-            name,
-            sha256 * 64,
-            (f"{NOWHERE}/{name}.zip", f"{NOWHERE}/x/{name}.zip"),
-            1234,
-        )
+        WantedArchive(name, sha256 * 64, (f"{NOWHERE}/{name}.zip", f"{NOWHERE}/x/{name}.zip"), 1234)
         for name, sha256 in (("a", "1"), ("b", "2"))
     ]
     (tmp_path / "drop").mkdir()
     host_file = HostFile(drop=tmp_path / "drop")
     supply = origins.obtain(
-        wanted,
-        store,
-        Origins(host_file, store.root, offline=True),
-        SILENCE.progress,
+        wanted, store, Origins(host_file, store.root, offline=True), SILENCE.progress
     )
-    fault = Shortage("small", supply.missing, {}).error(
-        host_file, tmp_path / "log"
-    )
+    fault = Shortage("small", supply.missing, {}).error(host_file, tmp_path / "log")
     assert fault.what == "2 inputs that small needs could not be found: a, b"
     assert fault.evidence.lines == [
         f"a: the drop folder, {tmp_path}/drop: no file there has this checksum",
@@ -323,34 +269,22 @@ def test_all_that_is_missing_is_named_at_once_with_each_source_in_the_log(
     assert "Then run 'invoke fetch --recipe small'." in fault.remedy
 
 
-def test_a_drop_folder_that_is_a_file_is_said_to_be_none(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_drop_folder_that_is_a_file_is_said_to_be_none(store: Store, tmp_path: Path) -> None:
     (tmp_path / "drop").write_text("x", "utf-8")
     host_file = HostFile(drop=tmp_path / "drop")
     missing = obtain(WantedArchive("a", digest(b"a"), ()), store, host_file)
-    fault = Shortage("demo", missing.missing, {}).error(
-        host_file, tmp_path / "log"
-    )
-    assert fault.evidence.lines == [
-        f"a: the drop folder, {tmp_path}/drop: it is not a directory"
-    ]
+    fault = Shortage("demo", missing.missing, {}).error(host_file, tmp_path / "log")
+    assert fault.evidence.lines == [f"a: the drop folder, {tmp_path}/drop: it is not a directory"]
     assert 'drop = "/path/to/folder"' in fault.remedy
 
 
-def test_a_file_that_has_no_url_is_not_said_to_be_offline(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_file_that_has_no_url_is_not_said_to_be_offline(store: Store, tmp_path: Path) -> None:
     missing = obtain(WantedArchive("a", digest(b"a"), ()), store, HostFile())
-    fault = Shortage("demo", missing.missing, {}).error(
-        HostFile(), tmp_path / "log"
-    )
+    fault = Shortage("demo", missing.missing, {}).error(HostFile(), tmp_path / "log")
     assert fault.evidence.lines == ["a: no source: it has no url"]
 
 
-def test_no_password_of_a_mirror_gets_into_the_log(
-    store: Store, tmp_path: Path
-) -> None:
+def test_no_password_of_a_mirror_gets_into_the_log(store: Store, tmp_path: Path) -> None:
     mirror = "http://me:secret@127.0.0.1:9/"
     host_file = HostFile(downloads={"http://up.invalid/": mirror})
     wanted = WantedArchive("a", digest(b"a"), ("http://up.invalid/a",))
@@ -361,22 +295,16 @@ def test_no_password_of_a_mirror_gets_into_the_log(
     assert "secret" not in written + str(fault.evidence)
 
 
-def test_the_remedy_says_how_to_name_a_drop_folder_where_there_is_none(
-    tmp_path: Path,
-) -> None:
+def test_the_remedy_says_how_to_name_a_drop_folder_where_there_is_none(tmp_path: Path) -> None:
     lacking = Missing(WantedArchive("a", "1" * 64, (f"{NOWHERE}/a.zip",)), ())
     fault = Shortage("small", [lacking], {}).error(HostFile(), tmp_path / "log")
     assert 'drop = "/path/to/folder"' in fault.remedy
-    assert fault.evidence.lines == [
-        f"a: {NOWHERE}/a.zip: not asked, this build is offline"
-    ]
+    assert fault.evidence.lines == [f"a: {NOWHERE}/a.zip: not asked, this build is offline"]
 
 
 def test_the_count_of_a_note_agrees_with_its_names() -> None:
     names = ["clang", "clang", "clang", "closure"]
-    missing = tuple(
-        Missing(WantedArchive(name, "1" * 64, ()), ()) for name in names
-    )
+    missing = tuple(Missing(WantedArchive(name, "1" * 64, ()), ()) for name in names)
     (note,) = Supply({}, missing).notes()
     assert note.startswith("4 archives were not found")
     assert note.endswith("clang (3 files), closure")
@@ -387,16 +315,12 @@ def test_a_note_says_why_one_of_the_files_was_not_found() -> None:
     missing = Missing(WantedArchive("a", "1" * 64, ()), (attempt,))
     counted, reason = Supply({}, (missing,)).notes()
     assert counted.startswith("1 archive was not found")
-    assert reason.startswith(
-        "The last source of a was https://a.example/a.zip: no proxy answers"
-    )
+    assert reason.startswith("The last source of a was https://a.example/a.zip: no proxy answers")
 
 
 def from_recipe(store: Store, wanted: WantedArchive, **place: object) -> Supply:
     """Obtain a file that only a source of the recipe has."""
-    table = FetchTable.model_validate(
-        {"sources": [{"sha256": wanted.sha256, **place}]}
-    )
+    table = FetchTable.model_validate({"sources": [{"sha256": wanted.sha256, **place}]})
     sources = Origins(HostFile(), store.root.parent / "git", fetch=table)
     return origins.obtain([wanted], store, sources, SILENCE.progress)
 
@@ -408,9 +332,7 @@ def test_a_blob_of_a_repository_is_a_source(store: Store, mirror: Path) -> None:
     assert supply.ways == {wanted.sha256: RECIPE}
 
 
-def test_a_blob_that_a_repository_lacks_is_said_to_be_missing(
-    store: Store, mirror: Path
-) -> None:
+def test_a_blob_that_a_repository_lacks_is_said_to_be_missing(store: Store, mirror: Path) -> None:
     wanted = WantedArchive("a", digest(b"content"), ())
     supply = from_recipe(store, wanted, git=mirror.parent.as_uri(), blob="0" * 40)
     assert "has no file with the id 000" in supply.missing[0].attempts[0].why
@@ -426,16 +348,10 @@ def test_another_forges_archive_is_made_of_a_tag(
         capture_output=True,
     ).stdout
     made.write_bytes(
-        subprocess.run(
-            ["gzip", "-n"], input=packed, check=True, capture_output=True
-        ).stdout
+        subprocess.run(["gzip", "-n"], input=packed, check=True, capture_output=True).stdout
     )
-    wanted = WantedArchive(
-        "a", files.sha256(made), (f"{NOWHERE}/o/r/-/archive/v1.0.tar.gz",)
-    )
-    supply = from_recipe(
-        store, wanted, git=mirror.parent.as_uri(), ref="v1.0", prefix="r-v1.0"
-    )
+    wanted = WantedArchive("a", files.sha256(made), (f"{NOWHERE}/o/r/-/archive/v1.0.tar.gz",))
+    supply = from_recipe(store, wanted, git=mirror.parent.as_uri(), ref="v1.0", prefix="r-v1.0")
     assert supply.ways == {wanted.sha256: RECIPE}
 
 
@@ -450,9 +366,7 @@ def test_another_repository_can_give_a_forges_archive(
     table = FetchTable.model_validate(
         {"sources": [{"sha256": wanted.sha256, "git": mirror.parent.as_uri()}]}
     )
-    sources = Origins(HostFile(), store.root.parent / "git", fetch=table).sources(
-        wanted
-    )
+    sources = Origins(HostFile(), store.root.parent / "git", fetch=table).sources(wanted)
     assert [source.where for source in sources] == [mirror.parent.as_uri()]
     sources[0].fill(tmp_path / "again")
     assert files.sha256(tmp_path / "again") == wanted.sha256
@@ -466,9 +380,7 @@ def test_all_files_that_a_mirror_lacks_are_named_at_once_with_the_line_to_write(
         blob = run_git("rev-parse", f"HEAD:{name}", cwd=mirror)
         (mirror / "objects" / blob[:2] / blob[2:]).unlink()
     wanted = Pack("https://example.org/r.git", head, "r/", ())
-    with pytest.raises(
-        SupplyError, match=r"lacks files of .*: file\.txt, test\.txt"
-    ) as caught:
+    with pytest.raises(SupplyError, match=r"lacks files of .*: file\.txt, test\.txt") as caught:
         pack(wanted, mirror, tmp_path / "packed")
     assert 'exclude = ["file.txt", "test.txt"]' in caught.value.remedy
 
@@ -476,12 +388,8 @@ def test_all_files_that_a_mirror_lacks_are_named_at_once_with_the_line_to_write(
 def test_a_mirror_that_is_not_there_is_one_more_source_that_failed(
     store: Store, tmp_path: Path
 ) -> None:
-    wanted = WantedArchive(
-        "a", "1" * 64, ("https://github.com/o/r/archive/v1.0.tar.gz",)
-    )
-    gone = HostFile(
-        mirrors={"https://github.com/o/r.git": str(tmp_path / "gone")}
-    )
+    wanted = WantedArchive("a", "1" * 64, ("https://github.com/o/r/archive/v1.0.tar.gz",))
+    gone = HostFile(mirrors={"https://github.com/o/r.git": str(tmp_path / "gone")})
     (lacking,) = obtain(wanted, store, gone, offline=True).missing
     assert lacking.attempts[0].why == f"{tmp_path}/gone is not a repository"
 
@@ -501,14 +409,10 @@ FORGES = {
 def test_another_forges_archive_is_made_in_the_form_that_its_address_names(
     store: Store, mirror: Path, form: str, command: str
 ) -> None:
-    made = subprocess.run(
-        ["sh", "-c", command], cwd=mirror, check=True, capture_output=True
-    ).stdout
+    made = subprocess.run(["sh", "-c", command], cwd=mirror, check=True, capture_output=True).stdout
     url = f"{NOWHERE}/o/r/archive/v1.0.{form}"
     wanted = WantedArchive("a", digest(made), (url,))
-    supply = from_recipe(
-        store, wanted, git=mirror.parent.as_uri(), ref="v1.0", prefix="r"
-    )
+    supply = from_recipe(store, wanted, git=mirror.parent.as_uri(), ref="v1.0", prefix="r")
     assert supply.ways == {wanted.sha256: RECIPE}
 
 
@@ -521,9 +425,7 @@ def test_an_archive_of_a_gitlab_is_made_of_the_hosts_mirror_of_its_repository(
     regenerate(source, mirror, tmp_path / "made")
     wanted = WantedArchive("r", files.sha256(tmp_path / "made"), (url,))
     host_file = HostFile(mirrors={"https://gitlab.com/o/r.git": str(mirror)})
-    assert obtain(wanted, store, host_file, offline=True).ways == {
-        wanted.sha256: GIT
-    }
+    assert obtain(wanted, store, host_file, offline=True).ways == {wanted.sha256: GIT}
 
 
 def silent(asked: list[str], server: str, *, answers: bool = False) -> Source:
@@ -538,9 +440,7 @@ def silent(asked: list[str], server: str, *, answers: bool = False) -> Source:
     return Source(GIT, server, remote=True, fill=fill, server=server)
 
 
-def test_a_server_that_is_out_of_reach_is_not_asked_for_each_file_again(
-    tmp_path: Path,
-) -> None:
+def test_a_server_that_is_out_of_reach_is_not_asked_for_each_file_again(tmp_path: Path) -> None:
     asked, servers = list[str](), Servers()
     for _ in range(20):
         for server in ("a", "b"):
@@ -555,9 +455,7 @@ def test_a_server_that_answered_in_between_is_asked_again(tmp_path: Path) -> Non
     asked, servers = list[str](), Servers()
     for number in range(20):
         with pytest.raises(SupplyError):
-            servers.fill(
-                silent(asked, "a", answers=bool(number % 2)), tmp_path / "file"
-            )
+            servers.fill(silent(asked, "a", answers=bool(number % 2)), tmp_path / "file")
     assert len(asked) == 20
 
 
@@ -573,9 +471,7 @@ def test_many_files_of_one_repository_that_is_gone_ask_for_it_twice(
     monkeypatch.setattr(transport, "insist_on_host", insist)
     wanted = [
         WantedArchive(
-            str(number),
-            str(number % 10) * 64,
-            (f"https://github.com/o/r/archive/{number}.zip",),
+            str(number), str(number % 10) * 64, (f"https://github.com/o/r/archive/{number}.zip",)
         )
         for number in range(9)
     ]

@@ -58,10 +58,7 @@ def tree(outer: str = ONE) -> Rules:
 
 def tarred(path: Path, member: str = "outer-1/rules/defs.bzl") -> Path:
     with tarfile.open(path, "w:gz") as packed:
-        for name, text in {
-            member: DEFINITIONS,
-            "outer-1/README": "no rules",
-        }.items():
+        for name, text in {member: DEFINITIONS, "outer-1/README": "no rules"}.items():
             info = tarfile.TarInfo(name)
             info.size = len(text)
             packed.addfile(info, io.BytesIO(text.encode()))
@@ -81,10 +78,7 @@ class Giver:
     """Gives the files of a folder, and keeps what it was asked for."""
 
     def __init__(self, store: Store, *given: Path) -> None:
-        self.store, self.given = (
-            store,
-            {files.sha256(path): path for path in given},
-        )
+        self.store, self.given = (store, {files.sha256(path): path for path in given})
         self.asked: list[list[str]] = []
 
     def __call__(self, wanted: Sequence[WantedArchive]) -> Supply:
@@ -102,9 +96,7 @@ class Giver:
 def locked(**needed: bool) -> Lock:
     digests = {"outer": ONE, "two": TWO}
     archives = tuple(
-        LockedArchive(
-            names=(name,), urls=(), sha256=digests[name], size=7, needed=value
-        )
+        LockedArchive(names=(name,), urls=(), sha256=digests[name], size=7, needed=value)
         for name, value in needed.items()
     )
     return Lock(
@@ -119,27 +111,18 @@ def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
 ) -> None:
     outer = tarred(tmp_path / "outer.tar.gz")
     giver = Giver(store, outer)
-    reached = reach.bring(
-        tree(files.sha256(outer)), {}, None, store, Suppliers(giver, no_clone)
-    )
+    reached = reach.bring(tree(files.sha256(outer)), {}, None, store, Suppliers(giver, no_clone))
     assert giver.asked == [["outer", "two"], ["inner"]]
     assert {repository.name for repository in reached.rules.repositories} == {
         "outer",
         "two",
         "inner",
     }
-    assert [missing.wanted.name for missing in reached.supply.missing] == [
-        "two",
-        "inner",
-    ]
+    assert [missing.wanted.name for missing in reached.supply.missing] == ["two", "inner"]
 
 
-def test_an_archive_that_is_not_there_leaves_its_call_nested(
-    store: Store,
-) -> None:
-    reached = reach.bring(
-        tree(), {}, None, store, Suppliers(Giver(store), no_clone)
-    )
+def test_an_archive_that_is_not_there_leaves_its_call_nested(store: Store) -> None:
+    reached = reach.bring(tree(), {}, None, store, Suppliers(Giver(store), no_clone))
     assert [nested.archive for nested in reached.rules.nested] == ["outer"]
 
 
@@ -154,29 +137,17 @@ def test_a_substitute_is_wanted_in_place_of_what_it_stands_for_and_read_by_its_o
         strip_prefix="other-2",
     )
     reached = reach.bring(
-        tree(),
-        {"outer": table},
-        None,
-        store,
-        Suppliers(Giver(store, other), no_clone),
+        tree(), {"outer": table}, None, store, Suppliers(Giver(store, other), no_clone)
     )
     assert table.sha256 in reached.supply.ways
-    assert "inner" in {
-        repository.name for repository in reached.rules.repositories
-    }
+    assert "inner" in {repository.name for repository in reached.rules.repositories}
 
 
 def test_what_the_lock_knows_to_be_of_no_use_is_not_brought_unless_it_declares_more(
     store: Store,
 ) -> None:
     giver = Giver(store)
-    reach.bring(
-        tree(),
-        {},
-        locked(outer=False, two=False),
-        store,
-        Suppliers(giver, no_clone),
-    )
+    reach.bring(tree(), {}, locked(outer=False, two=False), store, Suppliers(giver, no_clone))
     assert giver.asked == [["outer"]]
 
 
@@ -206,15 +177,11 @@ def test_what_a_cloned_repository_declares_is_obtained_too(
     giver = Giver(store)
     suppliers = Suppliers(
         giver,
-        lambda clone: clones.bring(
-            clone, tmp_path / "git", Origin.of(clone.remote), offline=False
-        ),
+        lambda clone: clones.bring(clone, tmp_path / "git", Origin.of(clone.remote), offline=False),
     )
     reached = reach.bring(cloning(definitions), {}, None, store, suppliers)
     assert giver.asked == [[], ["inner"]]
-    assert reached.clones == {
-        definitions: clones.place(tmp_path / "git", definitions.remote)
-    }
+    assert reached.clones == {definitions: clones.place(tmp_path / "git", definitions.remote)}
     assert list(reached.notes())[2:] == [
         f"The commits that rules clone are on this host: {definitions.remote}"
     ]
@@ -225,9 +192,7 @@ def test_a_commit_that_is_not_found_is_missed_where_workspace_loads_a_file_of_it
 ) -> None:
     suppliers = Suppliers(
         Giver(store),
-        lambda clone: clones.bring(
-            clone, tmp_path / "git", Origin.of(clone.remote), offline=True
-        ),
+        lambda clone: clones.bring(clone, tmp_path / "git", Origin.of(clone.remote), offline=True),
     )
     reached = reach.bring(cloning(definitions), {}, None, store, suppliers)
     assert "is not here" in next(reached.notes())
@@ -248,9 +213,7 @@ def test_a_commit_that_is_not_found_is_missed_where_workspace_loads_a_file_of_it
     assert list(reached.needed_and_refused(None)) == [definitions]
 
 
-def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(
-    definitions: Clone,
-) -> None:
+def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(definitions: Clone) -> None:
     idle = locked().model_copy(
         update={
             "clones": (
@@ -267,9 +230,7 @@ def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(
     assert reach.clones(cloning(definitions), idle) == []
 
 
-def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() -> (
-    None
-):
+def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() -> None:
     own = repositories.of_bazel(
         {
             "jdk.WORKSPACE": (
@@ -279,18 +240,14 @@ def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() ->
         }
     )
     assert reach.wanted(own, {}, None) == []
-    assert [
-        archive.name for archive in reach.wanted(own, {}, locked(outer=True))
-    ] == ["outer"]
+    assert [archive.name for archive in reach.wanted(own, {}, locked(outer=True))] == ["outer"]
 
 
 def names(missing: Sequence[Missing]) -> list[str]:
     return [each.wanted.name for each in missing]
 
 
-def test_only_what_the_lock_knows_to_be_needed_must_be_there(
-    store: Store,
-) -> None:
+def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> None:
     plain = repositories.read(
         {
             "WORKSPACE": f'http_archive(name = "two", url = "https://a.example/b.zip", '
@@ -298,9 +255,7 @@ def test_only_what_the_lock_knows_to_be_needed_must_be_there(
         }
     )
     known = locked(two=True)
-    reached = reach.bring(
-        plain, {}, known, store, Suppliers(Giver(store), no_clone)
-    )
+    reached = reach.bring(plain, {}, known, store, Suppliers(Giver(store), no_clone))
     assert names(reached.needed_and_missing(known)) == ["two"]
     assert names(reached.needed_and_missing(None)) == []
 
@@ -318,9 +273,7 @@ def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
     assert unread.startswith("WORKSPACE:2 http_archive: 'no address' is not an")
 
 
-def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -> (
-    None
-):
+def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -> None:
     rules = repositories.read(
         {
             "WORKSPACE": 'http_archive(name = "read", url = "https://a.example/r.zip")\n'
@@ -347,46 +300,33 @@ def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -
     found = reached.needed_and_unpinned(known)
     assert [entry.name for entry in found] == ["read", "moving"]
     fault = unpinned.error("small", found)
-    assert (
-        fault.what
-        == "2 downloads that small needs have no checksum: read, moving"
-    )
-    assert (
-        "WORKSPACE:4: moving: git_repository takes v1" in fault.evidence.lines[-1]
-    )
+    assert fault.what == "2 downloads that small needs have no checksum: read, moving"
+    assert "WORKSPACE:4: moving: git_repository takes v1" in fault.evidence.lines[-1]
     assert "'invoke pin --recipe small'" in fault.remedy
     assert fault.remedy.endswith(
         "Pin moving by a patch of the tree: a sha256, or the whole commit id."
     )
 
 
-def test_of_what_was_not_found_the_archives_that_bazel_asked_for_are_named(
-    store: Store,
-) -> None:
+def test_of_what_was_not_found_the_archives_that_bazel_asked_for_are_named(store: Store) -> None:
     plain = repositories.read(
         {
             "WORKSPACE": f'http_archive(name = "two", url = "https://a.example/b.zip", '
             f'sha256 = "{TWO}")\n'
         }
     )
-    reached = reach.bring(
-        plain, {}, None, store, Suppliers(Giver(store), no_clone)
-    )
+    reached = reach.bring(plain, {}, None, store, Suppliers(Giver(store), no_clone))
     unasked, _ = reached.notes({"https://other.example/c.zip"})
     *_, asked = reached.notes({"https://a.example/b.zip"})
     assert "was not found, and Bazel will say" in unasked
     assert asked.startswith("The last build stopped for two: name a mirror")
 
 
-@pytest.mark.parametrize(
-    "lock", [None, locked(outer=False, two=False)], ids=["no lock", "lock"]
-)
+@pytest.mark.parametrize("lock", [None, locked(outer=False, two=False)], ids=["no lock", "lock"])
 def test_an_archive_that_workspace_loads_a_file_of_must_be_there_whatever_the_lock_says(
     store: Store, lock: Lock | None
 ) -> None:
-    reached = reach.bring(
-        tree(), {}, lock, store, Suppliers(Giver(store), no_clone)
-    )
+    reached = reach.bring(tree(), {}, lock, store, Suppliers(Giver(store), no_clone))
     assert names(reached.needed_and_missing(lock)) == ["outer"]
 
 
@@ -405,24 +345,14 @@ def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_th
             )
         }
     )
-    table = SubstituteTable(
-        reason="gone", sha256=INNER, urls=("https://example.org/other.tar.gz",)
-    )
-    reached = reach.bring(
-        found, {"outer": table}, None, store, Suppliers(Giver(store), no_clone)
-    )
+    table = SubstituteTable(reason="gone", sha256=INNER, urls=("https://example.org/other.tar.gz",))
+    reached = reach.bring(found, {"outer": table}, None, store, Suppliers(Giver(store), no_clone))
     known = locked(outer=True).model_copy(
         update={
-            "substitutes": (
-                LockedSubstitute(
-                    sha256=ONE, source="x", reason="gone", used=INNER
-                ),
-            )
+            "substitutes": (LockedSubstitute(sha256=ONE, source="x", reason="gone", used=INNER),)
         }
     )
-    assert [
-        missing.wanted.name for missing in reached.needed_and_missing(known)
-    ] == ["outer"]
+    assert [missing.wanted.name for missing in reached.needed_and_missing(known)] == ["outer"]
 
 
 def test_two_rules_with_one_digest_are_one_file_with_the_urls_of_both() -> None:
@@ -436,25 +366,17 @@ def test_two_rules_with_one_digest_are_one_file_with_the_urls_of_both() -> None:
         }
     )
     assert reach.wanted(found, {}, None) == [
-        WantedArchive(
-            "a, b", ONE, ("https://a.example/x.zip", "https://b.example/x.zip")
-        )
+        WantedArchive("a, b", ONE, ("https://a.example/x.zip", "https://b.example/x.zip"))
     ]
 
 
-def test_zip_files_are_read_as_well_and_other_files_have_no_rules(
-    tmp_path: Path,
-) -> None:
+def test_zip_files_are_read_as_well_and_other_files_have_no_rules(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("a-1/defs.bzl", DEFINITIONS)
-        packed.writestr(
-            "b-1/defs.bzl", "outside of the directory that is stripped"
-        )
+        packed.writestr("b-1/defs.bzl", "outside of the directory that is stripped")
     assert reach.texts(tmp_path / "a.zip", "a-1") == {"defs.bzl": DEFINITIONS}
     damaged = (tmp_path / "a.zip").read_bytes().replace(b"outside", b"damaged")
-    (tmp_path / "b.zip").write_bytes(
-        damaged.replace(DEFINITIONS.encode()[:9], b"?" * 9)
-    )
+    (tmp_path / "b.zip").write_bytes(damaged.replace(DEFINITIONS.encode()[:9], b"?" * 9))
     assert reach.texts(tmp_path / "b.zip", "a-1") == {}
     (tmp_path / "plain").write_text("no archive", "utf-8")
     assert reach.texts(tmp_path / "plain", "") == {}
@@ -487,17 +409,14 @@ def test_an_archive_that_a_file_is_loaded_from_must_be_there_however_that_is_use
     texts = {"WORKSPACE": archive("outer", ONE) + loading}
     if inner:
         texts = {
-            "WORKSPACE": archive("outer", ONE)
-            + 'load("//third_party:a.bzl", "a")\n',
+            "WORKSPACE": archive("outer", ONE) + 'load("//third_party:a.bzl", "a")\n',
             "third_party/a.bzl": 'load(":b.bzl", "b")\n',
             "third_party/b.bzl": f"{loading}def b():\n  pass\n",
         }
     idle = locked(outer=False)
     for lock in (None, idle):
         giver = Giver(store)
-        reached = reach.bring(
-            repositories.read(texts), {}, lock, store, Suppliers(giver, no_clone)
-        )
+        reached = reach.bring(repositories.read(texts), {}, lock, store, Suppliers(giver, no_clone))
         assert "outer" in giver.asked[0]
         assert names(reached.needed_and_missing(lock)) == ["outer"]
 
@@ -517,8 +436,7 @@ def outer():
 
 @pytest.mark.parametrize("way", ["archive", "clone"])
 @pytest.mark.parametrize(
-    "label",
-    ["@outer//third_party:inner/WORKSPACE", "//third_party/inner:WORKSPACE"],
+    "label", ["@outer//third_party:inner/WORKSPACE", "//third_party/inner:WORKSPACE"]
 )
 def test_a_repository_that_is_a_folder_of_an_archive_is_read_there(
     store: Store, tmp_path: Path, way: str, label: str
@@ -547,9 +465,7 @@ def test_a_repository_that_is_a_folder_of_an_archive_is_read_there(
             'load("@inner//x:two.bzl", "two")\ntwo()\n'
         }
     )
-    suppliers = Suppliers(
-        Giver(store, packed), lambda _: tmp_path / "git" / ".git"
-    )
+    suppliers = Suppliers(Giver(store, packed), lambda _: tmp_path / "git" / ".git")
     reached = reach.bring(found, {}, None, store, suppliers)
     assert names(reached.supply.missing) == ["two"]
 
@@ -582,13 +498,9 @@ def test_an_archive_that_a_loaded_file_loads_must_be_there_however_deep(
     if way == "substitute":
         found = tree() + repositories.read({"WORKSPACE": archive("two", TWO)})
         tables["outer"] = SubstituteTable(
-            reason="gone",
-            sha256=files.sha256(outer),
-            urls=("https://example.org/o",),
+            reason="gone", sha256=files.sha256(outer), urls=("https://example.org/o",)
         )
-    suppliers = Suppliers(
-        Giver(store, outer), lambda _: tmp_path / "git" / ".git"
-    )
+    suppliers = Suppliers(Giver(store, outer), lambda _: tmp_path / "git" / ".git")
     known = locked(outer=False, two=False)
     for lock in (None, known):
         reached = reach.bring(found, tables, lock, store, suppliers)
@@ -598,10 +510,7 @@ def test_an_archive_that_a_loaded_file_loads_must_be_there_however_deep(
 @pytest.mark.parametrize(
     ("declared", "first"),
     [
-        (
-            'http_archive(name = "dep", url = "https://a.example/r.zip")\n',
-            "Add the tables above",
-        ),
+        ('http_archive(name = "dep", url = "https://a.example/r.zip")\n', "Add the tables above"),
         (
             'git_repository(name = "dep", remote = "https://a.example/m", tag = "v1")\n',
             "Pin dep by a patch",

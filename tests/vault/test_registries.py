@@ -63,7 +63,5 @@ def test_any_other_url_stays_as_it_is(url: str) -> None:
         ("https://example.org/cudnn.tgz", "https://example.org/cudnn.tgz"),
     ],
 )
-def test_a_package_of_a_toolkit_has_a_package_url(
-    name: str, expected: str
-) -> None:
+def test_a_package_of_a_toolkit_has_a_package_url(name: str, expected: str) -> None:
     assert registries.of_file(name) == expected

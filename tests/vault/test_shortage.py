@@ -56,10 +56,7 @@ class Chain:
     def locked(self) -> BuildRequest:
         """Write the lock with everything at hand, as one that asked Bazel does."""
         found = pinning.write(self.job, self.lock)
-        known = tuple(
-            archive.model_copy(update={"needed": False})
-            for archive in found.archives
-        )
+        known = tuple(archive.model_copy(update={"needed": False}) for archive in found.archives)
         text = lock.write(found.model_copy(update={"archives": known}))
         files.write(self.lock, text)
         self.job = replace(self.job, locked=self.lock)
@@ -89,17 +86,13 @@ def make(recipe: Recipe, tmp_path: Path) -> Make:
         last = tarred(drop / "last.tar.gz", {"last/BUILD": ""})
         third = RULE.format(name="last", sha256=files.sha256(last))
         third = "".join(f"    {line}\n" for line in third.splitlines())
-        deep = tarred(
-            drop / "deep.tar.gz",
-            {"deep/deep.bzl": f"def deep():\n{third}"},
-        )
+        deep = tarred(drop / "deep.tar.gz", {"deep/deep.bzl": f"def deep():\n{third}"})
         outer_texts = {
             "outer.bzl": 'load(":more.bzl", "more")\ndef outer():\n  more()\n',
             "more.bzl": NESTED.format(name="deep") + "def more():\n  deep()\n",
         }
         outer = tarred(
-            drop / "outer.tar.gz",
-            {f"outer/{name}": text for name, text in outer_texts.items()},
+            drop / "outer.tar.gz", {f"outer/{name}": text for name, text in outer_texts.items()}
         )
         sha256, table = files.sha256(outer), {}
         if way == "a substitute":
@@ -117,10 +110,7 @@ def make(recipe: Recipe, tmp_path: Path) -> Make:
             remote = "https://nowhere.invalid/outer.git"
             pinned = commit(tmp_path / "outer", outer_texts)
             mirrors[remote] = str(tmp_path / "outer")
-            rule = (
-                f'git_repository(name = "outer", remote = "{remote}", '
-                f'commit = "{pinned}")\n'
-            )
+            rule = f'git_repository(name = "outer", remote = "{remote}", commit = "{pinned}")\n'
         workspace = (
             rule
             + RULE.format(name="deep", sha256=files.sha256(deep))
@@ -143,9 +133,7 @@ def make(recipe: Recipe, tmp_path: Path) -> Make:
                 "fetch": FetchTable.model_validate({"substitutes": table}),
             }
         )
-        host_file = HostFile(
-            build_out=tmp_path / "build_out", drop=drop, mirrors=mirrors
-        )
+        host_file = HostFile(build_out=tmp_path / "build_out", drop=drop, mirrors=mirrors)
         job = BuildRequest(recipe=mine, host_file=host_file)
         return Chain(job, drop, tmp_path / "small.lock")
 
@@ -214,9 +202,7 @@ def test_a_substitute_without_the_file_that_is_loaded_from_it_is_said_to_lack_it
     table = recipe.fetch.substitutes["outer"]
     wrong = table.model_copy(update={"strip_prefix": "outer-2.0"})
     fetch = FetchTable(substitutes={"outer": wrong})
-    fault = failure(
-        lambda: chain.fetched(recipe=recipe.model_copy(update={"fetch": fetch}))
-    )
+    fault = failure(lambda: chain.fetched(recipe=recipe.model_copy(update={"fetch": fetch})))
     assert isinstance(fault, RecipeError)
     assert fault.what.endswith("no file that Bazel loads from it: outer")
     assert "WORKSPACE:3 loads @outer//outer.bzl" in fault.evidence.lines
@@ -230,9 +216,7 @@ def served(tmp_path: Path, serve: Callable[[Path], str]) -> str:
     return serve(tmp_path)
 
 
-def client(
-    folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def client(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a registry's client first on PATH that gives what a command makes."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/sh\n{text}\n", "utf-8")
@@ -266,10 +250,7 @@ def test_a_source_that_the_recipe_adds_gives_what_was_missing(
     else:
         given = f'case "$*" in *source*) cp {kept} deep_1.orig.tar.gz;; esac'
         client(tmp_path / "bin", "apt-get", given, monkeypatch)
-        source |= {
-            "package": "pkg:deb/debian/deep",
-            "member": "deep_1.orig.tar.gz",
-        }
+        source |= {"package": "pkg:deb/debian/deep", "member": "deep_1.orig.tar.gz"}
     recipe = chain.job.recipe
     fetch = FetchTable.model_validate({"sources": [source]})
     found = chain.fetched(recipe=recipe.model_copy(update={"fetch": fetch}))

@@ -36,9 +36,7 @@ def fill(store: Store, content: bytes) -> None:
 
 
 def test_other_bytes_do_not_get_in_and_leave_nothing(store: Store) -> None:
-    with pytest.raises(
-        SupplyError, match="a test gave other bytes than were pinned"
-    ):
+    with pytest.raises(SupplyError, match="a test gave other bytes than were pinned"):
         fill(store, b"evil")
     assert not store.holds(SHA256)
     store.tidy(SHA256)

@@ -49,9 +49,7 @@ def found(texts: dict[str, str], name: str) -> Repository:
 
 
 def test_digest_urls_and_directory_are_replaced_and_nothing_else() -> None:
-    made = substitutes.rewritten(
-        TEXTS, {"eigen_archive": table(strip_prefix="r-1")}
-    )
+    made = substitutes.rewritten(TEXTS, {"eigen_archive": table(strip_prefix="r-1")})
     text = made["tensorflow/workspace.bzl"]
     one = found(made, "eigen_archive")
     assert (one.sha256, one.strip_prefix) == (NEW, "r-1")
@@ -63,9 +61,7 @@ def test_digest_urls_and_directory_are_replaced_and_nothing_else() -> None:
     )
 
 
-def test_the_first_url_is_on_the_trees_own_mirror_which_its_rules_insist_on() -> (
-    None
-):
+def test_the_first_url_is_on_the_trees_own_mirror_which_its_rules_insist_on() -> None:
     made = substitutes.rewritten(TEXTS, {"fft2d": table(strip_prefix="r-1")})
     assert found(made, "fft2d").urls == (
         "https://mirror.example/github.com/o/r/archive/v1.tar.gz",
@@ -75,25 +71,13 @@ def test_the_first_url_is_on_the_trees_own_mirror_which_its_rules_insist_on() ->
 
 
 def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
-    packed = table(
-        urls=(),
-        git="https://example.org/eigen.git",
-        commit="a" * 40,
-        exclude=("test",),
-    )
+    packed = table(urls=(), git="https://example.org/eigen.git", commit="a" * 40, exclude=("test",))
     made = substitutes.rewritten(TEXTS, {"eigen_archive": packed})
     before, after = found({}, "eigen_archive"), found(made, "eigen_archive")
-    assert (after.urls, after.strip_prefix, after.sha256) == (
-        before.urls,
-        before.strip_prefix,
-        NEW,
-    )
+    assert (after.urls, after.strip_prefix, after.sha256) == (before.urls, before.strip_prefix, NEW)
     wanted = substitutes.wanted("eigen_archive", packed, before)
     assert wanted.pack == Pack(
-        "https://example.org/eigen.git",
-        "a" * 40,
-        "eigen-6913f0cf7d06/",
-        ("test",),
+        "https://example.org/eigen.git", "a" * 40, "eigen-6913f0cf7d06/", ("test",)
     )
     assert wanted.pack.zipped is False
 
@@ -103,68 +87,38 @@ def test_a_packed_commit_in_the_place_of_a_zip_file_is_one() -> None:
     wanted = substitutes.wanted(
         "r",
         packed,
-        Repository(
-            "r",
-            "http_archive",
-            "WORKSPACE",
-            1,
-            ("https://example.org/r.zip",),
-            "2" * 64,
-        ),
+        Repository("r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64),
     )
     assert wanted.pack is not None
     assert wanted.pack.zipped
 
 
-def test_what_another_repository_declares_by_the_same_name_is_not_what_is_replaced() -> (
-    None
-):
-    own = Repository(
-        "r",
-        "http_archive",
-        "WORKSPACE",
-        1,
-        ("https://example.org/r.zip",),
-        "2" * 64,
-    )
+def test_what_another_repository_declares_by_the_same_name_is_not_what_is_replaced() -> None:
+    own = Repository("r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64)
     other = Repository(
-        "r",
-        "http_archive",
-        "@closure//defs.bzl",
-        1,
-        ("https://example.org/older.zip",),
-        "3" * 64,
+        "r", "http_archive", "@closure//defs.bzl", 1, ("https://example.org/older.zip",), "3" * 64
     )
     assert substitutes.replaced("r", (other, own)) == own
     with pytest.raises(
-        RecipeError,
-        match=r"@closure//defs\.bzl:1 declares it, which is not in the tree",
+        RecipeError, match=r"@closure//defs\.bzl:1 declares it, which is not in the tree"
     ):
         substitutes.replaced("r", (other,))
 
 
-def test_a_packed_commit_goes_into_its_own_directory_where_the_rule_strips_none() -> (
-    None
-):
-    packed = table(
-        urls=(), git="https://example.org/fft.git", commit="a" * 40, prefix="fft"
-    )
+def test_a_packed_commit_goes_into_its_own_directory_where_the_rule_strips_none() -> None:
+    packed = table(urls=(), git="https://example.org/fft.git", commit="a" * 40, prefix="fft")
     wanted = substitutes.wanted("fft2d", packed, found({}, "fft2d"))
     assert wanted.pack is not None
     assert wanted.pack.prefix == "fft/"
 
 
 def test_a_text_of_the_recipe_cannot_become_code() -> None:
-    made = substitutes.rewritten(
-        TEXTS, {"fft2d": table(strip_prefix='x", evil = "')}
-    )
+    made = substitutes.rewritten(TEXTS, {"fft2d": table(strip_prefix='x", evil = "')})
     assert found(made, "fft2d").strip_prefix == 'x", evil = "'
 
 
 def test_two_rules_of_one_name_are_both_rewritten() -> None:
-    twice = TEXTS | {
-        "tensorflow/workspace.bzl": RULES + RULES.splitlines()[-1] + "\n"
-    }
+    twice = TEXTS | {"tensorflow/workspace.bzl": RULES + RULES.splitlines()[-1] + "\n"}
     made = substitutes.rewritten(twice, {"fft2d": table()})
     assert {
         repository.sha256
@@ -176,10 +130,7 @@ def test_two_rules_of_one_name_are_both_rewritten() -> None:
 @pytest.mark.parametrize(
     ("texts", "why"),
     [
-        (
-            {"tensorflow/workspace.bzl": "def tf_workspace():\n  pass\n"},
-            "names no archive",
-        ),
+        ({"tensorflow/workspace.bzl": "def tf_workspace():\n  pass\n"}, "names no archive"),
         (
             {
                 "tensorflow/workspace.bzl": RULES
@@ -190,12 +141,8 @@ def test_two_rules_of_one_name_are_both_rewritten() -> None:
         ),
     ],
 )
-def test_a_name_that_stands_for_no_one_archive_is_refused(
-    texts: dict[str, str], why: str
-) -> None:
-    with pytest.raises(
-        RecipeError, match=f"fetch.substitutes.fft2d: the tree {why}"
-    ):
+def test_a_name_that_stands_for_no_one_archive_is_refused(texts: dict[str, str], why: str) -> None:
+    with pytest.raises(RecipeError, match=f"fetch.substitutes.fft2d: the tree {why}"):
         substitutes.rewritten({**TEXTS, **texts}, {"fft2d": table()})
 
 
@@ -206,8 +153,7 @@ def test_a_digest_that_is_not_written_in_the_rule_is_refused() -> None:
     )
     with pytest.raises(RecipeError, match="is not written where the rule is"):
         substitutes.rewritten(
-            {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": text},
-            {"fft2d": table()},
+            {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": text}, {"fft2d": table()}
         )
 
 
@@ -216,17 +162,10 @@ def test_a_substitute_that_names_the_pinned_archive_is_accepted() -> None:
     substitutes.insist({"fft2d": table(replaces=OLD)}, found)
 
 
-def test_substitutes_of_another_release_are_refused_all_at_once_with_the_lines_to_write() -> (
-    None
-):
+def test_substitutes_of_another_release_are_refused_all_at_once_with_the_lines_to_write() -> None:
     found = repositories.read(TEXTS).repositories
-    tables = {
-        "fft2d": table(replaces="3" * 64),
-        "eigen_archive": table(replaces="4" * 64),
-    }
-    with pytest.raises(
-        RecipeError, match=r"pins another archive .*: fft2d, eigen_archive"
-    ) as told:
+    tables = {"fft2d": table(replaces="3" * 64), "eigen_archive": table(replaces="4" * 64)}
+    with pytest.raises(RecipeError, match=r"pins another archive .*: fft2d, eigen_archive") as told:
         substitutes.insist(tables, found)
     eigen = "https://bitbucket.example/eigen/6913f0cf7d06.tar.gz"
     assert told.value.evidence.lines == [
@@ -239,9 +178,7 @@ def test_substitutes_of_another_release_are_refused_all_at_once_with_the_lines_t
 
 def test_a_substitute_that_does_not_state_what_it_replaces_is_refused() -> None:
     found = repositories.read(TEXTS).repositories
-    with pytest.raises(
-        RecipeError, match="does not state which archive it replaces: fft2d"
-    ):
+    with pytest.raises(RecipeError, match="does not state which archive it replaces: fft2d"):
         substitutes.insist({"fft2d": table()}, found)
 
 
@@ -269,9 +206,7 @@ def test_an_archive_without_a_checksum_gets_that_of_the_recipe() -> None:
     }
     rules = substitutes.pinned(repositories.read(texts), tables)
     substitutes.insist(tables, rules.repositories)
-    assert {
-        entry.name for entry in rules.repositories if entry.sha256 == NEW
-    } == {"bare", "empty"}
+    assert {entry.name for entry in rules.repositories if entry.sha256 == NEW} == {"bare", "empty"}
     made = repositories.read(substitutes.rewritten(texts, tables)).repositories
     bare, empty, *_ = made
     assert (bare.sha256, bare.strip_prefix) == (NEW, "b")
@@ -283,24 +218,16 @@ def test_a_pin_of_another_address_is_refused_with_the_address_to_write() -> None
     rules = substitutes.pinned(repositories.read({"WORKSPACE": LOOSE}), tables)
     with pytest.raises(RecipeError, match="pins another archive") as told:
         substitutes.insist(tables, rules.repositories)
-    assert (
-        told.value.evidence.lines[-1] == 'replaces = "https://a.example/b-1.zip"'
-    )
+    assert told.value.evidence.lines[-1] == 'replaces = "https://a.example/b-1.zip"'
 
 
-def test_a_checksum_that_may_come_with_other_arguments_is_not_written_twice() -> (
-    None
-):
+def test_a_checksum_that_may_come_with_other_arguments_is_not_written_twice() -> None:
     text = 'MORE = {"strip_prefix": "s"}\n' + LOOSE
     with pytest.raises(RecipeError, match="is not written where the rule is"):
-        substitutes.rewritten(
-            {"WORKSPACE": text}, {"spread": pin_of("https://a.example/s.zip")}
-        )
+        substitutes.rewritten({"WORKSPACE": text}, {"spread": pin_of("https://a.example/s.zip")})
 
 
-def test_a_table_is_proposed_for_what_a_recipe_can_pin_and_for_nothing_else() -> (
-    None
-):
+def test_a_table_is_proposed_for_what_a_recipe_can_pin_and_for_nothing_else() -> None:
     found = repositories.read({"WORKSPACE": LOOSE}).repositories
     bare, _, moving, *_ = found
     assert substitutes.table_for(bare) == [

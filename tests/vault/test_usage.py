@@ -47,19 +47,14 @@ def build_out(tmp_path: Path) -> Path:
 def locked(recipe: Recipe, recipe_file: Path) -> tuple[Recipe, Path]:
     """Return a recipe whose lock needs one archive."""
     recipe_file.with_suffix(".lock").write_text(
-        f'commit = "{recipe.source.commit}"\n{ENTRY.format(sha256=sha256("needed"))}',
-        "utf-8",
+        f'commit = "{recipe.source.commit}"\n{ENTRY.format(sha256=sha256("needed"))}', "utf-8"
     )
     return recipe, recipe_file
 
 
 def taken(build_out: Path, *recipes: tuple[Recipe, Path]) -> list[str]:
     heard: list[str] = []
-    usage.collect(
-        build_out,
-        recipes,
-        lambda things: heard.extend(thing.name for thing in things),
-    )
+    usage.collect(build_out, recipes, lambda things: heard.extend(thing.name for thing in things))
     return heard
 
 
@@ -72,13 +67,9 @@ def test_what_a_lock_needs_stays_and_what_nobody_needs_goes(
     assert not idle.parent.exists()
 
 
-def test_looking_takes_nothing(
-    build_out: Path, locked: tuple[Recipe, Path]
-) -> None:
+def test_looking_takes_nothing(build_out: Path, locked: tuple[Recipe, Path]) -> None:
     idle = archive(build_out, "idle")
-    assert [thing.name for thing in usage.look(build_out, [locked]).garbage] == [
-        sha256("idle")
-    ]
+    assert [thing.name for thing in usage.look(build_out, [locked]).garbage] == [sha256("idle")]
     assert idle.is_file()
 
 
@@ -87,15 +78,9 @@ def test_as_long_as_the_archives_of_one_recipe_are_unknown_no_archive_goes(
 ) -> None:
     other = tmp_path / "other.toml"
     other.write_text("another recipe", "utf-8")
-    idle, unlocked = (
-        archive(build_out, "idle"),
-        locked[0].model_copy(update={"name": "other"}),
-    )
+    idle, unlocked = (archive(build_out, "idle"), locked[0].model_copy(update={"name": "other"}))
     seen = usage.look(build_out, [locked, (unlocked, other)])
-    assert (seen.unknown, [thing.file for thing in seen.undecided]) == (
-        ["other"],
-        [idle],
-    )
+    assert (seen.unknown, [thing.file for thing in seen.undecided]) == (["other"], [idle])
     assert taken(build_out, locked, (unlocked, other)) == []
 
 
@@ -114,8 +99,7 @@ def test_what_was_built_of_a_recipe_elsewhere_counts(
 ) -> None:
     archive(build_out, "of a stranger")
     files.write(
-        build_out / "stranger/stamps/fetch.json",
-        f'{{"sha256": "{sha256("of a stranger")}"}}',
+        build_out / "stranger/stamps/fetch.json", f'{{"sha256": "{sha256("of a stranger")}"}}'
     )
     assert taken(build_out, locked) == []
 
@@ -127,9 +111,7 @@ def test_what_is_new_stays_for_it_may_be_on_its_way_to_somebody(
     assert taken(build_out, locked) == []
 
 
-def test_while_a_build_runs_nothing_goes(
-    build_out: Path, locked: tuple[Recipe, Path]
-) -> None:
+def test_while_a_build_runs_nothing_goes(build_out: Path, locked: tuple[Recipe, Path]) -> None:
     idle = archive(build_out, "idle")
     with (
         file_lock.held(build_out / "small/lock", "invoke build"),
@@ -161,11 +143,7 @@ def test_a_bazel_that_a_recipe_pins_stays_and_another_goes(
     for version in ("0.26.1", "0.14.0"):
         (tmp_path / version).write_text(version, "utf-8")
         binary = bazel.put(
-            tmp_path / version,
-            version,
-            "linux-x86_64",
-            build_out / "vault",
-            "a test",
+            tmp_path / version, version, "linux-x86_64", build_out / "vault", "a test"
         ).path
         aged(binary.with_name("about.json"))
         aged(binary)
@@ -179,9 +157,7 @@ def test_what_a_bundle_brought_stays_with_its_recipe_alone(
     for owner in ("small", "stranger"):
         (tmp_path / "bazel").write_text(owner, "utf-8")
         store = build_out / "vault/bundles" / owner
-        made = bazel.put(
-            tmp_path / "bazel", "0.26.1", "linux-x86_64", store, "a test"
-        )
+        made = bazel.put(tmp_path / "bazel", "0.26.1", "linux-x86_64", store, "a test")
         aged(made.path.with_name("about.json"))
         brought[owner] = aged(made.path)
     assert taken(build_out, locked) == ["0.26.1 for linux-x86_64"]
@@ -207,9 +183,7 @@ def test_a_package_that_a_recipe_pins_stays_and_pip_is_shown_no_other(
     pinned = recipe.model_copy(
         update={
             "host": recipe.host.model_copy(
-                update={
-                    "requirements": ("Keras_Preprocessing==1.0.5", "six==1.11.0")
-                }
+                update={"requirements": ("Keras_Preprocessing==1.0.5", "six==1.11.0")}
             )
         }
     )
@@ -219,14 +193,12 @@ def test_a_package_that_a_recipe_pins_stays_and_pip_is_shown_no_other(
         "six-1.16.0-py3-none-any.whl",
     ):
         (tmp_path / name).write_text(name, "utf-8")
-        packages.keep(
-            {tmp_path / name: (name, sha256(name))}, build_out / "vault"
-        )
+        packages.keep({tmp_path / name: (name, sha256(name))}, build_out / "vault")
         aged(packages.shelf(build_out / "vault") / sha256(name) / name)
     assert taken(build_out, (pinned, path)) == ["six-1.16.0-py3-none-any.whl"]
-    assert "six-1.16.0" not in (
-        packages.shelf(build_out / "vault") / packages.PAGE
-    ).read_text("utf-8")
+    assert "six-1.16.0" not in (packages.shelf(build_out / "vault") / packages.PAGE).read_text(
+        "utf-8"
+    )
 
 
 def test_a_file_that_is_no_longer_what_it_was_is_found(

@@ -30,11 +30,7 @@ def build_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def recorded(content: bytes) -> str:
-    digest = (
-        base64.urlsafe_b64encode(hashlib.sha256(content).digest())
-        .decode()
-        .rstrip("=")
-    )
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
     return f"sha256={digest}"
 
 
@@ -60,15 +56,11 @@ def damaged(build_out: Path, *, repair: bool = False) -> SupplyError:
 
 
 def test_a_venv_as_it_was_installed_is_sound(build_out: Path, venv: Path) -> None:
-    assert [entry.path for entry in vault.verify(build_out, repair=False)] == [
-        venv
-    ]
+    assert [entry.path for entry in vault.verify(build_out, repair=False)] == [venv]
 
 
 @pytest.mark.parametrize("harm", ["edit", "remove", "add a module", "add a .pth"])
-def test_a_change_in_a_venv_is_noticed_and_repaired(
-    build_out: Path, venv: Path, harm: str
-) -> None:
+def test_a_change_in_a_venv_is_noticed_and_repaired(build_out: Path, venv: Path, harm: str) -> None:
     site = venv / "lib/python3.11/site-packages"
     changed = {
         "edit": site / "wheel/__init__.py",
@@ -80,10 +72,7 @@ def test_a_change_in_a_venv_is_noticed_and_repaired(
     if harm == "remove":
         changed.unlink()
     told = damaged(build_out)
-    assert (
-        f"{changed.relative_to(venv)} is not as installed"
-        in told.evidence.lines[0]
-    )
+    assert f"{changed.relative_to(venv)} is not as installed" in told.evidence.lines[0]
     assert "invoke vault --verify --repair" in told.remedy
     assert "invoke fetch" in damaged(build_out, repair=True).remedy
     assert not venv.exists()
@@ -101,14 +90,10 @@ def mirror(build_out: Path, tmp_path: Path) -> Path:
     return bare
 
 
-def test_an_object_that_is_a_file_of_its_own_is_hashed(
-    build_out: Path, mirror: Path
-) -> None:
+def test_an_object_that_is_a_file_of_its_own_is_hashed(build_out: Path, mirror: Path) -> None:
     loose = mirror / "objects/ab/cdef0123456789abcdef0123456789abcdef01"
     loose.parent.mkdir()
-    loose.write_bytes(
-        zlib.compress(bytes("blob 5", "ascii") + bytes(1) + b"other")
-    )
+    loose.write_bytes(zlib.compress(bytes("blob 5", "ascii") + bytes(1) + b"other"))
     told = damaged(build_out).evidence.lines[0]
     assert "object abcdef0123456789abcdef0123456789abcdef01" in told
 
@@ -133,17 +118,9 @@ def test_a_sound_mirror_is_sound(build_out: Path, mirror: Path) -> None:
     vault.verify(build_out, repair=False)
 
 
-@pytest.mark.parametrize(
-    "harm", ["pack", "HEAD", "config", "packed-refs", "shallow"]
-)
-def test_damage_in_a_mirror_is_noticed(
-    build_out: Path, mirror: Path, harm: str
-) -> None:
-    path = (
-        next(mirror.glob("objects/pack/*.pack"))
-        if harm == "pack"
-        else mirror / harm
-    )
+@pytest.mark.parametrize("harm", ["pack", "HEAD", "config", "packed-refs", "shallow"])
+def test_damage_in_a_mirror_is_noticed(build_out: Path, mirror: Path, harm: str) -> None:
+    path = next(mirror.glob("objects/pack/*.pack")) if harm == "pack" else mirror / harm
     content = bytearray(b"damaged")
     if harm == "pack":
         path.chmod(0o644)
@@ -153,15 +130,11 @@ def test_damage_in_a_mirror_is_noticed(
     assert str(mirror) in damaged(build_out).evidence.lines[0]
 
 
-def test_a_change_in_a_toolkit_is_noticed_and_left_to_its_own_command(
-    build_out: Path,
-) -> None:
+def test_a_change_in_a_toolkit_is_noticed_and_left_to_its_own_command(build_out: Path) -> None:
     root = build_out / "toolkits/cuda-9.2"
     files.write(root / "lib64/libcudart.so", "CUDA")
     part = part_of(root)
-    files.write(
-        root / tree.RECORD, ToolkitRecord(parts={"cuda": part}).model_dump_json()
-    )
+    files.write(root / tree.RECORD, ToolkitRecord(parts={"cuda": part}).model_dump_json())
     vault.verify(build_out, repair=False)
     files.write(root / "lib64/libcudart.so", "other")
     told = damaged(build_out, repair=True)
@@ -176,9 +149,7 @@ def test_a_damaged_record_of_a_bazel_stops_nothing(
 ) -> None:
     found = tmp_path / "found"
     found.write_text("a Bazel", "utf-8")
-    kept = bazels.put(
-        found, "0.26.1", bazels.here(), build_out / "vault", "a test"
-    )
+    kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
     kept.path.with_name("about.json").write_text(content, "utf-8")
     assert bazels.stored("0.26.1", {}, (build_out / "vault",)) is None
     vault.look(build_out)
@@ -186,14 +157,10 @@ def test_a_damaged_record_of_a_bazel_stops_nothing(
     assert bazels.stored("0.26.1", {}, (build_out / "vault",)) == kept
 
 
-def test_damaged_options_of_a_bazel_are_noticed(
-    build_out: Path, tmp_path: Path
-) -> None:
+def test_damaged_options_of_a_bazel_are_noticed(build_out: Path, tmp_path: Path) -> None:
     found = tmp_path / "found"
     found.write_text("a Bazel", "utf-8")
-    kept = bazels.put(
-        found, "0.26.1", bazels.here(), build_out / "vault", "a test"
-    )
+    kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
     kept.path.with_name("options.json").write_text("{", "utf-8")
     assert "options.json cannot be read" in damaged(build_out).evidence.lines[0]
 

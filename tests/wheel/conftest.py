@@ -34,8 +34,6 @@ def container() -> Callable[..., bytes]:
             + bytes(24)
             for kind, number, flags in codes
         )
-        return (
-            struct.pack("<IHHQ", FAT_BINARY_MAGIC, 1, 16, len(entries)) + entries
-        )
+        return struct.pack("<IHHQ", FAT_BINARY_MAGIC, 1, 16, len(entries)) + entries
 
     return make

@@ -23,9 +23,7 @@ def test_a_true_record_has_no_faults(make_wheel: Callable[..., Path]) -> None:
 
 def test_every_difference_is_named(make_wheel: Callable[..., Path]) -> None:
     path = make_wheel({"kept.py": "1", "changed.py": "2", "lost.py": "3"})
-    with rewritten(
-        path, {"changed.py": b"4", "lost.py": None, "new.py": b"5"}
-    ) as wheel:
+    with rewritten(path, {"changed.py": b"4", "lost.py": None, "new.py": b"5"}) as wheel:
         assert record.faults(wheel) == [
             "lost.py is listed and missing",
             "new.py is not listed",
@@ -33,9 +31,7 @@ def test_every_difference_is_named(make_wheel: Callable[..., Path]) -> None:
         ]
 
 
-def test_a_wheel_without_record_lists_nothing(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_a_wheel_without_record_lists_nothing(make_wheel: Callable[..., Path]) -> None:
     with rewritten(make_wheel(), {"small-1.0.dist-info/RECORD": None}) as wheel:
         assert "small.py is not listed" in record.faults(wheel)
 
@@ -46,15 +42,12 @@ def test_what_is_rendered_reads_back(make_wheel: Callable[..., Path]) -> None:
         record.RecordEntry("small-1.0.dist-info/RECORD", "", ""),
     ]
     with rewritten(
-        make_wheel(),
-        {"small-1.0.dist-info/RECORD": record.render(entries).encode()},
+        make_wheel(), {"small-1.0.dist-info/RECORD": record.render(entries).encode()}
     ) as wheel:
         assert record.read(wheel) == entries
 
 
-def test_a_large_file_is_compared_with_its_line_as_well(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_a_large_file_is_compared_with_its_line_as_well(make_wheel: Callable[..., Path]) -> None:
     large = "x" * (record.CHUNK + 1)
     path = make_wheel({"large.py": large})
     with zipfile.ZipFile(path) as wheel:

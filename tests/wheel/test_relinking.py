@@ -11,15 +11,11 @@ from tfwright.wheel.binary import macho
 from tfwright.wheel.binary.load_commands import WantedCommands
 
 NAME = "tensorflow/_pywrap.so"
-WANTED = WantedCommands(
-    {"@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"}
-)
+WANTED = WantedCommands({"@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"})
 LIBRARY = (
     b"\xcf\xfa\xed\xfe"
     + struct.pack("<6I4x", 0x01000007, 0, 6, 1, 56, 0)
-    + (
-        struct.pack("<6I", 0xC, 56, 24, 0, 0, 0) + b"@rpath/libcudart.9.2.dylib"
-    ).ljust(56, b"\0")
+    + (struct.pack("<6I", 0xC, 56, 24, 0, 0, 0) + b"@rpath/libcudart.9.2.dylib").ljust(56, b"\0")
 ).ljust(512, b"\0")
 
 
@@ -34,9 +30,7 @@ def wheel(folder: Path, content: bytes = LIBRARY, digest: str = "") -> Path:
             lines[0] = lines[0]._replace(digest=digest)
         made.writestr(
             "small-1.0.dist-info/RECORD",
-            record.render(
-                [*lines, record.RecordEntry("small-1.0.dist-info/RECORD", "", "")]
-            ),
+            record.render([*lines, record.RecordEntry("small-1.0.dist-info/RECORD", "", "")]),
         )
     return path
 
@@ -48,13 +42,9 @@ def relinked(path: Path) -> tuple[zipfile.ZipFile, dict[str, int]]:
     return zipfile.ZipFile(target), dict(changes)
 
 
-def test_the_libraries_of_a_wheel_are_rewritten_and_its_record_is_true(
-    tmp_path: Path,
-) -> None:
+def test_the_libraries_of_a_wheel_are_rewritten_and_its_record_is_true(tmp_path: Path) -> None:
     made, changes = relinked(wheel(tmp_path))
-    assert macho.read(made.read(NAME))[0].needed == (
-        "/usr/local/cuda/lib/libcudart.9.2.dylib",
-    )
+    assert macho.read(made.read(NAME))[0].needed == ("/usr/local/cuda/lib/libcudart.9.2.dylib",)
     assert changes == {
         "@rpath/libcudart.9.2.dylib is now /usr/local/cuda/lib/libcudart.9.2.dylib": 1
     }
@@ -62,13 +52,8 @@ def test_the_libraries_of_a_wheel_are_rewritten_and_its_record_is_true(
 
 
 def test_what_is_no_macos_library_stays(tmp_path: Path) -> None:
-    made, changes = relinked(
-        wheel(tmp_path, b"\x7fELF @rpath/libcudart.9.2.dylib")
-    )
-    assert (made.read(NAME), changes) == (
-        b"\x7fELF @rpath/libcudart.9.2.dylib",
-        {},
-    )
+    made, changes = relinked(wheel(tmp_path, b"\x7fELF @rpath/libcudart.9.2.dylib"))
+    assert (made.read(NAME), changes) == (b"\x7fELF @rpath/libcudart.9.2.dylib", {})
 
 
 def test_a_record_that_was_false_before_is_not_made_true(tmp_path: Path) -> None:

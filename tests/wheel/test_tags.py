@@ -16,25 +16,19 @@ def faults(path: Path, python: str) -> list[str]:
         return tags.faults(path, wheel, python)
 
 
-def test_a_wheel_for_this_python_and_machine_fits(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_a_wheel_for_this_python_and_machine_fits(make_wheel: Callable[..., Path]) -> None:
     path = make_wheel({"small.so": ""}, f"small-1.0-cp36-cp36m-{HERE}.whl")
     assert faults(path, "3.6.15") == []
 
 
-def test_a_wheel_for_another_python_does_not(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_a_wheel_for_another_python_does_not(make_wheel: Callable[..., Path]) -> None:
     path = make_wheel(name=f"small-1.0-cp36-cp36m-{HERE}.whl")
     assert faults(path, "3.7.16") == [
         f"cp36-cp36m-{HERE} is not for CPython 3.7.16 on this machine"
     ]
 
 
-def test_a_wheel_for_another_machine_does_not(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_a_wheel_for_another_machine_does_not(make_wheel: Callable[..., Path]) -> None:
     path = make_wheel(name="small-1.0-cp36-cp36m-win_amd64.whl")
     assert len(faults(path, "3.6.15")) == 1
 
@@ -58,9 +52,7 @@ def test_a_name_that_differs_from_the_file_wheel_is_a_fault(
     ]
 
 
-def test_a_name_that_is_no_wheels_is_a_fault(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_a_name_that_is_no_wheels_is_a_fault(make_wheel: Callable[..., Path]) -> None:
     path = make_wheel()
     assert len(faults(path.rename(path.with_name("small.whl")), "3.11.7")) == 1
 
@@ -74,9 +66,7 @@ def test_a_name_that_is_no_wheels_is_a_fault(
         ("3.14.0", {"cp314"}),
     ],
 )
-@pytest.mark.skipif(
-    platform.system() != "Linux", reason="the platform's tag is Linux's here"
-)
+@pytest.mark.skipif(platform.system() != "Linux", reason="the platform's tag is Linux's here")
 def test_each_python_has_its_own_abis(python: str, abis: set[str]) -> None:
     interpreter = "cp" + "".join(python.split(".")[:2])
     supported = tags.supported_tags(python)

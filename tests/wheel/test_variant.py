@@ -18,16 +18,11 @@ from tfwright.wheel.binary.elf import Elf
 from tfwright.wheel.inspect import inspection
 from tfwright.wheel.inspect.library import Library
 
-CODE = {
-    "nvidia": {"sm_arch": ["70_real", "86_virtual"]},
-    "x86_64": {"level": ["v2"]},
-}
+CODE = {"nvidia": {"sm_arch": ["70_real", "86_virtual"]}, "x86_64": {"level": ["v2"]}}
 
 
 def library(*architectures: str, level: str = "x86-64") -> Library:
-    elf = Elf(
-        "x86_64", "", (), (), {}, architectures, cpu=Cpu(level, (), (), 0, 0)
-    )
+    elf = Elf("x86_64", "", (), (), {}, architectures, cpu=Cpu(level, (), (), 0, 0))
     return Library("a.so", 1, elf=elf)
 
 
@@ -51,11 +46,7 @@ def test_a_wheel_without_machine_code_proves_nothing() -> None:
 
 def test_a_label_holds_as_many_properties_as_fit() -> None:
     assert variant.label_of(CODE) == "sm70_ptx86_v2"
-    many = {
-        "nvidia": {
-            "sm_arch": [f"{number}_real" for number in (70, 75, 80, 86, 90)]
-        }
-    }
+    many = {"nvidia": {"sm_arch": [f"{number}_real" for number in (70, 75, 80, 86, 90)]}}
     assert variant.label_of(many) == "sm70_sm75_sm80"
 
 
@@ -83,9 +74,7 @@ def test_a_variant_wheel_is_whole(tmp_path: Path) -> None:
 
 def test_a_claim_that_is_not_in_the_code_is_refused(tmp_path: Path) -> None:
     made = claiming(tmp_path, variant.document(CODE, "sm70"))
-    with pytest.raises(
-        WheelError, match=r"claims nvidia :: sm_arch :: 70_real"
-    ) as caught:
+    with pytest.raises(WheelError, match=r"claims nvidia :: sm_arch :: 70_real") as caught:
         variants.variant_of(made)
     assert "not in its code: x86_64 :: level :: v2" in caught.value.evidence.lines
 
@@ -103,9 +92,7 @@ def test_a_claim_that_is_not_in_the_code_is_refused(tmp_path: Path) -> None:
         "[" * 100_000,
     ],
 )
-def test_a_damaged_claim_is_an_error_of_the_wheel(
-    text: str, tmp_path: Path
-) -> None:
+def test_a_damaged_claim_is_an_error_of_the_wheel(text: str, tmp_path: Path) -> None:
     with pytest.raises(WheelError, match="cannot be read"):
         variants.variant_of(claiming(tmp_path, text.encode()))
 
@@ -123,9 +110,7 @@ def test_variantlib_reads_the_same_properties(tmp_path: Path) -> None:
     file = tmp_path / variant.FILE
     file.write_bytes(variant.document(CODE, "sm70"))
     argv = [sys.executable, "-c", REFEREE, str(file)]
-    printed = subprocess.run(
-        argv, check=True, capture_output=True, text=True
-    ).stdout
+    printed = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     stated = [
         f"{name} :: {feature} :: {value}"
         for name, features in CODE.items()

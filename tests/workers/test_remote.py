@@ -27,9 +27,7 @@ from tfwright.wheel.seal import statement
 from tfwright.workers import hand_out, schedule
 from tfwright.workers.schedule import Assignment
 
-HOST = RemoteHost(
-    "one", "build@one.example", "/srv/tfwright", host_file="/etc/tfwright.toml"
-)
+HOST = RemoteHost("one", "build@one.example", "/srv/tfwright", host_file="/etc/tfwright.toml")
 
 
 OPTIONS = RemoteOptions(("--until=source",))
@@ -49,18 +47,14 @@ def test_a_build_asks_nothing_and_ends_with_the_connection() -> None:
     assert f"env {variables} {program}" in argv[-1]
 
 
-@pytest.mark.parametrize(
-    "name", ["a b", "$(reboot)", "'; reboot; '", "-oProxyCommand=x"]
-)
+@pytest.mark.parametrize("name", ["a b", "$(reboot)", "'; reboot; '", "-oProxyCommand=x"])
 def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(
     tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "tasks.py").write_text("import sys; print(sys.argv)\n", "utf-8")
     host = replace(HOST, directory=str(tmp_path), python=sys.executable)
     script = ssh.command(host, OPTIONS.program(name)).argv[-1]
-    said = subprocess.run(
-        ("/bin/sh", "-c", script), capture_output=True, check=True
-    )
+    said = subprocess.run(("/bin/sh", "-c", script), capture_output=True, check=True)
     words = ["tasks.py", "build", "--recipe", name, "--wait", "--until=source"]
     printed = f"{ssh.PRINTED}{words}\n{ssh.PRINTED_END}"
     assert said.stdout.decode().strip() == printed
@@ -71,21 +65,15 @@ def test_a_path_below_the_home_of_the_other_user_is_found_there(
 ) -> None:
     (tmp_path / "my checkout").mkdir()
     (tmp_path / "my checkout/tasks.py").write_text(
-        "import os, sys; print(os.environ['TFWRIGHT_HOST_FILE'], sys.argv[1:])",
-        "utf-8",
+        "import os, sys; print(os.environ['TFWRIGHT_HOST_FILE'], sys.argv[1:])", "utf-8"
     )
     host = replace(
-        HOST,
-        directory="~/my checkout",
-        host_file="~/$x/host.toml",
-        python=sys.executable,
+        HOST, directory="~/my checkout", host_file="~/$x/host.toml", python=sys.executable
     )
     program = ("bundle", "--lacking", "~/out/inputs", "a~b")
     script = ssh.command(host, program).argv[-1]
     monkeypatch.setenv("HOME", str(tmp_path))
-    said = subprocess.run(
-        ("/bin/sh", "-c", script), capture_output=True, check=True
-    )
+    said = subprocess.run(("/bin/sh", "-c", script), capture_output=True, check=True)
     words = ["bundle", "--lacking", f"{tmp_path}/out/inputs", "a~b"]
     assert f"{tmp_path}/$x/host.toml {words}" in said.stdout.decode()
 
@@ -130,12 +118,8 @@ def test_files_go_to_a_folder_below_the_home_of_the_other_user_and_back(
 
 def test_a_machine_without_a_checkout_is_to_blame_itself(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
-        script = ssh.command(
-            replace(HOST, directory=str(folder)), ("build",)
-        ).argv[-1]
-        ran = subprocess.run(
-            ("/bin/sh", "-c", script), capture_output=True, check=False
-        )
+        script = ssh.command(replace(HOST, directory=str(folder)), ("build",)).argv[-1]
+        ran = subprocess.run(("/bin/sh", "-c", script), capture_output=True, check=False)
         assert RemoteBuild(0.0, ran.returncode).refused
 
 
@@ -147,9 +131,7 @@ def test_an_address_is_never_an_option() -> None:
 def test_a_lost_worker_is_replaced_and_the_rest_is_built() -> None:
     def build(given: Assignment) -> RemoteBuild:
         lost = given.worker == "dying"
-        return RemoteBuild(
-            1.0, ssh.LOST if lost else 0, "no answer" if lost else ""
-        )
+        return RemoteBuild(1.0, ssh.LOST if lost else 0, "no answer" if lost else "")
 
     begun = schedule.planned(["a", "b", "c"], ["dying", "steady"], {})
     done = hand_out.run(begun, build, lambda _: None)
@@ -161,13 +143,9 @@ def test_a_lost_worker_is_replaced_and_the_rest_is_built() -> None:
 def test_what_one_worker_cannot_build_another_one_does() -> None:
     def build(given: Assignment) -> RemoteBuild:
         cannot = given.worker == "old" and given.recipe == "modern"
-        return RemoteBuild(
-            1.0, 3 if cannot else 0, "no CUDA 11.8" if cannot else ""
-        )
+        return RemoteBuild(1.0, 3 if cannot else 0, "no CUDA 11.8" if cannot else "")
 
-    begun = schedule.planned(
-        ["modern", "plain"], ["old", "new"], {"modern": 9, "plain": 1}
-    )
+    begun = schedule.planned(["modern", "plain"], ["old", "new"], {"modern": 9, "plain": 1})
     done = hand_out.run(begun, build, lambda _: None)
     assert done.assignments["modern"].refused == ("old",)
     assert done.assignments["modern"].worker == "new"
@@ -182,9 +160,7 @@ def test_what_no_worker_can_build_is_refused_with_the_reason() -> None:
     assert done.assignments["modern"].detail == "no CUDA 11.8"
 
 
-def ssh_that(
-    tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def ssh_that(tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a program in the place of ssh."""
     (tmp_path / "ssh").write_text(f"#!/bin/sh\n{script}\n", "utf-8")
     (tmp_path / "ssh").chmod(0o755)
@@ -230,10 +206,7 @@ def ended_by_ssh(*lines: str) -> str:
     ],
 )
 def test_what_a_build_printed_ends_before_what_ssh_says(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    said: tuple[str, ...],
-    printed: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: tuple[str, ...], printed: str
 ) -> None:
     ssh_that(tmp_path, ended_by_ssh(*said), monkeypatch)
     done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
@@ -254,10 +227,7 @@ def test_a_worker_that_names_no_wheel_has_not_built_it(
 ) -> None:
     ssh_that(tmp_path, ended_by_ssh(ssh.PRINTED, ssh.PRINTED_END), monkeypatch)
     worker = WorkerTable(
-        name="one",
-        address="one.example",
-        directory="/srv/tfwright",
-        build_out="/local/out",
+        name="one", address="one.example", directory="/srv/tfwright", build_out="/local/out"
     )
     settings = HostFile(build_out=tmp_path / "out", workers=(worker,))
     options = RemoteOptions(("--until=publish",))
@@ -273,9 +243,7 @@ def test_every_recipe_that_was_not_built_is_explained_with_worker_remedy_and_log
         if given.worker == "dying":
             return RemoteBuild(1.0, ssh.LOST, "no answer", "", "Log in", "a.log")
         status = 6 if given.recipe == "b" else 0
-        return RemoteBuild(
-            1.0, status, "wheel too big" if status else "", "", "Read it", "b.log"
-        )
+        return RemoteBuild(1.0, status, "wheel too big" if status else "", "", "Read it", "b.log")
 
     def hear(given: Assignment) -> None:
         workers_page.show_assignment(given)
@@ -284,20 +252,15 @@ def test_every_recipe_that_was_not_built_is_explained_with_worker_remedy_and_log
     done = hand_out.run(begun, build, hear)
     workers_page.show_schedule(done, as_json=False)
     said = capsys.readouterr().err
-    assert (
-        "a: dying was lost; another worker takes it\n    why:  no answer" in said
-    )
-    assert (
-        "b: failed on steady\n    why:  wheel too big\n    do:   Read it" in said
-    )
+    assert "a: dying was lost; another worker takes it\n    why:  no answer" in said
+    assert "b: failed on steady\n    why:  wheel too big\n    do:   Read it" in said
     assert "log:  b.log" in said
     assert builds.exit_status(done) == 6
 
 
 def test_failures_of_several_kinds_have_the_status_of_an_outside_tool() -> None:
     failed = {
-        name: Assignment(name, "failed", status=status)
-        for name, status in (("a", 2), ("b", 6))
+        name: Assignment(name, "failed", status=status) for name, status in (("a", 2), ("b", 6))
     }
     assert builds.exit_status(schedule.WorkSchedule(failed, ())) == 5
     lost = {"a": Assignment("a", "lost")}
@@ -340,15 +303,11 @@ def test_a_worker_is_not_lost_for_inputs_that_this_host_lacks(
     done = builds.on_workers(settings, ["demo"], OPTIONS, lambda _: None)
     given = done.assignments["demo"]
     assert (given.state, done.gone) == ("refused", frozenset())
-    assert given.detail == (
-        "this host has not all its inputs: libxsmm could not be found"
-    )
+    assert given.detail == ("this host has not all its inputs: libxsmm could not be found")
     assert given.remedy == "Copy it."
 
 
-def test_a_python_that_is_too_old_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_python_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "tfwright needs Python 3.11 or newer to run; this is 3.9."
     ssh_that(tmp_path, f"echo '{said}'; echo '  uv run'; exit 3", monkeypatch)
     done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
@@ -364,28 +323,18 @@ def test_a_fault_of_ours_in_a_thread_ends_the_run_and_hangs_nothing() -> None:
 
 
 def site(tmp_path: Path) -> SlurmSite:
-    (tmp_path / "tasks.py").write_text(
-        "import sys; print(sys.argv); sys.exit(4)\n", "utf-8"
-    )
+    (tmp_path / "tasks.py").write_text("import sys; print(sys.argv); sys.exit(4)\n", "utf-8")
     (tmp_path / "room").mkdir()
-    return SlurmSite(
-        tmp_path, tmp_path / "room", sys.executable, most=3, options=("--mem=1G",)
-    )
+    return SlurmSite(tmp_path, tmp_path / "room", sys.executable, most=3, options=("--mem=1G",))
 
 
-def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(
-    tmp_path: Path,
-) -> None:
+def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(tmp_path: Path) -> None:
     given = site(tmp_path)
     second = OPTIONS.program("second $x")
     (given.room / "1.program").write_text(shlex.join(second) + "\n", "utf-8")
     script = given.room / "job.sh"
     script.write_text(slurm.script_of(given), "utf-8")
-    env = {
-        "SLURM_ARRAY_TASK_ID": "1",
-        "SLURMD_NODENAME": "n1",
-        "PATH": "/usr/bin:/bin",
-    }
+    env = {"SLURM_ARRAY_TASK_ID": "1", "SLURMD_NODENAME": "n1", "PATH": "/usr/bin:/bin"}
     subprocess.run(("/bin/sh", script), env=env, check=True)
     result = json.loads((given.room / "1.json").read_text("utf-8"))
     assert result["status"] == 4
@@ -426,11 +375,7 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = replace(site(tmp_path), most=0, options=())
-    programs = {
-        "sbatch": SBATCH,
-        "squeue": "#!/bin/sh\n",
-        "scancel": "#!/bin/sh\n",
-    }
+    programs = {"sbatch": SBATCH, "squeue": "#!/bin/sh\n", "scancel": "#!/bin/sh\n"}
     for name, content in programs.items():
         (tmp_path / name).write_text(content, "utf-8")
         (tmp_path / name).chmod(0o755)
@@ -440,10 +385,7 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     results: dict[int, SlurmResult] = {}
     tasks = [OPTIONS.program(name) for name in ("a", "b", "c")]
     slurm.run(
-        given,
-        [tasks],
-        lambda result: results.update({result.number: result}),
-        lambda _: None,
+        given, [tasks], lambda result: results.update({result.number: result}), lambda _: None
     )
     assert {result.status for result in results.values()} == {4}
     assert results[1].nodes == ("dead", "n1")
@@ -452,23 +394,15 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
 def test_a_task_that_failed_is_told_by_its_own_words(tmp_path: Path) -> None:
     log = tmp_path / "0.log"
     log.write_text("Failed in source: no commit\n  do: fetch\n", "utf-8")
-    ended = hand_out.ended(
-        Assignment("a"), SlurmResult(0, 4, ("n1", "n2"), 9.0, log)
-    )
+    ended = hand_out.ended(Assignment("a"), SlurmResult(0, 4, ("n1", "n2"), 9.0, log))
     assert (ended.state, ended.worker, ended.lost) == ("failed", "n2", ("n1",))
     assert ended.detail == "Failed in source: no commit"
     assert (ended.status, ended.log) == (4, str(log))
 
 
-def test_ctrl_c_cancels_the_array(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_cancels_the_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = site(tmp_path)
-    programs = {
-        "sbatch": "echo 17",
-        "squeue": "echo 17",
-        "scancel": f"echo $1 > {tmp_path}/ended",
-    }
+    programs = {"sbatch": "echo 17", "squeue": "echo 17", "scancel": f"echo $1 > {tmp_path}/ended"}
     for name, line in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n", "utf-8")
         (tmp_path / name).chmod(0o755)
@@ -492,10 +426,7 @@ RSYNC_FAULTS = {
         "lost",
         "ssh: connect to host one port 22: No route to host",
     ),
-    "echo 'bash: line 1: rsync: command not found' >&2; exit 127": (
-        "refused",
-        "one has no rsync",
-    ),
+    "echo 'bash: line 1: rsync: command not found' >&2; exit 127": ("refused", "one has no rsync"),
     "echo 'rsync: [receiver] write failed: No space left on device (28)' >&2; exit 11": (
         "refused",
         "The disk of one is full",
@@ -540,34 +471,25 @@ def test_no_second_worker_builds_what_this_host_has_no_room_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fetch(*_: object) -> None:
-        raise HostError(
-            "The disk of this host is full", remedy="Free some space."
-        )
+        raise HostError("The disk of this host is full", remedy="Free some space.")
 
     monkeypatch.setattr(ssh, "fetch_files", fetch)
     said = (f"{ssh.PRINTED}a-1-py3-none-any.whl", ssh.PRINTED_END)
     ssh_that(tmp_path, ended_by_ssh(*said), monkeypatch)
     tables = [
-        WorkerTable(
-            name=name, address=name, directory="/srv/x", build_out="/local"
-        )
+        WorkerTable(name=name, address=name, directory="/srv/x", build_out="/local")
         for name in ("one", "two")
     ]
     settings = HostFile(build_out=tmp_path / "out", workers=tuple(tables))
     options = RemoteOptions(("--until=publish",))
     done = builds.on_workers(settings, ["demo"], options, lambda _: None)
     given = done.assignments["demo"]
-    assert (given.state, given.detail) == (
-        "failed",
-        "The disk of this host is full",
-    )
+    assert (given.state, given.detail) == ("failed", "The disk of this host is full")
     assert given.refused == ()
     assert done.gone == frozenset()
 
 
-def slurm_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **programs: str
-) -> None:
+def slurm_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
     """Put shell scripts in the place of Slurm's programs, and wait for none of them."""
     for name, content in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{content}\n", "utf-8")
@@ -602,15 +524,9 @@ def test_a_cancelled_task_is_submitted_again_while_the_others_run(
     ended: list[SlurmResult] = []
     tasks = [OPTIONS.program(name) for name in ("a", "b")]
     slurm.run(given, [tasks], ended.append, print)
-    assert [(result.number, result.status) for result in ended] == [
-        (0, 0),
-        (1, 0),
-    ]
+    assert [(result.number, result.status) for result in ended] == [(0, 0), (1, 0)]
     arrays = (given.room / "submitted").read_text("utf-8").splitlines()
-    assert ["--array=0-1 " in arrays[0], "--array=0-0 " in arrays[1]] == [
-        True,
-        True,
-    ]
+    assert ["--array=0-1 " in arrays[0], "--array=0-0 " in arrays[1]] == [True, True]
 
 
 @pytest.mark.medium
@@ -664,15 +580,11 @@ echo 17
     slurm_that(tmp_path, monkeypatch, sbatch=ends, squeue="true")
     recipes = ["demo", "demo-cuda", "linux-custom-op"]
     said: list[str] = []
-    done = builds.by_slurm(
-        settings, recipes, OPTIONS, lambda _: None, said.append
-    )
+    done = builds.by_slurm(settings, recipes, OPTIONS, lambda _: None, said.append)
     assert fetched == recipes
     assert [line.partition(":")[0] for line in said] == recipes
     room = tmp_path / "out/workers/slurm"
-    assert [
-        path.read_text("utf-8") for path in sorted(room.glob("*.program"))
-    ] == [
+    assert [path.read_text("utf-8") for path in sorted(room.glob("*.program"))] == [
         f"build --recipe {recipe} --wait --until=source --offline\n"
         for recipe in ("demo", "linux-custom-op")
     ]
@@ -744,9 +656,7 @@ case $(wc -l < asked) in
     *) for number in 0 1; do echo '{"status": 0, "seconds": 1}' > $number.json; done; echo 18 ;;
 esac
 """
-    slurm_that(
-        tmp_path, monkeypatch, sbatch=submit, squeue="echo '0 RUNNING None'"
-    )
+    slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue="echo '0 RUNNING None'")
     ended: list[SlurmResult] = []
     tasks = [[OPTIONS.program(name)] for name in ("a", "b")]
     slurm.run(given, tasks, ended.append, print)
@@ -762,16 +672,10 @@ def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
     slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue=forgets)
     table = SlurmTable(directory=tmp_path)
     settings = HostFile(build_out=tmp_path, slurm=table)
-    monkeypatch.setattr(
-        hand_out, "_site", lambda *_: replace(site(tmp_path), options=())
-    )
+    monkeypatch.setattr(hand_out, "_site", lambda *_: replace(site(tmp_path), options=()))
     heard: list[Assignment] = []
     done = hand_out.by_slurm(
-        settings,
-        schedule.planned(["a"], (), {}),
-        OPTIONS.program,
-        heard.append,
-        print,
+        settings, schedule.planned(["a"], (), {}), OPTIONS.program, heard.append, print
     )
     assert done.assignments["a"].state == "lost"
     assert "each time before it left a result" in done.assignments["a"].detail
@@ -801,9 +705,7 @@ exit 1
     assert (given.room / "submitted").read_text("utf-8") == "x\n"
 
 
-def test_without_slurm_in_the_host_file_nothing_is_submitted(
-    tmp_path: Path,
-) -> None:
+def test_without_slurm_in_the_host_file_nothing_is_submitted(tmp_path: Path) -> None:
     with pytest.raises(HostError, match=r"The host file has no \[slurm\]"):
         hand_out.by_slurm(
             HostFile(build_out=tmp_path),
@@ -845,9 +747,7 @@ def finished(folder: Path) -> Path:
     return wheel
 
 
-def built_by_worker(
-    tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
-) -> Assignment:
+def built_by_worker(tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> Assignment:
     """Build a recipe on a worker that prints the path of a wheel; return what became of it."""
     checkout = tmp_path / "checkout"
     checkout.mkdir()
@@ -888,19 +788,13 @@ def test_the_wheel_of_a_worker_comes_here_with_its_provenance(
 @pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
 @pytest.mark.parametrize(
     ("damage", "said"),
-    [
-        ("provenance", "came without its provenance"),
-        ("wheel", "and was built as"),
-    ],
+    [("provenance", "came without its provenance"), ("wheel", "and was built as")],
 )
 def test_a_wheel_that_is_not_what_its_worker_says_is_put_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str, said: str
 ) -> None:
     wheel = finished(tmp_path / "there")
-    damaged = {
-        "wheel": wheel,
-        "provenance": wheel.with_name(wheel.name + statement.SUFFIX),
-    }
+    damaged = {"wheel": wheel, "provenance": wheel.with_name(wheel.name + statement.SUFFIX)}
     damaged[damage].write_bytes(b"{}")
     given = built_by_worker(tmp_path, wheel, monkeypatch)
     assert given.state == "lost"

@@ -13,20 +13,13 @@ from tfwright.workers.schedule import ATTEMPTS, Trouble, WorkSchedule
 
 
 def test_the_longest_recipe_starts_first_and_an_unknown_one_before_it() -> None:
-    planned = schedule.planned(
-        ["short", "long", "new"], ["one"], {"short": 1, "long": 100}
-    )
+    planned = schedule.planned(["short", "long", "new"], ["one"], {"short": 1, "long": 100})
     assert planned.waiting == ("new", "long", "short")
 
 
 def test_each_idle_worker_gets_one_recipe() -> None:
-    current, begun = schedule.planned(
-        ["a", "b", "c"], ["one", "two"], {}
-    ).started()
-    assert [(each.recipe, each.worker) for each in begun] == [
-        ("a", "one"),
-        ("b", "two"),
-    ]
+    current, begun = schedule.planned(["a", "b", "c"], ["one", "two"], {}).started()
+    assert [(each.recipe, each.worker) for each in begun] == [("a", "one"), ("b", "two")]
     assert current.started()[1] == ()
 
 
@@ -75,9 +68,7 @@ def test_without_workers_the_rest_is_named_as_lost() -> None:
     current, _ = schedule.planned(["a", "b"], ["one"], {}).started()
     current = current.lost("a", 1, Trouble("gone"))
     assert current.over
-    assert {each.state for each in current.closed().assignments.values()} == {
-        "lost"
-    }
+    assert {each.state for each in current.closed().assignments.values()} == {"lost"}
 
 
 def simulated(
@@ -105,13 +96,9 @@ def simulated(
 
 @pytest.mark.medium
 @pytest.mark.parametrize("losses", [0, 20])
-def test_a_thousand_recipes_on_a_hundred_workers_end_near_the_optimum(
-    losses: int,
-) -> None:
+def test_a_thousand_recipes_on_a_hundred_workers_end_near_the_optimum(losses: int) -> None:
     chance = random.Random(2)
-    recipes = {
-        f"r{number}": chance.lognormvariate(7, 1) for number in range(1000)
-    }
+    recipes = {f"r{number}": chance.lognormvariate(7, 1) for number in range(1000)}
     begun = time.process_time()
     done, took = simulated(recipes, 100, losses)
     assert {each.state for each in done.assignments.values()} == {"built"}

@@ -33,8 +33,7 @@ pytestmark = [
         reason="needs ssh, sshd and rsync",
     ),
     pytest.mark.skipif(
-        os.getuid() == 0 and not PRIVILEGES.exists(),
-        reason=f"root's sshd needs {PRIVILEGES}",
+        os.getuid() == 0 and not PRIVILEGES.exists(), reason=f"root's sshd needs {PRIVILEGES}"
     ),
 ]
 SERVER = """\
@@ -81,16 +80,7 @@ def machine(folder: Path, tasks: str, more: str = "") -> Iterator[Machine]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     for name in ("key", "host_key"):
-        made = (
-            "ssh-keygen",
-            "-q",
-            "-t",
-            "ed25519",
-            "-N",
-            "",
-            "-f",
-            folder / name,
-        )
+        made = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name)
         subprocess.run(made, check=True)
     known = " ".join((folder / "host_key.pub").read_text("utf-8").split()[:2])
     (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {known}\n", "utf-8")
@@ -104,11 +94,7 @@ def machine(folder: Path, tasks: str, more: str = "") -> Iterator[Machine]:
     (folder / "server").write_text(SERVER.format(**values), "utf-8")
     (folder / "tasks.py").write_text(tasks, "utf-8")
     host = RemoteHost(
-        folder.name,
-        "127.0.0.1",
-        str(folder),
-        python=sys.executable,
-        config=folder / "client",
+        folder.name, "127.0.0.1", str(folder), python=sys.executable, config=folder / "client"
     )
     with subprocess.Popen((SSHD, "-D", "-f", folder / "server")) as daemon:
         try:
@@ -141,9 +127,7 @@ time.sleep(600)
 """
 
 
-def test_the_build_of_a_machine_that_dies_ends_there_and_begins_elsewhere(
-    tmp_path: Path,
-) -> None:
+def test_the_build_of_a_machine_that_dies_ends_there_and_begins_elsewhere(tmp_path: Path) -> None:
     with (
         machine(tmp_path / "dying", ENDLESS) as dying,
         machine(tmp_path / "steady", "print('a.whl')") as steady,
@@ -166,20 +150,13 @@ def test_the_build_of_a_machine_that_dies_ends_there_and_begins_elsewhere(
         threading.Thread(target=kill, daemon=True).start()
         begun = schedule.planned(["demo"], ["dying", "steady"], {})
         done = hand_out.run(begun, build, hear).assignments["demo"]
-        assert heard == [
-            "running dying",
-            "waiting dying",
-            "running steady",
-            "built steady",
-        ]
+        assert heard == ["running dying", "waiting dying", "running steady", "built steady"]
         assert done.lost == ("dying",)
         pid = int((tmp_path / "dying/pid").read_text("utf-8"))
         wait_for(lambda: not psutil.pid_exists(pid))
 
 
-def test_files_and_the_last_line_of_a_program_come_over_a_real_connection(
-    tmp_path: Path,
-) -> None:
+def test_files_and_the_last_line_of_a_program_come_over_a_real_connection(tmp_path: Path) -> None:
     tasks = "import sys; print('noise', file=sys.stderr); print('b', sys.argv[1])"
     source = tmp_path / "source"
     source.mkdir()
@@ -198,9 +175,7 @@ def test_files_and_the_last_line_of_a_program_come_over_a_real_connection(
         assert not Path(there).exists()
 
 
-def test_a_machine_without_rsync_is_told_from_one_that_is_away(
-    tmp_path: Path,
-) -> None:
+def test_a_machine_without_rsync_is_told_from_one_that_is_away(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "mkdir").symlink_to(shutil.which("mkdir") or "")

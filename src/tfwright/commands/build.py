@@ -11,14 +11,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from tfwright.commands import supply
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import (
-    Evidence,
-    HostError,
-    RecipeError,
-    TfwrightError,
-    ToolError,
-    WheelError,
-)
+from tfwright.errors import Evidence, HostError, RecipeError, TfwrightError, ToolError, WheelError
 from tfwright.nightly.index import write as index
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, json_text
@@ -56,12 +49,8 @@ class RemoteOptions:
                 remedy="Leave it out, or build with --on here.",
             )
         named = ("until", "again", "jobs")
-        arguments = [
-            f"--{name}={options[name]}" for name in named if options[name]
-        ]
-        arguments += [
-            f"--{name}" for name in ("fresh", "offline") if options[name]
-        ]
+        arguments = [f"--{name}={options[name]}" for name in named if options[name]]
+        arguments += [f"--{name}" for name in ("fresh", "offline") if options[name]]
         return cls((*arguments, *(() if options["cache"] else ("--no-cache",))))
 
     @property
@@ -89,11 +78,7 @@ class RemoteOptions:
         return ("build", "--recipe", recipe, "--wait", *self.arguments)
 
 
-def place_of(
-    settings: HostFile,
-    asked: str,
-    recipes: Sequence[str],
-) -> Place:
+def place_of(settings: HostFile, asked: str, recipes: Sequence[str]) -> Place:
     """Return where recipes are built: as asked, else where the host file says that many can be.
 
     Raises RecipeError if the place is unknown.
@@ -116,12 +101,7 @@ def _place_named(asked: str) -> Place:
     )
 
 
-def here(
-    settings: HostFile,
-    recipes: Sequence[str],
-    build: BuildHere,
-    hear: Hear,
-) -> WorkSchedule:
+def here(settings: HostFile, recipes: Sequence[str], build: BuildHere, hear: Hear) -> WorkSchedule:
     """Build recipes one after the other; one that fails does not keep the others from it."""
     done = dict(schedule.planned(recipes, (), {}).assignments)
     for recipe in recipes:
@@ -154,17 +134,12 @@ def _built(build: BuildHere, recipe: str) -> tuple[schedule.State, Trouble]:
     try:
         build(recipe)
     except TfwrightError as fault:
-        return "failed", Trouble(
-            fault.what, fault.remedy, status=fault.exit_status
-        )
+        return "failed", Trouble(fault.what, fault.remedy, status=fault.exit_status)
     return "built", Trouble("")
 
 
 def on_workers(
-    settings: HostFile,
-    recipes: Sequence[str],
-    options: RemoteOptions,
-    hear: Hear,
+    settings: HostFile, recipes: Sequence[str], options: RemoteOptions, hear: Hear
 ) -> WorkSchedule:
     """Build recipes on the workers of the host file. A lost worker's recipe goes to another one.
 
@@ -180,9 +155,7 @@ def on_workers(
         asked = options
         try:
             if host.supplied:
-                job = BuildRequest.of(
-                    given.recipe, settings, offline=options.offline
-                )
+                job = BuildRequest.of(given.recipe, settings, offline=options.offline)
                 if failed := supply.send(host, job, log):
                     return failed
                 asked = options.supplied()
@@ -200,11 +173,7 @@ def on_workers(
 
 
 def by_slurm(
-    settings: HostFile,
-    recipes: Sequence[str],
-    options: RemoteOptions,
-    hear: Hear,
-    note: Note,
+    settings: HostFile, recipes: Sequence[str], options: RemoteOptions, hear: Hear, note: Note
 ) -> WorkSchedule:
     """Build recipes by Slurm; `note` receives what keeps tasks waiting.
 
@@ -224,9 +193,7 @@ def by_slurm(
     return done
 
 
-def _collected(
-    host: RemoteHost, done: RemoteBuild, settings: HostFile, recipe: str
-) -> RemoteBuild:
+def _collected(host: RemoteHost, done: RemoteBuild, settings: HostFile, recipe: str) -> RemoteBuild:
     """Bring the wheel of a build here; return what became of the build then."""
     try:
         _collect(host, done, settings, recipe)
@@ -235,12 +202,7 @@ def _collected(
     return done
 
 
-def _collect(
-    host: RemoteHost,
-    done: RemoteBuild,
-    settings: HostFile,
-    recipe: str,
-) -> None:
+def _collect(host: RemoteHost, done: RemoteBuild, settings: HostFile, recipe: str) -> None:
     """Bring the wheel that a worker built, with what lies next to it, into the wheelhouse.
 
     Raises ToolError if rsync fails, WheelError if the wheel is not what its provenance says.
@@ -258,11 +220,7 @@ def _collect(
     incoming = _room(settings) / "incoming" / host.name
     files.remove(incoming)
     incoming.mkdir(parents=True)
-    names = [
-        wheel.name,
-        wheel.name + statement.SUFFIX,
-        wheel.name + envelope.SUFFIX,
-    ]
+    names = [wheel.name, wheel.name + statement.SUFFIX, wheel.name + envelope.SUFFIX]
     log = _room(settings) / "logs" / f"{wheel.name}-{host.name}.rsync.log"
     ssh.fetch_files(host, str(wheel.parent), names, incoming, log)
     verify(incoming / wheel.name)
@@ -274,36 +232,24 @@ def verify(wheel: Path) -> None:
     """Compare a wheel with the digest in the statement next to it. Raises WheelError."""
     remedy = "Build the recipe again; look at the disk of the worker."
     try:
-        said = json_text.parsed(
-            wheel.with_name(wheel.name + statement.SUFFIX).read_text("utf-8")
-        )
+        said = json_text.parsed(wheel.with_name(wheel.name + statement.SUFFIX).read_text("utf-8"))
         digest = said["subject"][0]["digest"]["sha256"]
         found = files.sha256(wheel)
     except (OSError, ValueError, LookupError, TypeError) as fault:
-        raise WheelError(
-            f"{wheel.name} came without its provenance",
-            remedy=remedy,
-        ) from fault
+        raise WheelError(f"{wheel.name} came without its provenance", remedy=remedy) from fault
     if digest != found:
         what = f"{wheel.name} came as {found[:12]}…, and was built as {str(digest)[:12]}…"
         raise WheelError(what, remedy=remedy)
 
 
-def _publish(
-    incoming: Path,
-    wheelhouse: Path,
-    recipe: str,
-) -> None:
+def _publish(incoming: Path, wheelhouse: Path, recipe: str) -> None:
     """Give files their place in the wheelhouse, and list the wheel in its index."""
     wheelhouse.mkdir(parents=True, exist_ok=True)
     # Builds on this host refresh the same index.
     notes = {path.name: {"recipe": recipe} for path in incoming.glob("*.whl")}
     with file_lock.held(wheelhouse / ".lock", "invoke build", wait=True):
         # The wheel last: a reader never sees it without its provenance.
-        for path in sorted(
-            incoming.iterdir(),
-            key=lambda path: path.suffix == ".whl",
-        ):
+        for path in sorted(incoming.iterdir(), key=lambda path: path.suffix == ".whl"):
             files.move(path, wheelhouse / path.name, 0o644)
         index.refresh(wheelhouse, notes, replace=True, packages="")
 
@@ -315,14 +261,8 @@ def _room(settings: HostFile) -> Path:
 def _took(settings: HostFile) -> Mapping[str, float]:
     """Return the seconds of the last builds, by recipe."""
     try:
-        rows = json_text.parsed(
-            (_room(settings) / "last.json").read_text("utf-8")
-        )
-        return {
-            str(row["recipe"]): float(row["seconds"])
-            for row in rows
-            if row["seconds"]
-        }
+        rows = json_text.parsed((_room(settings) / "last.json").read_text("utf-8"))
+        return {str(row["recipe"]): float(row["seconds"]) for row in rows if row["seconds"]}
     except (OSError, ValueError, LookupError, TypeError):
         # Times only choose the order of the recipes: without the file, any order will do.
         return {}
@@ -333,7 +273,5 @@ def _keep(settings: HostFile, done: WorkSchedule) -> None:
     took = dict(_took(settings))
     built = [each for each in done.assignments.values() if each.state == "built"]
     took |= {each.recipe: each.seconds for each in built}
-    rows = [
-        {"recipe": recipe, "seconds": seconds} for recipe, seconds in took.items()
-    ]
+    rows = [{"recipe": recipe, "seconds": seconds} for recipe, seconds in took.items()]
     files.write(_room(settings) / "last.json", json.dumps(rows, indent=1))

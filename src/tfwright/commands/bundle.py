@@ -13,13 +13,7 @@ from tfwright.commands import reached
 from tfwright.documents.recipe import PATCHES, RECIPES, ROOT, Recipe
 from tfwright.documents.toml import load
 from tfwright.documents.toolkit import PartTable
-from tfwright.errors import (
-    Evidence,
-    HostError,
-    RecipeError,
-    SupplyError,
-    ToolError,
-)
+from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, ToolError
 from tfwright.host import cuda
 from tfwright.pipeline import containers
 from tfwright.pipeline.job import BuildRequest, Places
@@ -34,25 +28,13 @@ from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.python import packages
 from tfwright.vault import admission, bundle, lock, locking
-from tfwright.vault.bundle import (
-    Absent,
-    BundleMember,
-    Carried,
-    Content,
-    Manifest,
-    Unpacked,
-)
+from tfwright.vault.bundle import Absent, BundleMember, Carried, Content, Manifest, Unpacked
 from tfwright.vault.lock import Lock
 from tfwright.vault.store import Store
 from tfwright.vault.toolkit import sources
 
 TELLING = {
-    "CUDA": (
-        "version.txt",
-        "version.json",
-        "lib64/libcudart.so",
-        "lib/libcudart.dylib",
-    ),
+    "CUDA": ("version.txt", "version.json", "lib64/libcudart.so", "lib/libcudart.dylib"),
     "cuDNN": (
         "include/cudnn.h",
         "include/cudnn_version.h",
@@ -83,10 +65,7 @@ def pack(
     _insist_on_files(to, added)
     inputs = fetched(job)
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
-    with tempfile.TemporaryDirectory(
-        dir=job.places.own,
-        prefix="bundle-",
-    ) as room:
+    with tempfile.TemporaryDirectory(dir=job.places.own, prefix="bundle-") as room:
         found = [
             *_documents(job, document),
             *contents(job, inputs, Path(room), with_toolkit=with_toolkit),
@@ -130,8 +109,7 @@ def _insist_on_names(added: Sequence[Path]) -> None:
         # They lie side by side where the bundle is unpacked.
         if count > 1:
             raise RecipeError(
-                f"--add names {count} files called {name}",
-                remedy="Rename all but one of them.",
+                f"--add names {count} files called {name}", remedy="Rename all but one of them."
             )
 
 
@@ -151,13 +129,7 @@ def manifest_of(
     absent: tuple[Absent, ...] = (),
 ) -> Manifest:
     """Return the manifest that describes members of a recipe's bundle."""
-    carried = [
-        Carried(
-            remote=cloned.remote,
-            commit=cloned.commit,
-        )
-        for cloned in inputs.clones
-    ]
+    carried = [Carried(remote=cloned.remote, commit=cloned.commit) for cloned in inputs.clones]
     return Manifest(
         tfwright=__version__,
         recipe=job.recipe.name,
@@ -204,11 +176,7 @@ def contents(
         source = room / bundle.SOURCE
         git_bundle.pack(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
-    yield Content.of(
-        "bazel",
-        inputs.bazel.path,
-        sha256=inputs.bazel.sha256,
-    )
+    yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
     # Their digest is known from fetch, so gigabytes are not read a second time.
     for archive in inputs.archives:
         yield Content.of("archive", archive.path, archive.sha256, archive.sha256)
@@ -216,9 +184,7 @@ def contents(
     for path in _packages(job, inputs.python):
         yield Content.of("package", path)
     if job.recipe.host.image:
-        for blob in image.kept(
-            job.places.vault, job.recipe.host.image.digest
-        ).blobs():
+        for blob in image.kept(job.places.vault, job.recipe.host.image.digest).blobs():
             yield Content.of("image", blob, blob.name, blob.name)
     if with_toolkit:
         yield from _toolkit(job)
@@ -228,9 +194,7 @@ def _clones(inputs: Inputs, room: Path) -> Iterator[Content]:
     """Yield the commits that rules clone, each packed into a file of git's own form."""
     for copied in inputs.clones:
         packed = room / copied.commit
-        clones.pack(
-            Clone(copied.remote, copied.commit), copied.repository, packed
-        )
+        clones.pack(Clone(copied.remote, copied.commit), copied.repository, packed)
         yield Content.of("clone", packed)
 
 
@@ -247,18 +211,12 @@ def _packages(job: BuildRequest, python: Path) -> list[Path]:
         return [*found, *_pinned(job, python, tried, "verify")]
 
 
-def _pinned(
-    job: BuildRequest, python: Path, pins: Sequence[str], what: str
-) -> list[Path]:
+def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], what: str) -> list[Path]:
     """Return the files of packages of the target Python, which are in the vault from then on."""
     if not pins:
         return []
     found = packages.supply(
-        python,
-        pins,
-        job.places.stores,
-        job.log(f"bundle-{what}"),
-        offline_only=job.offline,
+        python, pins, job.places.stores, job.log(f"bundle-{what}"), offline_only=job.offline
     )
     _note_sources(job.listener, found)
     return found
@@ -281,12 +239,7 @@ def own(job: BuildRequest, folder: Path) -> list[Path]:
     return packages.bring(
         Path(sys.executable),
         # No source distributions: an offline host could not build them.
-        (
-            "--require-hashes",
-            "--only-binary=:all:",
-            "-r",
-            str(ROOT / "requirements.txt"),
-        ),
+        ("--require-hashes", "--only-binary=:all:", "-r", str(ROOT / "requirements.txt")),
         folder,
         job.log("bundle-tool"),
     )
@@ -340,17 +293,10 @@ def _absent_installations(job: BuildRequest) -> Iterator[Absent]:
     for name, (version, root) in roots.items():
         there = [path for path in TELLING[name] if (root / path).is_file()]
         present = {path: files.sha256(root / path) for path in there}
-        yield Absent(
-            name=f"{name} {version}" if version else name,
-            files=present,
-        )
+        yield Absent(name=f"{name} {version}" if version else name, files=present)
 
 
-def unpack(
-    file: Path,
-    build_out: Path,
-    listener: Listener,
-) -> Manifest:
+def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
     """Verify a bundle and put everything in it where an offline build finds it.
 
     Returns what was in the bundle. Nothing is put anywhere before all of it is verified. Raises
@@ -366,12 +312,7 @@ def unpack(
     return manifest
 
 
-def _place(
-    manifest: Manifest,
-    unpacked: Unpacked,
-    build_out: Path,
-    listener: Listener,
-) -> None:
+def _place(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Listener) -> None:
     """Put verified files where they belong; the documents, which make a recipe of it, come last."""
     recipe = _recipe(manifest, unpacked)
     locked = _lock(manifest, unpacked)
@@ -380,9 +321,7 @@ def _place(
     documents = _places_of_documents(manifest, unpacked)
     added = _places_of_added(unpacked, places)
     _refuse_to_replace(documents | added)
-    place_inputs(
-        manifest, recipe, unpacked, places, listener, store=places.bundled
-    )
+    place_inputs(manifest, recipe, unpacked, places, listener, store=places.bundled)
     for source, target in added.items():
         # Not executable, whatever the bundle says: nothing starts these files unasked.
         files.move(source, target, 0o644)
@@ -415,9 +354,7 @@ def place_inputs(  # noqa: PLR0913 each is a fact of its own
     _place_source(recipe, unpacked, places, listener)
 
 
-def _report_believed(
-    believed: Sequence[BundleMember], recipe: Recipe, listener: Listener
-) -> None:
+def _report_believed(believed: Sequence[BundleMember], recipe: Recipe, listener: Listener) -> None:
     """Name the programs whose bytes only the bundle decided."""
     if believed:
         listener.note(
@@ -457,9 +394,7 @@ def _incomplete(
     )
 
 
-def _has_its_commit(
-    recipe: Recipe, member: BundleMember, path: Path, scratch: Path
-) -> bool:
+def _has_its_commit(recipe: Recipe, member: BundleMember, path: Path, scratch: Path) -> bool:
     """Raise ToolError where git cannot read the member."""
     cloned = member.kind == "clone"
     commit = member.name if cloned else recipe.source.commit
@@ -473,9 +408,7 @@ def _has_its_commit(
 
 
 def _of(kind: str, unpacked: Unpacked) -> dict[BundleMember, Path]:
-    return {
-        member: path for member, path in unpacked.items() if member.kind == kind
-    }
+    return {member: path for member, path in unpacked.items() if member.kind == kind}
 
 
 def _recipe(manifest: Manifest, unpacked: Unpacked) -> Recipe:
@@ -520,9 +453,7 @@ def _lock(manifest: Manifest, unpacked: Unpacked) -> Lock | None:
         return lock.read(documents[0]) if documents[0].is_file() else None
 
 
-def _places_of_documents(
-    manifest: Manifest, unpacked: Unpacked
-) -> dict[Path, Path]:
+def _places_of_documents(manifest: Manifest, unpacked: Unpacked) -> dict[Path, Path]:
     """Return where each document belongs in the checkout."""
     places: dict[Path, Path] = {}
     for path in _of("recipe", unpacked).values():
@@ -543,11 +474,7 @@ def _places_of_added(unpacked: Unpacked, places: Places) -> dict[Path, Path]:
 
 
 def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
-    others = [
-        str(target)
-        for source, target in documents.items()
-        if _differs(target, source)
-    ]
+    others = [str(target) for source, target in documents.items() if _differs(target, source)]
     if others:
         # A checkout may hold edits that no commit has, so nothing of it is overwritten.
         raise RecipeError(
@@ -564,11 +491,7 @@ def _differs(target: Path, source: Path) -> bool:
     return target.is_symlink() or target.exists()
 
 
-def _place_shared(
-    recipe: Recipe,
-    unpacked: Unpacked,
-    places: Places,
-) -> None:
+def _place_shared(recipe: Recipe, unpacked: Unpacked, places: Places) -> None:
     """Put what has a digest for a name into the vault."""
     stores = {
         "archive": Store(places.vault / "repository_cache"),
@@ -593,46 +516,28 @@ def _place_programs(manifest: Manifest, unpacked: Unpacked, store: Path) -> None
 def _place_packages(unpacked: Unpacked, store: Path) -> None:
     """Put the packages that pip installs into a store."""
     named = {
-        path: (member.name, member.sha256)
-        for member, path in _of("package", unpacked).items()
+        path: (member.name, member.sha256) for member, path in _of("package", unpacked).items()
     }
     packages.keep(named, store)
 
 
-def _place_image(
-    recipe: Recipe,
-    unpacked: Unpacked,
-    places: Places,
-) -> None:
+def _place_image(recipe: Recipe, unpacked: Unpacked, places: Places) -> None:
     """Put the recipe's container image into the vault; layers of another one are left out."""
-    blobs = {
-        member.sha256: path for member, path in _of("image", unpacked).items()
-    }
+    blobs = {member.sha256: path for member, path in _of("image", unpacked).items()}
     if recipe.host.image and blobs:
         image.put(blobs, recipe.host.image.digest, places.vault)
 
 
-def _place_clones(
-    manifest: Manifest,
-    unpacked: Unpacked,
-    places: Places,
-) -> None:
+def _place_clones(manifest: Manifest, unpacked: Unpacked, places: Places) -> None:
     """Put the commits that rules clone where a build makes Bazel's git look for them."""
-    packed = {
-        member.name: path for member, path in _of("clone", unpacked).items()
-    }
+    packed = {member.name: path for member, path in _of("clone", unpacked).items()}
     for carried in manifest.clones:
         if path := packed.get(carried.commit):
             clone = Clone(carried.remote, carried.commit)
             clones.unpack(clone, path, places.git)
 
 
-def _place_source(
-    recipe: Recipe,
-    unpacked: Unpacked,
-    places: Places,
-    listener: Listener,
-) -> None:
+def _place_source(recipe: Recipe, unpacked: Unpacked, places: Places, listener: Listener) -> None:
     """Bring the pinned commit into the mirror of its url, and see that all of it is there."""
     source = recipe.source
     # By its url: a build looks for the mirror of the repository that the recipe names.
@@ -640,6 +545,4 @@ def _place_source(
     for path in _of("source", unpacked).values():
         git_bundle.unpack(path, repository, source.commit)
     # Offline, and past the host file's mirrors: a bundle must hold all that a build needs.
-    mirror.bring(
-        Pin.of(source), places.git, Origin.of(source.url), listener, offline=True
-    )
+    mirror.bring(Pin.of(source), places.git, Origin.of(source.url), listener, offline=True)

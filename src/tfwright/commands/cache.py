@@ -116,9 +116,7 @@ def look(settings: HostFile) -> CacheState:
         for digest, entries in directory.toolchains().items()
     )
     held = directory.held()
-    return CacheState(
-        root, held, limit, settings.cache.server, toolchains, builds, logs
-    )
+    return CacheState(root, held, limit, settings.cache.server, toolchains, builds, logs)
 
 
 def why(settings: HostFile, names: Sequence[str]) -> CacheComparison:
@@ -153,9 +151,7 @@ def _compared(
     changed = [name for name in common if _difference(before[name], after[name])]
     made = _outputs(after[name] for name in changed)
     equal = _outputs(after[name] for name in common) - made
-    changes = tuple(
-        _change(before[name], after[name], made, equal) for name in changed
-    )
+    changes = tuple(_change(before[name], after[name], made, equal) for name in changed)
     missed = [name for name in common if not after[name].hit]
     return CacheComparison(
         changes=tuple(sorted(changes, key=lambda change: change.follows)),
@@ -187,10 +183,7 @@ def _outputs(actions: Iterable[LoggedAction]) -> set[str]:
 
 
 def _change(
-    before: LoggedAction,
-    after: LoggedAction,
-    made: set[str],
-    equal: set[str],
+    before: LoggedAction, after: LoggedAction, made: set[str], equal: set[str]
 ) -> ActionChange:
     """Describe a difference; `made` and `equal` are what differing and equal actions make."""
     what, path = _difference(before, after) or ("", "")
@@ -200,9 +193,7 @@ def _change(
     return ActionChange(after.mnemonic, after.name, what, path in made)
 
 
-def _difference(
-    before: LoggedAction, after: LoggedAction
-) -> tuple[str, str] | None:
+def _difference(before: LoggedAction, after: LoggedAction) -> tuple[str, str] | None:
     """Return the first difference of two actions, and the input that it is about."""
     # Arguments before inputs: a flag that changed explains the outputs that differ.
     if said := _arguments(before, after):
@@ -212,14 +203,10 @@ def _difference(
     # An input that no action made explains the most, and comes first. Bazel writes outputs to
     # bazel-out/, so its paths tell the two apart.
     unequal = sorted(
-        _unequal(_plain(before.inputs), _plain(after.inputs)),
-        key=lambda item: "-out/" in item[0],
+        _unequal(_plain(before.inputs), _plain(after.inputs)), key=lambda item: "-out/" in item[0]
     )
     for path, old, new in unequal:
-        return (
-            f"input {path}: {old[:12] or 'absent'} became {new[:12] or 'absent'}",
-            path,
-        )
+        return (f"input {path}: {old[:12] or 'absent'} became {new[:12] or 'absent'}", path)
     # Everything else is equal; Bazel's key has the folder all the same.
     if before.arguments != after.arguments or before.outputs != after.outputs:
         return "outputs are in another folder below bazel-out", ""
@@ -232,9 +219,7 @@ def _arguments(before: LoggedAction, after: LoggedAction) -> str:
     new = list(map(execution_log.plain, after.arguments))
     if old == new:
         return ""
-    return _exchanged(
-        _listed(Counter(old) - Counter(new)), _listed(Counter(new) - Counter(old))
-    )
+    return _exchanged(_listed(Counter(old) - Counter(new)), _listed(Counter(new) - Counter(old)))
 
 
 def _exchanged(gone: str, came: str) -> str:
@@ -259,9 +244,7 @@ def _plain(inputs: Mapping[str, str]) -> dict[str, str]:
     return {execution_log.plain(path): digest for path, digest in inputs.items()}
 
 
-def _unequal(
-    before: Mapping[str, str], after: Mapping[str, str]
-) -> Iterator[tuple[str, str, str]]:
+def _unequal(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name, ""), after.get(name, "")
         if old != new:
@@ -281,10 +264,7 @@ def _toolchain_changes(
     named = (name for name, _, _ in _unequal(old.parts, new.parts))
     return tuple(
         ToolchainChange(
-            name,
-            _described(old, name),
-            _described(new, name),
-            tuple(_files(old, new, name)),
+            name, _described(old, name), _described(new, name), tuple(_files(old, new, name))
         )
         for name in named
         if not _explained(name, old, new)

@@ -59,13 +59,11 @@ def attack(seconds: float, seed: int, part: str = "") -> None:
     """
     if part and part not in PARTS:
         raise RecipeError(
-            f"The attacks have no part {part!r}",
-            remedy=f"Use one of: {', '.join(PARTS)}.",
+            f"The attacks have no part {part!r}", remedy=f"Use one of: {', '.join(PARTS)}."
         )
     if not 0 < seconds < math.inf:
         raise RecipeError(
-            f"{seconds:g} is not a time in seconds",
-            remedy="Give --seconds 3600 for an hour.",
+            f"{seconds:g} is not a time in seconds", remedy="Give --seconds 3600 for an hour."
         )
     _insist_on_pytest()
     # By the environment: pytest has no options of ours.
@@ -131,9 +129,7 @@ def _insist_on_reasons() -> None:
         )
 
 
-def shortfalls(
-    measured: Mapping[str, Any], reasons: Mapping[str, str]
-) -> Iterator[str]:
+def shortfalls(measured: Mapping[str, Any], reasons: Mapping[str, str]) -> Iterator[str]:
     """Yield what is wrong with modules and reasons, by the files of coverage's JSON report."""
     shares = {
         path.removeprefix("src/tfwright/"): _share(file["summary"])
@@ -151,7 +147,4 @@ def shortfalls(
 
 def _share(summary: Mapping[str, float]) -> float:
     """Return the smaller share of a module's lines and branches, in per cent."""
-    return min(
-        summary["percent_statements_covered"],
-        summary["percent_branches_covered"],
-    )
+    return min(summary["percent_statements_covered"], summary["percent_branches_covered"])

@@ -55,9 +55,7 @@ def build_file(job: BuildRequest, containerfile: Path) -> KeptImage:
     Raises RecipeError for a base without digest, ToolError if podman fails.
     """
     runtime = job.host_file.container.runtime
-    return building.build(
-        containerfile, job.places.vault, job.log("image"), runtime
-    )
+    return building.build(containerfile, job.places.vault, job.log("image"), runtime)
 
 
 def pull(job: BuildRequest, name: str) -> KeptImage:

@@ -33,8 +33,7 @@ class IndexPlace:
     def of_build_host(self) -> bool:
         """Whether the folder is the site of the build host, although it was named as a folder."""
         return (
-            nightly.path().exists()
-            and (nightly.read().directory / "site").resolve() == self.folder
+            nightly.path().exists() and (nightly.read().directory / "site").resolve() == self.folder
         )
 
 
@@ -44,8 +43,7 @@ def place(folder: str = "") -> IndexPlace:
         path = Path(folder).resolve()
         if not path.is_dir():
             raise RecipeError(
-                f"The folder {path} does not exist",
-                remedy="Name a folder that holds wheels.",
+                f"The folder {path} does not exist", remedy="Name a folder that holds wheels."
             )
         # A plain folder of wheels is an index too; a build host's has them in a folder below.
         packages = write.PACKAGES if (path / write.PACKAGES).is_dir() else ""
@@ -64,11 +62,7 @@ def refresh(found: IndexPlace) -> IndexUpdate:
         lock = found.folder / ".lock"
         with file_lock.held(lock, "invoke index", wait=True):
             # Wheels in a folder `packages` are served as never changing, also to later clients.
-            return write.refresh(
-                found.folder,
-                replace=not found.packages,
-                packages=found.packages,
-            )
+            return write.refresh(found.folder, replace=not found.packages, packages=found.packages)
     with states.opened(found.nightly.directory) as state:
         return site.publish(found.nightly, state, dt.datetime.now(dt.UTC))
 
@@ -79,26 +73,19 @@ def yank(found: IndexPlace, filename: str, reason: str | None) -> None:
         remedy = f"Delete the wheel from {found.folder}, or set up nightly.toml."
         if found.of_build_host:
             remedy = "Leave out --folder: this one is the build host's."
-        raise RecipeError(
-            "Only the index of a build host keeps yanked wheels", remedy=remedy
-        )
+        raise RecipeError("Only the index of a build host keeps yanked wheels", remedy=remedy)
     # The yank is stored before the index is written: a kill in between loses nothing.
     site.yank(found.nightly.directory, filename, reason)
     refresh(found)
 
 
 @contextmanager
-def serving(
-    found: IndexPlace, port: int
-) -> Iterator[tuple[str, Callable[[], None]]]:
+def serving(found: IndexPlace, port: int) -> Iterator[tuple[str, Callable[[], None]]]:
     """Listen on loopback; give the address and the function that serves until Ctrl-C."""
     # 0 takes a free one.
     _insist_on_port(port, 0)
     with server.listening(found.folder, port) as listener:
-        yield (
-            f"http://{server.LOOPBACK}:{listener.server_address[1]}/",
-            listener.serve_forever,
-        )
+        yield (f"http://{server.LOOPBACK}:{listener.server_address[1]}/", listener.serve_forever)
 
 
 def nginx_configuration(found: IndexPlace, port: int, name: str) -> str:

@@ -24,13 +24,7 @@ def check(job: BuildRequest, *, deep: bool) -> list[LinkRow]:
     wanted = reach.wanted(rules, table.substitutes, locked)
     origins = Origins(job.host_file, job.places.git, job.offline, table)
     store = external.store(job)
-    return links.report(
-        wanted,
-        store,
-        origins,
-        job.listener.progress,
-        deep=deep,
-    )
+    return links.report(wanted, store, origins, job.listener.progress, deep=deep)
 
 
 def _read(job: BuildRequest) -> tuple[BuildRequest, Rules]:
@@ -42,13 +36,9 @@ def _read(job: BuildRequest) -> tuple[BuildRequest, Rules]:
     try:
         made = reached.inputs(job)
     except (RecipeError, SupplyError) as fault:
-        job.listener.note(
-            f"fetch stops; the sources are asked all the same: {fault.what}"
-        )
+        job.listener.note(f"fetch stops; the sources are asked all the same: {fault.what}")
         repository = external.repository(job.job, job.recipe.source)
-        job = _with_fitting(
-            job, external.read(job, RecipePins.of(job.recipe), repository, None)
-        )
+        job = _with_fitting(job, external.read(job, RecipePins.of(job.recipe), repository, None))
         return job, reached.held(job, repository, None).rules
     return job, reached.held(job, made.mirror, made.programs).rules
 

@@ -81,9 +81,7 @@ class Subject:
         """Return the line of a key."""
         return line_of(self.text, key)
 
-    def finding(
-        self, rule: str, line: int, what: str, remedy: str
-    ) -> LintFinding:
+    def finding(self, rule: str, line: int, what: str, remedy: str) -> LintFinding:
         """Return a finding in the recipe's own file."""
         return LintFinding(self.path, line, what, remedy, rule)
 
@@ -115,9 +113,7 @@ def lint_all(names: Sequence[str], host_file: HostFile) -> list[LintFinding]:
 
 def loadable(names: Sequence[str], findings: Sequence[LintFinding]) -> list[str]:
     """Leave out the recipes that do not load: the findings say why, and they have no plan."""
-    broken = {
-        finding.file.stem for finding in findings if finding.rule == "schema"
-    }
+    broken = {finding.file.stem for finding in findings if finding.rule == "schema"}
     return [name for name in names if name not in broken]
 
 
@@ -125,15 +121,11 @@ def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
     """Take the message about several faults apart: each has a line of its own in it."""
     if isinstance(fault, DocumentError):
         for found in fault.faults:
-            yield LintFinding(
-                path, found.line, found.what, found.remedy, "schema"
-            )
+            yield LintFinding(path, found.line, found.what, found.remedy, "schema")
         return
     place = re.match(rf"{re.escape(str(path))}:(\d+): ", fault.what)
     what = _without_place(path, fault.what)
-    yield LintFinding(
-        path, int(place[1]) if place else 1, what, fault.remedy, "schema"
-    )
+    yield LintFinding(path, int(place[1]) if place else 1, what, fault.remedy, "schema")
 
 
 def _without_place(path: Path, what: str) -> str:
@@ -160,16 +152,12 @@ def _start_of_name(recipe: Recipe) -> str:
 def names_itself(subject: Subject) -> Iterator[LintFinding]:
     """Find a file name without system, branch and CUDA, by which `invoke recipes` sorts."""
     recipe = subject.recipe
-    if recipe.source.interface == "own" or recipe.source.url.startswith(
-        "bundled:"
-    ):
+    if recipe.source.interface == "own" or recipe.source.url.startswith("bundled:"):
         return
     start = _start_of_name(recipe)
     cuda = f"cuda{recipe.host.cuda}" if recipe.host.cuda else ""
     # A recipe without CUDA must not say CUDA, and whatever follows is the author's choice.
-    named = recipe.name.startswith(start) and (
-        cuda in recipe.name if cuda else True
-    )
+    named = recipe.name.startswith(start) and (cuda in recipe.name if cuda else True)
     if named and (cuda or "cuda" not in recipe.name):
         return
     wanted = f"{start}{cuda or 'cpu'}"
@@ -261,11 +249,7 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
         if recipe.host.cuda:
             what = "TF_NEED_CUDA is not true, but [host] names a cuda"
         yield subject.finding("cuda", line, what, "Make the two agree.")
-    version = str(
-        answers.get("TF_CUDA_VERSION")
-        or answers.get("HERMETIC_CUDA_VERSION")
-        or ""
-    )
+    version = str(answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION") or "")
     if version and recipe.host.cuda and not version.startswith(recipe.host.cuda):
         yield subject.finding(
             "cuda",
@@ -278,10 +262,7 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
 def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
     """Find ``-march=native``, which makes a wheel for the building machine only."""
     recipe = subject.recipe
-    flags = (
-        str(recipe.configure.answers.get("CC_OPT_FLAGS", "")),
-        *recipe.compile.flags,
-    )
+    flags = (str(recipe.configure.answers.get("CC_OPT_FLAGS", "")), *recipe.compile.flags)
     for flag in flags:
         if "native" in flag:
             yield subject.finding(
@@ -296,9 +277,7 @@ def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
     """Find a target from which no wheel is made; a build would say so after hours."""
     recipe = subject.recipe
     try:
-        recipes.insist_on_wheel(
-            recipe.compile.target, recipe.package, recipe.source.release
-        )
+        recipes.insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
     except RecipeError as fault:
         line = subject.at("compile", "target")
         yield subject.finding("wheel", line, fault.what, fault.remedy)
@@ -435,9 +414,7 @@ def _unchecked(subject: Subject, patch: str, condition: str) -> LintFinding:
     """Say that nothing here shows whether upstream has a patch."""
     url = subject.recipe.source.url
     why = f"[mirrors] of the host file names no repository on this host for {url}"
-    remedy = (
-        "Name one with its history there, or let a host check it that has one."
-    )
+    remedy = "Name one with its history there, or let a host check it that has one."
     if subject.history:
         why = f"{subject.history} lacks one of the two commits, or the history between them"
         remedy = "Fetch the missing history into that repository."
@@ -448,14 +425,7 @@ def _unchecked(subject: Subject, patch: str, condition: str) -> LintFinding:
 
 def _line_of_field(patch: Path, field: str) -> int:
     lines = patch.read_text("utf-8", "surrogateescape").splitlines()
-    return next(
-        (
-            number
-            for number, line in enumerate(lines, 1)
-            if line.startswith(field)
-        ),
-        1,
-    )
+    return next((number for number, line in enumerate(lines, 1) if line.startswith(field)), 1)
 
 
 def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
@@ -467,9 +437,7 @@ def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
     try:
         outdated = locking.outdated(subject.recipe, lock.read(path))
     except RecipeError as fault:
-        yield LintFinding(
-            path, 1, _without_place(path, fault.what), fault.remedy, "lock"
-        )
+        yield LintFinding(path, 1, _without_place(path, fault.what), fault.remedy, "lock")
         return
     for reason in outdated:
         yield LintFinding(path, 1, f"is outdated: {reason}", remedy, "lock")
@@ -573,9 +541,7 @@ def change_since(revision: str) -> RecipeChange:
     tree = _tree_of(revision)
     files = tuple(_changed_files(tree))
     present = _changed_recipes(files)
-    keys = tuple(
-        change for name in present for change in _key_changes(tree, name)
-    )
+    keys = tuple(change for name in present for change in _key_changes(tree, name))
     tests = tuple(_tests(present))
     return RecipeChange(present, keys, files, tests)
 
@@ -639,23 +605,13 @@ def planned(job: BuildRequest) -> PlannedRecipe:
 
 def _repository() -> Path:
     """Return git's own directory of this checkout, which may be one of several worktrees."""
-    asked = git.command(
-        ROOT / ".git", "rev-parse", "--absolute-git-dir", tree=ROOT
-    )
+    asked = git.command(ROOT / ".git", "rev-parse", "--absolute-git-dir", tree=ROOT)
     return Path(git.run(asked).strip())
 
 
 def _changed_files(tree: str) -> list[str]:
     # Without renames, both names of a moved file are listed.
-    options = (
-        "--name-only",
-        "--no-renames",
-        tree,
-        "--",
-        "recipes",
-        "patches",
-        "templates",
-    )
+    options = ("--name-only", "--no-renames", tree, "--", "recipes", "patches", "templates")
     return _git("diff", *options).splitlines()
 
 

@@ -59,20 +59,14 @@ def _knows_needs(locked: Lock) -> bool:
     return any(need is not None for need in needs)
 
 
-def _worse(
-    path: Path,
-    system: str,
-    fault: TfwrightError | None,
-) -> HostError:
+def _worse(path: Path, system: str, fault: TfwrightError | None) -> HostError:
     """Return the error for a lock that would know less than the one that is there."""
     why = fault.what if fault else f"the recipe's Bazel runs only on {system}"
     first = fault.remedy if fault else f"Run the command on {system}."
     return HostError(
         f"{path.name} was not replaced: it states which archives the build needs, and the new "
         f"lock file would not: {why}",
-        remedy=_followed(
-            first, f"To write a lock file without that, remove {path} first."
-        ),
+        remedy=_followed(first, f"To write a lock file without that, remove {path} first."),
         evidence=fault.evidence if fault else Evidence(where=str(path)),
     )
 
@@ -114,9 +108,7 @@ def _wanted(
     return None, None
 
 
-def _requirements(
-    job: BuildRequest, inputs: Inputs
-) -> tuple[lock.LockedRequirement, ...]:
+def _requirements(job: BuildRequest, inputs: Inputs) -> tuple[lock.LockedRequirement, ...]:
     """Let the target Python's pip choose a file for each requirement, with its checksum."""
     wanted = job.recipe.host.requirements
     system = job.recipe.host.system

@@ -43,9 +43,7 @@ class WrittenPatch:
     """Whether the recipe's list got a new entry."""
 
 
-def make(
-    job: BuildRequest, path: Path, name: str, header: PatchHeader
-) -> WrittenPatch:
+def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> WrittenPatch:
     """Write a patch from the edits in the recipe's tree, and enter it into the recipe.
 
     `path` is the recipe's file, `name` the words of the patch's file name. Raises RecipeError if
@@ -128,11 +126,7 @@ def _insist_on_written(job: BuildRequest, tree: Path) -> None:
 def _edits(tree: Path) -> str:
     """Return a checksum of all files of a tree that differ from its index, new ones included."""
     names = sorted({*git.changed(tree), *git.strangers(tree)})
-    found = {
-        name: files.sha256(tree / name)
-        for name in names
-        if (tree / name).is_file()
-    }
+    found = {name: files.sha256(tree / name) for name in names if (tree / name).is_file()}
     return hashlib.sha256(json.dumps([names, found]).encode()).hexdigest()
 
 
@@ -169,9 +163,7 @@ def waiting(tree: Path) -> list[str]:
     rejected = [file for file in tree.rglob("*.rej") if file.is_file()]
     touched = [tree / name for name in (*git.changed(tree), *git.strangers(tree))]
     conflicting = [file for file in touched if merging.unresolved(file)]
-    return sorted(
-        {str(file.relative_to(tree)) for file in (*rejected, *conflicting)}
-    )
+    return sorted({str(file.relative_to(tree)) for file in (*rejected, *conflicting)})
 
 
 def refresh(job: BuildRequest, number: int) -> WrittenPatch:
@@ -208,9 +200,7 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
     return WrittenPatch(target, changed, added=False)
 
 
-def _write(
-    tree: Path, target: Path, header: PatchHeader, head: str = ""
-) -> tuple[str, ...]:
+def _write(tree: Path, target: Path, header: PatchHeader, head: str = "") -> tuple[str, ...]:
     """Write the difference between a tree and its index as a patch; return the files it changes.
 
     `head` is the header as its author wrote it, if there is one.
@@ -219,8 +209,7 @@ def _write(
     diff = git.difference(tree, CONTEXT, but=tuple(edits.TRACKED))
     if not diff.strip():
         raise RecipeError(
-            f"Nothing differs in {tree}",
-            remedy="Edit the files there, then run this again.",
+            f"Nothing differs in {tree}", remedy="Edit the files there, then run this again."
         )
     _insist_on_text(tree, diff)
     _insist_on_condition(header, target if head else None)
@@ -253,9 +242,7 @@ def _insist_on_condition(header: PatchHeader, written: Path | None) -> None:
 def _insist_on_text(tree: Path, diff: str) -> None:
     """Raise RecipeError for changed files that a patch of text cannot hold."""
     new, changed = list[str](), list[str]()
-    for before, after in re.findall(
-        r"(?m)^Binary files (.*) and (.*) differ$", diff
-    ):
+    for before, after in re.findall(r"(?m)^Binary files (.*) and (.*) differ$", diff):
         if before == "/dev/null":
             new.append(after.removeprefix("b/"))
         else:
@@ -281,11 +268,7 @@ def _insist_on_text(tree: Path, diff: str) -> None:
 
 def as_text(header: PatchHeader) -> str:
     """Return a header as patches have it: three fields, further lines indented by one blank."""
-    fields = {
-        "Why": header.why,
-        "Upstream": header.upstream,
-        "Drop when": header.drop_when,
-    }
+    fields = {"Why": header.why, "Upstream": header.upstream, "Drop when": header.drop_when}
     filled = [
         textwrap.fill(
             f"{name}: {' '.join(text.split())}",
@@ -311,8 +294,7 @@ def _numbered(recipe: Recipe, number: int) -> str:
             return patch
     known = ", ".join(recipe.source.patches) or "none"
     raise RecipeError(
-        f"{recipe.name} has no patch with the number {number}",
-        remedy=f"Its patches: {known}.",
+        f"{recipe.name} has no patch with the number {number}", remedy=f"Its patches: {known}."
     )
 
 

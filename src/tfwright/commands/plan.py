@@ -18,20 +18,12 @@ HOST_IS_EXEC = "6"
 """From this Bazel on, --distinct_host_configuration has no effect."""
 
 
-def plan(
-    job: BuildRequest, *, again: str = ""
-) -> tuple[Iterable[Planned], list[Finding]]:
+def plan(job: BuildRequest, *, again: str = "") -> tuple[Iterable[Planned], list[Finding]]:
     """Return the plan, and what keeps this host from building the recipe up to the last stage."""
     findings = examination.examine(job.recipe, job.host_file, probes.here())
-    blocking = [
-        finding for finding in findings if examination.blocks(finding, job.until)
-    ]
+    blocking = [finding for finding in findings if examination.blocks(finding, job.until)]
     # A host that cannot build still gets the plan: it shows what another host would do.
-    return engine.plan(
-        job,
-        again=again,
-        blocked=bool(blocking),
-    ), blocking
+    return engine.plan(job, again=again, blocked=bool(blocking)), blocking
 
 
 def bazelrc(job: BuildRequest) -> str:
@@ -45,10 +37,7 @@ def doubled(job: BuildRequest) -> Iterator[str]:
     Nothing is known before the source stage has made the tree.
     """
     tree, recipe = job.places.tree, job.recipe
-    if (
-        recipe.compile.target not in {TENSORFLOW_TARGET, WHEEL_TARGET}
-        or not tree.is_dir()
-    ):
+    if recipe.compile.target not in {TENSORFLOW_TARGET, WHEEL_TARGET} or not tree.is_dir():
         return
     bazel = recipe.bazel.version
     bazelrc = _text(tree / ".bazelrc") or ""
@@ -59,13 +48,9 @@ def doubled(job: BuildRequest) -> Iterator[str]:
             "share most of their C++ code with the wheel. Add to [compile] flags: "
             "--distinct_host_configuration=false"
         )
-    if versions.older(bazel, PYTHON_3_FIRST) or recipe.host.python.startswith(
-        "2"
-    ):
+    if versions.older(bazel, PYTHON_3_FIRST) or recipe.host.python.startswith("2"):
         return
-    programs = configurations.for_python_2(
-        recipe.compile.target, lambda path: _text(tree / path)
-    )
+    programs = configurations.for_python_2(recipe.compile.target, lambda path: _text(tree / path))
     if programs:
         yield (
             f"Programs for Python 2 in the wheel ({len(programs)}) have a configuration of their "

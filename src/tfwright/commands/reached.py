@@ -30,14 +30,10 @@ def held(job: BuildRequest, mirror: Path, programs: Programs | None) -> Reached:
     store = external.store(job)
 
     def supply(wanted: Sequence[WantedArchive]) -> Supply:
-        held = [
-            archive.sha256 for archive in wanted if store.holds(archive.sha256)
-        ]
+        held = [archive.sha256 for archive in wanted if store.holds(archive.sha256)]
         return Supply(dict.fromkeys(held, VAULT), ())
 
     rules = external.read(job, RecipePins.of(job.recipe), mirror, programs)
     suppliers = Suppliers(supply, partial(external.clone, job, offline=True))
     # Without the lock: what it calls unused may have become needed since it was written.
-    return reach.bring(
-        rules, job.recipe.fetch.substitutes, None, store, suppliers
-    )
+    return reach.bring(rules, job.recipe.fetch.substitutes, None, store, suppliers)

@@ -37,16 +37,12 @@ def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
     host = recipe.host
     return RecipeRow(
         recipe=recipe.name,
-        tensorflow="-"
-        if recipe.source.interface == "own"
-        else str(recipe.source.release),
+        tensorflow="-" if recipe.source.interface == "own" else str(recipe.source.release),
         bazel=recipe.bazel.version,
         python=host.python,
         cuda=host.cuda or "-",
         cudnn=host.cudnn or "-",
-        platform=host.system
-        if host.system == "any"
-        else f"{host.system}-{host.machine}",
+        platform=host.system if host.system == "any" else f"{host.system}-{host.machine}",
         patches=len(recipe.source.patches),
         # `invoke toolkit` may have made the CUDA of this recipe.
         builds_here=examination.obstacle(recipe, host_file.of(recipe)) or "yes",
@@ -59,9 +55,7 @@ def _verified(recipe: Recipe) -> str:
     """Say how far a recipe was verified; if that no longer holds, why."""
     if recipe.verified is None:
         return UNVERIFIED
-    reason = verified.stale(
-        recipe, recipes.find(recipe.name).with_suffix(".lock")
-    )
+    reason = verified.stale(recipe, recipes.find(recipe.name).with_suffix(".lock"))
     if reason:
         # The reason comes first: a narrow terminal cuts the end.
         return f"stale: {reason}; {recipe.verified.until} ({recipe.verified.on})"

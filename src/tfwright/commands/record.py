@@ -38,14 +38,8 @@ def _before_configure(job: BuildRequest) -> tuple[HostFacts, Inputs, Tree]:
     made = engine.results(replace(job, until="source"))
     host, inputs, tree = (made[kind] for kind in (HostFacts, Inputs, Tree))
     # mypy cannot know which result belongs to a type.
-    if not (
-        isinstance(host, HostFacts)
-        and isinstance(inputs, Inputs)
-        and isinstance(tree, Tree)
-    ):
-        raise TypeError(
-            "check makes HostFacts, fetch makes Inputs, source makes Tree"
-        )
+    if not (isinstance(host, HostFacts) and isinstance(inputs, Inputs) and isinstance(tree, Tree)):
+        raise TypeError("check makes HostFacts, fetch makes Inputs, source makes Tree")
     return host, inputs, tree
 
 
@@ -62,16 +56,12 @@ def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
     program = asked.configure.program
 
     def respond(interview: Interview) -> Recorder:
-        heard.append(
-            Recorder(interview, ask=ask, script=_script(tree.path, program))
-        )
+        heard.append(Recorder(interview, ask=ask, script=_script(tree.path, program)))
         return heard[-1]
 
     try:
         with engine.occupied(job):
-            written = configure.rehearse(
-                job.job, asked, (host, inputs, tree), respond
-            )
+            written = configure.rehearse(job.job, asked, (host, inputs, tree), respond)
     except (KeyboardInterrupt, TfwrightError):
         # A person typed these answers: the next run begins where this one stopped.
         if heard:
@@ -80,9 +70,7 @@ def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
     (recorder,) = heard
     _enter(path, recorder)
     lines = _enter_difference(path, recorder, written)
-    return RecordedDialogue(
-        path, tuple(recorder.questions), tuple(recorder.answers), lines
-    )
+    return RecordedDialogue(path, tuple(recorder.questions), tuple(recorder.answers), lines)
 
 
 def _keep(job: BuildRequest, path: Path, recorder: Recorder) -> None:
@@ -117,14 +105,8 @@ def _enter(path: Path, recorder: Recorder) -> None:
         toml_editing.put_value(path, ("configure", "answers", variable), answer)
     tables = []
     for question in recorder.questions:
-        lines = stanzas.table(
-            question.text, question.variable, yes_no=question.yes_no
-        )
-        tables.append(
-            "\n".join(
-                ["", "# Asked by this tree's ./configure; recorded.", *lines, ""]
-            )
-        )
+        lines = stanzas.table(question.text, question.variable, yes_no=question.yes_no)
+        tables.append("\n".join(["", "# Asked by this tree's ./configure; recorded.", *lines, ""]))
     # TOML lets an array of tables stand anywhere, so the file's order is left alone.
     files.write(path, path.read_text("utf-8") + "".join(tables))
     _insist_on_recipe(path, before)
@@ -144,9 +126,7 @@ def _insist_on_recipe(path: Path, before: str) -> None:
         ) from fault
 
 
-def _enter_difference(
-    path: Path, recorder: Recorder, written: str
-) -> tuple[str, ...]:
+def _enter_difference(path: Path, recorder: Recorder, written: str) -> tuple[str, ...]:
     """Write down how the file differs from what is rendered from the same answers."""
     table = recipes.read(str(path)).configure
     before = recorder.interview
@@ -157,10 +137,7 @@ def _enter_difference(
     if before.dialect.own:
         sides = {"lines": difference.only_written}
     else:
-        sides = {
-            "adds": difference.only_written,
-            "omits": difference.only_rendered,
-        }
+        sides = {"adds": difference.only_written, "omits": difference.only_rendered}
     entered = []
     places = _places(answers)
     before_lines = path.read_text("utf-8")
@@ -168,9 +145,7 @@ def _enter_difference(
         if settings:
             new = [stanzas.portable(setting, places) for setting in settings]
             known = getattr(table.bazelrc, key)
-            toml_editing.put_list(
-                path, ("configure", "bazelrc", key), [*known, *new]
-            )
+            toml_editing.put_list(path, ("configure", "bazelrc", key), [*known, *new])
             entered += new
     _insist_on_recipe(path, before_lines)
     return tuple(entered)

@@ -46,9 +46,7 @@ _CHANCE = (
     "Every build differs, also at fixed addresses: a clock, random numbers, "
     "or the order of parallel work"
 )
-_NO_CONTROL = (
-    "No control build was made, so chance and the place cannot be distinguished"
-)
+_NO_CONTROL = "No control build was made, so chance and the place cannot be distinguished"
 """What the control builds show."""
 
 
@@ -63,13 +61,7 @@ class Reproduction:
     """Why they differ, as far as the differences and the control builds tell."""
 
 
-def reproduce(
-    job: BuildRequest,
-    original: Path,
-    *,
-    cached: bool,
-    control: bool,
-) -> Reproduction:
+def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool) -> Reproduction:
     """Build the job's recipe again elsewhere, under another umask, and compare it with `original`.
 
     Nothing is downloaded. With `cached`, the build cache takes part, which proves less and takes
@@ -150,11 +142,7 @@ def insist(job: BuildRequest, original: Path) -> None:
             "Check out the recipe and patches of that time, "
             f"or build it as it is now: 'invoke build --recipe {job.argument}'."
         )
-        raise RecipeError(
-            what,
-            remedy=remedy,
-            evidence=Evidence(where=str(original), lines=lines),
-        )
+        raise RecipeError(what, remedy=remedy, evidence=Evidence(where=str(original), lines=lines))
 
 
 def host_changes(job: BuildRequest, original: Path) -> list[str]:
@@ -171,9 +159,7 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
         interpreter = pythons.find(job.recipe.host.python, job.host_file)
         if interpreter is None:
             return []
-        facts = host_facts.facts(
-            job.recipe, job.host_file, probes.here(), interpreter
-        )
+        facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
     here = host_facts.found(job.recipe, job.host_file, facts)
     changes = []
     for name, (then, now) in _then_and_now(job, record, here).items():
@@ -183,9 +169,7 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
 
 
 def _then_and_now(
-    job: BuildRequest,
-    record: BuildRecord,
-    here: Found,
+    job: BuildRequest, record: BuildRecord, here: Found
 ) -> dict[str, tuple[object, object]]:
     """Return each property of host and programs: as recorded, and as it is here."""
     pairs: dict[str, tuple[object, object]] = {}
@@ -231,9 +215,7 @@ def _disagreements(job: BuildRequest, record: BuildRecord) -> Iterator[str]:
 def _keys(before: object, now: object) -> list[str]:
     """Return the keys of two tables that differ."""
     old, new = _table(before), _table(now)
-    return sorted(
-        key for key in old.keys() | new.keys() if old.get(key) != new.get(key)
-    )
+    return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
 
 
 def _table(part: object) -> dict[str, object]:
@@ -252,19 +234,11 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
     place = job.places.build_out / FOLDER
     host_file = job.host_file
     # Both default to places in build_out, which is another one there.
-    shared = {
-        "directory": host_file.cache_directory,
-        "secret": host_file.cache_secret,
-    }
+    shared = {"directory": host_file.cache_directory, "secret": host_file.cache_secret}
     cache = host_file.cache.model_copy(update={"enabled": cached, **shared})
     own = host_file.changed(build_out=place, cache=cache)
     # Up to the seal: publishing would put the second wheel in the place of the original.
-    elsewhere = replace(
-        job,
-        host_file=own,
-        offline=True,
-        until="seal",
-    )
+    elsewhere = replace(job, host_file=own, offline=True, until="seal")
     place.mkdir(parents=True, exist_ok=True)
     # Downloads and clones are checked by checksum and commit, so both places may share them.
     for here, there in (
@@ -276,12 +250,7 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
     return elsewhere
 
 
-def _build(
-    job: BuildRequest,
-    name: str,
-    *,
-    fixed: bool,
-) -> Path:
+def _build(job: BuildRequest, name: str, *, fixed: bool) -> Path:
     """Build from nothing, under another umask; return a copy of the wheel that stays.
 
     `fixed` turns address-space randomisation off.
@@ -316,9 +285,7 @@ def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
     Return what the builds show, in sentences.
     """
     if why := randomisation.obstacle():
-        return [
-            f"Address-space randomisation stays on, since {why}: no control build was made"
-        ]
+        return [f"Address-space randomisation stays on, since {why}: no control build was made"]
     digest = files.sha256(rebuilt)
     # The control repeats everything but the addresses. If it gives the same wheel, what differs
     # from the original is what the two places differ in.
@@ -334,11 +301,7 @@ def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
     return [f"{_CHANCE}. Again in: {', '.join(sorted(again))}"]
 
 
-def _seen(
-    found: Comparison,
-    job: BuildRequest,
-    elsewhere: BuildRequest,
-) -> Iterator[str]:
+def _seen(found: Comparison, job: BuildRequest, elsewhere: BuildRequest) -> Iterator[str]:
     """Say what the differences themselves give away."""
     directories = str(elsewhere.places.build_out), str(job.places.build_out)
     for difference in found.differences:

@@ -28,11 +28,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FOLDER = RECIPES / "schema"
 LINE = "#:schema ./schema/recipe.json"
 """The first line of each recipe in recipes/, by which editors find the schema."""
-DOCUMENTS: dict[str, type[Table]] = {
-    "recipe": Recipe,
-    "host": HostFile,
-    "nightly": NightlyFile,
-}
+DOCUMENTS: dict[str, type[Table]] = {"recipe": Recipe, "host": HostFile, "nightly": NightlyFile}
 """The documents by the name of their schema file."""
 NEVER_WRITTEN = {"Recipe": {"name"}}
 """Fields that no file holds: a recipe's name is that of its file."""
@@ -101,10 +97,7 @@ def _text(schema: Mapping[str, object]) -> str:
 def schema_of(model: type[Table]) -> dict[str, Any]:
     """Return the JSON Schema of a document, with the docstrings of its fields as descriptions."""
     schema = model.model_json_schema()
-    for name, part in [
-        (model.__name__, schema),
-        *schema.get("$defs", {}).items(),
-    ]:
+    for name, part in [(model.__name__, schema), *schema.get("$defs", {}).items()]:
         table = _tables(model).get(name)
         if table is not None:
             _describe(part, table)
@@ -128,9 +121,7 @@ def _describe(part: dict[str, Any], table: type[Table]) -> None:
     hidden = NEVER_WRITTEN.get(table.__name__, set())
     optional = hidden | DERIVED.get(table.__name__, set())
     # pydantic requires what has no default; a file may still leave out what is derived.
-    part["required"] = [
-        key for key in part.get("required", ()) if key not in optional
-    ]
+    part["required"] = [key for key in part.get("required", ()) if key not in optional]
     for name in hidden:
         properties.pop(name, None)
     for name, value in properties.items():
@@ -170,11 +161,7 @@ def docstrings(table: type[Table]) -> dict[str, str]:
     for node in tree.body[0].body:  # type: ignore[attr-defined]  # a class has a body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             last = node.target.id
-        elif (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and last
-        ):
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and last:
             found[last] = " ".join(str(node.value.value).split())
             last = ""
         else:
@@ -204,17 +191,12 @@ def with_tables(page: str, model: type[Table]) -> str:
 
     ``<!-- keys:source -->`` begins the table of ``[source]``, ``<!-- keys: -->`` that of the top.
     """
-    return _MARKED.sub(
-        lambda mark: f"{mark[1]}{_table(model, mark[2])}{mark[3]}", page
-    )
+    return _MARKED.sub(lambda mark: f"{mark[1]}{_table(model, mark[2])}{mark[3]}", page)
 
 
 def _table(model: type[Table], name: str) -> str:
     table = next(_inner(model.model_fields[name].annotation)) if name else model
-    rows = "".join(
-        f"| `{row.key}` | {row.default} | {row.meaning} |\n"
-        for row in rows_of(table)
-    )
+    rows = "".join(f"| `{row.key}` | {row.default} | {row.meaning} |\n" for row in rows_of(table))
     return f"| key | default | meaning |\n|---|---|---|\n{rows}"
 
 

@@ -118,9 +118,7 @@ class SmokeReport:
     @property
     def failures(self) -> list[TrialOutcome]:
         """What failed, in order."""
-        return [
-            outcome for outcome in self.outcomes if outcome.status == "failed"
-        ]
+        return [outcome for outcome in self.outcomes if outcome.status == "failed"]
 
     @property
     def curves(self) -> dict[str, list[run.Point]]:
@@ -166,22 +164,12 @@ def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport
     with file_lock.held(request.place / "lock", f"smoke {request.wheel.name}"):
         seconds = _install(request, interpreter, version, bounds)
         installed = _installed(request)
-        outcomes = [
-            TrialOutcome(
-                "install", "passed", f"{len(installed)} packages", seconds
-            )
-        ]
+        outcomes = [TrialOutcome("install", "passed", f"{len(installed)} packages", seconds)]
         hear(outcomes[0])
         for outcome in _outcomes(request):
             hear(outcome)
             outcomes.append(outcome)
-        report = _report(
-            request,
-            version,
-            (*request.requirements, *bounds),
-            installed,
-            outcomes,
-        )
+        report = _report(request, version, (*request.requirements, *bounds), installed, outcomes)
         files.write(request.place / KEPT, report.dump())
         # A venv with TensorFlow takes gigabytes; only a failure makes it worth keeping.
         if not report.failures:
@@ -244,8 +232,7 @@ def target(request: Request) -> tuple[Path, str]:
     if os.sep in versions[0]:
         remedy = "Correct --python: it takes the path of an interpreter, or a version such as 3.6."
     raise HostError(
-        f"This host has no Python {' or '.join(versions)} for {request.wheel.name}",
-        remedy=remedy,
+        f"This host has no Python {' or '.join(versions)} for {request.wheel.name}", remedy=remedy
     )
 
 
@@ -309,12 +296,7 @@ def _bounds() -> Bounds:
     return load(BOUNDS, Bounds)
 
 
-def _install(
-    request: Request,
-    interpreter: Path,
-    version: str,
-    bounds: Sequence[str],
-) -> float:
+def _install(request: Request, interpreter: Path, version: str, bounds: Sequence[str]) -> float:
     """Make the venv and let its pip install the wheel, within the bounds; return the seconds."""
     start = time.monotonic()
     place = request.venv.place
@@ -338,11 +320,7 @@ def _first(request: Request, version: str, log: Path) -> list[str]:
     return [instead] if instead else []
 
 
-def _install_wheel(
-    request: Request,
-    bounds: Sequence[str],
-    log: Path,
-) -> None:
+def _install_wheel(request: Request, bounds: Sequence[str], log: Path) -> None:
     # Constraints bound a package only if something requires it; they install nothing.
     constraints = request.venv.place / "bounds.txt"
     files.write(constraints, "".join(f"{line}\n" for line in bounds))
@@ -396,9 +374,7 @@ def _installed(request: Request) -> tuple[str, ...]:
 
 def _outcomes(request: Request) -> Iterator[TrialOutcome]:
     """Run the programs; those that need the module are skipped once it did not import."""
-    given = {
-        name: value for name, value in os.environ.items() if name in LET_THROUGH
-    }
+    given = {name: value for name, value in os.environ.items() if name in LET_THROUGH}
     # A home of its own: programs compile GPU kernels into ~/.nv and read ~/.keras.
     user = request.place / "home"
     user.mkdir(parents=True, exist_ok=True)
@@ -409,12 +385,8 @@ def _outcomes(request: Request) -> Iterator[TrialOutcome]:
             command = request.venv.program(name, request.module, user, given)
             outcome = run.run(name, command, request.place / f"logs/{name}.log")
         else:
-            outcome = TrialOutcome(
-                name, "skipped", f"{request.module} does not import"
-            )
-        imports = imports and not (
-            name == "imports" and outcome.status == "failed"
-        )
+            outcome = TrialOutcome(name, "skipped", f"{request.module} does not import")
+        imports = imports and not (name == "imports" and outcome.status == "failed")
         yield outcome
 
 

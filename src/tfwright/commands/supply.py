@@ -244,10 +244,7 @@ class _Here:
     def _has_image(self, _: BundleMember) -> bool:
         pinned = self.recipe.host.image
         # An image gets its place when all of it is there.
-        return (
-            pinned is None
-            or image.place(self.places.vault, pinned.digest).is_dir()
-        )
+        return pinned is None or image.place(self.places.vault, pinned.digest).is_dir()
 
     def _has_package(self, member: BundleMember) -> bool:
         kept = Path(member.sha256, member.name)
@@ -257,9 +254,7 @@ class _Here:
     def _has_source(self, _: BundleMember) -> bool:
         source = self.recipe.source
         repository = mirror.place(self.places.git, source.url)
-        return repository.is_dir() and mirror.is_complete(
-            repository, Pin.of(source)
-        )
+        return repository.is_dir() and mirror.is_complete(repository, Pin.of(source))
 
     def _has_toolkit(self, member: BundleMember) -> bool:
         unpacked = bool(self.settings.of(self.recipe).cuda)
@@ -277,9 +272,7 @@ def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
     places = Places(settings.build_out, recipe.name)
     with _emptied(folder, places.build_out):
         placed = bundle.verified_folder(folder, manifest)
-        bundles.place_inputs(
-            manifest, recipe, placed, places, listener, store=places.vault
-        )
+        bundles.place_inputs(manifest, recipe, placed, places, listener, store=places.vault)
         # `invoke vault --gc` keeps what this names.
         files.write(places.own / "bundle.json", manifest.encoded())
     _make_toolkit(manifest, recipe, settings, listener)
@@ -304,9 +297,7 @@ def _make_toolkit(
     host_file = settings.of(recipe)
     if not sent or host_file.cuda:
         return
-    job = BuildRequest(
-        recipe=recipe, host_file=host_file, listener=listener, offline=True
-    )
+    job = BuildRequest(recipe=recipe, host_file=host_file, listener=listener, offline=True)
     for made in toolkit.obtain(job, licence_accepted=True):
         listener.note(f"{made.title} is in {made.root}")
 

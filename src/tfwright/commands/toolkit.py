@@ -18,15 +18,7 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import file_lock
 from tfwright.vault import lock, locking
-from tfwright.vault.toolkit import (
-    directory,
-    layout,
-    nvcc,
-    nvidia_archive,
-    soundness,
-    sources,
-    tree,
-)
+from tfwright.vault.toolkit import directory, layout, nvcc, nvidia_archive, soundness, sources, tree
 from tfwright.vault.toolkit.sources import Obtained, Supplier
 from tfwright.vault.toolkit.tree import InstalledPart, ToolkitRecord
 
@@ -114,9 +106,7 @@ class Provided:
 def downloaded(given: Mapping[str, tuple[str, str]]) -> list[Download]:
     """Return the files that the command line names: path and checksum, by the name of the part."""
     return [
-        Download(KINDS[name], Path(path), sha256)
-        for name, (path, sha256) in given.items()
-        if path
+        Download(KINDS[name], Path(path), sha256) for name, (path, sha256) in given.items() if path
     ]
 
 
@@ -128,8 +118,7 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
     remedy = "Name a recipe that does: --recipe; 'invoke recipes' lists them."
     if wanted:
         remedy = (
-            "Give what you downloaded: "
-            "--cuda FILE, --cudnn FILE, --nccl FILE, --tensorrt FILE."
+            "Give what you downloaded: --cuda FILE, --cudnn FILE, --nccl FILE, --tensorrt FILE."
         )
     raise RecipeError(
         f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}",
@@ -140,25 +129,16 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
 def _wanted(recipe: Recipe) -> str:
     """List the parts whose versions a recipe names."""
     named = [(kind, _pinned(recipe, kind)) for kind in KINDS.values()]
-    return ", ".join(
-        f"{kind.title} {version}" for kind, version in named if version
-    )
+    return ", ".join(f"{kind.title} {version}" for kind, version in named if version)
 
 
 def provide(
-    job: BuildRequest,
-    downloads: Sequence[Download],
-    *,
-    licence_accepted: bool,
+    job: BuildRequest, downloads: Sequence[Download], *, licence_accepted: bool
 ) -> Iterator[Provided]:
     """Put what was downloaded into place, or else what the recipe pins; yield each part."""
     for file in downloads:
         root, part = install(
-            job,
-            file.kind,
-            file.path,
-            file.sha256,
-            licence_accepted=licence_accepted,
+            job, file.kind, file.path, file.sha256, licence_accepted=licence_accepted
         )
         yield Provided(file.kind.title, root, part)
     if not downloads:
@@ -198,9 +178,7 @@ def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
         kind = KINDS[name]
         root = _root(job, kind)
         with _alone(job, root):
-            part = _provided(
-                job, kind, table, root, licence_accepted=licence_accepted
-            )
+            part = _provided(job, kind, table, root, licence_accepted=licence_accepted)
         yield Provided(kind.title, root, part)
 
 
@@ -219,9 +197,7 @@ def _alone(job: BuildRequest, root: Path) -> Iterator[None]:
 @contextmanager
 def _room(root: Path) -> Iterator[Path]:
     """Give an empty directory on the toolkit's own disk, from which files are renamed."""
-    with tempfile.TemporaryDirectory(
-        dir=root.parent, prefix=".unpacking-"
-    ) as folder:
+    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
         yield Path(folder)
 
 
@@ -239,18 +215,11 @@ def _insist_on_lock(job: BuildRequest) -> None:
 
 
 def _provided(
-    job: BuildRequest,
-    kind: Kind,
-    table: PartTable,
-    root: Path,
-    *,
-    licence_accepted: bool,
+    job: BuildRequest, kind: Kind, table: PartTable, root: Path, *, licence_accepted: bool
 ) -> InstalledPart:
     if installed := _installed(kind, table, root):
         return installed
-    obtained = sources.obtain(
-        f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job)
-    )
+    obtained = sources.obtain(f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job))
     with _room(root) as room:
         # The packages are needed for this refusal, too: the licence's text is in them.
         if table.licence and not licence_accepted:
@@ -259,12 +228,7 @@ def _provided(
         job.listener.note(f"Unpacking {kind.title} {_pinned(job.recipe, kind)}")
         made = _arranged(kind, obtained, room)
         accepted = bool(table.licence)
-        return _put(
-            job,
-            kind,
-            _Origin(obtained.way, _digests(table, obtained), accepted),
-            made,
-        )
+        return _put(job, kind, _Origin(obtained.way, _digests(table, obtained), accepted), made)
 
 
 def _installed(kind: Kind, table: PartTable, root: Path) -> InstalledPart | None:
@@ -288,9 +252,7 @@ def _is_sound(root: Path, part: InstalledPart) -> bool:
 def _supplier(job: BuildRequest) -> Supplier:
     store = sources.store(job.places.vault)
     store.root.mkdir(parents=True, exist_ok=True)
-    return Supplier(
-        store, job.host_file, job.listener, job.log("toolkit"), job.offline
-    )
+    return Supplier(store, job.host_file, job.listener, job.log("toolkit"), job.offline)
 
 
 def _digests(table: PartTable, obtained: Obtained) -> dict[str, str]:
@@ -304,11 +266,7 @@ def _by_file(pins: Mapping[str, str]) -> dict[str, str]:
     return {name.rpartition("/")[2]: digest for name, digest in pins.items()}
 
 
-def _arranged(
-    kind: Kind,
-    obtained: Obtained,
-    room: Path,
-) -> Path:
+def _arranged(kind: Kind, obtained: Obtained, room: Path) -> Path:
     """Unpack the packages of a part; return a directory that is laid out as a toolkit."""
     if obtained.way == "archives":
         return nvidia_archive.merge(obtained.files.values(), room, kind.roots)
@@ -322,25 +280,17 @@ def _arranged(
 
 
 def _unaccepted_packages(
-    kind: Kind,
-    table: PartTable,
-    obtained: Obtained,
-    room: Path,
-    root: Path,
+    kind: Kind, table: PartTable, obtained: Obtained, room: Path, root: Path
 ) -> HostError:
     """Show the licence text of a package, or where it is published."""
     shown = root.with_name(f"{root.name}-licences")
     # All packages of a part hold the same text; the largest would take minutes to read.
-    package = min(
-        obtained.files.values(),
-        key=lambda path: path.stat().st_size,
-    )
+    package = min(obtained.files.values(), key=lambda path: path.stat().st_size)
     found = nvidia_archive.licences(package, room, shown)
     where = found[0] if found else table.licence
     what = f"{kind.title} is NVIDIA's, under a licence that you have to accept yourself: {where}"
     return HostError(
-        what,
-        remedy=f"Read it (also at {table.licence}); if you accept it, add --licence-accepted.",
+        what, remedy=f"Read it (also at {table.licence}); if you accept it, add --licence-accepted."
     )
 
 
@@ -353,12 +303,7 @@ class _Origin:
     accepted: bool
 
 
-def _put(
-    job: BuildRequest,
-    kind: Kind,
-    origin: _Origin,
-    made: Path,
-) -> InstalledPart:
+def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> InstalledPart:
     """Put what was unpacked into the toolkit, once it is what the recipe wants."""
     # Read from the unpacked files: names of archives
     # promise versions that they do not hold.
@@ -388,11 +333,7 @@ def _put(
     return part
 
 
-def _insist_on_tree(
-    job: BuildRequest,
-    kind: Kind,
-    part: InstalledPart,
-) -> None:
+def _insist_on_tree(job: BuildRequest, kind: Kind, part: InstalledPart) -> None:
     """Refuse files that are not those that the recipe pins; show a stated difference."""
     table = dict(job.recipe.toolkit.parts()).get(kind.name)
     if table is None or part.tree == table.tree:
@@ -412,12 +353,7 @@ def _insist_on_tree(
 
 
 def install(
-    job: BuildRequest,
-    kind: Kind,
-    archive: Path,
-    sha256: str,
-    *,
-    licence_accepted: bool,
+    job: BuildRequest, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
 ) -> tuple[Path, InstalledPart]:
     """Put what the user downloaded, or has installed, into the toolkit that the recipe uses.
 
@@ -435,20 +371,13 @@ def install(
         # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
         if not licence_accepted:
             shown = root.with_name(f"{root.name}-licences")
-            raise _unaccepted(
-                kind, archive, nvidia_archive.licences(archive, room, shown)
-            )
+            raise _unaccepted(kind, archive, nvidia_archive.licences(archive, room, shown))
         made = _unpacked(kind, archive, room)
         origin = _Origin("by hand", {archive.name: digest}, accepted=True)
         return root, _put(job, kind, origin, made)
 
 
-def _adopt(
-    job: BuildRequest,
-    kind: Kind,
-    installed: Path,
-    root: Path,
-) -> InstalledPart:
+def _adopt(job: BuildRequest, kind: Kind, installed: Path, root: Path) -> InstalledPart:
     """Copy a part that is installed on this host; whoever installed it accepted its licence."""
     with _room(root) as room:
         made = room / "made"
@@ -460,11 +389,7 @@ def _adopt(
         return _put(job, kind, origin, made)
 
 
-def _unpacked(
-    kind: Kind,
-    archive: Path,
-    room: Path,
-) -> Path:
+def _unpacked(kind: Kind, archive: Path, room: Path) -> Path:
     """Unpack an archive of NVIDIA's, or a Debian package of one of its libraries."""
     # A .deb holds Debian's layout, an archive of NVIDIA's its own.
     if archive.suffix == ".deb":
@@ -473,12 +398,7 @@ def _unpacked(
     return nvidia_archive.merge([archive], room, kind.roots)
 
 
-def _verified(
-    recipe: Recipe,
-    kind: Kind,
-    archive: Path,
-    given: str,
-) -> str:
+def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
     """Return the digest of an archive, which the user or the recipe must name."""
     if not archive.is_file():
         raise SupplyError(
@@ -496,33 +416,23 @@ def _verified(
         )
     if digest != wanted:
         raise SupplyError(
-            f"{archive.name} has the sha256 {digest}; wanted: {wanted}",
-            remedy="Download it again.",
+            f"{archive.name} has the sha256 {digest}; wanted: {wanted}", remedy="Download it again."
         )
     return digest
 
 
-def _pinned_digest(
-    recipe: Recipe,
-    kind: Kind,
-    archive: Path,
-) -> str:
+def _pinned_digest(recipe: Recipe, kind: Kind, archive: Path) -> str:
     pins = {str(name): sha256 for name, sha256 in recipe.host.sha256.items()}
     table = dict(recipe.toolkit.parts()).get(kind.name)
     named = _by_file(table.archives) if table else {}
     return pins.get(kind.name) or named.get(archive.name, "")
 
 
-def _unaccepted(
-    kind: Kind,
-    archive: Path,
-    licences: list[Path],
-) -> HostError:
+def _unaccepted(kind: Kind, archive: Path, licences: list[Path]) -> HostError:
     where = str(licences[0]) if licences else kind.licence
     what = f"{archive.name} is NVIDIA's, under a licence that you have to accept yourself: {where}"
     return HostError(
-        what,
-        remedy=f"Read it (also at {kind.licence}); if you accept it, add --licence-accepted.",
+        what, remedy=f"Read it (also at {kind.licence}); if you accept it, add --licence-accepted."
     )
 
 

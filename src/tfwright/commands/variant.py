@@ -23,9 +23,7 @@ class WheelVariant:
     """The variant wheel."""
 
 
-def variant_of(
-    wheel: Path, *, write: Path | None = None, label: str = ""
-) -> WheelVariant:
+def variant_of(wheel: Path, *, write: Path | None = None, label: str = "") -> WheelVariant:
     """Read off a wheel's code what it needs; with `write`, write the variant wheel into a folder.
 
     Raises WheelError if the wheel already claims something that is not in its code, or is to be
@@ -46,7 +44,5 @@ def variant_of(
     if write is None:
         return WheelVariant(code, claims, chosen)
     inspection.insist(report)
-    written = labels.with_variant(
-        wheel, write, chosen, variant.document(code, chosen)
-    )
+    written = labels.with_variant(wheel, write, chosen, variant.document(code, chosen))
     return WheelVariant(code, claims, chosen, written)

@@ -40,11 +40,7 @@ def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
     """
     # Leftovers have nothing to verify; `invoke vault --gc` removes them.
     inventory = look(build_out)
-    entries = [
-        entry
-        for entry in inventory.things
-        if entry.file or entry.kind == usage.VENV
-    ]
+    entries = [entry for entry in inventory.things if entry.file or entry.kind == usage.VENV]
     damages = list(verification.damages(build_out, entries))
     if not damages:
         return entries
@@ -62,9 +58,7 @@ def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
     raise SupplyError(
         what,
         remedy=_remedy(removed, left, users),
-        evidence=Evidence(
-            lines=[f"{damage.path}: {damage.why}" for damage in damages]
-        ),
+        evidence=Evidence(lines=[f"{damage.path}: {damage.why}" for damage in damages]),
     )
 
 
@@ -74,9 +68,7 @@ def _counted(damaged: int) -> str:
     return f"{damaged} of the kept inputs are"
 
 
-def _users(
-    build_out: Path, inventory: Inventory, damages: Sequence[Damage]
-) -> list[str]:
+def _users(build_out: Path, inventory: Inventory, damages: Sequence[Damage]) -> list[str]:
     """Return the recipes that need what is damaged, as far as they are known."""
     paths = {damage.path for damage in damages}
     found = set[str]()
@@ -89,9 +81,7 @@ def _users(
     return sorted(found)
 
 
-def _remedy(
-    removed: Sequence[Damage], left: Sequence[Damage], users: Sequence[str]
-) -> str:
+def _remedy(removed: Sequence[Damage], left: Sequence[Damage], users: Sequence[str]) -> str:
     """Say which commands restore the inputs, which `users` need."""
     steps = []
     needing = "for the recipes that need them"
@@ -99,8 +89,7 @@ def _remedy(
         needing += f": --recipe {', --recipe '.join(users)}"
     if any(damage.removable for damage in left):
         steps.append(
-            "Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch' "
-            f"{needing}."
+            f"Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch' {needing}."
         )
     if any(not damage.removable for damage in left):
         steps.append("Install the toolkit again with 'invoke toolkit'.")

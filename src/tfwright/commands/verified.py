@@ -32,14 +32,10 @@ def parts(recipe: Recipe, lock: Path | None) -> dict[str, str]:
     source = recipe.source
     named = {name: source.file(name) for name in source.named_files}
     # Defaults are left out: a new key with a default must not make every recipe unverified.
-    content = recipe.model_dump(
-        mode="json", exclude_defaults=True, exclude=DESCRIBING
-    )
+    content = recipe.model_dump(mode="json", exclude_defaults=True, exclude=DESCRIBING)
     found = {
         "recipe": _short(json.dumps(content, sort_keys=True)),
-        "patches": _short(
-            "".join(f"{name} {files.sha256(named[name])}" for name in named)
-        ),
+        "patches": _short("".join(f"{name} {files.sha256(named[name])}" for name in named)),
         "tfwright": __version__,
     }
     if lock is not None and lock.is_file():
@@ -60,25 +56,13 @@ def insist_on_name(by: str) -> None:
         )
 
 
-def write(
-    path: Path,
-    built: Mapping[str, str],
-    *,
-    until: str,
-    by: str,
-    note: str = "",
-) -> None:
+def write(path: Path, built: Mapping[str, str], *, until: str, by: str, note: str = "") -> None:
     """Write the [verified] table of a recipe that was just built up to a stage.
 
     `built` are its `parts` from before the build: what was edited meanwhile was not built.
     """
     today = dt.datetime.now(dt.UTC).date()
-    values: dict[str, object] = {
-        "until": until,
-        "on": today,
-        "host": host(),
-        "by": by,
-    }
+    values: dict[str, object] = {"until": until, "on": today, "host": host(), "by": by}
     run = _run(until, today, host(), by)
     values["digests"] = {**built, "run": run}
     if note:
@@ -115,9 +99,7 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
         return ""
     if reason := impossible(recipe.verified):
         return reason
-    before = {
-        str(part): digest for part, digest in recipe.verified.digests.items()
-    }
+    before = {str(part): digest for part, digest in recipe.verified.digests.items()}
     # Tables from before there were checksums say what was built, but not from what.
     if not before:
         return "no digests"
@@ -128,9 +110,7 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
         said = recipe.verified
         now["run"] = _run(said.until, said.on, said.host, said.by)
     differing = [
-        SHOWN.get(part, part)
-        for part in (*before, *now)
-        if before.get(part) != now.get(part)
+        SHOWN.get(part, part) for part in (*before, *now) if before.get(part) != now.get(part)
     ]
     return f"{', '.join(dict.fromkeys(differing))} changed" if differing else ""
 

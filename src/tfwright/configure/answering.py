@@ -108,10 +108,7 @@ def unknown(text: str, dialect: Dialect) -> RecipeError:
 def missing(prompts: list[Prompt], text: str = "") -> RecipeError:
     """Return the error for questions that the recipe does not answer, with the lines to add."""
     variables = [prompt.variable for prompt in prompts]
-    remedy = (
-        f"Add to the recipe {stanzas.WHERE}, with your answers:\n"
-        f"{stanzas.answers(prompts)}"
-    )
+    remedy = f"Add to the recipe {stanzas.WHERE}, with your answers:\n{stanzas.answers(prompts)}"
     # Paths differ from host to host, so a recipe with one would only work on its
     # author's.
     if _CUDA_PATHS & set(variables):

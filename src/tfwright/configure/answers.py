@@ -8,10 +8,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 
-UNKNOWN_PYTHON = {
-    "PYTHON_BIN_PATH": "@PYTHON_BIN_PATH@",
-    "PYTHON_LIB_PATH": "@PYTHON_LIB_PATH@",
-}
+UNKNOWN_PYTHON = {"PYTHON_BIN_PATH": "@PYTHON_BIN_PATH@", "PYTHON_LIB_PATH": "@PYTHON_LIB_PATH@"}
 """Takes the place of the target Python until its path is known."""
 BASE_PATHS_SINCE = Release(1, 14)
 """From here on, one question for the base paths of CUDA and cuDNN replaces one for each."""
@@ -45,17 +42,13 @@ def complete(
         answers["GCC_HOST_COMPILER_PATH"] = str(host_file.compiler)
     toolkit = host_file.cuda or answers.get("CUDA_TOOLKIT_PATH") or cuda
     # cuDNN is unpacked into the toolkit in most cases, so that is the last resort.
-    library = (
-        host_file.cudnn or answers.get("CUDNN_INSTALL_PATH") or cudnn or toolkit
-    )
+    library = host_file.cudnn or answers.get("CUDNN_INSTALL_PATH") or cudnn or toolkit
     if toolkit and recipe.source.release <= LAST_WITH_TOOLKIT:
         answers |= _places(recipe, host_file, str(toolkit), str(library))
     return answers
 
 
-def _places(
-    recipe: Recipe, host_file: HostFile, toolkit: str, library: str
-) -> Answers:
+def _places(recipe: Recipe, host_file: HostFile, toolkit: str, library: str) -> Answers:
     """Return the answers about the places of CUDA and cuDNN, as the release asks for them."""
     places = {"CUDA_TOOLKIT_PATH": toolkit, "CUDNN_INSTALL_PATH": library}
     if recipe.source.release >= BASE_PATHS_SINCE:
@@ -65,20 +58,14 @@ def _places(
     return places
 
 
-def _asked_by_itself(
-    recipe: Recipe, host_file: HostFile, cuda: Path | None
-) -> Answers:
+def _asked_by_itself(recipe: Recipe, host_file: HostFile, cuda: Path | None) -> Answers:
     """Return the places of CUDA and of nvcc's compiler, where a repository's own program asks."""
     asked = {prompt.variable for prompt in recipe.configure.prompts}
     places = {
         "CUDA_TOOLKIT_PATH": host_file.cuda or cuda,
         "GCC_HOST_COMPILER_PATH": host_file.compiler,
     }
-    return {
-        name: str(place)
-        for name, place in places.items()
-        if place and name in asked
-    }
+    return {name: str(place) for name, place in places.items() if place and name in asked}
 
 
 def _paths(recipe: Recipe) -> list[str]:

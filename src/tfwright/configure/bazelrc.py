@@ -123,12 +123,7 @@ def _sorted(settings: Iterable[Setting]) -> tuple[Setting, ...]:
 
 # Lines are compared as settings and not as text: Bazel does not care how a flag is
 # spelled.
-def amended(
-    text: str,
-    adds: Iterable[str],
-    omits: Iterable[str],
-    values: Mapping[str, str],
-) -> str:
+def amended(text: str, adds: Iterable[str], omits: Iterable[str], values: Mapping[str, str]) -> str:
     """Return a bazelrc without some settings and with others added at its end.
 
     ``@NAME@`` in an added or omitted line stands for the value of NAME.
@@ -146,6 +141,4 @@ def amended(
 
 def filled(line: str, values: Mapping[str, str]) -> str:
     """Put values in the place of ``@NAME@``; a name without a value stays."""
-    return re.sub(
-        r"@([A-Z][A-Z0-9_]*)@", lambda found: values.get(found[1], found[0]), line
-    )
+    return re.sub(r"@([A-Z][A-Z0-9_]*)@", lambda found: values.get(found[1], found[0]), line)

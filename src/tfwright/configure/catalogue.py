@@ -52,9 +52,7 @@ def afterwards(variable: str, version: ExactRelease) -> str:
 
 def prompts(version: ExactRelease, system: str) -> tuple[Prompt, ...]:
     """Return what a version may ask, or read from its environment, on a system."""
-    return tuple(
-        prompt for prompt in everything() if prompt.belongs_to(version, system)
-    )
+    return tuple(prompt for prompt in everything() if prompt.belongs_to(version, system))
 
 
 def of_variable(variable: str) -> list[Prompt]:

@@ -1,13 +1,7 @@
 """What one tree's ./configure asks and writes, on one system."""
 
 import re
-from collections.abc import (
-    Container,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -43,11 +37,7 @@ class Dialect:
         return self.version.line
 
     def __str__(self) -> str:
-        return (
-            "this repository"
-            if self.own
-            else f"TensorFlow {_short(self.version)}"
-        )
+        return "this repository" if self.own else f"TensorFlow {_short(self.version)}"
 
 
 def _short(version: ExactRelease) -> str:
@@ -77,9 +67,7 @@ def of_tensorflow(
     return Dialect(version, system, (*added, *known), shown)
 
 
-def _known(
-    version: ExactRelease, system: str, script: str | None
-) -> list[Prompt]:
+def _known(version: ExactRelease, system: str, script: str | None) -> list[Prompt]:
     """Return the catalogue's prompts of a version, corrected by what its script shows.
 
     A release candidate may lack a feature that the release has; a commit of a development branch
@@ -94,9 +82,7 @@ def _known(
     return [*own, *_borrowed(others, own, asked, system)]
 
 
-def _corrected(
-    prompts: Iterable[Prompt], script: str, asked: Container[str]
-) -> Iterator[Prompt]:
+def _corrected(prompts: Iterable[Prompt], script: str, asked: Container[str]) -> Iterator[Prompt]:
     """Yield a version's prompts without the features for which its script does not ask."""
     named = set(_WORD.findall(script))
     for prompt in prompts:
@@ -108,10 +94,7 @@ def _corrected(
 
 
 def _borrowed(
-    others: Iterable[Prompt],
-    own: Iterable[Prompt],
-    asked: Container[str],
-    system: str,
+    others: Iterable[Prompt], own: Iterable[Prompt], asked: Container[str], system: str
 ) -> Iterator[Prompt]:
     """Yield the prompts of other versions that the script has as well."""
     variables = {prompt.variable for prompt in own}

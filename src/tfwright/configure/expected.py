@@ -18,17 +18,13 @@ UNKNOWN_CUDA = Path("@CUDA_TOOLKIT_PATH@")
 UNKNOWN_CUDNN = Path("@CUDNN_INSTALL_PATH@")
 
 
-def interview(
-    recipe: Recipe, host_file: HostFile, scripts: Scripts | None = None
-) -> Interview:
+def interview(recipe: Recipe, host_file: HostFile, scripts: Scripts | None = None) -> Interview:
     """Return the answers of a recipe as far as they are known without a tree.
 
     Paths that are not known yet are written ``@NAME@``. `scripts` are the files of the tree that
     show what it writes, if there is one.
     """
-    answers = complete(
-        recipe, host_file, UNKNOWN_PYTHON, UNKNOWN_CUDA, UNKNOWN_CUDNN
-    )
+    answers = complete(recipe, host_file, UNKNOWN_PYTHON, UNKNOWN_CUDA, UNKNOWN_CUDNN)
     target = recipe.host.python
     # "any": only the first digit gets into the file.
     version = target if target != "any" else str(sys.version_info.major)
@@ -46,17 +42,13 @@ def dialect(recipe: Recipe, system: str, scripts: Scripts) -> Dialect:
 
 def system(recipe: Recipe) -> str:
     """Return the system that the recipe is for; ours, where it fits any."""
-    return (
-        platform.system() if recipe.host.system == "any" else recipe.host.system
-    )
+    return platform.system() if recipe.host.system == "any" else recipe.host.system
 
 
 def insist_on_answers(interview: Interview) -> None:
     """Raise RecipeError for answers that cannot be meant, or for questions without an answer."""
     # A harmless fault changes nothing in the wheel; `remarks` reports it.
-    serious = [
-        fault for fault in validation.faults(interview) if not fault.harmless
-    ]
+    serious = [fault for fault in validation.faults(interview) if not fault.harmless]
     missing = lacking(interview)
     # Both at once: after a correction nothing else should come to light.
     if serious:
@@ -70,14 +62,9 @@ def lacking(interview: Interview) -> RecipeError | None:
 
     A question that depends on an answer with a fault is not counted yet.
     """
-    wrong = {
-        fault.variable
-        for fault in validation.faults(interview)
-        if not fault.harmless
-    }
+    wrong = {fault.variable for fault in validation.faults(interview) if not fault.harmless}
     answers = {
-        variable: variable not in wrong and answer
-        for variable, answer in interview.answers.items()
+        variable: variable not in wrong and answer for variable, answer in interview.answers.items()
     }
     prompts = replace(interview, answers=answers).unanswered()
     if not prompts:
@@ -87,9 +74,7 @@ def lacking(interview: Interview) -> RecipeError | None:
     return answering.missing(prompts)
 
 
-def _refusal(
-    faults: list[validation.AnswerFault], missing: RecipeError | None
-) -> RecipeError:
+def _refusal(faults: list[validation.AnswerFault], missing: RecipeError | None) -> RecipeError:
     whats = [str(fault) for fault in faults]
     remedies = [fault.remedy for fault in faults]
     if missing:
@@ -118,9 +103,7 @@ def render(interview: Interview, table: ConfigureTable) -> str | None:
     answers = interview.answers.items()
     places = {name: value for name, value in answers if isinstance(value, str)}
     if not interview.dialect.own:
-        return bazelrc.amended(
-            rendering.render(interview), changes.adds, changes.omits, places
-        )
+        return bazelrc.amended(rendering.render(interview), changes.adds, changes.omits, places)
     # Nothing is known of what such a program writes until somebody has recorded it.
     if not changes.lines:
         return None

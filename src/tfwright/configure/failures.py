@@ -11,12 +11,8 @@ from tfwright.tools.process import dialogue
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.dialogue import Spoken
 
-_TOO_OLD = re.compile(
-    r"Please upgrade your bazel installation to version (\S+) or higher"
-)
-_TOO_NEW = re.compile(
-    r"Please downgrade your bazel installation to version (\S+) or lower"
-)
+_TOO_OLD = re.compile(r"Please upgrade your bazel installation to version (\S+) or higher")
+_TOO_NEW = re.compile(r"Please downgrade your bazel installation to version (\S+) or lower")
 _CRASH = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
 _NOT_FOUND = re.compile(
     r"Could not find any (?P<what>\S+?)\*?(?: matching version '(?P<version>[^']*)')? "
@@ -26,19 +22,13 @@ SEARCHED_FILES = 20
 
 
 def explained(
-    spoken: Spoken,
-    command: Command,
-    log: Path,
-    recipe: Recipe,
-    asked: Sequence[str],
+    spoken: Spoken, command: Command, log: Path, recipe: Recipe, asked: Sequence[str]
 ) -> TfwrightError:
     """Return the error that says why ./configure failed; `asked` are the variables it asked for."""
     # The status proves nothing: several releases exit with 0 after an error.
     crash = _CRASH.search(spoken.text)
     lines = dialogue.last_lines(crash[0] if crash else spoken.text)
-    evidence = Evidence(
-        command=command.argv, status=spoken.status, log=log, lines=lines
-    )
+    evidence = Evidence(command=command.argv, status=spoken.status, log=log, lines=lines)
     # Up to 1.12 configure.py exits with 0 after this, having written nothing.
     for pattern, limit in ((_TOO_OLD, "newer"), (_TOO_NEW, "older")):
         found = pattern.search(spoken.text)
@@ -78,9 +68,7 @@ def _end_remedy(status: int, lines: Sequence[str]) -> str:
 
 def _crash_remedy(asked: Sequence[str], by: By) -> str:
     if asked:
-        return (
-            f"Correct what answers {asked[-1]}: it crashed after that question."
-        )
+        return f"Correct what answers {asked[-1]}: it crashed after that question."
     # All answers were there before it started: nothing shows which of them it read last.
     if by == "environment":
         return (
@@ -117,10 +105,6 @@ def _toolkit_lacks(
             command=command.argv,
             status=spoken.status,
             log=log,
-            lines=tuple(
-                line.rstrip()[: dialogue.LONGEST_LINE]
-                for line in rest
-                if line.strip()
-            ),
+            lines=tuple(line.rstrip()[: dialogue.LONGEST_LINE] for line in rest if line.strip()),
         ),
     )

@@ -26,11 +26,7 @@ class Interview:
         return [prompt for prompt in self.dialect.prompts if self._lacks(prompt)]
 
     def _lacks(self, prompt: Prompt) -> bool:
-        if (
-            prompt.variable in self.answers
-            or prompt.optional
-            or prompt.environment
-        ):
+        if prompt.variable in self.answers or prompt.optional or prompt.environment:
             return False
         # A prompt that depends on a yes is not asked after a no.
         return prompt.applies(self.answers)
@@ -43,9 +39,7 @@ class Interview:
         """
         wanted = self._wanted()
         return {
-            variable: self._exported(variable)
-            for variable in self.answers
-            if variable in wanted
+            variable: self._exported(variable) for variable in self.answers if variable in wanted
         }
 
     def _wanted(self) -> set[str]:
@@ -67,17 +61,13 @@ class Interview:
         return everything or prompt.environment or prompt.preset
 
     def _unasked(self) -> set[str]:
-        asked = {
-            prompt.variable for prompt in self.dialect.prompts if prompt.asked
-        }
+        asked = {prompt.variable for prompt in self.dialect.prompts if prompt.asked}
         return set(self.answers) - asked
 
     def _exported(self, variable: str) -> str:
         # 1.5 takes any text that is not empty for a yes, here alone.
         line = self.dialect.release
-        empty_for_no = variable == "TF_SET_ANDROID_WORKSPACE" and line == Release(
-            1, 5
-        )
+        empty_for_no = variable == "TF_SET_ANDROID_WORKSPACE" and line == Release(1, 5)
         return as_text(self.answers[variable], "1", "" if empty_for_no else "0")
 
 

@@ -102,9 +102,7 @@ class Prompt(Table):
             return True
         # "or" binds weaker than "and"; the catalogue needs no brackets.
         alternatives = [part.split(" and ") for part in self.when.split(" or ")]
-        return any(
-            all(_holds(term, answers) for term in terms) for terms in alternatives
-        )
+        return any(all(_holds(term, answers) for term in terms) for terms in alternatives)
 
     def typed(self, answer: Answer) -> str:
         """Return the line that a person would type."""

@@ -56,11 +56,7 @@ class Recorder(Answerer):
             )
         given = self.interview.answers
         # An answer that was not accepted is asked for again; then a person has to correct it.
-        if (
-            prompt
-            and prompt.variable in given
-            and prompt.variable not in self.asked
-        ):
+        if prompt and prompt.variable in given and prompt.variable not in self.asked:
             self.asked.append(prompt.variable)
             return prompt.typed(given[prompt.variable])
         heard = self._heard(text, prompt)
@@ -74,9 +70,7 @@ class Recorder(Answerer):
         # The capital letter is what Enter means.
         letter = "y" if choice and choice[1][0] == "Y" else "n"
         return HeardQuestion(
-            variable=prompt.variable
-            if prompt
-            else self._variable(text, question),
+            variable=prompt.variable if prompt else self._variable(text, question),
             text=question,
             yes_no=prompt.yes_no if prompt else choice is not None,
             default=letter if choice else _default(question),
@@ -91,9 +85,7 @@ class Recorder(Answerer):
         for heard in self.questions:
             if stanzas.matched(heard.text) == wording:
                 return heard.variable
-        guess = stanzas.variable_in(self.script, question) or stanzas.variable_of(
-            text
-        )
+        guess = stanzas.variable_in(self.script, question) or stanzas.variable_of(text)
         taken = {*self.asked, *(heard.variable for heard in self.questions)}
         number, unique = 2, guess
         while unique in taken:

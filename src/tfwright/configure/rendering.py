@@ -44,19 +44,14 @@ def render(interview: Interview) -> str:
         variable = fault.args[0]
         raise RecipeError(
             f"The ./configure of this commit writes {variable}, which the recipe does not answer",
-            remedy=f"Add to the recipe {stanzas.WHERE}:\n"
-            f'[configure.answers]\n{variable} = "..."',
+            remedy=f'Add to the recipe {stanzas.WHERE}:\n[configure.answers]\n{variable} = "..."',
         ) from fault
 
 
 def _clang_major(answers: dict[str, Answer]) -> str:
     """Return the major version of clang, as its path says it."""
     # ./configure runs the program; a plan must work on hosts that do not have it.
-    variable = (
-        "CLANG_CUDA_COMPILER_PATH"
-        if answers["TF_NEED_CUDA"]
-        else "CLANG_COMPILER_PATH"
-    )
+    variable = "CLANG_CUDA_COMPILER_PATH" if answers["TF_NEED_CUDA"] else "CLANG_COMPILER_PATH"
     found = re.search(r"(?:llvm|clang)-(\d+)", str(answers.get(variable, "")))
     return found[1] if found else ""
 
@@ -72,10 +67,7 @@ def settled(interview: Interview) -> dict[str, Answer]:
     # cut.
     if "TENSORRT_INSTALL_PATH" in answers:
         answers["TENSORRT_INSTALL_PATH"] = _library_folder(interview, answers)
-    if (
-        interview.dialect.traits["nccl_by_library"]
-        and "NCCL_INSTALL_PATH" in answers
-    ):
+    if interview.dialect.traits["nccl_by_library"] and "NCCL_INSTALL_PATH" in answers:
         answers["NCCL_INSTALL_PATH"] = _nccl_folder(interview, answers)
     return answers
 
@@ -86,10 +78,7 @@ def _settle(interview: Interview, variable: str, value: str) -> str:
         return _cut(value, _KEPT_PARTS[variable])
     if traits["nccl_version_cut"] and variable == "TF_NCCL_VERSION":
         return _cut(value, 1)
-    if (
-        variable.endswith("COMPUTE_CAPABILITIES")
-        and traits["capabilities_joined"]
-    ):
+    if variable.endswith("COMPUTE_CAPABILITIES") and traits["capabilities_joined"]:
         return "".join(value.split())
     if variable == "TF_SYSTEM_LIBS":
         return _sorted_libraries(value, by_blanks=traits["system_libs_by_blanks"])
@@ -156,21 +145,13 @@ def _library_folder(interview: Interview, answers: dict[str, Answer]) -> str:
     if _follows(interview):
         for folder in (prefix, prefix / "lib", prefix / "lib64"):
             links = sorted(folder.glob("libnvinfer.so*"))
-            found = [
-                link.resolve() for link in links if link.resolve().name == name
-            ]
+            found = [link.resolve() for link in links if link.resolve().name == name]
             if found:
                 return str(found[0].parent)
     return str(prefix)
 
 
-_NCCL_FOLDERS = (
-    "lib",
-    "lib64",
-    "lib/powerpc64le-linux-gnu",
-    "lib/x86_64-linux-gnu",
-    "",
-)
+_NCCL_FOLDERS = ("lib", "lib64", "lib/powerpc64le-linux-gnu", "lib/x86_64-linux-gnu", "")
 """Where configure looks for NCCL's library, in this order."""
 
 
@@ -194,11 +175,7 @@ def exported(interview: Interview) -> dict[str, str]:
     if not Release(0, 10) <= interview.dialect.release < FIRST_OWN_FILE:
         return {}
     answers = interview.answers
-    return {
-        name: as_text(answers[name], "1", "0")
-        for name in _EXPORTED
-        if name in answers
-    }
+    return {name: as_text(answers[name], "1", "0") for name in _EXPORTED if name in answers}
 
 
 _EXPORTED = (

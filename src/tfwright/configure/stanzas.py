@@ -27,9 +27,7 @@ NEAR = 200
 
 def answers(prompts: Iterable[Prompt]) -> str:
     """Return the table of answers with a line for each prompt."""
-    return _indented(
-        ["[configure.answers]", *(_answer(prompt) for prompt in prompts)]
-    )
+    return _indented(["[configure.answers]", *(_answer(prompt) for prompt in prompts)])
 
 
 def _answer(prompt: Prompt) -> str:
@@ -85,9 +83,7 @@ def matched(question: str) -> str:
     text = re.sub(r"(\[Default is:? )[^\n]*(\])", r"\1*\2", question)
     # Colours and other escape sequences, and asterisks of its own.
     text = _ESCAPE.sub("*", text)
-    text = "".join(
-        part if part == "\n" or part.isprintable() else "*" for part in text
-    )
+    text = "".join(part if part == "\n" or part.isprintable() else "*" for part in text)
     parts = re.split(r"\*+", text)
     # A question is looked for at the end of what was printed, so that its beginning may be left
     # out.
@@ -108,17 +104,13 @@ def variable_in(script: str, question: str) -> str:
     # Colours stand in a script as \x1b and the like; the words between them are plain.
     plain = max(_ESCAPE.sub("*", words).split("*"), key=len).strip()
     searched = [words, plain] if len(plain) >= FEWEST_LETTERS else [words]
-    return next(
-        filter(None, (_named_before(script, text) for text in searched)), ""
-    )
+    return next(filter(None, (_named_before(script, text) for text in searched)), "")
 
 
 def _named_before(script: str, words: str) -> str:
     # configure.py calls set_build_var(environ_cp, 'TF_NEED_X', 'words', ...): variable, then words.
     for found in re.finditer(re.escape(words), script):
-        named = re.findall(
-            r"['\"]([A-Z][A-Z0-9_]{3,})['\"]", script[: found.start()][-NEAR:]
-        )
+        named = re.findall(r"['\"]([A-Z][A-Z0-9_]{3,})['\"]", script[: found.start()][-NEAR:])
         usable = [name for name in named if name not in RESERVED]
         if usable:
             return str(usable[-1])
@@ -147,16 +139,9 @@ def difference(found: BazelrcDifference, places: Mapping[str, str]) -> str:
     A place of this host, given with its variable, is spelled ``@VARIABLE@``.
     """
     lines = ["[configure.bazelrc]"]
-    for key, settings in (
-        ("adds", found.only_written),
-        ("omits", found.only_rendered),
-    ):
+    for key, settings in (("adds", found.only_written), ("omits", found.only_rendered)):
         if settings:
-            lines += [
-                f"{key} = [",
-                *(_line(setting, places) for setting in settings),
-                "]",
-            ]
+            lines += [f"{key} = [", *(_line(setting, places) for setting in settings), "]"]
     return _indented(lines)
 
 

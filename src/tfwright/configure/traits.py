@@ -54,9 +54,7 @@ class Trait(Table):
             return False
         family = re.match(r"[a-z]*", self.fork)
         # Branches of a fork are dated, so their names sort by age: nv21.04 < nv22.12.
-        return not family or (
-            version.fork.startswith(family[0]) and version.fork >= self.fork
-        )
+        return not family or (version.fork.startswith(family[0]) and version.fork >= self.fork)
 
 
 class TraitTable(Table):
@@ -96,11 +94,7 @@ def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
 
 def _shown(scripts: Scripts) -> dict[str, bool]:
     """Return the traits that can be read off the files at hand."""
-    signs = {
-        trait.name: trait
-        for trait in everything()
-        if trait.sign and trait.file in scripts
-    }
+    signs = {trait.name: trait for trait in everything() if trait.sign and trait.file in scripts}
     return {
         name: re.search(trait.sign, scripts[trait.file], re.MULTILINE) is not None
         for name, trait in signs.items()

@@ -50,14 +50,8 @@ def faults(interview: Interview) -> list[AnswerFault]:
     return [*found, *_of_platforms(interview), *_of_the_way(interview)]
 
 
-def _of_answer(
-    interview: Interview, variable: str, answer: Answer
-) -> Iterator[AnswerFault]:
-    prompts = [
-        prompt
-        for prompt in interview.dialect.prompts
-        if prompt.variable == variable
-    ]
+def _of_answer(interview: Interview, variable: str, answer: Answer) -> Iterator[AnswerFault]:
+    prompts = [prompt for prompt in interview.dialect.prompts if prompt.variable == variable]
     if variable in RESERVED:
         what = "is a variable that tfwright sets for every program it starts"
         yield AnswerFault(variable, what, f"Remove {variable} from the recipe.")
@@ -69,27 +63,19 @@ def _of_answer(
         yield _not_asked(interview, variable, answer)
 
 
-def _without_effect(
-    interview: Interview, prompt: Prompt, answer: Answer
-) -> AnswerFault:
+def _without_effect(interview: Interview, prompt: Prompt, answer: Answer) -> AnswerFault:
     what = f"{interview.dialect} asks for it only with {prompt.when}"
-    remedy = (
-        f"Remove {prompt.variable} from the recipe, or answer what it depends on."
-    )
+    remedy = f"Remove {prompt.variable} from the recipe, or answer what it depends on."
     return AnswerFault(prompt.variable, what, remedy, harmless=answer is not True)
 
 
-def _not_asked(
-    interview: Interview, variable: str, answer: Answer
-) -> AnswerFault:
+def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFault:
     """Say of a variable that this version does not read what is known of it elsewhere."""
     dialect = interview.dialect
     known = catalogue.of_variable(variable)
     if not known:
         return _unheard_of(interview, variable)
-    if any(
-        prompt.belongs_to(dialect.version, dialect.system) for prompt in known
-    ):
+    if any(prompt.belongs_to(dialect.version, dialect.system) for prompt in known):
         what = f"the ./configure of this commit, unlike others of {dialect}, does not ask for it"
     else:
         what = f"{dialect} on {dialect.system} does not ask for it ({_asked_by(known)})"
@@ -99,9 +85,7 @@ def _not_asked(
         what += f"; {says}"
     built_in = "built in" in what
     remedy = f"Remove {variable} from the recipe."
-    return AnswerFault(
-        variable, what, remedy, harmless=answer is False and not built_in
-    )
+    return AnswerFault(variable, what, remedy, harmless=answer is False and not built_in)
 
 
 def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
@@ -162,9 +146,7 @@ NEVER = Release(99, 0)
 """The end of a range in the catalogue that has none."""
 
 
-def _of_value(
-    interview: Interview, prompt: Prompt, answer: Answer
-) -> Iterator[AnswerFault]:
+def _of_value(interview: Interview, prompt: Prompt, answer: Answer) -> Iterator[AnswerFault]:
     """Judge one answer by what its prompt takes."""
     if prompt.yes_no:
         # A text that is not empty would count as a yes, even "no".
@@ -177,9 +159,7 @@ def _of_value(
         return
     if isinstance(answer, bool):
         remedy = f'Write a text in quotes: {prompt.variable} = "...".'
-        yield AnswerFault(
-            prompt.variable, "takes a text, not true or false", remedy
-        )
+        yield AnswerFault(prompt.variable, "takes a text, not true or false", remedy)
         return
     if not answer.strip() and not (prompt.empty or prompt.environment):
         yield AnswerFault(
@@ -191,9 +171,7 @@ def _of_value(
         yield from _of_text(interview, prompt, answer)
 
 
-def _of_text(
-    interview: Interview, prompt: Prompt, text: str
-) -> Iterator[AnswerFault]:
+def _of_text(interview: Interview, prompt: Prompt, text: str) -> Iterator[AnswerFault]:
     what = {
         "version": _version,
         "capabilities": _capabilities,
@@ -247,9 +225,7 @@ def _capabilities(interview: Interview, text: str) -> tuple[str, str] | None:
         prefixed = re.fullmatch(r"(sm|compute)_([0-9]{1,3})([0-9])", capability)
         plain = re.fullmatch(r"([0-9]{1,3})\.[0-9]{1,3}", capability)
         if prefixed and not traits["capabilities_with_prefix"]:
-            what = (
-                f"{interview.dialect} does not know the spelling {capability!r}"
-            )
+            what = f"{interview.dialect} does not know the spelling {capability!r}"
             return what, f"Write {prefixed[2]}.{prefixed[3]}."
         if not prefixed and not plain:
             return f"{capability!r} is not a compute capability", remedy
@@ -267,9 +243,7 @@ OLDEST_CAPABILITY = 3
 
 def _flags(interview: Interview, text: str) -> tuple[str, str] | None:
     """Refuse quotes that do not survive: configure splits at blanks, whatever is quoted."""
-    script = not interview.dialect.own and interview.dialect.release < Release(
-        1, 4
-    )
+    script = not interview.dialect.own and interview.dialect.release < Release(1, 4)
     # As configure does; Bazel then reads each word of the file by the shell's rules.
     for word in text.split():
         if script and re.search(r"[*?\[]", word):

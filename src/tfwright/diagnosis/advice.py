@@ -36,8 +36,6 @@ def of(family: Family, parameters: Mapping[str, str]) -> Advice:
     )
 
 
-def _filled(
-    templates: Sequence[str], parameters: Mapping[str, str]
-) -> tuple[str, ...]:
+def _filled(templates: Sequence[str], parameters: Mapping[str, str]) -> tuple[str, ...]:
     lines = [tables.line(template, parameters) for template in templates]
     return tuple(dict.fromkeys(line for line in lines if line))

@@ -108,8 +108,7 @@ def _sentence(kind: str, name: str, shown: str) -> str:
     spans = _table().spans.get(kind, {}).get(name, ())
     if len(spans) > 1:
         ranges = " and ".join(
-            first if first == last else f"{first} to {last}"
-            for first, last in spans
+            first if first == last else f"{first} to {last}" for first, last in spans
         )
         return f"Of Bazel {_bounds()}, {ranges} have {shown}, and those between do not."
     if not spans:
@@ -120,9 +119,7 @@ def _sentence(kind: str, name: str, shown: str) -> str:
     went = last != versions[-1]
     what = shown[:1].upper() + shown[1:]
     # Versions between two that were asked are unknown: what is gone by one may have gone before.
-    gone = (
-        "" if not went else f"gone by Bazel {versions[versions.index(last) + 1]}"
-    )
+    gone = "" if not went else f"gone by Bazel {versions[versions.index(last) + 1]}"
     # An option that a Bazel has is one that it takes. Other names can be switched off by a flag.
     sure = kind == "option"
     if came:

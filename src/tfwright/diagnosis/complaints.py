@@ -25,29 +25,25 @@ _MARKS = (b"\x1b", b"\x08", b"\r", b"[31m", b"[1m", b"[0m", b"[0;", b"[1;")
 Item = TypeVar("Item")
 
 _STEMS = (
-    *(
-        "rror",
-        "annot",
-        "not ",
-        "fail",
-        "ndefined",
-        "nvalid",
-        "atal",
-        "unsupported",
-        "nable",
-        "xception",
-    ),
-    *(
-        " found",
-        "CUDA",
-        "issing",
-        "nrecognized",
-        "enied",
-        "ould",
-        "version",
-        "warning",
-        "package",
-    ),
+    "rror",
+    "annot",
+    "not ",
+    "fail",
+    "ndefined",
+    "nvalid",
+    "atal",
+    "unsupported",
+    "nable",
+    "xception",
+    " found",
+    "CUDA",
+    "issing",
+    "nrecognized",
+    "enied",
+    "ould",
+    "version",
+    "warning",
+    "package",
 )
 """Parts that many literals share: looking for one of these finds all of them."""
 _REMARK = re.compile(
@@ -72,9 +68,7 @@ _LOGGED = re.compile(
     re.VERBOSE,
 )
 """A line that TensorFlow logs: severity, file, line."""
-_EXCEPTION = re.compile(
-    r"(?!java|com\.google)[A-Za-z_][\w.]*(?:Error|Exception): "
-)
+_EXCEPTION = re.compile(r"(?!java|com\.google)[A-Za-z_][\w.]*(?:Error|Exception): ")
 _COMPILED = ("bazel-", "link-", "host-", "nvcc-")
 """Families of a build's tools: an exception of Python may use the same words about a library."""
 _SOURCE = re.compile(
@@ -166,9 +160,7 @@ def _unwritten(number: int, row: bytes) -> list[Line]:
     if len(parts) > MOST_OVERWRITTEN:
         del parts[0]
     texts = [lines.decoded(part) for part in parts]
-    return [Line(number, text) for text in texts[:-1] if text] + [
-        Line(number, texts[-1])
-    ]
+    return [Line(number, text) for text in texts[:-1] if text] + [Line(number, texts[-1])]
 
 
 def _both_ends(items: Sequence[Item], most: int) -> Sequence[Item]:
@@ -194,14 +186,10 @@ def find(kept_lines: Sequence[Line], shown: Facts) -> list[Complaint]:
     found = []
     for at, line in enumerate(kept_lines):
         known = tuple(
-            reading
-            for reading in judged.get(line.text, ())
-            if shown.allow(reading.family)
+            reading for reading in judged.get(line.text, ()) if shown.allow(reading.family)
         )
         if known:
-            found.append(
-                _ranked(Complaint(at, known, known[0].family.rank), shown)
-            )
+            found.append(_ranked(Complaint(at, known, known[0].family.rank), shown))
     return found
 
 
@@ -219,9 +207,7 @@ def _index() -> Mapping[str, tuple[int, ...]]:
         for literal in family.literals:
             stem = next((stem for stem in _STEMS if stem in literal), literal)
             index.setdefault(stem, []).append(number)
-    return {
-        stem: tuple(dict.fromkeys(numbers)) for stem, numbers in index.items()
-    }
+    return {stem: tuple(dict.fromkeys(numbers)) for stem, numbers in index.items()}
 
 
 def _hits(texts: Sequence[str]) -> dict[int, list[str]]:
@@ -253,9 +239,7 @@ def _judge(text: str, stems: Iterable[str]) -> Judged:
 @cache
 def _of_remarks() -> frozenset[int]:
     """Return the numbers of the families that speak of information and warnings."""
-    return frozenset(
-        number for number, family in enumerate(everything()) if family.remark
-    )
+    return frozenset(number for number, family in enumerate(everything()) if family.remark)
 
 
 def _foreign(said: str) -> tuple[tuple[str, ...], bool]:

@@ -31,9 +31,7 @@ _OF_ANYTHING = ("host-", "link-", "load-")
 _COMPILERS = ("gcc", "clang", "nvcc", "ld")
 
 
-def of(
-    family: Family, place: Path, parameters: Mapping[str, str] | None = None
-) -> tuple[str, ...]:
+def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return what can be seen here of a family's cause.
 
     `place` is where the build writes. Of the parameters, an absolute path is looked at.
@@ -101,9 +99,7 @@ def _versions(library: Path) -> list[str]:
     if not number or not library.parent.is_dir():
         return []
     names = [
-        entry.name
-        for entry in library.parent.iterdir()
-        if entry.name.startswith(f"{stem}.so")
+        entry.name for entry in library.parent.iterdir() if entry.name.startswith(f"{stem}.so")
     ]
     return sorted(names)[:_MOST_VERSIONS]
 
@@ -117,11 +113,7 @@ def _disk(place: Path) -> str:
 
 def _memory(_: Path) -> str:
     kills = capacity.kills()
-    killed = (
-        f"; the kernel has killed {kills} programs for lack of memory"
-        if kills
-        else ""
-    )
+    killed = f"; the kernel has killed {kills} programs for lack of memory" if kills else ""
     free = capacity.memory() / capacity.GIB
     return f"{free:.1f} GiB of memory are free, {capacity.cores()} processors{killed}"
 
@@ -136,11 +128,7 @@ def _machine(_: Path) -> str:
 
 
 def _xcode(_: Path) -> str:
-    return (
-        f"the selected Xcode is {_XCODE.readlink()}"
-        if _XCODE.is_symlink()
-        else ""
-    )
+    return f"the selected Xcode is {_XCODE.readlink()}" if _XCODE.is_symlink() else ""
 
 
 def _driver(_: Path) -> str:
@@ -161,30 +149,18 @@ def _python(_: Path) -> str:
 def _compiler(_: Path) -> str:
     """Name the compilers on PATH; their versions are in the names that links resolve to."""
     found = {name: shutil.which(name) for name in _COMPILERS}
-    named = [
-        f"{name} is {Path(path).resolve()}"
-        for name, path in found.items()
-        if path
-    ]
+    named = [f"{name} is {Path(path).resolve()}" for name, path in found.items() if path]
     return ", ".join(named)
 
 
 def _cuda(_: Path) -> str:
     """Say where a toolkit is, and of which version."""
-    places = [
-        Path(each).resolve()
-        for each in (os.environ.get("CUDA_HOME", ""), *_CUDA)
-        if each
-    ]
+    places = [Path(each).resolve() for each in (os.environ.get("CUDA_HOME", ""), *_CUDA) if each]
     named = [_toolkit(place) for place in dict.fromkeys(places) if place.is_dir()]
     if named:
         return "CUDA is in " + ", ".join(named)
     # On a Mac this is the rule, and says nothing about the failure.
-    return (
-        "no CUDA toolkit is in the usual places"
-        if sys.platform != "darwin"
-        else ""
-    )
+    return "no CUDA toolkit is in the usual places" if sys.platform != "darwin" else ""
 
 
 def _toolkit(place: Path) -> str:
@@ -192,11 +168,7 @@ def _toolkit(place: Path) -> str:
     # CUDA 11.1 replaced version.txt with version.json.
     for name in ("version.json", "version.txt"):
         file = place / name
-        found = (
-            _VERSION.search(file.read_text("utf-8", "replace"))
-            if file.is_file()
-            else None
-        )
+        found = _VERSION.search(file.read_text("utf-8", "replace")) if file.is_file() else None
         if found:
             return f"{place} (version {found[0]})"
     return str(place)

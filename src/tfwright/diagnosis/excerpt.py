@@ -21,9 +21,7 @@ _ACTION = re.compile(
     r"| failed: \((?:Exit|Aborted|Killed)[^)]*\)| failed(?=: | to )|was not created))"
 )
 _COMMAND = re.compile(r"^ +\(cd .*?\)$", re.MULTILINE | re.DOTALL)
-_BUILD_FILE = re.compile(
-    r"ERROR: (?P<where>(?:/|[A-Za-z]:)[^\s:]+:\d+)(?::\d+)?: "
-)
+_BUILD_FILE = re.compile(r"ERROR: (?P<where>(?:/|[A-Za-z]:)[^\s:]+:\d+)(?::\d+)?: ")
 _NEXT = re.compile(r"ERROR: |Target //|INFO: |FAILED: |\[[\d,]+ ?/ ?[\d,]+\]")
 
 
@@ -58,17 +56,12 @@ def around(kept: Sequence[Line], found: Complaint) -> Excerpt:
     following = _following(kept, found.at)
     return Excerpt(
         line=line.number,
-        what=lines.shown(
-            _from_message(line.text.strip(), found), lines.SHOWN_OF_ROOT
-        ),
+        what=lines.shown(_from_message(line.text.strip(), found), lines.SHOWN_OF_ROOT),
         action=lines.shown(action),
         where=lines.shown(own["where"] if own else where),
         command=command,
         lines=tuple(lines.shown(text) for text in following),
-        before=tuple(
-            lines.shown(each.text)
-            for each in kept[max(0, found.at - BEFORE) : found.at]
-        ),
+        before=tuple(lines.shown(each.text) for each in kept[max(0, found.at - BEFORE) : found.at]),
         last=line.number + len(following) - 1,
     )
 

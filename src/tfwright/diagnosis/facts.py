@@ -19,26 +19,14 @@ _SHOWN: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?P<value>\d+\.\d+(?:\.\d+)?)(?![\d.]*-dist)"
         ),
     ),
-    (
-        "release",
-        re.compile(
-            r"tensorflow(?:_gpu|_cpu|-gpu|-cpu)?-(?P<value>\d+\.\d+(?:\.\d+)?)"
-        ),
-    ),
+    ("release", re.compile(r"tensorflow(?:_gpu|_cpu|-gpu|-cpu)?-(?P<value>\d+\.\d+(?:\.\d+)?)")),
     (
         "python",
-        re.compile(
-            r"(?:/python|site-packages/python|lib/python|Python )(?P<value>[23]\.\d{1,2})"
-        ),
+        re.compile(r"(?:/python|site-packages/python|lib/python|Python )(?P<value>[23]\.\d{1,2})"),
     ),
 )
 _SYSTEM = (
-    (
-        "Darwin",
-        re.compile(
-            r"/Users/|darwin|\.dylib|/Library/Developer|/private/var|xcrun|macosx"
-        ),
-    ),
+    ("Darwin", re.compile(r"/Users/|darwin|\.dylib|/Library/Developer|/private/var|xcrun|macosx")),
     ("Windows", re.compile(r"[A-Z]:[\\/]|\.dll|msys|\bcl\.exe|DLL load")),
     (
         "Linux",
@@ -58,13 +46,9 @@ _NO_GPU = re.compile(
     r"|failed call to cuInit: UNKNOWN ERROR \(303\)|Could not find cuda drivers on your machine"
 )
 """What TensorFlow logs without a driver."""
-_GPU_SKIPPED = re.compile(
-    r"Cannot dlopen some GPU libraries|Skipping registering GPU devices"
-)
+_GPU_SKIPPED = re.compile(r"Cannot dlopen some GPU libraries|Skipping registering GPU devices")
 """What TensorFlow logs when a driver shows a GPU, and a library that it needs is not found."""
-_CUDA = re.compile(
-    r"--config=cuda|nvcc|local_config_cuda|libcu\w+\.so|CUDA_|cuda"
-)
+_CUDA = re.compile(r"--config=cuda|nvcc|local_config_cuda|libcu\w+\.so|CUDA_|cuda")
 _NEED = re.compile(r"(?P<fact>\w+)(?:(?P<how>>=|<=|<|>|==)(?P<value>[\d.]+))?")
 _MOST = 1500
 """Lines that are looked at for facts, at each end."""
@@ -109,9 +93,7 @@ class Facts:
         if parts is None:
             return None
         if parts["how"]:
-            return _compared(
-                str(getattr(self, parts["fact"])), parts["how"], parts["value"]
-            )
+            return _compared(str(getattr(self, parts["fact"])), parts["how"], parts["value"])
         # Without a comparison it is a yes or no, or the name of a system.
         if need == "cuda":
             return self.cuda
@@ -139,9 +121,7 @@ def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
         if value:
             found = _stated(found, name, value["value"])
     if not found.system:
-        system = next(
-            (name for name, pattern in _SYSTEM if pattern.search(text)), ""
-        )
+        system = next((name for name, pattern in _SYSTEM if pattern.search(text)), "")
         found = replace(found, system=system)
     # Only ever True: a log that does not name CUDA may be cut off before it does.
     if found.cuda is None and _CUDA.search(text):
@@ -155,11 +135,7 @@ def _stated(found: Facts, name: str, value: str) -> Facts:
     """Return the facts with one version added."""
     if name == "bazel":
         return replace(found, bazel=value)
-    return (
-        replace(found, release=value)
-        if name == "release"
-        else replace(found, python=value)
-    )
+    return replace(found, release=value) if name == "release" else replace(found, python=value)
 
 
 def _gpu(text: str) -> bool | None:

@@ -55,15 +55,7 @@ Rank = Literal["root", "weak", "wrapper", "summary", "harmless"]
 ``harmless``: it looks bad and means nothing.
 """
 Fact = Literal[
-    "disk",
-    "memory",
-    "glibc",
-    "xcode",
-    "driver",
-    "python",
-    "compiler",
-    "cuda",
-    "machine",
+    "disk", "memory", "glibc", "xcode", "driver", "python", "compiler", "cuda", "machine"
 ]
 """What can be looked at on this host."""
 
@@ -90,9 +82,7 @@ def _bounded(pattern: str) -> str:
         raise ValueError(f"not a regular expression: {fault}") from fault
     # The search for literals is what makes reading a large log fast.
     if not literals.required(pattern):
-        raise ValueError(
-            "a pattern needs a literal of two characters that every match contains"
-        )
+        raise ValueError("a pattern needs a literal of two characters that every match contains")
     return pattern
 
 
@@ -100,9 +90,7 @@ class Family(Table):
     """One kind of failure. ``docs/diagnosis.md`` says how to write one."""
 
     id: Line
-    stage: Literal[
-        "configure", "fetch", "source", "compile", "package", "verify", "any"
-    ] = "any"
+    stage: Literal["configure", "fetch", "source", "compile", "package", "verify", "any"] = "any"
     retry: Retry = "no"
     rank: Rank = "root"
     pattern: Annotated[str, AfterValidator(_bounded)]
@@ -157,8 +145,7 @@ class Family(Table):
     def links(self) -> tuple[str, ...]:
         """The sources; a thread on GitHub becomes a URL."""
         return tuple(
-            _THREAD.sub(r"https://github.com/\1/issues/\2", source)
-            for source in self.sources
+            _THREAD.sub(r"https://github.com/\1/issues/\2", source) for source in self.sources
         )
 
     def match(self, line: str) -> dict[str, str] | None:

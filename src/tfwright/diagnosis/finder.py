@@ -12,12 +12,7 @@ from functools import cache
 from itertools import pairwise
 
 from tfwright.diagnosis import lines
-from tfwright.diagnosis.complaints import (
-    Complaint,
-    Judged,
-    Line,
-    Recognition,
-)
+from tfwright.diagnosis.complaints import Complaint, Judged, Line, Recognition
 from tfwright.diagnosis.families import Family, everything
 
 REACH = 400
@@ -28,12 +23,8 @@ BACK = 60
 """Lines before such a report in which an older Bazel, or nvcc's wrapper, shows what was printed."""
 
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]{1,500})", line \d+')
-_EXCEPTION = re.compile(
-    r"(?P<exception>[A-Za-z_][\w.]{0,200})(?:: (?P<message>.*))?$"
-)
-_FROM = re.compile(
-    r"INFO: From |\[[\d,]+ ?/ ?[\d,]+\]|ERROR: |INFO: Found |Target //"
-)
+_EXCEPTION = re.compile(r"(?P<exception>[A-Za-z_][\w.]{0,200})(?:: (?P<message>.*))?$")
+_FROM = re.compile(r"INFO: From |\[[\d,]+ ?/ ?[\d,]+\]|ERROR: |INFO: Found |Target //")
 _ACTION_ENDS = re.compile(
     r"ERROR: (?:/|[A-Za-z]:|Skipping|Analysis|Couldn't|Process)|Target //|INFO: Elapsed|FAILED: |"
     r"ERROR: Build (?:did NOT|failed)|INFO: From |Use --verbose_failures"
@@ -69,21 +60,13 @@ _BARE_EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,100}(?:Error|Exception): ")
 """An exception that a library of C prints without a traceback, before it goes on."""
 _PIP_CONFLICTS = "pip's dependency resolver does not currently take into account"
 """What pip writes before it lists conflicts, once it has installed what it was asked for."""
-_PIP_CONFLICT = re.compile(
-    r".{1,400}, (?:which is not installed|but you .{1,200} incompatible)"
-)
+_PIP_CONFLICT = re.compile(r".{1,400}, (?:which is not installed|but you .{1,200} incompatible)")
 _CAUSED_BY = "Caused by: "
-_JAVA_EXCEPTION = re.compile(
-    r"(?:[a-z]\w*\.){2,12}[A-Z][\w$]*(?:Exception|Error)\b"
-)
-_JAVA_TRACE = re.compile(
-    r"\s+at [\w.$<>/@-]+\(|\s*\.\.\. \d+ more|\s*(?:Caused by|Suppressed): "
-)
+_JAVA_EXCEPTION = re.compile(r"(?:[a-z]\w*\.){2,12}[A-Z][\w$]*(?:Exception|Error)\b")
+_JAVA_TRACE = re.compile(r"\s+at [\w.$<>/@-]+\(|\s*\.\.\. \d+ more|\s*(?:Caused by|Suppressed): ")
 _JAVA_PLAIN = frozenset({"fetch-java-internal", "java-exception"})
 """Families that say no more than that a Java program failed."""
-_WHILE_HANDLING = (
-    "During handling of the above exception, another exception occurred"
-)
+_WHILE_HANDLING = "During handling of the above exception, another exception occurred"
 """What Python prints between an exception and one that was raised while it was handled."""
 _SEVERAL = "op-several-errors"
 _SEVERAL_REACH = 4
@@ -113,9 +96,7 @@ class Traceback:
     """The file of the innermost frame."""
 
 
-def survived(
-    kept: Sequence[Line], complaints: Sequence[Complaint]
-) -> list[Complaint]:
+def survived(kept: Sequence[Line], complaints: Sequence[Complaint]) -> list[Complaint]:
     """Return the complaints without those that a tool went on after, and then succeeded.
 
     ./configure looks for CUDA, fails and asks; pip fails to build a wheel and installs another way.
@@ -131,10 +112,7 @@ def survived(
         complaint
         for complaint in complaints
         if complaint.rank == "harmless"
-        or (
-            complaint.at not in ignored
-            and (complaint.at > last or complaint.family.fatal)
-        )
+        or (complaint.at not in ignored and (complaint.at > last or complaint.family.fatal))
     ]
 
 
@@ -203,23 +181,17 @@ def _traceback_below(kept: Sequence[Line], at: int) -> range:
     return range(at, traceback.last + 1 if traceback else at + 1)
 
 
-def _probes(
-    kept: Sequence[Line], complaints: Sequence[Complaint]
-) -> frozenset[int]:
+def _probes(kept: Sequence[Line], complaints: Sequence[Complaint]) -> frozenset[int]:
     """Return where a module was only looked for: the loader refused its library afterwards.
 
     SWIG's module asks for the library by name first, and loads it by path where that fails.
     """
     return frozenset(
-        missing.at
-        for missing, loaded in pairwise(complaints)
-        if _is_probe(kept, missing, loaded)
+        missing.at for missing, loaded in pairwise(complaints) if _is_probe(kept, missing, loaded)
     )
 
 
-def _is_probe(
-    kept: Sequence[Line], missing: Complaint, loaded: Complaint
-) -> bool:
+def _is_probe(kept: Sequence[Line], missing: Complaint, loaded: Complaint) -> bool:
     # Python says between the two that the second came while the first was handled.
     between = kept[missing.at + 1 : loaded.at]
     return (
@@ -229,15 +201,11 @@ def _is_probe(
     )
 
 
-def root(
-    kept: Sequence[Line], complaints: Sequence[Complaint]
-) -> Complaint | None:
+def root(kept: Sequence[Line], complaints: Sequence[Complaint]) -> Complaint | None:
     """Return the complaint that the others follow from; None if nothing complains."""
     real = [complaint for complaint in complaints if complaint.rank != "harmless"]
     action = _first(real, "wrapper")
-    found = _before_any_action(kept, real, action) or _of_action(
-        kept, real, action
-    )
+    found = _before_any_action(kept, real, action) or _of_action(kept, real, action)
     # Without an action that failed, the first complaint nearest to a cause.
     for rank in ("root", "weak", "wrapper", "summary"):
         found = found or _first(real, rank)
@@ -249,9 +217,7 @@ def _first(complaints: Sequence[Complaint], rank: str) -> Complaint | None:
     return next((each for each in complaints if each.rank == rank), None)
 
 
-def _named(
-    kept: Sequence[Line], complaints: Sequence[Complaint], found: Complaint
-) -> Complaint:
+def _named(kept: Sequence[Line], complaints: Sequence[Complaint], found: Complaint) -> Complaint:
     """Return the complaint that `found` only announces, or `found`."""
     found = _quoted_by_rule(kept, complaints, found)
     found = _first_of_several(kept, complaints, found)
@@ -259,9 +225,7 @@ def _named(
 
 
 def _before_any_action(
-    kept: Sequence[Line],
-    complaints: Sequence[Complaint],
-    action: Complaint | None,
+    kept: Sequence[Line], complaints: Sequence[Complaint], action: Complaint | None
 ) -> Complaint | None:
     """Return the error by which Bazel itself stopped, where it stands before a failed action."""
     for complaint in complaints:
@@ -274,9 +238,7 @@ def _before_any_action(
 
 
 def _of_action(
-    kept: Sequence[Line],
-    complaints: Sequence[Complaint],
-    action: Complaint | None,
+    kept: Sequence[Line], complaints: Sequence[Complaint], action: Complaint | None
 ) -> Complaint | None:
     """Return the first complaint of the action that `action` reports as failed."""
     if action is None:
@@ -324,9 +286,7 @@ def _quoted_by_rule(
         if complaint.at <= found.at or complaint.rank != "root":
             continue
         between = kept[found.at + 1 : complaint.at + 1]
-        if len(between) > REACH or any(
-            _BAZEL_SAYS.match(line.text) for line in between
-        ):
+        if len(between) > REACH or any(_BAZEL_SAYS.match(line.text) for line in between):
             break
         return complaint
     return found
@@ -340,9 +300,7 @@ def _first_of_several(
         return found
     for complaint in complaints:
         near = found.at < complaint.at < found.at + _SEVERAL_REACH
-        if near and kept[complaint.at].text.lstrip().startswith(
-            _FIRST_OF_SEVERAL
-        ):
+        if near and kept[complaint.at].text.lstrip().startswith(_FIRST_OF_SEVERAL):
             return complaint
     return found
 
@@ -358,29 +316,22 @@ def _innermost(
     causes = [
         each
         for each in complaints
-        if found.at < each.at < end
-        and kept[each.at].text.lstrip().startswith(_CAUSED_BY)
+        if found.at < each.at < end and kept[each.at].text.lstrip().startswith(_CAUSED_BY)
     ]
     if not causes:
         return found
     # Java prints the causes from the outside in.
     caused = kept[causes[-1].at].text
-    return (
-        found if _explains_itself(text, found, caused, causes[-1]) else causes[-1]
-    )
+    return found if _explains_itself(text, found, caused, causes[-1]) else causes[-1]
 
 
-def _explains_itself(
-    text: str, found: Complaint, caused: str, cause: Complaint
-) -> bool:
+def _explains_itself(text: str, found: Complaint, caused: str, cause: Complaint) -> bool:
     """Say whether an exception tells no less than what caused it."""
     if text.startswith(_CAUSED_BY):
         return False
     said = caused.strip().removeprefix(_CAUSED_BY).partition(": ")[2]
     known = found.rank == "root" and found.family.id not in _JAVA_PLAIN
-    return (bool(said) and said in text) or (
-        known and cause.family.id in _JAVA_PLAIN
-    )
+    return (bool(said) and said in text) or (known and cause.family.id in _JAVA_PLAIN)
 
 
 def _trace_end(kept: Sequence[Line], at: int) -> int:
@@ -391,9 +342,7 @@ def _trace_end(kept: Sequence[Line], at: int) -> int:
     return end
 
 
-def with_tracebacks(
-    kept: Sequence[Line], complaints: Sequence[Complaint]
-) -> list[Complaint]:
+def with_tracebacks(kept: Sequence[Line], complaints: Sequence[Complaint]) -> list[Complaint]:
     """Return the complaints as tracebacks change them.
 
     What a traceback quotes is source code. The exception that ends it is a complaint, whatever its
@@ -442,9 +391,7 @@ def _traceback(kept: Sequence[Line], at: int) -> Traceback | None:
     return None
 
 
-def _ending(
-    text: str, traceback: Traceback, known: Complaint | None
-) -> Complaint | None:
+def _ending(text: str, traceback: Traceback, known: Complaint | None) -> Complaint | None:
     """Return the complaint that ends a traceback."""
     starlark = traceback.file.endswith(_STARLARK)
     if known and known.rank != "weak":
@@ -465,9 +412,7 @@ def _ending(
 def _in_file(known: Complaint, traceback: Traceback) -> Judged:
     """Return the readings of an exception with the file that raised it."""
     return tuple(
-        Recognition(
-            reading.family, {**reading.parameters, "file": traceback.file}
-        )
+        Recognition(reading.family, {**reading.parameters, "file": traceback.file})
         if reading.family.id == _EXCEPTION_FAMILY
         else reading
         for reading in known.readings

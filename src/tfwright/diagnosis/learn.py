@@ -22,10 +22,7 @@ _LONGEST_WORD = 20
 """Letters of one word of a name."""
 _GAPS = (
     (re.compile(r"[\w.@+-]*(?:/|[A-Za-z]:\\)[^\s:'\"`,]+"), r"\S{1,300}"),
-    (
-        re.compile(r"[\w.-]+\.(?:cc|cpp|cu|c|h|hpp|inc|o|py|bzl|so[\d.]*)\b"),
-        r"\S{1,300}",
-    ),
+    (re.compile(r"[\w.-]+\.(?:cc|cpp|cu|c|h|hpp|inc|o|py|bzl|so[\d.]*)\b"), r"\S{1,300}"),
     (re.compile(r"0x[0-9a-f]+"), r"0x\w{1,16}"),
     (
         re.compile(r"(?<=['\"`\u2018])[^'\"`\u2018\u2019]{1,200}(?=['\"\u2019])"),
@@ -138,9 +135,7 @@ def _name(match: Match | None, message: str) -> str:
     # Paths hold the names of people.
     for gap, _ in _GAPS:
         message = gap.sub(" ", message)
-    words = [
-        word[:_LONGEST_WORD] for word in re.findall(r"[a-z]{3,}", message.lower())
-    ]
+    words = [word[:_LONGEST_WORD] for word in re.findall(r"[a-z]{3,}", message.lower())]
     own = [word for word in dict.fromkeys(words) if word not in family.split("-")]
     return "-".join((family, *(own[-4:] or ["line"])))
 

@@ -33,9 +33,7 @@ def required(pattern: str) -> tuple[str, ...]:
     """
     choices = _choices(_parse(pattern))
     good = [texts for texts in choices if min(map(len, texts)) >= SHORTEST]
-    return max(
-        good, key=lambda texts: (min(map(len, texts)), -len(texts)), default=()
-    )
+    return max(good, key=lambda texts: (min(map(len, texts)), -len(texts)), default=())
 
 
 Node = str | list["Node"] | tuple["Node", ...] | None
@@ -50,9 +48,7 @@ def _parse(pattern: str) -> list[Node]:
         sequence = stack[-1][-1]
         if token["open"]:
             # A look-around consumes nothing, and (?i: leaves the case of the letters open.
-            silent += bool(
-                silent or re.match(r"\(\?(?:[=!i]|<[=!])", token["open"])
-            )
+            silent += bool(silent or re.match(r"\(\?(?:[=!i]|<[=!])", token["open"]))
             if not re.fullmatch(r"\(\?\w+\)", token["open"]):
                 stack.append([[]])
         elif token["close"]:
@@ -63,10 +59,7 @@ def _parse(pattern: str) -> list[Node]:
         elif token["bar"]:
             stack[-1].append([])
         elif token["times"]:
-            _repeat(
-                sequence,
-                optional=token["times"][0] in "*?" or token["times"][:2] == "{0",
-            )
+            _repeat(sequence, optional=token["times"][0] in "*?" or token["times"][:2] == "{0")
         else:
             sequence.append(token["escaped"] or token["plain"])
     branches = stack[0]

@@ -80,11 +80,7 @@ class _Watched:
         if self.done > _LONG:
             # Of a packed log only the packed size is known, so that is what is counted.
             self.listener.progress(
-                Progress(
-                    self.raw.tell() if self.size is not None else self.done,
-                    self.size,
-                    "B",
-                )
+                Progress(self.raw.tell() if self.size is not None else self.done, self.size, "B")
             )
         return data
 

@@ -6,9 +6,7 @@ A mangled name (Itanium C++ ABI, section 5.1.2) is a row of lengths and names:
 
 import re
 
-_NESTED = re.compile(
-    r"_{1,3}Z(?:T[VTIS]|GV)?N[rVKRO]{0,4}(?P<length>\d{1,3})(?P<names>\w+)"
-)
+_NESTED = re.compile(r"_{1,3}Z(?:T[VTIS]|GV)?N[rVKRO]{0,4}(?P<length>\d{1,3})(?P<names>\w+)")
 _SCOPED = re.compile(
     r"(?:vtable for |typeinfo (?:name )?for |guard variable for )?(?P<name>[A-Za-z_]\w*)::"
 )

@@ -9,15 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from tfwright.diagnosis import (
-    advice,
-    complaints,
-    excerpt,
-    facts,
-    finder,
-    sketch,
-    tables,
-)
+from tfwright.diagnosis import advice, complaints, excerpt, facts, finder, sketch, tables
 from tfwright.diagnosis.advice import Advice
 from tfwright.diagnosis.complaints import Complaint, Line, Recognition
 from tfwright.diagnosis.excerpt import Excerpt
@@ -84,10 +76,7 @@ class Diagnosis:
     @property
     def understood(self) -> bool:
         """Whether the root error is of a kind that is known, and not only of a known form."""
-        return any(
-            match.explains and match.entry.rank == "root"
-            for match in self.matches
-        )
+        return any(match.explains and match.entry.rank == "root" for match in self.matches)
 
 
 def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
@@ -112,18 +101,11 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
     )
 
 
-def _explaining(
-    kept: Sequence[Line], root: Complaint, shown: Facts
-) -> list[Match]:
+def _explaining(kept: Sequence[Line], root: Complaint, shown: Facts) -> list[Match]:
     """Return what is known of the root, the most particular first."""
     line = kept[root.at]
-    readings = [
-        _given(_detailed(reading, kept, root.at), kept)
-        for reading in root.readings
-    ]
-    matches = [
-        _match(line, reading, shown, explains=True) for reading in readings
-    ]
+    readings = [_given(_detailed(reading, kept, root.at), kept) for reading in root.readings]
+    matches = [_match(line, reading, shown, explains=True) for reading in readings]
     return _advised(matches)
 
 
@@ -135,11 +117,7 @@ def _advised(matches: list[Match]) -> list[Match]:
     if len(matches) < _PAIR or matches[0].advice:
         return matches
     first, family, *others = matches
-    return [
-        replace(first, advice=family.advice),
-        replace(family, advice=Advice()),
-        *others,
-    ]
+    return [replace(first, advice=family.advice), replace(family, advice=Advice()), *others]
 
 
 def _detailed(reading: Recognition, kept: Sequence[Line], at: int) -> Recognition:
@@ -160,11 +138,7 @@ def _detailed(reading: Recognition, kept: Sequence[Line], at: int) -> Recognitio
     return replace(reading, parameters=parameters)
 
 
-def _complete(
-    parameters: dict[str, str],
-    pattern: re.Pattern[str],
-    around: Sequence[Line],
-) -> None:
+def _complete(parameters: dict[str, str], pattern: re.Pattern[str], around: Sequence[Line]) -> None:
     """Add what a pattern finds in the lines, the first of which counts most."""
     for line in around:
         found = pattern.search(line.text)
@@ -182,20 +156,13 @@ def _given(reading: Recognition, kept: Sequence[Line]) -> Recognition:
     # Bazel announces the file on one line, and its options on the next.
     for announced, options in pairwise(kept):
         found = _RC_FILE.search(announced.text)
-        if found and re.search(
-            rf"(?:^|[ =]){re.escape(option)}(?:$|[ =])", options.text
-        ):
-            return replace(
-                reading, parameters={**reading.parameters, "given": found["file"]}
-            )
+        if found and re.search(rf"(?:^|[ =]){re.escape(option)}(?:$|[ =])", options.text):
+            return replace(reading, parameters={**reading.parameters, "given": found["file"]})
     return reading
 
 
 def _others(
-    kept: Sequence[Line],
-    complaint: Complaint,
-    matches: Sequence[Match],
-    shown: Facts,
+    kept: Sequence[Line], complaint: Complaint, matches: Sequence[Match], shown: Facts
 ) -> list[Match]:
     """Return what is known of another complaint, unless the same is known already."""
     # The most particular reading; its family would say the same in general terms.
@@ -206,9 +173,7 @@ def _others(
     return [_match(kept[complaint.at], reading, shown, explains=False)]
 
 
-def _match(
-    line: Line, reading: Recognition, shown: Facts, *, explains: bool
-) -> Match:
+def _match(line: Line, reading: Recognition, shown: Facts, *, explains: bool) -> Match:
     family = reading.family
     return Match(
         entry=family,
@@ -229,7 +194,5 @@ def _harmless(kept: Sequence[Line], found: Sequence[Complaint]) -> list[Match]:
             line = kept[complaint.at]
             reading = complaint.readings[0]
             # Without facts: nothing has to be proved of a line that means nothing.
-            matches[complaint.family.id] = _match(
-                line, reading, Facts(), explains=False
-            )
+            matches[complaint.family.id] = _match(line, reading, Facts(), explains=False)
     return list(matches.values())

@@ -43,6 +43,4 @@ def _versions() -> str:
     """Name what ran here, for whoever reads the report."""
     libc = " ".join(platform.libc_ver())
     python = platform.python_version()
-    return (
-        f"tfwright {__version__}, Python {python}, {platform.platform()}, {libc}"
-    )
+    return f"tfwright {__version__}, Python {python}, {platform.platform()}, {libc}"

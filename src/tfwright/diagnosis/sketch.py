@@ -75,9 +75,7 @@ def read(stream: LogStream) -> Sketch:
             kept.append(piece)
             room -= 1
     last = kept[-1].number if kept else -1
-    return Sketch(
-        (*kept, *(piece for piece in edge if piece.number > last)), lines
-    )
+    return Sketch((*kept, *(piece for piece in edge if piece.number > last)), lines)
 
 
 def _complains(data: bytes) -> bool:

@@ -32,9 +32,7 @@ _GAPS = (
 """What is replaced in a sentence whose parameters are in place, in this order."""
 _WORD = re.compile(r"[A-Za-z0-9_/@.][A-Za-z0-9_.+/=:,@~^-]{0,200}")
 """A parameter that stays one word wherever it is put."""
-_WORDS = re.compile(
-    r"[A-Za-z0-9_/@.-][A-Za-z0-9_.+/=:,@~^*<>-]*(?: [A-Za-z0-9_.+/=:,@~^*<>-]+)*"
-)
+_WORDS = re.compile(r"[A-Za-z0-9_/@.-][A-Za-z0-9_.+/=:,@~^*<>-]*(?: [A-Za-z0-9_.+/=:,@~^*<>-]+)*")
 """What a table says: words of this program's own, with such a parameter among them."""
 _LONGEST = 300
 """Characters of a parameter that a sentence shows."""
@@ -43,9 +41,7 @@ _COMPUTED: Mapping[str, Callable[[str], str]] = {
     "bazel_symbol": bazel_names.symbol,
     "bazel_member": bazel_names.member,
     "bazel_attribute": bazel_names.attribute,
-    "symbol_namespace": lambda symbol: look_up(
-        "namespace", mangled.outermost(symbol)
-    ),
+    "symbol_namespace": lambda symbol: look_up("namespace", mangled.outermost(symbol)),
 }
 """Tables whose sentences are computed: from what versions of Bazel say of themselves, or from the
 parts of a name."""

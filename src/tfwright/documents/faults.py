@@ -73,10 +73,7 @@ class Model(Protocol):
 
 
 def explained(
-    text: str,
-    values: Mapping[str, object],
-    model: type,
-    found: Sequence["ErrorDetails"],
+    text: str, values: Mapping[str, object], model: type, found: Sequence["ErrorDetails"]
 ) -> list[DocumentFault]:
     """Turn pydantic's first findings into one fault for each key.
 
@@ -89,9 +86,7 @@ def explained(
         # An answer may be of two types, and then has a finding for each; a text that is refused for
         # what it says has the second one only to go by.
         if place in faults and finding["type"] == "string_type":
-            what = (
-                f"{_dotted_name(place)}: must be true, false or a text in quotes"
-            )
+            what = f"{_dotted_name(place)}: must be true, false or a text in quotes"
             given = _spelled(finding["input"])
             fault = DocumentFault(fault.line, f"{what}, not {given}", GENERAL)
         faults[place] = fault
@@ -116,9 +111,7 @@ def _place(values: Mapping[str, object], finding: "ErrorDetails") -> Location:
     return location
 
 
-def _described(
-    text: str, place: Location, model: Model, finding: "ErrorDetails"
-) -> DocumentFault:
+def _described(text: str, place: Location, model: Model, finding: "ErrorDetails") -> DocumentFault:
     line = line_of(text, place)
     key = _dotted_name(place)
     table = _table(model, place[:-1])
@@ -151,17 +144,13 @@ def _source_line(text: str, line: int) -> str:
     return lines[line - 1][: 2 * LONGEST_VALUE] if line <= len(lines) else ""
 
 
-def _of_value(
-    finding: "ErrorDetails", source: str, place: Location
-) -> tuple[str, str]:
+def _of_value(finding: "ErrorDetails", source: str, place: Location) -> tuple[str, str]:
     """Say what a value must be, and what to write."""
     kind = finding["type"]
     given = _spelled(finding["input"])
     context = finding.get("ctx", {})
     if kind in _WANTED:
-        return f"must be {_WANTED[kind]}, not {given}", _rewritten(
-            kind, source, place
-        )
+        return f"must be {_WANTED[kind]}, not {given}", _rewritten(kind, source, place)
     if kind in _COMPARED:
         words, bound = _COMPARED[kind]
         return f"must be {words} {context.get(bound)}, not {given}", GENERAL
@@ -171,9 +160,7 @@ def _of_value(
         pattern = str(context.get("pattern"))
         form = FORMS.get(pattern, f"of the form {pattern}")
         return f"must be {form}, not {given}", GENERAL
-    message = printable(
-        finding["msg"].removeprefix("Value error, "), 2 * LONGEST_VALUE
-    )
+    message = printable(finding["msg"].removeprefix("Value error, "), 2 * LONGEST_VALUE)
     # A list is at fault in one of its items, which the author has to find.
     quoted = isinstance(finding["input"], str) and message.startswith("must")
     remedy = GENERAL
@@ -181,9 +168,7 @@ def _of_value(
         remedy = "Write name==version."
         # pin resolves the lists of this name, and no plugins.
         if place[1:2] == ("requirements",):
-            remedy = (
-                "Write name==version, or let 'invoke pin' choose the version."
-            )
+            remedy = "Write name==version, or let 'invoke pin' choose the version."
     return f"{given} {message}" if quoted else message, remedy
 
 
@@ -197,9 +182,7 @@ def _of_choice(expected: str, given: object) -> str:
 
 def _rewritten(kind: str, source: str, place: Location) -> str:
     """Return the line to write, where the value only lacks its quotes or brackets."""
-    assigned = re.match(
-        r"\s*([\w.\"'/-]+)\s*=\s*([^#\[\]{}]*[^#\[\]{}\s])", source
-    )
+    assigned = re.match(r"\s*([\w.\"'/-]+)\s*=\s*([^#\[\]{}]*[^#\[\]{}\s])", source)
     if not assigned or not place or not isinstance(place[-1], str):
         return GENERAL
     key = assigned[1]
@@ -253,14 +236,10 @@ def of_syntax(text: str, message: str) -> DocumentFault:
     source = _source_line(text, line)
     if text.startswith("\N{ZERO WIDTH NO-BREAK SPACE}"):
         what = "begins with a byte order mark"
-        return DocumentFault(
-            1, what, "Save the file as UTF-8 without a byte order mark."
-        )
+        return DocumentFault(1, what, "Save the file as UTF-8 without a byte order mark.")
     if re.match(r"(<{7}|={7}|>{7}|\|{7})( |$)", source):
         what = "a line of an unfinished merge"
-        return DocumentFault(
-            line, what, "Finish the merge, and delete git's marks."
-        )
+        return DocumentFault(line, what, "Finish the merge, and delete git's marks.")
     for pattern, explain in _SYNTAX:
         if re.search(pattern, message):
             return explain(text, line, message)
@@ -278,19 +257,11 @@ def _repeated(text: str, line: int, _message: str) -> DocumentFault:
         last = max(number for number, entry in entries if number <= line)
         name = _dotted_name(here[-1])
         if first < last:
-            what = (
-                f"{name} is set a second time; the first one is in line {first}"
-            )
-            return DocumentFault(
-                last, what, "Delete one of the two, or merge them."
-            )
-        what = (
-            f"{name} is a value above, and a table here, or the other way round"
-        )
+            what = f"{name} is set a second time; the first one is in line {first}"
+            return DocumentFault(last, what, "Delete one of the two, or merge them.")
+        what = f"{name} is a value above, and a table here, or the other way round"
         return DocumentFault(last, what, "Write the table in one way only.")
-    return DocumentFault(
-        line, "a key is set a second time", "Delete one of the two."
-    )
+    return DocumentFault(line, "a key is set a second time", "Delete one of the two.")
 
 
 def _open_text(_text: str, line: int, _message: str) -> DocumentFault:
@@ -300,9 +271,7 @@ def _open_text(_text: str, line: int, _message: str) -> DocumentFault:
 
 def _open_list(_text: str, line: int, _message: str) -> DocumentFault:
     what = "a list is not closed, or a comma is missing at the end of the line before"
-    return DocumentFault(
-        line, what, "Separate the items by commas; end with a bracket."
-    )
+    return DocumentFault(line, what, "Separate the items by commas; end with a bracket.")
 
 
 def _no_equals(_text: str, line: int, _message: str) -> DocumentFault:
@@ -322,16 +291,11 @@ def _no_value(text: str, line: int, _message: str) -> DocumentFault:
 
 def _backslash(_text: str, line: int, _message: str) -> DocumentFault:
     what = "a backslash that TOML does not know"
-    return DocumentFault(
-        line, what, "Double it, or put the text in single quotes."
-    )
+    return DocumentFault(line, what, "Double it, or put the text in single quotes.")
 
 
 _SYNTAX = (
-    (
-        r"twice|overwrite a value|redefine namespace|mutate immutable|Duplicate",
-        _repeated,
-    ),
+    (r"twice|overwrite a value|redefine namespace|mutate immutable|Duplicate", _repeated),
     (r"Illegal character '\\n'|Unterminated string|Expected '\"", _open_text),
     (r"Unclosed array", _open_list),
     (r"Expected '=' after a key", _no_equals),
@@ -393,7 +357,4 @@ def _entries(text: str) -> Iterator[tuple[int, Location]]:
 
 def _dotted(text: str) -> list[str | int]:
     """Split a TOML key such as ``source.assets`` or ``"a/b.h"`` into its parts."""
-    return [
-        quoted or bare
-        for quoted, bare in re.findall(r"[\"']([^\"']*)[\"']|([\w/-]+)", text)
-    ]
+    return [quoted or bare for quoted, bare in re.findall(r"[\"']([^\"']*)[\"']|([\w/-]+)", text)]

@@ -54,16 +54,10 @@ def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
         twice = len(set(fields)) < len(fields)
         # The value can repeat only what the key has matched.
         if twice or not set(fields).issuperset(_FIELD.findall(mirror)):
-            message = (
-                f"{pattern} must hold each field once, and all those of {mirror}"
-            )
+            message = f"{pattern} must hold each field once, and all those of {mirror}"
             raise ValueError(message)
-        if any(
-            len(_FIELD.findall(part)) > MOST_FIELDS for part in pattern.split("/")
-        ):
-            message = (
-                f"{pattern} may hold {MOST_FIELDS} fields between two slashes"
-            )
+        if any(len(_FIELD.findall(part)) > MOST_FIELDS for part in pattern.split("/")):
+            message = f"{pattern} may hold {MOST_FIELDS} fields between two slashes"
             raise ValueError(message)
     return mirrors
 

@@ -6,7 +6,5 @@ its start-up.
 
 from typing import Literal
 
-CpuLevel = Literal[
-    "x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "avx512"
-]
+CpuLevel = Literal["x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "avx512"]
 """What a wheel may need of an x86-64 CPU, least first."""

@@ -96,11 +96,7 @@ def no_option(text: str) -> str:
     Raises ValueError.
     """
     # git reads a..b as a range of commits.
-    if (
-        text.startswith("-")
-        or ".." in text
-        or not re.fullmatch(r"[\w./+-]+", text)
-    ):
+    if text.startswith("-") or ".." in text or not re.fullmatch(r"[\w./+-]+", text):
         raise ValueError(
             "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'"
         )
@@ -115,9 +111,7 @@ def inner_path(text: str) -> str:
     path = PurePosixPath(text)
     # A leading "-" would be an option of git, a
     # leading "~" a home directory of a shell.
-    leaves = (
-        path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
-    )
+    leaves = path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
     # Windows, and archives made there, take a backslash for a slash.
     if leaves or "\\" in text or not path.parts:
         raise ValueError(
@@ -126,13 +120,9 @@ def inner_path(text: str) -> str:
         )
     for component in path.parts:
         if is_git_directory(component):
-            raise ValueError(
-                f"must not contain {component}, which some file systems take for .git"
-            )
+            raise ValueError(f"must not contain {component}, which some file systems take for .git")
         if len(component.encode("utf-8", "replace")) > LONGEST_COMPONENT:
-            raise ValueError(
-                f"must not have a component of more than {LONGEST_COMPONENT} bytes"
-            )
+            raise ValueError(f"must not have a component of more than {LONGEST_COMPONENT} bytes")
     if len(text.encode("utf-8", "replace")) > LONGEST_PATH:
         raise ValueError(f"must not be longer than {LONGEST_PATH:,} bytes")
     return one_line(text)
@@ -194,9 +184,7 @@ def _short(url: str) -> str:
 def download_url(text: str) -> str:
     """Accept a url that a file can be downloaded from. Raises ValueError."""
     if not re.fullmatch(URL, text):
-        raise ValueError(
-            "must be one http, https, ftp or file url without blanks"
-        )
+        raise ValueError("must be one http, https, ftp or file url without blanks")
     return _short(one_line(text))
 
 
@@ -244,19 +232,11 @@ def _in_editors(pattern: str) -> WithJsonSchema:
 
 Flag = Annotated[bool, Strict()]
 """``true`` or ``false``; without Strict, pydantic takes 1 and "yes" for true."""
-Line = Annotated[
-    str, AfterValidator(one_line), _in_editors(r"^[^\x00-\x1f\x7f]*$")
-]
+Line = Annotated[str, AfterValidator(one_line), _in_editors(r"^[^\x00-\x1f\x7f]*$")]
 """Text on one line, without control characters."""
-Statement = Annotated[
-    str, AfterValidator(statement), _in_editors(r"^(?=.*\S)[^\x00-\x1f\x7f]*$")
-]
+Statement = Annotated[str, AfterValidator(statement), _in_editors(r"^(?=.*\S)[^\x00-\x1f\x7f]*$")]
 """Prose on one line for people, who would learn nothing from blanks."""
-Name = Annotated[
-    str,
-    AfterValidator(no_option),
-    _in_editors(r"^(?!-)(?!.*\.\.)[\w./+-]+$"),
-]
+Name = Annotated[str, AfterValidator(no_option), _in_editors(r"^(?!-)(?!.*\.\.)[\w./+-]+$")]
 """A branch, tag or the like that no program can take for an option."""
 InnerPath = Annotated[
     str,
@@ -267,32 +247,20 @@ InnerPath = Annotated[
 RecipeName = Annotated[str, AfterValidator(recipe_name)]
 """The name of a recipe, and of its directory in build_out."""
 GitUrl = Annotated[str, AfterValidator(git_url), _in_editors(f"^{_GIT_URL}$")]
-DownloadUrl = Annotated[
-    str, AfterValidator(download_url), _in_editors(f"^{URL}$")
-]
-PackageUrl = Annotated[
-    str,
-    AfterValidator(package_url),
-    _in_editors(f"^{PACKAGE_URL.pattern}$"),
-]
-PackagePin = Annotated[
-    str, AfterValidator(exact_pin), _in_editors(f"^{EXACT_PIN.pattern}$")
-]
+DownloadUrl = Annotated[str, AfterValidator(download_url), _in_editors(f"^{URL}$")]
+PackageUrl = Annotated[str, AfterValidator(package_url), _in_editors(f"^{PACKAGE_URL.pattern}$")]
+PackagePin = Annotated[str, AfterValidator(exact_pin), _in_editors(f"^{EXACT_PIN.pattern}$")]
 """A package of the Python index at one version: ``numpy==1.14.5``."""
 # Lower case only: a digest is compared as text, and names a file.
 Sha256 = Annotated[str, StringConstraints(pattern=CHECKSUM)]
-Replaced = Annotated[
-    str, AfterValidator(replaced), _in_editors(f"{CHECKSUM}|^{URL}$")
-]
+Replaced = Annotated[str, AfterValidator(replaced), _in_editors(f"{CHECKSUM}|^{URL}$")]
 """The checksum of an archive, or the url of one that has none."""
 Commit = Annotated[str, StringConstraints(pattern=COMMIT)]
 # Python reads no number of more than 4,300 digits.
 Version = Annotated[str, StringConstraints(pattern=VERSION, max_length=100)]
 DebFile = Annotated[
     str,
-    StringConstraints(
-        pattern=r"^[a-z0-9][a-z0-9.+-]*_[A-Za-z0-9_.+~%-]+_(amd64|arm64|all)\.deb$"
-    ),
+    StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+-]*_[A-Za-z0-9_.+~%-]+_(amd64|arm64|all)\.deb$"),
 ]
 """A Debian package as apt names its file: ``libcudart11.0_11.8.89~11.8.0-5_amd64.deb``."""
 WheelFile = Annotated[
@@ -303,10 +271,6 @@ WheelFile = Annotated[
 ]
 """A wheel as the package index names it."""
 # Without query and fragment: the last part of the path is the file's name.
-HttpsUrl = Annotated[
-    str, StringConstraints(pattern=r"^https://[A-Za-z0-9_.-]+/[^\s?#]+$")
-]
-HttpUrl = Annotated[
-    str, StringConstraints(pattern=r"^https?://[A-Za-z0-9_.:-]+(/[^\s?#]*)?$")
-]
+HttpsUrl = Annotated[str, StringConstraints(pattern=r"^https://[A-Za-z0-9_.-]+/[^\s?#]+$")]
+HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[A-Za-z0-9_.:-]+(/[^\s?#]*)?$")]
 """The address of a package archive, which apt gets on a line of its own."""

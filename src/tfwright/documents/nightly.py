@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from packaging.version import InvalidVersion, Version
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from tfwright.documents import account
 from tfwright.documents.host_file import HostPath, PlainPath
@@ -35,14 +29,10 @@ def _bytes(value: object) -> object:
     if not isinstance(value, str):
         return value
     found = re.fullmatch(
-        r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([KMGT]i?B|B?)",
-        value.strip(),
-        re.IGNORECASE,
+        r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([KMGT]i?B|B?)", value.strip(), re.IGNORECASE
     )
     if not found:
-        raise ValueError(
-            'must be a size: a number of bytes, or text such as "200 GiB"'
-        )
+        raise ValueError('must be a size: a number of bytes, or text such as "200 GiB"')
     # A bare "B" means bytes, as no unit does.
     unit = found[2].upper().removesuffix("B") and found[2].upper()
     return int(float(found[1]) * UNITS[unit])
@@ -55,17 +45,13 @@ def _local(text: str) -> str:
     except InvalidVersion:
         local = None
     if not local:
-        raise ValueError(
-            'must be a local version such as "cu118.sm86": letters, digits and dots'
-        )
+        raise ValueError('must be a local version such as "cu118.sm86": letters, digits and dots')
     return local
 
 
 def _web_address(text: str) -> str:
     if not re.fullmatch(r"https?://[\w.:\[\]-]+(/[\w.~%+-]*)*", text):
-        raise ValueError(
-            "must be an http:// or https:// address without query or user name"
-        )
+        raise ValueError("must be an http:// or https:// address without query or user name")
     return text.rstrip("/") + "/"
 
 
@@ -73,9 +59,7 @@ Size = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
 LocalVersion = Annotated[str, AfterValidator(_local)]
 """What stands after the ``+`` of a version."""
 PythonVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]\.[0-9]{1,2}$")]
-MailAddress = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9_.+-]+@[A-Za-z0-9_.-]+$")
-]
+MailAddress = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.+-]+@[A-Za-z0-9_.-]+$")]
 
 
 class FollowTable(Table):
@@ -83,9 +67,7 @@ class FollowTable(Table):
 
     branch: Name | None = None
     """The newest commit of this branch is built."""
-    tags: (
-        Annotated[str, StringConstraints(pattern=r"^[\w.*?\[\]/-]+$")] | None
-    ) = None
+    tags: Annotated[str, StringConstraints(pattern=r"^[\w.*?\[\]/-]+$")] | None = None
     """The newest version among the tags that match this pattern is built: ``v2.*``."""
 
     @model_validator(mode="after")
@@ -136,9 +118,7 @@ class MailTable(Table):
     """The recipients."""
     sender: MailAddress
     """The address in the From field."""
-    host: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$")] = (
-        "localhost"
-    )
+    host: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$")] = "localhost"
     """The mail server."""
     port: Annotated[int, Field(gt=0, lt=65536)] = 25
     """Its port: usually 25, 587 with ``starttls``, 465 with ``tls``."""
@@ -241,9 +221,7 @@ class NightlyFile(Table):
         names = [target.name for target in targets(self)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(
-                f"recipe: {twice[0]} is listed twice; each name needs its own line"
-            )
+            raise ValueError(f"recipe: {twice[0]} is listed twice; each name needs its own line")
         return self
 
 
@@ -272,15 +250,9 @@ def targets(nightly: NightlyFile) -> list[Target]:
     ]
 
 
-def _target(
-    recipe: NightlyRecipe,
-    python: str,
-    capabilities: str,
-) -> Target:
+def _target(recipe: NightlyRecipe, python: str, capabilities: str) -> Target:
     """Return a recipe's target for one choice on each axis."""
-    architectures = [
-        _architecture(text) for text in capabilities.split(",") if text
-    ]
+    architectures = [_architecture(text) for text in capabilities.split(",") if text]
     parts = [recipe.name]
     if recipe.name.endswith(".toml"):
         parts = [Path(recipe.name).stem]

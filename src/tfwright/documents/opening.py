@@ -18,8 +18,6 @@ def plain(path: Path) -> io.BufferedReader:
     if stat.S_ISDIR(mode) or stat.S_ISFIFO(mode):
         os.close(descriptor)
         if stat.S_ISDIR(mode):
-            raise IsADirectoryError(
-                errno.EISDIR, os.strerror(errno.EISDIR), str(path)
-            )
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise OSError(errno.ENXIO, "Is a named pipe, and no file", str(path))
     return os.fdopen(descriptor, "rb")

@@ -8,13 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    PrivateAttr,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
 from tfwright.documents import spelling
 from tfwright.documents.completion import naming_recipe
@@ -84,44 +78,27 @@ SMOKE = (
 def _question(text: str) -> str:
     # Questions may span lines; isprintable takes a line break for a control character.
     if not text.replace("\n", " ").isprintable():
-        raise ValueError(
-            "must be printable text; only line breaks may stand in a question"
-        )
+        raise ValueError("must be printable text; only line breaks may stand in a question")
     if text.count("*") > MOST_WILDCARDS:
-        raise ValueError(
-            f"has more than {MOST_WILDCARDS} asterisks; one matches a whole default"
-        )
+        raise ValueError(f"has more than {MOST_WILDCARDS} asterisks; one matches a whole default")
     if len(text.replace("*", "").strip()) < SHORTEST_QUESTION:
-        raise ValueError(
-            "must hold some words of the question; an asterisk matches anything"
-        )
+        raise ValueError("must hold some words of the question; an asterisk matches anything")
     return text
 
 
 # TensorFlow takes both spellings, 7.5 and sm_75; NVIDIA marks variants by a letter, as in sm_90a.
 _CAPABILITY = r"(sm_|compute_)?[0-9]+(\.[0-9]+)?[af]?"
-Capabilities = Annotated[
-    str, StringConstraints(pattern=rf"^{_CAPABILITY}(,{_CAPABILITY})*$")
-]
+Capabilities = Annotated[str, StringConstraints(pattern=rf"^{_CAPABILITY}(,{_CAPABILITY})*$")]
 # sm_90a and sm_100f: code for one GPU, or for one family of GPUs.
-Architecture = Annotated[
-    str, StringConstraints(pattern=r"^(sm|compute)_[0-9]{1,4}[af]?$")
-]
+Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_[0-9]{1,4}[af]?$")]
 Variable = Annotated[str, StringConstraints(pattern=VARIABLE)]
 # Both limits come from macOS, whose PATH_MAX is 1,024 bytes with the final zero.
 LibraryName = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=1023),
-    AfterValidator(one_line),
+    str, StringConstraints(min_length=1, max_length=1023), AfterValidator(one_line)
 ]
 """The name of a shared library of a Mac, as the linker writes it."""
 LibraryFolder = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^/[^:]*$",
-        max_length=1023,
-    ),
-    AfterValidator(one_line),
+    str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(one_line)
 ]
 """An absolute directory of a Mac."""
 
@@ -192,9 +169,7 @@ class SourceTable(Table):
         stated = values.get("release") or named or values.get("version")
         found = {"release": stated} if stated else {}
         # A name such as r1.15.5+nv22.12 says more than the release line, which ./configure needs.
-        if isinstance(stated, str) and re.match(
-            r"[rv]?\d+\.\d+(\.\d|\+)", stated
-        ):
+        if isinstance(stated, str) and re.match(r"[rv]?\d+\.\d+(\.\d|\+)", stated):
             found["version"] = stated
         # What follows a version in a branch's name is not part of it: r2.4-with-fixes.
         if named and stated == named:
@@ -206,9 +181,7 @@ class SourceTable(Table):
     @model_validator(mode="after")
     def _version_is_of_its_release(self) -> Self:
         if self.version and self.version.line != self.release:
-            message = (
-                f"source.version: {self.version} is not of release {self.release}"
-            )
+            message = f"source.version: {self.version} is not of release {self.release}"
             raise ValueError(message)
         return self
 
@@ -227,11 +200,7 @@ class SourceTable(Table):
         version = self.version or ExactRelease(*self.release)
         # Graphcore's branches carry the SDK's version, not one of TensorFlow's with a suffix.
         of_graphcore = "graphcore" in self.url or "/sdk-release-" in self.branch
-        return (
-            version._replace(fork="ipu")
-            if of_graphcore and not version.fork
-            else version
-        )
+        return version._replace(fork="ipu") if of_graphcore and not version.fork else version
 
 
 _PINNED = {"sha256": "Let 'invoke pin' write it."}
@@ -315,9 +284,7 @@ class FileSourceTable(Table):
         # makes no archive without prefix.
         incomplete = bool(self.ref) != bool(self.prefix)
         if incomplete or (self.ref and self.blob):
-            raise ValueError(
-                "give git alone, git with ref and prefix, or git with blob"
-            )
+            raise ValueError("give git alone, git with ref and prefix, or git with blob")
         if self.package and (self.ref or self.blob):
             raise ValueError("ref and blob belong to git, not to a package")
         return self
@@ -345,14 +312,11 @@ class FetchTable(Table):
 class ImageTable(Table):
     """A container image; the digest decides, name and tag are for people."""
 
-    name: Annotated[
-        str,
-        StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._/:-]{0,200}[a-z0-9])?$"),
-    ]
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._/:-]{0,200}[a-z0-9])?$")]
     """Registry and repository: ``docker.io/library/debian``."""
-    tag: Annotated[
-        str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")
-    ] = "latest"
+    tag: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")] = (
+        "latest"
+    )
     """The tag that had this digest; it is shown, and never resolved."""
     digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
     """The digest of the image's manifest. Required, since a tag can move to another image."""
@@ -405,10 +369,7 @@ class BazelTable(Table):
     version: Version
     """The exact version of Bazel."""
     sha256: dict[
-        Annotated[
-            str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")
-        ],
-        Sha256,
+        Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")], Sha256
     ] = {}
     """Checksum of the binary per platform. Without one tfwright trusts the first download, and
     records its checksum."""
@@ -419,9 +380,7 @@ class PromptTable(Table):
 
     variable: Variable
     """The name of the answer in ``[configure.answers]``."""
-    question: Annotated[
-        str, Field(min_length=1, max_length=2000), AfterValidator(_question)
-    ]
+    question: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_question)]
     """The text of the question, to its very end; ``*`` matches what differs from host to host."""
     kind: Literal["yes-no", "text"] = "text"
     """Whether the answer is true or false, or a text."""
@@ -438,17 +397,13 @@ class PromptTable(Table):
 
 
 # A flag with a blank in it stands in quotes.
-_BAZELRC_LINE = re.compile(
-    r"(build|test|run|common|fetch|query|coverage)(:[\w.+-]+)? ['\"]?-\S.*"
-)
+_BAZELRC_LINE = re.compile(r"(build|test|run|common|fetch|query|coverage)(:[\w.+-]+)? ['\"]?-\S.*")
 
 
 def _bazelrc_line(text: str) -> str:
     # import and try-import would let a recipe make Bazel read any file of the host.
     if not _BAZELRC_LINE.fullmatch(text):
-        raise ValueError(
-            "must be a line of flags such as 'build --copt=-O2' or 'build:opt -c opt'"
-        )
+        raise ValueError("must be a line of flags such as 'build --copt=-O2' or 'build:opt -c opt'")
     return one_line(text)
 
 
@@ -505,9 +460,7 @@ class ConfigureTable(Table):
 class CompileTable(Table):
     """What Bazel builds, and how."""
 
-    target: Annotated[
-        str, StringConstraints(pattern=r"^//[A-Za-z0-9_./:+-]*$")
-    ] = TENSORFLOW_TARGET
+    target: Annotated[str, StringConstraints(pattern=r"^//[A-Za-z0-9_./:+-]*$")] = TENSORFLOW_TARGET
     """The target of ``bazel build``; from 2.17 on ``//tensorflow/tools/pip_package:wheel``."""
     flags: tuple[Line, ...] = ()
     """Flags of ``bazel build``, after the ones that tfwright needs."""
@@ -530,8 +483,7 @@ class PackageTable(Table):
     """How the wheel is made from what was built."""
 
     project_name: (
-        Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
-        | None
+        Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] | None
     ) = None
     """The wheel's name, if it is not TensorFlow's own."""
     program: InnerPath | None = None
@@ -543,10 +495,7 @@ class PackageTable(Table):
     """Further arguments of build_pip_package, such as ``--gpu``."""
     platform: (
         Annotated[
-            str,
-            StringConstraints(
-                pattern=r"^manylinux_[0-9]{1,4}_[0-9]{1,4}_[A-Za-z0-9_]+$"
-            ),
+            str, StringConstraints(pattern=r"^manylinux_[0-9]{1,4}_[0-9]{1,4}_[A-Za-z0-9_]+$")
         ]
         | None
     ) = None
@@ -564,10 +513,9 @@ class PackageTable(Table):
 class VerifyTable(Table):
     """The checks that the wheel must pass before it is published."""
 
-    imports: tuple[
-        Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*$")],
-        ...,
-    ] = ("tensorflow",)
+    imports: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*$")], ...] = (
+        "tensorflow",
+    )
     """Modules that must import in a fresh venv of the target Python."""
     requirements: tuple[PackagePin, ...] = ()
     """Exact pins for what the wheel depends on, at versions that the target Python can run."""
@@ -611,9 +559,7 @@ class VerifiedTable(Table):
     """The person who ran it."""
     note: Line = ""
     """Anything that readers should know, such as inputs that were substituted."""
-    digests: dict[
-        Literal["recipe", "patches", "lock", "tfwright", "run"], Line
-    ] = {}
+    digests: dict[Literal["recipe", "patches", "lock", "tfwright", "run"], Line] = {}
     """A short checksum of each part that decides the wheel, and of this table, taken at that
     run."""
 
@@ -661,9 +607,7 @@ class Recipe(Table):
         for name, _ in self.toolkit.parts():
             # The compiler's version is part of its package's name: see `ToolkitTable.gcc`.
             if name != "compiler" and getattr(self.host, name) is None:
-                raise ValueError(
-                    f"toolkit.{name}: name its version as well: [host] {name}"
-                )
+                raise ValueError(f"toolkit.{name}: name its version as well: [host] {name}")
         return self
 
     @model_validator(mode="after")
@@ -681,9 +625,7 @@ class Recipe(Table):
     @model_validator(mode="after")
     def _libraries_are_of_a_mac(self) -> Self:
         # A wheel for "any" system may be built on a Mac, so only Linux is refused.
-        if self.host.system == "Linux" and (
-            self.package.libraries or self.package.rpath
-        ):
+        if self.host.system == "Linux" and (self.package.libraries or self.package.rpath):
             raise ValueError(
                 "package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has "
                 "none"
@@ -714,9 +656,7 @@ class Recipe(Table):
                 "for TensorFlow's, state the differences in configure.bazelrc.adds and omits"
             )
         if own and self.compile.target == TENSORFLOW_TARGET:
-            raise ValueError(
-                'compile.target must be stated with source.interface = "own"'
-            )
+            raise ValueError('compile.target must be stated with source.interface = "own"')
         return self
 
 
@@ -739,9 +679,7 @@ def _has_target(target: str, release: Release) -> bool:
     return release <= LAST_BY_PROGRAM
 
 
-def insist_on_wheel(
-    target: str, table: PackageTable, release: Release = NO_RELEASE
-) -> None:
+def insist_on_wheel(target: str, table: PackageTable, release: Release = NO_RELEASE) -> None:
     """Raise RecipeError if no wheel is made from what is compiled, as far as a release is known."""
     if table.program:
         return
@@ -788,9 +726,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in RECIPES.glob("*.toml"))
 
 
-def read(
-    name: str, complete: Callable[[dict[str, Any]], None] | None = None
-) -> Recipe:
+def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) -> Recipe:
     """Load and check a recipe, by name or by path.
 
     `complete` may put values in the place of what the file does not say yet. Raises RecipeError
@@ -818,8 +754,7 @@ def _name_recipe(fault: RecipeError, argument: str) -> None:
     fault.remedy = naming_recipe(fault.remedy, argument)
     if isinstance(fault, DocumentError):
         fault.faults = tuple(
-            replace(found, remedy=naming_recipe(found.remedy, argument))
-            for found in fault.faults
+            replace(found, remedy=naming_recipe(found.remedy, argument)) for found in fault.faults
         )
 
 
@@ -829,11 +764,7 @@ def _resolved(folder: Path) -> Path:
     return folder.resolve()
 
 
-def _require(
-    path: Path,
-    source: SourceTable,
-    name: str,
-) -> None:
+def _require(path: Path, source: SourceTable, name: str) -> None:
     """Insist that a patch or an asset is a file under patches/, and no link out of it."""
     file = source.file(name)
     folder = Path(str(file).removesuffix(name))
@@ -843,9 +774,7 @@ def _require(
         return
     # The model keeps no line numbers, so the line is found by the name that it holds.
     lines = path.read_text("utf-8").splitlines()
-    line = next(
-        (number for number, text in enumerate(lines, 1) if name in text), 1
-    )
+    line = next((number for number, text in enumerate(lines, 1) if name in text), 1)
     raise RecipeError(
         f"{path}:{line}: {name} is not a file under {folder}",
         remedy="Add the file there or in patches/ of the recipe's directory, or correct its name.",

@@ -14,9 +14,7 @@ _EXACT = re.compile(
     r"(?:[-.]?((?:rc|alpha|beta|a|b)\d*)(?![a-z]))?"
     r"[^+]*(?:\+([\w.]+))?"
 )
-_STATED = re.compile(
-    r"[rv]?\d{1,4}\.\d{1,4}(\.\d{1,4})?([-.]?(rc|alpha|beta|a|b)\d*)?(\+[\w.]+)?"
-)
+_STATED = re.compile(r"[rv]?\d{1,4}\.\d{1,4}(\.\d{1,4})?([-.]?(rc|alpha|beta|a|b)\d*)?(\+[\w.]+)?")
 """What a document may state; the name of a branch may go on behind it."""
 LAST_PATCH = 999
 """Higher than any patch level; ends a range that covers a whole release line."""
@@ -40,9 +38,7 @@ def _spelled_as_text(*examples: str) -> Callable[[Spelled], Spelled]:
             raise ValueError(message)  # noqa: TRY004 pydantic reports ValueError only
         # parse reads the beginning of a branch's name, and would take 1.8banana for 1.8.
         if value != "none" and not is_version(value):
-            raise ValueError(
-                f"must be a TensorFlow version such as {examples[0]!r}"
-            )
+            raise ValueError(f"must be a TensorFlow version such as {examples[0]!r}")
         return cls.parse(value)
 
     def read(cls: Any, *_: object) -> core_schema.CoreSchema:  # noqa: ANN401 the decorated class
@@ -83,9 +79,7 @@ class Release(NamedTuple):
             return cls(0, 0)
         found = _PATTERN.match(text)
         if not found:
-            raise ValueError(
-                f"{text!r} is not a TensorFlow release such as '1.8'"
-            )
+            raise ValueError(f"{text!r} is not a TensorFlow release such as '1.8'")
         return cls(int(found[1]), int(found[2]))
 
     def __str__(self) -> str:

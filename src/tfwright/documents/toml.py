@@ -43,11 +43,7 @@ class DocumentError(RecipeError):
     """A document does not fit its model."""
 
     def __init__(
-        self,
-        what: str,
-        remedy: str,
-        faults: "Sequence[DocumentFault]",
-        evidence: Evidence,
+        self, what: str, remedy: str, faults: "Sequence[DocumentFault]", evidence: Evidence
     ) -> None:
         """Keep each fault with its own line and remedy."""
         super().__init__(what, remedy=remedy, evidence=evidence)
@@ -58,12 +54,7 @@ class Table(BaseModel):
     """A table of a TOML document: frozen, and closed to keys that it does not know."""
 
     # Most commands read few of the tables, so pydantic compiles a validator at its first use.
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=False,
-        defer_build=True,
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, defer_build=True)
     REMEDIES: ClassVar["Mapping[str, str]"] = {}
     """What to do about a key that is missing, where more can be said than to add it."""
     PAGE: ClassVar[str] = "recipes/README.md"
@@ -107,20 +98,14 @@ def load(
     except ValidationError as fault:
         found = fault.errors(include_url=False)
         # What was added is not in the file, so no line of it can be at fault.
-        outside = [
-            error
-            for error in found
-            if error["loc"][:1] in {(key,) for key in added}
-        ]
+        outside = [error for error in found if error["loc"][:1] in {(key,) for key in added}]
         if outside:
             raise RecipeError(
                 f"{path}: the {outside[0]['loc'][0]} of this file "
                 f"{outside[0]['msg'].removeprefix('Value error, ')}",
                 remedy="Rename the file.",
             ) from fault
-        raise _explain(
-            path, explained(text, values, model, found), len(found)
-        ) from fault
+        raise _explain(path, explained(text, values, model, found), len(found)) from fault
 
 
 def values_of(path: Path) -> dict[str, Any]:
@@ -136,30 +121,23 @@ def _text(path: Path) -> str:
             content = stream.read(LARGEST + 1)
     except OSError as fault:
         raise RecipeError(
-            f"{path} cannot be read: {fault.strerror}",
-            remedy="Check the path and its permissions.",
+            f"{path} cannot be read: {fault.strerror}", remedy="Check the path and its permissions."
         ) from fault
     if len(content) > LARGEST:
         raise RecipeError(
-            f"{path} is larger than {LARGEST:,} bytes",
-            remedy="Check that this is the right file.",
+            f"{path} is larger than {LARGEST:,} bytes", remedy="Check that this is the right file."
         )
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as fault:
-        raise RecipeError(
-            f"{path} is not UTF-8 text",
-            remedy="Save the file as UTF-8.",
-        ) from fault
+        raise RecipeError(f"{path} is not UTF-8 text", remedy="Save the file as UTF-8.") from fault
 
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:
     """Parse a document whose text cannot keep the parser busy."""
     # Editors on Windows write it, and the parser's own message would show nothing.
     if text.startswith("\ufeff"):
-        raise _invalid(
-            f"{path}:1", "a byte order mark", "Save the file as UTF-8 without it."
-        )
+        raise _invalid(f"{path}:1", "a byte order mark", "Save the file as UTF-8 without it.")
     # The first excess is enough: any of them can keep tomllib busy for minutes.
     for line, why in _excesses(text):
         raise _invalid(f"{path}:{line}", why, "Shorten that line.")
@@ -174,15 +152,9 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
         raise _invalid(str(path), str(fault), "Correct the file.") from fault
 
 
-def _invalid(
-    where: str,
-    why: str,
-    remedy: str,
-) -> RecipeError:
+def _invalid(where: str, why: str, remedy: str) -> RecipeError:
     return RecipeError(
-        f"{where}: not valid TOML: {why}",
-        remedy=remedy,
-        evidence=Evidence(where=where),
+        f"{where}: not valid TOML: {why}", remedy=remedy, evidence=Evidence(where=where)
     )
 
 
@@ -192,10 +164,7 @@ def _excesses(text: str) -> "Iterator[tuple[int, str]]":
     skeleton = _STRINGS.sub(lambda found: "\n" * found[0].count("\n"), text)
     # Python converts a long number in quadratic time.
     if number := re.search(rf"[0-9A-Fa-f_]{{{LONGEST_NUMBER},}}", skeleton):
-        yield (
-            _line_at(skeleton, number.start()),
-            f"a number of more than {LONGEST_NUMBER} digits",
-        )
+        yield (_line_at(skeleton, number.start()), f"a number of more than {LONGEST_NUMBER} digits")
     # tomllib calls itself for each bracket.
     depth = 0
     for bracket in re.finditer(r"[\[\]{}]", skeleton):
@@ -221,9 +190,7 @@ def _line_at(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def _explain(
-    path: Path, faults: "Sequence[DocumentFault]", number: int
-) -> DocumentError:
+def _explain(path: Path, faults: "Sequence[DocumentFault]", number: int) -> DocumentError:
     """Put all faults into one error with a line of the file for each."""
     # All at once: a person who writes a recipe corrects it in one go.
     first = faults[0]

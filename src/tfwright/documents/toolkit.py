@@ -6,13 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
-from tfwright.documents.names import (
-    DebFile,
-    HttpsUrl,
-    Line,
-    Sha256,
-    WheelFile,
-)
+from tfwright.documents.names import DebFile, HttpsUrl, Line, Sha256, WheelFile
 from tfwright.documents.toml import Table
 
 PartName = Literal["cuda", "cudnn", "nccl", "tensorrt", "compiler"]
@@ -86,13 +80,7 @@ class ToolkitTable(Table):
 
     def parts(self) -> Iterator[tuple[PartName, PartTable]]:
         """Yield the parts that the recipe names."""
-        named: tuple[PartName, ...] = (
-            "cuda",
-            "cudnn",
-            "nccl",
-            "tensorrt",
-            "compiler",
-        )
+        named: tuple[PartName, ...] = ("cuda", "cudnn", "nccl", "tensorrt", "compiler")
         for name in named:
             part = getattr(self, name)
             if part is not None:

@@ -24,14 +24,8 @@ class Range:
 
     def __str__(self) -> str:
         if self.least and self.most:
-            return (
-                self.least
-                if self.least == self.most
-                else f"{self.least} to {self.most}"
-            )
-        return (
-            f"{self.least} or later" if self.least else f"{self.most} or earlier"
-        )
+            return self.least if self.least == self.most else f"{self.least} to {self.most}"
+        return f"{self.least} or later" if self.least else f"{self.most} or earlier"
 
     def holds(self, version: str) -> bool:
         """Say whether a version is in the range."""
@@ -71,16 +65,12 @@ class Cuda:
     cudnn: tuple[str, str]
     """The oldest and the newest line made for it."""
 
-    def source(
-        self, column: Literal["driver", "gcc", "capabilities", "cudnn"]
-    ) -> str:
+    def source(self, column: Literal["driver", "gcc", "capabilities", "cudnn"]) -> str:
         """Say where one of these is from."""
         # NVIDIA moves its tables from page to page, so a
         # source holds for a range of CUDAs.
         for row in _table()["source"]:
-            if row["of"] == column and versions.within(
-                self.version, *row["cuda"]
-            ):
+            if row["of"] == column and versions.within(self.version, *row["cuda"]):
                 return str(row["source"])
         raise LookupError(column)
 
@@ -114,9 +104,7 @@ def bazel(release: Release) -> Range | None:
 
 def python(release: Release, fork: str = "") -> Range | None:
     """Return the Pythons that a release was tested with; that of a fork, ``nv``, has its own."""
-    return _of(release, _ranges("python", fork)) or _of(
-        release, _ranges("python")
-    )
+    return _of(release, _ranges("python", fork)) or _of(release, _ranges("python"))
 
 
 def tested_bazel(release: Release) -> TestedBazel | None:
@@ -143,19 +131,14 @@ def cudas() -> list[Cuda]:
 
 def _with_tuples(row: dict[str, Any]) -> dict[str, Any]:
     # TOML has lists only; frozen rows need tuples.
-    return {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in row.items()
-    }
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
 
 
 def cuda(version: str) -> Cuda | None:
     """Return what a CUDA goes with, by as much of its version as is given; None if none is."""
     if not version:
         return None
-    return next(
-        (row for row in cudas() if versions.is_of(version, row.version)), None
-    )
+    return next((row for row in cudas() if versions.is_of(version, row.version)), None)
 
 
 def mac(version: str) -> Mac | None:
@@ -205,16 +188,12 @@ def gpu_named(name: str) -> NamedGpu | None:
     spaced = re.sub(r"(?i)\b([RG]TX?)(?=\d)", r"\1 ", name.strip())
     series = re.fullmatch(r"(?i)(\d{3,4})( ?(?:Ti|Super|Laptop|M).*)?", spaced)
     # A bare number is of a GeForce: RTX from 2050 on, GTX before.
-    spellings = (
-        [f"{line} {spaced}" for line in ("RTX", "GTX")] if series else [spaced]
-    )
+    spellings = [f"{line} {spaced}" for line in ("RTX", "GTX")] if series else [spaced]
     for spelling in spellings:
         for row in _table()["gpu"]:
             if re.search(row["name"], spelling, re.IGNORECASE):
                 return NamedGpu(
-                    str(row["capability"]),
-                    str(row["source"]),
-                    str(row.get("machine", "")),
+                    str(row["capability"]), str(row["source"]), str(row.get("machine", ""))
                 )
     return None
 
@@ -232,10 +211,7 @@ def capability_of(gpu: str) -> str:
 
 def _ranges(kind: str, fork: str = "") -> list[Range]:
     rows = [row for row in _table()[kind] if row.get("fork", "") == fork]
-    return [
-        Range(_releases(row), row["least"], row["most"], row["source"])
-        for row in rows
-    ]
+    return [Range(_releases(row), row["least"], row["most"], row["source"]) for row in rows]
 
 
 def _of(release: Release, rows: list[Range]) -> Range | None:

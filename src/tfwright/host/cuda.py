@@ -23,9 +23,7 @@ def version(recipe: Recipe) -> str:
     """Return the CUDA that a recipe is for: as it says of the host, or else answers ./configure."""
     answers = recipe.configure.answers
     # From 2.18 on the variable has another name.
-    answered = answers.get("TF_CUDA_VERSION") or answers.get(
-        "HERMETIC_CUDA_VERSION"
-    )
+    answered = answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION")
     return recipe.host.cuda or str(answered or "")
 
 
@@ -36,20 +34,12 @@ def needed(recipe: Recipe) -> bool:
 
 def toolkit(recipe: Recipe, host_file: HostFile) -> Path:
     """Return where the CUDA toolkit must be: as the host file says, else as the recipe says."""
-    return (
-        host_file.cuda
-        or _answered(recipe, "CUDA_TOOLKIT_PATH")
-        or Path("/usr/local/cuda")
-    )
+    return host_file.cuda or _answered(recipe, "CUDA_TOOLKIT_PATH") or Path("/usr/local/cuda")
 
 
 def cudnn(recipe: Recipe, host_file: HostFile) -> Path:
     """Return where cuDNN must be: by default with the toolkit, as TensorFlow has it."""
-    return (
-        host_file.cudnn
-        or _answered(recipe, "CUDNN_INSTALL_PATH")
-        or toolkit(recipe, host_file)
-    )
+    return host_file.cudnn or _answered(recipe, "CUDNN_INSTALL_PATH") or toolkit(recipe, host_file)
 
 
 def prefixes(recipe: Recipe, host_file: HostFile) -> list[Path]:
@@ -68,18 +58,13 @@ def of_host(recipe: Recipe, host_file: HostFile) -> bool:
     return recipe.host.image is None or host_file.cuda is not None
 
 
-def present(
-    recipe: Recipe, host_file: HostFile, place: Place
-) -> tuple[Path | None, Path | None]:
+def present(recipe: Recipe, host_file: HostFile, place: Place) -> tuple[Path | None, Path | None]:
     """Return the toolkit and the cuDNN that a recipe needs and a host has."""
     if not needed(recipe):
         return None, None
     cuda = toolkit(recipe, host_file)
     library = cudnn(recipe, host_file)
-    return (
-        cuda if place.exists(cuda) else None,
-        library if place.exists(library) else None,
-    )
+    return (cuda if place.exists(cuda) else None, library if place.exists(library) else None)
 
 
 def capabilities(recipe: Recipe) -> list[str]:
@@ -96,11 +81,7 @@ def capabilities(recipe: Recipe) -> list[str]:
 def of_machine_code(names: Iterable[str]) -> list[str]:
     """Return the compute capabilities of some GPU code, which is named ``sm_120`` or ``12.0``."""
     # compute_120 is PTX, which the driver compiles, and lto_120 is for a linker.
-    return [
-        capability(name)
-        for name in names
-        if not name.startswith(("compute_", "lto_"))
-    ]
+    return [capability(name) for name in names if not name.startswith(("compute_", "lto_"))]
 
 
 def capability(text: str) -> str:
@@ -115,9 +96,7 @@ def runs_on(built: list[str], gpu: str) -> bool:
     # It runs on GPUs of the same major version whose minor version is the same or higher.
     major = versions.numbers(gpu)[:1]
     # No number at all: an index is written by strangers, and a recipe by people.
-    alike = [
-        made_for for made_for in built if versions.numbers(made_for)[:1] == major
-    ]
+    alike = [made_for for made_for in built if versions.numbers(made_for)[:1] == major]
     return any(not versions.older(gpu, made_for) for made_for in alike)
 
 

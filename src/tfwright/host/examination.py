@@ -10,11 +10,7 @@ from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
 
 
-def examine(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> list[Finding]:
+def examine(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
     """Return all that is not as the recipe wants it, the worst first, as `invoke doctor` does."""
     return worst_first(requirements.compare(recipe, host_file, host))
 
@@ -37,6 +33,4 @@ def worst_first(findings: Sequence[Finding]) -> list[Finding]:
 
 def blocks(finding: Finding, until: str) -> bool:
     """Say whether a build up to the stage `until` would run into a finding."""
-    return bool(finding.blocks) and NAMES.index(finding.blocks) <= NAMES.index(
-        until
-    )
+    return bool(finding.blocks) and NAMES.index(finding.blocks) <= NAMES.index(until)

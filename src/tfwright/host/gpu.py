@@ -8,14 +8,7 @@ from typing import Literal
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
-from tfwright.host import (
-    compatibility,
-    cuda,
-    nvidia,
-    toolchain,
-    toolkit_ways,
-    versions,
-)
+from tfwright.host import compatibility, cuda, nvidia, toolchain, toolkit_ways, versions
 from tfwright.host.findings import Finding
 from tfwright.host.place import Place, Seen
 from tfwright.host.probes import Host
@@ -32,24 +25,17 @@ SHIELDED = (
     "System_Integrity_Protection_Guide/RuntimeProtections/RuntimeProtections.html"
 )
 DISABLING_NOUVEAU = (
-    "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/"
-    "index.html#disabling-nouveau"
+    "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/index.html#disabling-nouveau"
 )
 
 
-def _toolkit(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.needed(recipe):
         return
     place = cuda.toolkit(recipe, host_file)
     wanted = recipe.host.cuda or ""
     seen = nvidia.cuda(host.place, place)
-    remedy = _get_cuda(
-        recipe, host, place, _line(seen[0].value) if seen else wanted
-    )
+    remedy = _get_cuda(recipe, host, place, _line(seen[0].value) if seen else wanted)
     if not seen:
         yield _missing("CUDA", [place], wanted, remedy)
     # A second CUDA unpacked over the first leaves files of both; nvcc then fails in the middle.
@@ -71,27 +57,16 @@ def _toolkit(
         )
 
 
-def _get_cuda(
-    recipe: Recipe,
-    host: Host,
-    place: Path,
-    found: str,
-) -> str:
+def _get_cuda(recipe: Recipe, host: Host, place: Path, found: str) -> str:
     """Say how to get the recipe's CUDA; `found` is the version that is there, if any."""
     return toolkit_ways.remedy(recipe, "cuda", host) or host.remedy(
-        "cuda",
-        recipe=recipe.argument,
-        cuda=recipe.host.cuda or "",
-        place=str(place),
-        found=found,
+        "cuda", recipe=recipe.argument, cuda=recipe.host.cuda or "", place=str(place), found=found
     )
 
 
 def _named(witnesses: Iterable[Seen]) -> str:
     """Say which file or program names which version."""
-    return ", ".join(
-        f"{seen} by {Path(seen.by.split()[0]).name}" for seen in witnesses
-    )
+    return ", ".join(f"{seen} by {Path(seen.by.split()[0]).name}" for seen in witnesses)
 
 
 def _line(version: str) -> str:
@@ -99,11 +74,7 @@ def _line(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _cudnn(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     # TensorFlow does not build with CUDA alone; another
     # repository may.
     own = recipe.source.interface == "own"
@@ -114,9 +85,7 @@ def _cudnn(
     prefixes = cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(cuda.version(recipe))
     found = nvidia.cudnn(host.place, prefixes)
-    remedy = toolkit_ways.remedy(recipe, "cudnn", host) or _get_cudnn(
-        recipe, host
-    )
+    remedy = toolkit_ways.remedy(recipe, "cudnn", host) or _get_cudnn(recipe, host)
     if not found:
         yield _missing("cuDNN", prefixes, wanted, remedy)
     elif wanted and not versions.is_of(found.value, wanted):
@@ -127,11 +96,7 @@ def _cudnn(
         yield _cudnn_of_another_cuda(found, row, remedy)
 
 
-def _cudnn_of_another_cuda(
-    found: Seen,
-    row: compatibility.Cuda,
-    remedy: str,
-) -> Finding:
+def _cudnn_of_another_cuda(found: Seen, row: compatibility.Cuda, remedy: str) -> Finding:
     # configure takes it, since it compares only with the version that was answered.
     return Finding(
         f"cuDNN {found} for CUDA {row.version}",
@@ -142,22 +107,14 @@ def _cudnn_of_another_cuda(
     )
 
 
-def _alike(
-    recipe: Recipe,
-    found: str,
-    wanted: str,
-) -> bool:
+def _alike(recipe: Recipe, found: str, wanted: str) -> bool:
     """Say whether configure takes one cuDNN for the other, since it looks at the major version."""
     first, last = MAJOR_ONLY
     same_major = versions.numbers(found)[0] == versions.numbers(wanted)[0]
     return first <= recipe.source.release <= last and same_major
 
 
-def _one_root(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _one_root(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     """Look for cuDNN in CUDA's own root, which NVIDIA's fork needs."""
     # The fork includes cudnn.h from files whose include path has CUDA's own root only.
     forked = recipe.source.url.startswith("https://github.com/NVIDIA/")
@@ -176,31 +133,19 @@ def _one_root(
         )
 
 
-def _nccl(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _nccl(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     # Without a version, TensorFlow compiles the NCCL that its own tree names.
     if recipe.configure.answers.get("TF_NCCL_VERSION") and recipe.host.nccl:
         yield from _library(recipe, "nccl", nvidia.nccl, host_file, host)
 
 
-def _tensorrt(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _tensorrt(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     if recipe.configure.answers.get("TF_NEED_TENSORRT") is True:
         yield from _library(recipe, "tensorrt", nvidia.tensorrt, host_file, host)
 
 
 def _library(
-    recipe: Recipe,
-    part: Library,
-    look: Look,
-    host_file: HostFile,
-    host: Host,
+    recipe: Recipe, part: Library, look: Look, host_file: HostFile, host: Host
 ) -> Iterator[Finding]:
     """Compare a library that is installed into the toolkit, or next to it, with the recipe."""
     if not cuda.needed(recipe):
@@ -220,9 +165,7 @@ def _library(
         yield _of_another_version(title, found, wanted, remedy)
 
 
-def _missing(
-    title: str, places: Iterable[Path], wanted: str, remedy: str
-) -> Finding:
+def _missing(title: str, places: Iterable[Path], wanted: str, remedy: str) -> Finding:
     return Finding(
         f"no {title} at {' or '.join(map(str, places))}",
         f"{title} {wanted}".rstrip(),
@@ -231,9 +174,7 @@ def _missing(
     )
 
 
-def _of_another_version(
-    title: str, found: Seen, wanted: str, remedy: str
-) -> Finding:
+def _of_another_version(title: str, found: Seen, wanted: str, remedy: str) -> Finding:
     return Finding(
         f"{title} {found}",
         f"{title} {wanted}",
@@ -247,9 +188,7 @@ def _get_cudnn(recipe: Recipe, host: Host) -> str:
     """Say how to get a cuDNN."""
     wanted = recipe.host.cudnn or ""
     # From 9 on they are on another page.
-    folder = (
-        "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
-    )
+    folder = "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
     return host.remedy(
         "cudnn",
         recipe=recipe.argument,
@@ -268,17 +207,10 @@ def _cudnn_archive(toolkit: str, wanted: str) -> str:
     return f"cudnn-linux-x86_64-{wanted}*_cuda{major}*-archive.tar.xz"
 
 
-def _host_compiler(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _host_compiler(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     # With TF_CUDA_CLANG, clang compiles the device code
     # itself, and nvcc has no host compiler.
-    if (
-        not cuda.needed(recipe)
-        or recipe.configure.answers.get("TF_CUDA_CLANG") is True
-    ):
+    if not cuda.needed(recipe) or recipe.configure.answers.get("TF_CUDA_CLANG") is True:
         return
     answered = recipe.configure.answers.get("GCC_HOST_COMPILER_PATH")
     # The host file wins over the recipe; without either, nvcc takes gcc from PATH.
@@ -289,23 +221,16 @@ def _host_compiler(
         yield Finding(
             f"no compiler at {program}",
             "the host compiler of nvcc",
-            toolkit_ways.remedy(recipe, "compiler", host)
-            or host.remedy("compiler"),
+            toolkit_ways.remedy(recipe, "compiler", host) or host.remedy("compiler"),
             blocks="configure",
         )
     elif compiler.family == "Apple clang":
         yield from _apple(recipe, compiler, host)
     else:
-        yield from _too_new(
-            recipe, compiler, _ceiling(recipe, host_file, host), host
-        )
+        yield from _too_new(recipe, compiler, _ceiling(recipe, host_file, host), host)
 
 
-def _ceiling(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> nvidia.Ceiling:
+def _ceiling(recipe: Recipe, host_file: HostFile, host: Host) -> nvidia.Ceiling:
     """Return what the toolkit says about compilers, if it is the one that the recipe wants."""
     # The header of another CUDA states the limits of that one.
     place = cuda.toolkit(recipe, host_file)
@@ -316,18 +241,11 @@ def _ceiling(
     return nvidia.ceiling(host.place, place) if right else nvidia.UNKNOWN
 
 
-def _apple(
-    recipe: Recipe,
-    compiler: toolchain.Compiler,
-    host: Host,
-) -> Iterator[Finding]:
+def _apple(recipe: Recipe, compiler: toolchain.Compiler, host: Host) -> Iterator[Finding]:
     row = compatibility.mac(recipe.host.cuda or "")
     # On macOS the rule is in nvcc itself, so the table is the only source for it.
     if row and versions.newer(compiler.version, row.clang):
-        remedy = host.remedy(
-            "xcode",
-            xcode=recipe.host.xcode or row.xcode,
-        )
+        remedy = host.remedy("xcode", xcode=recipe.host.xcode or row.xcode)
         yield Finding(
             f"{compiler} with CUDA {row.cuda}",
             f"Apple clang {row.clang} or earlier, of Xcode {row.xcode}",
@@ -338,10 +256,7 @@ def _apple(
 
 
 def _too_new(
-    recipe: Recipe,
-    compiler: toolchain.Compiler,
-    ceiling: nvidia.Ceiling,
-    host: Host,
+    recipe: Recipe, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling, host: Host
 ) -> Iterator[Finding]:
     """Compare gcc or clang with what CUDA and the recipe accept."""
     # CUDA's own header is the best source; the table serves hosts that do not have it yet.
@@ -361,11 +276,7 @@ def _too_new(
 
 
 def _gcc_too_new(
-    recipe: Recipe,
-    compiler: toolchain.Compiler,
-    newest: str,
-    why: str,
-    host: Host,
+    recipe: Recipe, compiler: toolchain.Compiler, newest: str, why: str, host: Host
 ) -> Finding:
     packaged = toolkit_ways.remedy(recipe, "compiler", host)
     return Finding(
@@ -377,9 +288,7 @@ def _gcc_too_new(
     )
 
 
-def _clang_too_new(
-    compiler: toolchain.Compiler, ceiling: nvidia.Ceiling
-) -> Iterator[Finding]:
+def _clang_too_new(compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Iterator[Finding]:
     # A header states the first clang that it refuses, and the last gcc that it takes.
     if ceiling.clang and not versions.older(compiler.version, ceiling.clang):
         yield Finding(
@@ -391,11 +300,7 @@ def _clang_too_new(
         )
 
 
-def _capabilities(
-    recipe: Recipe,
-    _settings: HostFile,
-    _host: Host,
-) -> Iterator[Finding]:
+def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
     row = compatibility.cuda(cuda.version(recipe))
     if row is None:
         return
@@ -414,19 +319,11 @@ def _capabilities(
         )
 
 
-def _driver(
-    recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _driver(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.wanted(recipe):
         return
     least, why = _oldest_driver(recipe, host)
-    remedy = host.remedy(
-        "driver",
-        driver=least,
-        major=least.partition(".")[0],
-    )
+    remedy = host.remedy("driver", driver=least, major=least.partition(".")[0])
     # Only a note: wheels are often built on hosts without a GPU.
     if not host.driver:
         yield Finding(
@@ -456,11 +353,7 @@ def _oldest_driver(recipe: Recipe, host: Host) -> tuple[str, str]:
     return known, row.source("driver")
 
 
-def _gpus(
-    recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _gpus(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     # A driver that does not report the capability gives
     # no finding: the wheel may well run.
     built = cuda.capabilities(recipe)
@@ -478,11 +371,7 @@ def _gpus(
             )
 
 
-def _nouveau(
-    _recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _nouveau(_recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     if nvidia.nouveau(host.place):
         yield Finding(
             "the nouveau driver is loaded",
@@ -492,11 +381,7 @@ def _nouveau(
         )
 
 
-def _protection(
-    recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _protection(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     """Look for macOS's System Integrity Protection."""
     # Tools that the build itself made load CUDA by DYLD_LIBRARY_PATH. With protection on, macOS
     # removes that variable from whatever /bin/sh starts.

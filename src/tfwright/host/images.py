@@ -25,9 +25,7 @@ def without_engine(host_file: HostFile) -> Iterator[Finding]:
         yield Finding(f"no {program}", WANTED, install, "check")
 
 
-def _findings(
-    recipe: Recipe, host_file: HostFile, pinned: ImageTable
-) -> Iterator[Finding]:
+def _findings(recipe: Recipe, host_file: HostFile, pinned: ImageTable) -> Iterator[Finding]:
     yield from without_engine(host_file)
     here = image.place(host_file.build_out / "vault", pinned.digest).is_dir()
     place = registry.place_of(pinned.name)
@@ -51,9 +49,7 @@ def _findings(
         yield _absent(recipe, pinned, f"its registry says {said}")
     elif not here:
         remedy = f"invoke image --recipe {recipe.argument} --pull  # or build, which pulls it"
-        yield Finding(
-            "the container image is not here yet", named, remedy, why=why
-        )
+        yield Finding("the container image is not here yet", named, remedy, why=why)
 
 
 def _absent(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:

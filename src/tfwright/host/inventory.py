@@ -20,11 +20,7 @@ class Fact:
     """Whether it can change the wheel's bytes."""
 
 
-def take(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> list[Fact]:
+def take(recipe: Recipe, host_file: HostFile, host: Host) -> list[Fact]:
     """Look at everything."""
     return [
         *_image(recipe),
@@ -52,11 +48,7 @@ def _machine(host_file: HostFile, host: Host) -> Iterator[Fact]:
     yield Fact("build_out", Seen(str(disk), disk.by))
 
 
-def _programs(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Fact]:
+def _programs(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
     place = host.place
     version = recipe.host.python
     interpreter = pythons.find(version, host_file, place)
@@ -64,11 +56,7 @@ def _programs(
     if host.system == "Darwin":
         yield Fact("Xcode", host.xcode, decides=True)
     shown = place.shown(interpreter) if interpreter else None
-    yield Fact(
-        f"Python {version}",
-        _interpreter(shown, version),
-        decides=True,
-    )
+    yield Fact(f"Python {version}", _interpreter(shown, version), decides=True)
     # Builds that take any Python bring what they need with them.
     parts = NOTHING
     if interpreter and version != "any":
@@ -86,11 +74,7 @@ def _interpreter(shown: str | None, version: str) -> Seen:
     return Seen(shown, f"{shown} -c …") if shown else NOTHING
 
 
-def _nvidia(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Fact]:
+def _nvidia(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
     yield from _libraries(recipe, host_file, host)
     # The driver only runs what was built; nvcc compiles without one.
     yield Fact("driver", host.driver)
@@ -99,11 +83,7 @@ def _nvidia(
     yield Fact("nouveau", nvidia.nouveau(host.place))
 
 
-def _libraries(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Fact]:
+def _libraries(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
     place = host.place
     toolkit = cuda.toolkit(recipe, host_file)
     prefixes = cuda.prefixes(recipe, host_file)

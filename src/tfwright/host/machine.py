@@ -57,9 +57,7 @@ def processor(place: Place) -> Seen:
     if flags:
         found = Seen(flags[1], text.by)
     else:
-        found = place.ask(
-            "sysctl", "-n", "machdep.cpu.features", "machdep.cpu.leaf7_features"
-        )
+        found = place.ask("sysctl", "-n", "machdep.cpu.features", "machdep.cpu.leaf7_features")
     # Linux writes sse4_1 and macOS SSE4.1 and AVX1.0 for what gcc calls sse4.1 and avx.
     spelled = re.sub(r"sse4_([12])", r"sse4.\1", found.value.lower())
     words = spelled.replace("avx1.0", "avx").split()
@@ -71,10 +69,7 @@ def memory(place: Place) -> Seen:
     if place.read("/proc/meminfo"):
         from tfwright.tools.process import capacity
 
-        return Seen(
-            str(capacity.memory(place.root)),
-            "/proc/meminfo and the cgroup's limit",
-        )
+        return Seen(str(capacity.memory(place.root)), "/proc/meminfo and the cgroup's limit")
     return place.ask("sysctl", "-n", "hw.memsize")
 
 
@@ -91,9 +86,7 @@ def disk(place: Place, path: Path) -> Disk:
     # -P keeps a long device name from breaking the line in two.
     said = place.ask("df", "-Pk", there)
     fields = said.value.splitlines()[-1].split() if said else []
-    if len(fields) < len(
-        ("device", "blocks", "used", "free", "capacity", "mount")
-    ):
+    if len(fields) < len(("device", "blocks", "used", "free", "capacity", "mount")):
         return Disk(0, there, "", said.by)
     # A mount point may hold blanks; it is the last column.
     mount = " ".join(fields[5:])
@@ -105,11 +98,7 @@ def _kind(place: Place, mount: str) -> str:
     # macOS has no /proc; its mount prints the kind in brackets.
     mounts = place.read("/proc/mounts").value
     if mounts:
-        found = re.findall(
-            rf"^\S+ {re.escape(mount)} (\S+)", mounts, re.MULTILINE
-        )
+        found = re.findall(rf"^\S+ {re.escape(mount)} (\S+)", mounts, re.MULTILINE)
     else:
-        found = re.findall(
-            rf" on {re.escape(mount)} \((\w+)", place.ask("mount").value
-        )
+        found = re.findall(rf" on {re.escape(mount)} \((\w+)", place.ask("mount").value)
     return found[-1] if found else ""

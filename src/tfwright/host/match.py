@@ -107,8 +107,7 @@ def wish(host: Host, **asked: str) -> Wish:
         if name in _FORMS and not re.fullmatch(_FORMS[name], value):
             option, example = _OPTIONS[name]
             raise RecipeError(
-                f"--{option} does not take {value!r}",
-                remedy=f"Write it as in {example}.",
+                f"--{option} does not take {value!r}", remedy=f"Write it as in {example}."
             )
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
@@ -158,16 +157,11 @@ def of_wheels(wanted: Wish, host: Host, cpu: str = "") -> Wish:
     """
     if cpu and cpu not in LEVELS:
         raise RecipeError(
-            f"{cpu!r} is not a level of x86-64 CPUs",
-            remedy=f"Choose one of: {', '.join(LEVELS)}.",
+            f"{cpu!r} is not a level of x86-64 CPUs", remedy=f"Choose one of: {', '.join(LEVELS)}."
         )
     if (wanted.system, wanted.machine) != (host.system, host.machine):
         return replace(wanted, cpu=cpu)
-    return replace(
-        wanted,
-        cpu=cpu or _level_of(host),
-        glibc=wanted.glibc or host.glibc.value,
-    )
+    return replace(wanted, cpu=cpu or _level_of(host), glibc=wanted.glibc or host.glibc.value)
 
 
 def _level_of(host: Host) -> str:
@@ -179,11 +173,7 @@ def _level_of(host: Host) -> str:
     return next((level for level in reversed(LEVELS) if level in has), "ssse3")
 
 
-def rank(
-    recipes: Sequence[Recipe],
-    wanted: Wish,
-    host: Host,
-) -> list[Candidate]:
+def rank(recipes: Sequence[Recipe], wanted: Wish, host: Host) -> list[Candidate]:
     """Compare all recipes of TensorFlow with a wish, the nearest first.
 
     The recipes that fit have no differences.
@@ -206,25 +196,14 @@ def _distance(pair: tuple[Candidate, Release]) -> tuple[bool, bool, int]:
     # A recipe for another system is never near, however few its differences are. Other GPUs can be
     # named in a recipe; one without CUDA has none to name.
     candidate, _ = pair
-    return (
-        candidate.elsewhere,
-        NO_CUDA in candidate.differs,
-        len(candidate.differs),
-    )
+    return (candidate.elsewhere, NO_CUDA in candidate.differs, len(candidate.differs))
 
 
 def _elsewhere(recipe: Recipe, wanted: Wish) -> bool:
-    return bool(wanted.system) and recipe.host.system not in {
-        "any",
-        wanted.system,
-    }
+    return bool(wanted.system) and recipe.host.system not in {"any", wanted.system}
 
 
-def _differences(
-    recipe: Recipe,
-    wanted: Wish,
-    host: Host,
-) -> Iterator[str]:
+def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
     table = recipe.host
     if _elsewhere(recipe, wanted):
         yield f"for {table.system}"
@@ -253,11 +232,7 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
         yield f"code for {', '.join(built)} only"
 
 
-def _glibc_differences(
-    recipe: Recipe,
-    wanted: Wish,
-    host: Host,
-) -> Iterator[str]:
+def _glibc_differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
     """Compare with the glibc that the recipe promises."""
     # Without a promise, the wheel may need symbols of the glibc that it was linked with.
     if not wanted.glibc or recipe.host.system == "Darwin":
@@ -313,9 +288,7 @@ def tested_with(release: Release) -> compatibility.Tested | None:
     return None
 
 
-def toolkit_for(
-    wanted: Wish, tested: compatibility.Tested | None
-) -> compatibility.Cuda | None:
+def toolkit_for(wanted: Wish, tested: compatibility.Tested | None) -> compatibility.Cuda | None:
     """Return the CUDA to build with.
 
     It is the one that was tested, or else the oldest of the same major version that serves.
@@ -336,15 +309,11 @@ def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
     asked = not wanted.cuda or versions.is_of(row.version, wanted.cuda)
     compiles = not wanted.gpu or versions.within(wanted.gpu, *row.capabilities)
     # NVIDIA's last CUDA for macOS was 10.2.
-    exists = (
-        wanted.system != "Darwin" or compatibility.mac(row.version) is not None
-    )
+    exists = wanted.system != "Darwin" or compatibility.mac(row.version) is not None
     return asked and compiles and exists
 
 
-def _tensorflow(
-    release: Release, python: compatibility.Range | None
-) -> Iterator[Need]:
+def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterator[Need]:
     bazel = compatibility.bazel(release)
     tested = compatibility.tested_bazel(release)
     yield Need("TensorFlow", str(release), python.source if python else "")
@@ -355,19 +324,13 @@ def _tensorflow(
         yield Need("Bazel", str(bazel), bazel.source)
     else:
         yield Need(
-            "Bazel",
-            "as .bazelversion of the tree says",
-            "https://github.com/bazelbuild/bazelisk",
+            "Bazel", "as .bazelversion of the tree says", "https://github.com/bazelbuild/bazelisk"
         )
     if python:
         yield Need("Python", str(python), python.source)
 
 
-def _cuda(
-    row: compatibility.Cuda,
-    tested: compatibility.Tested,
-    wanted: Wish,
-) -> Iterator[Need]:
+def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -> Iterator[Need]:
     value = row.version
     if value != tested.cuda:
         value += f" (tested with {tested.cuda})"
@@ -386,9 +349,7 @@ def _cuda(
 
 def _mac(mac: compatibility.Mac) -> Iterator[Need]:
     """Yield what CUDA on a Mac needs instead of a driver for Linux and gcc."""
-    yield Need(
-        "Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why
-    )
+    yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why)
     yield Need("macOS", mac.macos, mac.why)
     yield Need(
         "patches",
@@ -399,8 +360,4 @@ def _mac(mac: compatibility.Mac) -> Iterator[Need]:
 
 def _floor(wanted: Wish) -> Iterator[Need]:
     if wanted.glibc and wanted.system != "Darwin":
-        yield Need(
-            "verify.glibc",
-            f"{wanted.glibc}, built in an image that has no newer one",
-            "",
-        )
+        yield Need("verify.glibc", f"{wanted.glibc}, built in an image that has no newer one", "")

@@ -70,24 +70,14 @@ def _text(place: Place, toolkit: Path) -> Seen:
 
 
 def _nvcc(place: Place, toolkit: Path) -> Seen:
-    return _first(
-        r"release [\d.]+, V([\d.]+)",
-        place.ask(str(toolkit / "bin/nvcc"), "--version"),
-    )
+    return _first(r"release [\d.]+, V([\d.]+)", place.ask(str(toolkit / "bin/nvcc"), "--version"))
 
 
 def _header(place: Place, toolkit: Path) -> Seen:
-    found = _first(
-        r"#define CUDA_VERSION ([0-9]{1,9})\b",
-        place.read(toolkit / "include/cuda.h"),
-    )
+    found = _first(r"#define CUDA_VERSION ([0-9]{1,9})\b", place.read(toolkit / "include/cuda.h"))
     # 9020 stands for 9.2, 12080 for 12.8.
     number = int(found.value or 0)
-    return (
-        Seen(f"{number // 1000}.{number % 1000 // 10}", found.by)
-        if number
-        else NOTHING
-    )
+    return Seen(f"{number // 1000}.{number % 1000 // 10}", found.by) if number else NOTHING
 
 
 def _first(pattern: str, text: Seen) -> Seen:
@@ -102,19 +92,11 @@ def ceiling(place: Place, toolkit: Path) -> Ceiling:
     """
     # Newer CUDAs have the rules in crt/; their header of the old name only includes that file.
     include = toolkit / "include"
-    text = place.read(include / "crt/host_config.h") or place.read(
-        include / "host_config.h"
-    )
+    text = place.read(include / "crt/host_config.h") or place.read(include / "host_config.h")
     # The conditions decide before the words, which in 12.2 and 12.3 name a clang that may pass.
-    gcc = re.search(
-        r"gcc versions later than ([\d.]+) are not supported", text.value
-    )
-    condition = re.search(
-        r"^#if \(__clang_major__ >= (\d+)\)", text.value, re.MULTILINE
-    )
-    clang = condition or re.search(
-        r"clang version must be less than ([\d.]+)", text.value
-    )
+    gcc = re.search(r"gcc versions later than ([\d.]+) are not supported", text.value)
+    condition = re.search(r"^#if \(__clang_major__ >= (\d+)\)", text.value, re.MULTILINE)
+    clang = condition or re.search(r"clang version must be less than ([\d.]+)", text.value)
     return Ceiling(gcc[1] if gcc else "", clang[1] if clang else "", text.by)
 
 
@@ -126,9 +108,7 @@ def cudnn(place: Place, prefixes: Iterable[Path]) -> Seen:
 
 def nccl(place: Place, prefixes: Iterable[Path]) -> Seen:
     """Return the version of the first NCCL below some prefixes."""
-    return _library(
-        place, prefixes, ("nccl.h",), "NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH"
-    )
+    return _library(place, prefixes, ("nccl.h",), "NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")
 
 
 def tensorrt(place: Place, prefixes: Iterable[Path]) -> Seen:
@@ -151,19 +131,13 @@ def _library(
         text = place.read(header)
         # The old cudnn.h of a newer cuDNN only includes
         # another header, and has no numbers.
-        parts = [
-            _first(rf"#define {macro}\s+(\d+)", text).value for macro in macros
-        ]
+        parts = [_first(rf"#define {macro}\s+(\d+)", text).value for macro in macros]
         if all(parts):
             return Seen(".".join(parts), text.by)
     return NOTHING
 
 
-def _headers(
-    place: Place,
-    prefixes: Iterable[Path],
-    names: tuple[str, ...],
-) -> Iterator[str]:
+def _headers(place: Place, prefixes: Iterable[Path], names: tuple[str, ...]) -> Iterator[str]:
     patterns = [f"{folder}/{name}" for folder in INCLUDES for name in names]
     for prefix in prefixes:
         yield from place.matching(prefix, patterns)
@@ -171,9 +145,7 @@ def _headers(
 
 def driver(place: Place) -> Seen:
     """Return the version of the loaded driver; nothing without one."""
-    asked = place.ask(
-        "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"
-    )
+    asked = place.ask("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
     if asked:
         return Seen(asked.value.partition("\n")[0].strip(), asked.by)
     return _linux_driver(place) or _mac_driver(place)
@@ -196,39 +168,24 @@ def _mac_driver(place: Place) -> Seen:
 
     try:
         properties = plistlib.loads(place.at(FRAMEWORK).read_bytes())
-        return Seen(
-            str(properties["CFBundleVersion"]), f"{loaded.by}, {FRAMEWORK}"
-        )
+        return Seen(str(properties["CFBundleVersion"]), f"{loaded.by}, {FRAMEWORK}")
     # plistlib checks neither types nor depth.
-    except (
-        OSError,
-        LookupError,
-        ValueError,
-        TypeError,
-        RecursionError,
-        ExpatError,
-    ):
+    except (OSError, LookupError, ValueError, TypeError, RecursionError, ExpatError):
         return NOTHING
 
 
 def gpus(place: Place) -> list[Gpu]:
     """Return NVIDIA's GPUs of this host."""
-    listed = place.ask(
-        "nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader"
-    )
+    listed = place.ask("nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader")
     if listed:
-        return [
-            Gpu(*_split(line), listed.by) for line in listed.value.splitlines()
-        ]
+        return [Gpu(*_split(line), listed.by) for line in listed.value.splitlines()]
     # Drivers before 510 do not report the compute capability, nor does macOS; the name gives it.
     named = place.ask("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
     names = named.value.splitlines()
     if not named:
         named = place.ask("system_profiler", "SPDisplaysDataType")
         names = re.findall(r"Chipset Model: (NVIDIA .*)", named.value)
-    return [
-        Gpu(name, compatibility.capability_of(name), named.by) for name in names
-    ]
+    return [Gpu(name, compatibility.capability_of(name), named.by) for name in names]
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -83,9 +83,7 @@ class Place:
         """Yield what fits patterns below a folder, in their order and each sorted."""
         if self.enclosed:
             paths = " ".join(f'"$0"/{pattern}' for pattern in patterns)
-            script = (
-                f'for path in {paths}; do [ ! -e "$path" ] || echo "$path"; done'
-            )
+            script = f'for path in {paths}; do [ ! -e "$path" ] || echo "$path"; done'
             yield from self._shell(script, str(folder)).splitlines()
             return
         for pattern in patterns:
@@ -98,9 +96,7 @@ class Place:
         # An argument, not part of the script: the path may come from a recipe.
         return self.ask("/bin/sh", "-c", script, argument).value
 
-    def which(
-        self, program: str, folders: Iterable[str] = environment.SYSTEM_PATH
-    ) -> Path | None:
+    def which(self, program: str, folders: Iterable[str] = environment.SYSTEM_PATH) -> Path | None:
         """Return where a program really is, by default on the system's own PATH."""
         # The caller's PATH may name a venv or a shim, which builds do not use.
         if self.enclosed and program not in ON_HOST:
@@ -116,15 +112,11 @@ class Place:
 
         `program` is a name on the system's PATH, or an absolute path.
         """
-        path = (
-            self.at(program) if program.startswith("/") else self.which(program)
-        )
+        path = self.at(program) if program.startswith("/") else self.which(program)
         # A host without a program is a finding, so a probe never raises.
         if path is None:
             return NOTHING
-        search = ":".join(
-            str(self.at(folder)) for folder in environment.SYSTEM_PATH
-        )
+        search = ":".join(str(self.at(folder)) for folder in environment.SYSTEM_PATH)
         # The user's LANG would translate what compilers and df print.
         env = environment.clean(self.root, extra={"PATH": search})
         argv = (str(path), *arguments)

@@ -37,11 +37,7 @@ packages of their own; older ones also distutils, which that pip imports. numpy 
 people who build by hand; tfwright's builds bring their own."""
 
 
-def find(
-    version: str,
-    host_file: HostFile,
-    place: Place = HERE,
-) -> Path | None:
+def find(version: str, host_file: HostFile, place: Place = HERE) -> Path | None:
     """Return an interpreter of a Python version such as ``3.6``; None if there is none.
 
     ``any`` is the interpreter that runs tfwright. The host file decides if it names one; else PATH,

@@ -9,13 +9,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
-from tfwright.host import (
-    cuda,
-    machine,
-    pythons,
-    toolchain,
-    versions,
-)
+from tfwright.host import cuda, machine, pythons, toolchain, versions
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
 from tfwright.tools import git
@@ -33,11 +27,7 @@ OUTPUT_BASE = "https://bazel.build/remote/output-directories"
 TO_IMAGE = "Add it to the image, and write the new digest into [host.image]: docs/containers.md."
 
 
-def compare(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> list[Finding]:
+def compare(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
     """Return everything that is not as the recipe wants it, in the order of REQUIREMENTS.
 
     What only makes sense on the recipe's own system, such as CUDA, is not asked for on another.
@@ -73,11 +63,7 @@ def _bundled(recipe: Recipe) -> bool:
     return recipe.source.url.startswith("bundled:")
 
 
-def _platform(
-    recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _platform(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     wanted = recipe.host
     right_system = wanted.system in {"any", host.system}
     right_machine = wanted.machine in {"any", host.machine}
@@ -85,18 +71,11 @@ def _platform(
         # The sources are the same everywhere, so patches can be written on any host.
         remedy = "Build on such a machine; the stages up to 'source' run here: add --until source."
         yield Finding(
-            f"this host is {host}",
-            f"{wanted.system}-{wanted.machine}",
-            remedy,
-            blocks="configure",
+            f"this host is {host}", f"{wanted.system}-{wanted.machine}", remedy, blocks="configure"
         )
 
 
-def _python(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _python(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     version = recipe.host.python
     if pythons.find(version, host_file, host.place):
         return
@@ -104,20 +83,11 @@ def _python(
     yield Finding(absence.found, absence.wanted, absence.remedy, blocks="check")
 
 
-def _git(
-    recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _git(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     least = ".".join(map(str, git.OLDEST))
     version = host.git.value.removeprefix("git version ")
     if not version:
-        yield Finding(
-            "no git",
-            "git on the system's PATH",
-            host.remedy("git"),
-            blocks="fetch",
-        )
+        yield Finding("no git", "git on the system's PATH", host.remedy("git"), blocks="fetch")
     # The bundled tree is committed by tfwright itself, and needs nothing new of git.
     elif versions.older(version, least) and not _bundled(recipe):
         remedy = host.remedy("old-git", least=least)
@@ -130,11 +100,7 @@ def _git(
         )
 
 
-def _compiler(
-    _recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _compiler(_recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     # Blocks compile only: sources can be fetched, patched and configured without one.
     if not host.compiler:
         yield Finding(
@@ -145,11 +111,7 @@ def _compiler(
         )
 
 
-def _programs(
-    recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _programs(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     for program in recipe.host.programs:
         if not host.has(program):
             remedy = host.remedy("program", program=program)
@@ -162,15 +124,9 @@ def _programs(
             )
 
 
-def _clang(
-    recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _clang(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     """Look for a clang where the recipe says that it is."""
-    answers = [
-        f"{name}={value}" for name, value in recipe.configure.answers.items()
-    ]
+    answers = [f"{name}={value}" for name, value in recipe.configure.answers.items()]
     # Newer trees overrule the answer in .bazelrc, so that recipes name the clang in a flag.
     stated = " ".join((*answers, *recipe.compile.flags))
     named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", stated)
@@ -178,23 +134,11 @@ def _clang(
     for path in dict.fromkeys(named):
         if not host.place.exists(path):
             version = re.search(r"/llvm-(\d+)/", path)
-            remedy = host.remedy(
-                "clang",
-                package=f"clang-{version[1]}" if version else "clang",
-            )
-            yield Finding(
-                f"no {path}",
-                "the clang that the recipe names",
-                remedy,
-                blocks="compile",
-            )
+            remedy = host.remedy("clang", package=f"clang-{version[1]}" if version else "clang")
+            yield Finding(f"no {path}", "the clang that the recipe names", remedy, blocks="compile")
 
 
-def _bazel(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _bazel(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     version = recipe.bazel.version
     # The release may have gone from its server; npm's package is the second source.
     if version not in host_file.bazels and not host.has("npm"):
@@ -206,11 +150,7 @@ def _bazel(
         )
 
 
-def _disk(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _disk(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     disk = host.disk(host_file.build_out)
     wanted = SMALL_ROOM if _bundled(recipe) else ROOM
     move = "Set build_out in the host file to a directory on"
@@ -240,11 +180,7 @@ def _disk(
         )
 
 
-def _place(
-    _recipe: Recipe,
-    host_file: HostFile,
-    _host: Host,
-) -> Iterator[Finding]:
+def _place(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Finding]:
     # Refused at fetch, which would download gigabytes
     # into a place where no build can run.
     odd = re.search(r"\s|[^\x00-\x7f]", str(host_file.build_out))
@@ -265,11 +201,7 @@ def _place(
         )
 
 
-def _parts(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     version = recipe.host.python
     interpreter = pythons.find(version, host_file, host.place)
     if interpreter is None:
@@ -302,27 +234,17 @@ def _parts(
         )
 
 
-def _release(
-    recipe: Recipe,
-    _settings: HostFile,
-    _host: Host,
-) -> Iterator[Finding]:
+def _release(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
     if recipe.source.interface == "own":
         return
     from tfwright.host import compatibility
 
     release = recipe.source.release
-    fork = (
-        "nv" if recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
-    )
+    fork = "nv" if recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
     python = compatibility.python(release, fork)
     yield from _accepted_bazel(recipe, release)
     # It stops nothing: patches can make a release work with a Python that came later.
-    if (
-        python
-        and recipe.host.python != "any"
-        and not python.holds(recipe.host.python)
-    ):
+    if python and recipe.host.python != "any" and not python.holds(recipe.host.python):
         remedy = "Correct host.python in the recipe, or add the patches that make it work."
         yield Finding(
             f"Python {recipe.host.python} for TensorFlow {release}",
@@ -355,11 +277,7 @@ def _accepted_bazel(recipe: Recipe, release: Release) -> Iterator[Finding]:
     )
 
 
-def _memory(
-    recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _memory(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     # One action must fit; how many fit at once is decided when the build starts.
     # The kernel moves what other programs hold into it.
     swap = int(machine.swap(host.place).value or 0)
@@ -374,11 +292,7 @@ def _memory(
         )
 
 
-def _processor(
-    recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _processor(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     flags = str(recipe.configure.answers.get("CC_OPT_FLAGS", ""))
     has = host.processor.value.split()
     wanted = [name for name in machine.EXTENSIONS if f"-m{name}" in flags.split()]
@@ -403,23 +317,13 @@ def _processor(
         )
 
 
-def _macos(
-    recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _macos(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     wanted = recipe.host
     # The version of macOS decides which symbols the wheel may use.
     version = host.release.value.removeprefix("macOS ") if wanted.macos else ""
     if wanted.macos and version and not versions.is_of(version, wanted.macos):
-        yield Finding(
-            f"macOS {version}", f"macOS {wanted.macos}", "Build on such a Mac."
-        )
-    if (
-        wanted.xcode
-        and host.xcode
-        and not versions.is_of(host.xcode.value, wanted.xcode)
-    ):
+        yield Finding(f"macOS {version}", f"macOS {wanted.macos}", "Build on such a Mac.")
+    if wanted.xcode and host.xcode and not versions.is_of(host.xcode.value, wanted.xcode):
         remedy = host.remedy("xcode", xcode=wanted.xcode)
         yield Finding(
             f"Xcode {host.xcode}",
@@ -430,19 +334,12 @@ def _macos(
         )
 
 
-def _compiler_line(
-    recipe: Recipe,
-    _settings: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _compiler_line(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     found = toolchain.parse(host.compiler.value)
     wanted = recipe.host.clang
     # By the build number: two Xcodes may have a clang of the same version.
     if wanted and found and found.build != wanted:
-        remedy = host.remedy(
-            "xcode",
-            xcode=recipe.host.xcode or "",
-        )
+        remedy = host.remedy("xcode", xcode=recipe.host.xcode or "")
         yield Finding(
             str(found),
             f"Apple's clang {wanted}",
@@ -451,11 +348,7 @@ def _compiler_line(
         )
 
 
-def _signing_key(
-    _recipe: Recipe,
-    host_file: HostFile,
-    _host: Host,
-) -> Iterator[Finding]:
+def _signing_key(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Finding]:
     if host_file.sign:
         from tfwright.tools import signing
 
@@ -472,11 +365,7 @@ def _signing_key(
             )
 
 
-def _cuda(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _cuda(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     if cuda.wanted(recipe):
         from tfwright.host import gpu
 
@@ -507,12 +396,5 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     _compiler_line,
     _cuda,
 )
-OF_IMAGE: tuple[Requirement, ...] = (
-    _python,
-    _compiler,
-    _programs,
-    _clang,
-    _parts,
-    _compiler_line,
-)
+OF_IMAGE: tuple[Requirement, ...] = (_python, _compiler, _programs, _clang, _parts, _compiler_line)
 """What the image of a recipe has to have, and not the host. CUDA may be in either."""

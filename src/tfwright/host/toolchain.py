@@ -19,12 +19,7 @@ AUTHORITIES = (
     "GIT_SSL_CAINFO",
 )
 LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-COMPILERS = (
-    "CC",
-    "GCC_HOST_COMPILER_PATH",
-    "CLANG_CUDA_COMPILER_PATH",
-    "CLANG_COMPILER_PATH",
-)
+COMPILERS = ("CC", "GCC_HOST_COMPILER_PATH", "CLANG_CUDA_COMPILER_PATH", "CLANG_COMPILER_PATH")
 """Variables that name a compiler."""
 _NAMED = re.compile(rf"\b(?:{'|'.join(COMPILERS)})=[\"']?([^\s\"']+)")
 """One of them in a flag of Bazel."""
@@ -39,9 +34,7 @@ class Compiler(NamedTuple):
     """Apple's own number, ``800.0.42.1``, which differs from Xcode to Xcode."""
 
     def __str__(self) -> str:
-        return f"{self.family} {self.version}" + (
-            f" ({self.build})" if self.build else ""
-        )
+        return f"{self.family} {self.version}" + (f" ({self.build})" if self.build else "")
 
 
 def compiler(place: Place) -> Seen:
@@ -54,17 +47,11 @@ def compiler(place: Place) -> Seen:
 
 def named(recipe: Recipe, host_file: HostFile) -> tuple[str, ...]:
     """Return the compilers that a recipe and the host file name, as commands or paths."""
-    places = (
-        recipe.compile.env,
-        recipe.configure.answers,
-        {"CC": host_file.compiler},
-    )
+    places = (recipe.compile.env, recipe.configure.answers, {"CC": host_file.compiler})
     return named_in(places, "\n".join(recipe.compile.flags))
 
 
-def named_in(
-    places: Iterable[Mapping[str, object]], text: str
-) -> tuple[str, ...]:
+def named_in(places: Iterable[Mapping[str, object]], text: str) -> tuple[str, ...]:
     """Return the compilers that variables name, and flags of Bazel in a text, each once."""
     given = [place.get(name) for place in places for name in COMPILERS]
     known = (*given, *_NAMED.findall(text))
@@ -81,9 +68,7 @@ def parse(line: str) -> Compiler | None:
     """Read the first line of a compiler's ``--version``; None for one of another family."""
     # Apple's before LLVM's: both say "clang version",
     # with numbers that mean other things.
-    apple = re.match(
-        r"Apple (?:LLVM|clang) version ([\d.]+).*\(clang-([\d.]+)\)", line
-    )
+    apple = re.match(r"Apple (?:LLVM|clang) version ([\d.]+).*\(clang-([\d.]+)\)", line)
     if apple:
         return Compiler("Apple clang", apple[1], apple[2])
     clang = re.search(r"\bclang version ([\d.]+)", line)
@@ -99,9 +84,7 @@ def xcode(place: Place) -> Seen:
     """Return the version of the selected Xcode, or else the directory of the command line tools."""
     version = place.ask("xcodebuild", "-version")
     found = re.match(r"Xcode ([\d.]+)", version.value)
-    return (
-        Seen(found[1], version.by) if found else place.ask("xcode-select", "-p")
-    )
+    return Seen(found[1], version.by) if found else place.ask("xcode-select", "-p")
 
 
 def bazel(place: Place) -> Seen:

@@ -14,21 +14,12 @@ _PREFIXES: Mapping[PartName, tuple[str, ...]] = {
     "cuda": ("/usr/local/cuda-{version}", "/usr/local/cuda", "/opt/cuda"),
     "cudnn": ("/usr/local/cuda-{cuda}", "/usr/local/cuda", "/opt/cuda", "/usr"),
     "nccl": ("/usr/local/cuda-{cuda}", "/usr/local/cuda", "/opt/cuda", "/usr"),
-    "tensorrt": (
-        "/usr/local/cuda-{cuda}",
-        "/usr/local/cuda",
-        "/opt/tensorrt",
-        "/usr",
-    ),
+    "tensorrt": ("/usr/local/cuda-{cuda}", "/usr/local/cuda", "/opt/tensorrt", "/usr"),
 }
 """Where NVIDIA's installers and the distributions put each part."""
 
 
-def remedy(
-    recipe: Recipe,
-    part: PartName,
-    host: Host,
-) -> str:
+def remedy(recipe: Recipe, part: PartName, host: Host) -> str:
     """Say how to obtain a part that a recipe pins: what is open, and what is not and why.
 
     Empty if the recipe pins no packages of that part.
@@ -62,27 +53,16 @@ def _ways(table: PartTable, host: Host) -> Iterator[tuple[str, str]]:
             yield f"from {' and '.join(servers)}", ""
 
 
-def _installed_here(
-    recipe: Recipe,
-    part: PartName,
-    host: Host,
-) -> Iterator[str]:
+def _installed_here(recipe: Recipe, part: PartName, host: Host) -> Iterator[str]:
     """Yield the command that copies an installed part, if this host has the wanted version."""
     wanted = getattr(recipe.host, part, None) or ""
     for pattern in _PREFIXES.get(part, ()):
-        prefix = Path(
-            pattern.format(
-                version=wanted,
-                cuda=recipe.host.cuda or "",
-            )
-        )
+        prefix = Path(pattern.format(version=wanted, cuda=recipe.host.cuda or ""))
         # Read from its headers: the name of a directory says little about what is in
         # it.
         version = _VERSIONS[part](host.place, prefix)
         if version and versions.is_of(version, wanted):
-            command = (
-                f"invoke toolkit --recipe {recipe.argument} --{part} {prefix}"
-            )
+            command = f"invoke toolkit --recipe {recipe.argument} --{part} {prefix}"
             yield f"{command}   # copies {version}, which is installed there"
             return
 

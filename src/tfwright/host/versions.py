@@ -37,9 +37,7 @@ def newer(version: str, most: str) -> bool:
 
 def within(version: str, least: str, most: str) -> bool:
     """Say whether a version lies between two, both included; an empty bound is none."""
-    return not (least and older(version, least)) and not (
-        most and newer(version, most)
-    )
+    return not (least and older(version, least)) and not (most and newer(version, most))
 
 
 def span(least: str, most: str) -> str:

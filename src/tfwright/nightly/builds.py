@@ -147,16 +147,10 @@ class NightlyBuild(_Frozen):
     @property
     def good(self) -> bool:
         """Whether it gave a wheel that failed no test."""
-        return (
-            self.result == "built"
-            and self.tested != "smoke failed"
-            and not self.unpublished
-        )
+        return self.result == "built" and self.tested != "smoke failed" and not self.unpublished
 
 
-def identifier(
-    started: dt.datetime, target: str, fingerprint: Mapping[str, str]
-) -> str:
+def identifier(started: dt.datetime, target: str, fingerprint: Mapping[str, str]) -> str:
     """Return a build's name: date, target, and a digest that no other build of the day has."""
     # The time of the start is part of it: the same inputs may be built twice on a day.
     known = json.dumps([started.isoformat(), sorted(fingerprint.items())])

@@ -10,12 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tfwright.documents import account, opening
-from tfwright.documents.nightly import (
-    MailTable,
-    NoticesTable,
-    ProgramTable,
-    WebhookTable,
-)
+from tfwright.documents.nightly import MailTable, NoticesTable, ProgramTable, WebhookTable
 from tfwright.errors import HostError, RecipeError
 from tfwright.nightly.notices import Channel, Notice
 from tfwright.printable import shell_word
@@ -44,14 +39,10 @@ class MailChannel:
         table = self.table
         # Read at sending: a missing file delays this channel and stops nothing else.
         password = secret(table.password_file) if table.password_file else ""
-        server = MailServer(
-            table.host, table.port, table.security, table.user or "", password
-        )
+        server = MailServer(table.host, table.port, table.security, table.user or "", password)
         text = f"{notice.text}\n{notice.url}\n" if notice.url else notice.text
         subject = f"[tfwright] {notice.subject}"
-        mail.send(
-            server, Letter(table.sender, table.to, subject, text, notice.thread)
-        )
+        mail.send(server, Letter(table.sender, table.to, subject, text, notice.thread))
 
 
 @dataclass(frozen=True)
@@ -97,14 +88,8 @@ def of(notices: NoticesTable) -> tuple[Channel, ...]:
     """Return the channels that ``nightly.toml`` names."""
     # The queue stores notices by a channel's name, so each name has to be unique and lasting.
     mails = [MailChannel(table) for table in notices.mail]
-    hooks = [
-        WebhookChannel(table, number)
-        for number, table in enumerate(notices.webhook, 1)
-    ]
-    programs = [
-        ProgramChannel(table, number)
-        for number, table in enumerate(notices.program, 1)
-    ]
+    hooks = [WebhookChannel(table, number) for number, table in enumerate(notices.webhook, 1)]
+    programs = [ProgramChannel(table, number) for number, table in enumerate(notices.program, 1)]
     return (*mails, *hooks, *programs)
 
 
@@ -121,10 +106,7 @@ def secret(path: Path) -> str:
     try:
         with opening.plain(place) as stream:
             # The mode is that of the open file: a path could be replaced between check and read.
-            if (
-                not credential
-                and stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077
-            ):
+            if not credential and stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077:
                 raise HostError(
                     f"{place} can be read by others than its owner",
                     remedy=f"Run 'chmod 600 {shell_word(str(place))}', and change the secret.",

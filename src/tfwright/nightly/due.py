@@ -13,12 +13,7 @@ UNKNOWN_SECONDS = 3600.0
 """How long a target is expected to take that was never built here."""
 
 Why = Literal[
-    "changed",
-    "never built",
-    "failed before",
-    "asked for",
-    "unchanged",
-    "its name is taken",
+    "changed", "never built", "failed before", "asked for", "unchanged", "its name is taken"
 ]
 LONGEST_WAIT = 32
 """Nights between two attempts at a wheel whose name is taken."""
@@ -84,17 +79,11 @@ def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
 
 
 def judge(
-    target: Target,
-    fingerprint: Mapping[str, str],
-    past: Past,
-    *,
-    asked: bool = False,
+    target: Target, fingerprint: Mapping[str, str], past: Past, *, asked: bool = False
 ) -> DueTarget:
     """Say whether a target has to be built, given what decides its wheel now."""
     good = past.last_good
-    changed = (
-        differing(good.fingerprint if good else {}, fingerprint) if good else ()
-    )
+    changed = differing(good.fingerprint if good else {}, fingerprint) if good else ()
     seconds = past.last.seconds if past.last else UNKNOWN_SECONDS
     why: Why = "unchanged"
     if asked:
@@ -110,13 +99,7 @@ def judge(
     identifier = good.id if good else ""
     detail = past.last.unpublished if past.last else ""
     return DueTarget(
-        target,
-        fingerprint,
-        why,
-        tuple(changed),
-        seconds,
-        last_good=identifier,
-        detail=detail,
+        target, fingerprint, why, tuple(changed), seconds, last_good=identifier, detail=detail
     )
 
 
@@ -139,18 +122,14 @@ def _waits(nights: Sequence[Nightfall]) -> bool:
     return since + 1 < wait
 
 
-def differing(
-    before: Mapping[str, str], now: Mapping[str, str]
-) -> tuple[str, ...]:
+def differing(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Name the parts of two fingerprints that differ."""
     # A dictionary keeps the order of the recipe's tables, which a set would lose.
     names = dict.fromkeys((*now, *before))
     return tuple(name for name in names if before.get(name) != now.get(name))
 
 
-def ordered(
-    found: Sequence[DueTarget], past: Mapping[str, Past]
-) -> list[DueTarget]:
+def ordered(found: Sequence[DueTarget], past: Mapping[str, Past]) -> list[DueTarget]:
     """Sort by worth: what changed, then the newest failure, then what waited longest.
 
     Among equals the shorter build comes first, so that a budget serves the most targets.
@@ -199,9 +178,7 @@ def fitting(found: Sequence[DueTarget], hours: float) -> list[DueTarget]:
 
 
 def in_turn(
-    candidates: Sequence[Target],
-    checked: Mapping[str, dt.datetime],
-    now: dt.datetime,
+    candidates: Sequence[Target], checked: Mapping[str, dt.datetime], now: dt.datetime
 ) -> Target | None:
     """Return the candidate that was checked longest ago; one never checked comes first."""
     never = dt.datetime.min.replace(tzinfo=dt.UTC)

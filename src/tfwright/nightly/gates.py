@@ -23,9 +23,7 @@ def by_target(kept: Iterable[KeptBuild]) -> dict[str, list[KeptBuild]]:
     return dict(grouped)
 
 
-def pointed(
-    own: list[KeptBuild], reproduced: set[str], *, gated: bool
-) -> dict[str, KeptBuild]:
+def pointed(own: list[KeptBuild], reproduced: set[str], *, gated: bool) -> dict[str, KeptBuild]:
     """Return what each pointer of a target names; `gated` asks for a reproduction of `stable`."""
     found = {}
     # Oldest first, so that a later build replaces an earlier one.

@@ -20,9 +20,7 @@ class Culprits(Generic[Step]):
     trials: int
 
 
-def first_bad(
-    steps: Sequence[Step], tried: Callable[[Step], TrialAnswer]
-) -> Culprits[Step]:
+def first_bad(steps: Sequence[Step], tried: Callable[[Step], TrialAnswer]) -> Culprits[Step]:
     """Find the first bad one of `steps`, which come after a good state; the last one is bad.
 
     A step that cannot be tried is left out, and its neighbours are tried instead, nearest first.
@@ -33,9 +31,7 @@ def first_bad(
     trials = 0
     while True:
         # `high` itself is left out: its answer is known.
-        candidates = [
-            index for index in range(low + 1, high) if index not in skipped
-        ]
+        candidates = [index for index in range(low + 1, high) if index not in skipped]
         if not candidates:
             return Culprits(steps[high], tuple(steps[low + 1 : high + 1]), trials)
         middle = (low + high) // 2

@@ -24,9 +24,7 @@ from tfwright.wheel.seal import sbom
 from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
 
 
-def labelled_version(
-    version: str, local: str, *, commit: str = "", epoch: int = 0
-) -> str:
+def labelled_version(version: str, local: str, *, commit: str = "", epoch: int = 0) -> str:
     """Return the version that a wheel gets.
 
     A followed commit makes a development version of its day: ``2.22.0.dev20261122+g0a1b2c3d4e``.
@@ -73,9 +71,7 @@ def with_variant(source: Path, folder: Path, label: str, text: bytes) -> Path:
 
 
 @contextmanager
-def _rewriting(
-    source: Path, target: Path
-) -> Iterator[tuple[zipfile.ZipFile, ZipWriter]]:
+def _rewriting(source: Path, target: Path) -> Iterator[tuple[zipfile.ZipFile, ZipWriter]]:
     """Open a wheel, and another one that gets its place when the block ends well."""
     with (
         archive.opened(source) as wheel,
@@ -140,11 +136,7 @@ def _changed(
     metadata = f"{info}/METADATA"
     head, blank, body = wheel.read(metadata).partition(b"\n\n")
     lines = head.split(b"\n")
-    stated = [
-        number
-        for number, line in enumerate(lines)
-        if line.startswith(b"Version:")
-    ]
+    stated = [number for number, line in enumerate(lines) if line.startswith(b"Version:")]
     if len(stated) != 1:
         raise WheelError(
             f"METADATA of {wheel.filename} states {len(stated)} versions",
@@ -176,15 +168,11 @@ def _rename(subject: dict[str, str], old: str, version: str) -> None:
         subject["purl"] = subject["purl"].replace(f"@{old}", f"@{quoted}")
 
 
-def _add(
-    writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo
-) -> None:
+def _add(writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo) -> None:
     """Write a member that has new content, uncompressed: it is small."""
     checksum = zlib.crc32(content)
     size = len(content)
-    member = ZipMember(
-        name, zipfile.ZIP_STORED, checksum, size, size, _mode(like)
-    )
+    member = ZipMember(name, zipfile.ZIP_STORED, checksum, size, size, _mode(like))
     writer.add(member, [content])
 
 
@@ -193,17 +181,10 @@ def _mode(member: zipfile.ZipInfo) -> int:
     return member.external_attr >> 16 or stat.S_IFREG | 0o644
 
 
-def _copy(
-    wheel: zipfile.ZipFile, writer: ZipWriter, name: str, old: zipfile.ZipInfo
-) -> None:
+def _copy(wheel: zipfile.ZipFile, writer: ZipWriter, name: str, old: zipfile.ZipInfo) -> None:
     """Write a member with the compressed bytes that it has."""
     member = ZipMember(
-        name,
-        old.compress_type,
-        old.CRC,
-        old.compress_size,
-        old.file_size,
-        _mode(old),
+        name, old.compress_type, old.CRC, old.compress_size, old.file_size, _mode(old)
     )
     writer.add(member, _packed(wheel, old))
 

@@ -102,10 +102,7 @@ class Fleet(Protocol):
         """How many targets are built at once."""
 
     def build(
-        self,
-        orders: Sequence[BuildOrder],
-        seconds: Mapping[str, float],
-        settle: Settle,
+        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
     ) -> None:
         """Build all orders; `seconds` are what their targets took last time."""
 
@@ -176,19 +173,14 @@ def plan(host: BuildHost, *, only: str = "", now: bool = False) -> NightPlan:
         return _planned(host, state, _chosen(host, only), asked=now, look=True)
 
 
-def run(
-    host: BuildHost, *, only: str = "", now: bool = False, wait: bool = False
-) -> NightOutcome:
+def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = False) -> NightOutcome:
     """Run one night to its end; return what it did.
 
     `only` names a recipe or a target, `now` builds even what is unchanged. Raises HostError if
     another process, perhaps on another host, runs a night in the same directory.
     """
     chosen = _chosen(host, only)
-    with (
-        _alone(host.directory, wait=wait),
-        states.opened(host.directory) as state,
-    ):
+    with _alone(host.directory, wait=wait), states.opened(host.directory) as state:
         begun = host.clock()
         cut_off = state.unfinished_night() is not None
         night = _recover(host, state)
@@ -206,24 +198,18 @@ def run(
             if host.nightly.reproduce
             else NightOutcome()
         )
-        linked = (
-            _links(host, state, planned.targets) if host.nightly.links else ""
-        )
+        linked = _links(host, state, planned.targets) if host.nightly.links else ""
         return _close(host, state, night, replace(reproduced, linked=linked))
 
 
-def _settle(
-    state: State, night: int, planned: NightPlan, *, again: bool
-) -> list[DueTarget]:
+def _settle(state: State, night: int, planned: NightPlan, *, again: bool) -> list[DueTarget]:
     """Judge what is not built tonight; return the rest. `again` builds what was built tonight."""
     verdicts = _verdicts_of(state, night)
     for target, why in planned.blocked.items():
         # Before it was cut off, this night may have built what cannot be judged now.
         if verdicts.get(target) in UNSETTLED:
             state.judge(target, night, "blocked", detail=why)
-    waiting = [
-        item for item in planned.targets if again or _waits(item, verdicts)
-    ]
+    waiting = [item for item in planned.targets if again or _waits(item, verdicts)]
     _judge_idle(state, night, [item for item in waiting if not item.due])
     return [item for item in waiting if item.due]
 
@@ -262,9 +248,7 @@ def _judge_idle(state: State, night: int, idle: list[DueTarget]) -> None:
             state.judge(item.target.name, night, "failed", detail=item.detail)
 
 
-def _close(
-    host: BuildHost, state: State, night: int, outcome: NightOutcome
-) -> NightOutcome:
+def _close(host: BuildHost, state: State, night: int, outcome: NightOutcome) -> NightOutcome:
     """End a night: retention, the site, the notices."""
     moment = host.clock()
     today = moment.date()
@@ -288,9 +272,7 @@ def _close(
     )
 
 
-def watch(
-    nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.Channel]
-) -> int:
+def watch(nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.Channel]) -> int:
     """Send what waits, and a notice if no night came for too long, or one was cut off.
 
     Builds nothing; returns how many notices went out.
@@ -335,11 +317,7 @@ def _alone(directory: Path, *, wait: bool) -> Iterator[None]:
 def _chosen(host: BuildHost, only: str) -> list[Target]:
     """Return the targets of a recipe, or all; raise HostError if none has that name."""
     everything = targets(host.nightly)
-    chosen = [
-        target
-        for target in everything
-        if only in {"", target.name, target.recipe}
-    ]
+    chosen = [target for target in everything if only in {"", target.name, target.recipe}]
     if only and not chosen:
         names = ", ".join(target.name for target in everything) or "none"
         raise HostError(
@@ -363,27 +341,18 @@ def _recover(host: BuildHost, state: State) -> int:
     known = state.known_builds()
     resumed = night if night is not None else state.begin_night(moment)
     for build in builds.all_below(host.builds, known):
-        host.hear(
-            f"{build.target}: found the finished build {build.id} of a cut-off night"
-        )
+        host.hear(f"{build.target}: found the finished build {build.id} of a cut-off night")
         state.add_build(build)
     for kept in state.unjudged():
         cut_off = state.build(kept.id)
         if cut_off:
             detail = _detail(cut_off)
-            state.judge(
-                cut_off.target, resumed, _verdict(cut_off), cut_off.id, detail
-            )
+            state.judge(cut_off.target, resumed, _verdict(cut_off), cut_off.id, detail)
     return resumed
 
 
 def _planned(
-    host: BuildHost,
-    state: State,
-    chosen: list[Target],
-    *,
-    asked: bool,
-    look: bool = False,
+    host: BuildHost, state: State, chosen: list[Target], *, asked: bool, look: bool = False
 ) -> NightPlan:
     """Return each target with why it is due, best first, and those whose inputs are unknown.
 
@@ -400,9 +369,7 @@ def _planned(
             blocked[target.name] = fault.what
             continue
         except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
-            blocked[target.name] = (
-                f"a flaw in tfwright: {type(fault).__name__}: {fault}"
-            )
+            blocked[target.name] = f"a flaw in tfwright: {type(fault).__name__}: {fault}"
             continue
         if obstacle:
             blocked[target.name] = obstacle
@@ -419,16 +386,10 @@ def _verdicts_of(state: State, night: int) -> dict[str, Verdict]:
 
 
 def _details_of(state: State, night: int) -> dict[str, str]:
-    return {
-        name: fell[-1].detail
-        for name, fell in state.history(night).items()
-        if fell[-1].detail
-    }
+    return {name: fell[-1].detail for name, fell in state.history(night).items() if fell[-1].detail}
 
 
-def _attempt_all(
-    host: BuildHost, state: State, night: int, due: Sequence[DueTarget]
-) -> None:
+def _attempt_all(host: BuildHost, state: State, night: int, due: Sequence[DueTarget]) -> None:
     """Build the targets that are due: one after the other here, or on other machines."""
     if host.fleet is None:
         _attempt_here(host, state, night, due)
@@ -446,9 +407,7 @@ def _attempt_all(
     host.fleet.build(orders, state.last_seconds(), settle)
 
 
-def _attempt_here(
-    host: BuildHost, state: State, night: int, due: Sequence[DueTarget]
-) -> None:
+def _attempt_here(host: BuildHost, state: State, night: int, due: Sequence[DueTarget]) -> None:
     """Build one target after the other, as long as the night's budget lasts."""
     left = host.nightly.hours * 3600
     begun = False
@@ -478,9 +437,7 @@ def _skip(host: BuildHost, state: State, night: int, item: DueTarget) -> None:
     host.hear(f"{item.target.name}: out of tonight's budget")
 
 
-def _ready(
-    host: BuildHost, state: State, night: int, item: DueTarget
-) -> BuildOrder | None:
+def _ready(host: BuildHost, state: State, night: int, item: DueTarget) -> BuildOrder | None:
     """Return an order for a target; judge it if the disk has no room to build it."""
     name = item.target.name
     changed = f" ({', '.join(item.changed)})" if item.changed else ""
@@ -493,11 +450,7 @@ def _ready(
 
 
 def _conclude(
-    host: BuildHost,
-    state: State,
-    night: int,
-    order: BuildOrder,
-    made: Callable[[], NightlyBuild],
+    host: BuildHost, state: State, night: int, order: BuildOrder, made: Callable[[], NightlyBuild]
 ) -> NightlyBuild:
     """Put a build into its place, and keep the verdict; return it."""
     build = _build(host, state, order, made)
@@ -540,9 +493,7 @@ def _expire_early(host: BuildHost, state: State, missing: int) -> int:
     if count:
         _publish(host, state)
         _sweep(host, state)
-        host.hear(
-            f"short of room: {count} hidden builds deleted before their day"
-        )
+        host.hear(f"short of room: {count} hidden builds deleted before their day")
     return count
 
 
@@ -553,16 +504,11 @@ def _order(host: BuildHost, state: State, item: DueTarget) -> BuildOrder:
     work = host.directory / builds.WORK / identifier
     last = state.build(item.last_good)
     wheel = host.builds / last.id / last.wheel if last else None
-    return BuildOrder(
-        identifier, item.target, item.fingerprint, work, started, last, wheel
-    )
+    return BuildOrder(identifier, item.target, item.fingerprint, work, started, last, wheel)
 
 
 def _build(
-    host: BuildHost,
-    state: State,
-    order: BuildOrder,
-    made: Callable[[], NightlyBuild],
+    host: BuildHost, state: State, order: BuildOrder, made: Callable[[], NightlyBuild]
 ) -> NightlyBuild:
     """Build a target, and put the result into its immutable directory."""
     work = order.work
@@ -599,9 +545,7 @@ def _compared(build: NightlyBuild, order: BuildOrder) -> NightlyBuild:
     return build.model_copy(update={"against": last.id, "changed": changed})
 
 
-def _describe(
-    host: BuildHost, work: Path, build: NightlyBuild, last: NightlyBuild | None
-) -> None:
+def _describe(host: BuildHost, work: Path, build: NightlyBuild, last: NightlyBuild | None) -> None:
     """Put the build's own page, and the same as Markdown, next to its files."""
     from tfwright.nightly.pages import build as page  # noqa: PLC0415 templates are slow to load
 
@@ -612,10 +556,7 @@ def _describe(
 def _said(fault: TfwrightError) -> builds.Breakage:
     """Describe an error that says itself what is wrong."""
     return builds.Breakage(
-        stage=fault.stage or "check",
-        line=fault.what,
-        cause=fault.what,
-        remedy=fault.remedy,
+        stage=fault.stage or "check", line=fault.what, cause=fault.what, remedy=fault.remedy
     )
 
 
@@ -631,11 +572,7 @@ def _flaw(fault: Exception, build: str) -> builds.Breakage:
 
 
 def _cut_off(
-    host: BuildHost,
-    order: BuildOrder,
-    broken: builds.Breakage,
-    *,
-    blocked: bool = False,
+    host: BuildHost, order: BuildOrder, broken: builds.Breakage, *, blocked: bool = False
 ) -> NightlyBuild:
     """Return a build that ended in the middle; its files are removed, so that others have room."""
     files.remove(order.work)

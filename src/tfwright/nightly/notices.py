@@ -57,10 +57,7 @@ class Channel(Protocol):
 
 
 def raise_all(
-    nightly: NightlyFile,
-    state: State,
-    now: dt.datetime,
-    channels: Sequence[Channel],
+    nightly: NightlyFile, state: State, now: dt.datetime, channels: Sequence[Channel]
 ) -> list[Notice]:
     """Write a notice for every transition since the last call; return them."""
     history = state.history()
@@ -80,9 +77,7 @@ def raise_all(
     return changes
 
 
-def raise_cut_off(
-    state: State, now: dt.datetime, channels: Sequence[Channel]
-) -> None:
+def raise_cut_off(state: State, now: dt.datetime, channels: Sequence[Channel]) -> None:
     """Write a notice that the last night was cut off, once.
 
     No recipe is to blame for it, so that its thread has no target.
@@ -100,9 +95,7 @@ def raise_cut_off(
     _record(state, [raised], now, channels)
 
 
-def close_cut_off(
-    state: State, now: dt.datetime, channels: Sequence[Channel]
-) -> None:
+def close_cut_off(state: State, now: dt.datetime, channels: Sequence[Channel]) -> None:
     """Write a notice that a night came to its end, if one was cut off before."""
     text = "A night came to its end again.\n"
     closed = [
@@ -112,9 +105,7 @@ def close_cut_off(
     _record(state, closed, now, channels)
 
 
-def _waiting(
-    state: State, target: str, now: dt.datetime, stale_nights: int
-) -> Standing:
+def _waiting(state: State, target: str, now: dt.datetime, stale_nights: int) -> Standing:
     """Return how a target stands that no night has come to: stale, if it waits for too long."""
     known = state.checks(KNOWN).get(target)
     if known is None:
@@ -131,15 +122,8 @@ def _changes(
     """Return what there is to say of one target; `known` are its open threads."""
     if standing.fine:
         text = "The last night was good.\n"
-        return [
-            Notice(name, target, "fixed", f"{target}: fixed", text)
-            for name in known
-        ]
-    cause = (
-        Breakage(stage=kind, line=standing.detail).thread
-        if kind == "failing"
-        else ""
-    )
+        return [Notice(name, target, "fixed", f"{target}: fixed", text) for name in known]
+    cause = Breakage(stage=kind, line=standing.detail).thread if kind == "failing" else ""
     thread = f"{target} {kind} {cause}".rstrip()
     # An open thread was announced already: one notice for each cause, not one each night.
     if not kind or thread in known:
@@ -147,11 +131,7 @@ def _changes(
     since = f" since {standing.since:%Y-%m-%d}" if standing.since else ""
     good = f"{standing.last_good:%Y-%m-%d}" if standing.last_good else "never"
     text = f"{standing.detail or standing.word}\nLast good: {good}.\n"
-    return [
-        Notice(
-            thread, target, kind, f"{target}: {standing.word}{since}", text, url
-        )
-    ]
+    return [Notice(thread, target, kind, f"{target}: {standing.word}{since}", text, url)]
 
 
 def _kind(standing: Standing, stale_nights: int) -> str:
@@ -171,10 +151,7 @@ def _open_threads(state: State, target: str) -> list[str]:
 
 
 def _record(
-    state: State,
-    changes: Sequence[Notice],
-    now: dt.datetime,
-    channels: Sequence[Channel],
+    state: State, changes: Sequence[Notice], now: dt.datetime, channels: Sequence[Channel]
 ) -> None:
     """Open and close threads and queue their notices, in one transaction: none is lost."""
     with state.database as transaction:

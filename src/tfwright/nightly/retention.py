@@ -38,11 +38,7 @@ def hide(nightly: NightlyFile, state: State, folder: Path, today: dt.date) -> in
 
 
 def expire(
-    nightly: NightlyFile,
-    state: State,
-    folder: Path,
-    today: dt.date,
-    missing: int = 0,
+    nightly: NightlyFile, state: State, folder: Path, today: dt.date, missing: int = 0
 ) -> int:
     """Mark what has been hidden long enough as deleted; return how many builds that are.
 
@@ -53,11 +49,7 @@ def expire(
     kept = state.builds()
     # Asked again: a pointer may have moved back to a build since it was hidden.
     safe = protected(kept, folder, state, gated=nightly.reproduce)
-    hidden = [
-        (item.hidden, item)
-        for item in kept
-        if item.hidden and item.id not in safe
-    ]
+    hidden = [(item.hidden, item) for item in kept if item.hidden and item.id not in safe]
     count = 0
     for since, item in sorted(hidden, key=lambda pair: pair[0]):
         if today - since < days and missing <= 0:
@@ -79,9 +71,7 @@ def sweep(state: State, folder: Path) -> None:
     listed = {item.wheel for item in state.builds() if item.listed}
     for identifier, wheel in state.gone():
         if identifier in here:
-            builds.discard(
-                folder / "builds" / identifier, folder.parent / builds.WORK
-            )
+            builds.discard(folder / "builds" / identifier, folder.parent / builds.WORK)
         if wheel in wheels and wheel not in listed:
             for suffix in (*EXTRAS, ".metadata", ""):
                 files.remove(folder / PACKAGES / f"{wheel}{suffix}")
@@ -91,9 +81,7 @@ def _names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
 
-def protected(
-    kept: Sequence[KeptBuild], folder: Path, state: State, *, gated: bool
-) -> set[str]:
+def protected(kept: Sequence[KeptBuild], folder: Path, state: State, *, gated: bool) -> set[str]:
     """Return the identifiers of the builds that may never go."""
     reproduced = gates.reproductions(state)
     safe = set()
@@ -109,9 +97,7 @@ def kept_by_file(kept: Sequence[KeptBuild], folder: Path) -> set[str]:
     return {item.id for item in kept if (home / item.id / builds.KEEP).exists()}
 
 
-def too_many(
-    kept: Sequence[KeptBuild], safe: Collection[str], limits: RetentionTable
-) -> list[str]:
+def too_many(kept: Sequence[KeptBuild], safe: Collection[str], limits: RetentionTable) -> list[str]:
     """Return the builds beyond the count of their target, oldest first."""
     by_target = defaultdict(list)
     for item in kept:
@@ -125,10 +111,7 @@ def too_many(
 
 
 def too_large(
-    kept: Sequence[KeptBuild],
-    safe: Collection[str],
-    sizes: dict[str, int],
-    limits: RetentionTable,
+    kept: Sequence[KeptBuild], safe: Collection[str], sizes: dict[str, int], limits: RetentionTable
 ) -> list[str]:
     """Return the oldest builds, until the rest is within the limit of bytes."""
     total = sum(sizes.values())

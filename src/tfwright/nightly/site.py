@@ -49,19 +49,14 @@ def publishing(directory: Path) -> AbstractContextManager[None]:
     return file_lock.held(directory / LOCK, "publishing", wait=True)
 
 
-def _publish(
-    nightly: NightlyFile, state: State, now: dt.datetime, *, pages: bool
-) -> IndexUpdate:
+def _publish(nightly: NightlyFile, state: State, now: dt.datetime, *, pages: bool) -> IndexUpdate:
     """Make the site from the state, as it is while the site is locked."""
     site = nightly.directory / "site"
     kept = state.builds()
     _place_wheels(site, kept)
     withdrawn = yanked(nightly.directory)
     notes = _notes(kept, withdrawn, state)
-    statuses = {
-        name: (table.status, table.reason)
-        for name, table in nightly.projects.items()
-    }
+    statuses = {name: (table.status, table.reason) for name, table in nightly.projects.items()}
     update = write.refresh(site, notes, now, statuses=statuses)
     if nightly.variants:
         refused = variants.refresh(site, _variants(site, kept, update.wheels))
@@ -99,9 +94,7 @@ def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
     try:
         catalog.refuse_other_bytes(taken, build.wheel, build.sha256)
     except WheelError as fault:
-        return build.model_copy(
-            update={"unpublished": f"{fault.what}. {fault.remedy}"}
-        )
+        return build.model_copy(update={"unpublished": f"{fault.what}. {fault.remedy}"})
     return build
 
 
@@ -114,9 +107,7 @@ def yanked(directory: Path) -> dict[str, str]:
     except ValueError as fault:
         raise _unusable(directory / YANKED, str(fault)) from fault
     if not isinstance(found, dict):
-        raise _unusable(
-            directory / YANKED, "it is not an object of file names and reasons"
-        )
+        raise _unusable(directory / YANKED, "it is not an object of file names and reasons")
     return {str(name): str(reason) for name, reason in found.items()}
 
 
@@ -227,9 +218,7 @@ def _variants(
     return found
 
 
-def _pointers(
-    kept: list[KeptBuild], state: State, *, gated: bool
-) -> Iterator[tuple[str, bytes]]:
+def _pointers(kept: list[KeptBuild], state: State, *, gated: bool) -> Iterator[tuple[str, bytes]]:
     """Yield each pointer's path below the site and its content."""
     reproduced = gates.reproductions(state)
     for target, own in gates.by_target(kept).items():

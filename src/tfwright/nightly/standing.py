@@ -43,9 +43,7 @@ class Standing:
         return self.word in {"good", "good-unchanged", "untested", "newly fixed"}
 
 
-def stand(
-    history: Sequence[Nightfall], now: dt.datetime, stale_nights: int
-) -> Standing:
+def stand(history: Sequence[Nightfall], now: dt.datetime, stale_nights: int) -> Standing:
     """Return how a target stands after its verdicts, oldest first.
 
     A night out of budget or blocked by the host says nothing about the recipe: it neither breaks
@@ -67,9 +65,7 @@ def stand(
     return Standing(word, since, folded.last_good, folded.bad_nights, last.detail)
 
 
-def _word(
-    last: Nightfall, folded: "_Folded", now: dt.datetime, stale_nights: int
-) -> StandingWord:
+def _word(last: Nightfall, folded: "_Folded", now: dt.datetime, stale_nights: int) -> StandingWord:
     """Return the word for a target: what keeps users from a wheel comes before what is fine."""
     failing = folded.bad_since is not None
     # A target that fails is reported as failing, however long that lasts.

@@ -50,20 +50,11 @@ create table if not exists thread (
 """
 
 COLUMNS = (
-    "id, target, started, seconds, result, version, wheel, sha256, size, tested, "
-    "unpublished, needs"
+    "id, target, started, seconds, result, version, wheel, sha256, size, tested, unpublished, needs"
 )
 """Of a build, in the order of the fields of KeptBuild."""
 
-Verdict = Literal[
-    "good",
-    "unchanged",
-    "untested",
-    "smoke failed",
-    "failed",
-    "blocked",
-    "skipped",
-]
+Verdict = Literal["good", "unchanged", "untested", "smoke failed", "failed", "blocked", "skipped"]
 """What one night gave for one target."""
 
 
@@ -104,11 +95,7 @@ class KeptBuild:
     @property
     def good(self) -> bool:
         """Whether it gave a wheel that failed no test."""
-        return (
-            self.result == "built"
-            and self.tested != "smoke failed"
-            and not self.unpublished
-        )
+        return self.result == "built" and self.tested != "smoke failed" and not self.unpublished
 
     @property
     def listed(self) -> bool:
@@ -135,18 +122,14 @@ class State:
     def begin_night(self, now: dt.datetime) -> int:
         """Record that a night begins; return its number."""
         with self.database as transaction:
-            row = transaction.execute(
-                "insert into night (started) values (?)", (_text(now),)
-            )
+            row = transaction.execute("insert into night (started) values (?)", (_text(now),))
         return int(row.lastrowid or 0)
 
     def end_night(self, night: int, now: dt.datetime) -> None:
         """Record that a night came to its end."""
         with self.database as transaction:
             values = (_text(now), night)
-            transaction.execute(
-                "update night set finished = ? where number = ?", values
-            )
+            transaction.execute("update night set finished = ? where number = ?", values)
 
     def unfinished_night(self) -> int | None:
         """Return the newest night if it never ended: the machine died in it."""
@@ -163,12 +146,7 @@ class State:
         return _moment(row[0]) if row else None
 
     def judge(
-        self,
-        target: str,
-        night: int,
-        verdict: Verdict,
-        build: str = "",
-        detail: str = "",
+        self, target: str, night: int, verdict: Verdict, build: str = "", detail: str = ""
     ) -> None:
         """Keep one night's verdict on one target; a second run of the night replaces it."""
         # The pages look up verdicts in tables: fail here, and not there, for a misspelt one.
@@ -176,9 +154,7 @@ class State:
             raise ValueError(f"{verdict!r} is not a verdict")
         values = (target, night, verdict, build, printable_lines(detail))
         with self.database as transaction:
-            transaction.execute(
-                "insert or replace into verdict values (?, ?, ?, ?, ?)", values
-            )
+            transaction.execute("insert or replace into verdict values (?, ?, ?, ?, ?)", values)
 
     def judge_unchanged(self, names: Sequence[str], night: int) -> None:
         """Record that some targets were up to date, in one transaction."""
@@ -186,8 +162,7 @@ class State:
         rows = [(name, night) for name in names]
         with self.database as transaction:
             transaction.executemany(
-                "insert or replace into verdict values (?, ?, 'unchanged', '', '')",
-                rows,
+                "insert or replace into verdict values (?, ?, 'unchanged', '', '')", rows
             )
 
     def add_build(self, build: NightlyBuild) -> None:
@@ -209,28 +184,19 @@ class State:
         )
         marks = ", ".join("?" * len(values))
         # Only our own column names enter the statement; the values are bound.
-        insert = (
-            f"insert or ignore into build ({COLUMNS}, document) values ({marks})"  # noqa: S608
-        )
+        insert = f"insert or ignore into build ({COLUMNS}, document) values ({marks})"  # noqa: S608
         with self.database as transaction:
             transaction.execute(insert, values)
 
-    def mark_build(
-        self, build: str, *, hidden: dt.date | None, deleted: dt.date | None
-    ) -> None:
+    def mark_build(self, build: str, *, hidden: dt.date | None, deleted: dt.date | None) -> None:
         """Keep what retention did with a build."""
-        values = [
-            None if day is None else day.isoformat() for day in (hidden, deleted)
-        ]
+        values = [None if day is None else day.isoformat() for day in (hidden, deleted)]
         with self.database as transaction:
             transaction.execute(
-                "update build set hidden = ?, deleted = ? where id = ?",
-                (*values, build),
+                "update build set hidden = ?, deleted = ? where id = ?", (*values, build)
             )
 
-    def builds(
-        self, target: str = "", *, deleted: bool = False
-    ) -> list[KeptBuild]:
+    def builds(self, target: str = "", *, deleted: bool = False) -> list[KeptBuild]:
         """Return the builds of a target, or all of them, oldest first.
 
         In the order in which they were added: a host's clock may have been wrong for a night.
@@ -300,9 +266,7 @@ class State:
             (since,),
         )
         for target, night, started, verdict, build, detail in rows:
-            fell = Nightfall(
-                night, _moment(started), verdict, build or "", detail or ""
-            )
+            fell = Nightfall(night, _moment(started), verdict, build or "", detail or "")
             found[target].append(fell)
         return found
 
@@ -317,11 +281,7 @@ class State:
         found = []
         # The limit has to count from the newest night, but callers read oldest first.
         for night, started, verdict, build, detail in reversed(rows):
-            found.append(
-                Nightfall(
-                    night, _moment(started), verdict, build or "", detail or ""
-                )
-            )
+            found.append(Nightfall(night, _moment(started), verdict, build or "", detail or ""))
         return found
 
     def nights(self) -> int:
@@ -329,27 +289,16 @@ class State:
         row = self.database.execute("select max(number) from night").fetchone()
         return int(row[0] or 0)
 
-    def check(
-        self,
-        target: str,
-        kind: str,
-        now: dt.datetime,
-        *,
-        passed: bool,
-        detail: str,
-    ) -> None:
+    def check(self, target: str, kind: str, now: dt.datetime, *, passed: bool, detail: str) -> None:
         """Keep that something was checked without a build."""
         values = (target, kind, _text(now), passed, detail)
         with self.database as transaction:
-            transaction.execute(
-                "insert or replace into checked values (?, ?, ?, ?, ?)", values
-            )
+            transaction.execute("insert or replace into checked values (?, ?, ?, ?, ?)", values)
 
     def checks(self, kind: str) -> Mapping[str, CheckedOn]:
         """Return when each target was last checked in one way."""
         rows = self.database.execute(
-            "select target, at, passed, detail from checked where kind = ?",
-            (kind,),
+            "select target, at, passed, detail from checked where kind = ?", (kind,)
         )
         found = {}
         for target, at, passed, detail in rows:
@@ -403,13 +352,9 @@ def _require_version(database: sqlite3.Connection, file: Path) -> None:
 @sound_rows()
 def _kept_build(*row: Any) -> KeptBuild:  # noqa: ANN401 the columns of SQLite
     """Return a row of the table as the short form of a build."""
-    values = dict(
-        zip((*COLUMNS.split(", "), "hidden", "deleted"), row, strict=True)
-    )
+    values = dict(zip((*COLUMNS.split(", "), "hidden", "deleted"), row, strict=True))
     values["started"] = _moment(values["started"])
-    values["needs"] = tuple(
-        (name, value) for name, value in json_text.parsed(values["needs"])
-    )
+    values["needs"] = tuple((name, value) for name, value in json_text.parsed(values["needs"]))
     for name in ("hidden", "deleted"):
         values[name] = _date(values[name])
     return KeptBuild(**values)

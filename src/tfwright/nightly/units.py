@@ -59,8 +59,7 @@ def moment(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", text)
     if not found:
         raise RecipeError(
-            f"{text!r} is not a time of day",
-            remedy="Write hours and minutes: --at 02:30.",
+            f"{text!r} is not a time of day", remedy="Write hours and minutes: --at 02:30."
         )
     return int(found[1]), int(found[2])
 
@@ -102,21 +101,12 @@ def systemd(schedule: Schedule, folder: Path) -> list[UnitFile]:
         # Twice the budget: the last build may begin shortly before the budget is used up.
         "seconds": round(schedule.hours * 2 * 3600),
         "calendar": schedule.calendar or f"*-*-* {hour:02}:{minute:02}:00",
-        "environment": [
-            _quoted(f"{name}={value}") for name, value in schedule.environment
-        ],
+        "environment": [_quoted(f"{name}={value}") for name, value in schedule.environment],
         "user": schedule.user,
         "system": bool(schedule.user),
     }
-    names = (
-        f"{NAME}.service",
-        f"{NAME}.timer",
-        f"{NAME}-watch.service",
-        f"{NAME}-watch.timer",
-    )
-    return [
-        UnitFile(folder / name, render(f"{name}.j2", values)) for name in names
-    ]
+    names = (f"{NAME}.service", f"{NAME}.timer", f"{NAME}-watch.service", f"{NAME}-watch.timer")
+    return [UnitFile(folder / name, render(f"{name}.j2", values)) for name in names]
 
 
 def _plain(path: Path) -> str:
@@ -125,8 +115,7 @@ def _plain(path: Path) -> str:
     if not text.isprintable() or set(text) & set(" \"'\\%$;"):
         raise RecipeError(
             f"{text!r} cannot be written into a unit",
-            remedy="Move it to a path without blanks, quotes, backslashes, %, "
-            "$ and semicolons.",
+            remedy="Move it to a path without blanks, quotes, backslashes, %, $ and semicolons.",
         )
     return text
 
@@ -134,17 +123,9 @@ def _plain(path: Path) -> str:
 def _quoted(word: str) -> str:
     """Return a word as a systemd command line wants it."""
     if not word.isprintable():
-        raise RecipeError(
-            f"{word!r} cannot be written into a unit",
-            remedy=_PRINTABLE,
-        )
+        raise RecipeError(f"{word!r} cannot be written into a unit", remedy=_PRINTABLE)
     # systemd replaces %h and ${NAME} even within quotes; doubling the sign takes it literally.
-    escaped = (
-        word.replace("\\", "\\\\")
-        .replace('"', '\\"')
-        .replace("%", "%%")
-        .replace("$", "$$")
-    )
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"' if re.search(r"[^\w./:=@+,-]", word) else escaped
 
 
@@ -154,9 +135,7 @@ def launchd(schedule: Schedule, folder: Path) -> list[UnitFile]:
     A Mac that sleeps at that time runs them when it wakes.
     """
     night = _property_list(schedule, LABEL, ("nightly",), moment(schedule.at))
-    watch = _property_list(
-        schedule, f"{LABEL}-watch", ("nightly", "--watch"), (WATCH_HOUR, 0)
-    )
+    watch = _property_list(schedule, f"{LABEL}-watch", ("nightly", "--watch"), (WATCH_HOUR, 0))
     return [
         UnitFile(folder / f"{LABEL}.plist", night),
         UnitFile(folder / f"{LABEL}-watch.plist", watch),
@@ -164,10 +143,7 @@ def launchd(schedule: Schedule, folder: Path) -> list[UnitFile]:
 
 
 def _property_list(
-    schedule: Schedule,
-    label: str,
-    arguments: tuple[str, ...],
-    start: tuple[int, int],
+    schedule: Schedule, label: str, arguments: tuple[str, ...], start: tuple[int, int]
 ) -> str:
     hour, minute = start
     content = {
@@ -200,23 +176,15 @@ def _cron_command(schedule: Schedule, task: str) -> str:
     values = [value for _, value in schedule.environment]
     for word in (str(schedule.checkout), *schedule.program, *values):
         if not word.isprintable():
-            raise RecipeError(
-                f"{word!r} cannot be written into a crontab", remedy=_PRINTABLE
-            )
-    settings = [
-        f"{name}={shlex.quote(value)}" for name, value in schedule.environment
-    ]
+            raise RecipeError(f"{word!r} cannot be written into a crontab", remedy=_PRINTABLE)
+    settings = [f"{name}={shlex.quote(value)}" for name, value in schedule.environment]
     words = " ".join([*settings, *map(shlex.quote, schedule.program), task])
     # cron starts in the home directory, and takes % for the end of the line.
-    command = f"cd {shlex.quote(str(schedule.checkout))} && {words}".replace(
-        "%", r"\%"
-    )
+    command = f"cd {shlex.quote(str(schedule.checkout))} && {words}".replace("%", r"\%")
     return f"{command} {CRON_MARK}"
 
 
 def crontab_with(existing: str, lines: Sequence[str]) -> str:
     """Return a crontab with our lines in place of earlier ones; without lines, they only go."""
-    kept = [
-        other for other in existing.splitlines() if not other.endswith(CRON_MARK)
-    ]
+    kept = [other for other in existing.splitlines() if not other.endswith(CRON_MARK)]
     return "".join(f"{line}\n" for line in (*kept, *lines))

@@ -32,9 +32,7 @@ def wanted(calls: Invocation) -> Mapping[str, str]:
         calls.table.target,
     )
     calls.write_settings()
-    job.listener.started(
-        "analysis", "asked Bazel which archives the target needs"
-    )
+    job.listener.started("analysis", "asked Bazel which archives the target needs")
     begun = time.monotonic()
     try:
         outcome = client.run(command, job.log("lock"), job.listener.progress)
@@ -44,7 +42,5 @@ def wanted(calls: Invocation) -> Mapping[str, str]:
         files.remove(client.output_base)
     job.listener.finished("analysis", time.monotonic() - begun)
     if outcome.status != 0:
-        raise failure.error_of(
-            job, command, outcome, FailureRecord(None, None), calls.unpinned
-        )
+        raise failure.error_of(job, command, outcome, FailureRecord(None, None), calls.unpinned)
     return resolved.pins(files.text(report))

@@ -75,9 +75,7 @@ def build(calls: Invocation) -> BazelRun:
             unmet.remember(job, (fault.url for fault in lacking))
             raise failure.error_of(job, command, outcome, failed, calls.unpinned)
         else:
-            job.listener.note(
-                f"{_reason(outcome, known)}; trying again in {pauses[0]:g} s"
-            )
+            job.listener.note(f"{_reason(outcome, known)}; trying again in {pauses[0]:g} s")
             time.sleep(pauses.pop(0))
         before = known
 
@@ -89,9 +87,7 @@ def _run(calls: Invocation, jobs: int) -> tuple[BazelRun, Command]:
     begun = time.monotonic()
     # Read before each run: the run before this one may have taught something.
     hear = partial(_report, job.listener, Forecast(read(job).seconds))
-    outcome = calls.client.run(
-        command, job.log("compile"), hear, partial(cost.note, job)
-    )
+    outcome = calls.client.run(command, job.log("compile"), hear, partial(cost.note, job))
     _learn(job, calls.table, outcome, jobs)
     if outcome.status == 0:
         _learn_seconds(job, time.monotonic() - begun)
@@ -137,12 +133,7 @@ def _first_jobs(job: Job, table: CompileTable) -> int:
     return wanted
 
 
-def _learn(
-    job: Job,
-    table: CompileTable,
-    outcome: BazelRun,
-    jobs: int,
-) -> None:
+def _learn(job: Job, table: CompileTable, outcome: BazelRun, jobs: int) -> None:
     """Remember for later builds what this run did to the memory."""
     peak = outcome.peak / capacity.GIB
     if peak > max(table.peak, read(job).peak):
@@ -176,11 +167,7 @@ def _fewer(job: Job, jobs: int) -> int:
     return fewer
 
 
-def _may_pass(
-    job: Job,
-    known: Match,
-    before: Match | None,
-) -> bool:
+def _may_pass(job: Job, known: Match, before: Match | None) -> bool:
     """Say whether the next run may succeed without any change."""
     # An offline build downloads nothing, however often it is tried.
     if job.offline and known.entry.stage == "fetch":
@@ -206,12 +193,8 @@ def _with_all_downloads(calls: Invocation, outcome: BazelRun) -> BazelRun:
     job = calls.job
     job.listener.note("Asking Bazel which other archives it cannot get")
     flags = calls.flags(_first_jobs(job, calls.table))
-    asking = calls.client.command(
-        *flags, "--nobuild", "--keep_going", "--", calls.table.target
-    )
-    all_of_them = calls.client.run(
-        asking, job.log("compile-missing"), job.listener.progress
-    )
+    asking = calls.client.command(*flags, "--nobuild", "--keep_going", "--", calls.table.target)
+    all_of_them = calls.client.run(asking, job.log("compile-missing"), job.listener.progress)
     return replace(outcome, errors=(*outcome.errors, *all_of_them.errors))
 
 

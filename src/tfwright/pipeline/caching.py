@@ -74,21 +74,13 @@ class CompilerChoice:
         # while their files are unchanged.
         memo = root / "fingerprints.json"
         return toolchain.of_host(
-            self._named(said),
-            self.python,
-            self.host.cuda,
-            memo,
-            native=native,
+            self._named(said), self.python, self.host.cuda, memo, native=native
         )
 
     def _named(self, said: str) -> Sequence[str]:
         """Return the compilers that a build names, and those that Bazel finds by itself."""
         # The host file can name one too: configure has written it down, or it is exported.
-        places = (
-            self.compiling.env,
-            self.answering.answers,
-            self.configured.exported,
-        )
+        places = (self.compiling.env, self.answering.answers, self.configured.exported)
         return (*named_in(places, said), "gcc", "cc")
 
 
@@ -181,9 +173,7 @@ def _directory(job: Job) -> CacheDirectory | None:
         return CacheDirectory(root, int(table.size * GIB))
     # A cache saves time only: a full or read-only disk must not fail the build.
     except OSError as fault:
-        job.listener.note(
-            f"Building without a cache: {root} cannot be used ({fault.strerror})"
-        )
+        job.listener.note(f"Building without a cache: {root} cannot be used ({fault.strerror})")
         return None
 
 
@@ -199,11 +189,7 @@ def _private_folder(job: Job) -> Path:
     return job.places.own / "disk-cache"
 
 
-def flags(
-    known: Mapping[str, str],
-    version: str,
-    address: str,
-) -> Iterator[str]:
+def flags(known: Mapping[str, str], version: str, address: str) -> Iterator[str]:
     """Yield what leads a Bazel of a version, with these flags, to the cache."""
     names = SPELLINGS if "://" in address else ("disk_cache",)
     spelling = next((name for name in names if name in known), None)
@@ -211,18 +197,12 @@ def flags(
         return
     yield f"--{spelling}={address}"
     # Later Bazels may still know the flag, and need it no longer.
-    if (
-        Release.parse(version) < SPAWN_CACHE
-        and "experimental_remote_spawn_cache" in known
-    ):
+    if Release.parse(version) < SPAWN_CACHE and "experimental_remote_spawn_cache" in known:
         yield "--experimental_remote_spawn_cache"
     # Without it, a source that changes during an action is cached under its old digest. It also
     # refuses whatever needs a generated file that two actions write, a quarter of TensorFlow 1.15.
     # So it is left out for a directory, which compares the tree before it takes anything in.
-    if (
-        "://" in address
-        and "experimental_guard_against_concurrent_changes" in known
-    ):
+    if "://" in address and "experimental_guard_against_concurrent_changes" in known:
         yield "--experimental_guard_against_concurrent_changes"
     if "remote_download_outputs" in known:
         # From 7.0 on, files in the cache would stay there, and later stages need them.
@@ -241,20 +221,13 @@ def forget(job: Job) -> None:
     files.remove(_use_file(job))
 
 
-def recorded(
-    job: Job,
-    cache: OpenCache | None,
-) -> CacheUse | None:
+def recorded(job: Job, cache: OpenCache | None) -> CacheUse | None:
     """Write down what the cache did for a run of Bazel; return it for all runs of the build."""
     if cache is None:
         forget(job)
         return None
     use = cache.finish()
-    build = CachedBuild(
-        recipe=job.name,
-        finished=time.time(),
-        use=use,
-    )
+    build = CachedBuild(recipe=job.name, finished=time.time(), use=use)
     # The history serves `invoke cache`; the build does not depend on it.
     with suppress(OSError):
         history.add(job.host_file.cache_directory, build)
@@ -264,9 +237,7 @@ def recorded(
     files.write(_use_file(job), total.model_dump_json())
     _keep_entries(job, cache)
     if use.faults:
-        job.listener.note(
-            f"What the cache could not answer was built: {_listed(use.faults)}"
-        )
+        job.listener.note(f"What the cache could not answer was built: {_listed(use.faults)}")
     return total
 
 
@@ -288,9 +259,7 @@ def publish(job: Job, built: Built) -> None:
     if sign is None or use is None or not written:
         return
     # Signed only by publish: by then verify has run a wheel made from these entries.
-    listed = manifest.write(
-        job.host_file.cache_directory, use.toolchain, written, sign.key
-    )
+    listed = manifest.write(job.host_file.cache_directory, use.toolchain, written, sign.key)
     if table.server and table.writes and not job.offline:
         server = CacheServer(table.server)
         try:
@@ -298,9 +267,7 @@ def publish(job: Job, built: Built) -> None:
             manifest.send(listed, server, use.toolchain, keyid)
         # The wheel is good; only other hosts have to compile for themselves.
         except (ServerFaultError, OSError) as fault:
-            job.listener.note(
-                f"The cache server did not take the signed list of entries: {fault}"
-            )
+            job.listener.note(f"The cache server did not take the signed list of entries: {fault}")
         finally:
             server.close()
 
@@ -313,11 +280,7 @@ def summary(built: Built) -> str:
     return f"cache {use.toolchain[:12]}, {use.hits} of {use.lookups} hits"
 
 
-def _trust(
-    job: Job,
-    tools: Toolchain,
-    server: CacheServer | None,
-) -> Trust:
+def _trust(job: Job, tools: Toolchain, server: CacheServer | None) -> Trust:
     """Return whose entries are believed: our own, and what trusted builders list."""
     table = job.host_file.cache
     root = job.host_file.cache_directory

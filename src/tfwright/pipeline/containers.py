@@ -40,10 +40,7 @@ def around(job: BuildRequest, stage: str) -> Iterator[None]:
 
     bring(job)
     # The container sees build_out, and has a /tmp of its own.
-    with (
-        engine.opened(plan(job, stage)),
-        _temporary_files(job.places.own / "tmp"),
-    ):
+    with engine.opened(plan(job, stage)), _temporary_files(job.places.own / "tmp"):
         yield
 
 
@@ -56,15 +53,9 @@ def bring(job: BuildRequest) -> None:
 
     pinned = job.recipe.host.image
     vault = job.places.vault
-    if (
-        pinned is None
-        or job.offline
-        or image.place(vault, pinned.digest).is_dir()
-    ):
+    if pinned is None or job.offline or image.place(vault, pinned.digest).is_dir():
         return
-    job.listener.note(
-        f"Pulling the container image {pinned.name}@{pinned.digest[:19]}…"
-    )
+    job.listener.note(f"Pulling the container image {pinned.name}@{pinned.digest[:19]}…")
     registry.pull(pinned.name, pinned.digest, vault)
 
 
@@ -99,11 +90,7 @@ def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
         return ()
 
 
-def enter(
-    job: BuildRequest,
-    stage: str,
-    shell: Command,
-) -> int:
+def enter(job: BuildRequest, stage: str, shell: Command) -> int:
     """Run a shell in a stage's container, on the user's terminal; return its exit status.
 
     Raises SupplyError if the image is not in the vault, HostError without an engine.

@@ -100,10 +100,7 @@ def _keep_profile(job: Job) -> None:
     seconds, fraction = divmod(time.time_ns(), 10**9)
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
     target = folder / f"{stamp}.{fraction // 1000:06}.json.gz"
-    with (
-        profile(job).open("rb") as plain,
-        gzip.open(target, "wb", compresslevel=6) as packed,
-    ):
+    with profile(job).open("rb") as plain, gzip.open(target, "wb", compresslevel=6) as packed:
         shutil.copyfileobj(plain, packed)
     for old in profiles(job)[:-PROFILES]:
         old.unlink(missing_ok=True)

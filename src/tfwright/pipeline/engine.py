@@ -58,11 +58,7 @@ class Planned(NamedTuple):
 
 
 def build(
-    request: BuildRequest,
-    *,
-    again: str = "",
-    fresh: bool = False,
-    wait: bool | None = None,
+    request: BuildRequest, *, again: str = "", fresh: bool = False, wait: bool | None = None
 ) -> Result:
     """Take a recipe through the pipeline up to the last wanted stage; return what that one made.
 
@@ -73,11 +69,7 @@ def build(
 
 
 def results(
-    request: BuildRequest,
-    *,
-    again: str = "",
-    fresh: bool = False,
-    wait: bool | None = None,
+    request: BuildRequest, *, again: str = "", fresh: bool = False, wait: bool | None = None
 ) -> Results:
     """Take a recipe through the pipeline up to the last wanted stage; return what each made.
 
@@ -109,26 +101,12 @@ def results(
 def occupied(job: Job, *, wait: bool | None = None) -> Iterator[None]:
     """Keep every other command away from the recipe's directory while the block runs."""
     # Not every command has --wait, and a remedy must be one that can be typed.
-    remedy = (
-        file_lock.REMEDY
-        if wait is None
-        else "Wait until that has ended, or add --wait."
-    )
-    with file_lock.held(
-        job.places.lock,
-        f"on recipe {job.name}",
-        wait=bool(wait),
-        remedy=remedy,
-    ):
+    remedy = file_lock.REMEDY if wait is None else "Wait until that has ended, or add --wait."
+    with file_lock.held(job.places.lock, f"on recipe {job.name}", wait=bool(wait), remedy=remedy):
         yield
 
 
-def plan(
-    request: BuildRequest,
-    *,
-    again: str = "",
-    blocked: bool = False,
-) -> Iterator[Planned]:
+def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> Iterator[Planned]:
     """Say what `build` would do, stage by stage, without doing any of it.
 
     A stage that keeps nothing only looks, and is run: what the rest depends on is then known. What
@@ -146,9 +124,7 @@ def plan(
             known = {**earlier, **results}
             reasons = (f"follows {maker.name}", stage.foresees(request, known))
             yield Planned(
-                stage,
-                "; ".join(filter(None, reasons)),
-                partial(_steps, stage, request, earlier),
+                stage, "; ".join(filter(None, reasons)), partial(_steps, stage, request, earlier)
             )
             continue
         decision = decide(stage, request, results, again=stage.name == again)
@@ -161,11 +137,7 @@ def plan(
         yield Planned(stage, decision.why, partial(_steps, stage, request, known))
 
 
-def _steps(
-    stage: Stage,
-    request: BuildRequest,
-    results: Results,
-) -> Sequence[Step]:
+def _steps(stage: Stage, request: BuildRequest, results: Results) -> Sequence[Step]:
     """Return what a stage does, after the start of the container that it does it in."""
     opening = containers.steps(request, stage.name)
     return (*opening, *stage.steps(request, results))
@@ -176,13 +148,7 @@ def wanted(job: Job) -> list[Stage]:
     return list(PIPELINE[: _names().index(job.until) + 1])
 
 
-def decide(
-    stage: Stage,
-    request: BuildRequest,
-    results: Results,
-    *,
-    again: bool,
-) -> Decision:
+def decide(stage: Stage, request: BuildRequest, results: Results, *, again: bool) -> Decision:
     """Decide whether `stage` has to run; nothing is changed."""
     if again or not stage.cached:
         return Decision(stage, "asked for again" if again else "runs every time")
@@ -205,11 +171,7 @@ def decide(
     return Decision(stage, "", Kept(result, stamp, seen))
 
 
-def _run(
-    decision: Decision,
-    request: BuildRequest,
-    results: Results,
-) -> Result:
+def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
     """Run one stage and stamp it."""
     stage = decision.stage
     # Before the run: what changes meanwhile must make
@@ -222,10 +184,7 @@ def _run(
         with disk.explained():
             stamps.forget(request, stage)
             _empty(request.places.home)
-            with (
-                _closed_off(request, stage),
-                containers.around(request, stage.name),
-            ):
+            with _closed_off(request, stage), containers.around(request, stage.name):
                 result = stage.run(request, results)
             seconds = time.monotonic() - begun
             # The stamp is written last, so it never speaks
@@ -265,16 +224,10 @@ def _closed_off(request: BuildRequest, stage: Stage) -> Iterator[None]:
     from tfwright.tools.process import isolation
 
     # An enclosure costs a few namespaces, so it is opened only where a program may run.
-    if (
-        not request.offline
-        or not stage.cached
-        or containers.encloses(request, stage.name)
-    ):
+    if not request.offline or not stage.cached or containers.encloses(request, stage.name):
         yield
     elif obstacle := isolation.obstacle():
-        request.listener.note(
-            f"Programs of this stage have a network: {obstacle}"
-        )
+        request.listener.note(f"Programs of this stage have a network: {obstacle}")
         yield
     else:
         with isolation.closed():
@@ -300,9 +253,7 @@ def clean(job: Job, *, caches: bool = False) -> None:
             # Builds of every other recipe read the mirrors and the vault, too.
             for lock in places.build_out.glob("*/lock"):
                 if lock != places.lock:
-                    held.enter_context(
-                        file_lock.held(lock, "removing the caches")
-                    )
+                    held.enter_context(file_lock.held(lock, "removing the caches"))
         _clear(job)
         shared = (places.git, places.vault, job.host_file.cache_directory)
         for path in shared if caches else ():
@@ -370,12 +321,7 @@ def stage_named(name: str) -> Stage:
     )
 
 
-_OF_A_BUILD = (
-    "--build_event_json_file=",
-    "--profile=",
-    "--disk_cache=",
-    "--remote_",
-)
+_OF_A_BUILD = ("--build_event_json_file=", "--profile=", "--disk_cache=", "--remote_")
 """Options of Bazel that say where the record of a build goes, or which cache tfwright serves."""
 
 

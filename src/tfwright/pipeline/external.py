@@ -20,14 +20,7 @@ from tfwright.tools.bazel import workspaces
 from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
-from tfwright.vault import (
-    lock,
-    locking,
-    origins,
-    reach,
-    substitutes,
-    unpinned,
-)
+from tfwright.vault import lock, locking, origins, reach, substitutes, unpinned
 from tfwright.vault.lock import Lock, LockedBinary
 from tfwright.vault.origins import Origins
 from tfwright.vault.reach import Reached, Suppliers
@@ -59,9 +52,7 @@ def origin(job: Job, url: str) -> Origin:
     return Origin.of(job.host_file.mirror_of(url) or url)
 
 
-def repository(
-    job: Job, source: SourceTable, *, about_branch: bool = False
-) -> Path:
+def repository(job: Job, source: SourceTable, *, about_branch: bool = False) -> Path:
     """Bring the pinned commit into the mirror of its repository, and return the mirror.
 
     `about_branch` says whether to note where the branch is now. Raises SupplyError if the
@@ -77,12 +68,7 @@ def repository(
     )
 
 
-def read(
-    job: Job,
-    pins: RecipePins,
-    repository: Path,
-    programs: Programs | None,
-) -> Rules:
+def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None) -> Rules:
     """Return the rules of the pinned commit as the recipe's patches leave them, and Bazel's own.
 
     No file is checked out, and what was read before is not read again.
@@ -96,18 +82,11 @@ def read(
         return found
     # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
     texts = workspaces.workspaces(programs.bazel.path)
-    of_bazel = readings.remembered(
-        ["Bazel", texts], lambda: repositories.of_bazel(texts)
-    )
+    of_bazel = readings.remembered(["Bazel", texts], lambda: repositories.of_bazel(texts))
     return found + of_bazel if of_bazel else found
 
 
-def rules_of(
-    readings: Readings,
-    tree: Path,
-    table: SourceTable,
-    content: str,
-) -> Rules:
+def rules_of(readings: Readings, tree: Path, table: SourceTable, content: str) -> Rules:
     """Return the rules of a content of the patched tree."""
     names = patched_tree.rule_files(tree, table, content)
     # git's ids decide the texts: where those are as before, the files are not even taken out.
@@ -118,11 +97,7 @@ def rules_of(
 
 
 def bring(
-    job: Job,
-    pins: RecipePins,
-    repository: Path,
-    programs: Programs | None,
-    locked: Lock | None,
+    job: Job, pins: RecipePins, repository: Path, programs: Programs | None, locked: Lock | None
 ) -> Reached:
     """Bring what the rules lead to into the vault.
 
@@ -135,9 +110,7 @@ def bring(
     # Before any download: a substitute for an archive that
     # the tree does not pin is a mistake.
     substitutes.insist(tables, found.repositories)
-    reached = reach.bring(
-        found, tables, locked, store(job), _suppliers(job, pins)
-    )
+    reached = reach.bring(found, tables, locked, store(job), _suppliers(job, pins))
     # What such a file declares is not known: the list of what is missing would not be whole, and
     # the lock would seem to know too much.
     substitutes.insist_on_loads(tables, reached.rules, reached.unread)
@@ -157,19 +130,13 @@ def bring(
     return reached
 
 
-def _report(
-    job: Job,
-    pins: RecipePins,
-    reached: Reached,
-) -> None:
+def _report(job: Job, pins: RecipePins, reached: Reached) -> None:
     for text in reached.notes(unmet.read(job)):
         job.listener.note(text)
     names = ", ".join(sorted(pins.fetch.other_bytes))
     # Said in every build, since such a wheel is not made from what upstream pinned.
     if names:
-        job.listener.note(
-            f"Not the pinned bytes, for the reasons that the recipe states: {names}"
-        )
+        job.listener.note(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
 
 
 def _suppliers(job: Job, pins: RecipePins) -> Suppliers:
@@ -184,21 +151,11 @@ def _suppliers(job: Job, pins: RecipePins) -> Suppliers:
     return Suppliers(obtain, cloning, Readings(job.places.readings))
 
 
-def clone(
-    job: Job,
-    wanted: Clone,
-    *,
-    offline: bool,
-) -> Path:
+def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
     """Bring a commit that a rule clones to this host, and return its repository."""
     if not offline:
         job.listener.progress(Progress(0, 1, "commits", wanted.remote))
-    return clones.bring(
-        wanted,
-        job.places.git,
-        origin(job, wanted.remote),
-        offline=offline,
-    )
+    return clones.bring(wanted, job.places.git, origin(job, wanted.remote), offline=offline)
 
 
 def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
@@ -219,10 +176,7 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
     if programs:
         stored = programs.bazel
         binaries = locking.binaries(bazel.version, stored.path, stored.sha256)
-    pinned = {
-        archive.name: archive.sha256
-        for archive in substituted(pins, reached.rules)
-    }
+    pinned = {archive.name: archive.sha256 for archive in substituted(pins, reached.rules)}
     gathered = lock.Gathered(
         tree=git.tree_of(repository, source.commit),
         binaries=binaries,
@@ -234,11 +188,7 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
     return lock.of(source, bazel, reached.rules, gathered)
 
 
-def known_lock(
-    job: Job,
-    pins: RecipePins,
-    inputs: Inputs,
-) -> Lock:
+def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
     """Return the lock that would fit what was brought for a recipe that has none.
 
     Nothing is downloaded, and nothing is reported.
@@ -265,16 +215,8 @@ def unpinned_downloads(found: Rules) -> list[Unpinned]:
 def substituted(pins: RecipePins, found: Rules) -> list[Substituted]:
     """Return what the recipe puts in the place of pinned archives."""
     tables = pins.fetch.other_bytes
-    pinned = {
-        name: substitutes.replaced(name, found.repositories).sha256
-        for name in tables
-    }
+    pinned = {name: substitutes.replaced(name, found.repositories).sha256 for name in tables}
     return [
-        Substituted(
-            name=name,
-            reason=table.reason,
-            sha256=pinned[name],
-            used=table.sha256,
-        )
+        Substituted(name=name, reason=table.reason, sha256=pinned[name], used=table.sha256)
         for name, table in sorted(tables.items())
     ]

@@ -4,14 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tfwright.diagnosis.again import FailureRecord
-from tfwright.errors import (
-    Evidence,
-    HostError,
-    RecipeError,
-    SupplyError,
-    TfwrightError,
-    ToolError,
-)
+from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Unpinned
 from tfwright.tools import disk
@@ -86,63 +79,39 @@ def _no_memory(fault: Fault, evidence: Evidence) -> HostError:
 
 def _ending(status: int) -> str:
     # Python reports a signal as a negative status.
-    return (
-        f"was ended by signal {-status}"
-        if status < 0
-        else f"exited with status {status}"
-    )
+    return f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
 
 
 def _lacking(
-    job: Job,
-    outcome: BazelRun,
-    faults: Sequence[DownloadFault],
-    left: Sequence[Unpinned],
+    job: Job, outcome: BazelRun, faults: Sequence[DownloadFault], left: Sequence[Unpinned]
 ) -> list[Unpinned]:
     """Return the downloads without a checksum for which Bazel stopped."""
     asked = {fault.url for fault in faults}
     offline = job.offline or inside.current() is not None
     # A clone fails for many reasons with a network, and for one without.
     broken = failed_repositories(outcome.errors) if offline else set[str]()
-    return [
-        entry
-        for entry in left
-        if entry.name in broken or not asked.isdisjoint(entry.urls)
-    ]
+    return [entry for entry in left if entry.name in broken or not asked.isdisjoint(entry.urls)]
 
 
 def _not_pinned(
-    job: Job,
-    lacking: Sequence[Unpinned],
-    faults: Sequence[DownloadFault],
-    evidence: Evidence,
+    job: Job, lacking: Sequence[Unpinned], faults: Sequence[DownloadFault], evidence: Evidence
 ) -> RecipeError:
     """Return the error for downloads that fetch could not bring, since no checksum holds them."""
     names = list(dict.fromkeys(download.name for download in lacking))
     of_them = {url for download in lacking for url in download.urls}
     lines = [line for download in lacking for line in download.lines]
     # The others need a mirror or a dropped file, which the next run of fetch will say.
-    lines += [
-        f"{fault.url}: {fault.why}"
-        for fault in faults
-        if fault.url not in of_them
-    ]
+    lines += [f"{fault.url}: {fault.why}" for fault in faults if fault.url not in of_them]
     tables = {download.name for download in lacking if download.by_table}
     return RecipeError(
         f"Bazel could not download what has no checksum, and fetch left to it: {', '.join(names)}",
-        remedy=unpinned.remedy(
-            job.argument, names, tables, locked=job.locked is not None
-        ),
+        remedy=unpinned.remedy(job.argument, names, tables, locked=job.locked is not None),
         # Whatever the log suggests, such as a dropped file, cannot help here.
-        evidence=replace(
-            evidence, lines=lines, failure=FailureRecord(None, None)
-        ),
+        evidence=replace(evidence, lines=lines, failure=FailureRecord(None, None)),
     )
 
 
-def _no_download(
-    job: Job, faults: Sequence[DownloadFault], evidence: Evidence
-) -> SupplyError:
+def _no_download(job: Job, faults: Sequence[DownloadFault], evidence: Evidence) -> SupplyError:
     """Return the error for the archives that Bazel could not get."""
     first, count = faults[0], len(faults)
     many = f"{first.url} and {count - 1} more" if count > 1 else first.url
@@ -157,9 +126,7 @@ def _no_download(
             "under any name, into the folder that the host file names as 'drop'."
         )
     else:
-        what = f"Bazel could not download {many}" + (
-            "" if count > 1 else f": {first.why}"
-        )
+        what = f"Bazel could not download {many}" + ("" if count > 1 else f": {first.why}")
         remedy = (
             "Check the network; or put the files, under any name, into the folder that the host "
             f"file names as 'drop', then run 'invoke fetch --recipe {job.argument}'."

@@ -16,9 +16,7 @@ _SHORTEST = 60.0
 class Forecast:
     """Tells how long a run still takes, from an earlier run and from its own pace."""
 
-    def __init__(
-        self, earlier: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, earlier: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Take the seconds that an earlier run took in all, 0 if there was none."""
         self._earlier = earlier
         self._clock = clock

@@ -18,11 +18,7 @@ _LIBRARY = "PYTHON_LIB_PATH"
 
 
 def compiled_again(
-    job: Job,
-    recipe: Recipe,
-    host: HostFacts,
-    tree: Tree,
-    configured: Configured,
+    job: Job, recipe: Recipe, host: HostFacts, tree: Tree, configured: Configured
 ) -> str:
     """Say which of Bazel's settings make it compile again; empty if none is known to.
 
@@ -62,12 +58,7 @@ def _rendered(job: Job, recipe: Recipe, host: HostFacts, tree: Tree) -> str:
 
 def _python(job: Job, recipe: Recipe, host: HostFacts) -> dict[str, str]:
     """Return where the target Python and its packages will lie."""
-    home = venv.place(
-        host.interpreter,
-        host.python,
-        recipe.host.requirements,
-        job.places.stores,
-    )
+    home = venv.place(host.interpreter, host.python, recipe.host.requirements, job.places.stores)
     version = ".".join(host.python.split(".")[:2])
     packages = home / f"lib/python{version}/site-packages"
     return {_PYTHON: str(home / "bin/python"), _LIBRARY: str(packages)}
@@ -76,9 +67,7 @@ def _python(job: Job, recipe: Recipe, host: HostFacts) -> dict[str, str]:
 def _sentence(difference: BazelrcDifference) -> str:
     """Name the settings that reach every action, or else the other ones of the build."""
     changed = {*difference.only_rendered, *difference.only_written}
-    flags = sorted(
-        {setting.flag for setting in changed if setting.command == "build"}
-    )
+    flags = sorted({setting.flag for setting in changed if setting.command == "build"})
     # --action_env is a part of the key of every action; other flags reach some of them.
     found = [_ENVIRONMENT.fullmatch(flag) for flag in flags]
     names = list(dict.fromkeys(match[1] for match in found if match))
@@ -86,10 +75,7 @@ def _sentence(difference: BazelrcDifference) -> str:
         cause = " and ".join(names[:3]) + (", ..." if names[3:] else "")
         verb = "changes" if len(names) == 1 else "change"
         why = " with the packages or the version of [host] Python"
-        return (
-            f"every action runs again, since {cause} {verb}"
-            f"{why if _PYTHON in names else ''}"
-        )
+        return f"every action runs again, since {cause} {verb}{why if _PYTHON in names else ''}"
     if flags:
         return f"flags of Bazel change: {' '.join(flags[:5])}"
     return ""

@@ -30,16 +30,11 @@ TOOLKIT = (
 
 def of_host(host_file: HostFile) -> Iterator[HostDirectory]:
     """Yield the directories that all builds on this host use."""
-    for toolkit, what in (
-        (host_file.cuda, "the CUDA toolkit"),
-        (host_file.cudnn, "cuDNN"),
-    ):
+    for toolkit, what in ((host_file.cuda, "the CUDA toolkit"), (host_file.cudnn, "cuDNN")):
         if toolkit:
             yield from _installed(toolkit, what, TOOLKIT)
     if host_file.compiler:
-        yield from _installed(
-            host_file.compiler.parent.parent, "the compiler", COMPILED
-        )
+        yield from _installed(host_file.compiler.parent.parent, "the compiler", COMPILED)
     out = host_file.build_out
     yield from _own(out / "toolkits", "the directory of the toolkits", TOOLKIT)
     yield from _own(host_file.cache_directory, "the build cache", COMPILED)
@@ -49,9 +44,7 @@ def of_host(host_file: HostFile) -> Iterator[HostDirectory]:
     yield from _own(out, "the build_out", COMPILED)
 
 
-def of_build(
-    job: "Job", wanted: "HostTable", host: "HostFacts"
-) -> Iterator[HostDirectory]:
+def of_build(job: "Job", wanted: "HostTable", host: "HostFacts") -> Iterator[HostDirectory]:
     """Yield the directories that one build uses."""
     places = job.places
     yield from _own(places.tree, "the source tree", COMPILED)
@@ -61,10 +54,7 @@ def of_build(
     # The Python of a container image is in the same place on every host.
     if not wanted.image:
         # In a venv it is a link, and its headers lie where that leads to.
-        for program in (
-            host.interpreter,
-            Path(os.path.realpath(host.interpreter)),
-        ):
+        for program in (host.interpreter, Path(os.path.realpath(host.interpreter))):
             yield from _installed(program.parent.parent, "Python", WRITTEN)
     yield from of_host(job.host_file)
 

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
     from tfwright.wheel.seal.build_record import Found
 
 
-def facts(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-    interpreter: Path,
-) -> HostFacts:
+def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) -> HostFacts:
     """Return what of a host takes part in a build with this interpreter."""
     # Only what the recipe uses: a CUDA that appears on
     # the host must not rebuild a CPU wheel.
@@ -68,16 +63,10 @@ def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     # A toolkit that NVIDIA's installer put there has no
     # record, and costs gigabytes to hash.
     digests = [record.tree for record in records if record.parts]
-    return (
-        hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
-    )
+    return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
 
 
-def found(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: HostFacts,
-) -> "Found":
+def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> "Found":
     """Return what of the host takes part in the bytes: versions, not places."""
     from tfwright.host import nvidia
     from tfwright.wheel.seal.build_record import Found

@@ -10,36 +10,21 @@ from tfwright.documents.release import NO_RELEASE, Release
 from tfwright.pipeline import caching, cost, remote_execution
 from tfwright.pipeline.caching import OpenCache
 from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import (
-    Configured,
-    Copied,
-    Inputs,
-    Tree,
-    Unpinned,
-)
+from tfwright.pipeline.results import Configured, Copied, Inputs, Tree, Unpinned
 from tfwright.pipeline.stage import Writes
 from tfwright.tools import files
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import Client, Options
 from tfwright.tools.cache.proxy import CacheProxy
 from tfwright.tools.git import clones
-from tfwright.tools.process import (
-    capacity,
-    environment,
-    inside,
-    isolation,
-    runner,
-)
+from tfwright.tools.process import capacity, environment, inside, isolation, runner
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
 
 # One flag under two names: 0.17 has the experimental one, 0.24 the other.
 STRICT = ("incompatible_strict_action_env", "experimental_strict_action_env")
 """What keeps the caller's environment out of the actions."""
-NO_DOWNLOAD = (
-    "repository_disable_download",
-    "experimental_repository_disable_download",
-)
+NO_DOWNLOAD = ("repository_disable_download", "experimental_repository_disable_download")
 """What forbids Bazel to download."""
 DEAD_PROXY = "http://127.0.0.1:9"
 """The proxy of an offline build. Old Bazels have no flag against downloads; with this proxy they
@@ -147,9 +132,7 @@ class Invocation:
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
         extra = {**self._proxies(), **self.table.env}
-        return environment.clean(
-            self.job.places.home, programs, self.epoch, extra
-        )
+        return environment.clean(self.job.places.home, programs, self.epoch, extra)
 
     def _proxies(self) -> Mapping[str, str]:
         """Return the caller's proxies, or offline one that leads to no server."""
@@ -219,17 +202,12 @@ class Invocation:
             names = ("tools/bazel.rc", ".tf_configure.bazelrc")
         else:
             names = (".bazelrc",)
-        return "".join(
-            f"import {self.job.places.tree / name}\n" for name in names
-        )
+        return "".join(f"import {self.job.places.tree / name}\n" for name in names)
 
     def _profile(self) -> Iterator[str]:
         """Yield what makes Bazel write down how long each action takes."""
         # Without this flag, an old Bazel writes its profile in a binary format.
-        names = (
-            "generate_json_trace_profile",
-            "experimental_generate_json_trace_profile",
-        )
+        names = ("generate_json_trace_profile", "experimental_generate_json_trace_profile")
         spelling = self._spelling(names)
         if spelling and "profile" in self.options.build:
             yield from (f"--{spelling}", f"--profile={cost.profile(self.job)}")

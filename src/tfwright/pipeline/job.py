@@ -36,9 +36,7 @@ class Places:
     @property
     def stores(self) -> tuple[Path, ...]:
         """Where Bazel and packages are looked for; what is new goes to the first."""
-        return (
-            (self.bundled, self.vault) if self.bundled.is_dir() else (self.vault,)
-        )
+        return (self.bundled, self.vault) if self.bundled.is_dir() else (self.vault,)
 
     @property
     def git(self) -> Path:

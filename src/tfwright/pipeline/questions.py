@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 
 def on_host(
-    job: Job,
-    recipe: Recipe,
-    host: HostFacts,
-    python: Mapping[str, str],
-    scripts: "Scripts",
+    job: Job, recipe: Recipe, host: HostFacts, python: Mapping[str, str], scripts: "Scripts"
 ) -> "Interview":
     """Return the questions of a tree's ./configure, with the recipe's answers.
 

@@ -21,11 +21,7 @@ class Result(BaseModel):
     """What a stage makes, and what its stamp keeps: a resumed build is handed the same."""
 
     # A stage that is kept reads its own stamp only, so pydantic compiles a validator at first use.
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        defer_build=True,
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     incidental: ClassVar[frozenset[str]] = frozenset()
     """Fields that say how it was made. Two results that differ in nothing else are the same to the
     stages that need one."""
@@ -33,10 +29,7 @@ class Result(BaseModel):
     def essence(self) -> Mapping[str, Any]:
         """Return what later stages depend on."""
         # JSON, since digests of this decide which later stages run again.
-        return self.model_dump(
-            mode="json",
-            exclude=set(self.incidental),
-        )
+        return self.model_dump(mode="json", exclude=set(self.incidental))
 
 
 Results = dict[type[Result], Result]
@@ -55,11 +48,7 @@ class Artefact(Result):
     @classmethod
     def of(cls, path: Path) -> "Artefact":
         """Describe a file that is there."""
-        return cls(
-            path=path,
-            sha256=files.sha256(path),
-            size=path.stat().st_size,
-        )
+        return cls(path=path, sha256=files.sha256(path), size=path.stat().st_size)
 
 
 class Folder(Result):
@@ -77,29 +66,14 @@ class Folder(Result):
     """Ends of the paths that another stage replaces, and answers for."""
 
     @classmethod
-    def of(
-        cls,
-        path: Path,
-        *,
-        follow: bool = False,
-        without: tuple[str, ...] = (),
-    ) -> "Folder":
+    def of(cls, path: Path, *, follow: bool = False, without: tuple[str, ...] = ()) -> "Folder":
         """Describe a directory that is there."""
         found = trees.content(path, follow=follow, without=without)
-        return cls(
-            path=path,
-            follow=follow,
-            without=without,
-            **found._asdict(),
-        )
+        return cls(path=path, follow=follow, without=without, **found._asdict())
 
     def changed(self) -> bool:
         """Read it, and say whether it holds anything else than it did."""
-        found = trees.content(
-            self.path,
-            follow=self.follow,
-            without=self.without,
-        )
+        found = trees.content(self.path, follow=self.follow, without=self.without)
         return found.sha256 != self.sha256
 
 
@@ -200,40 +174,23 @@ class Stage:
         if not isinstance(made, self.makes):
             promised = self.makes.__name__
             returned = type(made).__name__
-            raise TypeError(
-                f"stage {self.name} promised {promised}, not {returned}"
-            )
+            raise TypeError(f"stage {self.name} promised {promised}, not {returned}")
         return made
 
     def _handed(self, base: type[Kind]) -> tuple[type[Kind], ...]:
-        parameters = (
-            kind for name, kind in self.types.items() if name != "return"
-        )
+        parameters = (kind for name, kind in self.types.items() if name != "return")
         return tuple(kind for kind in parameters if issubclass(kind, base))
 
-    def _ask(
-        self,
-        hook: str,
-        request: BuildRequest,
-        results: Results,
-    ) -> Any:  # noqa: ANN401
+    def _ask(self, hook: str, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
         function = getattr(self.module, hook, None)
         return self._call(function, request, results) if function else None
 
-    def _call(
-        self,
-        function: Callable[..., Any],
-        request: BuildRequest,
-        results: Results,
-    ) -> Any:  # noqa: ANN401
+    def _call(self, function: Callable[..., Any], request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
         kinds = {**get_type_hints(function)}
         kinds.pop("return", None)
         # The function gets nothing else, so it cannot depend
         # on what its stamp does not cover.
-        arguments = {
-            name: _argument(kind, request, results)
-            for name, kind in kinds.items()
-        }
+        arguments = {name: _argument(kind, request, results) for name, kind in kinds.items()}
         return function(**arguments)
 
 

@@ -51,11 +51,7 @@ def digest(content: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def parts(
-    stage: Stage,
-    request: BuildRequest,
-    results: Results,
-) -> dict[str, str]:
+def parts(stage: Stage, request: BuildRequest, results: Results) -> dict[str, str]:
     """Return the digest of each thing that decides what `stage` would make now."""
     found = {"the stage's revision": str(stage.revision)}
     for kind in stage.tables:
@@ -75,10 +71,7 @@ def _of_recipe(recipe: Recipe, kind: type[Table]) -> dict[str, str]:
     # In the order of the recipe, in which a plan names what changed.
     keys = tuple(vars(recipe)) if kind is Recipe else (_key(kind),)
     content = recipe.model_dump(mode="json", include=set(keys))
-    return {
-        f"the recipe's {_title(key, recipe)}": digest(content[key])
-        for key in keys
-    }
+    return {f"the recipe's {_title(key, recipe)}": digest(content[key]) for key in keys}
 
 
 def _key(kind: type[Table]) -> str:
@@ -99,11 +92,7 @@ def read(job: Job, stage: Stage) -> Stamp | None:
         return None
 
 
-def last(
-    job: Job,
-    stage: str,
-    kind: type[Made],
-) -> Made | None:
+def last(job: Job, stage: str, kind: type[Made]) -> Made | None:
     """Return what a stage made last, if anything; the engine decides whether it still holds.
 
     For plans and shells, which show what a build would do before its stages have run again.
@@ -121,13 +110,7 @@ def latest(job: Job, stages: Iterable[Stage]) -> Results:
     return {kind: result for kind, result in found.items() if result is not None}
 
 
-def write(
-    job: Job,
-    stage: Stage,
-    depends: Mapping[str, str],
-    result: Result,
-    took: Took,
-) -> None:
+def write(job: Job, stage: Stage, depends: Mapping[str, str], result: Result, took: Took) -> None:
     """Keep what a stage made, and from what."""
     # The state is taken now: a file that is touched later is hashed again, once; see `renew`.
     stamp = Stamp(
@@ -139,12 +122,7 @@ def write(
     files.write(_path(job, stage.name), stamp.model_dump_json(indent=1))
 
 
-def renew(
-    job: Job,
-    stage: Stage,
-    stamp: Stamp,
-    seen: Mapping[str, Seen],
-) -> None:
+def renew(job: Job, stage: Stage, stamp: Stamp, seen: Mapping[str, Seen]) -> None:
     """Keep the states of artefacts that were hashed again and still have their content.
 
     Otherwise, every later build would hash them again.
@@ -182,11 +160,7 @@ def states(result: Result) -> dict[str, Seen]:
     return found
 
 
-def damage(
-    stamp: Stamp,
-    result: Result,
-    seen: Mapping[str, Seen],
-) -> str | None:
+def damage(stamp: Stamp, result: Result, seen: Mapping[str, Seen]) -> str | None:
     """Name the artefact that differs from its stamp; only files that were touched are hashed.
 
     `seen` are the states of now.
@@ -225,11 +199,7 @@ def artefacts(value: object) -> Iterator[Artefact | Folder]:
 
 def _state(artefact: Artefact | Folder) -> Seen:
     if isinstance(artefact, Folder):
-        return trees.glance(
-            artefact.path,
-            follow=artefact.follow,
-            without=artefact.without,
-        )
+        return trees.glance(artefact.path, follow=artefact.follow, without=artefact.without)
     state = artefact.path.stat()
     # The time of change cannot be set back, as that of modification can.
     return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns

@@ -54,9 +54,7 @@ def tools_apart(bazelrc: str, flags: Sequence[str]) -> bool:
 
 def _options(lines: Iterable[Sequence[str]], command: str) -> list[str]:
     """Return what the lines of a bazelrc give to a command, or to one of its configurations."""
-    return [
-        word for words in lines if words[:1] == [command] for word in words[1:]
-    ]
+    return [word for words in lines if words[:1] == [command] for word in words[1:]]
 
 
 def for_python_2(target: str, read: Reader) -> list[Declaration]:
@@ -119,23 +117,14 @@ def _rules(package: str, text: str) -> Mapping[str, _Rule]:
     return rules
 
 
-def _rule(
-    path: str, kind: str, call: ast.Call, lists: Mapping[str, ast.expr]
-) -> _Rule:
+def _rule(path: str, kind: str, call: ast.Call, lists: Mapping[str, ast.expr]) -> _Rule:
     given = {word.arg: word.value for word in call.keywords if word.arg}
-    labels = [
-        text
-        for name in _FOLLOWED
-        if name in given
-        for text in _texts(given[name], lists)
-    ]
+    labels = [text for name in _FOLLOWED if name in given for text in _texts(given[name], lists)]
     name, python = (
         next(_texts(given[key], {}), "") if key in given else ""
         for key in ("name", "python_version")
     )
-    return _Rule(
-        Declaration(path, call.lineno, name), kind, python, tuple(labels)
-    )
+    return _Rule(Declaration(path, call.lineno, name), kind, python, tuple(labels))
 
 
 def _texts(node: ast.expr, lists: Mapping[str, ast.expr]) -> Iterator[str]:

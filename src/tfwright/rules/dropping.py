@@ -59,10 +59,7 @@ class DropFacts:
 
     @classmethod
     def of(
-        cls,
-        recipe: Recipe,
-        rules: Rules | None = None,
-        repository: Path | None = None,
+        cls, recipe: Recipe, rules: Rules | None = None, repository: Path | None = None
     ) -> "DropFacts":
         """Return the facts of a whole recipe."""
         return cls(recipe.source, recipe, rules, repository)
@@ -107,8 +104,7 @@ def misspelt(drop_when: str) -> str:
     for condition in _conditions(drop_when):
         # "release => 1.9" would otherwise count as a sentence, and the patch would stay for ever.
         begins = re.match(
-            r"(release|glibc|python|pins \S+) *[<>=!~]|(upstream|pins|answer) \S*$",
-            condition,
+            r"(release|glibc|python|pins \S+) *[<>=!~]|(upstream|pins|answer) \S*$", condition
         )
         if begins and not any(form.match(condition) for form, _ in _FORMS):
             return condition
@@ -117,9 +113,7 @@ def misspelt(drop_when: str) -> str:
 
 def _conditions(drop_when: str) -> Iterator[str]:
     """Yield the alternatives; the comma tells them from "or later" inside of one."""
-    for condition in re.split(
-        r",? or (?!later|newer|older|earlier)|; ", drop_when
-    ):
+    for condition in re.split(r",? or (?!later|newer|older|earlier)|; ", drop_when):
         yield condition.strip().rstrip(".")
 
 
@@ -167,9 +161,7 @@ def _no_substitute(found: re.Match[str], facts: DropFacts) -> bool | None:
         return None
     # Rules are named zlib_archive or org_sqlite, where people say zlib and SQLite.
     wanted = found["name"].lower()
-    return not any(
-        wanted in name.split("_") for name in facts.recipe.fetch.substitutes
-    )
+    return not any(wanted in name.split("_") for name in facts.recipe.fetch.substitutes)
 
 
 def _answered(found: re.Match[str], facts: DropFacts) -> bool | None:
@@ -190,11 +182,7 @@ def _python(found: re.Match[str], facts: DropFacts) -> bool | None:
 
 
 def _python_2(_: re.Match[str], facts: DropFacts) -> bool | None:
-    return (
-        None
-        if facts.recipe is None
-        else facts.recipe.host.python.startswith("2.")
-    )
+    return None if facts.recipe is None else facts.recipe.host.python.startswith("2.")
 
 
 def _macos(_: re.Match[str], facts: DropFacts) -> bool | None:
@@ -223,7 +211,4 @@ _SPELLINGS: Mapping[str, Check] = {
     r"wheel is for Python 2$": _python_2,
     r"wheel is for macOS": _macos,
 }
-_FORMS = [
-    (re.compile(f"(?:the )?{spelling}"), check)
-    for spelling, check in _SPELLINGS.items()
-]
+_FORMS = [(re.compile(f"(?:the )?{spelling}"), check) for spelling, check in _SPELLINGS.items()]

@@ -44,9 +44,7 @@ class PatchedTree:
     taken before is taken again.
     """
 
-    def __init__(
-        self, tree: Path, table: SourceTable, mirror: Path, commit: str
-    ) -> None:
+    def __init__(self, tree: Path, table: SourceTable, mirror: Path, commit: str) -> None:
         """Use what an earlier run left at `tree`, as far as it is sound."""
         self._tree, self._table = tree, table
         self._mirror, self._commit = mirror, commit
@@ -65,9 +63,7 @@ class PatchedTree:
         """
         _insist_on_included(self._table)
         try:
-            self._take(
-                _first_key(self._table, self._mirror, self._commit), self._prepare
-            )
+            self._take(_first_key(self._table, self._mirror, self._commit), self._prepare)
             self._apply_patches()
         finally:
             self._keep()
@@ -76,9 +72,7 @@ class PatchedTree:
                 note(moved)
         return self._taken[-1].content
 
-    def replaced(
-        self, key: str, texts: Callable[[str], Mapping[str, str]]
-    ) -> str:
+    def replaced(self, key: str, texts: Callable[[str], Mapping[str, str]]) -> str:
         """Return git's id of the content after whole files were replaced.
 
         `texts` is handed the content before, and returns the new files by path; `key` is a digest
@@ -118,9 +112,7 @@ class PatchedTree:
         repository = git.repository_of(self._tree)
         before = self._taken[-1].content if self._taken else self._commit
         changed = git.changes(self._tree, before, content)
-        soundness.insist(
-            repository, before, {change.old for change in changed.values()}
-        )
+        soundness.insist(repository, before, {change.old for change in changed.values()})
 
     def _put_into_index(self) -> None:
         """Let the index hold what the last step made; it may have been left with anything."""
@@ -148,9 +140,7 @@ class PatchedTree:
 
             def apply(path: Path = path) -> tuple[str, ...]:
                 before = self._taken[-1].content
-                applied = patching.apply_to(
-                    self._tree, before, path, self._outlived
-                )
+                applied = patching.apply_to(self._tree, before, path, self._outlived)
                 return tuple(applied.notes)
 
             try:
@@ -188,8 +178,7 @@ class PatchedTree:
             return
         repository = git.repository_of(self._tree)
         kept = KeptSteps(
-            steps=tuple(self._taken),
-            objects=tuple(sorted(git.own_objects(repository))),
+            steps=tuple(self._taken), objects=tuple(sorted(git.own_objects(repository)))
         )
         files.write(repository / STEPS, kept.model_dump_json(indent=1))
         self._new = False
@@ -219,23 +208,16 @@ def digests(table: SourceTable) -> Mapping[str, str]:
 def _holding_rules(table: SourceTable) -> Callable[[str], bool]:
     from tfwright.rules import repositories
 
-    return lambda path: (
-        repositories.relevant(path) and not git.left_out(path, table.exclude)
-    )
+    return lambda path: repositories.relevant(path) and not git.left_out(path, table.exclude)
 
 
 def _first_key(table: SourceTable, mirror: Path, commit: str) -> str:
-    assets = {
-        path: files.sha256(table.file(asset))
-        for path, asset in table.assets.items()
-    }
+    assets = {path: files.sha256(table.file(asset)) for path, asset in table.assets.items()}
     return _digest([str(mirror), commit, list(table.exclude), assets])
 
 
 def _digest(content: object) -> str:
-    return hashlib.sha256(
-        json.dumps(content, sort_keys=True).encode()
-    ).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _kept(tree: Path, commit: str) -> Sequence[TreeStep]:

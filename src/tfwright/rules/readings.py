@@ -26,9 +26,7 @@ class Readings:
         """Keep readings in a folder, which need not exist yet; None keeps none."""
         self._folder = folder
 
-    def remembered(
-        self, what: object, read: Callable[[], Rules | None]
-    ) -> Rules | None:
+    def remembered(self, what: object, read: Callable[[], Rules | None]) -> Rules | None:
         """Return the rules of something that JSON can say, which decides them all.
 
         They are read only if they were not before. None, which says that there was nothing to be
@@ -47,19 +45,14 @@ class Readings:
         files.write(path, f"{_digest(text)}\n{text}")
         # The oldest go first: an earlier state of the recipe is the least likely to
         # come back.
-        found = sorted(
-            path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime_ns
-        )
+        found = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
         for old in found[:-MOST]:
             old.unlink()
 
     @cached_property
     def _reader(self) -> list[str]:
         """Digests of the code that reads: another version may find more in the same files."""
-        return [
-            files.sha256(path)
-            for path in sorted(Path(__file__).parent.rglob("*.py"))
-        ]
+        return [files.sha256(path) for path in sorted(Path(__file__).parent.rglob("*.py"))]
 
 
 _RULES = TypeAdapter(Rules)
@@ -78,6 +71,4 @@ def _kept(path: Path) -> Rules | None:
 
 
 def _digest(content: object) -> str:
-    return hashlib.sha256(
-        json.dumps(content, sort_keys=True).encode()
-    ).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

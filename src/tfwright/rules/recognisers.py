@@ -47,9 +47,7 @@ def names_url(known: Mapping[str, object]) -> bool:
     )
 
 
-def files_of(
-    known: Mapping[str, object],
-) -> Iterator[tuple[tuple[str, ...], str]]:
+def files_of(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield addresses and digest of each file: ``jar_urls`` belong to ``jar_sha256``."""
     # maven_jar and jvm_maven_import_external name no address: servers and path make it
     # up.
@@ -59,41 +57,24 @@ def files_of(
             digest_of(known.get("artifact_sha256")),
         )
     elif "registry" in known:
-        yield (
-            (
-                f"{line_of(known['registry'])}/{line_of(known.get('repository') or '')}",
-            ),
-            "",
-        )
+        yield ((f"{line_of(known['registry'])}/{line_of(known.get('repository') or '')}",), "")
     elif "remote" in known:
         yield (line_of(known["remote"]),), ""
     else:
         yield from _files_with_urls(known)
 
 
-def _files_with_urls(
-    known: Mapping[str, object],
-) -> Iterator[tuple[tuple[str, ...], str]]:
+def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield urls and digest of each file of a rule that downloads by url."""
     for name, value in known.items():
         if name.startswith(BY_DIGEST) and isinstance(value, dict):
-            yield from (
-                (urls_of(urls), digest_of(sha256))
-                for sha256, urls in value.items()
-            )
+            yield from ((urls_of(urls), digest_of(sha256)) for sha256, urls in value.items())
     # A rule may name several files, such as jar_urls with jar_sha256 next to
     # srcjar_urls.
-    plain = {
-        name: value
-        for name, value in known.items()
-        if not name.startswith(BY_DIGEST)
-    }
+    plain = {name: value for name, value in known.items() if not name.startswith(BY_DIGEST)}
     matches = (re.fullmatch(r"(|\w+_)(urls?|sha256)", name) for name in plain)
     for prefix in dict.fromkeys(found[1] for found in matches if found):
-        urls = (
-            *urls_of(plain.get(f"{prefix}urls")),
-            *urls_of(plain.get(f"{prefix}url")),
-        )
+        urls = (*urls_of(plain.get(f"{prefix}urls")), *urls_of(plain.get(f"{prefix}url")))
         if urls or plain.get(f"{prefix}sha256"):
             yield urls, digest_of(plain.get(f"{prefix}sha256"))
 
@@ -103,9 +84,7 @@ def _jars(artifact: str, servers: object) -> Iterator[str]:
     group, _, rest = artifact.partition(":")
     name, _, version = rest.partition(":")
     for server in urls_of(servers):
-        folder = (
-            f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}"
-        )
+        folder = f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}"
         # The layout of every Maven repository: dots of the group are directories.
         yield f"{folder}/{name}-{version}.jar"
 
@@ -118,9 +97,7 @@ def urls_of(value: object) -> tuple[str, ...]:
     good = tuple(filter(_is_address, urls))
     # One that is not an address leaves the others as they are.
     if urls and not good:
-        raise UnknownError(
-            f"{urls[0][:80]!r} is not an address that Bazel could download from"
-        )
+        raise UnknownError(f"{urls[0][:80]!r} is not an address that Bazel could download from")
     return good
 
 

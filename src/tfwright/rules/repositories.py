@@ -12,15 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from tfwright.rules.model import (
-    BAZELS_PLACE,
-    Linked,
-    Load,
-    Nested,
-    Repository,
-    Rules,
-    Unreadable,
-)
+from tfwright.rules.model import BAZELS_PLACE, Linked, Load, Nested, Repository, Rules, Unreadable
 from tfwright.rules.recognisers import (
     DOWNLOADS,
     NAME,
@@ -163,9 +155,7 @@ class _Reading:
     def __init__(self, program: Program, place: str) -> None:
         self._program = program
         self._place = place
-        self._found: dict[
-            Repository | Unreadable | Nested | Load | Linked, None
-        ] = {}
+        self._found: dict[Repository | Unreadable | Nested | Load | Linked, None] = {}
         self._seen: set[ast.FunctionDef] = set()
         self._active: list[ast.FunctionDef] = []
         self._declared: tuple[tuple[str, str], ...] = ()
@@ -187,9 +177,7 @@ class _Reading:
 
     def _of(self, kind: type[_Finding]) -> tuple[_Finding, ...]:
         # A dictionary keeps the order in which its keys came.
-        return tuple(
-            finding for finding in self._found if isinstance(finding, kind)
-        )
+        return tuple(finding for finding in self._found if isinstance(finding, kind))
 
     @contextmanager
     def bounded(self, path: str) -> Iterator[None]:
@@ -216,14 +204,9 @@ class _Reading:
         with self._reporting(path, 1):
             module = self._program.module(path)
             for function in module.body:
-                if (
-                    isinstance(function, ast.FunctionDef)
-                    and function not in self._seen
-                ):
+                if isinstance(function, ast.FunctionDef) and function not in self._seen:
                     missing = GivenError("is up to callers, and there are none")
-                    self._enter(
-                        Function(function, module), Arguments((), {}), missing
-                    )
+                    self._enter(Function(function, module), Arguments((), {}), missing)
 
     def follow(self, path: str, symbol: str) -> None:
         """Read what a symbol of a file does when it is called."""
@@ -236,9 +219,7 @@ class _Reading:
         """Read all calls of a function, or of a file."""
         for _, expression, there in self._program.walk(body, scope):
             for call, inner in self._program.calls(expression, there):
-                with self._reporting(
-                    inner.module.path, call.lineno, called(call.func)
-                ):
+                with self._reporting(inner.module.path, call.lineno, called(call.func)):
                     self._call(call, inner)
 
     def _call(self, call: ast.Call, scope: Scope) -> None:
@@ -246,9 +227,7 @@ class _Reading:
         path, line = scope.module.path, call.lineno
         # `ctx.download_and_extract(...)` in the code of a rule.
         if isinstance(call.func, ast.Attribute) and call.func.attr in DOWNLOADS:
-            self._try_forms(
-                path, line, call.func.attr, lambda: [self._download(call, scope)]
-            )
+            self._try_forms(path, line, call.func.attr, lambda: [self._download(call, scope)])
             return
         if self._rule and called(call.func) == "symlink":
             self._link(call, scope)
@@ -278,31 +257,19 @@ class _Reading:
         finally:
             self._declared = outer
 
-    def _resolve(
-        self, call: ast.Call, scope: Scope
-    ) -> tuple[str, object, Arguments]:
+    def _resolve(self, call: ast.Call, scope: Scope) -> tuple[str, object, Arguments]:
         """Return the name of what is called, what it is (None if unknown), and with what."""
         arguments = self._program.arguments(call, scope)
         callee = self._meant(call.func, scope)
         name = called(call.func)
-        if (
-            isinstance(callee, External)
-            and callee.symbol == "maybe"
-            and call.args
-        ):
+        if isinstance(callee, External) and callee.symbol == "maybe" and call.args:
             # Bazel's own macro `maybe(rule, name = …)` calls the rule unless the name is taken.
             callee = self._meant(call.args[0], scope)
             name = called(call.args[0])
-            positional = dict(
-                zip(("name",), arguments.positional[1:], strict=False)
-            )
+            positional = dict(zip(("name",), arguments.positional[1:], strict=False))
             named = positional | dict(arguments.named)
             arguments = Arguments(arguments.positional[2:], named)
-        return (
-            callee.symbol if isinstance(callee, External) else name,
-            callee,
-            arguments,
-        )
+        return (callee.symbol if isinstance(callee, External) else name, callee, arguments)
 
     def _meant(self, callee: ast.expr, scope: Scope) -> object:
         """Return what a call calls, as far as that is known; Bazel's own rules are not."""
@@ -315,16 +282,12 @@ class _Reading:
             pass
         return None
 
-    def _behind(
-        self, callee: object, arguments: Arguments, path: str, line: int
-    ) -> None:
+    def _behind(self, callee: object, arguments: Arguments, path: str, line: int) -> None:
         """Read what a macro or a rule does, or note that another repository knows."""
         match callee:
             case Function():
                 self._enter(callee, arguments, UnknownError("is not passed"))
-            case Rule(implementation=Function() as code) if (
-                code.node not in self._seen
-            ):
+            case Rule(implementation=Function() as code) if code.node not in self._seen:
                 outer = self._rule, self._name
                 self._rule = callee
                 self._name = self._text(arguments.named.get("name"))
@@ -335,15 +298,9 @@ class _Reading:
                     self._rule, self._name = outer
             case External() if self.reached and callee.repository != BAZELS_OWN:
                 place = self._place + path
-                self._record(
-                    Nested(
-                        callee.repository, callee.file, callee.symbol, place, line
-                    )
-                )
+                self._record(Nested(callee.repository, callee.file, callee.symbol, place, line))
 
-    def _enter(
-        self, function: Function, arguments: Arguments, missing: UnknownError
-    ) -> None:
+    def _enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> None:
         """Read the body of a function.
 
         Starlark has no recursion, so one that is being read is not entered.
@@ -354,10 +311,7 @@ class _Reading:
         self._seen.add(function.node)
         self._active.append(function.node)
         try:
-            self._body(
-                function.node.body,
-                self._program.enter(function, arguments, missing),
-            )
+            self._body(function.node.body, self._program.enter(function, arguments, missing))
         finally:
             self._active.pop()
 
@@ -372,13 +326,8 @@ class _Reading:
         }
         strip_prefix = self._text(named.get("strip_prefix"))
         # TensorFlow's own rule spells it `patch_file`, with one label; Bazel's takes a list.
-        patches = (
-            *self._texts(named.get("patch_file")),
-            *self._texts(named.get("patches")),
-        )
-        commit = (
-            known.get("commit") or known.get("tag") or known.get("digest") or ""
-        )
+        patches = (*self._texts(named.get("patch_file")), *self._texts(named.get("patches")))
+        commit = known.get("commit") or known.get("tag") or known.get("digest") or ""
         for urls, sha256 in files_of(known):
             yield Repository(
                 name=name_of(known["name"]),
@@ -403,11 +352,7 @@ class _Reading:
         named.update({keyword.arg: keyword.value for keyword in call.keywords})
         if "url" not in named:
             raise UnknownError("does not say what it downloads")
-        sha256 = (
-            digest_of(self._program.value(named["sha256"], scope))
-            if "sha256" in named
-            else ""
-        )
+        sha256 = digest_of(self._program.value(named["sha256"], scope)) if "sha256" in named else ""
         urls = urls_of(self._paid(self._program.value(named["url"], scope)))
         return Repository(
             self._name,
@@ -438,9 +383,7 @@ class _Reading:
         Empty if it names nothing by a label. The colon becomes a slash.
         """
         match node:
-            case ast.Name(id=name) if isinstance(
-                later := scope.names.get(name), Later
-            ):
+            case ast.Name(id=name) if isinstance(later := scope.names.get(name), Later):
                 return self._label(later.node, later.scope)
             case ast.Attribute(attr="dirname", value=inner):
                 return self._label(inner, scope).rpartition("/")[0]
@@ -450,11 +393,7 @@ class _Reading:
         return ""
 
     def _try_forms(
-        self,
-        path: str,
-        line: int,
-        what: str,
-        work: Callable[[], list[Repository]],
+        self, path: str, line: int, what: str, work: Callable[[], list[Repository]]
     ) -> list[Repository]:
         """Record what `work` makes in each form that it can take.
 
@@ -498,9 +437,7 @@ class _Reading:
         except UnknownError:
             return ()
         return tuple(
-            text
-            for text in as_list(value)
-            if isinstance(text, str) and text.isprintable()
+            text for text in as_list(value) if isinstance(text, str) and text.isprintable()
         )
 
     @contextmanager
@@ -522,9 +459,7 @@ class _Reading:
     def _report(self, path: str, line: int, why: str) -> None:
         self._record(Unreadable(self._place + path, line, why))
 
-    def _record(
-        self, finding: Repository | Unreadable | Nested | Load | Linked
-    ) -> None:
+    def _record(self, finding: Repository | Unreadable | Nested | Load | Linked) -> None:
         """Keep a finding, unless it repeats one that is reached, or the declaration being read."""
         if isinstance(finding, Repository):
             repeats = (finding.name, finding.sha256) in self._declared

@@ -7,15 +7,10 @@ from dataclasses import dataclass
 _VERSION = r"['\"](\d+\.\d+\.\d+)['\"]"
 _LIMITS = (
     # One of the two texts has both limits, in this order.
+    ("configure.py", re.compile(rf"check_bazel_version\({_VERSION}(?:, *{_VERSION})?\)")),
     (
         "configure.py",
-        re.compile(rf"check_bazel_version\({_VERSION}(?:, *{_VERSION})?\)"),
-    ),
-    (
-        "configure.py",
-        re.compile(
-            rf"_TF_MIN_BAZEL_VERSION = {_VERSION}\n(?:_TF_MAX_BAZEL_VERSION = {_VERSION})?"
-        ),
+        re.compile(rf"_TF_MIN_BAZEL_VERSION = {_VERSION}\n(?:_TF_MAX_BAZEL_VERSION = {_VERSION})?"),
     ),
     ("configure", re.compile(rf"MIN_BAZEL_VERSION={_VERSION}()")),
     ("WORKSPACE", re.compile(rf"(?m)^check_version\({_VERSION}()\)")),

@@ -12,10 +12,7 @@ from packaging.version import Version
 
 from tfwright.tools.python import sources
 
-PATHS = (
-    "tensorflow/tools/pip_package/setup.py",
-    "tensorflow/tools/pip_package/setup.py.tpl",
-)
+PATHS = ("tensorflow/tools/pip_package/setup.py", "tensorflow/tools/pip_package/setup.py.tpl")
 """Where a tree says it; from about 2.19 on in the second, which Bazel completes."""
 NIGHTLY = "-nightly"
 """setup.py names two packages for some requirements, one of them for nightly wheels only."""
@@ -58,9 +55,7 @@ def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
             says = f"pinned as {held}; setup.py requires {asks}"
             yield JudgedPin(name, "change", says, asks)
         else:
-            yield JudgedPin(
-                name, "fits", f"{held} is what setup.py requires ({asks})"
-            )
+            yield JudgedPin(name, "fits", f"{held} is what setup.py requires ({asks})")
 
 
 def _holds(requirement: Requirement, pin: Requirement) -> bool:
@@ -96,14 +91,11 @@ def _texts(body: Sequence[ast.stmt], python: tuple[int, ...]) -> Iterator[str]:
     """Yield the texts that get into REQUIRED_PACKAGES at the top level of setup.py."""
     for statement in body:
         match statement:
-            case ast.Assign(
-                targets=[ast.Name(id="REQUIRED_PACKAGES")], value=value
-            ):
+            case ast.Assign(targets=[ast.Name(id="REQUIRED_PACKAGES")], value=value):
                 yield from _constants(value, python)
             case ast.Expr(
                 value=ast.Call(
-                    func=ast.Attribute(value=ast.Name(id="REQUIRED_PACKAGES")),
-                    args=[added],
+                    func=ast.Attribute(value=ast.Name(id="REQUIRED_PACKAGES")), args=[added]
                 )
             ):
                 yield from _constants(added, python)

@@ -12,9 +12,7 @@ from tfwright.tools import git
 _NUMBERS = r"[0-9]{1,9}\.[0-9]{1,9}(?![0-9])"
 """As `ExactRelease.parse` reads them: the tree may say anything."""
 PLACES = {
-    "tensorflow/tf_version.bzl": re.compile(
-        rf"^TF_VERSION = \"({_NUMBERS}[^\"\n]*)", re.MULTILINE
-    ),
+    "tensorflow/tf_version.bzl": re.compile(rf"^TF_VERSION = \"({_NUMBERS}[^\"\n]*)", re.MULTILINE),
     "tensorflow/tools/pip_package/setup.py": re.compile(
         rf"^_VERSION = ['\"]({_NUMBERS}[^'\"\n]*)", re.MULTILINE
     ),
@@ -61,6 +59,4 @@ def _agree(tree: ExactRelease, table: SourceTable) -> bool:
     # What a fork adds behind the plus sign is not in the files of all of them.
     stated = table.version
     candidates = {tree.candidate, stated.candidate if stated else tree.candidate}
-    return stated is None or (
-        tree.numbers == stated.numbers and len(candidates) == 1
-    )
+    return stated is None or (tree.numbers == stated.numbers and len(candidates) == 1)

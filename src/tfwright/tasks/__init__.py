@@ -17,22 +17,8 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         choose.record,
     ),
     "build": (build.build, build.plan, build.shell, build.toolkit, build.clean),
-    "look": (
-        look.inspect,
-        look.compare,
-        look.smoke,
-        look.cost,
-        look.diagnose,
-        look.reproduce,
-    ),
-    "keep": (
-        keep.fetch,
-        keep.lock,
-        keep.bundle,
-        keep.vault,
-        keep.cache,
-        keep.image,
-    ),
+    "look": (look.inspect, look.compare, look.smoke, look.cost, look.diagnose, look.reproduce),
+    "keep": (keep.fetch, keep.lock, keep.bundle, keep.vault, keep.cache, keep.image),
     "build host": (
         build_host.nightly,
         build_host.index,
@@ -40,13 +26,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         build_host.bisect,
         build_host.variant,
     ),
-    "develop": (
-        develop.lint,
-        develop.types,
-        develop.test,
-        develop.schema,
-        develop.patch,
-    ),
+    "develop": (develop.lint, develop.types, develop.test, develop.schema, develop.patch),
 }
 """The commands by what they are for, in the order of `invoke --list`."""
 REPLACED = {
@@ -71,7 +51,4 @@ def collection() -> Collection:
 
 def names() -> dict[str, tuple[str, ...]]:
     """Return the names of the commands by group."""
-    return {
-        group: tuple(task.name for task in tasks)
-        for group, tasks in GROUPS.items()
-    }
+    return {group: tuple(task.name for task in tasks) for group, tasks in GROUPS.items()}

@@ -6,16 +6,7 @@ from typing import Any
 
 from invoke import Context
 
-from tfwright.tasks.common import (
-    JSON,
-    OFFLINE,
-    RECIPE,
-    UNTIL,
-    explained,
-    job_of,
-    resuming,
-    task,
-)
+from tfwright.tasks.common import JSON, OFFLINE, RECIPE, UNTIL, explained, job_of, resuming, task
 
 
 @task(
@@ -109,12 +100,7 @@ def _build_one(
 
     # A mistyped stage is refused before the recipe is read.
     engine.insist(until, again)
-    job = job_of(
-        recipe,
-        until=until,
-        offline=offline,
-        jobs=engine.jobs_asked(jobs),
-    )
+    job = job_of(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
     job = job if cache else job.without_cache()
     built: dict[str, str] = {}
     if verified_by:
@@ -125,32 +111,13 @@ def _build_one(
         lock = recipes.find(recipe).with_suffix(".lock")
         built = verified.parts(job.recipe, lock)
     console.announce(job)
-    console.conclude(
-        job,
-        engine.build(
-            job,
-            again=again,
-            fresh=fresh,
-            wait=wait,
-        ),
-    )
+    console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
     if verified_by:
         # After the build: a recipe must not claim what was not seen.
-        verified.write(
-            recipes.find(recipe),
-            built,
-            until=until,
-            by=verified_by,
-        )
+        verified.write(recipes.find(recipe), built, until=until, by=verified_by)
 
 
-def _build_several(
-    names: list[str],
-    on: str,
-    options: dict[str, Any],
-    *,
-    as_json: bool,
-) -> None:
+def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_json: bool) -> None:
     """Build recipes here or on other machines, and show which machine built what."""
     with explained():
         from tfwright.commands import build as builds
@@ -182,13 +149,9 @@ def _build_several(
         if place == "here":
             done = builds.here(settings, names, build_here, hear)
         elif place == "workers":
-            done = builds.on_workers(
-                settings, names, builds.RemoteOptions.of(options), hear
-            )
+            done = builds.on_workers(settings, names, builds.RemoteOptions.of(options), hear)
         else:
-            done = builds.by_slurm(
-                settings, names, builds.RemoteOptions.of(options), hear, tell
-            )
+            done = builds.by_slurm(settings, names, builds.RemoteOptions.of(options), hear, tell)
         # A build on this host has said why it failed.
         page.show_schedule(done, as_json=as_json, explain=place != "here")
         if status := builds.exit_status(done):
@@ -231,20 +194,12 @@ def plan(
             return
         planned, findings = plans.plan(job, again=again)
         page.show_plan(
-            planned,
-            findings,
-            tuple(plans.doubled(job)),
-            recipe=job.argument,
-            as_json=json,
+            planned, findings, tuple(plans.doubled(job)), recipe=job.argument, as_json=json
         )
 
 
 @task(help=RECIPE | {"stage": "whose directory and environment"})
-def shell(
-    _: Context,
-    recipe: str = "demo",
-    stage: str = "compile",
-) -> None:
+def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
     """Open a shell in a stage's directory, with the environment of its first command."""
     with explained(recipe):
         from tfwright.pipeline import engine
@@ -301,25 +256,15 @@ def toolkit(
         downloaded = toolkits.downloaded(given)
         # Before the first part is put into place: half a toolkit serves no build.
         toolkits.insist(job.recipe, downloaded)
-        for part in toolkits.provide(
-            job,
-            downloaded,
-            licence_accepted=licence_accepted,
-        ):
+        for part in toolkits.provide(job, downloaded, licence_accepted=licence_accepted):
             page.show(part)
 
 
 @task(
     help=RECIPE
-    | {
-        "caches": "remove the mirrors, the vault and the build cache of all recipes, too"
-    }
+    | {"caches": "remove the mirrors, the vault and the build cache of all recipes, too"}
 )
-def clean(
-    _: Context,
-    recipe: str = "demo",
-    caches: bool = False,
-) -> None:
+def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
     """Remove what was built of a recipe, except its wheels."""
     with explained(recipe):
         from tfwright.pipeline import engine

@@ -44,24 +44,11 @@ def nightly(
         from tfwright.terminal import nightly as page
         from tfwright.terminal.text import tell
 
-        one_of(
-            install=install,
-            uninstall=uninstall,
-            order=order,
-            watch=watch,
-            dry_run=dry_run,
-        )
+        one_of(install=install, uninstall=uninstall, order=order, watch=watch, dry_run=dry_run)
         # The timer itself runs `nightly` without options,
         # so these two never meet a night.
         if install or uninstall:
-            sys.exit(
-                page.schedule(
-                    install or uninstall,
-                    at,
-                    remove=bool(uninstall),
-                    yes=yes,
-                )
-            )
+            sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
         if order:
             tell(page.said_of(nightly.carry_out(order, console.Terminal())))
         elif watch:
@@ -69,13 +56,7 @@ def nightly(
         elif dry_run:
             page.show_plan(nightly.plan(only=recipe, now=now), as_json=json)
         else:
-            outcome = nightly.run(
-                console.Terminal(),
-                tell,
-                only=recipe,
-                now=now,
-                wait=wait,
-            )
+            outcome = nightly.run(console.Terminal(), tell, only=recipe, now=now, wait=wait)
             page.show_outcome(outcome, nightly.page(), as_json=json)
 
 
@@ -133,11 +114,7 @@ def index(
         "html": "print the build's page instead of Markdown",
     }
 )
-def report(
-    _: Context,
-    build: str = "",
-    html: bool = False,
-) -> None:
+def report(_: Context, build: str = "", html: bool = False) -> None:
     """Print a report of one nightly build for an issue: without secrets, tokens or home paths."""
     with explained():
         from tfwright.commands import report
@@ -155,13 +132,7 @@ def report(
         "bad": "identifier of a failed build; default: the newest",
     }
 )
-def bisect(
-    _: Context,
-    recipe: str,
-    good: str = "",
-    bad: str = "",
-    json: bool = False,
-) -> None:
+def bisect(_: Context, recipe: str, good: str = "", bad: str = "", json: bool = False) -> None:
     """Find the change that broke a nightly recipe: a table, a patch, a commit, or the lock file."""
     again = resuming("bisect", recipe=recipe, good=good, bad=bad)
     with explained(resume=again):
@@ -185,9 +156,7 @@ def bisect(
         "label": "the variant's label; default: one made of its architectures",
     },
 )
-def variant(
-    _: Context, wheel: str, write: str = "", label: str = "", json: bool = False
-) -> None:
+def variant(_: Context, wheel: str, write: str = "", label: str = "", json: bool = False) -> None:
     """Experimental: read off a wheel's code what a variant of PEP 825 may claim."""
     with explained():
         from pathlib import Path
@@ -196,7 +165,5 @@ def variant(
         from tfwright.terminal import variant as page
 
         folder = Path(write) if write else None
-        found = variant.variant_of(
-            file_of(wheel, "variant"), write=folder, label=label
-        )
+        found = variant.variant_of(file_of(wheel, "variant"), write=folder, label=label)
         page.show_variant(found, as_json=json)

@@ -58,27 +58,13 @@ def match(
         # the wish: its system and its GPU.
         host = probes.here()
         wanted = match.wish(
-            host,
-            gpu=gpu,
-            python=python,
-            glibc=glibc,
-            cuda=cuda,
-            system=os,
-            release=release,
+            host, gpu=gpu, python=python, glibc=glibc, cuda=cuda, system=os, release=release
         )
         if index:
             _match_wheels(index, match.of_wheels(wanted, host, cpu), as_json=json)
             return
-        ranked = match.rank(
-            [recipes.read(name) for name in recipes.names()], wanted, host
-        )
-        page.show_matches(
-            wanted,
-            ranked,
-            match.needs(wanted),
-            match.NEAREST,
-            as_json=json,
-        )
+        ranked = match.rank([recipes.read(name) for name in recipes.names()], wanted, host)
+        page.show_matches(wanted, ranked, match.needs(wanted), match.NEAREST, as_json=json)
 
 
 def _match_wheels(index: str, wanted: "Wish", *, as_json: bool) -> None:
@@ -106,9 +92,7 @@ def doctor(
         from tfwright.terminal import doctor as page
 
         facts, findings = doctor.look(job_of(recipe))
-        page.show_examination(
-            recipe, facts, findings, as_json=json, everything=all
-        )
+        page.show_examination(recipe, facts, findings, as_json=json, everything=all)
         # The status of the build that would be refused, so that a script can ask first.
         if any(finding.blocks for finding in findings):
             sys.exit(errors.HostError.exit_status)
@@ -148,9 +132,7 @@ def new(
 
         if like:
             if not name:
-                raise RecipeError(
-                    "The copy needs a name", remedy="Add --name NAME."
-                )
+                raise RecipeError("The copy needs a name", remedy="Add --name NAME.")
             # A copy keeps every pin; what was verified holds only for the original.
             page.show_new(making.copy(recipes.find(like), name, folder))
             return
@@ -158,30 +140,18 @@ def new(
         wanted = making.wanted_of(release or _newest_release(wish))
         place = Path(folder) if folder else recipes.RECIPES
         tools = making.Tools(bazel=bazel)
-        page.show_new(
-            making.new(wish, wanted, host_file.read(), place, page.ask, tools)
-        )
+        page.show_new(making.new(wish, wanted, host_file.read(), place, page.ask, tools))
 
 
 def _wish(gpu: str, python: str, cuda: str, system: str) -> "Wish":
     """Return what a new recipe is for; what was not typed is as on this host."""
     from tfwright.host import match, probes
 
-    wish = match.wish(
-        probes.here(),
-        gpu=gpu,
-        python=python,
-        cuda=cuda,
-        system=system,
-    )
+    wish = match.wish(probes.here(), gpu=gpu, python=python, cuda=cuda, system=system)
     if gpu or cuda:
         return wish
     # A GPU in this host alone is not a wish for CUDA.
-    return match.Wish(
-        system=wish.system,
-        machine=wish.machine,
-        python=python,
-    )
+    return match.Wish(system=wish.system, machine=wish.machine, python=python)
 
 
 def _newest_release(wish: "Wish") -> str:
@@ -198,15 +168,8 @@ def _newest_release(wish: "Wish") -> str:
     )
 
 
-@task(
-    help=RECIPE
-    | {"to": "tag or branch of the other release, as v1.12.0, or v1.12.0@COMMIT"}
-)
-def port(
-    _: Context,
-    to: str,
-    recipe: str = "demo",
-) -> None:
+@task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0, or v1.12.0@COMMIT"})
+def port(_: Context, to: str, recipe: str = "demo") -> None:
     """Carry a recipe to another release: a new file, and a report of what no longer fits."""
     with explained(recipe):
         from tfwright.commands import port as porting
@@ -225,12 +188,7 @@ def port(
         "verify": "a package that the wheel needs, as 'tensorboard>=1.12,<1.13'",
     },
 )
-def pin(
-    _: Context,
-    add: list[str],
-    verify: list[str],
-    recipe: str = "demo",
-) -> None:
+def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> None:
     """Pin all packages that a recipe's packages need, and every checksum that it leaves open."""
     with explained(recipe):
         from tfwright.commands import pin as pinning
@@ -248,10 +206,7 @@ def pin(
 
 
 @task(help=RECIPE)
-def record(
-    _: Context,
-    recipe: str = "demo",
-) -> None:
+def record(_: Context, recipe: str = "demo") -> None:
     """Answer ./configure yourself, once: questions and answers are written into the recipe."""
     with explained(recipe):
         from tfwright.commands import record as recording

@@ -38,13 +38,9 @@ class TypedCommand(invoke.Task[Any]):
         """Take what invoke's decorator was given."""
         super().__init__(body, **options)
         # Read at once: invoke takes out of `help` what it has shown.
-        heads = (
-            (name, text.partition(": ")[0]) for name, text in self.help.items()
-        )
+        heads = ((name, text.partition(": ")[0]) for name, text in self.help.items())
         self.needs = {
-            name: head.removeprefix(_WITH)
-            for name, head in heads
-            if head.startswith(_WITH)
+            name: head.removeprefix(_WITH) for name, head in heads if head.startswith(_WITH)
         }
         """Options that do nothing without another one."""
 
@@ -95,9 +91,7 @@ def explained(recipe: str = "", resume: str = "") -> Iterator[None]:
             sys.stdout.flush()
     except errors.TfwrightError as fault:
         if recipe:
-            fault.remedy = completion.naming_recipe(
-                fault.remedy, printable.shell_word(recipe)
-            )
+            fault.remedy = completion.naming_recipe(fault.remedy, printable.shell_word(recipe))
         # Without a stage nothing was begun, so the same command would only fail again.
         # The streams end the program where the reader of the message has gone; scripts
         # look at the status.
@@ -166,13 +160,10 @@ def one_of(**options: object) -> None:
     """Refuse two options of which only one would be followed; raises RecipeError."""
     from tfwright.errors import RecipeError
 
-    given = [
-        f"--{name.replace('_', '-')}" for name, value in options.items() if value
-    ]
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
     if len(given) > 1:
         raise RecipeError(
-            f"{' and '.join(given)} do not go together",
-            remedy="Give one of them at a time.",
+            f"{' and '.join(given)} do not go together", remedy="Give one of them at a time."
         )
 
 

@@ -14,12 +14,7 @@ from tfwright.tasks.common import JSON, RECIPE, explained, job_of, one_of, task
         "changed": "check only the recipes that differ from this git revision, such as main",
     }
 )
-def lint(
-    _: Context,
-    recipe: str = "",
-    changed: str = "",
-    json: bool = False,
-) -> None:
+def lint(_: Context, recipe: str = "", changed: str = "", json: bool = False) -> None:
     """Check the recipes with their patches and lock files, then the code's style and imports.
 
     The exit status is 2 if a recipe has findings, 5 if the code has.
@@ -69,7 +64,7 @@ def types(_: Context) -> None:
         "seconds": "with --attack: how long all attacks together go on, an hour unless given",
         "seed": "with --attack: decides the cases; the same seed tries the same ones",
         "part": "with --attack: only readers, strangers, kills, disks or damage",
-    },
+    }
 )
 def test(
     _: Context,
@@ -103,10 +98,7 @@ def schema(_: Context, document: str = "") -> None:
         known = schemas.schemas()
         # Checked before anything is written.
         if document and document not in known:
-            raise RecipeError(
-                f"Unknown schema {document!r}",
-                remedy=f"Choose {', '.join(known)}.",
-            )
+            raise RecipeError(f"Unknown schema {document!r}", remedy=f"Choose {', '.join(known)}.")
         if document:
             sys.stdout.write(known[document])
             return

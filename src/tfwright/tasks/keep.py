@@ -22,14 +22,9 @@ if TYPE_CHECKING:
     from tfwright.tools.container.image import KeptImage
 
 
-@task(
-    help=RECIPE | OFFLINE | {"everything": "download for all recipes in recipes/"}
-)
+@task(help=RECIPE | OFFLINE | {"everything": "download for all recipes in recipes/"})
 def fetch(
-    _: Context,
-    recipe: str = "demo",
-    everything: bool = False,
-    offline: bool = False,
+    _: Context, recipe: str = "demo", everything: bool = False, offline: bool = False
 ) -> None:
     """Download all inputs of a recipe into the vault; what failed before is tried again."""
     with explained("" if everything else recipe):
@@ -92,13 +87,7 @@ def bundle(
     resume = (
         resuming("bundle", unpack=unpack, into=into)
         if unpack
-        else resuming(
-            "bundle",
-            recipe=recipe,
-            output=output,
-            add=add,
-            with_toolkit=with_toolkit,
-        )
+        else resuming("bundle", recipe=recipe, output=output, add=add, with_toolkit=with_toolkit)
     )
     with explained("" if unpack else recipe, resume):
         one_of(unpack=unpack, output=output, lacking=lacking)
@@ -111,9 +100,7 @@ def bundle(
             _pack(recipe, output, add, with_toolkit=with_toolkit)
 
 
-def _pack(
-    recipe: str, output: str, add: Sequence[str], *, with_toolkit: bool
-) -> None:
+def _pack(recipe: str, output: str, add: Sequence[str], *, with_toolkit: bool) -> None:
     from tfwright.commands import bundle as bundles
     from tfwright.documents import recipe as recipes
     from tfwright.errors import RecipeError
@@ -193,10 +180,7 @@ def vault(
         one_of(verify=verify or repair, gc=gc, json=json)
         build_out = host_file.read().build_out
         if links:
-            page.show_links(
-                link_check.check(job_of(recipe), deep=deep),
-                as_json=json,
-            )
+            page.show_links(link_check.check(job_of(recipe), deep=deep), as_json=json)
         elif verify or repair:
             page.show_sound(vaults.verify(build_out, repair=repair))
         elif gc:
@@ -208,15 +192,9 @@ def vault(
 @task(
     iterable=["why"],
     help=JSON
-    | {
-        "why": "execution log of a build, given twice: show what made the builds' actions differ",
-    },
+    | {"why": "execution log of a build, given twice: show what made the builds' actions differ"},
 )
-def cache(
-    _: Context,
-    why: list[str],
-    json: bool = False,
-) -> None:
+def cache(_: Context, why: list[str], json: bool = False) -> None:
     """Show what the build cache holds, how large it is, and what it did for the last builds."""
     with explained():
         from tfwright.commands import cache as caches

@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING
 
 from invoke import Context
 
-from tfwright.tasks.common import (
-    JSON,
-    RECIPE,
-    WHEEL,
-    explained,
-    file_of,
-    job_of,
-    one_of,
-    task,
-)
+from tfwright.tasks.common import JSON, RECIPE, WHEEL, explained, file_of, job_of, one_of, task
 
 if TYPE_CHECKING:
     from tfwright.wheel.inspect.leaks import HostDirectory
@@ -25,16 +16,9 @@ if TYPE_CHECKING:
 @task(
     help=JSON
     | WHEEL
-    | {
-        "key": "public key, in PEM, that must have signed the statement next to the wheel"
-    }
+    | {"key": "public key, in PEM, that must have signed the statement next to the wheel"}
 )
-def inspect(
-    _: Context,
-    wheel: str,
-    key: str = "",
-    json: bool = False,
-) -> None:
+def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
     """Show what a wheel needs and contains, from glibc to GPU code, and whether its tags are true.
 
     Nothing of the wheel is run.
@@ -70,11 +54,7 @@ def _directories() -> "Iterator[HostDirectory]":
     },
 )
 def compare(
-    _: Context,
-    first: str,
-    second: str,
-    json: bool = False,
-    diffoscope: bool = False,
+    _: Context, first: str, second: str, json: bool = False, diffoscope: bool = False
 ) -> None:
     """Compare two wheels: files, metadata, code, source, and how they are packed.
 
@@ -136,9 +116,7 @@ def smoke(
         if report:
             plotting.require()
         file = file_of(wheel, "smoke")
-        request = smoking.Request(
-            file, host_file.read(), python, requirement, module
-        )
+        request = smoking.Request(file, host_file.read(), python, requirement, module)
         # Standard output must hold nothing but the JSON.
         hear = (lambda _: None) if json else page.show_outcome
         seen = smoking.smoke(request, hear)
@@ -158,11 +136,7 @@ def smoke(
     }
 )
 def cost(
-    _: Context,
-    recipe: str = "demo",
-    page: str = "",
-    against: str = "",
-    json: bool = False,
+    _: Context, recipe: str = "demo", page: str = "", against: str = "", json: bool = False
 ) -> None:
     """Show what a recipe's build took: time, processor time, memory, slowest actions, disk."""
     with explained(recipe):
@@ -187,12 +161,7 @@ def cost(
         "learn": "make an entry for the catalogue of the root error, and a test fixture",
     },
 )
-def diagnose(
-    _: Context,
-    log: str,
-    json: bool = False,
-    learn: bool = False,
-) -> None:
+def diagnose(_: Context, log: str, json: bool = False, learn: bool = False) -> None:
     """Find the root error in a log, its cause, and what helps.
 
     The exit status is 0 if the error is known.
@@ -227,7 +196,7 @@ def diagnose(
         ),
         "cached": "let the build cache take part: faster, and proves less",
         "control": "on a difference, build again at fixed addresses to tell why",
-    },
+    }
 )
 def reproduce(
     _: Context,
@@ -250,11 +219,6 @@ def reproduce(
         original = Path(wheel) if wheel else reproduction.published(job)
         # Refused before hours of building: another recipe cannot give the same wheel.
         reproduction.insist(job, original)
-        found = reproduction.reproduce(
-            job,
-            original,
-            cached=cached,
-            control=control,
-        )
+        found = reproduction.reproduce(job, original, cached=cached, control=control)
         page.show_reproduction(found, as_json=json)
         sys.exit(0 if found.comparison.same else 1)

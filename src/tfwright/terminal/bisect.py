@@ -33,18 +33,11 @@ def show_start(wanted: "Bisection") -> None:
 
 def show_trial(step: "BisectStep", result: "TrialResult") -> None:
     """Say what one trial gave."""
-    failed = (
-        f" ({result.stage}: {result.line})" if result.answer != "good" else ""
-    )
+    failed = f" ({result.stage}: {result.line})" if result.answer != "good" else ""
     text.tell(f"{result.answer}: {step.said}{failed}")
 
 
-def show_outcome(
-    wanted: "Bisection",
-    outcome: "BisectOutcome",
-    *,
-    as_json: bool,
-) -> None:
+def show_outcome(wanted: "Bisection", outcome: "BisectOutcome", *, as_json: bool) -> None:
     """Say what broke the recipe, and what to do about it."""
     if as_json:
         text.as_json(_plain(wanted, outcome))
@@ -52,47 +45,33 @@ def show_outcome(
     if outcome.culprits:
         _show_culprits(wanted, outcome.culprits, outcome.result)
     elif outcome.start.answer == "good":
-        text.line(
-            f"Nothing in the recipe is at fault: what failed in {wanted.bad.id} passes now."
-        )
+        text.line(f"Nothing in the recipe is at fault: what failed in {wanted.bad.id} passes now.")
         # Unchanged, so a night would not build it by itself.
         text.line("Run 'invoke nightly --now' to build it again.")
     else:
         _show_host(wanted, outcome)
-    remembered = (
-        f", {outcome.remembered} remembered" if outcome.remembered else ""
-    )
+    remembered = f", {outcome.remembered} remembered" if outcome.remembered else ""
     text.line(f"{text.counted(outcome.ran, 'trial')} built{remembered}.")
 
 
 def _show_culprits(
-    wanted: "Bisection",
-    culprits: "halving.Culprits[BisectStep]",
-    result: "TrialResult",
+    wanted: "Bisection", culprits: "halving.Culprits[BisectStep]", result: "TrialResult"
 ) -> None:
     """Name the change that broke the recipe, or those among which it is."""
     # Trials that fail in another way say nothing, and leave several changes.
     if len(culprits.suspects) == 1:
         text.line(f"Broken by {culprits.first_bad.said}")
     else:
-        text.line(
-            "Broken by one of these changes; the trials between them failed otherwise:"
-        )
+        text.line("Broken by one of these changes; the trials between them failed otherwise:")
         for step in culprits.suspects:
             text.line(f"  {step.said}")
     text.line(f"  {result.stage} fails: {result.line}")
     if culprits.first_bad.commit:
-        text.line(
-            f"Read it with 'git show {culprits.first_bad.commit[:12]}' in the source tree."
-        )
+        text.line(f"Read it with 'git show {culprits.first_bad.commit[:12]}' in the source tree.")
         before = _commit_before(wanted, culprits.first_bad)
-        text.line(
-            f'Until it is corrected, pin the commit before it: commit = "{before}"'
-        )
+        text.line(f'Until it is corrected, pin the commit before it: commit = "{before}"')
     else:
-        both = [
-            wanted.home / build.id / FOLDER for build in (wanted.good, wanted.bad)
-        ]
+        both = [wanted.home / build.id / FOLDER for build in (wanted.good, wanted.bad)]
         command = shlex.join(["diff", "-r", *map(str, both)])
         text.line(f"Read what changed with '{command}'.")
 
@@ -107,13 +86,9 @@ def _commit_before(wanted: "Bisection", culprit: "BisectStep") -> str:
 
 def _show_host(wanted: "Bisection", outcome: "BisectOutcome") -> None:
     """Say that the host is at fault, and what of it changed."""
-    text.line(
-        f"What was good fails now as well: {outcome.start.stage}: {outcome.start.line}"
-    )
+    text.line(f"What was good fails now as well: {outcome.start.stage}: {outcome.start.line}")
     if not wanted.host_changes:
-        text.line(
-            "This host or a server changed in something that tfwright does not record."
-        )
+        text.line("This host or a server changed in something that tfwright does not record.")
         return
     text.line("So the change is on this host:")
     for change in wanted.host_changes:
@@ -130,17 +105,12 @@ def _plain(wanted: "Bisection", outcome: "BisectOutcome") -> dict[str, object]:
     verdict = "changed" if culprits else "passes now"
     if outcome.start.answer != "good":
         verdict = "host"
-    host = {
-        change.name: [change.before, change.after]
-        for change in wanted.host_changes
-    }
+    host = {change.name: [change.before, change.after] for change in wanted.host_changes}
     return {
         "good": wanted.good.id,
         "bad": wanted.bad.id,
         "verdict": verdict,
-        "broken by": [step.said for step in culprits.suspects]
-        if culprits
-        else [],
+        "broken by": [step.said for step in culprits.suspects] if culprits else [],
         "commit": culprits.first_bad.commit if culprits else "",
         "stage": outcome.result.stage,
         "line": outcome.result.line,

@@ -10,12 +10,7 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
-    from tfwright.commands.cache import (
-        ActionChange,
-        CacheComparison,
-        CacheState,
-        ToolchainChange,
-    )
+    from tfwright.commands.cache import ActionChange, CacheComparison, CacheState, ToolchainChange
     from tfwright.tools.cache.history import CachedBuild
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -33,12 +28,8 @@ EXPLAINED = 20
 """Differences that are listed one by one."""
 FILES = 3
 """Files of a part of the toolchain that are named."""
-DIFFERENT = (
-    "The toolchains differ, so neither build can use what the other one left:"
-)
-NOT_KNOWN = (
-    "Their toolchains are not known: the history lists the last 50 builds here."
-)
+DIFFERENT = "The toolchains differ, so neither build can use what the other one left:"
+NOT_KNOWN = "Their toolchains are not known: the history lists the last 50 builds here."
 MISSED = (
     "The second build ran the same actions again: their entries were not in the cache any more, "
     "or it was off."
@@ -87,15 +78,11 @@ def show_why(found: "CacheComparison", *, as_json: bool) -> None:
     causes = [change for change in found.changes if not change.follows]
     first, second = found.only_first, found.only_second
     total = found.same + len(found.changes) + second
-    text.line(
-        f"The second build took {found.hits} of {total} actions from the cache."
-    )
+    text.line(f"The second build took {found.hits} of {total} actions from the cache.")
     _show_toolchains(found)
     same = text.counted(found.same, "action")
     text.line(f"The same in both: {same}.")
-    text.line(
-        f"Different: {len(found.changes)}, {len(causes)} of them not because of another one."
-    )
+    text.line(f"Different: {len(found.changes)}, {len(causes)} of them not because of another one.")
     text.line(f"In the first build only: {first}, in the second only: {second}.")
     _show_causes(causes)
 
@@ -145,9 +132,7 @@ def _show_causes(causes: Sequence["ActionChange"]) -> None:
         text.line(f"\n{changes[0].mnemonic} {changes[0].name}{more}")
         text.paragraph("", what, indent=2)
     if len(grouped) > EXPLAINED:
-        text.line(
-            f"\nand {len(grouped) - EXPLAINED} more differences; --json lists them all"
-        )
+        text.line(f"\nand {len(grouped) - EXPLAINED} more differences; --json lists them all")
 
 
 def _row(build: "CachedBuild") -> tuple[str, ...]:

@@ -33,9 +33,7 @@ def show_comparison(comparison: "Comparison", *, as_json: bool) -> None:
     text.paragraph("first", _side(first), indent=8)
     text.paragraph("second", _side(comparison.second), indent=8)
     # The comparison yields each group as a whole, which groupby relies on.
-    for group, differences in groupby(
-        comparison.differences, key=lambda found: found.group
-    ):
+    for group, differences in groupby(comparison.differences, key=lambda found: found.group):
         show_group(group, list(differences))
 
 
@@ -43,28 +41,18 @@ def show_group(group: str, differences: "Sequence[Difference]") -> None:
     """Print the differences of one group; files that differ alike share a line."""
     files = sum(bool(difference.member) for difference in differences)
     text.line()
-    text.line(
-        Styled(group, text.HEADING), f": {files:,} files" if files > 1 else ""
-    )
+    text.line(Styled(group, text.HEADING), f": {files:,} files" if files > 1 else "")
     # A changed version shows in every file of a wheel; one line says it for all.
     alike = dict[tuple[str, tuple[str, ...]], list[str]]()
     for difference in differences:
-        alike.setdefault((difference.what, difference.lines), []).append(
-            difference.member
-        )
+        alike.setdefault((difference.what, difference.lines), []).append(difference.member)
     for (what, lines), members in islice(alike.items(), MOST):
         _show_difference(what, lines, members)
     if len(alike) > MOST:
-        text.line(
-            f"  and {len(alike) - MOST:,} more differences; --json lists all"
-        )
+        text.line(f"  and {len(alike) - MOST:,} more differences; --json lists all")
 
 
-def _show_difference(
-    what: str,
-    lines: Sequence[str],
-    members: Sequence[str],
-) -> None:
+def _show_difference(what: str, lines: Sequence[str], members: Sequence[str]) -> None:
     # Names in a wheel are chosen by whoever made it.
     text.paragraph("", printable(_of_members(what, members)), indent=2)
     for row in lines:

@@ -104,14 +104,8 @@ class Terminal:
             text.before_next_line(self._close)
         self._bar.total = progress.total
         self._bar.n = progress.done
-        known = (
-            *measures(progress)[1:],
-            text.shortened(progress.doing, 60, "middle"),
-        )
-        self._bar.set_postfix_str(
-            ", ".join(filter(None, known)),
-            refresh=True,
-        )
+        known = (*measures(progress)[1:], text.shortened(progress.doing, 60, "middle"))
+        self._bar.set_postfix_str(", ".join(filter(None, known)), refresh=True)
         # Outside of a stage nothing else says that it is over.
         if progress.total is not None and progress.done >= progress.total:
             self._close()
@@ -177,9 +171,7 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
     if evidence.where:
         text.part("  where:", evidence.where)
     if evidence.command:
-        status = (
-            f"  (status {evidence.status})" if evidence.status is not None else ""
-        )
+        status = f"  (status {evidence.status})" if evidence.status is not None else ""
         ran = f"  ran:    {shlex.join(evidence.command)}{status}"
         tell(ran, whole=True)
     if evidence.log:

@@ -29,9 +29,7 @@ def show_cost(cost: "Cost", *, as_json: bool) -> None:
         return
     # An empty table would look like a failure.
     if not cost.stages and not cost.bazel:
-        text.line(
-            "This recipe has not been built on this host; there is nothing to report."
-        )
+        text.line("This recipe has not been built on this host; there is nothing to report.")
         return
     text.table(STAGES, _stages(cost))
     # A build that is still in configure, or compiling, has no finished run.
@@ -41,9 +39,7 @@ def show_cost(cost: "Cost", *, as_json: bool) -> None:
             text.line(f"  {row}")
     _show_slowest(cost)
     _heading("On disk")
-    places = [
-        (_indented(text.as_size(size)), name) for name, size in cost.disk.items()
-    ]
+    places = [(_indented(text.as_size(size)), name) for name, size in cost.disk.items()]
     text.table(DISK, places)
 
 
@@ -52,10 +48,7 @@ def _show_slowest(cost: "Cost") -> None:
     if not cost.slowest:
         return
     _heading("Slowest actions")
-    rows = [
-        (_indented(text.as_duration(action.seconds)), action.name)
-        for action in cost.slowest
-    ]
+    rows = [(_indented(text.as_duration(action.seconds)), action.name) for action in cost.slowest]
     text.table(ACTIONS, rows)
 
 
@@ -67,10 +60,7 @@ def show_page(page: "CostPage") -> None:
     """Say where the page is, and what changed most against the other build."""
     if page.changed:
         text.line("Actions whose time changed most:")
-        rows = [
-            (f"  {row.value}", f"{row.name} {row.change}".rstrip())
-            for row in page.changed
-        ]
+        rows = [(f"  {row.value}", f"{row.name} {row.change}".rstrip()) for row in page.changed]
         text.table(ACTIONS, rows)
     elif page.other:
         text.line(f"No action took another time than in {page.other}.")
@@ -98,9 +88,7 @@ def _bazel(cost: "Cost") -> Iterator[str]:
     largest = max(run.action for run in spent) / GIB
     together = max(run.together for run in spent) / GIB
     yield f"memory: {largest:.2f} GiB for the largest action, {together:.2f} GiB for all at once"
-    compiling = next(
-        (stage for stage in cost.stages if stage.name == "compile"), None
-    )
+    compiling = next((stage for stage in cost.stages if stage.name == "compile"), None)
     if compiling:
         # The stage's time is of its last run, so only
         # Bazel's last run compares with it.
@@ -109,9 +97,7 @@ def _bazel(cost: "Cost") -> Iterator[str]:
         share = added / max(compiling.seconds, 1e-9)
         processor_time = ""
         if compiling.cpu is not None:
-            processor_time = (
-                f", {text.as_duration(compiling.cpu)} of processor time"
-            )
+            processor_time = f", {text.as_duration(compiling.cpu)} of processor time"
         yield (
             f"tfwright's own part of the last run: "
             f"{text.as_duration(added)} ({share:.1%}){processor_time}"

@@ -23,12 +23,7 @@ OTHER_SHOWN = 80
 """Characters of another complaint."""
 
 
-def show_diagnosis(
-    found: "Diagnosis",
-    report: Path | None,
-    *,
-    as_json: bool,
-) -> None:
+def show_diagnosis(found: "Diagnosis", report: Path | None, *, as_json: bool) -> None:
     """Show what failed in a log, the known causes, and what only looks bad."""
     if as_json:
         _as_json(found)
@@ -43,22 +38,14 @@ def show_diagnosis(
     _tell_others([match for match in found.matches if not match.explains])
     for match in found.harmless:
         label = Styled("  harmless:", text.DETAIL)
-        text.part(
-            label,
-            f"{match.entry.id}, line {match.line}: {match.cause}",
-            indent=12,
-        )
+        text.part(label, f"{match.entry.id}, line {match.line}: {match.cause}", indent=12)
     if report:
-        text.tell(
-            "  This message is not in the catalogue. A report that can be filed as an issue:"
-        )
+        text.tell("  This message is not in the catalogue. A report that can be filed as an issue:")
         # The path alone on standard output, as build prints a wheel.
         print(report)
 
 
-def show_lesson(
-    lesson: "Lesson", fixture: Path, *, as_json: bool = False
-) -> None:
+def show_lesson(lesson: "Lesson", fixture: Path, *, as_json: bool = False) -> None:
     """Show a new entry for the catalogue: the TOML on stdout, where it belongs on stderr."""
     if as_json:
         text.as_json({**asdict(lesson), "path": str(fixture)})
@@ -70,15 +57,11 @@ def show_lesson(
 
 def _show_entry(lesson: "Lesson") -> None:
     if not lesson.entry:
-        text.tell(
-            f"  The catalogue describes this failure already: {lesson.name}."
-        )
+        text.tell(f"  The catalogue describes this failure already: {lesson.name}.")
         return
     # So that >> appends it to the catalogue.
     print(lesson.entry)
-    text.tell(
-        "  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml."
-    )
+    text.tell("  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml.")
 
 
 def tell_match(match: "Match", place: Path) -> None:
@@ -117,17 +100,14 @@ def _without_error(found: "Diagnosis") -> str:
     if found.lines:
         return "No line of this log reports an error."
     return (
-        "The log is empty. Bazel writes to standard error: "
-        "bazel build … 2>&1 | invoke diagnose -"
+        "The log is empty. Bazel writes to standard error: bazel build … 2>&1 | invoke diagnose -"
     )
 
 
 def _tell_excerpt(first: "Excerpt") -> None:
     """Show the root line first, then what follows it and what was being done."""
     text.part(
-        Styled(f"Line {first.line}:", text.BAD),
-        first.what,
-        indent=len(f"Line {first.line}: "),
+        Styled(f"Line {first.line}:", text.BAD), first.what, indent=len(f"Line {first.line}: ")
     )
     # The first line is the headline already.
     for line in first.lines[1:]:
@@ -148,8 +128,7 @@ def _tell_others(others: Sequence["Match"]) -> None:
         text.part("  also:", f"{match.entry.id}, line {match.line}: {short}")
     if len(others) > MOST_OTHERS:
         text.part(
-            "  also:",
-            f"{text.counted(len(others) - MOST_OTHERS, 'other kind')} of complaint",
+            "  also:", f"{text.counted(len(others) - MOST_OTHERS, 'other kind')} of complaint"
         )
 
 
@@ -175,9 +154,7 @@ def _said(match: "Match") -> dict[str, object]:
         "cause": match.cause,
         "remedy": match.remedy,
         "advice": asdict(match.advice),
-        "parameters": {
-            name: value for name, value in match.parameters.items() if value
-        },
+        "parameters": {name: value for name, value in match.parameters.items() if value},
         "sources": entry.links,
         "line": match.line,
         "text": match.text,

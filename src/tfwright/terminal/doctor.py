@@ -61,9 +61,7 @@ def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:
     text.table(FACT_COLUMNS, [_fact(fact) for fact in shown])
     if any(fact.decides for fact in shown):
         text.line()
-        text.line(
-            Styled("* can change the bytes of this recipe's wheel", text.DETAIL)
-        )
+        text.line(Styled("* can change the bytes of this recipe's wheel", text.DETAIL))
     if left_out:
         absent = text.counted(left_out, "further thing")
         were, them = ("was", "it") if left_out == 1 else ("were", "them")
@@ -72,36 +70,19 @@ def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:
 
 
 def _show_examination_as_json(
-    recipe: str,
-    facts: "Sequence[Fact]",
-    findings: "Sequence[Finding]",
+    recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]"
 ) -> None:
     """Print the same for machines; every fact is included."""
     seen = [_fact_as_json(fact) for fact in facts]
     # One entry for a command, so that a script need not split the text.
-    amiss = [
-        {**vars(finding), "remedy": finding.remedy.splitlines()}
-        for finding in findings
-    ]
+    amiss = [{**vars(finding), "remedy": finding.remedy.splitlines()} for finding in findings]
     may_start = not any(finding.blocks for finding in findings)
-    text.as_json(
-        {
-            "recipe": recipe,
-            "may_start": may_start,
-            "facts": seen,
-            "findings": amiss,
-        }
-    )
+    text.as_json({"recipe": recipe, "may_start": may_start, "facts": seen, "findings": amiss})
 
 
 def _fact_as_json(fact: "Fact") -> dict[str, object]:
     name, seen = fact.name.strip(), fact.seen
-    return {
-        "name": name,
-        "value": seen.value,
-        "by": seen.by,
-        "decides": fact.decides,
-    }
+    return {"name": name, "value": seen.value, "by": seen.by, "decides": fact.decides}
 
 
 def _fact(fact: "Fact") -> tuple[Part, ...]:
@@ -155,9 +136,7 @@ def _verdict(findings: "Sequence[Finding]") -> Styled:
     worst = blocking[0].blocks
     if worst == "check":
         return Styled(f"the build cannot start; {count} {stop}", text.BAD)
-    return Styled(
-        f"the build would stop before '{worst}'; {count} {stop}", text.BAD
-    )
+    return Styled(f"the build would stop before '{worst}'; {count} {stop}", text.BAD)
 
 
 def show_matches(
@@ -188,16 +167,10 @@ def show_matches(
 def _show_needs(needs: "Sequence[Need]") -> None:
     """Print what a new recipe would pin; its sources stand below, each once and whole."""
     named = [need.source for need in needs if need.source]
-    sources = {
-        source: f"[{number}]"
-        for number, source in enumerate(dict.fromkeys(named), 1)
-    }
+    sources = {source: f"[{number}]" for number, source in enumerate(dict.fromkeys(named), 1)}
     text.table(
         NEED_COLUMNS,
-        [
-            (f"  {need.name}", need.value, sources.get(need.source, ""))
-            for need in needs
-        ],
+        [(f"  {need.name}", need.value, sources.get(need.source, "")) for need in needs],
     )
     for source, number in sources.items():
         text.paragraph(f"  {number}", source, indent=6)

@@ -36,10 +36,7 @@ class Foot:
         from rich.text import Text  # noqa: PLC0415 only a build on a terminal draws
 
         room = text.width(sys.stderr) or 80
-        rows = [
-            Text.assemble(*parts)
-            for parts in rows_of(self._stage, progress, room)
-        ]
+        rows = [Text.assemble(*parts) for parts in rows_of(self._stage, progress, room)]
         self._started().update(Text("\n").join(rows), refresh=True)
 
     def close(self) -> None:
@@ -53,11 +50,7 @@ class Foot:
             from rich.console import Console  # noqa: PLC0415 only a build on a terminal draws
             from rich.live import Live  # noqa: PLC0415 the same
 
-            console = Console(
-                file=sys.stderr,
-                highlight=False,
-                markup=False,
-            )
+            console = Console(file=sys.stderr, highlight=False, markup=False)
             # Refreshed by hand: a thread of its own would draw while another program writes.
             self._live = Live(
                 console=console,
@@ -72,11 +65,7 @@ class Foot:
         return self._live
 
 
-def rows_of(
-    stage: str,
-    progress: Progress,
-    room: int,
-) -> list[tuple[Part, ...]]:
+def rows_of(stage: str, progress: Progress, room: int) -> list[tuple[Part, ...]]:
     """Return the lines of the foot, each at most `room` characters."""
     head = f"  {stage:<10} "
     state = ", ".join(measures(progress))
@@ -108,9 +97,7 @@ def measures(progress: Progress) -> list[str]:
     if progress.remaining is not None:
         known.append(f"about {text.as_duration(progress.remaining)} left")
     if progress.held:
-        known.append(
-            f"{progress.held / GIB:.1f} of {progress.room / GIB:.0f} GiB"
-        )
+        known.append(f"{progress.held / GIB:.1f} of {progress.room / GIB:.0f} GiB")
     return known
 
 

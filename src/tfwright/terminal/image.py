@@ -25,9 +25,7 @@ def show_images(images: "Sequence[KeptImage]", *, as_json: bool) -> None:
         text.line("The vault holds no container image.")
         return
     # The digest whole: recipes name images by it.
-    text.table(
-        COLUMNS, [(image.digest, str(image.size >> 20)) for image in images]
-    )
+    text.table(COLUMNS, [(image.digest, str(image.size >> 20)) for image in images])
 
 
 def show_built(built: "BuiltImage", recipe: str) -> None:
@@ -37,9 +35,7 @@ def show_built(built: "BuiltImage", recipe: str) -> None:
         text.tell(f"{recipe} pins this image.", text.GOOD)
     else:
         text.tell(f"{recipe} pins another image: {built.pinned}", text.WARNING)
-        text.tell(
-            f'  do:     Write digest = "{built.kept.digest}" into its [host.image].'
-        )
+        text.tell(f'  do:     Write digest = "{built.kept.digest}" into its [host.image].')
 
 
 def _plain(image: "KeptImage") -> dict[str, object]:

@@ -23,8 +23,7 @@ def show_update(update: "IndexUpdate", folder: str) -> None:
     wheels = text.counted(len(shown), "wheel")
     text.tell(f"{wheels} of {text.counted(projects, 'project')} in {folder}")
     text.tell(
-        f"{text.counted(update.read, 'wheel')} read, "
-        f"{text.counted(update.written, 'file')} written"
+        f"{text.counted(update.read, 'wheel')} read, {text.counted(update.written, 'file')} written"
     )
     _show_refused(update.refused)
 
@@ -45,13 +44,9 @@ def show_use(update: "IndexUpdate", url: str) -> None:
     # Without a pin, pip compares the versions of both indexes, and a public wheel may win.
     if newest and "+" in newest.version:
         pin = f"{newest.project}=={newest.version}"
-        print(
-            f"  Pin the local version, as in {pin}: public indexes accept none."
-        )
+        print(f"  Pin the local version, as in {pin}: public indexes accept none.")
     else:
-        print(
-            "  Give wheels a local version and pin it: public indexes accept none."
-        )
+        print("  Give wheels a local version and pin it: public indexes accept none.")
     print("uv, in pyproject.toml; only what you name comes from this index:")
     print("    [[tool.uv.index]]")
     print('    name = "tfwright"')
@@ -64,11 +59,7 @@ def show_use(update: "IndexUpdate", url: str) -> None:
 
 def _newest(update: "IndexUpdate") -> "IndexedWheel | None":
     """Return the newest wheel that is offered, one with a local version if there is any."""
-    offered = [
-        wheel
-        for wheel in update.wheels
-        if not wheel.hidden and wheel.yanked is None
-    ]
+    offered = [wheel for wheel in update.wheels if not wheel.hidden and wheel.yanked is None]
     local = [wheel for wheel in offered if "+" in wheel.version]
     return next(reversed(local or offered), None)
 
@@ -82,28 +73,16 @@ FITTING = (
 MOST_SHOWN = 20
 
 
-def show_matches(
-    found: "Sequence[MatchedWheel]",
-    url: str,
-    *,
-    as_json: bool,
-) -> None:
+def show_matches(found: "Sequence[MatchedWheel]", url: str, *, as_json: bool) -> None:
     """Print the wheels of an index for a machine: those that fit first."""
     if as_json:
-        text.as_json(
-            [
-                {**wheel.entry.model_dump(), "differs": wheel.differs}
-                for wheel in found
-            ]
-        )
+        text.as_json([{**wheel.entry.model_dump(), "differs": wheel.differs} for wheel in found])
         return
     rows = []
     for wheel in found[:MOST_SHOWN]:
         entry = wheel.entry
         fits = ", ".join(wheel.differs) or Styled("fits", text.GOOD)
-        rows.append(
-            (entry.filename, f"{entry.size / 1e6:,.0f}", entry.state or "-", fits)
-        )
+        rows.append((entry.filename, f"{entry.size / 1e6:,.0f}", entry.state or "-", fits))
     if not rows:
         text.tell("This index has no wheel.")
         return

@@ -36,11 +36,7 @@ def show_report(report: "Inspection", *, as_json: bool) -> None:
     text.line(Styled(report.file, text.HEADING), sizes)
     # What a user has to know before installing comes before any table.
     for note in report.notes:
-        text.paragraph(
-            Styled("note: ", text.WARNING),
-            printable(note),
-            indent=6,
-        )
+        text.paragraph(Styled("note: ", text.WARNING), printable(note), indent=6)
     for name, value in _stated(report):
         _show_fact(name, value or "not stated")
     for way in _ways(report):
@@ -63,10 +59,7 @@ def _stated(report: "Inspection") -> Iterator[tuple[str, str]]:
     yield "project", f"{report.project} {report.version}".strip()
     yield "tags", ", ".join(report.tags)
     yield "python", report.requires_python
-    yield (
-        "built with",
-        ", ".join(f"{name} {value}" for name, value in report.stated),
-    )
+    yield ("built with", ", ".join(f"{name} {value}" for name, value in report.stated))
     yield "linked with", ", ".join(report.nvidia) or "none of NVIDIA's libraries"
     if report.signed_by:
         yield "signed by", f"the key with the id {report.signed_by}"
@@ -83,11 +76,7 @@ def _ways(report: "Inspection") -> Iterator[str]:
     with_cuda = built.get("is_cuda_build", built.get("cuda_version"))
     if not linked and with_cuda not in {None, "False"}:
         packages = ", ".join(report.cuda_in_reach)
-        first = (
-            f"site-packages/nvidia/*/lib of pip's packages ({packages}), "
-            if packages
-            else ""
-        )
+        first = f"site-packages/nvidia/*/lib of pip's packages ({packages}), " if packages else ""
         yield (
             "TensorFlow opens CUDA's libraries by name while it runs: they must be in "
             f"{first}LD_LIBRARY_PATH or the system's loader configuration"
@@ -135,9 +124,7 @@ def _facts(library: "Library") -> tuple[str, ...]:
     # A Mach-O file may hold several machines, an ELF file one.
     elf, parts = library.elf, library.parts
     if elf:
-        needs = [
-            f"{family} {need.version}" for family, need in elf.requires.items()
-        ]
+        needs = [f"{family} {need.version}" for family, need in elf.requires.items()]
     else:
         needs = [f"macOS {part.minimum}" for part in library.macho]
     gpu = [name for part in parts for name in part.architectures]

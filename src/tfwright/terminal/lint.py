@@ -8,18 +8,11 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Styled
 
 if TYPE_CHECKING:
-    from tfwright.commands.lint import (
-        LintFinding,
-        PlannedRecipe,
-        RecipeChange,
-    )
+    from tfwright.commands.lint import LintFinding, PlannedRecipe, RecipeChange
 
 
 def show_findings(
-    recipes: Sequence[str],
-    findings: "Sequence[LintFinding]",
-    *,
-    as_json: bool,
+    recipes: Sequence[str], findings: "Sequence[LintFinding]", *, as_json: bool
 ) -> None:
     """Print each finding in two lines; a clean result says how many recipes were checked."""
     if as_json:

@@ -23,11 +23,7 @@ PLANNED = (
     Column("why", rank=1),
     Column("last time", rank=2, right=True),
 )
-JUDGED = (
-    Column("recipe", cut="middle"),
-    Column("verdict"),
-    Column("why", rank=1),
-)
+JUDGED = (Column("recipe", cut="middle"), Column("verdict"), Column("why", rank=1))
 STYLES: dict[str, Style] = {
     "good": text.GOOD,
     "unchanged": text.GOOD,
@@ -41,8 +37,7 @@ def show_plan(night: "NightPlan", *, as_json: bool) -> None:
     found, blocked = night.targets, night.blocked
     if as_json:
         text.as_json(
-            [_plain(due) for due in found]
-            + [_blocked(name, why) for name, why in blocked.items()]
+            [_plain(due) for due in found] + [_blocked(name, why) for name, why in blocked.items()]
         )
         return
     # An empty table would not say where the recipes are named.
@@ -70,9 +65,7 @@ def _row(planned: "DueTarget") -> tuple[str, str | Styled, str, str]:
     if planned.changed:
         why += f": {', '.join(planned.changed)}"
     # Of a target that was never built, the seconds are a guess.
-    last = (
-        f"{planned.seconds / 60:.0f} min" if planned.why != "never built" else "-"
-    )
+    last = f"{planned.seconds / 60:.0f} min" if planned.why != "never built" else "-"
     return planned.target.name, tonight, why, last
 
 
@@ -110,12 +103,7 @@ def said_of(build: "NightlyBuild | Rebuilt") -> str:
     return f"{build.target}: {build.result} in {build.seconds:.0f} s{broken}"
 
 
-def show_outcome(
-    outcome: "NightOutcome",
-    place: str,
-    *,
-    as_json: bool,
-) -> None:
+def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:
     """Say what a night did, and where to look."""
     if as_json:
         text.as_json(dataclasses.asdict(outcome))
@@ -138,13 +126,7 @@ def show_outcome(
     print(f"page: {place}")
 
 
-def schedule(
-    kind: str,
-    at: str,
-    *,
-    remove: bool,
-    yes: bool,
-) -> int:
+def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
     """Show what installing or removing the timer does, ask, and do it; return the exit status."""
     from tfwright.commands.nightly import schedule as timers  # noqa: PLC0415 only for this
 

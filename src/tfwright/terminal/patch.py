@@ -12,14 +12,8 @@ if TYPE_CHECKING:
     from tfwright.tools.git.patching import PatchHeader
 
 QUESTIONS = {
-    "why": (
-        "--why",
-        "What fails without it, with the message that people search for",
-    ),
-    "upstream": (
-        "--upstream",
-        "Where it was reported or solved, or 'none' and the reason",
-    ),
+    "why": ("--why", "What fails without it, with the message that people search for"),
+    "upstream": ("--upstream", "Where it was reported or solved, or 'none' and the reason"),
     "drop_when": ("--drop-when", "What must be true for it to go"),
 }
 
@@ -44,20 +38,11 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
             answers[field] = sys.stdin.readline()
             # An empty line asks again; the end of the input cannot.
             if not answers[field]:
-                raise RecipeError(
-                    "No answer was given",
-                    remedy="Run the command again.",
-                )
-    return type(given)(
-        **{field: value.strip() for field, value in answers.items()}
-    )
+                raise RecipeError("No answer was given", remedy="Run the command again.")
+    return type(given)(**{field: value.strip() for field, value in answers.items()})
 
 
-def show_tree(
-    tree: Path,
-    recipe: str,
-    number: int,
-) -> None:
+def show_tree(tree: Path, recipe: str, number: int) -> None:
     """Say where to edit, and what to run afterwards."""
     from tfwright.commands.patch import waiting  # noqa: PLC0415 only this page needs it
 
@@ -67,9 +52,7 @@ def show_tree(
         kind = "did not fit" if file.endswith(".rej") else "in conflict"
         text.tell(f"  {kind}: {file}", text.WARNING)
     if left:
-        text.tell(
-            "Make these changes by hand; delete git's marks, and each FILE.rej."
-        )
+        text.tell("Make these changes by hand; delete git's marks, and each FILE.rej.")
     then = f"Then: invoke patch --recipe {recipe} --refresh {number} --write"
     text.tell(then, whole=True)
     print(tree)

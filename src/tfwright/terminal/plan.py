@@ -110,9 +110,7 @@ def _show_step(step: "Step", shown: Mapping[str, str]) -> None:
         text.line(Styled(f"{pad}    {row}", text.DETAIL))
 
 
-def _surroundings(
-    fields: Mapping[str, Any], shown: Mapping[str, str]
-) -> Iterator[str]:
+def _surroundings(fields: Mapping[str, Any], shown: Mapping[str, str]) -> Iterator[str]:
     """Return where a command runs, and its environment.
 
     Of that only what differs from what was `shown` for the step before it.

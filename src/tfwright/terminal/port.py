@@ -14,11 +14,7 @@ if TYPE_CHECKING:
     from tfwright.commands.port import Port, PortedPin
     from tfwright.configure.prompt import Prompt
 
-COLOURS: dict[str, Style] = {
-    "fits": text.GOOD,
-    "look": text.WARNING,
-    "change": text.BAD,
-}
+COLOURS: dict[str, Style] = {"fits": text.GOOD, "look": text.WARNING, "change": text.BAD}
 
 
 def show_port(port: "Port") -> None:
@@ -30,9 +26,7 @@ def show_port(port: "Port") -> None:
         _show_pin(pin)
     changes = sum(pin.state == "change" for pin in port.pins)
     if changes:
-        text.tell(
-            f"{text.counted(changes, 'pin')} must change before it can be built"
-        )
+        text.tell(f"{text.counted(changes, 'pin')} must change before it can be built")
     else:
         text.tell("Nothing has to change before it can be built")
     argument = shell_word(str(port.path))

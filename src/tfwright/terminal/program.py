@@ -28,9 +28,7 @@ OTHERS = "other"
 COMMAND_HELP = "'invoke COMMAND --help' shows a command's options"
 
 
-def install(
-    groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]
-) -> None:
+def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) -> None:
     """Make invoke list commands in `groups`, and answer the words in `replaced` with new ones."""
     from invoke.exceptions import ParseError  # noqa: PLC0415 a typed command has loaded it already
     from invoke.program import Program  # noqa: PLC0415 the same
@@ -131,9 +129,7 @@ def _unknown_word(word: str, context: Any) -> tuple[str, str]:  # noqa: ANN401 n
     return f"'invoke {command}' does not take the word '{word}'", remedy
 
 
-def _show_commands(
-    program: "Program", groups: Mapping[str, Sequence[str]]
-) -> None:
+def _show_commands(program: "Program", groups: Mapping[str, Sequence[str]]) -> None:
     """Print each group with its commands; what no group names comes last."""
     tasks = program.collection.tasks
     named = {name for names in groups.values() for name in names}
@@ -191,9 +187,7 @@ def _name_optional_words(program: "Program") -> None:
     task = program.collection.tasks.get(next(iter(words), ""))
     arguments = task.get_arguments() if task else []
     optional = [
-        argument
-        for argument in arguments
-        if argument.positional and argument.value is not None
+        argument for argument in arguments if argument.positional and argument.value is not None
     ]
     if not optional:
         return
@@ -208,10 +202,7 @@ def _name_optional_words(program: "Program") -> None:
 def _flags_of(arguments: Iterable[Any]) -> set[str]:
     """Return how the options are typed, long and short."""
     names = [name for argument in arguments for name in argument.names]
-    return {
-        f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}"
-        for name in names
-    }
+    return {f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}" for name in names}
 
 
 def _refuse_without_value(program: "Program") -> None:
@@ -254,11 +245,7 @@ def _typed(program: "Program") -> "Collection":
 
 
 def _aliases(program: "Program") -> list[str]:
-    return [
-        alias
-        for names in program.collection.task_names.values()
-        for alias in names
-    ]
+    return [alias for names in program.collection.task_names.values() for alias in names]
 
 
 def _flags(flags: str, context: Any) -> str:  # noqa: ANN401 no types
@@ -287,10 +274,7 @@ def _show_help(program: "Program", name: str) -> None:
     text.line()
     for paragraph in (inspect.getdoc(task) or "").split("\n\n"):
         text.paragraph("", " ".join(paragraph.split()), indent=2)
-    options = [
-        (_flags(flags, context), meaning)
-        for flags, meaning in context.help_tuples()
-    ]
+    options = [(_flags(flags, context), meaning) for flags, meaning in context.help_tuples()]
     if options:
         _show_options(options)
 

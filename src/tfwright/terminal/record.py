@@ -19,23 +19,17 @@ def ask(question: "HeardQuestion") -> str:
     Raises RecipeError at the end of the input: Ctrl-D is not an answer.
     """
     shown = question.text.strip()
-    text.line(
-        Styled(question.variable, text.HEADING), f": {printable_lines(shown)}"
-    )
+    text.line(Styled(question.variable, text.HEADING), f": {printable_lines(shown)}")
     if not sys.stdin.isatty():
         default = question.default or "an empty line"
-        text.tell(
-            f"  answered with its default, {default}: no terminal to ask on"
-        )
+        text.tell(f"  answered with its default, {default}: no terminal to ask on")
         return ""
     while line := sys.stdin.readline():
         answer = line.rstrip("\n")
         if answer.isprintable():
             return answer
         # An arrow key, say: ./configure would get it, and no recipe can hold it.
-        text.tell(
-            "  that line has characters that cannot be printed; type it again"
-        )
+        text.tell("  that line has characters that cannot be printed; type it again")
     raise RecipeError(
         f"The input ended before {question.variable} was answered",
         remedy="Run 'invoke record' again; what was answered before is kept.",
@@ -51,9 +45,7 @@ def show(recorded: "RecordedDialogue", recipe: str) -> None:
     for line in recorded.lines:
         text.tell(f"  [configure.bazelrc] {line}")
     if not (recorded.questions or recorded.answers or recorded.lines):
-        text.tell(
-            "The recipe answers all that ./configure asks; nothing was written."
-        )
+        text.tell("The recipe answers all that ./configure asks; nothing was written.")
     then = f"Then: invoke build --recipe {recipe} --until configure"
     text.tell(then, whole=True)
     print(recorded.path)

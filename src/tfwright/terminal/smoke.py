@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     from tfwright.trial.run import Point, TrialOutcome
 
 PAGE, PLOT, DATA = "smoke.html", "sweep.png", "smoke.json"
-COLOURS: dict[str, Style] = {
-    "passed": text.GOOD,
-    "skipped": text.WARNING,
-    "failed": text.BAD,
-}
+COLOURS: dict[str, Style] = {"passed": text.GOOD, "skipped": text.WARNING, "failed": text.BAD}
 REASON = 36
 """Characters in front of what a program says of its outcome."""
 AXES = ("rows and columns", "GFLOP/s")
@@ -48,16 +44,12 @@ def tally(report: "SmokeReport") -> str:
     """Count the outcomes, in words."""
     counts = Counter[str](outcome.status for outcome in report.outcomes)
     statuses = ("passed", "skipped", "failed")
-    return ", ".join(
-        f"{counts[status]} {status}" for status in statuses if counts[status]
-    )
+    return ", ".join(f"{counts[status]} {status}" for status in statuses if counts[status])
 
 
 def show_runs(reports: list["SmokeReport"]) -> None:
     """Print a Markdown table of the wheels that were tried on this machine, one row each."""
-    print(
-        "| wheel | Python | result | within | CNN | A^10 + B^10 | matmul at best |"
-    )
+    print("| wheel | Python | result | within | CNN | A^10 + B^10 | matmul at best |")
     print("|---|---|---|---|---|---|---|")
     for report in sorted(reports, key=_by_project_and_version):
         print(f"| {' | '.join(_cells(report))} |")
@@ -137,14 +129,9 @@ def write_report(report: "SmokeReport", folder: Path) -> None:
     values = {
         "report": report,
         "tally": tally(report),
-        "summaries": {
-            outcome.program: summary(outcome.program)
-            for outcome in report.outcomes
-        },
+        "summaries": {outcome.program: summary(outcome.program) for outcome in report.outcomes},
         "table": sizes(report.curves),
-        "plot": plotting.growth(curves, *AXES, form="svg").decode()
-        if curves
-        else "",
+        "plot": plotting.growth(curves, *AXES, form="svg").decode() if curves else "",
         "data": DATA,
     }
     files.write(folder / DATA, report.dump())
@@ -172,9 +159,7 @@ def summary(program: str) -> str:
     return (docstring or "").partition("\n")[0]
 
 
-def sizes(
-    curves: "dict[str, list[Point]]",
-) -> list[tuple[int, dict[str, "Point"]]]:
+def sizes(curves: "dict[str, list[Point]]") -> list[tuple[int, dict[str, "Point"]]]:
     """Return the points of all curves by size, for the table next to the plot."""
     by_size: dict[int, dict[str, Point]] = {}
     for name, points in curves.items():

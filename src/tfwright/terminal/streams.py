@@ -63,9 +63,7 @@ def _safe(stream: TextIO | None, original: TextIO | None, number: int) -> TextIO
 class _Descriptor(io.FileIO):
     """A standard stream that calls `ended` at the first fault, and discards what comes later."""
 
-    def __init__(
-        self, number: int, ended: Callable[[int, OSError], None]
-    ) -> None:
+    def __init__(self, number: int, ended: Callable[[int, OSError], None]) -> None:
         super().__init__(number, "wb", closefd=False)
         self._ended = ended
         self._lost = False

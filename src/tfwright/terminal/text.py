@@ -68,10 +68,7 @@ class Column:
 
 
 def line(
-    *parts: Part,
-    to: TextIO | None = None,
-    whole: bool = False,
-    hang: int | None = None,
+    *parts: Part, to: TextIO | None = None, whole: bool = False, hang: int | None = None
 ) -> None:
     """Write a line of parts on `to` (standard output by default), with colour on a terminal.
 
@@ -87,11 +84,7 @@ def line(
 
 
 def command(
-    lead: str,
-    words: Sequence[str],
-    style: Style = "",
-    *,
-    to: TextIO | None = None,
+    lead: str, words: Sequence[str], style: Style = "", *, to: TextIO | None = None
 ) -> None:
     """Write a command as a shell takes it, behind `lead`.
 
@@ -138,16 +131,10 @@ def _write(shown: Sequence[Styled], stream: TextIO) -> None:
     # soft_wrap: rich would cut a long line at the
     # width, and a path could not be copied.
     joined = Text.assemble(*((part.text, part.style) for part in shown))
-    _console(stream).print(
-        joined,
-        soft_wrap=True,
-        highlight=False,
-    )
+    _console(stream).print(joined, soft_wrap=True, highlight=False)
 
 
-def _rows_of(
-    parts: Sequence[Styled], room: int, hang: int | None
-) -> Iterator[list[Styled]]:
+def _rows_of(parts: Sequence[Styled], room: int, hang: int | None) -> Iterator[list[Styled]]:
     """Break a line of parts into as many as fit in `room`; no word is broken."""
     whole = "".join(part.text for part in parts)
     # textwrap takes these for blanks, and what it returns could not be found again.
@@ -187,13 +174,7 @@ def tell(text: str, style: Style = "", *, whole: bool = False) -> None:
     line(Styled(_from_here(text), style), to=sys.stderr, whole=whole)
 
 
-def paragraph(
-    first: Part,
-    text: str,
-    *,
-    indent: int,
-    to: TextIO | None = None,
-) -> None:
+def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) -> None:
     """Write `text` behind `first`, wrapped on a terminal so that further lines start at `indent`.
 
     Lines of `text` stay lines: a command that is to be copied is never joined with its neighbour.
@@ -208,12 +189,7 @@ def paragraph(
         # The label may be longer than the indent of the lines below it.
         taken = 0 if lines else max(0, len(lead.text) - indent)
         lines += _wrapped(row, room - indent, taken) if room else [row]
-    line(
-        Styled(lead.text.ljust(indent), lead.style),
-        lines[0],
-        to=stream,
-        whole=True,
-    )
+    line(Styled(lead.text.ljust(indent), lead.style), lines[0], to=stream, whole=True)
     for further in lines[1:]:
         # A word that is too long for the indent gets a smaller one.
         over = max(0, indent + len(further) - room) if room else 0
@@ -236,16 +212,10 @@ def _from_here(text: str) -> str:
         # It was deleted, or lies behind a directory that this user may not enter.
         return text
     # "/" would take the slashes out of every URL, and "/build" a part out of /mnt/build/x.
-    return (
-        text
-        if here == "/"
-        else re.sub(rf"(?<![\w./-]){re.escape(here)}/", "", text)
-    )
+    return text if here == "/" else re.sub(rf"(?<![\w./-]){re.escape(here)}/", "", text)
 
 
-def _wrapped(
-    row: str, room: int, taken: int = 0, further: int | None = None
-) -> list[str]:
+def _wrapped(row: str, room: int, taken: int = 0, further: int | None = None) -> list[str]:
     """Break a row into lines, the first of which is `taken` characters shorter.
 
     The lines below it begin with `further` blanks, by default as many as the row itself.
@@ -269,10 +239,7 @@ def as_json(value: object) -> None:
 
 
 def table(
-    columns: Sequence[Column],
-    rows: Iterable[Sequence[Part]],
-    *,
-    to: TextIO | None = None,
+    columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, to: TextIO | None = None
 ) -> None:
     """Print rows in columns. On a terminal the table is as wide as that at most.
 
@@ -280,9 +247,7 @@ def table(
     A column without a text is left out. A pipe gets every text whole.
     """
     stream = to or sys.stdout
-    columns, cells = _filled(
-        columns, [[_styled(cell) for cell in row] for row in rows]
-    )
+    columns, cells = _filled(columns, [[_styled(cell) for cell in row] for row in rows])
     room = width(stream)
     if room is None:
         columns = [replace(column, cut="never") for column in columns]
@@ -309,9 +274,7 @@ def _filled(
 
 
 def _natural(
-    columns: Sequence[Column],
-    cells: Sequence[Sequence[Styled]],
-    most: int | None = None,
+    columns: Sequence[Column], cells: Sequence[Sequence[Styled]], most: int | None = None
 ) -> list[int]:
     """Return the width of the longest text of each column, of those up to `most` characters."""
     widths = []
@@ -323,18 +286,11 @@ def _natural(
     return widths
 
 
-def fitted(
-    columns: Sequence[Column],
-    natural: Sequence[int],
-    room: int,
-) -> list[int]:
+def fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
     """Return the width of each column within `room` characters; 0 for one that is left out."""
     widths = _without_outliers(columns, natural, room)
     # The least important first; among equals the one further right.
-    by_rank = sorted(
-        range(len(columns)),
-        key=lambda number: (-columns[number].rank, -number),
-    )
+    by_rank = sorted(range(len(columns)), key=lambda number: (-columns[number].rank, -number))
     # First every column that may be cut shrinks to its
     # least width, then columns are dropped.
     for number in by_rank:
@@ -362,11 +318,7 @@ def _least(column: Column, natural: int) -> int:
     return min(natural, max(column.least, len(column.head)))
 
 
-def _without_outliers(
-    columns: Sequence[Column],
-    natural: Sequence[int],
-    room: int,
-) -> list[int]:
+def _without_outliers(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
     """Return the widths with no column over half of the room, if the table is too wide."""
     widths = list(natural)
     # One long text would otherwise shorten every text of the columns after it.
@@ -378,11 +330,7 @@ def _without_outliers(
     return widths
 
 
-def _grow(
-    widths: list[int],
-    natural: Sequence[int],
-    room: int,
-) -> None:
+def _grow(widths: list[int], natural: Sequence[int], room: int) -> None:
     for number, wanted in enumerate(natural):
         if widths[number]:
             free = max(0, room - _total(widths))
@@ -395,10 +343,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _row(
-    columns: Sequence[Column],
-    row: Sequence[Styled],
-    widths: Sequence[int],
-    stream: TextIO,
+    columns: Sequence[Column], row: Sequence[Styled], widths: Sequence[int], stream: TextIO
 ) -> None:
     parts: list[Part] = []
     shown = [number for number, room in enumerate(widths) if room]
@@ -425,11 +370,7 @@ def _without_trailing_blanks(parts: list[Part]) -> None:
         parts[-1] = Styled(last.text.rstrip(), last.style)
 
 
-def shortened(
-    text: str,
-    room: int,
-    cut: Cut = "end",
-) -> str:
+def shortened(text: str, room: int, cut: Cut = "end") -> str:
     """Return `text` in at most `room` characters; an ellipsis marks what was left out."""
     if len(text) <= room or cut == "never":
         return text
@@ -460,23 +401,14 @@ def width(stream: TextIO) -> int | None:
 
 def _in_colour(stream: TextIO) -> bool:
     # https://no-color.org: set and not empty, whatever its value.
-    return (
-        stream.isatty()
-        and not os.environ.get("NO_COLOR")
-        and os.environ.get("TERM") != "dumb"
-    )
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 @cache
 def _console(stream: TextIO) -> "Console":
     from rich.console import Console  # noqa: PLC0415 a pipe does without it
 
-    return Console(
-        file=stream,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    return Console(file=stream, highlight=False, markup=False, emoji=False)
 
 
 def _styled(part: Part) -> Styled:
@@ -506,6 +438,4 @@ def as_duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
-    return (
-        f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
-    )
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"

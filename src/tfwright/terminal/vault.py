@@ -54,15 +54,11 @@ def show_lock(path: Path, lock: "Lock") -> None:
     files = f"{len(lock.files):,} patches and assets"
     text.tell(f"  {archives}{wanted}; {packages}; {files}")
     for substitute in lock.substitutes:
-        text.tell(
-            f"  not the pinned bytes: {substitute.source}: {substitute.reason}",
-            text.WARNING,
-        )
+        text.tell(f"  not the pinned bytes: {substitute.source}: {substitute.reason}", text.WARNING)
     if lock.unlockable:
         declared = text.counted(len(lock.unlockable), "declaration")
         text.tell(
-            f"  {declared} that no checksum holds: [[unlockable]] in the lock file",
-            text.WARNING,
+            f"  {declared} that no checksum holds: [[unlockable]] in the lock file", text.WARNING
         )
     if open_ones := [entry.name for entry in lock.unlockable if entry.needed]:
         text.tell(
@@ -95,11 +91,7 @@ def show_links(rows: "Sequence[LinkRow]", *, as_json: bool) -> None:
 
 
 def _link_row(row: "LinkRow") -> dict[str, object]:
-    return {
-        **vars(row),
-        "left": row.left,
-        "links": [vars(link) for link in row.links],
-    }
+    return {**vars(row), "left": row.left, "links": [vars(link) for link in row.links]}
 
 
 def _link_cells(row: "LinkRow") -> list[tuple[Part, ...]]:
@@ -130,9 +122,7 @@ def show_bundle(manifest: "Manifest") -> None:
     counts = Counter(member.kind for member in manifest.members)
     rows = []
     for kind, count in counts.items():
-        size = sum(
-            member.size for member in manifest.members if member.kind == kind
-        )
+        size = sum(member.size for member in manifest.members if member.kind == kind)
         rows.append((f"  {kind}", f"{count:,}", text.as_size(size)))
     text.table(MEMBERS, rows)
     # What licences keep out of a bundle, with the
@@ -151,9 +141,7 @@ def show_vault(inventory: "Inventory", *, as_json: bool) -> None:
     """Print what the vault holds by kind, what each recipe needs of it, and what is unused."""
     if as_json:
         unused = set(inventory.garbage)
-        text.as_json(
-            [_entry(thing, inventory, unused) for thing in inventory.things]
-        )
+        text.as_json([_entry(thing, inventory, unused) for thing in inventory.things])
         return
     # Asked once: the size of a directory is a walk through it.
     sizes = {thing: thing.size for thing in inventory.things}
@@ -203,25 +191,19 @@ def _kinds(sizes: "dict[VaultEntry, int]") -> list[tuple[str, str, str]]:
     return rows
 
 
-def _needs(
-    inventory: "Inventory", sizes: "dict[VaultEntry, int]"
-) -> list[tuple[str, ...]]:
+def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple[str, ...]]:
     """Return one row for each recipe that needs something of the vault."""
     users = {thing: set(inventory.users(thing)) for thing in inventory.things}
     rows: list[tuple[str, ...]] = []
     for need in inventory.needs:
-        own = {
-            thing: sizes[thing] for thing in sizes if need.recipe in users[thing]
-        }
+        own = {thing: sizes[thing] for thing in sizes if need.recipe in users[thing]}
         if own:
             rows.append(_need_row(need.recipe, own, users))
     return rows
 
 
 def _need_row(
-    recipe: str,
-    own: "dict[VaultEntry, int]",
-    users: "dict[VaultEntry, set[str]]",
+    recipe: str, own: "dict[VaultEntry, int]", users: "dict[VaultEntry, set[str]]"
 ) -> tuple[str, ...]:
     # Shared entries count for each recipe, so the column does not add up to the vault.
     shared = [size for thing, size in own.items() if len(users[thing]) > 1]
@@ -241,22 +223,15 @@ def show_garbage(things: "Sequence[VaultEntry]") -> None:
     if not things:
         text.line("Everything in the vault is needed by a recipe or a lock.")
         return
-    rows = [
-        (f"  {text.as_size(thing.size)}", thing.kind, thing.name)
-        for thing in things
-    ]
+    rows = [(f"  {text.as_size(thing.size)}", thing.kind, thing.name) for thing in things]
     text.table(UNUSED, rows)
     total = text.as_size(sum(thing.size for thing in things))
     count = "1 entry" if len(things) == 1 else f"{len(things):,} entries"
-    text.line(
-        f"{total} in {count} that no recipe and no lock needs; 'invoke vault --gc' frees it"
-    )
+    text.line(f"{total} in {count} that no recipe and no lock needs; 'invoke vault --gc' frees it")
 
 
 def show_sound(things: "Sequence[VaultEntry]") -> None:
     """Say that every file matches its checksum."""
     total = text.as_size(sum(thing.size for thing in things))
     files = text.counted(len(things), "file")
-    text.line(
-        Styled("ok", text.GOOD), f": {files}, {total}; each matches its checksum"
-    )
+    text.line(Styled("ok", text.GOOD), f": {files}, {total}; each matches its checksum")

@@ -32,20 +32,14 @@ def show_assignment(given: "Assignment") -> None:
         text.tell(f"  {given.recipe}: started on {given.worker}", text.DETAIL)
     elif given.state == "waiting":
         what = "was lost" if given.worker in given.lost else "cannot build it"
-        text.tell(
-            f"  {given.recipe}: {given.worker} {what}; another worker takes it"
-        )
+        text.tell(f"  {given.recipe}: {given.worker} {what}; another worker takes it")
         _explain(given)
     else:
-        where = (
-            f"{given.state} on {given.worker}" if given.worker else given.state
-        )
+        where = f"{given.state} on {given.worker}" if given.worker else given.state
         text.tell(f"  {given.recipe}: {where} in {given.seconds:.0f} s")
 
 
-def show_schedule(
-    done: "WorkSchedule", *, as_json: bool, explain: bool = True
-) -> None:
+def show_schedule(done: "WorkSchedule", *, as_json: bool, explain: bool = True) -> None:
     """Print who built what; with `explain`, also why the others were not built."""
     rows = list(done.assignments.values())
     if as_json:
@@ -63,11 +57,7 @@ def show_schedule(
 
 def _explain(given: "Assignment") -> None:
     """Say why a worker did not build a recipe, and what to do about it."""
-    for label, sentence in (
-        ("why:", given.detail),
-        ("do:", given.remedy),
-        ("log:", given.log),
-    ):
+    for label, sentence in (("why:", given.detail), ("do:", given.remedy), ("log:", given.log)):
         if sentence:
             text.part(f"    {label}", sentence)
 

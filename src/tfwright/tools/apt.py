@@ -57,9 +57,7 @@ class PackageArchive:
         return f"deb [trusted=yes] {self.address} {self.suite} {_COMPONENTS}\n"
 
 
-def download(
-    names: Iterable[str], archive: PackageArchive, into: Path, log: Path
-) -> list[Path]:
+def download(names: Iterable[str], archive: PackageArchive, into: Path, log: Path) -> list[Path]:
     """Download packages into a directory; each is given by the name of its file, with its version.
 
     The caller compares each file with a digest. Raises SupplyError if apt cannot get one of them.

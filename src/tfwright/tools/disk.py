@@ -97,9 +97,7 @@ def failure(fault: OSError, path: Path | None = None) -> HostError:
         return full(f"{place} cannot be written")
     why = REFUSED.get(fault.errno or 0) or f"cannot be used: {_reason(fault)}"
     long = fault.errno == errno.ENAMETOOLONG
-    return HostError(
-        f"{place} {why}", remedy="Use a shorter path." if long else PLACE
-    )
+    return HostError(f"{place} {why}", remedy="Use a shorter path." if long else PLACE)
 
 
 def _limited(fault: OSError, place: str) -> HostError:

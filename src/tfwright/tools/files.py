@@ -85,9 +85,7 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[Path]:
 def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Write a whole file at once."""
     with replacing(path, mode) as temporary:
-        temporary.write_bytes(
-            content.encode() if isinstance(content, str) else content
-        )
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def move(source: Path, to: Path, mode: int = 0o444) -> None:

@@ -20,16 +20,11 @@ def parsed(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
     """
     try:
         return json.loads(  # noqa: TID251 the one place
-            content,
-            parse_int=_integer,
-            parse_float=_real,
-            parse_constant=_refused,
+            content, parse_int=_integer, parse_float=_real, parse_constant=_refused
         )
     except RecursionError as fault:
         # A hundred kilobytes of "[" are enough, and no handler of ValueError would see it.
-        raise ValueError(
-            "brackets within brackets, too deep to be read"
-        ) from fault
+        raise ValueError("brackets within brackets, too deep to be read") from fault
 
 
 # What is done with a larger number ends in an OverflowError, which no handler of ValueError sees.

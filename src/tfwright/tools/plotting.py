@@ -17,13 +17,7 @@ COLOURS = ("#2f7ed8", "#e07b00", "#3a9d5d", "#b04fc0")
 """Of the lines, readable on white and on black."""
 INK = "#010203"
 """Of everything else; in an SVG it becomes the colour of the text around it."""
-INKED = (
-    "text.color",
-    "axes.edgecolor",
-    "axes.labelcolor",
-    "xtick.color",
-    "ytick.color",
-)
+INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 
 
 def require() -> None:
@@ -36,10 +30,7 @@ def require() -> None:
 
 
 def growth(
-    curves: Mapping[str, Sequence[Point]],
-    across: str,
-    up: str,
-    form: Literal["svg", "png"],
+    curves: Mapping[str, Sequence[Point]], across: str, up: str, form: Literal["svg", "png"]
 ) -> bytes:
     """Draw curves over sizes that double, both axes logarithmic, each named at its end."""
     # Figure and not pyplot, which opens a display and keeps each figure until it is
@@ -49,11 +40,7 @@ def growth(
 
     # Letters stay letters, in the page's own font; the salt gives the same plot the
     # same bytes.
-    style: dict[Any, Any] = {
-        "font.size": 11,
-        "svg.fonttype": "none",
-        "svg.hashsalt": "tfwright",
-    }
+    style: dict[Any, Any] = {"font.size": 11, "svg.fonttype": "none", "svg.hashsalt": "tfwright"}
     with rc_context(style | dict.fromkeys(INKED, INK)):
         figure = Figure(figsize=(5.8, 3.6), layout="constrained")
         axes = figure.add_subplot()
@@ -68,9 +55,7 @@ def _svg(figure: "Figure") -> bytes:
     """Return a figure as an element for an HTML page, which may be dark."""
     output = io.BytesIO()
     # Without a date the same plot has the same bytes.
-    figure.savefig(
-        output, format="svg", transparent=True, metadata={"Date": None}
-    )
+    figure.savefig(output, format="svg", transparent=True, metadata={"Date": None})
     drawn = output.getvalue()
     # The XML declaration and the document type must not stand inside of a page.
     element = drawn[drawn.index(b"<svg") :]
@@ -85,9 +70,7 @@ def _png(figure: "Figure") -> bytes:
 
 def _draw(axes: "Axes", name: str, points: Sequence[Point], colour: str) -> None:
     sizes, values = zip(*points, strict=True)
-    axes.plot(
-        sizes, values, marker="o", markersize=4, color=colour, linewidth=1.8
-    )
+    axes.plot(sizes, values, marker="o", markersize=4, color=colour, linewidth=1.8)
     # Without the line's own size the name would stand on its last point.
     axes.annotate(
         name,

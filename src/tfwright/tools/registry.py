@@ -26,10 +26,7 @@ from tfwright.tools.python.sdist import Sdist
 
 APT_SOURCES = Path("/etc/apt")
 """Where a Debian or Ubuntu names its servers."""
-_ASKING = {
-    "npm": "npm config get registry",
-    "apt-get": "apt-get indextargets",
-}
+_ASKING = {"npm": "npm config get registry", "apt-get": "apt-get indextargets"}
 """Commands that say which servers a client asks."""
 LARGEST_MEMBER = 4 * 2**30
 """Bytes of a member: a packed file of a few megabytes may unpack to terabytes."""
@@ -52,9 +49,7 @@ class RegistryPackage:
         found = PACKAGE_URL.fullmatch(url)
         if not found:
             raise ValueError(f"{url} is not a package URL")
-        scope = (
-            f"{found['space']}/" if (found["space"] or "").startswith("@") else ""
-        )
+        scope = f"{found['space']}/" if (found["space"] or "").startswith("@") else ""
         return cls(found["kind"], scope + found["name"], found["version"] or "")
 
     def __str__(self) -> str:
@@ -80,14 +75,11 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
                 _copy_member(package, brought, member, target)
         except (ToolError, UnstartableError) as fault:
             raise package_clients.kind_of(fault)(
-                f"{package} could not be downloaded: {_complaint(fault)}",
-                remedy=fault.remedy,
+                f"{package} could not be downloaded: {_complaint(fault)}", remedy=fault.remedy
             ) from fault
 
 
-def _copy_member(
-    package: RegistryPackage, folder: Path, member: str, target: Path
-) -> None:
+def _copy_member(package: RegistryPackage, folder: Path, member: str, target: Path) -> None:
     """Copy a member of the one archive in a folder; no path of the archive is written to."""
     # A wheel or a zip from pip, a .tgz from npm; a folder also holds the log, which is
     # neither.
@@ -103,9 +95,7 @@ def _copy_member(
                 # Not extractall(): a hostile archive may name paths outside of the
                 # folder, and devices.
                 for info in unpacking.members(tarred):
-                    stream_of_member = (
-                        tarred.extractfile(info) if info.isfile() else None
-                    )
+                    stream_of_member = tarred.extractfile(info) if info.isfile() else None
                     if info.name == member and stream_of_member:
                         _copy(stream_of_member, target)
                         return
@@ -153,9 +143,7 @@ def _npm(package: RegistryPackage, folder: Path) -> Path:
 
 
 def _pypi(package: RegistryPackage, folder: Path) -> Path:
-    sdist.download(
-        Sdist(package.name, package.version), "", folder / "sdist.tar.gz"
-    )
+    sdist.download(Sdist(package.name, package.version), "", folder / "sdist.tar.gz")
     return folder
 
 
@@ -178,16 +166,10 @@ def _deb(package: RegistryPackage, folder: Path) -> Path:
     )
     env = environment.clean(folder, extra=package_clients.proxies())
     _run((apt, *options, "update"), state, env)
-    wanted = (
-        f"{package.name}={package.version}" if package.version else package.name
-    )
+    wanted = f"{package.name}={package.version}" if package.version else package.name
     # --only-source: apt takes the name of a program for that of its source package
     # otherwise.
-    _run(
-        (apt, *options, "source", "--download-only", "--only-source", wanted),
-        brought,
-        env,
-    )
+    _run((apt, *options, "source", "--download-only", "--only-source", wanted), brought, env)
     return brought
 
 
@@ -210,18 +192,13 @@ def _stanzas() -> str:
     found = [path.read_text("utf-8", "replace") for path in modern]
     if not any("Types: deb" in text for text in found):
         return ""
-    return re.sub(
-        r"^Types:.*$", "Types: deb-src", "\n\n".join(found), flags=re.MULTILINE
-    )
+    return re.sub(r"^Types:.*$", "Types: deb-src", "\n\n".join(found), flags=re.MULTILINE)
 
 
 def _lines() -> str:
     """Return the lines of *.list files, for sources."""
     found = []
-    for path in (
-        APT_SOURCES / "sources.list",
-        *APT_SOURCES.glob("sources.list.d/*.list"),
-    ):
+    for path in (APT_SOURCES / "sources.list", *APT_SOURCES.glob("sources.list.d/*.list")):
         # A host with *.sources only has no sources.list.
         if path.is_file():
             found += path.read_text("utf-8", "replace").splitlines()

@@ -63,8 +63,7 @@ def signer(key: Path) -> "CryptoSigner":
             "ed25519 -out key.pem)"
         )
         raise HostError(
-            f"{key} is not a private key that can sign: {_line(fault)}",
-            remedy=remedy,
+            f"{key} is not a private key that can sign: {_line(fault)}", remedy=remedy
         ) from fault
 
 
@@ -122,8 +121,7 @@ def _public(key: Path) -> "SSlibKey":
             f"{shell_word(str(key))} -pubout -out public.pem"
         )
         raise HostError(
-            f"{key} is not a public key that can verify: {_line(fault)}",
-            remedy=remedy,
+            f"{key} is not a public key that can verify: {_line(fault)}", remedy=remedy
         ) from fault
 
 
@@ -135,18 +133,11 @@ def _envelope(file: Path) -> "Envelope":
     except OSError as fault:
         remedy = "Bring it from where the wheel is from; without a signing key none is made."
         raise WheelError(
-            f"The wheel's signature {file} cannot be read: {fault.strerror}",
-            remedy=remedy,
+            f"The wheel's signature {file} cannot be read: {fault.strerror}", remedy=remedy
         ) from fault
     try:
         return Envelope.from_dict(json_text.parsed(content))
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as fault:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as fault:
         # from_dict() checks no types: each kind of damage has an exception of its own.
         raise WheelError(
             f"{file.name} is not a DSSE envelope: {_line(fault)}",
@@ -165,10 +156,7 @@ def _signers(envelope: "Envelope", public: "SSlibKey") -> list[str]:
 def _key(path: Path) -> bytes:
     """Return a key's file, once it is certain that it can be used."""
     # find_spec looks for them without the cost of an import.
-    if any(
-        importlib.util.find_spec(name) is None
-        for name in ("securesystemslib", "cryptography")
-    ):
+    if any(importlib.util.find_spec(name) is None for name in ("securesystemslib", "cryptography")):
         raise HostError(
             "securesystemslib, which signs and verifies, is not installed",
             remedy="Run 'python -m pip install -r requirements-sign.txt' in .venv.",
@@ -189,6 +177,4 @@ def _read(path: Path) -> bytes:
 
 def _line(fault: Exception) -> str:
     """Return the first sentence of what a library says."""
-    return (
-        str(fault).partition(". ")[0].partition("\n")[0] or type(fault).__name__
-    )
+    return str(fault).partition(". ")[0].partition("\n")[0] or type(fault).__name__

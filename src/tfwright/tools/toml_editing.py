@@ -143,9 +143,7 @@ def put_value(
     _put(path, key, item if reason else value)
 
 
-def put_dotted(
-    path: Path, table: str, key: Sequence[str], value: str, why: str
-) -> None:
+def put_dotted(path: Path, table: str, key: Sequence[str], value: str, why: str) -> None:
     """Set ``a.b = value`` among a table's own lines, with the reason behind it.
 
     A table of its own for ``a``, where the document has one, gets the value instead.

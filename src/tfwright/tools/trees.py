@@ -30,9 +30,7 @@ class TreeContent(NamedTuple):
     """Bytes of its files."""
 
 
-def content(
-    root: Path, *, follow: bool = False, without: Sequence[str] = ()
-) -> TreeContent:
+def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) -> TreeContent:
     """Read a directory; raise OSError if a part of it cannot be read.
 
     With `follow`, a link counts as what it leads to: Bazel's runfiles are links, and what is packed
@@ -47,18 +45,14 @@ def content(
         # Of the mode only what git keeps as well: the rest depends on the umask.
         executable = "x" if state.st_mode & stat.S_IXUSR else "-"
         whole.update(
-            f"{_kind(path, state)} {executable} {name}\0".encode(
-                "utf-8", "surrogateescape"
-            )
+            f"{_kind(path, state)} {executable} {name}\0".encode("utf-8", "surrogateescape")
         )
         if stat.S_ISREG(state.st_mode):
             count, size = count + 1, size + state.st_size
     return TreeContent(whole.hexdigest(), count, size)
 
 
-def glance(
-    root: Path, *, follow: bool = False, without: Sequence[str] = ()
-) -> str:
+def glance(root: Path, *, follow: bool = False, without: Sequence[str] = ()) -> str:
     """Return a digest of the file system's facts about a directory's files, without reading them.
 
     While it stays the same, so does the content: a file cannot be changed without its time of
@@ -78,16 +72,12 @@ def glance(
             if stat.S_ISDIR(state.st_mode)
             else (state.st_size, state.st_mtime_ns, state.st_ctime_ns)
         )
-        whole.update(
-            _FACTS.pack(state.st_ino, state.st_mode, size, modified, changed)
-        )
+        whole.update(_FACTS.pack(state.st_ino, state.st_mode, size, modified, changed))
         whole.update(os.fsencode(path) + b"\0")
     return whole.hexdigest()
 
 
-def files_below(
-    root: Path, *, follow: bool = False
-) -> Iterator[tuple[Path, os.stat_result]]:
+def files_below(root: Path, *, follow: bool = False) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield the regular files below a directory, in no order, each with its state.
 
     With `follow`, a link to a file counts as that file. What vanishes meanwhile, or cannot be

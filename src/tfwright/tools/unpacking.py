@@ -38,9 +38,7 @@ _AR_HEADER = 60
 on."""
 _WINDOW = 128 << 20
 """Bytes of memory that a zstd stream may ask for: what dpkg's highest level needs."""
-_SCRIPT_LINES = re.compile(
-    rb'^skip="([0-9]{1,9})"|^offset=`head -n ([0-9]{1,9}) ', re.MULTILINE
-)
+_SCRIPT_LINES = re.compile(rb'^skip="([0-9]{1,9})"|^offset=`head -n ([0-9]{1,9}) ', re.MULTILINE)
 _SIZES = re.compile(rb'^filesizes="([0-9]{1,15})[ "]', re.MULTILINE)
 BROKEN = (
     tarfile.TarError,
@@ -264,9 +262,7 @@ class _Choice:
     """Whether it is a Debian package: some of them have links to absolute paths, into /etc."""
 
     def takes(self, member: tarfile.TarInfo) -> bool:
-        to_the_host = (
-            self.packaged and member.issym() and member.linkname.startswith("/")
-        )
+        to_the_host = self.packaged and member.issym() and member.linkname.startswith("/")
         return self.wanted(PurePosixPath(member.name)) and not to_the_host
 
 
@@ -304,11 +300,7 @@ def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
                 raise ValueError("a member has no name")
             # zipfile would silently write such a member to another place inside of
             # `into`.
-            if (
-                path.is_absolute()
-                or ".." in path.parts
-                or "\\" in member.filename
-            ):
+            if path.is_absolute() or ".." in path.parts or "\\" in member.filename:
                 _reject(member.filename)
             if wanted(path):
                 room.take(member.file_size)

@@ -73,10 +73,7 @@ class Point(Table):
 
 
 _CURVES = TypeAdapter(
-    dict[
-        Literal["cpu", "gpu"],
-        Annotated[list[Point], Field(min_length=1, max_length=100)],
-    ]
+    dict[Literal["cpu", "gpu"], Annotated[list[Point], Field(min_length=1, max_length=100)]]
 )
 
 
@@ -108,12 +105,7 @@ def program(name: str) -> Path:
     return PROGRAMS / f"{name}.py"
 
 
-def run(
-    name: str,
-    command: Command,
-    log: Path,
-    seconds: float = SECONDS,
-) -> TrialOutcome:
+def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> TrialOutcome:
     """Run a program for at most `seconds`, and return what it says.
 
     If it came to no result, return how it ended.
@@ -121,18 +113,9 @@ def run(
     # Not the time of day, which a clock that is set would change.
     start = time.monotonic()
     try:
-        status = runner.attempt(
-            command,
-            log,
-            remedy=UNSTARTED,
-            timeout=seconds,
-        )
+        status = runner.attempt(command, log, remedy=UNSTARTED, timeout=seconds)
     except TimeoutError:
-        verdict: Verdict = (
-            "failed",
-            f"it hung, and was ended after {seconds:g} s",
-            {},
-        )
+        verdict: Verdict = ("failed", f"it hung, and was ended after {seconds:g} s", {})
     else:
         verdict = _verdict(status, log)
     took = time.monotonic() - start

@@ -32,12 +32,7 @@ class WheelVenv:
         """The directory that comes first on the PATH of whatever runs in it."""
         return (self.place / "bin",)
 
-    def creation(
-        self,
-        interpreter: str,
-        version: str,
-        home: Path,
-    ) -> Command:
+    def creation(self, interpreter: str, version: str, home: Path) -> Command:
         """Return the making of the venv; Python 2 has no venv module of its own."""
         # Of the interpreter itself: its own module makes a venv of exactly its version.
         module = "virtualenv" if version.startswith("2.") else "venv"
@@ -60,36 +55,17 @@ class WheelVenv:
         # "python -m pip" works where the path is too long for the first line of a script.
         return (*package_clients.pip(self.python), *arguments)
 
-    def execution(
-        self, *arguments: str, home: Path, extra: Mapping[str, str]
-    ) -> Command:
+    def execution(self, *arguments: str, home: Path, extra: Mapping[str, str]) -> Command:
         """Return a run of its Python."""
         # A clean environment: PYTHONPATH or LD_PRELOAD of the caller would change the result.
         env = environment.clean(home, self.programs, extra=extra)
         return Command((str(self.python), *arguments), self.place.parent, env)
 
-    def program(
-        self,
-        name: str,
-        module: str,
-        home: Path,
-        extra: Mapping[str, str],
-    ) -> Command:
+    def program(self, name: str, module: str, home: Path, extra: Mapping[str, str]) -> Command:
         """Return the run of a smoke program on a module."""
-        return self.execution(
-            str(run.program(name)),
-            module,
-            home=home,
-            extra=extra,
-        )
+        return self.execution(str(run.program(name)), module, home=home, extra=extra)
 
-    def refusal(
-        self,
-        wheel: str,
-        name: str,
-        why: str,
-        evidence: Evidence,
-    ) -> WheelError:
+    def refusal(self, wheel: str, name: str, why: str, evidence: Evidence) -> WheelError:
         """Return the error that a wheel failed in something that was done with it."""
         return WheelError(
             f"{wheel} fails '{name}': {why}",
@@ -97,21 +73,10 @@ class WheelVenv:
             evidence=evidence,
         )
 
-    def refused(
-        self,
-        wheel: str,
-        outcome: TrialOutcome,
-        name: str = "",
-    ) -> WheelError:
+    def refused(self, wheel: str, outcome: TrialOutcome, name: str = "") -> WheelError:
         """Return the error that a smoke program failed."""
         log = Path(outcome.log)
         # Named as a person would type it to see the failure again.
         command = (str(self.python), str(PROGRAMS / f"{outcome.program}.py"))
-        evidence = Evidence(
-            command=command,
-            log=log,
-            lines=runner.last_lines(log),
-        )
-        return self.refusal(
-            wheel, name or outcome.program, outcome.reason, evidence
-        )
+        evidence = Evidence(command=command, log=log, lines=runner.last_lines(log))
+        return self.refusal(wheel, name or outcome.program, outcome.reason, evidence)

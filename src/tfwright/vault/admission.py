@@ -18,9 +18,7 @@ from tfwright.vault.bundle import SOURCE, BundleMember, Manifest, remaking_remed
 from tfwright.vault.lock import Lock
 
 
-def insist(
-    recipe: Recipe, locked: Lock | None, manifest: Manifest
-) -> tuple[BundleMember, ...]:
+def insist(recipe: Recipe, locked: Lock | None, manifest: Manifest) -> tuple[BundleMember, ...]:
     """Return the members that run during builds, and whose bytes neither recipe nor lock decides.
 
     Raises SupplyError for a file that the recipe does not ask for, and for other bytes than the
@@ -113,16 +111,11 @@ def _pins(requirements: Sequence[str]) -> dict[tuple[str, str], list[str]]:
     pins: dict[tuple[str, str], list[str]] = {}
     # The recipe lets nothing but exact pins pass.
     for found in filter(None, map(EXACT_PIN.fullmatch, requirements)):
-        release = (
-            canonicalize_name(found["name"]),
-            canonicalize_version(found["version"]),
-        )
+        release = (canonicalize_name(found["name"]), canonicalize_version(found["version"]))
         digests = found["hashes"].replace("--hash=sha256:", "").split()
         # The trial may install without a checksum what the build pins by one.
         known = pins.get(release)
-        pins[release] = (
-            [] if known == [] or not digests else [*(known or ()), *digests]
-        )
+        pins[release] = [] if known == [] or not digests else [*(known or ()), *digests]
     return pins
 
 

@@ -16,23 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    StringConstraints,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
 from tfwright.documents import faults, opening
-from tfwright.documents.names import (
-    Commit,
-    InnerPath,
-    Line,
-    RecipeName,
-    Sha256,
-    file_name,
-)
+from tfwright.documents.names import Commit, InnerPath, Line, RecipeName, Sha256, file_name
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, HostError, SupplyError
 from tfwright.progress import Progress
@@ -126,10 +113,7 @@ def discard_leftovers(build_out: Path) -> None:
     room = build_out / UNPACKING
     if not room.is_dir():
         return
-    with (
-        suppress(HostError),
-        file_lock.held(_unpacking_lock(build_out), "removing leftovers"),
-    ):
+    with suppress(HostError), file_lock.held(_unpacking_lock(build_out), "removing leftovers"):
         files.remove(room)
 
 
@@ -175,10 +159,7 @@ class Manifest(Table):
     """The version that wrote it."""
     recipe: RecipeName
     platform: Annotated[
-        str,
-        StringConstraints(
-            pattern=r"^[a-z]+-[a-z0-9_]+$", max_length=LONGEST_VERSION
-        ),
+        str, StringConstraints(pattern=r"^[a-z]+-[a-z0-9_]+$", max_length=LONGEST_VERSION)
     ]
     """For which the programs and packages are, ``linux-x86_64``."""
     python: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,3}\.[0-9]{1,3}$")]
@@ -186,18 +167,14 @@ class Manifest(Table):
     bazel: VersionText
     """Bazel's version."""
     members: Annotated[
-        tuple[BundleMember, ...],
-        Field(max_length=MOST_MEMBERS),
-        AfterValidator(_different),
+        tuple[BundleMember, ...], Field(max_length=MOST_MEMBERS), AfterValidator(_different)
     ]
     clones: tuple[Carried, ...] = ()
     absent: tuple[Absent, ...] = ()
 
     def encoded(self) -> bytes:
         """Return the manifest as it stands in the bundle."""
-        return (
-            json.dumps(self.model_dump(mode="json"), indent=1) + "\n"
-        ).encode()
+        return (json.dumps(self.model_dump(mode="json"), indent=1) + "\n").encode()
 
     @property
     def sha256(self) -> str:
@@ -218,9 +195,7 @@ class Content:
     source: Path
 
     @classmethod
-    def of(
-        cls, kind: Kind, source: Path, name: str = "", sha256: str = ""
-    ) -> Self:
+    def of(cls, kind: Kind, source: Path, name: str = "", sha256: str = "") -> Self:
         """Describe a file that is to become a member; it is hashed unless its digest is known."""
         return cls(
             BundleMember(
@@ -239,10 +214,7 @@ def remaking_remedy(recipe: str) -> str:
 
 
 def write(
-    to: Path,
-    manifest: Manifest,
-    sources: Unpacked,
-    report: Callable[[Progress], None],
+    to: Path, manifest: Manifest, sources: Unpacked, report: Callable[[Progress], None]
 ) -> None:
     """Write a bundle, whole or not at all: the same bytes for the same manifest.
 
@@ -308,10 +280,7 @@ class _Whole:
             raise self.refused(what)
 
     def refused(self, why: str) -> SupplyError:
-        return SupplyError(
-            f"{self.complaint}: {why}",
-            remedy=self.remedy,
-        )
+        return SupplyError(f"{self.complaint}: {why}", remedy=self.remedy)
 
 
 def _move(source: _Whole, member: BundleMember, output: BinaryIO) -> None:
@@ -322,9 +291,7 @@ def _move(source: _Whole, member: BundleMember, output: BinaryIO) -> None:
         digest.update(piece)
         output.write(piece)
     if digest.hexdigest() != member.sha256:
-        raise source.refused(
-            f"sha256 is {digest.hexdigest()}, not {member.sha256}"
-        )
+        raise source.refused(f"sha256 is {digest.hexdigest()}, not {member.sha256}")
 
 
 def read(path: Path) -> Manifest:
@@ -390,11 +357,7 @@ def _insist_on_length(path: Path, manifest: Manifest, begun: int) -> None:
     for member in manifest.members:
         reached += _packed_size(member)
         if reached > length:
-            raise _refused(
-                path,
-                member.path,
-                f"the bundle ends within it, after {length:,} bytes",
-            )
+            raise _refused(path, member.path, f"the bundle ends within it, after {length:,} bytes")
     # Bytes after the end would be carried along unseen and unverified.
     expected = reached + len(END)
     if expected != length:
@@ -430,9 +393,7 @@ def unpack(
         # The file was opened a second time, so it may be another one than was read
         # before.
         packed = _packed_manifest(manifest)
-        _whole(path, stream, MANIFEST).expect(
-            packed, "it changed while it was read"
-        )
+        _whole(path, stream, MANIFEST).expect(packed, "it changed while it was read")
         for number, member in enumerate(manifest.members):
             # A number for a name: nothing that the bundle says decides where a file is
             # written.
@@ -440,9 +401,7 @@ def unpack(
             _unpack(_whole(path, stream, member.path), member, placed[member])
             done += member.size
             report(Progress(done, manifest.size, "B", member.path))
-        _whole(path, stream, "its end").expect(
-            END, "it does not end as it has to"
-        )
+        _whole(path, stream, "its end").expect(END, "it does not end as it has to")
     return placed
 
 

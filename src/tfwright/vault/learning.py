@@ -34,10 +34,7 @@ class Learned:
 
 
 def of_file(
-    wanted: WantedArchive,
-    origins: Origins,
-    store: Store,
-    report: Callable[[Progress], None],
+    wanted: WantedArchive, origins: Origins, store: Store, report: Callable[[Progress], None]
 ) -> Learned:
     """Obtain a file and keep it in the store; the first source that gives one is believed.
 

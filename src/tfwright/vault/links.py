@@ -17,13 +17,7 @@ from tfwright.vault.store import Store
 AT_ONCE = 16
 """Sources asked at the same time: most of the time goes by waiting for servers that are gone."""
 
-SERVES, ANSWERS, OTHER, GONE, SILENT = (
-    "serves",
-    "answers",
-    "other bytes",
-    "gone",
-    "silent",
-)
+SERVES, ANSWERS, OTHER, GONE, SILENT = ("serves", "answers", "other bytes", "gone", "silent")
 """What became of a source: it sent the pinned bytes; it says that it has a file, and not of another
 size; it has another file; it has none, or sent none; no server answered."""
 GOOD = (SERVES, ANSWERS)
@@ -64,9 +58,7 @@ def report(
     deep: bool,
 ) -> list[LinkRow]:
     """Ask every source of every archive, many at once: urls for their head, or `deep` for all."""
-    asked = [
-        (archive, _to_be_asked(archive, origins, deep=deep)) for archive in wanted
-    ]
+    asked = [(archive, _to_be_asked(archive, origins, deep=deep)) for archive in wanted]
     answers = iter(_answers(asked, store, hear, deep=deep))
     return [
         LinkRow(
@@ -79,9 +71,7 @@ def report(
     ]
 
 
-def _to_be_asked(
-    wanted: WantedArchive, origins: Origins, *, deep: bool
-) -> list[Source]:
+def _to_be_asked(wanted: WantedArchive, origins: Origins, *, deep: bool) -> list[Source]:
     """Return the sources that can be asked: a git mirror or an index only by a download."""
     return [
         source
@@ -98,14 +88,10 @@ def _answers(
     deep: bool,
 ) -> list[Link]:
     """Ask all sources; return what they said, in their order."""
-    pairs = [
-        (archive, source) for archive, sources in asked for source in sources
-    ]
+    pairs = [(archive, source) for archive, sources in asked for source in sources]
     answers = []
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        answering = pool.map(
-            lambda pair: _asked(pair[0], pair[1], store, deep=deep), pairs
-        )
+        answering = pool.map(lambda pair: _asked(pair[0], pair[1], store, deep=deep), pairs)
         for number, link in enumerate(answering, 1):
             answers.append(link)
             hear(Progress(number, len(pairs), "sources", link.where))
@@ -114,8 +100,7 @@ def _answers(
 
 def _sources(wanted: WantedArchive, origins: Origins) -> list[Source]:
     servers = [
-        Source(URL, url, remote=True, fill=_downloading(url))
-        for url in origins.urls(wanted)
+        Source(URL, url, remote=True, fill=_downloading(url)) for url in origins.urls(wanted)
     ]
     return [*servers, *origins.sources(wanted)]
 
@@ -128,9 +113,7 @@ def _downloading(url: str) -> Callable[[Path], None]:
     return fill
 
 
-def _asked(
-    wanted: WantedArchive, source: Source, store: Store, *, deep: bool
-) -> Link:
+def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -> Link:
     """Ask one source."""
     if source.way == URL and not deep:
         return _head(wanted, source, store)
@@ -153,19 +136,10 @@ def _asked(
 def _head(wanted: WantedArchive, source: Source, store: Store) -> Link:
     """Ask a server without a download: of the content it can tell only the size."""
     answer = availability.ask(source.where)
-    size = (
-        store.path(wanted.sha256).stat().st_size
-        if store.holds(wanted.sha256)
-        else wanted.size
-    )
+    size = store.path(wanted.sha256).stat().st_size if store.holds(wanted.sha256) else wanted.size
     # A server need not state a size, and a lock knows none before the first download.
     if answer.there and None not in {answer.size, size} and answer.size != size:
-        return Link(
-            source.way,
-            source.where,
-            OTHER,
-            f"{answer.size:,} bytes, not {size:,}",
-        )
+        return Link(source.way, source.where, OTHER, f"{answer.size:,} bytes, not {size:,}")
     # None: a time-out or a refused connection, which may be this host's own network.
     state = {True: ANSWERS, False: GONE, None: SILENT}[answer.there]
     return Link(source.way, source.where, state, answer.why)

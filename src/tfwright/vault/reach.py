@@ -4,14 +4,7 @@ An archive may hold rules that declare more: they are read once the archive is t
 """
 
 import zipfile
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -61,17 +54,13 @@ class Reached:
     def clones(self) -> dict[Clone, Path]:
         """The commits that are here, and their repositories."""
         answers = self.asked.items()
-        return {
-            clone: answer for clone, answer in answers if isinstance(answer, Path)
-        }
+        return {clone: answer for clone, answer in answers if isinstance(answer, Path)}
 
     @property
     def refused(self) -> dict[Clone, TfwrightError]:
         """The commits that are not, and why."""
         return {
-            clone: fault
-            for clone, fault in self.asked.items()
-            if isinstance(fault, TfwrightError)
+            clone: fault for clone, fault in self.asked.items() if isinstance(fault, TfwrightError)
         }
 
     def needed_and_missing(self, lock: Lock | None) -> list[Missing]:
@@ -80,9 +69,7 @@ class Reached:
         Those are the ones that Bazel was seen to want when the lock was written; the ones that hold
         a file which WORKSPACE loads, without which Bazel reads no other rule; and every substitute.
         """
-        archives, replaced = (
-            (lock.archives, lock.substitutes) if lock else ((), ())
-        )
+        archives, replaced = (lock.archives, lock.substitutes) if lock else ((), ())
         # The lock speaks of the archives that the tree pins, the supply of what replaces them.
         used = {substitute.sha256: substitute.used for substitute in replaced}
         pinned = [archive.sha256 for archive in archives if archive.needed]
@@ -97,9 +84,7 @@ class Reached:
 
     def needed_and_refused(self, lock: Lock | None) -> dict[Clone, TfwrightError]:
         """Return the commits that could not be obtained and that the build is known to need."""
-        needed = {
-            clone.clone for clone in (lock.clones if lock else ()) if clone.needed
-        }
+        needed = {clone.clone for clone in (lock.clones if lock else ()) if clone.needed}
         loaded = {
             repository.clone
             for repository in self.rules.repositories
@@ -114,17 +99,9 @@ class Reached:
     def needed_and_unpinned(self, lock: Lock | None) -> list[Repository]:
         """Return the declarations without a checksum that the build is known to need."""
         entries = lock.unlockable if lock else ()
-        needed = {
-            (entry.name, entry.file, entry.line)
-            for entry in entries
-            if entry.needed
-        }
+        needed = {(entry.name, entry.file, entry.line) for entry in entries if entry.needed}
         # Where a name is declared twice, the pinned one may be the one that Bazel takes.
-        pinned = {
-            repository.name
-            for repository in self.rules.repositories
-            if repository.pinned
-        }
+        pinned = {repository.name for repository in self.rules.repositories if repository.pinned}
         loaded = self._loaded - pinned
         return [
             repository
@@ -205,9 +182,7 @@ def bring(
             # Each round has fewer of them to read.
             if way in followed:
                 continue
-            if behind := _followed(
-                way, reached, tables, store, suppliers.readings
-            ):
+            if behind := _followed(way, reached, tables, store, suppliers.readings):
                 more[way] = behind
         if not more:
             return replace(reached, unread=_unread(reached, followed, tables))
@@ -216,9 +191,7 @@ def bring(
 
 
 def _unread(
-    reached: Reached,
-    followed: Collection[Nested | Load],
-    tables: Mapping[str, SubstituteTable],
+    reached: Reached, followed: Collection[Nested | Load], tables: Mapping[str, SubstituteTable]
 ) -> tuple[Load, ...]:
     """Return the loads that lead into an archive or commit that is here, and to no file of it."""
     here = set()
@@ -228,9 +201,7 @@ def _unread(
         if sha256 in reached.supply.ways or repository.clone in reached.clones:
             here.add(repository.name)
     return tuple(
-        load
-        for load in reached.rules.loads
-        if load not in followed and load.archive in here
+        load for load in reached.rules.loads if load not in followed and load.archive in here
     )
 
 
@@ -241,19 +212,12 @@ def _more(
     suppliers: Suppliers,
 ) -> Reached:
     """Obtain what was not asked for yet."""
-    before = {
-        *reached.supply.ways,
-        *(missing.wanted.sha256 for missing in reached.supply.missing),
-    }
-    brought = suppliers.obtain(
-        [archive for archive in archives if archive.sha256 not in before]
-    )
+    before = {*reached.supply.ways, *(missing.wanted.sha256 for missing in reached.supply.missing)}
+    brought = suppliers.obtain([archive for archive in archives if archive.sha256 not in before])
     ways = {**reached.supply.ways, **brought.ways}
     supply = Supply(ways, (*reached.supply.missing, *brought.missing))
     asked = {
-        commit: _cloned(commit, suppliers)
-        for commit in commits
-        if commit not in reached.asked
+        commit: _cloned(commit, suppliers) for commit in commits if commit not in reached.asked
     }
     return Reached(reached.rules, supply, {**reached.asked, **asked})
 
@@ -310,14 +274,8 @@ def clones(found: Rules, lock: Lock | None) -> list[Clone]:
         for cloned in (lock.clones if lock else ())
         if cloned.needed is False and leading.isdisjoint(cloned.names)
     }
-    pinned = [
-        repository.clone
-        for repository in found.repositories
-        if repository.reached
-    ]
-    return list(
-        dict.fromkeys(clone for clone in pinned if clone and clone not in idle)
-    )
+    pinned = [repository.clone for repository in found.repositories if repository.reached]
+    return list(dict.fromkeys(clone for clone in pinned if clone and clone not in idle))
 
 
 def _leading(found: Rules) -> set[str]:
@@ -326,18 +284,13 @@ def _leading(found: Rules) -> set[str]:
 
 
 def _file(
-    repository: Repository,
-    table: SubstituteTable | None,
-    sizes: Mapping[str, int | None],
+    repository: Repository, table: SubstituteTable | None, sizes: Mapping[str, int | None]
 ) -> WantedArchive:
     return (
         substitutes.wanted(repository.name, table, repository)
         if table
         else WantedArchive(
-            repository.name,
-            repository.sha256,
-            repository.urls,
-            sizes.get(repository.sha256),
+            repository.name, repository.sha256, repository.urls, sizes.get(repository.sha256)
         )
     )
 
@@ -367,10 +320,7 @@ def _followed(
 
 
 def _content(
-    repository: Repository,
-    table: SubstituteTable | None,
-    reached: Reached,
-    store: Store,
+    repository: Repository, table: SubstituteTable | None, reached: Reached, store: Store
 ) -> tuple[list[str], Callable[[], dict[str, str]]] | None:
     """Return what decides a repository's rules, and a way to read them; None if it is not here."""
     sha256 = table.sha256 if table else repository.sha256
@@ -399,10 +349,7 @@ def _below(folder: str, read: Callable[[], dict[str, str]]) -> dict[str, str]:
 
 
 def _read(
-    way: Nested | Load,
-    where: Sequence[str],
-    files: Callable[[], dict[str, str]],
-    before: Readings,
+    way: Nested | Load, where: Sequence[str], files: Callable[[], dict[str, str]], before: Readings
 ) -> Rules | None:
     """Read the files that a call or a load leads into, unless an earlier run read the same."""
 
@@ -434,9 +381,7 @@ def _texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     left = MOST_RULES
     for path, content in _members(archive):
         inner = path.removeprefix("./").removeprefix(beginning)
-        if path.removeprefix("./").startswith(
-            beginning
-        ) and repositories.relevant(inner):
+        if path.removeprefix("./").startswith(beginning) and repositories.relevant(inner):
             found[inner] = content().decode("utf-8", "replace")
             left -= len(found[inner])
         # A small archive may unpack to more than the memory.

@@ -44,19 +44,12 @@ def of_file(name: str) -> str:
 def _of_debian(stem: str) -> str:
     # Underscores separate the fields, and no field may contain one.
     package, version, architecture = stem.split("_")
-    parts = {
-        "space": "debian",
-        "name": package,
-        "version": version,
-        "arch": architecture,
-    }
+    parts = {"space": "debian", "name": package, "version": version, "arch": architecture}
     return _package_url("deb", parts)
 
 
 def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
-    space = (parts.get("space") or "").replace(
-        "/", "." if kind == "maven" else "/"
-    )
+    space = (parts.get("space") or "").replace("/", "." if kind == "maven" else "/")
     name = parts["name"] or ""
     if kind == "pypi":
         # The specification of package URLs asks for this form of a Python project's
@@ -65,9 +58,7 @@ def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
     path = "/".join(quote(part, safe="") for part in (space, name) if part)
     qualifiers = "&".join(_qualifiers(parts))
     version = quote(parts["version"] or "", safe="")
-    return f"pkg:{kind}/{path}@{version}" + (
-        f"?{qualifiers}" if qualifiers else ""
-    )
+    return f"pkg:{kind}/{path}@{version}" + (f"?{qualifiers}" if qualifiers else "")
 
 
 def _qualifiers(parts: Mapping[str, str | None]) -> Iterator[str]:

@@ -30,9 +30,7 @@ class Shortage:
         Every attempt is written to `log`.
         """
         # Written before the error is raised, which names this file.
-        files.write(
-            log, "".join(f"{printable(line)}\n" for line in self._report())
-        )
+        files.write(log, "".join(f"{printable(line)}\n" for line in self._report()))
         names = [
             *(missing.wanted.name for missing in self.archives),
             *(clone.remote for clone in self.clones),
@@ -85,8 +83,5 @@ class Shortage:
 
 def _attempts(missing: Missing) -> Sequence[Attempt]:
     """Return the attempts at a file; offline, nothing may have been asked at all."""
-    unasked = [
-        Attempt(url, "not asked, this build is offline")
-        for url in missing.wanted.urls
-    ]
+    unasked = [Attempt(url, "not asked, this build is offline") for url in missing.wanted.urls]
     return missing.attempts or unasked or [Attempt("no source", "it has no url")]

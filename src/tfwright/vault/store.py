@@ -67,9 +67,7 @@ class Store:
 
     def sizes(self) -> dict[str, int]:
         """Return the bytes of each file, by digest."""
-        return {
-            digest: self.path(digest).stat().st_size for digest in self.digests()
-        }
+        return {digest: self.path(digest).stat().st_size for digest in self.digests()}
 
     def damaged(self) -> Iterator[str]:
         """Hash every file and return the digests of those that are not what they were."""

@@ -19,9 +19,7 @@ BY_PATCH = "Replace this archive by a patch of the tree instead."
 """The remedy where a rule cannot be rewritten."""
 
 
-def wanted(
-    name: str, table: SubstituteTable, replaced: Repository
-) -> WantedArchive:
+def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArchive:
     """Return the file that replaces an archive, to be obtained like any other."""
     if table.git is None or table.commit is None:
         return WantedArchive(name, table.sha256, table.urls, substitute=True)
@@ -32,20 +30,12 @@ def wanted(
         name,
         table.sha256,
         (),
-        pack=Pack(
-            table.git,
-            table.commit,
-            f"{folder}/" if folder else "",
-            table.exclude,
-            zipped,
-        ),
+        pack=Pack(table.git, table.commit, f"{folder}/" if folder else "", table.exclude, zipped),
         substitute=True,
     )
 
 
-def insist(
-    tables: Mapping[str, SubstituteTable], found: Sequence[Repository]
-) -> None:
+def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -> None:
     """Raise RecipeError unless each substitute names the archive that the tree pins.
 
     All faults at once.
@@ -122,9 +112,7 @@ def _with_pin(repository: Repository, table: SubstituteTable) -> Repository:
 
 def _may_pin(table: SubstituteTable, repository: Repository) -> bool:
     return (
-        table.replaces in repository.urls
-        and _replaceable(repository)
-        and not repository.lockable
+        table.replaces in repository.urls and _replaceable(repository) and not repository.lockable
     )
 
 
@@ -156,9 +144,7 @@ def table_for(repository: Repository) -> list[str]:
 
 
 def insist_on_loads(
-    tables: Mapping[str, SubstituteTable],
-    found: Rules,
-    unread: Iterable[Load],
+    tables: Mapping[str, SubstituteTable], found: Rules, unread: Iterable[Load]
 ) -> None:
     """Raise RecipeError for a substitute without a file that Bazel loads from it.
 
@@ -170,15 +156,10 @@ def insist_on_loads(
         # A patch of the tree may add the file.
         if not repository.patches
     }
-    lacking = [
-        load for load in unread if load.archive in tables and load.archive in made
-    ]
+    lacking = [load for load in unread if load.archive in tables and load.archive in made]
     if not lacking:
         return
-    lines = [
-        f"{load.file}:{load.line} loads @{load.archive}//{load.path}"
-        for load in lacking
-    ]
+    lines = [f"{load.file}:{load.line} loads @{load.archive}//{load.path}" for load in lacking]
     names = ", ".join(dict.fromkeys(load.archive for load in lacking))
     raise RecipeError(
         f"fetch.substitutes: the substitute has no file that Bazel loads from it: {names}",
@@ -202,13 +183,9 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
     Raises RecipeError if the tree does not name it, or names more than one file by that name.
     """
     named = [
-        repository
-        for repository in found
-        if repository.name == name and _replaceable(repository)
+        repository for repository in found if repository.name == name and _replaceable(repository)
     ]
-    own = [
-        repository for repository in named if not repository.file.startswith("@")
-    ]
+    own = [repository for repository in named if not repository.file.startswith("@")]
     if named and not own:
         raise RecipeError(
             f"fetch.substitutes.{name}: {named[0].file}:{named[0].line} declares it, "
@@ -225,16 +202,12 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
         if own:
             why = "names several files so"
             remedy = BY_PATCH
-        raise RecipeError(
-            f"fetch.substitutes.{name}: the tree {why}", remedy=remedy
-        )
+        raise RecipeError(f"fetch.substitutes.{name}: the tree {why}", remedy=remedy)
     return own[0]
 
 
 def rewritten(
-    texts: Mapping[str, str],
-    tables: Mapping[str, SubstituteTable],
-    rules: Rules | None = None,
+    texts: Mapping[str, str], tables: Mapping[str, SubstituteTable], rules: Rules | None = None
 ) -> dict[str, str]:
     """Return the files of a tree whose rules ask for something else now, whole, by path.
 
@@ -253,18 +226,14 @@ def rewritten(
     }
     # From below, since an edit moves what is under it.
     for path, line, name in sorted(places, reverse=True):
-        changed[path] = _edited(
-            changed.get(path, texts[path]), path, line, name, tables[name]
-        )
+        changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
     # Read again by the same reader: an edit that Bazel would misread must not get into
     # a build.
     _verify(repositories.read({**texts, **changed}).repositories, tables)
     return changed
 
 
-def _rule_on(
-    tree: ast.Module, line: int, table: SubstituteTable
-) -> ast.Call | None:
+def _rule_on(tree: ast.Module, line: int, table: SubstituteTable) -> ast.Call | None:
     """Return the call on a line that names a sha256, or that a pin can add one to."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or node.lineno != line:
@@ -277,9 +246,7 @@ def _rule_on(
     return None
 
 
-def _edited(
-    text: str, path: str, line: int, name: str, table: SubstituteTable
-) -> str:
+def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) -> str:
     """Return a file in which one rule asks for the substitute."""
     # Edited as text and not written from the tree: comments and lines of the file must
     # stay.
@@ -293,16 +260,12 @@ def _edited(
         )
     # ast counts columns in bytes of UTF-8, not in characters.
     lines = text.encode().splitlines(keepends=True)
-    for start, end, new in sorted(
-        _edits(call, table, _mirrors(tree)), reverse=True
-    ):
+    for start, end, new in sorted(_edits(call, table, _mirrors(tree)), reverse=True):
         _put(lines, start, end, new)
     return b"".join(lines).decode()
 
 
-def _edits(
-    call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]
-) -> Iterator[Edit]:
+def _edits(call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]) -> Iterator[Edit]:
     """Yield what to change in a rule."""
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     which = next((name for name in ("urls", "url") if name in given), "")
@@ -316,19 +279,12 @@ def _edits(
     # Addresses that are written elsewhere stay, which `_verify` refuses.
     if table.urls and which:
         before = next(
-            (
-                part.value
-                for part in ast.walk(given[which])
-                if isinstance(part, ast.Constant)
-            ),
-            "",
+            (part.value for part in ast.walk(given[which]) if isinstance(part, ast.Constant)), ""
         )
         yield _over(
             given[which],
             json.dumps(
-                _listed(table.urls, str(before), mirrors)
-                if which == "urls"
-                else table.urls[0]
+                _listed(table.urls, str(before), mirrors) if which == "urls" else table.urls[0]
             ),
         )
     if table.strip_prefix is not None:
@@ -339,9 +295,7 @@ def _edits(
             yield _end(last), _end(last), f", strip_prefix = {text}"
 
 
-def _listed(
-    urls: Sequence[str], before: str, mirrors: Sequence[str]
-) -> list[str]:
+def _listed(urls: Sequence[str], before: str, mirrors: Sequence[str]) -> list[str]:
     """Return urls as a rule takes them: TensorFlow's own insist on their mirror as the first."""
     for mirror in mirrors:
         if before.startswith(mirror):
@@ -358,9 +312,7 @@ def _mirrors(tree: ast.Module) -> list[str]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.List):
             continue
-        values = [
-            item.value for item in node.elts if isinstance(item, ast.Constant)
-        ]
+        values = [item.value for item in node.elts if isinstance(item, ast.Constant)]
         urls = [value for value in values if isinstance(value, str)]
         # A mirror comes first, and its path repeats the url that it mirrors, without a
         # scheme.
@@ -379,19 +331,13 @@ def _end(node: ast.expr) -> tuple[int, int]:
     return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 
-def _put(
-    lines: list[bytes], start: tuple[int, int], end: tuple[int, int], text: str
-) -> None:
+def _put(lines: list[bytes], start: tuple[int, int], end: tuple[int, int], text: str) -> None:
     """Replace a part of a file's lines."""
     (first, at), (last, until) = start, end
-    lines[first - 1 : last] = [
-        lines[first - 1][:at] + text.encode() + lines[last - 1][until:]
-    ]
+    lines[first - 1 : last] = [lines[first - 1][:at] + text.encode() + lines[last - 1][until:]]
 
 
-def _verify(
-    found: Sequence[Repository], tables: Mapping[str, SubstituteTable]
-) -> None:
+def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) -> None:
     """Insist that the rewritten rules say what was meant."""
     for name, table in tables.items():
         for repository in found:
@@ -399,9 +345,7 @@ def _verify(
                 raise RecipeError(
                     f"fetch.substitutes.{name}: the rule cannot be made to ask for it",
                     remedy=BY_PATCH,
-                    evidence=Evidence(
-                        where=f"{repository.file}:{repository.line}"
-                    ),
+                    evidence=Evidence(where=f"{repository.file}:{repository.line}"),
                 )
 
 

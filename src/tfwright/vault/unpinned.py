@@ -7,9 +7,7 @@ from tfwright.rules.model import Repository
 from tfwright.vault import substitutes
 
 
-def error(
-    recipe: str, found: Sequence[Repository], *, locked: bool = False
-) -> RecipeError:
+def error(recipe: str, found: Sequence[Repository], *, locked: bool = False) -> RecipeError:
     """Return the error that names every download of a build without a checksum.
 
     `recipe` is named as the command line takes it; `locked` says whether it has a lock file.
@@ -21,9 +19,7 @@ def error(
     return RecipeError(
         f"{what} that {recipe} needs {verb} no checksum: {', '.join(names)}",
         remedy=remedy(recipe, names, tables, locked=locked),
-        evidence=Evidence(
-            lines=[line for entry in found for line in lines(entry)]
-        ),
+        evidence=Evidence(lines=[line for entry in found for line in lines(entry)]),
     )
 
 
@@ -38,9 +34,7 @@ def place(entry: Repository) -> str:
     return f"{entry.file}:{entry.line}"
 
 
-def remedy(
-    recipe: str, names: Sequence[str], tables: Collection[str], *, locked: bool
-) -> str:
+def remedy(recipe: str, names: Sequence[str], tables: Collection[str], *, locked: bool) -> str:
     """Say how to pin downloads: those of `tables` in the recipe, the others by a patch."""
     steps = []
     if tables:
@@ -54,9 +48,7 @@ def remedy(
         )
     if locked:
         # The one that is there lists what was not pinned then.
-        steps.append(
-            f"Write the lock file again afterwards: 'invoke lock --recipe {recipe}'."
-        )
+        steps.append(f"Write the lock file again afterwards: 'invoke lock --recipe {recipe}'.")
     return " ".join(steps)
 
 

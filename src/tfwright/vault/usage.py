@@ -32,9 +32,7 @@ RECENT = 86400.0
 have recorded that yet."""
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _VENV = re.compile(r"/pythons/([\w.-]+)/")
-_PACKAGE = re.compile(
-    r"(?P<name>.+?)-(?P<version>\d[^-]*?)(-.*\.whl|\.tar\.\w+|\.zip)"
-)
+_PACKAGE = re.compile(r"(?P<name>.+?)-(?P<version>\d[^-]*?)(-.*\.whl|\.tar\.\w+|\.zip)")
 
 
 @dataclass(frozen=True)
@@ -86,11 +84,7 @@ class Inventory:
 
     def users(self, thing: VaultEntry) -> list[str]:
         """Return the recipes that need a thing."""
-        return [
-            need.recipe
-            for need in self.needs
-            if not need.keys.isdisjoint(thing.keys)
-        ]
+        return [need.recipe for need in self.needs if not need.keys.isdisjoint(thing.keys)]
 
     @property
     def unknown(self) -> list[str]:
@@ -100,48 +94,31 @@ class Inventory:
     @property
     def undecided(self) -> list[VaultEntry]:
         """The archives that stay because one of those recipes may need them."""
-        return [
-            thing
-            for thing in self._idle
-            if thing.kind == ARCHIVE and self.unknown
-        ]
+        return [thing for thing in self._idle if thing.kind == ARCHIVE and self.unknown]
 
     @property
     def garbage(self) -> list[VaultEntry]:
         """What no recipe needs."""
-        return [
-            thing
-            for thing in self._idle
-            if thing.kind != ARCHIVE or not self.unknown
-        ]
+        return [thing for thing in self._idle if thing.kind != ARCHIVE or not self.unknown]
 
     @property
     def _idle(self) -> list[VaultEntry]:
         return [
             thing
             for thing in self.things
-            if thing.kind != BY_BAZEL
-            and not self.users(thing)
-            and not thing.recent
+            if thing.kind != BY_BAZEL and not self.users(thing) and not thing.recent
         ]
 
 
 def look(
-    build_out: Path,
-    recipes: Iterable[tuple[Recipe, Path]],
-    locks: Iterable[Path] = (),
+    build_out: Path, recipes: Iterable[tuple[Recipe, Path]], locks: Iterable[Path] = ()
 ) -> Inventory:
     """Look through the vault of `build_out`; `recipes` come with their files.
 
     What else was built there counts too, and what `locks` pin beyond that.
     """
-    known = {
-        recipe.name: _needs(build_out, recipe, path) for recipe, path in recipes
-    }
-    pinned = [
-        Needs(path.name, _named([files.text(path)]), complete=True)
-        for path in locks
-    ]
+    known = {recipe.name: _needs(build_out, recipe, path) for recipe, path in recipes}
+    pinned = [Needs(path.name, _named([files.text(path)]), complete=True) for path in locks]
     traces = [*build_out.glob("*/stamps"), *build_out.glob("*/bundle.json")]
     built = {path.parent.name for path in traces}
     # A recipe of another checkout, or one that was renamed, may share this directory.
@@ -149,10 +126,7 @@ def look(
     for name in sorted(built - known.keys()):
         keys = _named(_records(build_out, name)) | {_bundle_of(name)}
         strangers.append(Needs(name, keys, complete=True))
-    return Inventory(
-        tuple(_things(build_out / "vault")),
-        (*known.values(), *strangers, *pinned),
-    )
+    return Inventory(tuple(_things(build_out / "vault")), (*known.values(), *strangers, *pinned))
 
 
 def collect(
@@ -211,9 +185,7 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
         _bundle_of(recipe.name),
     }
     # A record of an earlier state of the recipe is not all that it needs now.
-    complete = files.sha256(path) in keys or any(
-        recipe.source.commit in text for text in records
-    )
+    complete = files.sha256(path) in keys or any(recipe.source.commit in text for text in records)
     return Needs(recipe.name, keys | pins | own, complete)
 
 
@@ -221,18 +193,14 @@ def _records(build_out: Path, name: str) -> list[str]:
     """Return what was written down when a recipe was built, or came as a bundle."""
     own = build_out / name
     return [
-        files.text(path)
-        for path in (*sorted(own.glob("stamps/*.json")), *own.glob("bundle.json"))
+        files.text(path) for path in (*sorted(own.glob("stamps/*.json")), *own.glob("bundle.json"))
     ]
 
 
 def _named(texts: Iterable[str]) -> frozenset[str]:
     """Return the digests and venvs that texts name."""
     return frozenset(
-        key
-        for text in texts
-        for pattern in (_DIGEST, _VENV)
-        for key in pattern.findall(text)
+        key for text in texts for pattern in (_DIGEST, _VENV) for key in pattern.findall(text)
     )
 
 
@@ -252,9 +220,7 @@ def _stores(vault: Path) -> list[Path]:
 
 def _things(vault: Path) -> Iterator[VaultEntry]:
     """Walk through a vault."""
-    for path in sorted(
-        (vault / "repository_cache/content_addressable/sha256").glob("*/")
-    ):
+    for path in sorted((vault / "repository_cache/content_addressable/sha256").glob("*/")):
         yield _archive(path)
     yield from _programs(vault)
     for store in _stores(vault)[1:]:
@@ -294,9 +260,7 @@ def _installed(path: Path) -> VaultEntry:
     return _entry(VENV, path, _venv(files.text(marker).splitlines()))
 
 
-def _entry(
-    kind: str, path: Path, *keys: str, file: Path | None = None
-) -> VaultEntry:
+def _entry(kind: str, path: Path, *keys: str, file: Path | None = None) -> VaultEntry:
     """Return an entry that is named by its directory, and needed by that name or by others."""
     return VaultEntry(kind, path.name, path, frozenset({path.name, *keys}), file)
 

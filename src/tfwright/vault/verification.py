@@ -48,9 +48,7 @@ def mirrors(build_out: Path) -> list[Path]:
 
 def toolkits(build_out: Path) -> list[Path]:
     """Return the CUDA toolkits that have a record."""
-    return sorted(
-        path.parent for path in (build_out / "toolkits").glob(f"*/{tree.RECORD}")
-    )
+    return sorted(path.parent for path in (build_out / "toolkits").glob(f"*/{tree.RECORD}"))
 
 
 def _of_entry(entry: VaultEntry) -> str:
@@ -93,9 +91,7 @@ def _of_toolkit(root: Path) -> str:
     # Files that no package brought are left alone: users may add theirs to a toolkit.
     # Every byte is read: that is what the user asked for.
     now = tree.content(root)
-    changed = [
-        path for path, checksum in recorded.items() if now.get(path) != checksum
-    ]
+    changed = [path for path, checksum in recorded.items() if now.get(path) != checksum]
     return f"{_counted(changed)} not as unpacked" if changed else ""
 
 
@@ -108,7 +104,5 @@ def _recorded(root: Path) -> dict[str, str]:
 
 
 def _counted(changed: Sequence[str]) -> str:
-    more = (
-        f" and {len(changed) - 1} more files are" if len(changed) > 1 else " is"
-    )
+    more = f" and {len(changed) - 1} more files are" if len(changed) > 1 else " is"
     return f"{changed[0]}{more}"

@@ -88,9 +88,7 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
 def _refused(path: Path, why: str) -> WheelError:
     remedy = "Build the wheel again; if it comes from elsewhere, do not trust it."
     return WheelError(
-        f"{path.name} is not unpacked: {why}",
-        remedy=remedy,
-        evidence=Evidence(where=str(path)),
+        f"{path.name} is not unpacked: {why}", remedy=remedy, evidence=Evidence(where=str(path))
     )
 
 
@@ -129,11 +127,7 @@ def _misplaced(name: str) -> str | None:
 def _special(member: zipfile.ZipInfo) -> str | None:
     """Say what a member is other than a plain file or a directory."""
     # 0: made by a program that stores no kind of file, as zip programs on Windows do.
-    if stat.S_IFMT(member.external_attr >> 16) not in {
-        0,
-        stat.S_IFREG,
-        stat.S_IFDIR,
-    }:
+    if stat.S_IFMT(member.external_attr >> 16) not in {0, stat.S_IFREG, stat.S_IFDIR}:
         return f"{member.filename} is a link or a device"
     return f"{member.filename} is encrypted" if member.flag_bits & 1 else None
 
@@ -194,9 +188,7 @@ def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
 
 
 @contextmanager
-def unpacked(
-    wheel: zipfile.ZipFile, member: zipfile.ZipInfo
-) -> Iterator[Content]:
+def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Content]:
     """Give the bytes of a member: in memory where they fit there, else mapped from a copy on disk.
 
     Raises what `opened` turns into WheelError where the member is damaged.
@@ -213,9 +205,7 @@ def unpacked(
 
 
 @contextmanager
-def _mapped(
-    wheel: zipfile.ZipFile, member: zipfile.ZipInfo
-) -> Iterator[mmap.mmap]:
+def _mapped(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[mmap.mmap]:
     """Map a copy: memory that the system can take back when it runs short."""
     with tempfile.TemporaryFile() as copy:
         with wheel.open(member) as source:
@@ -237,9 +227,7 @@ def _fits(member: zipfile.ZipInfo) -> bool:
     return known and (needed < ALWAYS // 8 or needed < capacity.memory())
 
 
-def _inflated(
-    wheel: zipfile.ZipFile, member: zipfile.ZipInfo
-) -> bytes | bytearray:
+def _inflated(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes | bytearray:
     """Unpack a member with libdeflate, in a fifth of the time that zlib takes."""
     import deflate  # noqa: PLC0415 start-up is part of the product
 
@@ -281,9 +269,7 @@ def _deflated(content: bytes | bytearray, member: zipfile.ZipInfo) -> bytearray:
     try:
         return deflate.deflate_decompress(content, member.file_size)
     except deflate.DeflateError as fault:
-        raise zipfile.BadZipFile(
-            f"{member.filename!r} cannot be unpacked: {fault}"
-        ) from fault
+        raise zipfile.BadZipFile(f"{member.filename!r} cannot be unpacked: {fault}") from fault
 
 
 def metadata_directory(wheel: zipfile.ZipFile) -> str:

@@ -26,9 +26,7 @@ def read(wheel: zipfile.ZipFile, name: str) -> "Message[str, str]":
     _insist_on_few(head, place)
     text = head.decode("utf-8", "replace")
     # compat32 hands values out as they stand; newer policies parse and fold them.
-    return email.parser.Parser(policy=email.policy.compat32).parsestr(
-        text, headersonly=True
-    )
+    return email.parser.Parser(policy=email.policy.compat32).parsestr(text, headersonly=True)
 
 
 def _insist_on_few(head: bytes, place: str) -> None:

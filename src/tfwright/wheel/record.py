@@ -41,9 +41,7 @@ def read(wheel: zipfile.ZipFile) -> list[RecordEntry]:
     try:
         rows = _rows(content)
     except (UnicodeDecodeError, csv.Error) as fault:
-        raise WheelError(
-            f"{place} cannot be read: {fault}", remedy=UNUSABLE
-        ) from fault
+        raise WheelError(f"{place} cannot be read: {fault}", remedy=UNUSABLE) from fault
     # A short line is kept, so that `faults` can name its file.
     return [RecordEntry(*[*row, "", ""][:3]) for row in rows if row]
 
@@ -56,16 +54,11 @@ def _rows(content: bytes) -> list[list[str]]:
 def _limit(wheel: zipfile.ZipFile) -> int:
     """Return how long RECORD may be."""
     # Twice the name: CSV doubles each quotation mark in it.
-    names = (
-        len(member.filename.encode("utf-8", "replace"))
-        for member in archive.files(wheel)
-    )
+    names = (len(member.filename.encode("utf-8", "replace")) for member in archive.files(wheel))
     return SPARE + sum(2 * length + ROOM for length in names)
 
 
-def faults(
-    wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None = None
-) -> list[str]:
+def faults(wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None = None) -> list[str]:
     """Say everything in which RECORD and the files differ.
 
     Files that are `described` already are not read again.
@@ -77,9 +70,7 @@ def faults(
     known = described or {}
     own = f"{archive.metadata_directory(wheel)}/RECORD"
     present = {member.filename: member for member in archive.files(wheel)}
-    missing = [
-        f"{path} is listed and missing" for path in listed if path not in present
-    ]
+    missing = [f"{path} is listed and missing" for path in listed if path not in present]
     unlisted = [f"{path} is not listed" for path in present if path not in listed]
     different = []
     for path, member in present.items():
@@ -91,9 +82,7 @@ def faults(
     return [*missing, *unlisted, *different]
 
 
-def _right(
-    wheel: zipfile.ZipFile, member: zipfile.ZipInfo, own: str
-) -> RecordEntry:
+def _right(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, own: str) -> RecordEntry:
     """Return the line that a file should have; RECORD cannot list its own digest."""
     if member.filename == own:
         return RecordEntry(own, "", "")

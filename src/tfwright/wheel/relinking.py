@@ -17,9 +17,7 @@ from tfwright.wheel.binary import load_commands, macho
 from tfwright.wheel.binary.load_commands import WantedCommands
 
 
-def relink(
-    wheel: zipfile.ZipFile, target: IO[bytes], wanted: WantedCommands
-) -> Counter[str]:
+def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: WantedCommands) -> Counter[str]:
     """Write `wheel` to `target`, a seekable file, as `wanted`.
 
     Return each change with the number of libraries that it was made in.
@@ -39,14 +37,10 @@ def relink(
                 made = _copy(wheel, member, relinked, wanted)
                 changes.update(made)
                 if made and listed.get(name) == record.describe(wheel, member):
-                    listed[name] = record.describe(
-                        relinked, relinked.getinfo(name)
-                    )
+                    listed[name] = record.describe(relinked, relinked.getinfo(name))
         # Last, since it lists the digests of all the others.
         if place in wheel.namelist():
-            relinked.writestr(
-                _header(wheel.getinfo(place)), record.render(listed.values())
-            )
+            relinked.writestr(_header(wheel.getinfo(place)), record.render(listed.values()))
     return changes
 
 
@@ -68,9 +62,7 @@ def _copy(
     return changes
 
 
-def _rewritten(
-    library: IO[bytes], wanted: WantedCommands, name: str
-) -> tuple[str, ...]:
+def _rewritten(library: IO[bytes], wanted: WantedCommands, name: str) -> tuple[str, ...]:
     """Rewrite a file if it begins as a macOS library does; Java's classes do too."""
     library.seek(0)
     if library.read(4) not in macho.MAGICS or name.endswith(".class"):

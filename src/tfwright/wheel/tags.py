@@ -5,13 +5,7 @@ from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 
-from packaging.tags import (
-    Tag,
-    compatible_tags,
-    cpython_tags,
-    parse_tag,
-    platform_tags,
-)
+from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag, platform_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from tfwright.wheel import archive, headers
@@ -33,9 +27,7 @@ def faults(path: Path, wheel: zipfile.ZipFile, python: str) -> list[str]:
     return list(_differences(named, wheel, python))
 
 
-def _differences(
-    named: frozenset[Tag], wheel: zipfile.ZipFile, python: str
-) -> Iterator[str]:
+def _differences(named: frozenset[Tag], wheel: zipfile.ZipFile, python: str) -> Iterator[str]:
     """Compare the tags of the file's name with the three things that they have to agree with."""
     stated = stated_tags(wheel)
     if stated != named:

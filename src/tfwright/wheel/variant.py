@@ -26,10 +26,7 @@ SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"
 LABEL = re.compile(r"[0-9a-z._]{1,16}")
 LARGEST = 1024 * 1024
 """Bytes of a ``variant.json`` that are read: it comes out of a wheel."""
-PROVIDERS = {
-    "nvidia": "nvidia-variant-provider",
-    "x86_64": "provider-variant-x86-64",
-}
+PROVIDERS = {"nvidia": "nvidia-variant-provider", "x86_64": "provider-variant-x86-64"}
 """The package that tells an installer what a machine has, by namespace, most important first."""
 
 Properties = Mapping[str, Mapping[str, Sequence[str]]]
@@ -40,8 +37,7 @@ class _Document(BaseModel):
     """As much of ``variant.json`` as makes a claim; a wheel states exactly one variant."""
 
     variants: Annotated[
-        dict[str, dict[str, dict[str, list[str]]]],
-        Field(min_length=1, max_length=1),
+        dict[str, dict[str, dict[str, list[str]]]], Field(min_length=1, max_length=1)
     ]
 
 
@@ -124,9 +120,7 @@ def documents(variants: Mapping[str, Properties]) -> bytes:
     content = {
         "$schema": SCHEMA,
         "default-priorities": {"namespace": namespaces},
-        "providers": {
-            name: {"requires": [PROVIDERS[name]]} for name in namespaces
-        },
+        "providers": {name: {"requires": [PROVIDERS[name]]} for name in namespaces},
         "variants": variants,
     }
     return (json.dumps(content, indent=2) + "\n").encode()
@@ -165,9 +159,7 @@ def lies(claims: Properties, code: Properties) -> list[str]:
         for feature, values in features.items():
             known = code.get(namespace, {}).get(feature, ())
             unproved = [value for value in values if value not in known]
-            found += [
-                f"{namespace} :: {feature} :: {value}" for value in unproved
-            ]
+            found += [f"{namespace} :: {feature} :: {value}" for value in unproved]
     return found
 
 
@@ -176,11 +168,7 @@ def insist(wheel: str, claims: Properties, code: Properties) -> None:
     unproved = lies(claims, code)
     if not unproved:
         return
-    has = [
-        f"{name} :: {feature}"
-        for name, features in code.items()
-        for feature in features
-    ]
+    has = [f"{name} :: {feature}" for name, features in code.items() for feature in features]
     said = [f"not in its code: {claim}" for claim in unproved]
     raise WheelError(
         f"{wheel} claims {unproved[0]}, and its code does not show that",

@@ -29,10 +29,7 @@ def hosts(settings: HostFile) -> Mapping[str, RemoteHost]:
     """Return the workers of the host file, by name. Raises HostError if it names none."""
     found = {table.name: _host(table) for table in settings.workers}
     if not found:
-        raise HostError(
-            "The host file names no worker",
-            remedy="Add [[workers]]: docs/cluster.md.",
-        )
+        raise HostError("The host file names no worker", remedy="Add [[workers]]: docs/cluster.md.")
     return found
 
 
@@ -41,9 +38,7 @@ def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
 
     `build` runs in threads; `hear` is called in the caller's own thread.
     """
-    ended: queue.Queue[tuple[Assignment, RemoteBuild | BaseException]] = (
-        queue.Queue()
-    )
+    ended: queue.Queue[tuple[Assignment, RemoteBuild | BaseException]] = queue.Queue()
 
     def work(given: Assignment) -> None:
         try:
@@ -66,9 +61,7 @@ def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
     return current.closed()
 
 
-def _after(
-    current: WorkSchedule, recipe: str, result: RemoteBuild
-) -> WorkSchedule:
+def _after(current: WorkSchedule, recipe: str, result: RemoteBuild) -> WorkSchedule:
     """Return the schedule after a worker gave its result."""
     # ssh's own status is not the build's.
     status = 0 if result.lost else result.status
@@ -77,9 +70,7 @@ def _after(
         return current.lost(recipe, result.seconds, trouble)
     if result.refused:
         return current.refused(recipe, result.seconds, trouble)
-    return current.ended(
-        recipe, result.seconds, trouble if result.failure else None
-    )
+    return current.ended(recipe, result.seconds, trouble if result.failure else None)
 
 
 def by_slurm(
@@ -97,9 +88,7 @@ def by_slurm(
     """
     table = settings.slurm
     if table is None:
-        raise HostError(
-            "The host file has no [slurm]", remedy="Add it: docs/cluster.md."
-        )
+        raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
     room = settings.build_out / "workers" / "slurm"
     # Results of an earlier job array would pass for those of this one.
     files.remove(room)
@@ -136,13 +125,7 @@ def ended(given: Assignment, result: SlurmResult) -> Assignment:
     state: schedule.State = "built" if result.status == 0 else "failed"
     state = "lost" if result.status == slurm.LOST else state
     nodes = result.nodes or ("",)
-    done = replace(
-        given,
-        state=state,
-        worker=nodes[-1],
-        lost=nodes[:-1],
-        seconds=result.seconds,
-    )
+    done = replace(given, state=state, worker=nodes[-1], lost=nodes[:-1], seconds=result.seconds)
     return done.with_trouble(_trouble(result))
 
 
@@ -170,12 +153,8 @@ def _trouble(result: SlurmResult) -> Trouble:
 
 def _site(table: SlurmTable, room: Path) -> SlurmSite:
     options = table.options
-    return SlurmSite(
-        table.directory, room, table.python, table.host_file, options, table.most
-    )
+    return SlurmSite(table.directory, room, table.python, table.host_file, options, table.most)
 
 
 def _host(table: WorkerTable) -> RemoteHost:
-    return RemoteHost(
-        **{name: getattr(table, name) for name in RemoteHost.__dataclass_fields__}
-    )
+    return RemoteHost(**{name: getattr(table, name) for name in RemoteHost.__dataclass_fields__})

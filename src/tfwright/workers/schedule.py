@@ -48,11 +48,7 @@ class Assignment:
     def with_trouble(self, trouble: Trouble) -> "Assignment":
         """Return the assignment with what went wrong."""
         return replace(
-            self,
-            detail=trouble.what,
-            remedy=trouble.remedy,
-            log=trouble.log,
-            status=trouble.status,
+            self, detail=trouble.what, remedy=trouble.remedy, log=trouble.log, status=trouble.status
         )
 
     def given_to(self, worker: str) -> "Assignment":
@@ -73,32 +69,20 @@ class WorkSchedule:
     @property
     def over(self) -> bool:
         """Whether nothing runs, and no worker is left for what waits."""
-        running = any(
-            each.state == "running" for each in self.assignments.values()
-        )
+        running = any(each.state == "running" for each in self.assignments.values())
         return not running and not self._pairs()
 
     @property
     def waiting(self) -> tuple[str, ...]:
         """Recipes that no worker builds yet."""
-        found = (
-            each.recipe
-            for each in self.assignments.values()
-            if each.state == "waiting"
-        )
+        found = (each.recipe for each in self.assignments.values() if each.state == "waiting")
         return tuple(found)
 
     @property
     def idle(self) -> tuple[str, ...]:
         """Workers that build nothing."""
-        busy = {
-            each.worker
-            for each in self.assignments.values()
-            if each.state == "running"
-        }
-        return tuple(
-            name for name in self.workers if name not in busy | self.gone
-        )
+        busy = {each.worker for each in self.assignments.values() if each.state == "running"}
+        return tuple(name for name in self.workers if name not in busy | self.gone)
 
     def started(self) -> tuple["WorkSchedule", tuple[Assignment, ...]]:
         """Return the schedule with every idle worker busy, and what is to be started."""
@@ -107,17 +91,13 @@ class WorkSchedule:
             begun.append(self.assignments[recipe].given_to(worker))
         return self._with(*begun), tuple(begun)
 
-    def ended(
-        self, recipe: str, seconds: float, failure: Trouble | None = None
-    ) -> "WorkSchedule":
+    def ended(self, recipe: str, seconds: float, failure: Trouble | None = None) -> "WorkSchedule":
         """Return the schedule after a build came to its end; `failure` says why it failed."""
         state: State = "failed" if failure else "built"
         done = replace(self.assignments[recipe], state=state, seconds=seconds)
         return self._with(done.with_trouble(failure or Trouble("")))
 
-    def refused(
-        self, recipe: str, seconds: float, why: Trouble
-    ) -> "WorkSchedule":
+    def refused(self, recipe: str, seconds: float, why: Trouble) -> "WorkSchedule":
         """Return the schedule after a worker could not build a recipe: another one tries.
 
         The worker stays, since it may build the other recipes.
@@ -145,8 +125,7 @@ class WorkSchedule:
     def closed(self) -> "WorkSchedule":
         """Return the schedule at its end: what still waits had no worker left."""
         none = Trouble(
-            "no worker was left that could build it",
-            "Bring the workers back, and build it again.",
+            "no worker was left that could build it", "Bring the workers back, and build it again."
         )
         left = []
         for name in self.waiting:
@@ -186,9 +165,5 @@ def planned(
     The longest first: a long build that starts last keeps all other workers waiting. A recipe that
     was never built may be long, and comes before all others.
     """
-    order = sorted(
-        dict.fromkeys(recipes), key=lambda recipe: -took.get(recipe, float("inf"))
-    )
-    return WorkSchedule(
-        {recipe: Assignment(recipe) for recipe in order}, tuple(workers)
-    )
+    order = sorted(dict.fromkeys(recipes), key=lambda recipe: -took.get(recipe, float("inf")))
+    return WorkSchedule({recipe: Assignment(recipe) for recipe in order}, tuple(workers))

@@ -14,23 +14,10 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import check
 from tfwright.progress import Listener
 
-FEATURES = (
-    "JEMALLOC",
-    "GCP",
-    "HDFS",
-    "S3",
-    "KAFKA",
-    "GDR",
-    "VERBS",
-    "OPENCL_SYCL",
-    "CUDA",
-    "MPI",
-)
+FEATURES = ("JEMALLOC", "GCP", "HDFS", "S3", "KAFKA", "GDR", "VERBS", "OPENCL_SYCL", "CUDA", "MPI")
 ANSWERS: dict[str, bool | str] = {
     **{f"TF_NEED_{feature}": False for feature in FEATURES},
-    **dict.fromkeys(
-        ("TF_ENABLE_XLA", "TF_DOWNLOAD_CLANG", "TF_SET_ANDROID_WORKSPACE"), False
-    ),
+    **dict.fromkeys(("TF_ENABLE_XLA", "TF_DOWNLOAD_CLANG", "TF_SET_ANDROID_WORKSPACE"), False),
     "CC_OPT_FLAGS": "-O2",
 }
 
@@ -63,9 +50,7 @@ def run(job: BuildRequest) -> object:
     return check.run(job, job.recipe)
 
 
-def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(
-    job: BuildRequest,
-) -> None:
+def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(job: BuildRequest) -> None:
     facts = check.run(job, job.recipe)
     assert facts.interpreter == pythons.own()
     assert facts.python == pythons.version_of(pythons.own())
@@ -82,9 +67,7 @@ def test_a_compiler_that_is_named_is_a_fact_by_its_version(
         compiler.chmod(0o755)
     gcc, nvcc, clang = map(str, compilers)
     flags = (f"--action_env=CLANG_CUDA_COMPILER_PATH={clang}",)
-    table = job.recipe.compile.model_copy(
-        update={"env": {"CC": gcc}, "flags": flags}
-    )
+    table = job.recipe.compile.model_copy(update={"env": {"CC": gcc}, "flags": flags})
     named = replace(
         job,
         recipe=job.recipe.model_copy(update={"compile": table}),
@@ -94,9 +77,7 @@ def test_a_compiler_that_is_named_is_a_fact_by_its_version(
     assert facts.named == ("gcc-11 1.0", "gcc-9 1.0", "clang 1.0")
 
 
-def test_a_recipe_for_a_mac_is_refused_on_another_system(
-    job: BuildRequest,
-) -> None:
+def test_a_recipe_for_a_mac_is_refused_on_another_system(job: BuildRequest) -> None:
     with pytest.raises(
         HostError, match=r"up to 'publish': this host is .*; wanted: Darwin-sparc"
     ) as caught:
@@ -107,13 +88,7 @@ def test_a_recipe_for_a_mac_is_refused_on_another_system(
 def test_up_to_source_another_system_is_no_more_than_a_note(
     job: BuildRequest, listener: Listener, notes: list[str]
 ) -> None:
-    run(
-        replace(
-            for_host(job, system="Darwin", machine="sparc"),
-            until="source",
-            listener=listener,
-        )
-    )
+    run(replace(for_host(job, system="Darwin", machine="sparc"), until="source", listener=listener))
     assert any("wanted: Darwin-sparc" in text for text in notes)
 
 
@@ -136,9 +111,7 @@ def test_up_to_source_answers_are_only_noted(
 def test_a_pip_that_does_not_read_the_platform_tag_is_named_before_the_compile(
     job: BuildRequest,
 ) -> None:
-    package = job.recipe.package.model_copy(
-        update={"platform": "manylinux_2_31_x86_64"}
-    )
+    package = job.recipe.package.model_copy(update={"platform": "manylinux_2_31_x86_64"})
     verify = job.recipe.verify.model_copy(update={"requirements": ("pip==19.3",)})
     tables = {"package": package, "verify": verify}
     old = replace(job, recipe=job.recipe.model_copy(update=tables))
@@ -149,9 +122,7 @@ def test_a_pip_that_does_not_read_the_platform_tag_is_named_before_the_compile(
     assert "verify.requirements" in caught.value.remedy
 
 
-def test_all_findings_come_at_once_the_earliest_obstacle_first(
-    job: BuildRequest,
-) -> None:
+def test_all_findings_come_at_once_the_earliest_obstacle_first(job: BuildRequest) -> None:
     with pytest.raises(HostError) as caught:
         run(for_host(job, system="Darwin", machine="sparc", python="3.2"))
     first, second = (
@@ -162,13 +133,8 @@ def test_all_findings_come_at_once_the_earliest_obstacle_first(
     assert "pyenv install 3.2" in caught.value.what
 
 
-def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> (
-    None
-):
-    findings = [
-        Finding(stage, "", "", blocks=stage)
-        for stage in ("", "compile", "check", "fetch")
-    ]
+def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> None:
+    findings = [Finding(stage, "", "", blocks=stage) for stage in ("", "compile", "check", "fetch")]
     assert [finding.blocks for finding in examination.worst_first(findings)] == [
         "check",
         "fetch",
@@ -178,16 +144,10 @@ def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> (
 
 
 @pytest.mark.parametrize(
-    ("until", "blocked"),
-    [("source", False), ("configure", True), ("publish", True)],
+    ("until", "blocked"), [("source", False), ("configure", True), ("publish", True)]
 )
-def test_a_finding_blocks_only_builds_that_reach_its_stage(
-    until: str, *, blocked: bool
-) -> None:
-    assert (
-        examination.blocks(Finding("", "", "", blocks="configure"), until)
-        is blocked
-    )
+def test_a_finding_blocks_only_builds_that_reach_its_stage(until: str, *, blocked: bool) -> None:
+    assert examination.blocks(Finding("", "", "", blocks="configure"), until) is blocked
 
 
 def test_a_note_blocks_nothing() -> None:
@@ -199,9 +159,7 @@ def test_the_obstacle_is_the_worst_finding_in_a_few_words(
 ) -> None:
     host_file = HostFile(build_out=tmp_path)
     assert (
-        examination.obstacle(
-            for_host(job, system="Darwin", python="3.2").recipe, host_file
-        )
+        examination.obstacle(for_host(job, system="Darwin", python="3.2").recipe, host_file)
         == "no Python 3.2"
     )
     assert examination.obstacle(recipe, host_file) is None
@@ -211,9 +169,7 @@ def test_what_stops_nothing_is_not_listed_under_what_stops_the_build(
     job: BuildRequest, listener: Listener, notes: list[str]
 ) -> None:
     old = job.recipe.bazel.model_copy(update={"version": "0.10.0"})
-    python = job.recipe.host.model_copy(
-        update={"python": "3.11", "machine": "sparc"}
-    )
+    python = job.recipe.host.model_copy(update={"python": "3.11", "machine": "sparc"})
     recipe = job.recipe.model_copy(update={"bazel": old, "host": python})
     with pytest.raises(HostError) as caught:
         run(replace(job, recipe=recipe, listener=listener))

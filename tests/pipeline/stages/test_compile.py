@@ -18,25 +18,12 @@ from typing import Any
 import pytest
 
 from tfwright.documents.host_file import CacheTable, HostFile
-from tfwright.documents.recipe import (
-    BazelTable,
-    CompileTable,
-    ConfigureTable,
-    NcclTable,
-    Recipe,
-)
+from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, NcclTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.pipeline import attempts, caching, unmet
 from tfwright.pipeline.invocation import Invocation
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import (
-    Built,
-    Configured,
-    HostFacts,
-    Inputs,
-    Programs,
-    Tree,
-)
+from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact, Stage, Writes
 from tfwright.pipeline.stages import compile as stage
 from tfwright.progress import Progress, Silence
@@ -76,9 +63,7 @@ class Ears(Silence):
 
 
 @pytest.fixture(params=VERSIONS)
-def binary(
-    request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]
-) -> Path:
+def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) -> Path:
     version: str = request.param
     return obtain_bazel(version)
 
@@ -89,9 +74,7 @@ def ears() -> Ears:
 
 
 @pytest.fixture
-def workspace(
-    job: BuildRequest, shared: Path, tmp_path: Path, ears: Ears
-) -> BuildRequest:
+def workspace(job: BuildRequest, shared: Path, tmp_path: Path, ears: Ears) -> BuildRequest:
     """Return a job whose tree is a small workspace with TensorFlow 1.8's rc files; nothing in it is cached yet."""
     cache = CacheTable(directory=tmp_path / "cache")
     host_file = HostFile(build_out=shared, cache=cache, jobs=1)
@@ -120,11 +103,7 @@ def workspace(
 
 
 def run(
-    job: BuildRequest,
-    binary: Path,
-    target: str,
-    *flags: str,
-    **host: str | tuple[str, ...],
+    job: BuildRequest, binary: Path, target: str, *flags: str, **host: str | tuple[str, ...]
 ) -> Built:
     table = CompileTable(target=target, flags=flags)
     tree = job.places.tree
@@ -144,9 +123,7 @@ def run(
         commit="0" * 40,
         epoch=1_500_000_000,
         programs=Programs(
-            bazel=Artefact.of(binary),
-            bazel_origin="npm",
-            python=Path(sys.executable),
+            bazel=Artefact.of(binary), bazel_origin="npm", python=Path(sys.executable)
         ),
     )
     source = Tree(
@@ -157,9 +134,7 @@ def run(
         content="",
     )
     configured = Configured(
-        bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"),
-        asked=(),
-        never_asked=(),
+        bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"), asked=(), never_asked=()
     )
     return stage.run(
         job,
@@ -179,9 +154,7 @@ def processes(job: BuildRequest) -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            line = (
-                path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-            )
+            line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
         except OSError:
             continue
         if f"{job.places.own}/" in line and "compile_job.py" not in line:
@@ -214,9 +187,7 @@ def calls(job: BuildRequest, *names: str) -> Invocation:
 
 
 def arguments(job: BuildRequest, *names: str) -> Sequence[str]:
-    return calls(job, *names).arguments(
-        attempts.actions_at_once(job, job.recipe.compile)
-    )
+    return calls(job, *names).arguments(attempts.actions_at_once(job, job.recipe.compile))
 
 
 def with_settings(job: BuildRequest, **host_file: object) -> BuildRequest:
@@ -226,10 +197,7 @@ def with_settings(job: BuildRequest, **host_file: object) -> BuildRequest:
 @pytest.mark.parametrize(
     ("names", "flag"),
     [
-        (
-            ("remote_http_cache", "remote_cache"),
-            "--remote_http_cache=http://127.0.0.1:80",
-        ),
+        (("remote_http_cache", "remote_cache"), "--remote_http_cache=http://127.0.0.1:80"),
         (("remote_cache", "disk_cache"), "--remote_cache=http://127.0.0.1:80"),
     ],
 )
@@ -268,9 +236,7 @@ def test_a_bazel_whose_disk_cache_is_known_gets_one_unless_there_is_a_server(
     assert planned.startswith("http://") != laid_out
 
 
-def test_a_flag_that_this_bazel_does_not_have_is_not_given(
-    job: BuildRequest,
-) -> None:
+def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: BuildRequest) -> None:
     assert not [
         flag
         for flag in arguments(job)
@@ -278,9 +244,7 @@ def test_a_flag_that_this_bazel_does_not_have_is_not_given(
     ]
 
 
-def test_the_target_python_comes_first_for_the_scripts_that_bazel_runs(
-    job: BuildRequest,
-) -> None:
+def test_the_target_python_comes_first_for_the_scripts_that_bazel_runs(job: BuildRequest) -> None:
     assert (
         "--action_env=PATH=/vault/pythons/3.6.15-0123/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
         in arguments(job)
@@ -292,10 +256,7 @@ def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory
 ) -> None:
     assert "--jobs=7" in arguments(replace(with_settings(job, jobs=3), jobs=7))
     assert "--jobs=3" in arguments(with_settings(job, jobs=3))
-    starved = replace(
-        job,
-        recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e4)}),
-    )
+    starved = replace(job, recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e4)}))
     assert "--jobs=1" in arguments(starved)
 
 
@@ -303,15 +264,8 @@ def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(
     job: BuildRequest,
 ) -> None:
     table = CompileTable(flags=("--config=opt", "--jobs=1"))
-    flagged = replace(
-        job, recipe=job.recipe.model_copy(update={"compile": table})
-    )
-    assert arguments(flagged)[-4:] == (
-        "--config=opt",
-        "--jobs=1",
-        "--",
-        table.target,
-    )
+    flagged = replace(job, recipe=job.recipe.model_copy(update={"compile": table}))
+    assert arguments(flagged)[-4:] == ("--config=opt", "--jobs=1", "--", table.target)
 
 
 @pytest.mark.parametrize(
@@ -332,9 +286,7 @@ def test_the_rc_files_of_a_release_are_imported_by_name(
     }
     other = replace(job, recipe=Recipe.model_validate(values))
     rc = next(calls(other).settings)
-    assert rc.content.splitlines() == [
-        f"import {job.places.tree / name}" for name in files
-    ]
+    assert rc.content.splitlines() == [f"import {job.places.tree / name}" for name in files]
 
 
 def test_the_plan_shows_the_rc_file_and_the_command_without_a_bazel_in_the_store(
@@ -393,9 +345,7 @@ class Stubbed:
 
     def says(self, *runs: str, status: int = 1) -> None:
         for number, said in enumerate(runs, 1):
-            (self.place / f"{number}.said").write_text(
-                f"{status}\n{said}\n", "utf-8"
-            )
+            (self.place / f"{number}.said").write_text(f"{status}\n{said}\n", "utf-8")
 
     def build(self, **changes: Any) -> Built:  # noqa: ANN401 as `replace` takes them
         return run(replace(self.job, **changes), self.binary, "//:x")
@@ -420,9 +370,7 @@ def stubbed(
     monkeypatch.setattr(attempts, "PAUSES", (0.01, 0.01))
     # The stub asks no cache, and the digest of a toolchain takes most of a second.
     settings = {"jobs": 4, "cache": CacheTable(enabled=False)}
-    made = replace(
-        job, host_file=job.host_file.model_copy(update=settings), listener=ears
-    )
+    made = replace(job, host_file=job.host_file.model_copy(update=settings), listener=ears)
     made.places.home.mkdir(parents=True)
     made.places.tree.mkdir()
     made.places.tree.joinpath(".tf_configure.bazelrc").touch()
@@ -445,18 +393,10 @@ def test_a_download_that_the_network_stopped_is_tried_again_twice(
     stubbed: Stubbed, ears: Ears, why: str
 ) -> None:
     stubbed.says(*[DOWNLOAD.format(why)] * 3)
-    with pytest.raises(
-        SupplyError, match=r"Bazel could not download http://h/a\.zip"
-    ):
+    with pytest.raises(SupplyError, match=r"Bazel could not download http://h/a\.zip"):
         stubbed.build()
-    again = (
-        f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"
-    )
-    assert ears.notes == [
-        again,
-        again,
-        "Asking Bazel which other archives it cannot get",
-    ]
+    again = f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"
+    assert ears.notes == [again, again, "Asking Bazel which other archives it cannot get"]
     assert stubbed.jobs == ["4", "4", "4"]
 
 
@@ -472,16 +412,8 @@ def test_what_passes_is_forgotten(stubbed: Stubbed) -> None:
 @pytest.mark.parametrize(
     ("said", "kind", "what"),
     [
-        (
-            COMPLAINT,
-            ToolError,
-            r"C\+\+ compilation of rule '//:x' failed \(Exit 1\)",
-        ),
-        (
-            f"{COMPLAINT}\n{KILLED.replace('//:x', '//:y')}",
-            ToolError,
-            "'//:x' failed",
-        ),
+        (COMPLAINT, ToolError, r"C\+\+ compilation of rule '//:x' failed \(Exit 1\)"),
+        (f"{COMPLAINT}\n{KILLED.replace('//:x', '//:y')}", ToolError, "'//:x' failed"),
         (FULL, HostError, "The disk is full"),
         (
             DOWNLOAD.format("GET returned 404 Not Found"),
@@ -517,12 +449,8 @@ def test_all_archives_that_bazel_cannot_get_are_named_at_once(
     others = [first.replace("a.zip", f"{name}.zip") for name in "abc"]
     stubbed.says(first)
     # Each is said twice: when the download fails, and for the rule that needs it.
-    (stubbed.place / "missing.said").write_text(
-        "\n".join([*others, *others]), "utf-8"
-    )
-    with pytest.raises(
-        SupplyError, match=r"http://h/a\.zip and 2 more"
-    ) as caught:
+    (stubbed.place / "missing.said").write_text("\n".join([*others, *others]), "utf-8")
+    with pytest.raises(SupplyError, match=r"http://h/a\.zip and 2 more") as caught:
         stubbed.build(offline=offline)
     named = [line.partition(": ")[0] for line in caught.value.evidence.lines]
     assert named == [f"http://h/{name}.zip" for name in "abc"]
@@ -541,9 +469,7 @@ def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(
 @pytest.mark.medium
 def test_an_offline_build_tries_no_download_again(stubbed: Stubbed) -> None:
     stubbed.says(DOWNLOAD.format("Connection refused"))
-    with pytest.raises(
-        SupplyError, match="offline, and Bazel wanted to download"
-    ) as caught:
+    with pytest.raises(SupplyError, match="offline, and Bazel wanted to download") as caught:
         stubbed.build(offline=True)
     assert len(stubbed.jobs) == 1
     # fetch may have been run before, and may have found the file nowhere.
@@ -556,9 +482,7 @@ def test_the_downloads_for_which_a_build_stopped_are_remembered_until_one_succee
 ) -> None:
     fault = DOWNLOAD.format("GET returned 404 Not Found")
     stubbed.says(fault)
-    (stubbed.place / "missing.said").write_text(
-        fault.replace("a.zip", "b.zip"), "utf-8"
-    )
+    (stubbed.place / "missing.said").write_text(fault.replace("a.zip", "b.zip"), "utf-8")
     with pytest.raises(SupplyError):
         stubbed.build()
     stopped = {"http://h/a.zip", "http://h/b.zip"}
@@ -569,9 +493,7 @@ def test_the_downloads_for_which_a_build_stopped_are_remembered_until_one_succee
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "{}", "[" * 100_000])
-def test_an_edited_memory_of_downloads_is_no_memory(
-    stubbed: Stubbed, content: str
-) -> None:
+def test_an_edited_memory_of_downloads_is_no_memory(stubbed: Stubbed, content: str) -> None:
     files.write(stubbed.job.places.unmet, content)
     assert unmet.read(stubbed.job) == frozenset()
 
@@ -579,9 +501,7 @@ def test_an_edited_memory_of_downloads_is_no_memory(
 @pytest.mark.medium
 def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> None:
     stubbed.says("ERROR: Unrecognized option: --nosuch", status=2)
-    with pytest.raises(
-        RecipeError, match="refuses the build: Unrecognized option: --nosuch"
-    ):
+    with pytest.raises(RecipeError, match="refuses the build: Unrecognized option: --nosuch"):
         stubbed.build()
 
 
@@ -593,10 +513,7 @@ def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> Non
     ("said", "status"),
     [
         (KILLED, 1),
-        (
-            f"{ACTION}\ncollect2: fatal error: ld terminated with signal 9 [Killed]",
-            1,
-        ),
+        (f"{ACTION}\ncollect2: fatal error: ld terminated with signal 9 [Killed]", 1),
         (f"{ACTION}\nvirtual memory exhausted: Cannot allocate memory", 1),
         (
             "Server terminated abruptly (error code: 14, error message: '', log file: '/x/jvm.out')",
@@ -612,9 +529,7 @@ def test_where_the_memory_ran_out_the_build_goes_on_with_half_the_jobs_and_remem
     stubbed.build()
     stubbed.build()
     assert stubbed.jobs == ["4", "2", "1", "1"]
-    assert ears.notes[0].startswith(
-        "The memory did not hold 4 actions at once; going on with 2"
-    )
+    assert ears.notes[0].startswith("The memory did not hold 4 actions at once; going on with 2")
     assert str(stubbed.job.places.memory) in ears.notes[0]
     assert ears.notes[2].startswith(
         "1 at once, since more actions did not fit into the memory before"
@@ -629,9 +544,7 @@ def test_the_jobs_are_those_that_ran_also_if_the_memory_is_gone_in_the_end(
     monkeypatch.setattr(capacity, "cores", lambda: 4)
     monkeypatch.setattr(capacity, "memory", lambda: next(free, 0))
     stubbed.says(KILLED)
-    stubbed.build(
-        host_file=stubbed.job.host_file.model_copy(update={"jobs": None})
-    )
+    stubbed.build(host_file=stubbed.job.host_file.model_copy(update={"jobs": None}))
     assert stubbed.jobs == ["4", "2"]
 
 
@@ -645,21 +558,15 @@ def test_the_plan_shows_the_jobs_that_the_memory_held(stubbed: Stubbed) -> None:
 
 
 @pytest.mark.medium
-def test_the_memory_of_a_single_action_that_is_not_there_ends_the_build(
-    stubbed: Stubbed,
-) -> None:
+def test_the_memory_of_a_single_action_that_is_not_there_ends_the_build(stubbed: Stubbed) -> None:
     stubbed.says(KILLED)
-    with pytest.raises(
-        HostError, match="The memory ran out, with one action at a time"
-    ):
+    with pytest.raises(HostError, match="The memory ran out, with one action at a time"):
         stubbed.build(jobs=1)
     assert stubbed.jobs == ["1"]
 
 
 @pytest.mark.medium
-def test_what_the_user_asks_for_wins_over_what_was_remembered(
-    stubbed: Stubbed,
-) -> None:
+def test_what_the_user_asks_for_wins_over_what_was_remembered(stubbed: Stubbed) -> None:
     attempts.learn_jobs(stubbed.job, 1)
     stubbed.build(jobs=3)
     assert stubbed.jobs == ["3"]
@@ -689,12 +596,8 @@ def test_a_build_that_only_waited_for_memory_runs_one_action_less_the_next_time(
     assert attempts.read(stubbed.job).jobs == 3
 
 
-@pytest.mark.parametrize(
-    "damage", ["", "{", '{"jobs": 0}', '{"peak": "much"}', "\xff"]
-)
-def test_a_damaged_memory_of_earlier_builds_is_none(
-    stubbed: Stubbed, damage: str
-) -> None:
+@pytest.mark.parametrize("damage", ["", "{", '{"jobs": 0}', '{"peak": "much"}', "\xff"])
+def test_a_damaged_memory_of_earlier_builds_is_none(stubbed: Stubbed, damage: str) -> None:
     stubbed.job.places.memory.write_bytes(damage.encode("latin-1"))
     assert attempts.read(stubbed.job) == attempts.Experience()
 
@@ -719,14 +622,11 @@ def test_a_target_is_built_and_again_nothing_is_done(
     workspace: BuildRequest, binary: Path, ears: Ears
 ) -> None:
     built = run(workspace, binary, "//:made")
-    assert sorted(output.path.name for output in built.outputs) == [
-        "made.txt",
-        "more.txt",
-    ]
+    assert sorted(output.path.name for output in built.outputs) == ["made.txt", "more.txt"]
     assert (
-        next(
-            output for output in built.outputs if output.path.name == "made.txt"
-        ).path.read_text("utf-8")
+        next(output for output in built.outputs if output.path.name == "made.txt").path.read_text(
+            "utf-8"
+        )
         == "1500000000\n"
     )
     assert built.actions >= 4
@@ -741,10 +641,7 @@ def test_a_changed_toolkit_makes_every_action_run_again_and_the_same_one_does_no
     workspace: BuildRequest, binary: Path
 ) -> None:
     job = workspace.without_cache()
-    actions = [
-        run(job, binary, "//:made", toolkit=digest * 64).actions
-        for digest in "aab"
-    ]
+    actions = [run(job, binary, "//:made", toolkit=digest * 64).actions for digest in "aab"]
     assert actions[1] <= 1 < actions[0] == actions[2]
 
 
@@ -799,9 +696,7 @@ def test_a_directory_in_the_place_of_a_link_to_the_outputs_is_damage_and_is_remo
     assert link.is_symlink()
 
 
-def test_a_link_to_outputs_of_somebody_else_is_damage(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_a_link_to_outputs_of_somebody_else_is_damage(job: BuildRequest, tmp_path: Path) -> None:
     job.places.tree.mkdir(parents=True)
     assert stage.damage(job.job) is None
     (job.places.tree / "bazel-bin").symlink_to(tmp_path)
@@ -831,18 +726,14 @@ def test_a_compiler_that_the_recipe_names_and_that_changed_is_used_for_every_act
 
 
 @pytest.mark.slow
-def test_the_log_is_plain_text_without_the_bar(
-    workspace: BuildRequest, binary: Path
-) -> None:
+def test_the_log_is_plain_text_without_the_bar(workspace: BuildRequest, binary: Path) -> None:
     run(workspace, binary, "//:made")
     log = workspace.log("compile").read_text("utf-8")
     assert "Build completed successfully" in log
     assert "--copt=-DANSWER=0" in log
     assert "\x1b" not in log
     assert "\r" not in log
-    assert not [
-        line for line in log.splitlines() if line.startswith(("[", "Analyzing:"))
-    ]
+    assert not [line for line in log.splitlines() if line.startswith(("[", "Analyzing:"))]
 
 
 @pytest.mark.slow
@@ -851,10 +742,7 @@ def test_a_fresh_output_base_takes_all_from_the_build_cache(
 ) -> None:
     run(workspace, binary, "//:step1")
     other = replace(
-        workspace,
-        recipe=workspace.recipe.model_copy(
-            update={"name": f"twin-{tmp_path.name}"}
-        ),
+        workspace, recipe=workspace.recipe.model_copy(update={"name": f"twin-{tmp_path.name}"})
     )
     workspace.places.tree.rename(other.places.own.parent / "moved")
     other.places.home.mkdir(parents=True)
@@ -911,8 +799,7 @@ def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
     workspace: BuildRequest, binary: Path, ears: Ears
 ) -> None:
     with pytest.raises(
-        ToolError,
-        match=r"C\+\+ compilation of rule '//:broken' failed \(Exit 1\)",
+        ToolError, match=r"C\+\+ compilation of rule '//:broken' failed \(Exit 1\)"
     ) as caught:
         run(workspace, binary, "//:broken")
     evidence = caught.value.evidence
@@ -926,9 +813,7 @@ def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
 
 
 @pytest.mark.slow
-def test_an_unknown_flag_is_the_recipes_fault(
-    workspace: BuildRequest, binary: Path
-) -> None:
+def test_an_unknown_flag_is_the_recipes_fault(workspace: BuildRequest, binary: Path) -> None:
     with pytest.raises(RecipeError, match="--nosuch"):
         run(workspace, binary, "//:made", "--nosuch")
     with pytest.raises(RecipeError, match="Config value cuda is not defined"):
@@ -963,24 +848,18 @@ def archives(workspace: BuildRequest) -> Iterator[type[Archives]]:
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("x.txt", "x")
     handler = type(
-        "Handler",
-        (Archives,),
-        {"refusals": [], "asked": [], "content": buffer.getvalue()},
+        "Handler", (Archives,), {"refusals": [], "asked": [], "content": buffer.getvalue()}
     )
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(
-            target=server.serve_forever,
-            kwargs={"poll_interval": 0.01},
-            daemon=True,
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         ).start()
         workspace.places.tree.joinpath("WORKSPACE").write_text(
             'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
             f'http_archive(name = "dep", urls = ["http://127.0.0.1:{server.server_port}/a.zip"], build_file_content = "exports_files([\'x.txt\'])")\n',
             "utf-8",
         )
-        with workspace.places.tree.joinpath("BUILD").open(
-            "a", encoding="utf-8"
-        ) as build:
+        with workspace.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
             build.write(
                 'genrule(name = "foreign", srcs = ["@dep//:x.txt"], outs = ["foreign.txt"], cmd = "cp $< $@")\n'
             )
@@ -997,14 +876,10 @@ def test_a_download_that_fails_for_the_network_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(attempts, "PAUSES", (0.1, 0.1))
-    archives.refusals += [
-        429,
-        429,
-    ]  # which Bazel, unlike a 503, does not try again by itself
-    assert [
-        output.path.name
-        for output in run(workspace, binary, "//:foreign").outputs
-    ] == ["foreign.txt"]
+    archives.refusals += [429, 429]  # which Bazel, unlike a 503, does not try again by itself
+    assert [output.path.name for output in run(workspace, binary, "//:foreign").outputs] == [
+        "foreign.txt"
+    ]
     assert (len(archives.asked), len(ears.notes)) == (3, 2)
 
 
@@ -1023,9 +898,7 @@ def test_a_build_does_not_wait_for_an_archive_that_is_not_there(
 def test_an_offline_build_downloads_nothing(
     workspace: BuildRequest, binary: Path, archives: type[Archives]
 ) -> None:
-    with pytest.raises(
-        SupplyError, match="offline, and Bazel wanted to download"
-    ):
+    with pytest.raises(SupplyError, match="offline, and Bazel wanted to download"):
         run(replace(workspace, offline=True), binary, "//:foreign")
     assert archives.asked == []
 
@@ -1050,9 +923,7 @@ with console.ending_gently():
 """
 
 
-def apart(
-    job: BuildRequest, binary: Path, target: str, folder: Path
-) -> list[str]:
+def apart(job: BuildRequest, binary: Path, target: str, folder: Path) -> list[str]:
     """Return the command that builds a target in a process of its own."""
     results: dict[str, object] = {}
 
@@ -1064,9 +935,7 @@ def apart(
         _nccl: NcclTable,
         *made: HostFacts | Inputs | Tree | Configured,
     ) -> Built:
-        results.update(
-            {type(one).__name__: one.model_dump(mode="json") for one in made}
-        )
+        results.update({type(one).__name__: one.model_dump(mode="json") for one in made})
         return Built(target="", outputs=(), actions=0)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -1088,9 +957,7 @@ def stoppable(
     workspace: BuildRequest, binary: Path, tmp_path: Path
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Build four steps in a process of its own, and return it in the middle of the second one."""
-    with subprocess.Popen(
-        apart(workspace, binary, "//:step3", tmp_path)
-    ) as process:
+    with subprocess.Popen(apart(workspace, binary, "//:step3", tmp_path)) as process:
         wait_for(tmp_path / "1", process)
         yield process
 
@@ -1106,10 +973,7 @@ def wait_for(path: Path, process: "subprocess.Popen[bytes]") -> None:
 
 def begun(tmp_path: Path) -> list[int]:
     """Return how often each step was begun."""
-    return [
-        len((tmp_path / str(number)).read_text("utf-8").splitlines())
-        for number in range(4)
-    ]
+    return [len((tmp_path / str(number)).read_text("utf-8").splitlines()) for number in range(4)]
 
 
 @pytest.mark.slow
@@ -1130,18 +994,13 @@ def test_a_build_that_is_interrupted_leaves_nothing_running_and_resumes(
 
 @pytest.mark.slow
 def test_a_build_that_is_killed_resumes_on_the_server_that_was_left_and_repeats_one_action(
-    workspace: BuildRequest,
-    binary: Path,
-    tmp_path: Path,
-    stoppable: "subprocess.Popen[bytes]",
+    workspace: BuildRequest, binary: Path, tmp_path: Path, stoppable: "subprocess.Popen[bytes]"
 ) -> None:
     stoppable.kill()
     stoppable.wait(30)
     run(workspace, binary, "//:step3")
     assert begun(tmp_path) == [1, 2, 1, 1]
-    assert "Starting local Bazel server" not in workspace.log(
-        "compile"
-    ).read_text("utf-8")
+    assert "Starting local Bazel server" not in workspace.log("compile").read_text("utf-8")
     assert processes(workspace) == []
 
 
@@ -1166,8 +1025,7 @@ def confined(tmp_path: Path) -> Iterator[Path]:
         "memory.max": Path("/sys/fs/cgroup"),
     }
     limit, base = next(
-        (kind for kind in kinds.items() if (kind[1] / "cgroup.procs").is_file()),
-        ("", tmp_path),
+        (kind for kind in kinds.items() if (kind[1] / "cgroup.procs").is_file()), ("", tmp_path)
     )
     group = base / f"tfwright-{tmp_path.name}"
     try:
@@ -1183,9 +1041,7 @@ def confined(tmp_path: Path) -> Iterator[Path]:
 def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
     workspace: BuildRequest, binary: Path, tmp_path: Path, confined: Path
 ) -> None:
-    job = replace(
-        workspace, host_file=workspace.host_file.model_copy(update={"jobs": 3})
-    )
+    job = replace(workspace, host_file=workspace.host_file.model_copy(update={"jobs": 3}))
     with job.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
         build.write(
             GREEDY.replace("@PYTHON@", sys.executable)
@@ -1193,14 +1049,7 @@ def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
         )
     command = apart(job, binary, "//:greedy", tmp_path)
     done = subprocess.run(
-        [
-            "sh",
-            "-c",
-            'echo $$ > "$0/cgroup.procs"; exec "$@"',
-            confined,
-            *command,
-        ],
-        check=False,
+        ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', confined, *command], check=False
     )
     log = job.log("compile").read_text("utf-8")
     assert done.returncode == 0

@@ -17,13 +17,7 @@ from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import RecipeError, TfwrightError, ToolError
 from tfwright.host import pythons
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import (
-    Configured,
-    HostFacts,
-    Inputs,
-    Programs,
-    Tree,
-)
+from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact, Stage, Writes
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
@@ -97,9 +91,7 @@ class Bench:
         self.tree.mkdir()
         self.bazelrc = self.tree / ".tf_configure.bazelrc"
 
-    def job(
-        self, answers: Mapping[str, object], by: str = "dialogue"
-    ) -> BuildRequest:
+    def job(self, answers: Mapping[str, object], by: str = "dialogue") -> BuildRequest:
         recipe = {
             "name": "small",
             "summary": "A recipe for tests",
@@ -107,12 +99,7 @@ class Bench:
             "host": {"system": "Linux", "python": "any"},
             "bazel": {"version": self.bazel},
             "compile": {"target": "//:wheel"},
-            "configure": {
-                "by": by,
-                "answers": answers,
-                "timeout": 10,
-                **self.changes,
-            },
+            "configure": {"by": by, "answers": answers, "timeout": 10, **self.changes},
         }
         return BuildRequest(
             recipe=Recipe.model_validate(recipe),
@@ -121,10 +108,7 @@ class Bench:
         )
 
     def run(
-        self,
-        script: str,
-        answers: Mapping[str, object] | None = None,
-        by: str = "dialogue",
+        self, script: str, answers: Mapping[str, object] | None = None, by: str = "dialogue"
     ) -> Configured:
         """Commit the script as ./configure, and run the stage on it."""
         self.commit(script)
@@ -156,32 +140,16 @@ class Bench:
             mirror=self.tree,
             commit=COMMIT,
             epoch=1,
-            programs=Programs(
-                bazel=Artefact.of(bazel), bazel_origin="here", python=python
-            ),
+            programs=Programs(bazel=Artefact.of(bazel), bazel_origin="here", python=python),
         )
-        tree = Tree(
-            path=self.tree,
-            commit=COMMIT,
-            epoch=1,
-            release=Release(1, 13),
-            content="",
-        )
+        tree = Tree(path=self.tree, commit=COMMIT, epoch=1, release=Release(1, 13), content="")
         return facts, inputs, tree
 
     def commit(self, script: str) -> None:
         (self.tree / "configure").write_text(script)
         (self.tree / "configure").chmod(0o755)
         (self.tree / "tracked.cc").write_text("as upstream\n")
-        git = [
-            "git",
-            "-C",
-            str(self.tree),
-            "-c",
-            "user.name=t",
-            "-c",
-            "user.email=t@example.org",
-        ]
+        git = ["git", "-C", str(self.tree), "-c", "user.name=t", "-c", "user.email=t@example.org"]
         for arguments in (
             ["init", "-q", "--separate-git-dir", str(self.folder / "tree.git")],
             ["add", "configure", "tracked.cc"],
@@ -190,11 +158,7 @@ class Bench:
             subprocess.run([*git, *arguments], check=True)
 
     def fails(
-        self,
-        script: str,
-        kind: type[TfwrightError],
-        match: str,
-        **changed: object,
+        self, script: str, kind: type[TfwrightError], match: str, **changed: object
     ) -> TfwrightError:
         """Run a script that must fail, and leave nothing behind."""
         with pytest.raises(kind, match=match) as caught:
@@ -208,9 +172,7 @@ def bench(tmp_path: Path, listener: Listener) -> Bench:
     return Bench(tmp_path, listener)
 
 
-def test_the_rendered_file_takes_the_place_of_the_written_one(
-    bench: Bench,
-) -> None:
+def test_the_rendered_file_takes_the_place_of_the_written_one(bench: Bench) -> None:
     configured = bench.run(WHOLE)
     assert configured.bazelrc == Artefact.of(bench.bazelrc)
     spoken = dialect.of_tensorflow(ExactRelease(1, 13), "Linux")
@@ -219,18 +181,13 @@ def test_the_rendered_file_takes_the_place_of_the_written_one(
     assert bench.bazelrc.read_text() == rendering.render(
         Interview(spoken, answers, "dialogue", own)
     )
-    assert configured.asked[:3] == (
-        "PYTHON_BIN_PATH",
-        "PYTHON_LIB_PATH",
-        "TF_ENABLE_XLA",
-    )
+    assert configured.asked[:3] == ("PYTHON_BIN_PATH", "PYTHON_LIB_PATH", "TF_ENABLE_XLA")
     assert configured.never_asked == ()
 
 
 def _python(bench: Bench) -> dict[str, bool | str]:
     lines = dict(
-        line.split(" ")[2].split("=", 1)
-        for line in bench.bazelrc.read_text().splitlines()[:2]
+        line.split(" ")[2].split("=", 1) for line in bench.bazelrc.read_text().splitlines()[:2]
     )
     return {name: value.strip('"') for name, value in lines.items()}
 
@@ -242,15 +199,9 @@ def test_both_ways_of_answering_give_the_same_file(bench: Bench) -> None:
     assert watched.asked == ()
 
 
-def test_with_answers_in_the_environment_any_prompt_is_an_error(
-    bench: Bench,
-) -> None:
-    with pytest.raises(
-        RecipeError, match="does not accept TF_NEED_MPI='0' from the environment"
-    ):
-        bench.run(
-            START + "unset TF_NEED_MPI\n" + QUESTIONS + END, by="environment"
-        )
+def test_with_answers_in_the_environment_any_prompt_is_an_error(bench: Bench) -> None:
+    with pytest.raises(RecipeError, match="does not accept TF_NEED_MPI='0' from the environment"):
+        bench.run(START + "unset TF_NEED_MPI\n" + QUESTIONS + END, by="environment")
     assert not bench.bazelrc.exists()
 
 
@@ -261,9 +212,7 @@ def test_the_callers_environment_does_not_answer(
     assert "TF_NEED_CUDA" in bench.run(WHOLE).asked
 
 
-def test_an_unknown_question_stops_the_stage_with_the_lines_to_add(
-    bench: Bench,
-) -> None:
+def test_an_unknown_question_stops_the_stage_with_the_lines_to_add(bench: Bench) -> None:
     fault = bench.fails(
         START
         + "ask 'Do you wish to build TensorFlow with Warp support? [y/N]: ' TF_NEED_WARP\n"
@@ -277,15 +226,11 @@ def test_an_unknown_question_stops_the_stage_with_the_lines_to_add(
 
 def test_a_refused_answer_stops_at_the_second_asking(bench: Bench) -> None:
     loop = "while ask 'Do you wish to build TensorFlow with MPI support? [y/N]: ' TF_NEED_MPI; do echo \"Invalid selection: $TF_NEED_MPI\"; unset TF_NEED_MPI; done\n"
-    fault = bench.fails(
-        START + loop, RecipeError, "does not accept 'n' for TF_NEED_MPI"
-    )
+    fault = bench.fails(START + loop, RecipeError, "does not accept 'n' for TF_NEED_MPI")
     assert "Invalid selection: n" in fault.evidence.lines
 
 
-def test_missing_answers_are_named_all_at_once_before_anything_runs(
-    bench: Bench,
-) -> None:
+def test_missing_answers_are_named_all_at_once_before_anything_runs(bench: Bench) -> None:
     with pytest.raises(RecipeError, match="TF_NEED_ROCM, TF_NEED_MPI") as caught:
         bench.run(
             "#!/bin/sh\ntouch ran\n",
@@ -308,9 +253,7 @@ def test_exit_status_0_without_a_file_is_a_failure(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("command", ["mkfifo", "mkdir", "ln -s /etc/passwd"])
-def test_a_bazelrc_that_is_no_file_is_not_read(
-    bench: Bench, command: str
-) -> None:
+def test_a_bazelrc_that_is_no_file_is_not_read(bench: Bench, command: str) -> None:
     script = f"#!/bin/sh\n{command} .tf_configure.bazelrc\n"
     with pytest.raises(ToolError, match=r"pipe or directory|wrote no bazelrc"):
         bench.run(script)
@@ -331,31 +274,23 @@ def test_a_crash_is_told_by_its_last_line(bench: Bench) -> None:
     assert "PYTHON_LIB_PATH" in fault.remedy
 
 
-def test_a_crash_before_the_first_question_is_not_blamed_on_an_answer(
-    bench: Bench,
-) -> None:
+def test_a_crash_before_the_first_question_is_not_blamed_on_an_answer(bench: Bench) -> None:
     script = "#!/bin/sh\npython3 -c 'int(\"y\")'\n"
     fault = bench.fails(script, ToolError, "crashed: ValueError")
     assert "before its first question" in fault.remedy
 
 
-def test_a_bazel_that_is_too_old_is_a_fault_of_the_recipe_even_with_status_0(
-    bench: Bench,
-) -> None:
+def test_a_bazel_that_is_too_old_is_a_fault_of_the_recipe_even_with_status_0(bench: Bench) -> None:
     script = "#!/bin/sh\necho 'Please upgrade your bazel installation to version 0.24.1 or higher to build TensorFlow!'\n"
     fault = bench.fails(
-        script,
-        RecipeError,
-        r"wants Bazel 0\.24\.1 or newer; the recipe pins Bazel 0\.21\.0",
+        script, RecipeError, r"wants Bazel 0\.24\.1 or newer; the recipe pins Bazel 0\.21\.0"
     )
     assert 'version = "0.24.1"' in fault.remedy
 
 
 def test_a_difference_shows_both_sides_and_is_an_error(bench: Bench) -> None:
     fault = bench.fails(
-        WHOLE.replace("tf_api_version=2", "tf_api_version=3"),
-        ToolError,
-        "is not what",
+        WHOLE.replace("tf_api_version=2", "tf_api_version=3"), ToolError, "is not what"
     )
     assert fault.evidence.lines == (
         "- rendered only: build:v2 --define=tf_api_version=2",
@@ -363,13 +298,9 @@ def test_a_difference_shows_both_sides_and_is_an_error(bench: Bench) -> None:
     )
 
 
-def test_a_written_line_that_no_recipe_may_state_is_not_a_line_to_add(
-    bench: Bench,
-) -> None:
+def test_a_written_line_that_no_recipe_may_state_is_not_a_line_to_add(bench: Bench) -> None:
     fault = bench.fails(
-        f"{WHOLE}echo import other.bazelrc >> .tf_configure.bazelrc\n",
-        ToolError,
-        "is not what",
+        f"{WHOLE}echo import other.bazelrc >> .tf_configure.bazelrc\n", ToolError, "is not what"
     )
     assert "import other.bazelrc" in fault.remedy
     assert "Add a patch" in fault.remedy
@@ -380,9 +311,7 @@ def test_a_signal_that_ended_configure_is_named(bench: Bench) -> None:
     bench.fails("#!/bin/sh\nkill -9 $$\n", ToolError, "was ended by signal 9")
 
 
-def test_a_no_that_is_never_asked_for_is_noted(
-    bench: Bench, notes: list[str]
-) -> None:
+def test_a_no_that_is_never_asked_for_is_noted(bench: Bench, notes: list[str]) -> None:
     answers = {**ANSWERS, "TF_NEED_GDR": False}
     assert bench.run(WHOLE, answers).never_asked == ("TF_NEED_GDR",)
     assert notes == ["never asked for: TF_NEED_GDR"]
@@ -391,48 +320,30 @@ def test_a_no_that_is_never_asked_for_is_noted(
 def test_an_answer_that_the_release_does_not_ask_for_is_refused_before_anything_runs(
     bench: Bench,
 ) -> None:
-    fault = bench.fails(
-        "#!/bin/sh\ntouch ran\n", RecipeError, "built in", TF_NEED_KAFKA=True
-    )
+    fault = bench.fails("#!/bin/sh\ntouch ran\n", RecipeError, "built in", TF_NEED_KAFKA=True)
     assert "Remove TF_NEED_KAFKA" in fault.remedy
     assert not (bench.tree / "ran").exists()
 
 
 def test_a_yes_that_configure_skips_is_an_error(bench: Bench) -> None:
-    skipping = WHOLE.replace(
-        "ask 'Do you wish to build TensorFlow with MPI", ": 'Do you"
-    )
-    bench.fails(
-        skipping,
-        RecipeError,
-        "wants TF_NEED_MPI",
-        TF_NEED_MPI=True,
-        MPI_HOME="/usr",
-    )
+    skipping = WHOLE.replace("ask 'Do you wish to build TensorFlow with MPI", ": 'Do you")
+    bench.fails(skipping, RecipeError, "wants TF_NEED_MPI", TF_NEED_MPI=True, MPI_HOME="/usr")
 
 
-def test_the_lines_of_a_patched_configure_are_data_of_the_recipe(
-    bench: Bench,
-) -> None:
+def test_the_lines_of_a_patched_configure_are_data_of_the_recipe(bench: Bench) -> None:
     script = WHOLE.replace("tf_api_version=2", "tf_api_version=3")
     fault = bench.fails(script, ToolError, "is not what tfwright renders")
-    bench.changes = tomllib.loads(fault.remedy.partition("already):\n")[2])[
-        "configure"
-    ]
+    bench.changes = tomllib.loads(fault.remedy.partition("already):\n")[2])["configure"]
     assert bench.again().bazelrc == Artefact.of(bench.bazelrc)
     assert "tf_api_version=3" in bench.bazelrc.read_text()
     assert "tf_api_version=2" not in bench.bazelrc.read_text()
 
 
-def test_a_question_of_a_patched_configure_is_data_of_the_recipe(
-    bench: Bench,
-) -> None:
+def test_a_question_of_a_patched_configure_is_data_of_the_recipe(bench: Bench) -> None:
     warp = "ask 'Do you wish to build TensorFlow with Warp support? [y/N]: ' TF_NEED_WARP\n"
     script = WHOLE.replace("cat >> $rc", warp + "cat >> $rc", 1)
     fault = bench.fails(script, RecipeError, "with Warp support")
-    document = tomllib.loads(fault.remedy.partition("already):\n")[2])[
-        "configure"
-    ]
+    document = tomllib.loads(fault.remedy.partition("already):\n")[2])["configure"]
     bench.changes = {"prompts": document["prompts"]}
     configured = bench.again({**ANSWERS, **document["answers"]})
     assert "TF_NEED_WARP" in configured.asked
@@ -448,31 +359,20 @@ echo "build --action_env FLAVOUR=$FLAVOUR" >> .bazelrc
 
 def own_interface(bench: Bench, **bazelrc: object) -> None:
     """Make the bench's recipe one for a repository with an interface of its own."""
-    prompt = {
-        "variable": "TF_NEED_CUDA",
-        "question": "Y for CPU, N for GPU. [Y/n] ",
-    }
+    prompt = {"variable": "TF_NEED_CUDA", "question": "Y for CPU, N for GPU. [Y/n] "}
     prompt |= {"kind": "yes-no", "yes": "N", "no": "Y"}
     bench.source = {"interface": "own", "branch": "master"}
-    bench.changes = {
-        "program": "configure",
-        "prompts": [prompt],
-        "bazelrc": bazelrc,
-    }
+    bench.changes = {"program": "configure", "prompts": [prompt], "bazelrc": bazelrc}
 
 
-def test_an_interface_of_its_own_needs_no_release(
-    bench: Bench, notes: list[str]
-) -> None:
+def test_an_interface_of_its_own_needs_no_release(bench: Bench, notes: list[str]) -> None:
     own_interface(bench)
     configured = bench.run(OWN, {"TF_NEED_CUDA": False, "FLAVOUR": "vanilla"})
     assert configured.asked == ("TF_NEED_CUDA",)
     text = (bench.tree / ".bazelrc").read_text()
     assert "--define=cpu=Y" in text
     assert "FLAVOUR=vanilla" in text
-    assert notes == [
-        ".bazelrc was not checked: the recipe records none of its lines"
-    ]
+    assert notes == [".bazelrc was not checked: the recipe records none of its lines"]
 
 
 def test_recorded_lines_are_held_against_what_is_written(bench: Bench) -> None:
@@ -489,15 +389,11 @@ def test_recorded_lines_are_held_against_what_is_written(bench: Bench) -> None:
         bench.again({**answers, "FLAVOUR": "other"})
 
 
-def test_a_file_that_bazel_would_not_read_is_named_before_it_is_missed(
-    bench: Bench,
-) -> None:
+def test_a_file_that_bazel_would_not_read_is_named_before_it_is_missed(bench: Bench) -> None:
     own_interface(bench)
     bench.changes["writes"] = ".own.bazelrc"
     answers = {"TF_NEED_CUDA": False, "FLAVOUR": "vanilla"}
-    with pytest.raises(
-        RecipeError, match=r"does not have, and not \.own"
-    ) as caught:
+    with pytest.raises(RecipeError, match=r"does not have, and not \.own") as caught:
         bench.run(OWN.replace(".bazelrc", ".own.bazelrc"), answers)
     assert not (bench.tree / ".own.bazelrc").exists()
     line = caught.value.remedy.rpartition(": ")[2]
@@ -513,9 +409,7 @@ def test_a_program_that_the_tree_does_not_have_is_named_with_those_that_it_has(
     bench: Bench,
 ) -> None:
     bench.changes = {"program": "configure.sh"}
-    fault = bench.fails(
-        WHOLE, RecipeError, r"no configure\.sh; it has configure$"
-    )
+    fault = bench.fails(WHOLE, RecipeError, r"no configure\.sh; it has configure$")
     assert "'program' in [configure]" in fault.remedy
 
 
@@ -523,46 +417,33 @@ def test_windows_line_ends_are_named_as_the_cause(bench: Bench) -> None:
     bench.fails(WHOLE.replace("\n", "\r\n"), RecipeError, "Windows line ends")
 
 
-def test_a_toolkit_that_lacks_a_version_is_blamed_and_not_the_question_before(
-    bench: Bench,
-) -> None:
+def test_a_toolkit_that_lacks_a_version_is_blamed_and_not_the_question_before(bench: Bench) -> None:
     report = "Could not find any cudnn.h matching version '99' in any subdirectory:\n        ''\n"
     fault = bench.fails(
-        f'#!/bin/sh\nprintf "{report}"\nexit 1\n',
-        RecipeError,
-        "find cudnn.h of version 99",
+        f'#!/bin/sh\nprintf "{report}"\nexit 1\n', RecipeError, "find cudnn.h of version 99"
     )
     assert "[configure.answers]" in fault.remedy
 
 
 def test_what_an_earlier_configure_edited_is_put_back_first(bench: Bench) -> None:
-    script = (
-        WHOLE + "\ngrep -q 'as upstream' tracked.cc && echo edited > tracked.cc\n"
-    )
+    script = WHOLE + "\ngrep -q 'as upstream' tracked.cc && echo edited > tracked.cc\n"
     first = bench.run(script)
     assert (bench.tree / "tracked.cc").read_text() == "edited\n"
     assert bench.again() == first
 
 
-def test_the_plan_shows_the_command_and_the_file_without_a_tree(
-    bench: Bench,
-) -> None:
+def test_the_plan_shows_the_command_and_the_file_without_a_tree(bench: Bench) -> None:
     command, file = Stage(configure).steps(bench.job(ANSWERS), {})
     assert isinstance(command, Command)
-    assert command.env["PATH"].startswith(
-        str(bench.folder / "build_out/small/bin:")
-    )
+    assert command.env["PATH"].startswith(str(bench.folder / "build_out/small/bin:"))
     assert isinstance(file, Writes)
     assert 'PYTHON_BIN_PATH="@PYTHON_BIN_PATH@"' in file.content
 
 
-def test_another_toolkit_in_the_host_file_is_a_reason_to_configure_again(
-    bench: Bench,
-) -> None:
+def test_another_toolkit_in_the_host_file_is_a_reason_to_configure_again(bench: Bench) -> None:
     job = bench.job(ANSWERS)
     other = BuildRequest(
-        recipe=job.recipe,
-        host_file=HostFile(build_out=job.host_file.build_out, cuda=bench.folder),
+        recipe=job.recipe, host_file=HostFile(build_out=job.host_file.build_out, cuda=bench.folder)
     )
     assert configure.inputs(job) != configure.inputs(other)
 
@@ -580,9 +461,7 @@ def test_what_is_no_file_and_appeared_in_the_tree_is_damage(
     configured = configured.model_copy(
         update={
             "written": tuple(
-                artefact.model_copy(
-                    update={"path": job.places.tree / artefact.path.name}
-                )
+                artefact.model_copy(update={"path": job.places.tree / artefact.path.name})
                 for artefact in configured.written
             )
         }
@@ -611,9 +490,7 @@ def test_the_programs_on_the_path_of_later_stages_are_those_of_configure_alone(
     assert folder.changed()
 
 
-def test_the_command_in_a_plan_has_the_python_that_was_fetched(
-    bench: Bench,
-) -> None:
+def test_the_command_in_a_plan_has_the_python_that_was_fetched(bench: Bench) -> None:
     job = bench.job(ANSWERS, "environment")
     _, inputs, _ = bench.parts(job)
     command, _ = Stage(configure).steps(job, {Inputs: inputs})
@@ -633,9 +510,7 @@ def test_a_rehearsal_returns_what_configure_writes_and_leaves_the_tree_as_it_was
     assert (bench.tree / "tracked.cc").read_text() == "as upstream\n"
 
 
-def test_a_file_that_appears_in_the_configured_tree_is_damage(
-    bench: Bench,
-) -> None:
+def test_a_file_that_appears_in_the_configured_tree_is_damage(bench: Bench) -> None:
     configured = bench.run(WHOLE)
     recipe = bench.job(ANSWERS).recipe
     # The directories of a build are named by its recipe.

@@ -45,13 +45,9 @@ def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> BuildRequest:
     source = recipe.source.model_copy(
         update={"url": demo.URL, "branch": "main", "commit": demo.commit_id()}
     )
-    host_file = HostFile(
-        build_out=tmp_path / "build_out", bazels={"0.26.1": bazel}
-    )
+    host_file = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": bazel})
     return BuildRequest(
-        recipe=recipe.model_copy(update={"source": source}),
-        host_file=host_file,
-        offline=True,
+        recipe=recipe.model_copy(update={"source": source}), host_file=host_file, offline=True
     )
 
 
@@ -78,9 +74,7 @@ def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(
 def test_what_the_wheel_requires_is_looked_for_before_anything_is_built(
     job: BuildRequest, quick_python: Path
 ) -> None:
-    verify = job.recipe.verify.model_copy(
-        update={"requirements": ("small==1.0",)}
-    )
+    verify = job.recipe.verify.model_copy(update={"requirements": ("small==1.0",)})
     recipe = job.recipe.model_copy(update={"verify": verify})
     with pytest.raises(SupplyError, match=r"small==1\.0"):
         run(replace(job, recipe=recipe), quick_python)
@@ -91,42 +85,28 @@ def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(
     job: BuildRequest,
 ) -> None:
     foreign = job.recipe.host.model_copy(update={"system": "Darwin"})
-    made = run(
-        replace(job, recipe=job.recipe.model_copy(update={"host": foreign}))
-    )
+    made = run(replace(job, recipe=job.recipe.model_copy(update={"host": foreign})))
     assert made.mirror.is_dir()
     with pytest.raises(HostError, match="do not run on this host"):
         _ = made.python
 
 
 @pytest.mark.medium
-def test_a_mirror_of_the_host_file_stands_in_for_the_url(
-    job: BuildRequest, tmp_path: Path
-) -> None:
-    source = job.recipe.source.model_copy(
-        update={"url": "https://nowhere.invalid/tensorflow.git"}
-    )
+def test_a_mirror_of_the_host_file_stands_in_for_the_url(job: BuildRequest, tmp_path: Path) -> None:
+    source = job.recipe.source.model_copy(update={"url": "https://nowhere.invalid/tensorflow.git"})
     host_file = job.host_file.model_copy(
         update={"mirrors": {source.url: str(tmp_path / "no mirror")}}
     )
     mine = BuildRequest(
-        recipe=job.recipe.model_copy(update={"source": source}),
-        host_file=host_file,
+        recipe=job.recipe.model_copy(update={"source": source}), host_file=host_file
     )
-    with pytest.raises(
-        SupplyError,
-        match=f"could not be fetched from file://{tmp_path}/no mirror",
-    ):
+    with pytest.raises(SupplyError, match=f"could not be fetched from file://{tmp_path}/no mirror"):
         run(mine)
 
 
-def test_the_plan_shows_the_transfer_of_the_pinned_commit(
-    job: BuildRequest,
-) -> None:
+def test_the_plan_shows_the_transfer_of_the_pinned_commit(job: BuildRequest) -> None:
     (step,) = Stage(fetch).steps(job, {})
-    assert str(step).endswith(
-        f"--depth=1 --no-filter origin {job.recipe.source.commit}"
-    )
+    assert str(step).endswith(f"--depth=1 --no-filter origin {job.recipe.source.commit}")
 
 
 @pytest.mark.medium
@@ -145,16 +125,10 @@ def test_what_is_no_file_in_the_drop_folder_is_passed_over(
 
 @pytest.mark.medium
 @pytest.mark.parametrize("setting", ["mirrors", "downloads"])
-def test_a_place_that_the_host_file_adds_wakes_the_stage(
-    job: BuildRequest, setting: str
-) -> None:
+def test_a_place_that_the_host_file_adds_wakes_the_stage(job: BuildRequest, setting: str) -> None:
     added = {setting: {"https://a.invalid/b": "https://mirror.invalid/b"}}
     host_file = job.host_file.model_copy(update=added)
     before, after = replace(job).job, replace(job, host_file=host_file).job
     source = job.recipe.source
-    differing = fetch.inputs(before, source).items() ^ (
-        fetch.inputs(after, source).items()
-    )
-    assert {name for name, _ in differing} == {
-        "the host file's [mirrors] and [downloads]"
-    }
+    differing = fetch.inputs(before, source).items() ^ (fetch.inputs(after, source).items())
+    assert {name for name, _ in differing} == {"the host file's [mirrors] and [downloads]"}

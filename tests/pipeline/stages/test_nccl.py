@@ -17,18 +17,14 @@ from tfwright.progress import Listener
 DEMO = Path(nccl.__file__).parents[2] / "demo" / "tree"
 CUDA = "-DGOOGLE_CUDA=1"
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("c++") is None, reason="there is no C++ compiler"
-)
+pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
 
 
 @pytest.fixture
 def built(job: BuildRequest, listener: Listener) -> BuildRequest:
     """Return a job whose tree is the demo's, with the read-only library that Bazel would have put there."""
     shutil.copytree(DEMO, job.places.tree)
-    shutil.copy(
-        PATCHES / "demo" / "nccl.h", job.places.tree / "third_party" / "nccl"
-    )
+    shutil.copy(PATCHES / "demo" / "nccl.h", job.places.tree / "third_party" / "nccl")
     output = job.places.bazel / "execroot" / "bin"
     library = output / nccl.LIBRARY
     library.parent.mkdir(parents=True)
@@ -40,10 +36,7 @@ def built(job: BuildRequest, listener: Listener) -> BuildRequest:
 
 
 def run(
-    job: BuildRequest,
-    table: NcclTable,
-    release: str = "1.12",
-    env: dict[str, str] | None = None,
+    job: BuildRequest, table: NcclTable, release: str = "1.12", env: dict[str, str] | None = None
 ) -> NcclOps:
     return nccl.run(
         job,
@@ -64,17 +57,11 @@ def run(
             release=Release.parse(release),
             content="",
         ),
-        Built(
-            target="//tensorflow/tools/pip_package:build_pip_package",
-            outputs=(),
-            actions=1,
-        ),
+        Built(target="//tensorflow/tools/pip_package:build_pip_package", outputs=(), actions=1),
     )
 
 
-def test_a_recipe_that_does_not_ask_keeps_what_bazel_built(
-    job: BuildRequest,
-) -> None:
+def test_a_recipe_that_does_not_ask_keeps_what_bazel_built(job: BuildRequest) -> None:
     assert run(job, NcclTable()) == NcclOps(library=None, stub=False)
     assert nccl.steps(job, NcclTable(), CompileTable(), None) == ()
 
@@ -128,12 +115,13 @@ def test_it_finds_what_it_calls_in_tensorflows_framework_library_by_itself(
     ]
     subprocess.run(argv, cwd=built.places.tree, check=True)
     (built.places.tree / nccl.SOURCE).write_text(
-        'int unchanged_shape();\nextern "C" int called() { return unchanged_shape(); }\n',
-        "utf-8",
+        'int unchanged_shape();\nextern "C" int called() { return unchanged_shape(); }\n', "utf-8"
     )
     library = run(built, NcclTable(rebuild=True)).library
     assert library
-    load = f"import ctypes, os; assert ctypes.CDLL({str(library.path)!r}, os.RTLD_NOW).called() == 1"
+    load = (
+        f"import ctypes, os; assert ctypes.CDLL({str(library.path)!r}, os.RTLD_NOW).called() == 1"
+    )
     subprocess.run([sys.executable, "-c", load], check=True)
 
 
@@ -184,31 +172,23 @@ def test_the_library_is_the_same_wherever_the_tree_lies(
 
 
 @pytest.mark.parametrize("release", ["0.12", "1.13", "2.6"])
-def test_releases_without_such_a_library_are_refused(
-    built: BuildRequest, release: str
-) -> None:
+def test_releases_without_such_a_library_are_refused(built: BuildRequest, release: str) -> None:
     with pytest.raises(RecipeError, match=r"only 1\.0 to 1\.12 do"):
         run(built, NcclTable(rebuild=True), release)
 
 
-def test_a_build_that_made_no_such_library_is_refused(
-    built: BuildRequest,
-) -> None:
+def test_a_build_that_made_no_such_library_is_refused(built: BuildRequest) -> None:
     (built.places.tree / "bazel-bin" / nccl.LIBRARY).unlink()
     with pytest.raises(RecipeError, match=r"built no _nccl_ops\.so"):
         run(built, NcclTable(rebuild=True))
 
 
-def test_a_compile_error_is_shown_and_bazels_library_stays(
-    built: BuildRequest,
-) -> None:
+def test_a_compile_error_is_shown_and_bazels_library_stays(built: BuildRequest) -> None:
     (built.places.tree / "third_party" / "nccl" / "nccl.h").unlink()
     with pytest.raises(ToolError) as caught:
         run(built, NcclTable(rebuild=True, flags=(CUDA,)))
     assert any("nccl.h" in line for line in caught.value.evidence.lines)
-    assert (
-        built.places.tree / "bazel-bin" / nccl.LIBRARY
-    ).read_bytes() == b"Bazel's"
+    assert (built.places.tree / "bazel-bin" / nccl.LIBRARY).read_bytes() == b"Bazel's"
 
 
 def test_the_compiler_that_the_recipe_gives_bazel_is_the_one(

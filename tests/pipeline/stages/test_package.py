@@ -17,15 +17,7 @@ from tfwright.documents.recipe import (
 )
 from tfwright.errors import RecipeError, ToolError
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import (
-    Built,
-    Configured,
-    Inputs,
-    NcclOps,
-    Programs,
-    RawWheel,
-    Tree,
-)
+from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, Programs, RawWheel, Tree
 from tfwright.pipeline.stage import Artefact, Stage
 from tfwright.pipeline.stages import package
 from tfwright.progress import Listener
@@ -43,9 +35,7 @@ for name in {made}; do echo wheel > "$1/$name"; done
 """
 
 
-def job_of(
-    tmp_path: Path, release: str, target: str = TENSORFLOW_TARGET
-) -> BuildRequest:
+def job_of(tmp_path: Path, release: str, target: str = TENSORFLOW_TARGET) -> BuildRequest:
     recipe = Recipe.model_validate(
         {
             "name": "small",
@@ -60,25 +50,18 @@ def job_of(
             "compile": {"target": target},
         }
     )
-    return BuildRequest(
-        recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out")
-    )
+    return BuildRequest(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
 
 
 def script(job: BuildRequest, made: str) -> None:
-    path = (
-        job.places.tree
-        / "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
-    )
+    path = job.places.tree / "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
     path.parent.mkdir(parents=True)
     path.write_text(SCRIPT.replace("{made}", made), "utf-8")
     path.chmod(0o755)
     job.places.home.mkdir()
 
 
-def packaged(
-    job: BuildRequest, table: PackageTable, outputs: tuple[Path, ...] = ()
-) -> RawWheel:
+def packaged(job: BuildRequest, table: PackageTable, outputs: tuple[Path, ...] = ()) -> RawWheel:
     file = job.places.build_out / "file"
     file.write_bytes(b"")
     release = job.recipe.source.release
@@ -89,22 +72,12 @@ def packaged(
             mirror=file,
             commit="0" * 40,
             epoch=5,
-            programs=Programs(
-                bazel=Artefact.of(file), bazel_origin="PATH", python=file
-            ),
+            programs=Programs(bazel=Artefact.of(file), bazel_origin="PATH", python=file),
         ),
-        Tree(
-            path=job.places.tree,
-            commit="0" * 40,
-            epoch=5,
-            release=release,
-            content="",
-        ),
+        Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=release, content=""),
         Configured(bazelrc=Artefact.of(file), asked=(), never_asked=()),
         Built(
-            target=job.recipe.compile.target,
-            outputs=tuple(map(Artefact.of, outputs)),
-            actions=1,
+            target=job.recipe.compile.target, outputs=tuple(map(Artefact.of, outputs)), actions=1
         ),
         NcclOps(library=None, stub=False),
     )
@@ -124,13 +97,9 @@ def test_up_to_1_8_the_directory_comes_first_and_nothing_names_the_wheel(
     assert asked(job) == [str(job.places.dist / "raw"), "--gpu"]
 
 
-def test_up_to_1_8_a_project_name_is_refused_with_what_there_is_instead(
-    tmp_path: Path,
-) -> None:
+def test_up_to_1_8_a_project_name_is_refused_with_what_there_is_instead(tmp_path: Path) -> None:
     job = job_of(tmp_path, "1.8")
-    with pytest.raises(
-        RecipeError, match="does not know --project_name"
-    ) as caught:
+    with pytest.raises(RecipeError, match="does not know --project_name") as caught:
         packaged_with_name(job)
     assert "--nightly_flag" in caught.value.remedy
 
@@ -141,9 +110,7 @@ def packaged_with_name(job: BuildRequest) -> RawWheel:
 
 
 @pytest.mark.parametrize("release", ["1.9", "1.15", "2.6", "2.16"])
-def test_from_1_9_on_the_project_name_is_passed(
-    tmp_path: Path, release: str
-) -> None:
+def test_from_1_9_on_the_project_name_is_passed(tmp_path: Path, release: str) -> None:
     job = job_of(tmp_path, release)
     packaged_with_name(job)
     assert asked(job) == [str(job.places.dist / "raw"), "--project_name", "mine"]
@@ -154,15 +121,11 @@ def test_the_wheel_is_found_whatever_it_is_called_and_its_date_is_the_commits(
 ) -> None:
     job = job_of(tmp_path, "1.12")
     script(job, "'who would_guess-7.whl'")
-    assert (
-        packaged(job, PackageTable()).wheel.path.name == "who would_guess-7.whl"
-    )
+    assert packaged(job, PackageTable()).wheel.path.name == "who would_guess-7.whl"
     assert (job.places.tree / "epoch").read_text("utf-8") == "5\n"
 
 
-def test_a_wheel_of_an_earlier_run_is_not_mistaken_for_the_new_one(
-    tmp_path: Path,
-) -> None:
+def test_a_wheel_of_an_earlier_run_is_not_mistaken_for_the_new_one(tmp_path: Path) -> None:
     job = job_of(tmp_path, "1.12")
     script(job, "new.whl")
     old = job.places.dist / "raw" / "old.whl"
@@ -175,9 +138,7 @@ def test_a_wheel_of_an_earlier_run_is_not_mistaken_for_the_new_one(
 def test_anything_but_one_wheel_is_a_failure(tmp_path: Path, made: str) -> None:
     job = job_of(tmp_path, "1.12")
     script(job, made)
-    with pytest.raises(
-        ToolError, match=f"made {len(made.split())} files"
-    ) as caught:
+    with pytest.raises(ToolError, match=f"made {len(made.split())} files") as caught:
         packaged(job, PackageTable())
     assert list(caught.value.evidence.lines) == made.split()
 
@@ -203,27 +164,18 @@ def test_a_target_that_makes_no_wheel_is_said_to_be_one(tmp_path: Path) -> None:
 def test_the_plan_shows_the_very_command(tmp_path: Path) -> None:
     (step,) = Stage(package).steps(job_of(tmp_path, "1.12"), {})
     assert isinstance(step, Command)
-    assert step.argv[0].endswith(
-        "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
-    )
+    assert step.argv[0].endswith("bazel-bin/tensorflow/tools/pip_package/build_pip_package")
 
 
 def test_what_macos_looks_for_is_written_into_the_wheel_and_said(
-    tmp_path: Path,
-    make_wheel: Callable[..., Path],
-    listener: Listener,
-    notes: list[str],
+    tmp_path: Path, make_wheel: Callable[..., Path], listener: Listener, notes: list[str]
 ) -> None:
     table = PackageTable(
-        libraries={
-            "@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"
-        }
+        libraries={"@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"}
     )
     (tmp_path / "build_out").mkdir()
     raw = packaged(
-        replace(job_of(tmp_path, "2.17", WHEEL_TARGET), listener=listener),
-        table,
-        (make_wheel(),),
+        replace(job_of(tmp_path, "2.17", WHEEL_TARGET), listener=listener), table, (make_wheel(),)
     ).wheel
     with archive.opened(raw.path) as wheel:
         assert record.faults(wheel) == []
@@ -265,9 +217,7 @@ def test_a_repository_names_the_program_that_makes_its_wheel_and_its_arguments(
     table = PackageTable(program="pack.sh", arguments=("--out", "@DESTINATION@"))
     program = job.places.tree / "pack.sh"
     (job.places.tree / "bazel-bin").mkdir(parents=True)
-    program.write_text(
-        '#!/bin/sh\necho wheel > "$2/own-1.0-py3-none-any.whl"\n', "utf-8"
-    )
+    program.write_text('#!/bin/sh\necho wheel > "$2/own-1.0-py3-none-any.whl"\n', "utf-8")
     program.chmod(0o755)
     job.places.home.mkdir()
     made = packaged(job, table)

@@ -23,8 +23,7 @@ def heard(job: BuildRequest, listener: Listener) -> BuildRequest:
 
 def verdict(path: Path) -> Verdict:
     return Verdict(
-        wheel=Artefact.of(path),
-        checks=(Check(name="import small", passed=True, detail="42"),),
+        wheel=Artefact.of(path), checks=(Check(name="import small", passed=True, detail="42"),)
     )
 
 
@@ -65,9 +64,7 @@ def test_other_bytes_under_the_same_name_are_replaced_and_told(
 
 
 def test_a_disk_that_is_full_leaves_the_old_wheel(
-    heard: BuildRequest,
-    make_sealed: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
+    heard: BuildRequest, make_sealed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = put_out(heard, verdict(make_sealed())).wheel
 
@@ -77,14 +74,9 @@ def test_a_disk_that_is_full_leaves_the_old_wheel(
 
     monkeypatch.setattr("shutil.copyfile", full)
     with pytest.raises(OSError, match="No space left"):
-        put_out(
-            heard,
-            verdict(make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")),
-        )
+        put_out(heard, verdict(make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")))
     assert files.sha256(old.path) == old.sha256
-    assert sorted(
-        path.name for path in heard.places.wheelhouse.glob("*.whl*")
-    ) == [
+    assert sorted(path.name for path in heard.places.wheelhouse.glob("*.whl*")) == [
         old.path.name,
         f"{old.path.name}.intoto.json",
         f"{old.path.name}.metadata",
@@ -101,10 +93,7 @@ def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_
             f"{published.wheel.path.name}.intoto.json"
         )
         assert said["subject"] == [
-            {
-                "name": published.wheel.path.name,
-                "digest": {"sha256": published.wheel.sha256},
-            }
+            {"name": published.wheel.path.name, "digest": {"sha256": published.wheel.sha256}}
         ]
         assert said["predicate"]["runDetails"]["metadata"]["tfwright_checks"] == [
             {"name": "import small", "passed": True, "detail": "42"}
@@ -118,9 +107,7 @@ def signing(job: BuildRequest, key: Path) -> BuildRequest:
 
 
 def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
-    heard: BuildRequest,
-    make_sealed: Callable[..., Path],
-    keys: Callable[..., tuple[Path, Path]],
+    heard: BuildRequest, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
 ) -> None:
     private, public = keys()
     plain = put_out(heard, verdict(make_sealed()))
@@ -135,9 +122,7 @@ def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
 
 
 def test_a_host_that_signs_no_more_leaves_no_old_signature(
-    heard: BuildRequest,
-    make_sealed: Callable[..., Path],
-    keys: Callable[..., tuple[Path, Path]],
+    heard: BuildRequest, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
 ) -> None:
     signed = put_out(signing(heard, keys()[0]), verdict(make_sealed()))
     put_out(heard, verdict(make_sealed()))
@@ -148,15 +133,11 @@ def test_a_host_that_signs_no_more_leaves_no_old_signature(
 def test_another_key_is_a_reason_to_publish_again(
     heard: BuildRequest, keys: Callable[..., tuple[Path, Path]]
 ) -> None:
-    one, other = (
-        publish.inputs(signing(heard, keys(name)[0])) for name in ("one", "other")
-    )
+    one, other = (publish.inputs(signing(heard, keys(name)[0])) for name in ("one", "other"))
     assert one.keys() == other.keys() == {"the key that signs"}
     assert one != other
     assert publish.inputs(heard) == {}
-    assert publish.inputs(signing(heard, Path("/absent.pem"))) == {
-        "the key that signs": "none"
-    }
+    assert publish.inputs(signing(heard, Path("/absent.pem"))) == {"the key that signs": "none"}
 
 
 def test_the_wheelhouse_is_an_index_with_a_page_for_each_recipe(
@@ -192,10 +173,7 @@ def test_a_page_that_names_another_checksum_is_damage_and_is_written_again(
     page = heard.places.wheelhouse / "simple/small" / name
     whole = page.read_bytes()
     page.write_bytes(whole.replace(published.wheel.sha256.encode(), b"0" * 64))
-    assert (
-        publish.damage(heard.job, published)
-        == "the index does not list it any more"
-    )
+    assert publish.damage(heard.job, published) == "the index does not list it any more"
     put_out(heard, passed)
     assert page.read_bytes() == whole
 

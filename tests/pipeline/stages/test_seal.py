@@ -83,9 +83,7 @@ def sealed(locked: BuildRequest, tmp_path: Path) -> Callable[..., SealedWheel]:
         job: BuildRequest = locked,
         **tables: Mapping[str, object],
     ) -> SealedWheel:
-        bazel = Artefact(
-            path=tmp_path / folder / "bazel", sha256="e" * 64, size=1
-        )
+        bazel = Artefact(path=tmp_path / folder / "bazel", sha256="e" * 64, size=1)
         place = tmp_path / folder
         library = Artefact(path=place / "_nccl_ops.so", sha256="f" * 64, size=1)
         return seal.run(
@@ -103,15 +101,10 @@ def sealed(locked: BuildRequest, tmp_path: Path) -> Callable[..., SealedWheel]:
                 mirror=place,
                 commit=COMMIT,
                 epoch=1_540_000_000,
-                programs=Programs(
-                    bazel=bazel, bazel_origin="npm", python=place / "python"
-                ),
+                programs=Programs(bazel=bazel, bazel_origin="npm", python=place / "python"),
                 substitutes=(
                     Substituted(
-                        name="gif_archive",
-                        reason="Its server is gone",
-                        sha256=PINNED,
-                        used=USED,
+                        name="gif_archive", reason="Its server is gone", sha256=PINNED, used=USED
                     ),
                 ),
             ),
@@ -143,9 +136,7 @@ def recorded(sealed: SealedWheel) -> BuildRecord:
 
 
 def test_the_sealed_wheel_keeps_its_name_and_its_files(
-    locked: BuildRequest,
-    sealed: Callable[..., SealedWheel],
-    make_wheel: Callable[..., Path],
+    locked: BuildRequest, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     raw = make_wheel()
     made = sealed(raw).wheel
@@ -155,47 +146,29 @@ def test_the_sealed_wheel_keeps_its_name_and_its_files(
         assert {name: before.read(name) for name in kept} == {
             name: after.read(name) for name in kept
         }
-        assert {
-            Path(name).name
-            for name in set(after.namelist()) - set(before.namelist())
-        } == {
+        assert {Path(name).name for name in set(after.namelist()) - set(before.namelist())} == {
             "tfwright.json",
             "tfwright.cdx.json",
         }
-        assert {member.date_time for member in after.infolist()} == {
-            (2018, 10, 20, 1, 46, 40)
-        }
+        assert {member.date_time for member in after.infolist()} == {(2018, 10, 20, 1, 46, 40)}
         assert record.faults(after) == []
 
 
 def test_nothing_of_the_place_shows_in_the_bytes(
-    sealed: Callable[..., SealedWheel],
-    make_wheel: Callable[..., Path],
-    tmp_path: Path,
+    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], tmp_path: Path
 ) -> None:
     one = sealed(make_wheel()).wheel
     content = one.path.read_bytes()
     with zipfile.ZipFile(one.path) as wheel:
-        assert not [
-            name
-            for name in wheel.namelist()
-            if str(tmp_path).encode() in wheel.read(name)
-        ]
-    assert (
-        sealed(make_wheel(), "another-place").wheel.path.read_bytes() == content
-    )
+        assert not [name for name in wheel.namelist() if str(tmp_path).encode() in wheel.read(name)]
+    assert sealed(make_wheel(), "another-place").wheel.path.read_bytes() == content
 
 
 def test_the_record_says_what_the_wheel_was_made_from(
     sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     found = recorded(sealed(make_wheel(), stub=True))
-    assert (
-        found.recipe.name,
-        found.source.commit,
-        found.bazel.version,
-        found.found.compiler,
-    ) == (
+    assert (found.recipe.name, found.source.commit, found.bazel.version, found.found.compiler) == (
         "small",
         COMMIT,
         "0.26.1",
@@ -203,13 +176,8 @@ def test_the_record_says_what_the_wheel_was_made_from(
     )
     assert found.lock
     assert found.stubs == ("_nccl_ops.so",)
-    assert [(one.name, one.used) for one in found.substitutions] == [
-        ("gif_archive", USED)
-    ]
-    assert [(one.name, one.passed) for one in found.checks] == [
-        ("RECORD", True),
-        ("tags", True),
-    ]
+    assert [(one.name, one.used) for one in found.substitutions] == [("gif_archive", USED)]
+    assert [(one.name, one.passed) for one in found.checks] == [("RECORD", True), ("tags", True)]
     assert found.build.environment["PYTHON_BIN_PATH"] == "@PYTHON_BIN_PATH@"
     assert found.build.environment["TF_NEED_CUDA"] == "0"
 
@@ -218,10 +186,7 @@ def test_what_is_wrong_with_a_wheel_is_recorded_and_left_to_verify(
     sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     found = recorded(sealed(make_wheel(name="small-1.0-cp27-none-any.whl")))
-    assert [(one.name, one.passed) for one in found.checks] == [
-        ("RECORD", True),
-        ("tags", False),
-    ]
+    assert [(one.name, one.passed) for one in found.checks] == [("RECORD", True), ("tags", False)]
 
 
 def test_the_bill_names_the_archives_that_were_needed_and_what_stood_in(
@@ -231,21 +196,13 @@ def test_the_bill_names_the_archives_that_were_needed_and_what_stood_in(
         bill = json.loads(wheel.read(f"small-1.0.dist-info/{sbom.NAME}"))
     parts = {one["name"]: one for one in bill["components"]}
     assert set(parts) == {"tensorflow", "gif_archive", "nsync"}
-    assert (
-        parts["nsync"]["purl"]
-        == f"pkg:github/google/nsync@0559ce0?checksum=sha256:{OTHER}"
-    )
+    assert parts["nsync"]["purl"] == f"pkg:github/google/nsync@0559ce0?checksum=sha256:{OTHER}"
     assert parts["gif_archive"]["hashes"][0]["content"] == USED
-    assert (
-        parts["gif_archive"]["pedigree"]["ancestors"][0]["hashes"][0]["content"]
-        == PINNED
-    )
+    assert parts["gif_archive"]["pedigree"]["ancestors"][0]["hashes"][0]["content"] == PINNED
 
 
 def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
-    locked: BuildRequest,
-    sealed: Callable[..., SealedWheel],
-    make_wheel: Callable[..., Path],
+    locked: BuildRequest, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     sealed(make_wheel())
     sealed(make_wheel(name="small-2.0-py3-none-any.whl"))
@@ -255,28 +212,20 @@ def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
 
 
 def test_a_wheel_whose_record_is_wrong_is_not_sealed(
-    locked: BuildRequest,
-    sealed: Callable[..., SealedWheel],
-    make_wheel: Callable[..., Path],
+    locked: BuildRequest, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     raw = make_wheel()
     with zipfile.ZipFile(raw, "a") as wheel:
         wheel.writestr("smuggled.py", "")
-    with pytest.raises(
-        WheelError, match=r"RECORD says: smuggled\.py is not listed"
-    ):
+    with pytest.raises(WheelError, match=r"RECORD says: smuggled\.py is not listed"):
         sealed(raw)
     assert list((locked.places.dist / "sealed").iterdir()) == []
 
 
 def test_the_bill_names_each_package_of_a_toolkit_whichever_was_taken(
-    sealed: Callable[..., SealedWheel],
-    make_wheel: Callable[..., Path],
-    locked: BuildRequest,
+    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], locked: BuildRequest
 ) -> None:
-    pins = {
-        "nvidia_cudnn_cu11-8.6.0.163-py3-none-manylinux1_x86_64.whl": "6" * 64
-    }
+    pins = {"nvidia_cudnn_cu11-8.6.0.163-py3-none-manylinux1_x86_64.whl": "6" * 64}
     archives = {"https://example.org/cudnn-8.6.tar.xz": "7" * 64}
     made = sealed(
         make_wheel(),
@@ -295,9 +244,7 @@ def test_the_bill_names_each_package_of_a_toolkit_whichever_was_taken(
 
 
 def test_a_platform_that_cannot_be_proved_is_not_claimed(
-    sealed: Callable[..., SealedWheel],
-    make_wheel: Callable[..., Path],
-    locked: BuildRequest,
+    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], locked: BuildRequest
 ) -> None:
     pytest.importorskip("auditwheel")
     with pytest.raises(WheelError, match="auditwheel cannot judge"):

@@ -69,23 +69,14 @@ def table(job: BuildRequest, inputs: Inputs) -> SourceTable:
         "assets": {"third_party/nccl/nccl.h": "nccl.h"},
         "exclude": ("testdata",),
     }
-    return job.recipe.source.model_copy(
-        update={"commit": inputs.commit, **wanted}
-    )
+    return job.recipe.source.model_copy(update={"commit": inputs.commit, **wanted})
 
 
 def contents(tree: Tree) -> dict[str, tuple[int, bytes]]:
     """Return mode and content of every file."""
-    found = [
-        path
-        for path in tree.path.rglob("*")
-        if path.is_file() and path.name != ".git"
-    ]
+    found = [path for path in tree.path.rglob("*") if path.is_file() and path.name != ".git"]
     return {
-        str(path.relative_to(tree.path)): (
-            path.stat().st_mode & 0o777,
-            path.read_bytes(),
-        )
+        str(path.relative_to(tree.path)): (path.stat().st_mode & 0o777, path.read_bytes())
         for path in found
     }
 
@@ -102,11 +93,7 @@ def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(
         MPI: (0o644, b"OPEN = False\n"),
         "third_party/nccl/nccl.h": (0o644, b"#define NCCL_MAJOR 1\n"),
     }
-    assert (tree.commit, tree.epoch, tree.release) == (
-        inputs.commit,
-        1524847009,
-        table.release,
-    )
+    assert (tree.commit, tree.epoch, tree.release) == (inputs.commit, 1524847009, table.release)
 
 
 @pytest.mark.medium
@@ -133,10 +120,7 @@ def test_the_content_changes_with_a_patch(
 ) -> None:
     one = source.run(job, table, FetchTable(), inputs)
     other = source.run(
-        job,
-        table.model_copy(update={"patches": ("0001-up.patch",)}),
-        FetchTable(),
-        inputs,
+        job, table.model_copy(update={"patches": ("0001-up.patch",)}), FetchTable(), inputs
     )
     assert one.content != other.content
 
@@ -159,9 +143,7 @@ def test_a_change_of_one_patch_writes_only_the_files_that_differ(
 
 
 @pytest.mark.usefixtures("patches")
-@pytest.mark.parametrize(
-    "harm", ["index.lock", "index", "HEAD", "objects/info/alternates"]
-)
+@pytest.mark.parametrize("harm", ["index.lock", "index", "HEAD", "objects/info/alternates"])
 @pytest.mark.medium
 def test_a_tree_whose_repository_was_damaged_is_made_from_nothing(
     job: BuildRequest, table: SourceTable, inputs: Inputs, harm: str
@@ -182,12 +164,8 @@ def test_another_commit_or_excluded_path_makes_the_tree_from_nothing(
 ) -> None:
     source.run(job, table, FetchTable(), inputs)
     whole = table.model_copy(update={"exclude": ()})
-    assert "testdata/big" in contents(
-        source.run(job, whole, FetchTable(), inputs)
-    )
-    assert "testdata/big" not in contents(
-        source.run(job, table, FetchTable(), inputs)
-    )
+    assert "testdata/big" in contents(source.run(job, whole, FetchTable(), inputs))
+    assert "testdata/big" not in contents(source.run(job, table, FetchTable(), inputs))
 
 
 def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(
@@ -202,23 +180,13 @@ def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(
 @pytest.mark.usefixtures("patches")
 @pytest.mark.parametrize(
     ("exclude", "what"),
-    [
-        ("core", r"The patch 0001-up\.patch"),
-        ("third_party/nccl", r"The asset nccl\.h"),
-    ],
+    [("core", r"The patch 0001-up\.patch"), ("third_party/nccl", r"The asset nccl\.h")],
 )
 def test_what_is_left_out_cannot_be_changed(
     job: BuildRequest, table: SourceTable, inputs: Inputs, exclude: str, what: str
 ) -> None:
-    with pytest.raises(
-        RecipeError, match=f"{what} changes .*, which source.exclude leaves out"
-    ):
-        source.run(
-            job,
-            table.model_copy(update={"exclude": (exclude,)}),
-            FetchTable(),
-            inputs,
-        )
+    with pytest.raises(RecipeError, match=f"{what} changes .*, which source.exclude leaves out"):
+        source.run(job, table.model_copy(update={"exclude": (exclude,)}), FetchTable(), inputs)
 
 
 @pytest.mark.usefixtures("patches")
@@ -227,10 +195,7 @@ def test_an_asset_in_the_place_of_a_file_is_refused(
 ) -> None:
     with pytest.raises(RecipeError, match=r"core/op\.cc is in the tree already"):
         source.run(
-            job,
-            table.model_copy(update={"assets": {"core/op.cc": "nccl.h"}}),
-            FetchTable(),
-            inputs,
+            job, table.model_copy(update={"assets": {"core/op.cc": "nccl.h"}}), FetchTable(), inputs
         )
 
 
@@ -259,10 +224,7 @@ def test_a_tree_that_somebody_changed_is_damaged_and_one_that_configure_edits_is
     ],
 )
 def test_a_change_that_git_was_told_of_is_found_and_undone(
-    job: BuildRequest,
-    table: SourceTable,
-    inputs: Inputs,
-    hiding: tuple[str, ...],
+    job: BuildRequest, table: SourceTable, inputs: Inputs, hiding: tuple[str, ...]
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs)
     before = contents(tree)
@@ -377,9 +339,7 @@ def test_a_directory_or_commit_of_the_mirror_with_other_bytes_is_refused(
     ).stdout
     falsify(mirror, name, kind, stranger)
     # git compares the ids of some objects itself.
-    with pytest.raises(
-        TfwrightError, match=f"(object|mismatch) {name}"
-    ) as caught:
+    with pytest.raises(TfwrightError, match=f"(object|mismatch) {name}") as caught:
         source.run(job, table, FetchTable(), inputs)
     assert "vault --verify --repair" in caught.value.remedy
 
@@ -407,21 +367,13 @@ def test_a_tree_that_is_gone_is_damaged(
     assert source.damage(table, tree) == "tree is gone"
 
 
-def test_patches_and_assets_are_inputs_by_digest(
-    table: SourceTable, patches: Path
-) -> None:
+def test_patches_and_assets_are_inputs_by_digest(table: SourceTable, patches: Path) -> None:
     before = source.inputs(table)
-    assert set(before) == {
-        "patches/0001-up.patch",
-        "patches/0002-at.patch",
-        "patches/nccl.h",
-    }
+    assert set(before) == {"patches/0001-up.patch", "patches/0002-at.patch", "patches/nccl.h"}
     (patches / "nccl.h").write_text("", "utf-8")
-    assert {
-        name
-        for name, digest in source.inputs(table).items()
-        if digest != before[name]
-    } == {"patches/nccl.h"}
+    assert {name for name, digest in source.inputs(table).items() if digest != before[name]} == {
+        "patches/nccl.h"
+    }
 
 
 @pytest.mark.usefixtures("patches")

@@ -42,10 +42,7 @@ ALONE = VerifyTable(imports=("small",), smoke=())
 
 
 def run(
-    job: BuildRequest,
-    table: VerifyTable,
-    wheel: Path,
-    python: Path = Path(sys.executable),
+    job: BuildRequest, table: VerifyTable, wheel: Path, python: Path = Path(sys.executable)
 ) -> Verdict:
     job.places.home.mkdir(parents=True, exist_ok=True)
     version = platform.python_version()
@@ -57,20 +54,9 @@ def run(
         python=version,
         compiler="",
     )
-    tree = Tree(
-        path=job.places.tree,
-        commit="0" * 40,
-        epoch=5,
-        release=Release(1, 8),
-        content="",
-    )
+    tree = Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=Release(1, 8), content="")
     return verify.run(
-        job,
-        table,
-        job.recipe.host,
-        host,
-        tree,
-        SealedWheel(wheel=Artefact.of(wheel)),
+        job, table, job.recipe.host, host, tree, SealedWheel(wheel=Artefact.of(wheel))
     )
 
 
@@ -107,9 +93,7 @@ def test_a_wheel_that_names_directories_of_the_build_passes_with_a_note(
 ) -> None:
     header = f'#define SOURCE "{job.places.tree}/small.h"\n'
     wheel = make_wheel({"small.py": MODULE, "small.h": header})
-    checks = run(
-        replace(job, listener=listener), ALONE, wheel, quick_python
-    ).checks
+    checks = run(replace(job, listener=listener), ALONE, wheel, quick_python).checks
     (note,) = notes
     assert note.startswith(
         f"small.h names {job.places.tree}, the source tree of this host, "
@@ -128,9 +112,7 @@ def test_an_import_that_never_ends_is_ended_and_fails_the_wheel(
     quick_python: Path,
 ) -> None:
     monkeypatch.setattr(verify, "IMPORT_SECONDS", 2.0)
-    endless = make_wheel(
-        {"small.py": "print('begun', flush=True)\nwhile True: pass\n"}
-    )
+    endless = make_wheel({"small.py": "print('begun', flush=True)\nwhile True: pass\n"})
     with pytest.raises(
         WheelError, match="fails 'import small': it hung, and was ended after 2 s"
     ) as caught:
@@ -207,24 +189,15 @@ def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
     job: BuildRequest, make_wheel: Callable[..., Path], quick_python: Path
 ) -> None:
     (job.places.tree / "tests").mkdir(parents=True)
-    (job.places.tree / "small.py").write_text(
-        "raise ImportError('the tree')\n", "utf-8"
-    )
+    (job.places.tree / "small.py").write_text("raise ImportError('the tree')\n", "utf-8")
     (job.places.tree / "tests/small_test.py").write_text(
         "import small\nassert small.NUMBER == 1, 'not 1'\nprint('OK')\n", "utf-8"
     )
     table = ALONE.model_copy(update={"tests": ("tests/small_test.py",)})
-    last = run(
-        job, table, make_wheel({"small.py": "NUMBER = 1\n"}), quick_python
-    ).checks[-1]
-    assert (last.name, last.passed, last.detail) == (
-        "test tests/small_test.py",
-        True,
-        "OK",
-    )
+    last = run(job, table, make_wheel({"small.py": "NUMBER = 1\n"}), quick_python).checks[-1]
+    assert (last.name, last.passed, last.detail) == ("test tests/small_test.py", True, "OK")
     with pytest.raises(
-        WheelError,
-        match=r"fails 'test tests/small_test\.py': AssertionError: not 1",
+        WheelError, match=r"fails 'test tests/small_test\.py': AssertionError: not 1"
     ):
         run(job, table, make_wheel({"small.py": "NUMBER = 2\n"}), quick_python)
 
@@ -232,22 +205,14 @@ def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
 def test_a_test_that_the_tree_has_not_is_named(
     job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
-    with pytest.raises(
-        RecipeError, match=r"absent_test\.py is not a file of the tree"
-    ):
-        run(
-            job,
-            ALONE.model_copy(update={"tests": ("absent_test.py",)}),
-            make_wheel(),
-        )
+    with pytest.raises(RecipeError, match=r"absent_test\.py is not a file of the tree"):
+        run(job, ALONE.model_copy(update={"tests": ("absent_test.py",)}), make_wheel())
 
 
 def test_tags_that_do_not_fit_are_found_before_anything_is_installed(
     job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
-    with pytest.raises(
-        WheelError, match="tags: cp27-cp27mu-any is not for CPython"
-    ):
+    with pytest.raises(WheelError, match="tags: cp27-cp27mu-any is not for CPython"):
         run(job, ALONE, make_wheel(name="small-1.0-cp27-cp27mu-any.whl"))
     assert not (job.places.dist / "verify").exists()
 
@@ -266,30 +231,18 @@ def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
         {"small.py": "", "small.so": "no library"},
         name=f"small-1.0-py3-none-{next(platform_tags())}.whl",
     )
-    with pytest.raises(
-        WheelError, match=r"libraries: small\.so cannot be read: it is neither"
-    ):
+    with pytest.raises(WheelError, match=r"libraries: small\.so cannot be read: it is neither"):
         run(job, ALONE.model_copy(update={"glibc": "2.17"}), wheel)
     with pytest.raises(
-        WheelError,
-        match="architectures: no library holds GPU code, wanted is sm_70",
+        WheelError, match="architectures: no library holds GPU code, wanted is sm_70"
     ):
-        run(
-            job,
-            ALONE.model_copy(update={"architectures": ("sm_70",)}),
-            make_wheel(),
-        )
+        run(job, ALONE.model_copy(update={"architectures": ("sm_70",)}), make_wheel())
     assert not (job.places.dist / "verify").exists()
 
 
-def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> (
-    None
-):
+def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> None:
     corpus = Path(__file__).parents[2] / "wheel/corpus"
-    linux, mac = (
-        (corpus / "elf-code").read_bytes(),
-        (corpus / "macho-thin").read_bytes(),
-    )
+    linux, mac = ((corpus / "elf-code").read_bytes(), (corpus / "macho-thin").read_bytes())
     libraries = [
         Library("small.so", 1, elf.examine(linux)[0]),
         Library("small.dylib", 1, macho=macho.read(mac)),
@@ -302,28 +255,20 @@ def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> (
     assert faults(cpu="avx") == [
         "small.so needs fma (_ZN10tensorflow1gEff; found by a search of all code), the floor is avx"
     ]
-    assert faults(macos="10.11") == [
-        "small.dylib needs macOS 10.12, the floor is 10.11"
-    ]
+    assert faults(macos="10.11") == ["small.dylib needs macOS 10.12, the floor is 10.11"]
     assert faults(cpu="avx2", macos="10.12") == []
 
 
 def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(
     job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
-    with pytest.raises(
-        RecipeError, match="'matmull' is not a smoke program"
-    ) as caught:
+    with pytest.raises(RecipeError, match="'matmull' is not a smoke program") as caught:
         run(job, ALONE.model_copy(update={"smoke": ("matmull",)}), make_wheel())
     assert "matmul" in caught.value.remedy
 
 
-def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(
-    job: BuildRequest,
-) -> None:
-    assert {"smoke/matmul.py", "smoke/compatibility.py"} <= set(
-        verify.inputs(job.recipe.verify)
-    )
+def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: BuildRequest) -> None:
+    assert {"smoke/matmul.py", "smoke/compatibility.py"} <= set(verify.inputs(job.recipe.verify))
 
 
 def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(
@@ -339,12 +284,8 @@ def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(
     } <= set(argv)
 
 
-def test_a_pinned_pip_is_installed_first_and_installs_the_rest(
-    job: BuildRequest,
-) -> None:
-    table = VerifyTable(
-        requirements=("grpcio==1.48.2", "pip==21.3.1"), plugins=("tf-x==1",)
-    )
+def test_a_pinned_pip_is_installed_first_and_installs_the_rest(job: BuildRequest) -> None:
+    table = VerifyTable(requirements=("grpcio==1.48.2", "pip==21.3.1"), plugins=("tf-x==1",))
     first, second = verify._installations(job, table, "x.whl")
     assert [first.name, second.name] == ["install pip", "install"]
     assert first.command.argv[-1] == "pip==21.3.1"
@@ -352,9 +293,7 @@ def test_a_pinned_pip_is_installed_first_and_installs_the_rest(
     assert {"--no-index"} <= set(first.command.argv) & set(second.command.argv)
 
 
-def test_the_plan_shows_the_venv_the_installation_and_every_trial(
-    job: BuildRequest,
-) -> None:
+def test_the_plan_shows_the_venv_the_installation_and_every_trial(job: BuildRequest) -> None:
     shown = [
         step.argv
         for step in verify.steps(job, job.recipe.verify, None)

@@ -33,35 +33,18 @@ def toolkit(root: Path, cuda: str, cudnn: str) -> Path:
 
 def _headers(cuda: str, cudnn: str) -> dict[str, str]:
     major, minor = cuda.split(".")[:2]
-    numbers = dict(
-        zip(
-            ("MAJOR", "MINOR", "PATCHLEVEL"),
-            [*cudnn.split("."), "0"],
-            strict=False,
-        )
-    )
-    empty = (
-        "cublas_api.h",
-        "cupti.h",
-        "cufft.h",
-        "curand.h",
-        "cusolver_common.h",
-        "cusparse.h",
-    )
+    numbers = dict(zip(("MAJOR", "MINOR", "PATCHLEVEL"), [*cudnn.split("."), "0"], strict=False))
+    empty = ("cublas_api.h", "cupti.h", "cufft.h", "curand.h", "cusolver_common.h", "cusparse.h")
     return {
         "include/cuda.h": f"#define CUDA_VERSION {int(major) * 1000 + int(minor) * 10}\n",
         "include/cudnn.h": _defines("CUDNN", numbers),
-        "include/nccl.h": _defines(
-            "NCCL", {"MAJOR": "2", "MINOR": "2", "PATCH": "13"}
-        ),
+        "include/nccl.h": _defines("NCCL", {"MAJOR": "2", "MINOR": "2", "PATCH": "13"}),
         **{f"include/{name}": "" for name in empty},
     }
 
 
 def _defines(prefix: str, numbers: dict[str, str]) -> str:
-    return "".join(
-        f"#define {prefix}_{name} {value}\n" for name, value in numbers.items()
-    )
+    return "".join(f"#define {prefix}_{name} {value}\n" for name, value in numbers.items())
 
 
 def tensorrt(root: Path, version: str, cudart: str, cudnn: str) -> Path:
@@ -70,14 +53,10 @@ def tensorrt(root: Path, version: str, cudart: str, cudnn: str) -> Path:
     library(needs[0], f"libcudart.so.{cudart}")
     library(needs[1], f"libcudnn.so.{cudnn}")
     major, minor, patch = version.split(".")
-    library(
-        root / f"lib/libnvinfer.so.{version}", f"libnvinfer.so.{major}", needs
-    )
+    library(root / f"lib/libnvinfer.so.{version}", f"libnvinfer.so.{major}", needs)
     for link in ("libnvinfer.so", f"libnvinfer.so.{major}"):
         (root / "lib" / link).symlink_to(f"libnvinfer.so.{version}")
-    header = _defines(
-        "NV_TENSORRT", {"MAJOR": major, "MINOR": minor, "PATCH": patch}
-    )
+    header = _defines("NV_TENSORRT", {"MAJOR": major, "MINOR": minor, "PATCH": patch})
     write(root, {"include/NvInfer.h": header, "include/NvInferVersion.h": header})
     return root
 
@@ -85,20 +64,10 @@ def tensorrt(root: Path, version: str, cudart: str, cudnn: str) -> Path:
 def library(path: Path, soname: str, needs: list[Path] | None = None) -> None:
     """Link an empty shared library."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    empty = [
-        "-x",
-        "c",
-        "/dev/null",
-        f"-Wl,-soname,{soname}",
-        "-Wl,--no-as-needed",
-        "-x",
-        "none",
-    ]
+    empty = ["-x", "c", "/dev/null", f"-Wl,-soname,{soname}", "-Wl,--no-as-needed", "-x", "none"]
     target = ["-o", str(path)]
     linked = [str(need) for need in needs or []]
-    subprocess.run(
-        ["gcc", "-shared", "-nostdlib", *target, *empty, *linked], check=True
-    )
+    subprocess.run(["gcc", "-shared", "-nostdlib", *target, *empty, *linked], check=True)
 
 
 def write(root: Path, texts: dict[str, str]) -> Path:

@@ -17,13 +17,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.host import pythons
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import (
-    Configured,
-    HostFacts,
-    Inputs,
-    Programs,
-    Tree,
-)
+from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import configure
 
@@ -45,9 +39,7 @@ class Site:
         self.pinned, self.folder = pinned, folder
         self.release = pinned.exact.line
         self.tree = check_out(pinned.commit, folder / "tree")
-        self.python = python_for(
-            pinned.python, numpy=self.release <= Release(1, 1)
-        )
+        self.python = python_for(pinned.python, numpy=self.release <= Release(1, 1))
         self.system: Literal["Linux", "Darwin"] = "Linux"
         self.cuda, self.cudnn = self._versions()
 
@@ -55,11 +47,7 @@ class Site:
         """Return CUDA and cuDNN as answered: as they are, cut, or looked for, by the release."""
         if self.release >= Release(1, 14):
             return "10.0", "7.6"
-        return (
-            ("9.2.148", "7.2.1")
-            if self.release >= Release(1, 7)
-            else ("8.0", "5.1.10")
-        )
+        return ("9.2.148", "7.2.1") if self.release >= Release(1, 7) else ("8.0", "5.1.10")
 
     @property
     def bazelrc(self) -> Path:
@@ -69,11 +57,7 @@ class Site:
     def toolkit(self) -> Path:
         """Simulate the CUDA that suits the release."""
         root = self.folder / "cuda"
-        return (
-            root
-            if root.exists()
-            else simulated.toolkit(root, self.cuda, self.cudnn)
-        )
+        return root if root.exists() else simulated.toolkit(root, self.cuda, self.cudnn)
 
     def pretend_darwin(self) -> None:
         """Simulate macOS: the target Python and `uname` say Darwin."""
@@ -85,9 +69,7 @@ class Site:
         simulated.program(self.folder / "build_out/real/bin/uname", "echo Darwin")
         self.system = "Darwin"
 
-    def recipe(
-        self, answers: dict[str, Answer], by: str = "dialogue", bazel: str = ""
-    ) -> Recipe:
+    def recipe(self, answers: dict[str, Answer], by: str = "dialogue", bazel: str = "") -> Recipe:
         """Return a recipe for this tree."""
         source = {
             "url": f"https://github.com/{self.pinned.fork}/tensorflow.git",
@@ -121,11 +103,7 @@ class Site:
             elif prompt.variable in given and _is_stated(prompt, texts):
                 chosen[prompt.variable] = given[prompt.variable]
         asked = {prompt.variable for prompt in prompts if prompt.applies(chosen)}
-        return {
-            variable: answer
-            for variable, answer in chosen.items()
-            if variable in asked
-        }
+        return {variable: answer for variable, answer in chosen.items() if variable in asked}
 
     def asks(self, variable: str) -> bool:
         """Say whether this version may ask for an answer."""
@@ -143,14 +121,10 @@ class Site:
         """Run the stage, as a build does after the check."""
         recipe = self.recipe(answers, by, bazel)
         settings = {"build_out": self.folder / "build_out", "cuda": cuda}
-        job = BuildRequest(
-            recipe=recipe, host_file=HostFile.model_validate(settings)
-        )
+        job = BuildRequest(recipe=recipe, host_file=HostFile.model_validate(settings))
         expected.insist_on_answers(expected.interview(recipe, job.host_file))
         job.places.home.mkdir(parents=True, exist_ok=True)
-        return configure.run(
-            job, recipe, self._facts(), self._inputs(recipe), self._tree()
-        )
+        return configure.run(job, recipe, self._facts(), self._inputs(recipe), self._tree())
 
     def _facts(self) -> HostFacts:
         return HostFacts(
@@ -170,13 +144,7 @@ class Site:
 
     def _tree(self) -> Tree:
         commit = self.pinned.commit
-        return Tree(
-            path=self.tree,
-            commit=commit,
-            epoch=1,
-            release=self.release,
-            content="",
-        )
+        return Tree(path=self.tree, commit=commit, epoch=1, release=self.release, content="")
 
 
 def _is_stated(prompt: Prompt, texts: dict[str, str]) -> bool:
@@ -192,13 +160,9 @@ def python_for(version: str, *, numpy: bool) -> Path:
     if python is None:
         pytest.skip(f"this host has no Python {version}")
     if numpy:
-        tried = subprocess.run(
-            [python, "-c", "import numpy"], check=False, capture_output=True
-        )
+        tried = subprocess.run([python, "-c", "import numpy"], check=False, capture_output=True)
         if tried.returncode:
-            pytest.skip(
-                f"{python} has no numpy, which configure of this release imports"
-            )
+            pytest.skip(f"{python} has no numpy, which configure of this release imports")
     return python
 
 
@@ -207,5 +171,7 @@ def bazel_for(version: str, folder: Path) -> Artefact:
     real = host_file.read().bazels.get(version)
     if real:
         return Artefact.of(real)
-    script = f'case "$*" in --version) echo bazel {version} ;; *) echo "Build label: {version}" ;; esac'
+    script = (
+        f'case "$*" in --version) echo bazel {version} ;; *) echo "Build label: {version}" ;; esac'
+    )
     return Artefact.of(simulated.program(folder / f"bazel-{version}", script))

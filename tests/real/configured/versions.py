@@ -134,18 +134,10 @@ NEEDED = (
 def check_out(commit: str, target: Path) -> Path:
     """Check out the few files that ./configure needs."""
     mirror = _mirror_of(commit)
-    clone = [
-        "clone",
-        "-q",
-        "--shared",
-        "--no-checkout",
-        f"--separate-git-dir={target}.git",
-    ]
+    clone = ["clone", "-q", "--shared", "--no-checkout", f"--separate-git-dir={target}.git"]
     subprocess.run(["git", *clone, str(mirror), str(target)], check=True)
     in_tree = ["git", "-C", str(target)]
-    subprocess.run(
-        [*in_tree, "sparse-checkout", "set", "--no-cone", *NEEDED], check=True
-    )
+    subprocess.run([*in_tree, "sparse-checkout", "set", "--no-cone", *NEEDED], check=True)
     quiet = ["-c", "advice.detachedHead=false"]
     subprocess.run([*in_tree, *quiet, "checkout", "-q", commit], check=True)
     return target
@@ -157,17 +149,7 @@ def _mirror_of(commit: str) -> Path:
     if not named:
         pytest.skip("TFWRIGHT_TENSORFLOW_MIRRORS names no mirror of TensorFlow")
     for path in map(Path, named.split(":")):
-        question = [
-            "git",
-            "-C",
-            str(path),
-            "cat-file",
-            "-e",
-            f"{commit}^{{commit}}",
-        ]
-        if (
-            subprocess.run(question, check=False, capture_output=True).returncode
-            == 0
-        ):
+        question = ["git", "-C", str(path), "cat-file", "-e", f"{commit}^{{commit}}"]
+        if subprocess.run(question, check=False, capture_output=True).returncode == 0:
             return path
     pytest.skip(f"no mirror holds {commit}")

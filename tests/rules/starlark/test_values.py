@@ -36,9 +36,7 @@ def test_texts_and_lists_are_put_together() -> None:
         lambda: values.formatted("{}", [10**18], {}),
     ],
 )
-def test_what_could_ask_for_gigabytes_or_is_not_text_is_unknown(
-    make: Callable[[], object],
-) -> None:
+def test_what_could_ask_for_gigabytes_or_is_not_text_is_unknown(make: Callable[[], object]) -> None:
     with pytest.raises(UnknownError):
         make()
 
@@ -62,9 +60,7 @@ def statement(text: str) -> ast.stmt:
         ("pass", None),
     ],
 )
-def test_each_statement_evaluates_one_expression_or_none(
-    text: str, evaluates: str | None
-) -> None:
+def test_each_statement_evaluates_one_expression_or_none(text: str, evaluates: str | None) -> None:
     found = syntax.expression_of(statement(text))
     assert (ast.unparse(found) if found else None) == evaluates
 
@@ -84,7 +80,5 @@ def test_where_a_value_is_taken_apart_its_names_are_unknown() -> None:
 def test_parameters_with_defaults_are_found_wherever_they_stand() -> None:
     macro = statement("def f(a, b = 1, *, c, d = 2): pass")
     assert isinstance(macro, ast.FunctionDef)
-    found = {
-        name: ast.unparse(given) for name, given in syntax.defaults(macro.args)
-    }
+    found = {name: ast.unparse(given) for name, given in syntax.defaults(macro.args)}
     assert found == {"b": "1", "d": "2"}

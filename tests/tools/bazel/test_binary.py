@@ -56,11 +56,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def releases(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    serve: Callable[[Path], str],
-) -> Path:
+def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[[Path], str]) -> Path:
     """Serve a directory as the place of the releases."""
     folder = tmp_path / "releases"
     folder.mkdir()
@@ -99,9 +95,7 @@ class Obtain:
 def publish(releases: Path, content: bytes, sha256: str) -> None:
     name = f"bazel-{VERSION}-{PLATFORM}"
     program(releases / VERSION / name, content)
-    (releases / VERSION / f"{name}.sha256").write_text(
-        f"{sha256}  {name}\n", "utf-8"
-    )
+    (releases / VERSION / f"{name}.sha256").write_text(f"{sha256}  {name}\n", "utf-8")
 
 
 def test_the_release_is_taken_first_and_checked_by_the_digest_beside_it(
@@ -110,9 +104,7 @@ def test_the_release_is_taken_first_and_checked_by_the_digest_beside_it(
     publish(releases, fake(), digest(fake()))
     binary = obtain()
     assert binary == Binary(
-        obtain.store / f"bazel/{digest(fake())}/bazel",
-        digest(fake()),
-        "the official release",
+        obtain.store / f"bazel/{digest(fake())}/bazel", digest(fake()), "the official release"
     )
     assert binary.path.stat().st_mode & 0o777 == 0o755
     assert notes == ["Bazel 0.26.1 comes from the official release"]
@@ -125,10 +117,7 @@ def test_a_binary_in_the_store_is_used_without_asking_anyone(
     first = obtain()
     (releases / VERSION).rename(releases / "gone")
     assert obtain(offline=True) == first
-    assert (
-        notes[-1]
-        == "Bazel 0.26.1 is in the store; it came from the official release"
-    )
+    assert notes[-1] == "Bazel 0.26.1 is in the store; it came from the official release"
 
 
 @pytest.mark.medium
@@ -141,9 +130,7 @@ def test_a_binary_that_was_damaged_in_the_store_is_obtained_again(
     assert obtain().path.read_bytes() == fake()
 
 
-def test_an_origin_that_is_no_text_is_not_shown(
-    obtain: Obtain, releases: Path
-) -> None:
+def test_an_origin_that_is_no_text_is_not_shown(obtain: Obtain, releases: Path) -> None:
     publish(releases, fake(), digest(fake()))
     about = obtain().path.with_name("about.json")
     said = json.loads(about.read_text("utf-8"))
@@ -166,9 +153,7 @@ def test_without_a_pin_a_release_that_is_not_what_was_published_is_refused(
     obtain: Obtain, releases: Path
 ) -> None:
     publish(releases, b"changed", digest(fake()))
-    with pytest.raises(
-        SupplyError, match=f"sha256 {digest(b'changed')}, wanted {digest(fake())}"
-    ):
+    with pytest.raises(SupplyError, match=f"sha256 {digest(b'changed')}, wanted {digest(fake())}"):
         obtain()
 
 
@@ -242,15 +227,11 @@ def test_what_npm_brings_may_be_damaged_or_nothing(
         package.write_bytes(package.read_bytes()[:60])
     with pytest.raises(SupplyError) as caught:
         obtain()
-    assert [
-        line for line in caught.value.evidence.lines if line.startswith("npm: ")
-    ]
+    assert [line for line in caught.value.evidence.lines if line.startswith("npm: ")]
 
 
 @pytest.mark.usefixtures("anywhere")
-def test_npm_is_asked_when_there_is_no_release(
-    obtain: Obtain, elsewhere: Path
-) -> None:
+def test_npm_is_asked_when_there_is_no_release(obtain: Obtain, elsewhere: Path) -> None:
     npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", fake())
     assert obtain().origin == "npm"
     assert (
@@ -261,9 +242,7 @@ def test_npm_is_asked_when_there_is_no_release(
     )
 
 
-def test_a_package_cannot_write_outside(
-    obtain: Obtain, elsewhere: Path, tmp_path: Path
-) -> None:
+def test_a_package_cannot_write_outside(obtain: Obtain, elsewhere: Path, tmp_path: Path) -> None:
     npm(elsewhere, "package/bazel-../../../../escaped", fake())
     with pytest.raises(SupplyError) as caught:
         obtain()
@@ -272,9 +251,7 @@ def test_a_package_cannot_write_outside(
 
 
 @pytest.mark.parametrize("to", ["/etc/passwd", f"bazel-{VERSION}-{PLATFORM}"])
-def test_a_link_in_a_package_is_not_bazel(
-    obtain: Obtain, elsewhere: Path, to: str
-) -> None:
+def test_a_link_in_a_package_is_not_bazel(obtain: Obtain, elsewhere: Path, to: str) -> None:
     npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", b"")
     with tarfile.open(elsewhere / "package.tgz", "w:gz") as archive:
         entry = tarfile.TarInfo(f"package/bazel-{VERSION}-{PLATFORM}")
@@ -285,9 +262,7 @@ def test_a_link_in_a_package_is_not_bazel(
     assert "holds no Bazel" in caught.value.evidence.lines[1]
 
 
-def test_what_npm_brings_must_have_the_pinned_bytes(
-    obtain: Obtain, elsewhere: Path
-) -> None:
+def test_what_npm_brings_must_have_the_pinned_bytes(obtain: Obtain, elsewhere: Path) -> None:
     npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", fake())
     with pytest.raises(
         SupplyError,
@@ -299,9 +274,7 @@ def test_what_npm_brings_must_have_the_pinned_bytes(
         obtain({PLATFORM: "0" * 64})
 
 
-def test_npms_own_words_are_told_when_it_fails(
-    obtain: Obtain, elsewhere: Path
-) -> None:
+def test_npms_own_words_are_told_when_it_fails(obtain: Obtain, elsewhere: Path) -> None:
     program(
         elsewhere / "npm",
         "#!/bin/sh\necho 'npm error code E404'\necho 'npm error 404 no such package'\necho 'npm "
@@ -327,10 +300,7 @@ def test_a_bazel_on_path_is_taken_only_at_exactly_this_version(
 def test_a_launcher_on_path_is_not_bazel_and_is_not_even_run(
     obtain: Obtain, elsewhere: Path
 ) -> None:
-    program(
-        elsewhere / "bazel",
-        f"#!/bin/sh\n: > {elsewhere}/ran\necho 'Build label: {VERSION}'\n",
-    )
+    program(elsewhere / "bazel", f"#!/bin/sh\n: > {elsewhere}/ran\necho 'Build label: {VERSION}'\n")
     with pytest.raises(SupplyError) as caught:
         obtain(offline=True)
     assert "a script or a launcher" in caught.value.evidence.lines[0]
@@ -343,9 +313,7 @@ def test_the_host_files_own_binary_comes_before_the_network(
     publish(releases, fake(), digest(fake()))
     mine = fake() + b"\0"
     assert obtain(given=program(tmp_path / "my/bazel", mine)) == Binary(
-        obtain.store / f"bazel/{digest(mine)}/bazel",
-        digest(mine),
-        "the host file",
+        obtain.store / f"bazel/{digest(mine)}/bazel", digest(mine), "the host file"
     )
 
 
@@ -390,9 +358,7 @@ def test_a_binary_of_the_host_file_that_cannot_be_read_is_named_with_its_remedy(
     assert caught.value.remedy.endswith("chmod a+rx /proc/self/mem")
 
 
-def test_the_plan_finds_only_what_is_in_the_store(
-    obtain: Obtain, tmp_path: Path
-) -> None:
+def test_the_plan_finds_only_what_is_in_the_store(obtain: Obtain, tmp_path: Path) -> None:
     assert bazel.stored(VERSION, {}, (obtain.store,)) is None
     binary = obtain(given=program(tmp_path / "given", fake()))
     assert bazel.stored(VERSION, {}, (obtain.store,)) == binary

@@ -47,9 +47,7 @@ def client(folder: Path, script: str, options: Options | None = None) -> Client:
     )
 
 
-def test_what_bazel_understands_is_asked_once_and_kept_beside_it(
-    tmp_path: Path,
-) -> None:
+def test_what_bazel_understands_is_asked_once_and_kept_beside_it(tmp_path: Path) -> None:
     binary = program(tmp_path, HELP)
     assert bazel_client.known_options(binary) == Options()
     options = bazel_client.options(binary, tmp_path)
@@ -67,14 +65,9 @@ exit 36
 """
 
 
-@pytest.mark.parametrize(
-    ("free", "error"), [(1_000, HostError), (10**12, ToolError)]
-)
+@pytest.mark.parametrize(("free", "error"), [(1_000, HostError), (10**12, ToolError)])
 def test_a_bazel_that_has_no_room_to_unpack_itself_is_said_to_lack_room(
-    free: int,
-    error: type[TfwrightError],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    free: int, error: type[TfwrightError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install = tmp_path / "install"
     binary = program(tmp_path, UNPACKS.format(install=install))
@@ -87,9 +80,7 @@ def test_a_bazel_that_has_no_room_to_unpack_itself_is_said_to_lack_room(
     assert ("disk is full" in caught.value.what) == (error is HostError)
     # The log of the help was in a temporary directory.
     assert caught.value.evidence.log is None
-    assert any(
-        "Failed to extract" in line for line in caught.value.evidence.lines
-    )
+    assert any("Failed to extract" in line for line in caught.value.evidence.lines)
     assert not list((install / "install").iterdir())
 
 
@@ -104,18 +95,12 @@ def test_a_bazel_that_has_no_room_to_unpack_itself_is_said_to_lack_room(
 def test_only_our_rc_file_is_read_whatever_the_version_calls_the_others(
     tmp_path: Path, known: list[str], given: list[str]
 ) -> None:
-    argv = (
-        client(tmp_path, "", Options(startup=dict.fromkeys(known, "")))
-        .command("build")
-        .argv
-    )
+    argv = client(tmp_path, "", Options(startup=dict.fromkeys(known, ""))).command("build").argv
     assert [flag for flag in argv if flag.startswith("--no")] == given
     assert argv[-2:] == (f"--bazelrc={tmp_path / 'rc'}", "build")
 
 
-def test_a_bazel_that_is_to_be_alone_is_started_where_there_is_no_network(
-    tmp_path: Path,
-) -> None:
+def test_a_bazel_that_is_to_be_alone_is_started_where_there_is_no_network(tmp_path: Path) -> None:
     networked = client(tmp_path, "")
     assert replace(networked, alone=True).command("build") == isolation.enclosed(
         networked.command("build")
@@ -123,9 +108,7 @@ def test_a_bazel_that_is_to_be_alone_is_started_where_there_is_no_network(
 
 
 @pytest.mark.medium
-def test_a_run_tells_its_status_progress_and_errors_and_adds_to_the_log(
-    tmp_path: Path,
-) -> None:
+def test_a_run_tells_its_status_progress_and_errors_and_adds_to_the_log(tmp_path: Path) -> None:
     script = r"""tty -s <&1 || exit 9
 printf '[1 / 2] Compiling a.cc\n\rERROR: /w/BUILD:1:1: it failed\nmore\n[2 / 2] Linking\n'
 umask >> "$(dirname "$0")/umask"
@@ -166,18 +149,14 @@ def test_a_run_tells_what_the_server_and_its_actions_hold_of_the_memory(
 
 
 @pytest.mark.medium
-def test_a_bazel_that_names_no_error_is_told_by_its_last_lines(
-    tmp_path: Path,
-) -> None:
+def test_a_bazel_that_names_no_error_is_told_by_its_last_lines(tmp_path: Path) -> None:
     bazel = client(tmp_path, "echo 'FATAL: no java'; kill -9 $$")
     outcome = bazel.run(bazel.command("build"), tmp_path / "log", lambda _: None)
     assert (outcome.status, outcome.errors) == (-9, ("FATAL: no java",))
 
 
 @pytest.mark.medium
-def test_an_interrupted_run_hears_bazel_out_before_it_ends(
-    tmp_path: Path,
-) -> None:
+def test_an_interrupted_run_hears_bazel_out_before_it_ends(tmp_path: Path) -> None:
     bazel = client(
         tmp_path,
         "trap 'sleep 0.2; echo gone > gone; exit 8' INT; echo up; while :; do sleep 0.05; done",
@@ -198,9 +177,7 @@ def test_a_bazel_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
         bazel.run(bazel.command("build"), tmp_path / "log", lambda _: None)
 
 
-def test_no_bazel_is_started_to_stop_one_that_does_not_run(
-    tmp_path: Path,
-) -> None:
+def test_no_bazel_is_started_to_stop_one_that_does_not_run(tmp_path: Path) -> None:
     bazel = client(tmp_path, 'echo asked > "$(dirname "$0")/asked"')
     bazel.stop()
     (tmp_path / "base/server").mkdir(parents=True)
@@ -211,9 +188,7 @@ def test_no_bazel_is_started_to_stop_one_that_does_not_run(
     assert not (tmp_path / "asked").exists()
 
 
-def test_the_outputs_of_a_target_are_read_through_nested_sets(
-    tmp_path: Path,
-) -> None:
+def test_the_outputs_of_a_target_are_read_through_nested_sets(tmp_path: Path) -> None:
     events = [
         {
             "id": {"namedSet": {"id": "0"}},
@@ -234,19 +209,13 @@ def test_the_outputs_of_a_target_are_read_through_nested_sets(
         {
             "id": {"targetCompleted": {"label": "//:t"}},
             "completed": {
-                "outputGroup": [
-                    {"name": "default", "fileSets": [{"id": "1"}]},
-                    {"name": "other"},
-                ]
+                "outputGroup": [{"name": "default", "fileSets": [{"id": "1"}]}, {"name": "other"}]
             },
         },
         {"id": {"targetCompleted": {"label": "//:u"}}, "aborted": {}},
     ]
     (tmp_path / "events").write_text("\n".join(map(json.dumps, events)), "utf-8")
-    assert bazel_events.outputs(tmp_path / "events") == (
-        Path("/out/c"),
-        Path("/out/a b"),
-    )
+    assert bazel_events.outputs(tmp_path / "events") == (Path("/out/c"), Path("/out/a b"))
 
 
 def test_sets_that_share_their_parts_are_read_once_each(tmp_path: Path) -> None:
@@ -270,19 +239,9 @@ def test_sets_that_share_their_parts_are_read_once_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        '{"id": {}}\n{"id": {"named',
-        "[]",
-        '{"id": 1}',
-        '{"x": {}}',
-        "null",
-        "[" * 100_000,
-    ],
+    "text", ['{"id": {}}\n{"id": {"named', "[]", '{"id": 1}', '{"x": {}}', "null", "[" * 100_000]
 )
-def test_a_list_of_outputs_that_is_cut_off_is_named(
-    tmp_path: Path, text: str
-) -> None:
+def test_a_list_of_outputs_that_is_cut_off_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "events").write_text(text, "utf-8")
     with pytest.raises(ToolError, match=r"list of what it built, .*/events"):
         bazel_events.outputs(tmp_path / "events")

@@ -21,9 +21,7 @@ def base(tmp_path: Path) -> Path:
     return base
 
 
-def test_a_repository_as_bazel_left_it_is_unchanged(
-    base: Path, tmp_path: Path
-) -> None:
+def test_a_repository_as_bazel_left_it_is_unchanged(base: Path, tmp_path: Path) -> None:
     kept = tmp_path / "external.json"
     external.recorded(base, kept)
     (base / "external/eigen/Eigen/Core").touch()
@@ -61,14 +59,10 @@ def test_a_change_is_seen_also_where_the_time_is_put_back(
         source.symlink_to("/etc/hostname")
     assert external.changed(base, kept) == ["eigen"]
     external.discard(base, "eigen")
-    assert [path.name for path in (base / "external").iterdir()] == [
-        "bazel_tools"
-    ]
+    assert [path.name for path in (base / "external").iterdir()] == ["bazel_tools"]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"eigen": 1}', '{"eigen": [1, 2]}']
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"eigen": 1}', '{"eigen": [1, 2]}'])
 def test_a_damaged_record_is_none(base: Path, tmp_path: Path, text: str) -> None:
     kept = tmp_path / "external.json"
     kept.write_text(text, "utf-8")

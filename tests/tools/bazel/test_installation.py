@@ -9,11 +9,7 @@ import pytest
 from tfwright.errors import Evidence, HostError, TfwrightError, ToolError
 from tfwright.tools.bazel import installation
 
-SAID = Evidence(
-    command=("bazel",),
-    status=37,
-    lines=("couldn't extract the embedded binaries",),
-)
+SAID = Evidence(command=("bazel",), status=37, lines=("couldn't extract the embedded binaries",))
 FAULT = ToolError("bazel exited with status 37", remedy="-", evidence=SAID)
 
 
@@ -26,9 +22,7 @@ def binary(tmp_path: Path) -> Path:
     return path
 
 
-def explained(
-    binary: Path, root: Path, fault: TfwrightError = FAULT
-) -> TfwrightError:
+def explained(binary: Path, root: Path, fault: TfwrightError = FAULT) -> TfwrightError:
     return installation.explained(fault, binary, root)
 
 
@@ -57,9 +51,7 @@ def test_only_what_a_process_that_ended_left_half_unpacked_is_removed(
     binary: Path, tmp_path: Path
 ) -> None:
     install = tmp_path / "root/install"
-    gone, running, other = (
-        install / f"0123.tmp.{name}" for name in (2**22 + 1, os.getpid(), "x")
-    )
+    gone, running, other = (install / f"0123.tmp.{name}" for name in (2**22 + 1, os.getpid(), "x"))
     for folder in (gone, running, other):
         folder.mkdir(parents=True)
     explained(binary, tmp_path / "root")

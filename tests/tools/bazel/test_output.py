@@ -5,12 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tfwright.progress import Progress
-from tfwright.tools.bazel.output import (
-    Display,
-    download_fault,
-    failed_repositories,
-    first_fault,
-)
+from tfwright.tools.bazel.output import Display, download_fault, failed_repositories, first_fault
 
 BUILD = (
     "Starting local Bazel server and connecting to it...\r\n"
@@ -47,13 +42,9 @@ def coloured(text: str) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    "text", [BUILD, coloured(BUILD)], ids=["plain", "coloured"]
-)
+@pytest.mark.parametrize("text", [BUILD, coloured(BUILD)], ids=["plain", "coloured"])
 @pytest.mark.parametrize("size", [1, 7, 4096])
-def test_only_the_lines_that_stay_are_kept_however_the_text_is_cut(
-    text: str, size: int
-) -> None:
+def test_only_the_lines_that_stay_are_kept_however_the_text_is_cut(text: str, size: int) -> None:
     display = Display()
     kept = [
         line
@@ -70,20 +61,13 @@ def test_only_the_lines_that_stay_are_kept_however_the_text_is_cut(
         (
             "29 targets configured)\r\n",
             Progress(
-                0,
-                None,
-                doing="Analyzing: target //:all (5 packages loaded, 29 targets configured)",
+                0, None, doing="Analyzing: target //:all (5 packages loaded, 29 targets configured)"
             ),
         ),
-        (
-            "hello-2.params\r\n",
-            Progress(0, 8, doing="Writing file hello-2.params"),
-        ),
+        ("hello-2.params\r\n", Progress(0, 8, doing="Writing file hello-2.params")),
         (
             "[-----] Linking hello\r\n",
-            Progress(
-                1615, 4024, doing="Executing genrule //:slow0; 1s linux-sandbox"
-            ),
+            Progress(1615, 4024, doing="Executing genrule //:slow0; 1s linux-sandbox"),
         ),
         (
             "[12 / 12] checking cached actions\r\n",
@@ -152,9 +136,7 @@ def test_the_first_error_is_told_with_its_rule_and_the_compilers_words() -> None
 
 
 def test_an_error_without_a_place_is_told_as_it_is() -> None:
-    fault = first_fault(
-        ["ERROR: Config value cuda is not defined in any .rc file"]
-    )
+    fault = first_fault(["ERROR: Config value cuda is not defined in any .rc file"])
     assert fault is not None
     assert (fault.what, fault.where, fault.lines) == (
         "Config value cuda is not defined in any .rc file",
@@ -188,25 +170,17 @@ def test_a_failed_download_is_recognised(line: str, why: str) -> None:
     assert (fault.url, fault.why) == ("http://a/x.zip", why)
 
 
-def test_the_actions_that_run_are_told_with_their_seconds_the_longest_first() -> (
-    None
-):
+def test_the_actions_that_run_are_told_with_their_seconds_the_longest_first() -> None:
     display = Display()
     display.feed("[9 / 12] 3 actions, 2 running\n")
-    display.feed(
-        "    Compiling a.cc; 2s linux-sandbox\n    Linking b.so; 41s local\n"
-    )
+    display.feed("    Compiling a.cc; 2s linux-sandbox\n    Linking b.so; 41s local\n")
     display.feed("    [Prepa] Compiling c.cc\n")
-    assert [
-        (action.name, action.seconds) for action in display.progress.running
-    ] == [
+    assert [(action.name, action.seconds) for action in display.progress.running] == [
         ("Linking b.so", 41.0),
         ("Compiling a.cc", 2.0),
     ]
     display.feed("[11 / 12] Compiling c.cc; 3s remote-cache, linux-sandbox\n")
-    assert [action.name for action in display.progress.running] == [
-        "Compiling c.cc"
-    ]
+    assert [action.name for action in display.progress.running] == ["Compiling c.cc"]
     display.feed("[12 / 12] checking cached actions\n")
     assert display.progress.running == ()
 

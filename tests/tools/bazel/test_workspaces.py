@@ -20,9 +20,7 @@ def binary(folder: Path, server: bytes) -> Path:
     return path
 
 
-def test_the_texts_are_read_once_and_kept_beside_the_binary(
-    tmp_path: Path,
-) -> None:
+def test_the_texts_are_read_once_and_kept_beside_the_binary(tmp_path: Path) -> None:
     jar = io.BytesIO()
     with zipfile.ZipFile(jar, "w") as inner:
         for name, text in {**TEXTS, "rules/Java.class": "no text"}.items():

@@ -33,35 +33,18 @@ def mirror(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("url", "prefix"),
     [
-        (
-            "https://github.com/glennrp/libpng/archive/v1.6.34.tar.gz",
-            "libpng-1.6.34/",
-        ),
-        (
-            "https://mirror.bazel.build/github.com/NVlabs/cub/archive/1.8.0.zip",
-            "cub-1.8.0/",
-        ),
-        (
-            "https://github.com/LMDB/lmdb/archive/LMDB_0.9.19.tar.gz",
-            "lmdb-LMDB_0.9.19/",
-        ),
+        ("https://github.com/glennrp/libpng/archive/v1.6.34.tar.gz", "libpng-1.6.34/"),
+        ("https://mirror.bazel.build/github.com/NVlabs/cub/archive/1.8.0.zip", "cub-1.8.0/"),
+        ("https://github.com/LMDB/lmdb/archive/LMDB_0.9.19.tar.gz", "lmdb-LMDB_0.9.19/"),
         ("https://github.com/a/b/archive/refs/tags/v2.0.tar.gz", "b-2.0/"),
         ("https://github.com/google/vault/archive/vaults.zip", "vault-vaults/"),
         ("https://codeload.github.com/a/b/tar.gz/refs/tags/v2.0", "b-2.0/"),
         ("https://codeload.github.com/a/b/zip/v2.0", "b-2.0/"),
-        (
-            "https://gitlab.com/libeigen/eigen/-/archive/v3.3.9/eigen-v3.3.9.tar.gz",
-            "eigen-v3.3.9/",
-        ),
-        (
-            "https://mirror.example/x/gitlab.com/a/b/c/-/archive/1/c-1.tar.bz2",
-            "c-1/",
-        ),
+        ("https://gitlab.com/libeigen/eigen/-/archive/v3.3.9/eigen-v3.3.9.tar.gz", "eigen-v3.3.9/"),
+        ("https://mirror.example/x/gitlab.com/a/b/c/-/archive/1/c-1.tar.bz2", "c-1/"),
     ],
 )
-def test_an_archive_unpacks_into_the_directory_that_github_names(
-    url: str, prefix: str
-) -> None:
+def test_an_archive_unpacks_into_the_directory_that_github_names(url: str, prefix: str) -> None:
     archive = SourceArchive.of(url)
     assert archive is not None
     assert archive.prefix == prefix
@@ -84,9 +67,7 @@ def test_another_address_is_no_source_archive(url: str) -> None:
 def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
     mirror: Path, tmp_path: Path
 ) -> None:
-    regenerate(
-        SourceArchive("o", "r", "v1.0", "tar.gz"), mirror, tmp_path / "made"
-    )
+    regenerate(SourceArchive("o", "r", "v1.0", "tar.gz"), mirror, tmp_path / "made")
     made = (tmp_path / "made").read_bytes()
     assert made[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(made))) as tar:
@@ -94,22 +75,16 @@ def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
 
 
 @pytest.mark.usefixtures("anywhere")
-def test_a_zip_archive_is_written_in_californian_time(
-    mirror: Path, tmp_path: Path
-) -> None:
+def test_a_zip_archive_is_written_in_californian_time(mirror: Path, tmp_path: Path) -> None:
     regenerate(SourceArchive("o", "r", "v1.0", "zip"), mirror, tmp_path / "made")
     with zipfile.ZipFile(tmp_path / "made") as made:
         assert made.getinfo("r-1.0/file.txt").date_time == (2018, 1, 1, 4, 0, 0)
         assert made.read("r-1.0/file.txt") == b"content"
 
 
-def test_a_ref_that_the_mirror_lacks_is_told(
-    mirror: Path, tmp_path: Path
-) -> None:
+def test_a_ref_that_the_mirror_lacks_is_told(mirror: Path, tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match=r"cannot give v9\.9"):
-        regenerate(
-            SourceArchive("o", "r", "v9.9", "tar.gz"), mirror, tmp_path / "made"
-        )
+        regenerate(SourceArchive("o", "r", "v9.9", "tar.gz"), mirror, tmp_path / "made")
 
 
 @pytest.mark.parametrize(
@@ -123,10 +98,7 @@ def test_a_ref_that_the_mirror_lacks_is_told(
             "https://salsa.example/a/c/-/archive/feature/x/c-feature-x.zip",
             "https://salsa.example/a/c.git",
         ),
-        (
-            "https://codeload.github.com/a/b/tar.gz/v1",
-            "https://github.com/a/b.git",
-        ),
+        ("https://codeload.github.com/a/b/tar.gz/v1", "https://github.com/a/b.git"),
     ],
 )
 def test_the_repository_is_that_of_the_forge_and_not_of_its_mirror(

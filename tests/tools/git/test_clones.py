@@ -38,11 +38,7 @@ def upstream(tmp_path: Path) -> Path:
     path = tmp_path / "upstream"
     path.mkdir()
     run(path, "init", "--quiet", "--initial-branch=main")
-    for branch, text in (
-        ("main", "first"),
-        ("main", "second"),
-        ("other", "third"),
-    ):
+    for branch, text in (("main", "first"), ("main", "second"), ("other", "third")):
         run(path, "checkout", "--quiet", "-B", branch)
         (path / "BUILD").write_text(text, "utf-8")
         run(path, "add", ".")
@@ -67,12 +63,7 @@ def cloned(wanted: Clone, repository: Path, folder: Path) -> str:
         ("fetch", "--quiet", "--all"),
         ("reset", "--quiet", "--hard", wanted.commit),
     ):
-        run(
-            folder / "made",
-            *arguments,
-            HOME=str(folder / "home"),
-            GIT_ALLOW_PROTOCOL="file",
-        )
+        run(folder / "made", *arguments, HOME=str(folder / "home"), GIT_ALLOW_PROTOCOL="file")
     return (folder / "made/BUILD").read_text("utf-8")
 
 
@@ -80,55 +71,34 @@ def cloned(wanted: Clone, repository: Path, folder: Path) -> str:
 def test_bazels_git_finds_a_commit_on_this_host_that_it_looks_for_elsewhere(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:
-    kept = clones.bring(
-        wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False
-    )
+    kept = clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False)
     assert cloned(wanted, kept, tmp_path / "bazel") == "second"
-    assert (
-        run(kept, "rev-list", "--all", "--count") == "2"
-    )  # with its history, and no other branch
+    assert run(kept, "rev-list", "--all", "--count") == "2"  # with its history, and no other branch
 
 
 @pytest.mark.medium
-def test_what_is_here_is_asked_of_nobody(
-    upstream: Path, wanted: Clone, tmp_path: Path
-) -> None:
+def test_what_is_here_is_asked_of_nobody(upstream: Path, wanted: Clone, tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match="is not here"):
-        clones.bring(
-            wanted, tmp_path / "git", Origin.of(str(upstream)), offline=True
-        )
-    kept = clones.bring(
-        wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False
-    )
+        clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=True)
+    kept = clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False)
     assert (
         clones.bring(
-            wanted,
-            tmp_path / "git",
-            Origin.of("https://example.invalid/gone.git"),
-            offline=False,
+            wanted, tmp_path / "git", Origin.of("https://example.invalid/gone.git"), offline=False
         )
         == kept
     )
     assert (
         clones.bring(
-            wanted,
-            tmp_path / "git",
-            Origin.of("https://example.invalid/gone.git"),
-            offline=True,
+            wanted, tmp_path / "git", Origin.of("https://example.invalid/gone.git"), offline=True
         )
         == kept
     )
 
 
-def test_a_commit_that_the_origin_has_not_is_not_to_be_had(
-    upstream: Path, tmp_path: Path
-) -> None:
+def test_a_commit_that_the_origin_has_not_is_not_to_be_had(upstream: Path, tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match=f"does not give {'1' * 40}: "):
         clones.bring(
-            Clone(REMOTE, "1" * 40),
-            tmp_path / "git",
-            Origin.of(str(upstream)),
-            offline=False,
+            Clone(REMOTE, "1" * 40), tmp_path / "git", Origin.of(str(upstream)), offline=False
         )
 
 
@@ -136,17 +106,10 @@ def test_a_commit_that_the_origin_has_not_is_not_to_be_had(
 def test_a_carried_commit_serves_as_one_that_was_fetched(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:
-    there = clones.bring(
-        wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False
-    )
+    there = clones.bring(wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False)
     clones.pack(wanted, there, tmp_path / "file")
     clones.unpack(wanted, tmp_path / "file", tmp_path / "here")
-    here = clones.bring(
-        wanted,
-        tmp_path / "here",
-        Origin.of(REMOTE.replace(" ", "")),
-        offline=True,
-    )
+    here = clones.bring(wanted, tmp_path / "here", Origin.of(REMOTE.replace(" ", "")), offline=True)
     assert cloned(wanted, here, tmp_path / "bazel") == "second"
 
 
@@ -154,14 +117,10 @@ def test_a_carried_commit_serves_as_one_that_was_fetched(
 def test_a_carried_file_without_the_commit_or_its_history_is_refused(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:
-    there = clones.bring(
-        wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False
-    )
+    there = clones.bring(wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False)
     clones.pack(wanted, there, tmp_path / "file")
     with pytest.raises(ToolError):
-        clones.unpack(
-            Clone(REMOTE, "1" * 40), tmp_path / "file", tmp_path / "here"
-        )
+        clones.unpack(Clone(REMOTE, "1" * 40), tmp_path / "file", tmp_path / "here")
     git_bundle.pack(there, wanted.commit, tmp_path / "shallow")
     with pytest.raises(ToolError):
         clones.unpack(wanted, tmp_path / "shallow", tmp_path / "elsewhere")

@@ -18,11 +18,7 @@ pytestmark = pytest.mark.medium
 
 def bring(commit: str, store: Path) -> Path:
     return mirror.bring(
-        Pin(demo.URL, "main", commit),
-        store,
-        Origin.of(demo.URL),
-        SILENCE,
-        offline=True,
+        Pin(demo.URL, "main", commit), store, Origin.of(demo.URL), SILENCE, offline=True
     )
 
 
@@ -30,9 +26,7 @@ def test_the_demo_recipe_pins_the_bundled_tree_as_it_is() -> None:
     assert recipes.read("demo").source.commit == demo.commit_id()
 
 
-def test_the_commit_is_brought_without_a_network_and_dated_2018(
-    tmp_path: Path,
-) -> None:
+def test_the_commit_is_brought_without_a_network_and_dated_2018(tmp_path: Path) -> None:
     commit = demo.commit_id()
     assert git.epoch(bring(commit, tmp_path / "git"), commit) == 1514764800
 
@@ -42,10 +36,7 @@ def test_a_stale_pin_is_told_the_new_commit(tmp_path: Path) -> None:
         RecipeError, match=f"bundled:demo is commit {demo.commit_id()} now"
     ) as caught:
         bring("0123456789" * 4, tmp_path / "git")
-    assert (
-        caught.value.remedy
-        == f'Write commit = "{demo.commit_id()}" into [source].'
-    )
+    assert caught.value.remedy == f'Write commit = "{demo.commit_id()}" into [source].'
 
 
 def test_neither_modes_nor_leftovers_nor_the_users_git_change_the_commit(

@@ -38,12 +38,8 @@ def test_brackets_do_not_decide_where_a_hunk_belongs() -> None:
     )
 
 
-def test_a_miss_in_the_context_alone_is_called_so_and_one_in_the_change_is_not() -> (
-    None
-):
-    before = lines(
-        '        sha256 = "60db",\n        strip_prefix = "grpc-1.13.0",\n    )\n'
-    )
+def test_a_miss_in_the_context_alone_is_called_so_and_one_in_the_change_is_not() -> None:
+    before = lines('        sha256 = "60db",\n        strip_prefix = "grpc-1.13.0",\n    )\n')
     context = fitting.judge(TREE, Hunk(14, before, (before[0], before[2])))
     assert context.verdict == "fuzz"
     assert context.differing == (
@@ -55,9 +51,7 @@ def test_a_miss_in_the_context_alone_is_called_so_and_one_in_the_change_is_not()
 
 
 def test_lines_that_upstream_put_in_between_do_not_shift_the_others() -> None:
-    before = lines(
-        '        name = "grpc",\n        strip_prefix = "grpc-1.13.0",\n    )\n'
-    )
+    before = lines('        name = "grpc",\n        strip_prefix = "grpc-1.13.0",\n    )\n')
     fit = fitting.judge(TREE, Hunk(1, before, (before[0], before[2])))
     assert fit.line == 13
     assert fit.differing[0] == ("", '        sha256 = "50db",')
@@ -73,7 +67,5 @@ def test_what_upstream_did_in_other_words_is_found_where_it_is() -> None:
 
 
 def test_nothing_like_it_is_missing() -> None:
-    fit = fitting.judge(
-        TREE, Hunk(1, lines("int main() {\n  return 0;\n}\n"), ())
-    )
+    fit = fitting.judge(TREE, Hunk(1, lines("int main() {\n  return 0;\n}\n"), ()))
     assert fit.verdict == "missing"

@@ -30,12 +30,7 @@ def upstream(tmp_path: Path) -> Path:
 
 
 def make_tree(upstream: Path, tree: Path, exclude: tuple[str, ...] = ()) -> Path:
-    git.prepare(
-        tree,
-        upstream / ".git",
-        run_git("rev-parse", "HEAD", cwd=upstream),
-        exclude,
-    )
+    git.prepare(tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), exclude)
     git.check_out(tree, git.content(tree))
     return tree
 
@@ -61,9 +56,7 @@ def test_none_of_the_callers_git_variables_or_configuration_reach_git(
     upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "config"
-    config.write_text(
-        "[core]\n\tautocrlf = true\n[user]\n\tname = somebody\n", "utf-8"
-    )
+    config.write_text("[core]\n\tautocrlf = true\n[user]\n\tname = somebody\n", "utf-8")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -82,8 +75,7 @@ def test_only_a_network_command_is_told_how_to_get_out(
     local = git.command(tmp_path, "status").env
     assert ("https_proxy" in local, local["GIT_ALLOW_PROTOCOL"]) == (False, "")
     assert (
-        git.command(tmp_path, "fetch", env=git.network()).env["https_proxy"]
-        == "http://proxy:3128"
+        git.command(tmp_path, "fetch", env=git.network()).env["https_proxy"] == "http://proxy:3128"
     )
 
 
@@ -96,17 +88,11 @@ def test_a_command_that_is_no_network_command_cannot_reach_even_a_file_url(
 
 def test_a_transport_that_runs_a_command_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="transport 'ext' not allowed"):
-        git.run(
-            git.command(
-                tmp_path, "ls-remote", "ext::touch made", env=git.network()
-            )
-        )
+        git.run(git.command(tmp_path, "ls-remote", "ext::touch made", env=git.network()))
 
 
 def test_what_git_complains_about_is_the_error(tmp_path: Path) -> None:
-    with pytest.raises(
-        ToolError, match="git failed: fatal: not a git repository"
-    ) as caught:
+    with pytest.raises(ToolError, match="git failed: fatal: not a git repository") as caught:
         git.run(git.command(tmp_path, "rev-parse", "HEAD"))
     assert caught.value.evidence.status == 128
 
@@ -117,9 +103,7 @@ def test_a_host_without_git_is_told_to_install_it(tmp_path: Path) -> None:
     assert caught.value.remedy == "Install git 2.32 or newer."
 
 
-def test_a_git_that_is_too_old_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_git_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git, "OLDEST", (99, 0))
     with pytest.raises(HostError, match=r"too old: 99\.0 or newer"):
         git.insist_on_version(tmp_path)
@@ -140,9 +124,7 @@ def test_a_tree_has_the_files_modes_and_links_of_the_commit(tree: Path) -> None:
     assert git.changed(tree) == []
 
 
-def test_a_trees_git_is_a_file_so_that_tensorflow_takes_it_for_an_export(
-    tree: Path,
-) -> None:
+def test_a_trees_git_is_a_file_so_that_tensorflow_takes_it_for_an_export(tree: Path) -> None:
     assert (tree / ".git").is_file()
     assert run_git("status", "--porcelain", cwd=tree) == ""
 
@@ -160,9 +142,7 @@ def test_a_tree_is_the_same_whatever_the_umask(
     assert other.stat().st_mode == tree.stat().st_mode
 
 
-def test_a_tree_made_again_has_nothing_of_the_one_before(
-    upstream: Path, tree: Path
-) -> None:
+def test_a_tree_made_again_has_nothing_of_the_one_before(upstream: Path, tree: Path) -> None:
     before = files_of(tree)
     (tree / "core/op.cc").write_text("other", "utf-8")
     (tree / "junk").touch()
@@ -173,9 +153,7 @@ def test_a_tree_made_again_has_nothing_of_the_one_before(
 def test_paths_that_are_left_out_are_not_checked_out_and_count_as_unchanged(
     upstream: Path, tmp_path: Path
 ) -> None:
-    tree = make_tree(
-        upstream, tmp_path / "tree", exclude=("core/testdata", "core/o?.cc")
-    )
+    tree = make_tree(upstream, tmp_path / "tree", exclude=("core/testdata", "core/o?.cc"))
     assert not (tree / "core/testdata").exists()
     assert (tree / "core/op.cc").exists()
     assert git.changed(tree) == []
@@ -186,22 +164,16 @@ def test_a_content_whose_left_out_file_is_nowhere_can_be_checked_out(
 ) -> None:
     name = run_git("rev-parse", "HEAD:core/testdata/big.bin", cwd=upstream)
     (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
-    tree = make_tree(
-        upstream, tmp_path / "tree", exclude=("core/testdata/big.bin",)
-    )
+    tree = make_tree(upstream, tmp_path / "tree", exclude=("core/testdata/big.bin",))
     git.restore(tree)
     assert (tree / "core/op.cc").read_text("utf-8") == "int op;\n"
 
 
-def test_hooks_and_filters_of_a_repository_never_run(
-    upstream: Path, tmp_path: Path
-) -> None:
+def test_hooks_and_filters_of_a_repository_never_run(upstream: Path, tmp_path: Path) -> None:
     (upstream / ".gitattributes").write_text("*.cc filter=evil\n", "utf-8")
     run_git("add", "--all", cwd=upstream)
     run_git("commit", "--quiet", "--message=two", cwd=upstream)
-    run_git(
-        "config", "filter.evil.smudge", f"touch {tmp_path}/made", cwd=upstream
-    )
+    run_git("config", "filter.evil.smudge", f"touch {tmp_path}/made", cwd=upstream)
     hook = upstream / ".git/hooks/post-checkout"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/made\n", "utf-8")
@@ -255,9 +227,7 @@ def test_a_file_is_added_under_a_new_path_though_git_ignores_it(
 ) -> None:
     source, tree = tmp_path / "asset", tmp_path / "tree"
     source.write_bytes(b"line\r\n")
-    git.prepare(
-        tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ()
-    )
+    git.prepare(tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ())
     git.add(tree, "third_party/nccl/nccl.rc", source)
     git.check_out(tree, git.content(tree))
     assert (tree / "third_party/nccl/nccl.rc").read_bytes() == b"line\r\n"
@@ -282,9 +252,7 @@ def test_a_file_is_not_added_over_another_or_through_a_link_or_into_git(
 ) -> None:
     source, tree = tmp_path / "asset", tmp_path / "tree"
     source.touch()
-    git.prepare(
-        tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ()
-    )
+    git.prepare(tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ())
     with pytest.raises(RecipeError):
         git.add(tree, path, source)
 
@@ -296,15 +264,12 @@ def test_trees_that_repeat_each_other_are_not_listed_to_their_end(
     repository = tmp_path / "bomb.git"
     run_git("init", "--quiet", "--bare", repository, cwd=tmp_path)
     (tmp_path / "f").write_text("", "utf-8")
-    name = git.run(
-        git.command(repository, "hash-object", "-w", str(tmp_path / "f"))
-    ).strip()
+    name = git.run(git.command(repository, "hash-object", "-w", str(tmp_path / "f"))).strip()
     kind, mode = "blob", "100644"
     # Ten billion files in eleven objects.
     for _ in range(10):
         (tmp_path / "tree").write_text(
-            "".join(f"{mode} {kind} {name}\t{number}\n" for number in range(10)),
-            "utf-8",
+            "".join(f"{mode} {kind} {name}\t{number}\n" for number in range(10)), "utf-8"
         )
         with (tmp_path / "tree").open("rb") as given:
             made = git.collect(git.command(repository, "mktree"), given)
@@ -334,12 +299,9 @@ def test_a_commit_without_a_date_that_a_calendar_knows_is_refused(
 
 
 def test_entries_are_the_files_of_a_commit(upstream: Path) -> None:
-    entries = git.entries(
-        upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream)
-    )
+    entries = git.entries(upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream))
     assert [
-        (entry.path, entry.mode)
-        for entry in sorted(entries, key=lambda entry: entry.path)
+        (entry.path, entry.mode) for entry in sorted(entries, key=lambda entry: entry.path)
     ] == [
         (".gitignore", 0o100644),
         ("configure", 0o100755),
@@ -349,9 +311,7 @@ def test_entries_are_the_files_of_a_commit(upstream: Path) -> None:
     ]
 
 
-def test_a_tree_has_the_bytes_of_the_commit_whatever_its_attributes_ask_for(
-    tmp_path: Path,
-) -> None:
+def test_a_tree_has_the_bytes_of_the_commit_whatever_its_attributes_ask_for(tmp_path: Path) -> None:
     work, tree = tmp_path / "work", tmp_path / "tree"
     texts = {
         ".gitattributes": "* text eol=crlf ident filter=lfs\n"
@@ -366,13 +326,7 @@ def test_a_tree_has_the_bytes_of_the_commit_whatever_its_attributes_ask_for(
     for name, text in texts.items():
         (work / name).write_text(text, "utf-8")
         blob = run_git("hash-object", "-w", "--no-filters", name, cwd=work)
-        run_git(
-            "update-index",
-            "--add",
-            "--cacheinfo",
-            f"100644,{blob},{name}",
-            cwd=work,
-        )
+        run_git("update-index", "--add", "--cacheinfo", f"100644,{blob},{name}", cwd=work)
     content = run_git("write-tree", cwd=work)
     pinned = run_git("commit-tree", content, "-m", "one", cwd=work)
     git.prepare(tree, work / ".git", pinned, ())
@@ -381,13 +335,9 @@ def test_a_tree_has_the_bytes_of_the_commit_whatever_its_attributes_ask_for(
     assert found == texts
 
 
-def test_a_folder_has_no_text_and_neither_has_what_is_not_there(
-    upstream: Path,
-) -> None:
+def test_a_folder_has_no_text_and_neither_has_what_is_not_there(upstream: Path) -> None:
     names = ["HEAD:core", "HEAD:configure", "HEAD:absent", "HEAD:a\nb"]
-    assert git.blobs(upstream / ".git", names) == {
-        "HEAD:configure": "#!/bin/sh\n"
-    }
+    assert git.blobs(upstream / ".git", names) == {"HEAD:configure": "#!/bin/sh\n"}
 
 
 def test_an_older_git_that_gives_up_at_one_file_is_asked_for_each(
@@ -405,30 +355,22 @@ def test_an_older_git_that_gives_up_at_one_file_is_asked_for_each(
     assert found == {"HEAD:configure": "#!/bin/sh\n"}
 
 
-def test_files_that_a_repository_lost_are_named_with_how_to_get_them_back(
-    upstream: Path,
-) -> None:
+def test_files_that_a_repository_lost_are_named_with_how_to_get_them_back(upstream: Path) -> None:
     name = run_git("rev-parse", "HEAD:core/op.cc", cwd=upstream)
     (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
-    with pytest.raises(
-        ToolError, match=r"lacks 1 files of HEAD: core/op\.cc"
-    ) as found:
+    with pytest.raises(ToolError, match=r"lacks 1 files of HEAD: core/op\.cc") as found:
         git.texts(upstream / ".git", "HEAD", lambda path: path.endswith(".cc"))
     assert "invoke vault --verify --repair" in found.value.remedy
 
 
-def test_a_damaged_object_does_not_count_as_a_repositorys_own(
-    upstream: Path,
-) -> None:
+def test_a_damaged_object_does_not_count_as_a_repositorys_own(upstream: Path) -> None:
     before = git.own_objects(upstream / ".git")
     damaged, swapped, other = sorted(before)[:3]
     folder = upstream / ".git/objects"
     (folder / damaged[:2] / damaged[2:]).chmod(0o644)
     (folder / damaged[:2] / damaged[2:]).write_bytes(b"no object")
     (folder / swapped[:2] / swapped[2:]).chmod(0o644)
-    (folder / swapped[:2] / swapped[2:]).write_bytes(
-        (folder / other[:2] / other[2:]).read_bytes()
-    )
+    (folder / swapped[:2] / swapped[2:]).write_bytes((folder / other[:2] / other[2:]).read_bytes())
     assert git.own_objects(upstream / ".git") == before - {damaged, swapped}
 
 
@@ -436,16 +378,12 @@ def test_a_disk_that_changes_what_is_checked_out_is_refused(
     upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(git, "changed", lambda _: ["core/OP.cc"])
-    with pytest.raises(
-        ToolError, match=r"core/OP\.cc was not checked out"
-    ) as found:
+    with pytest.raises(ToolError, match=r"core/OP\.cc was not checked out") as found:
         make_tree(upstream, tmp_path / "other")
     assert "upper from lower case" in found.value.remedy
 
 
-def test_a_difference_has_new_files_and_no_change_of_the_index(
-    tree: Path,
-) -> None:
+def test_a_difference_has_new_files_and_no_change_of_the_index(tree: Path) -> None:
     (tree / "core/op.cc").write_text("int other;\n", "utf-8")
     (tree / "core/new.cc").write_text("int fresh;\n", "utf-8")
     (tree / "core/left.cc").write_text("int left;\n", "utf-8")

@@ -15,11 +15,7 @@ from tfwright.tools.git.mirror import Origin, Pin
 def run(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=a", "-c", "user.email=a@b")
     return subprocess.run(
-        ["git", *identity, *arguments],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        text=True,
+        ["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True
     ).stdout.strip()
 
 
@@ -42,18 +38,13 @@ def upstream(tmp_path: Path) -> Path:
 
 def pin_of(upstream: Path, *exclude: str) -> Pin:
     return Pin(
-        "https://example.org/upstream.git",
-        "main",
-        run(upstream, "rev-parse", "HEAD"),
-        exclude,
+        "https://example.org/upstream.git", "main", run(upstream, "rev-parse", "HEAD"), exclude
     )
 
 
 def carried(upstream: Path, tmp_path: Path, pin: Pin) -> Path:
     """Fetch a pin into one store, and carry it to another; return the mirror there."""
-    there = mirror.bring(
-        pin, tmp_path / "there", Origin.of(str(upstream)), SILENCE, offline=False
-    )
+    there = mirror.bring(pin, tmp_path / "there", Origin.of(str(upstream)), SILENCE, offline=False)
     git_bundle.pack(there, pin.commit, tmp_path / "file")
     here = mirror.place(tmp_path / "here", pin.url)
     git_bundle.unpack(tmp_path / "file", here, pin.commit)
@@ -66,50 +57,30 @@ def test_a_commit_arrives_with_its_files_and_without_its_history(
 ) -> None:
     pin = pin_of(upstream)
     here = carried(upstream, tmp_path, pin)
-    assert (
-        mirror.bring(
-            pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True
-        )
-        == here
-    )
+    assert mirror.bring(pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True) == here
     assert git.text(here, f"{pin.commit}:kept") == "second"
     assert run(here, "rev-list", pin.commit) == pin.commit
     assert run(here, "fsck") == ""
 
 
 @pytest.mark.medium
-def test_what_a_recipe_leaves_out_is_left_out(
-    upstream: Path, tmp_path: Path
-) -> None:
+def test_what_a_recipe_leaves_out_is_left_out(upstream: Path, tmp_path: Path) -> None:
     pin = pin_of(upstream, "large")
     here = carried(upstream, tmp_path, pin)
-    mirror.bring(
-        pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True
-    )
+    mirror.bring(pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True)
     assert git.text(here, f"{pin.commit}:large/data") == ""
     with pytest.raises(SupplyError, match="offline"):
-        mirror.bring(
-            pin_of(upstream),
-            tmp_path / "here",
-            Origin.of(pin.url),
-            SILENCE,
-            offline=True,
-        )
+        mirror.bring(pin_of(upstream), tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True)
 
 
 @pytest.mark.medium
 def test_git_itself_reads_the_file(upstream: Path, tmp_path: Path) -> None:
     pin = pin_of(upstream)
     carried(upstream, tmp_path, pin)
-    assert (
-        run(tmp_path, "bundle", "list-heads", "file")
-        == f"{pin.commit} refs/pins/{pin.commit}"
-    )
+    assert run(tmp_path, "bundle", "list-heads", "file") == f"{pin.commit} refs/pins/{pin.commit}"
 
 
-def test_a_mirror_that_has_the_history_keeps_it(
-    upstream: Path, tmp_path: Path
-) -> None:
+def test_a_mirror_that_has_the_history_keeps_it(upstream: Path, tmp_path: Path) -> None:
     pin = pin_of(upstream)
     git_bundle.pack(upstream / ".git", pin.commit, tmp_path / "file")
     run(tmp_path, "clone", "--quiet", "--bare", str(upstream), "full.git")

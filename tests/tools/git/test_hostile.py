@@ -67,9 +67,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if asked in self.lies:
             self.lies[asked](self)
         else:
-            self.wfile.write(
-                packet(COMMIT.encode() + b" refs/heads/main\n") + FLUSH
-            )
+            self.wfile.write(packet(COMMIT.encode() + b" refs/heads/main\n") + FLUSH)
 
     def begin(self, kind: str) -> None:
         self.send_response(200)
@@ -84,9 +82,7 @@ def endless_pack(handler: Handler) -> None:
     """Send objects for ever, each a valid one."""
     content = os.urandom(30_000)
     size = len(content)
-    head = bytes(
-        [0xB0 | (size & 15) | 0x80, (size >> 4) & 0x7F | 0x80, size >> 11]
-    )
+    head = bytes([0xB0 | (size & 15) | 0x80, (size >> 4) & 0x7F | 0x80, size >> 11])
     entry = head + zlib.compress(content)
     handler.wfile.write(packet(b"packfile\n"))
     handler.wfile.write(packet(b"\x01PACK\0\0\0\x02\0\x0f\xff\xff"))
@@ -96,17 +92,13 @@ def endless_pack(handler: Handler) -> None:
 
 def endless_refs(handler: Handler) -> None:
     for number in range(10**9):
-        handler.wfile.write(
-            packet(b"%s refs/heads/%d\n" % (COMMIT.encode(), number))
-        )
+        handler.wfile.write(packet(b"%s refs/heads/%d\n" % (COMMIT.encode(), number)))
 
 
 def endless_progress(handler: Handler) -> None:
     handler.wfile.write(packet(b"packfile\n"))
     while True:
-        handler.wfile.write(
-            packet(b"\x02\x1b]52;c;eA==\x07 counting" + b"x" * 30_000 + b"\r")
-        )
+        handler.wfile.write(packet(b"\x02\x1b]52;c;eA==\x07 counting" + b"x" * 30_000 + b"\r"))
         time.sleep(0.001)
 
 
@@ -136,11 +128,7 @@ def redirects_to(address: str) -> Lie:
 def other_object(handler: Handler) -> None:
     """Send a pack with one valid blob, and not the commit."""
     content = b"evil"
-    body = (
-        b"PACK\0\0\0\x02\0\0\0\x01"
-        + bytes([0x30 | len(content)])
-        + zlib.compress(content)
-    )
+    body = b"PACK\0\0\0\x02\0\0\0\x01" + bytes([0x30 | len(content)]) + zlib.compress(content)
     handler.wfile.write(packet(b"packfile\n"))
     trailer = hashlib.sha1(body).digest()  # noqa: S324 git's own
     handler.wfile.write(packet(b"\x01" + body + trailer) + FLUSH)
@@ -160,9 +148,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         server.daemon_threads = True
         server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that hang up are expected
-        threading.Thread(
-            target=server.serve_forever, args=(0.01,), daemon=True
-        ).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         running.append(server)
         return f"http://127.0.0.1:{server.server_port}/r.git"
 
@@ -199,14 +185,10 @@ def test_a_pack_without_end_is_stopped_and_its_room_is_given_back(
     assert left(store) == 0
 
 
-def test_a_clone_and_an_archive_are_bounded_alike(
-    serve: Serve, store: Path
-) -> None:
+def test_a_clone_and_an_archive_are_bounded_alike(serve: Serve, store: Path) -> None:
     address = serve(fetch=endless_pack)
     with pytest.raises(SupplyError, match="it wrote more than"):
-        clones.bring(
-            Clone(address, COMMIT), store, Origin(address), offline=False
-        )
+        clones.bring(Clone(address, COMMIT), store, Origin(address), offline=False)
     with pytest.raises(SupplyError, match="it wrote more than"):
         archive.holding(COMMIT, Origin(address), store)
 
@@ -219,26 +201,18 @@ def test_an_answer_without_end_that_brings_nothing_is_not_waited_for(
     assert told.what.endswith("git was stopped: it brought nothing for 1 seconds")
 
 
-def test_branches_without_end_are_not_waited_for(
-    serve: Serve, store: Path
-) -> None:
+def test_branches_without_end_are_not_waited_for(serve: Serve, store: Path) -> None:
     store.mkdir()
     place = store / "m.git"
     mirror.open_or_make(place)
     begun = time.monotonic()
-    asked = git.command(
-        place, "ls-remote", serve(refs=endless_refs), env=git.network()
-    )
-    with pytest.raises(
-        SupplyError, match=r"it took more than 1 seconds|it printed more"
-    ):
+    asked = git.command(place, "ls-remote", serve(refs=endless_refs), env=git.network())
+    with pytest.raises(SupplyError, match=r"it took more than 1 seconds|it printed more"):
         transport.ask(asked, place)
     assert time.monotonic() - begun < 8
 
 
-def test_what_commands_ask_of_a_server_is_bounded_too(
-    serve: Serve, store: Path
-) -> None:
+def test_what_commands_ask_of_a_server_is_bounded_too(serve: Serve, store: Path) -> None:
     store.mkdir()
     begun = time.monotonic()
     with pytest.raises(SupplyError, match=r"took more than|printed more"):
@@ -253,9 +227,7 @@ def test_what_commands_ask_of_a_server_is_bounded_too(
     assert time.monotonic() - begun < 60
 
 
-def test_a_branch_that_only_ends_as_the_wanted_one_is_not_it(
-    tmp_path: Path,
-) -> None:
+def test_a_branch_that_only_ends_as_the_wanted_one_is_not_it(tmp_path: Path) -> None:
     repository = tmp_path / "r.git"
     git.run(git.command(tmp_path, "init", "--quiet", "--bare", str(repository)))
     (tmp_path / "empty").write_bytes(b"")
@@ -269,16 +241,9 @@ def test_a_branch_that_only_ends_as_the_wanted_one_is_not_it(
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "file:///etc",
-        "ext::sh -c 'touch /tmp/x'",
-        "ssh://-oProxyCommand=x/r",
-        "http://[::1",
-    ],
+    ["file:///etc", "ext::sh -c 'touch /tmp/x'", "ssh://-oProxyCommand=x/r", "http://[::1"],
 )
-def test_a_redirect_leads_to_no_other_transport(
-    serve: Serve, store: Path, address: str
-) -> None:
+def test_a_redirect_leads_to_no_other_transport(serve: Serve, store: Path, address: str) -> None:
     assert bring(store, serve(advertise=redirects_to(address))).exit_status == 4
     assert left(store) == 0
 
@@ -288,47 +253,29 @@ def test_a_pack_without_the_commit_is_refused(serve: Serve, store: Path) -> None
 
 
 @pytest.mark.parametrize("lie", [says_an_escape, other_object])
-def test_what_a_server_says_cannot_reach_the_terminal(
-    serve: Serve, store: Path, lie: Lie
-) -> None:
+def test_what_a_server_says_cannot_reach_the_terminal(serve: Serve, store: Path, lie: Lie) -> None:
     told = bring(store, serve(fetch=lie))
     shown = [told.what, *told.evidence.lines]
-    assert all(
-        printable_lines(text) == text and "\x1b" not in text for text in shown
-    )
+    assert all(printable_lines(text) == text and "\x1b" not in text for text in shown)
 
 
 def python(code: str, place: Path) -> Command:
-    return Command(
-        (sys.executable, "-c", code), place, {"PATH": os.environ["PATH"]}
-    )
+    return Command((sys.executable, "-c", code), place, {"PATH": os.environ["PATH"]})
 
 
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        (
-            "x = bytearray(300_000_000); import time; time.sleep(60)",
-            "bytes of memory",
-        ),
+        ("x = bytearray(300_000_000); import time; time.sleep(60)", "bytes of memory"),
         ("import time; time.sleep(60)", "more than 1 seconds"),
         ("while True: print('x' * 1000)", "it printed more than"),
-        (
-            "f = open('big', 'wb')\nwhile True: f.write(b'x' * 10000)",
-            "it wrote more than",
-        ),
+        ("f = open('big', 'wb')\nwhile True: f.write(b'x' * 10000)", "it wrote more than"),
     ],
 )
-def test_a_program_that_takes_too_much_is_ended(
-    tmp_path: Path, code: str, why: str
-) -> None:
+def test_a_program_that_takes_too_much_is_ended(tmp_path: Path, code: str, why: str) -> None:
     seconds = 1 if "seconds" in why else 30
     allowance = Allowance(
-        tmp_path,
-        growth=2_000_000,
-        seconds=seconds,
-        memory=150_000_000,
-        output=1_000_000,
+        tmp_path, growth=2_000_000, seconds=seconds, memory=150_000_000, output=1_000_000
     )
     ended, _ = supervised.run(python(code, tmp_path), allowance, list)
     assert re.search(why, ended.excess)
@@ -340,9 +287,7 @@ def test_a_program_that_takes_too_much_is_ended(
     ["print('.', file=sys.stderr, flush=True)", "open('a', 'a').write('a')"],
     ids=["reports", "writes"],
 )
-def test_a_program_that_reports_or_writes_something_is_not_idle(
-    tmp_path: Path, moves: str
-) -> None:
+def test_a_program_that_reports_or_writes_something_is_not_idle(tmp_path: Path, moves: str) -> None:
     code = f"import sys, time\nfor _ in range(4): time.sleep(0.4); {moves}"
     allowance = Allowance(tmp_path, 1000, idle=1.25)
     ended, _ = supervised.run(python(code, tmp_path), allowance, list)
@@ -351,23 +296,17 @@ def test_a_program_that_reports_or_writes_something_is_not_idle(
 
 def test_an_honest_program_is_left_alone(tmp_path: Path) -> None:
     code = "import sys; print('out'); print('one\\rtwo', file=sys.stderr)"
-    ended, said = supervised.run(
-        python(code, tmp_path), Allowance(tmp_path, 1000), list
-    )
+    ended, said = supervised.run(python(code, tmp_path), Allowance(tmp_path, 1000), list)
     assert (ended.status, ended.printed, ended.excess) == (0, b"out\n", "")
     assert [line.rstrip() for line in said] == ["one", "two"]
 
 
 @pytest.mark.slow
-def test_a_real_server_gives_a_commit_through_the_same_bounds(
-    tmp_path: Path, store: Path
-) -> None:
+def test_a_real_server_gives_a_commit_through_the_same_bounds(tmp_path: Path, store: Path) -> None:
     work = tmp_path / "work"
     made = commit(work, {"file": "content"})
     pin = Pin("https://example.org/r.git", "main", made)
-    place = mirror.bring(
-        pin, store, Origin(work.as_uri()), SILENCE, offline=False
-    )
+    place = mirror.bring(pin, store, Origin(work.as_uri()), SILENCE, offline=False)
     assert git.kind(place, made) == "commit"
     with pytest.raises(ToolError):
         git.run(git.command(place, "cat-file", "-e", COMMIT))

@@ -68,15 +68,11 @@ class Backend(http.server.BaseHTTPRequestHandler):
                 "CONTENT_TYPE": self.headers.get("Content-Type", ""),
                 "CONTENT_LENGTH": str(len(content)),
                 "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-                "GIT_PROTOCOL": self.headers.get("Git-Protocol", "")
-                if self.protocol
-                else "",
+                "GIT_PROTOCOL": self.headers.get("Git-Protocol", "") if self.protocol else "",
             },
         )
         head, _, answer = done.stdout.partition(b"\r\n\r\n")
-        lines = [
-            line.split(": ", 1) for line in head.decode("ascii").split("\r\n")
-        ]
+        lines = [line.split(": ", 1) for line in head.decode("ascii").split("\r\n")]
         said = dict(lines)
         self.send_response(int(said.pop("Status", "200").split()[0]))
         for name, value in said.items():
@@ -113,12 +109,8 @@ def serve(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 
     def start(*, protocol: bool = True, status: int = 0) -> str:
         bound = {"root": upstream.parent, "protocol": protocol, "status": status}
-        server = http.server.ThreadingHTTPServer(
-            ("127.0.0.1", 0), type("Bound", (Backend,), bound)
-        )
-        threading.Thread(
-            target=server.serve_forever, args=(0.01,), daemon=True
-        ).start()
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Backend,), bound))
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         running.append(server)
         return f"http://127.0.0.1:{server.server_port}/r.git"
 
@@ -128,58 +120,42 @@ def serve(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         server.server_close()
 
 
-def pin_of(
-    upstream: Path, which: str = "HEAD", exclude: tuple[str, ...] = ()
-) -> Pin:
+def pin_of(upstream: Path, which: str = "HEAD", exclude: tuple[str, ...] = ()) -> Pin:
     return Pin(URL, "main", run_git("rev-parse", which, cwd=upstream), exclude)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "protocol", [True, False], ids=["protocol 2", "protocol 0"]
-)
+@pytest.mark.parametrize("protocol", [True, False], ids=["protocol 2", "protocol 0"])
 def test_both_a_branchs_end_and_its_past_come_from_a_real_server(
     serve: Serve, upstream: Path, tmp_path: Path, *, protocol: bool
 ) -> None:
     origin = Origin(serve(protocol=protocol))
     for which, expected in {"HEAD": "int at;\n", "HEAD~1": "int op;\n"}.items():
         pin = pin_of(upstream, which)
-        place = mirror.bring(
-            pin, tmp_path / "git", origin, SILENCE, offline=False
-        )
+        place = mirror.bring(pin, tmp_path / "git", origin, SILENCE, offline=False)
         assert git.text(place, f"{pin.commit}:op.cc") == expected
 
 
 @pytest.mark.slow
 def test_a_server_that_gives_branches_only_is_asked_for_the_whole_branch(
-    serve: Serve,
-    upstream: Path,
-    tmp_path: Path,
-    listener: Listener,
-    notes: list[str],
+    serve: Serve, upstream: Path, tmp_path: Path, listener: Listener, notes: list[str]
 ) -> None:
     run_git("config", "uploadpack.allowAnySHA1InWant", "false", cwd=upstream)
     pin = pin_of(upstream, "HEAD~1")
     address = serve(protocol=False)
-    place = mirror.bring(
-        pin, tmp_path / "git", Origin(address), listener, offline=False
-    )
+    place = mirror.bring(pin, tmp_path / "git", Origin(address), listener, offline=False)
     assert git.kind(place, pin.commit) == "commit"
     assert any("whole branches only" in note for note in notes)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "filters", ["true", "false"], ids=["with filters", "without filters"]
-)
+@pytest.mark.parametrize("filters", ["true", "false"], ids=["with filters", "without filters"])
 def test_files_that_are_left_out_are_not_needed(
     serve: Serve, upstream: Path, tmp_path: Path, listener: Listener, filters: str
 ) -> None:
     run_git("config", "uploadpack.allowFilter", filters, cwd=upstream)
     pin = pin_of(upstream, exclude=("testdata",))
-    place = mirror.bring(
-        pin, tmp_path / "git", Origin(serve()), listener, offline=False
-    )
+    place = mirror.bring(pin, tmp_path / "git", Origin(serve()), listener, offline=False)
     assert git.text(place, f"{pin.commit}:op.cc") == "int at;\n"
     left_out = git.text(place, f"{pin.commit}:testdata/big")
     assert left_out == ("" if filters == "true" else "big\n")
@@ -190,9 +166,7 @@ def test_a_clone_and_an_archive_come_the_same_way(
     serve: Serve, upstream: Path, tmp_path: Path
 ) -> None:
     address, wanted = serve(), pin_of(upstream).commit
-    place = clones.bring(
-        Clone(address, wanted), tmp_path / "git", Origin(address), offline=False
-    )
+    place = clones.bring(Clone(address, wanted), tmp_path / "git", Origin(address), offline=False)
     assert git.text(place, f"{wanted}:op.cc") == "int at;\n"
     place = archive.holding(wanted, Origin(address), tmp_path / "archives")
     assert git.text(place, f"{wanted}:op.cc") == "int at;\n"
@@ -204,9 +178,7 @@ def test_a_commit_that_the_server_lacks_is_named_with_the_remedy(
 ) -> None:
     pin = Pin(URL, "main", "1" * 40)
     with pytest.raises(SupplyError) as caught:
-        mirror.bring(
-            pin, tmp_path / "git", Origin(serve()), listener, offline=False
-        )
+        mirror.bring(pin, tmp_path / "git", Origin(serve()), listener, offline=False)
     assert "111111111111" in caught.value.what
     assert "[mirrors]" in caught.value.remedy
 
@@ -218,18 +190,10 @@ def test_a_server_that_refuses_is_quoted(
 ) -> None:
     address = serve(status=status)
     with pytest.raises(SupplyError) as caught:
-        mirror.bring(
-            pin_of(upstream),
-            tmp_path / "git",
-            Origin(address),
-            listener,
-            offline=False,
-        )
+        mirror.bring(pin_of(upstream), tmp_path / "git", Origin(address), listener, offline=False)
     said = " ".join([caught.value.what, *caught.value.evidence.lines])
     words = {401: "Username|Authentication|terminal prompts", 404: "not found"}
-    assert any(
-        word in said for word in [str(status), *words.get(status, "").split("|")]
-    )
+    assert any(word in said for word in [str(status), *words.get(status, "").split("|")])
 
 
 @pytest.mark.slow
@@ -244,6 +208,4 @@ def test_an_object_that_is_damaged_on_the_server_never_gets_in(
         path.chmod(0o644)
         path.write_bytes(path.read_bytes()[:-40] + bytes(40))
     with pytest.raises(SupplyError):
-        mirror.bring(
-            pin, tmp_path / "git", Origin(serve()), listener, offline=False
-        )
+        mirror.bring(pin, tmp_path / "git", Origin(serve()), listener, offline=False)

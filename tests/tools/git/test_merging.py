@@ -59,9 +59,7 @@ def merged(source: Path, text: str, diff: str = DIFF) -> tuple[Path, list[str]]:
     return tree, merging.merge(tree, patch, source / ".git", base, print)
 
 
-def test_what_upstream_changed_elsewhere_and_the_patch_come_together(
-    source: Path,
-) -> None:
+def test_what_upstream_changed_elsewhere_and_the_patch_come_together(source: Path) -> None:
     text = BEFORE.replace("line 40 of", "line 40 is of")
     tree, conflicts = merged(source, text)
     assert conflicts == []
@@ -72,9 +70,7 @@ def test_what_upstream_changed_elsewhere_and_the_patch_come_together(
 
 
 @pytest.mark.parametrize("link", ["core", "core/op.cc"])
-def test_nothing_is_written_through_a_link_of_the_tree(
-    source: Path, link: str
-) -> None:
+def test_nothing_is_written_through_a_link_of_the_tree(source: Path, link: str) -> None:
     tree, _ = merged(source, BEFORE)
     outside = source.parent / "outside"
     outside.mkdir()
@@ -82,18 +78,12 @@ def test_nothing_is_written_through_a_link_of_the_tree(
     (tree / link).symlink_to(outside / "x" if "/" in link else outside)
     base = merging.base_of(source.parent / "0001-x.patch")
     with pytest.raises(RecipeError, match=r"core/op\.cc is reached by a link"):
-        merging.merge(
-            tree, source.parent / "0001-x.patch", source / ".git", base, print
-        )
+        merging.merge(tree, source.parent / "0001-x.patch", source / ".git", base, print)
     assert list(outside.iterdir()) == []
 
 
-def test_a_line_that_both_changed_is_shown_in_three_versions(
-    source: Path,
-) -> None:
-    tree, conflicts = merged(
-        source, BEFORE.replace("line 11 of the file", "line 11 by upstream")
-    )
+def test_a_line_that_both_changed_is_shown_in_three_versions(source: Path) -> None:
+    tree, conflicts = merged(source, BEFORE.replace("line 11 of the file", "line 11 by upstream"))
     assert conflicts == ["core/op.cc"]
     text = (tree / "core/op.cc").read_text("utf-8")
     assert [line for line in text.splitlines() if "11" in line] == [
@@ -104,9 +94,7 @@ def test_a_line_that_both_changed_is_shown_in_three_versions(
     assert merging.unresolved(tree / "core/op.cc")
 
 
-def test_a_file_that_was_indented_again_conflicts_only_where_the_patch_is(
-    source: Path,
-) -> None:
+def test_a_file_that_was_indented_again_conflicts_only_where_the_patch_is(source: Path) -> None:
     indented = "".join(f"    {line}\n" for line in BEFORE.splitlines())
     tree, conflicts = merged(source, indented)
     assert conflicts == ["core/op.cc"]
@@ -196,9 +184,7 @@ def test_a_file_that_was_moved_is_merged_where_it_is_now(source: Path) -> None:
     assert not (tree / "core/op.cc").exists()
 
 
-def test_the_change_to_a_file_that_is_gone_waits_for_a_person(
-    source: Path,
-) -> None:
+def test_the_change_to_a_file_that_is_gone_waits_for_a_person(source: Path) -> None:
     tree, said = merged_after_a_move(source, "")
     assert said == ["core/op.cc is gone in the new commit"]
     assert not (tree / "core/op.cc").exists()

@@ -37,9 +37,7 @@ class Notebook(Silence):
         self.steps.append(progress)
 
 
-def plain_git(
-    *arguments: str, cwd: Path, date: str = "2018-04-27T12:00:00Z"
-) -> str:
+def plain_git(*arguments: str, cwd: Path, date: str = "2018-04-27T12:00:00Z") -> str:
     """Run git as a user does, at a given time."""
     return run_git(*arguments, cwd=cwd, GIT_COMMITTER_DATE=date)
 
@@ -72,11 +70,7 @@ def upstream(tmp_path: Path) -> Path:
     (path / "old.txt").unlink()
     commit(
         path,
-        {
-            "configure": "#!/bin/sh\n",
-            "core/op.cc": "int op;\n",
-            "core/testdata/big": "big\n",
-        },
+        {"configure": "#!/bin/sh\n", "core/op.cc": "int op;\n", "core/testdata/big": "big\n"},
         year=2018,
     )
     return path
@@ -96,48 +90,24 @@ def store(tmp_path: Path) -> Path:
 def old_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Speak git's protocol of before 2018, in which a server refuses what its branches do not name."""
     config = tmp_path / "gitconfig"
-    config.write_text(
-        git.CONFIG.read_text("utf-8") + "[protocol]\n\tversion = 0\n", "utf-8"
-    )
+    config.write_text(git.CONFIG.read_text("utf-8") + "[protocol]\n\tversion = 0\n", "utf-8")
     monkeypatch.setattr(git, "CONFIG", config)
 
 
 def allow(upstream: Path, *, filters: bool, any_id: bool) -> None:
-    plain_git(
-        "config", "uploadpack.allowFilter", str(filters).lower(), cwd=upstream
-    )
-    plain_git(
-        "config",
-        "uploadpack.allowAnySHA1InWant",
-        str(any_id).lower(),
-        cwd=upstream,
-    )
+    plain_git("config", "uploadpack.allowFilter", str(filters).lower(), cwd=upstream)
+    plain_git("config", "uploadpack.allowAnySHA1InWant", str(any_id).lower(), cwd=upstream)
 
 
 def pin_of(upstream: Path, *exclude: str, name: str = "HEAD") -> Pin:
-    return Pin(
-        f"file://{upstream}",
-        "r1.8",
-        plain_git("rev-parse", name, cwd=upstream),
-        exclude,
-    )
+    return Pin(f"file://{upstream}", "r1.8", plain_git("rev-parse", name, cwd=upstream), exclude)
 
 
 def bring(
-    pin: Pin,
-    store: Path,
-    notebook: Notebook,
-    *,
-    offline: bool = False,
-    named: str = "",
+    pin: Pin, store: Path, notebook: Notebook, *, offline: bool = False, named: str = ""
 ) -> Path:
     return mirror.bring(
-        pin,
-        store,
-        Origin.of(named or pin.url),
-        notebook,
-        offline=offline,
-        about_branch=True,
+        pin, store, Origin.of(named or pin.url), notebook, offline=offline, about_branch=True
     )
 
 
@@ -145,17 +115,13 @@ def paths_of(repository: Path, pin: Pin) -> set[str]:
     """Return the paths whose content is there."""
     missing = git.missing(repository, pin.commit)
     return {
-        entry.path
-        for entry in git.entries(repository, pin.commit)
-        if entry.blob not in missing
+        entry.path for entry in git.entries(repository, pin.commit) if entry.blob not in missing
     }
 
 
 def objects_in(repository: Path) -> int:
     return len(
-        plain_git(
-            "cat-file", "--batch-all-objects", "--batch-check", cwd=repository
-        ).splitlines()
+        plain_git("cat-file", "--batch-all-objects", "--batch-check", cwd=repository).splitlines()
     )
 
 
@@ -163,12 +129,8 @@ def test_the_pinned_commit_comes_without_its_history_and_the_bill_is_told(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
     found = bring(pin_of(upstream), store, notebook)
-    assert plain_git("rev-list", "--all", cwd=found).splitlines() == [
-        pin_of(upstream).commit
-    ]
-    assert (
-        objects_in(found) == 1 + 3 + 3
-    )  # the commit, its directories and its files
+    assert plain_git("rev-list", "--all", cwd=found).splitlines() == [pin_of(upstream).commit]
+    assert objects_in(found) == 1 + 3 + 3  # the commit, its directories and its files
     assert "Fetched r1.8 at" in notebook.notes[0]
     assert "of a repository of" in notebook.notes[0]
     assert notebook.steps
@@ -194,22 +156,14 @@ def test_a_second_pin_of_a_repository_shares_the_mirror_and_brings_the_differenc
     before = objects_in(one)
     commit(upstream, {"core/op.cc": "int up;\n"}, year=2019)
     assert bring(pin_of(upstream), store, notebook) == one
-    assert (
-        objects_in(one) == before + 1 + 2 + 1
-    )  # a commit, two directories, a file
-    assert paths_of(one, first) == {
-        "configure",
-        "core/op.cc",
-        "core/testdata/big",
-    }
+    assert objects_in(one) == before + 1 + 2 + 1  # a commit, two directories, a file
+    assert paths_of(one, first) == {"configure", "core/op.cc", "core/testdata/big"}
 
 
 def test_offline_a_commit_that_is_not_there_is_not_asked_for(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
-    with pytest.raises(
-        SupplyError, match="an offline build downloads nothing"
-    ) as caught:
+    with pytest.raises(SupplyError, match="an offline build downloads nothing") as caught:
         bring(pin_of(upstream), store, notebook, offline=True)
     assert "invoke fetch" in caught.value.remedy
 
@@ -217,12 +171,7 @@ def test_offline_a_commit_that_is_not_there_is_not_asked_for(
 @pytest.mark.parametrize("any_id", [True, False])
 @pytest.mark.parametrize("filters", [True, False])
 def test_left_out_files_are_not_transferred_where_the_server_can_filter(
-    upstream: Path,
-    store: Path,
-    notebook: Notebook,
-    *,
-    filters: bool,
-    any_id: bool,
+    upstream: Path, store: Path, notebook: Notebook, *, filters: bool, any_id: bool
 ) -> None:
     allow(upstream, filters=filters, any_id=any_id)
     pin = pin_of(upstream, "core/testdata")
@@ -236,19 +185,11 @@ def test_left_out_files_are_not_transferred_where_the_server_can_filter(
 @pytest.mark.parametrize("any_id", [True, False])
 @pytest.mark.parametrize("filters", [True, False])
 def test_an_old_server_gives_the_tip_of_a_branch_too(
-    upstream: Path,
-    store: Path,
-    notebook: Notebook,
-    *,
-    filters: bool,
-    any_id: bool,
+    upstream: Path, store: Path, notebook: Notebook, *, filters: bool, any_id: bool
 ) -> None:
     allow(upstream, filters=filters, any_id=any_id)
     pin = pin_of(upstream, "core/testdata")
-    assert paths_of(bring(pin, store, notebook), pin) >= {
-        "configure",
-        "core/op.cc",
-    }
+    assert paths_of(bring(pin, store, notebook), pin) >= {"configure", "core/op.cc"}
 
 
 @pytest.mark.usefixtures("old_protocol")
@@ -263,10 +204,7 @@ def test_an_old_server_that_gives_branches_only_is_asked_for_the_whole_branch(
         "core/op.cc",
         "core/testdata/big",
     }
-    assert (
-        notebook.notes[0]
-        == "The server gives whole branches only, so all of r1.8 is fetched"
-    )
+    assert notebook.notes[0] == "The server gives whole branches only, so all of r1.8 is fetched"
 
 
 @pytest.mark.usefixtures("old_protocol")
@@ -318,16 +256,11 @@ def test_a_branch_that_was_taken_elsewhere_is_reported(
     assert [path.suffix for path in sorted(store.iterdir())] == [".git", ".lock"]
 
 
-def test_a_branch_that_is_gone_is_reported(
-    upstream: Path, store: Path, notebook: Notebook
-) -> None:
+def test_a_branch_that_is_gone_is_reported(upstream: Path, store: Path, notebook: Notebook) -> None:
     pin = pin_of(upstream)
     plain_git("branch", "--move", "r1.9", cwd=upstream)
     bring(pin, store, notebook)
-    assert (
-        notebook.notes[-1]
-        == "The server has no branch r1.8; the pinned commit decides"
-    )
+    assert notebook.notes[-1] == "The server has no branch r1.8; the pinned commit decides"
 
 
 def test_a_commit_that_nobody_has_is_named_with_who_was_asked(
@@ -346,18 +279,11 @@ def test_a_commit_that_nobody_has_is_named_with_who_was_asked(
 def test_a_mirror_of_the_host_file_is_asked_instead_of_the_url(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
-    pin = Pin(
-        "https://nowhere.invalid/tensorflow.git", "r1.8", pin_of(upstream).commit
-    )
+    pin = Pin("https://nowhere.invalid/tensorflow.git", "r1.8", pin_of(upstream).commit)
     found = bring(pin, store, notebook, named=str(upstream))
     assert found == mirror.place(store, pin.url)
     with pytest.raises(SupplyError, match="from file:///nowhere"):
-        bring(
-            Pin(pin.url, "r1.8", "0123456789" * 4),
-            store,
-            notebook,
-            named="/nowhere",
-        )
+        bring(Pin(pin.url, "r1.8", "0123456789" * 4), store, notebook, named="/nowhere")
 
 
 def test_a_mirror_that_lacks_files_is_told_so_by_name_and_serves_when_they_are_left_out(
@@ -366,24 +292,18 @@ def test_a_mirror_that_lacks_files_is_told_so_by_name_and_serves_when_they_are_l
     name = plain_git("rev-parse", "HEAD:core/testdata/big", cwd=upstream)
     (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
     with pytest.raises(
-        SupplyError,
-        match=r"lacks 1 of the files of r1\.8 at .*: core/testdata/big",
+        SupplyError, match=r"lacks 1 of the files of r1\.8 at .*: core/testdata/big"
     ) as caught:
         bring(pin_of(upstream), store, notebook)
     assert 'exclude = ["core/testdata/big"]' in caught.value.remedy
     pin = pin_of(upstream, "core/testdata")
-    assert paths_of(bring(pin, store, notebook), pin) == {
-        "configure",
-        "core/op.cc",
-    }
+    assert paths_of(bring(pin, store, notebook), pin) == {"configure", "core/op.cc"}
     assert bring(pin, store, notebook, offline=True)
     with pytest.raises(SupplyError, match="lacks 1 of the files"):
         bring(pin_of(upstream), store, notebook)
 
 
-def test_a_tag_is_no_commit(
-    upstream: Path, store: Path, notebook: Notebook
-) -> None:
+def test_a_tag_is_no_commit(upstream: Path, store: Path, notebook: Notebook) -> None:
     plain_git("tag", "--annotate", "--message=eight", "v1.8.0", cwd=upstream)
     with pytest.raises(RecipeError, match="is a tag, not a commit"):
         bring(pin_of(upstream, name="v1.8.0"), store, notebook)
@@ -392,9 +312,7 @@ def test_a_tag_is_no_commit(
 def test_leaving_out_what_is_not_there_is_a_mistake(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
-    with pytest.raises(
-        RecipeError, match=r"source\.exclude names core/testdata/bog, which"
-    ):
+    with pytest.raises(RecipeError, match=r"source\.exclude names core/testdata/bog, which"):
         bring(pin_of(upstream, "core/testdata/bog"), store, notebook)
 
 
@@ -409,9 +327,7 @@ def test_a_commit_with_submodules_is_refused(
         cwd=upstream,
     )
     plain_git("commit", "--quiet", "--message=sub", cwd=upstream)
-    with pytest.raises(
-        RecipeError, match="another repository at third_party/protobuf"
-    ):
+    with pytest.raises(RecipeError, match="another repository at third_party/protobuf"):
         bring(pin_of(upstream), store, notebook)
 
 
@@ -426,9 +342,7 @@ def test_a_commit_with_submodules_is_refused(
         "ssh://-oProxyCommand=x/r",
     ],
 )
-def test_what_git_might_take_for_an_option_or_a_command_is_no_origin(
-    named: str,
-) -> None:
+def test_what_git_might_take_for_an_option_or_a_command_is_no_origin(named: str) -> None:
     with pytest.raises(RecipeError, match="tfwright cannot fetch from"):
         Origin.of(named)
 
@@ -455,8 +369,7 @@ mirror.bring(Pin(url, "r1.8", commit), Path(store), Origin.of(url), SILENCE, off
 
 def start(pin: Pin, store: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
-        [sys.executable, "-c", BRING, pin.url, pin.commit, str(store)],
-        start_new_session=True,
+        [sys.executable, "-c", BRING, pin.url, pin.commit, str(store)], start_new_session=True
     )
 
 
@@ -470,9 +383,7 @@ def test_a_faulty_configuration_of_the_callers_git_does_not_end_a_fetch(
 
 
 @pytest.mark.slow
-def test_recipes_that_fetch_at_once_wait_for_each_other(
-    upstream: Path, store: Path
-) -> None:
+def test_recipes_that_fetch_at_once_wait_for_each_other(upstream: Path, store: Path) -> None:
     pins = [pin_of(upstream)]
     for year in range(2019, 2022):
         commit(upstream, {"core/op.cc": f"int op{year};\n"}, year=year)
@@ -496,9 +407,7 @@ def test_a_fetch_killed_in_the_middle_leaves_a_usable_mirror(
             assert process.poll() is None, "it ended before it could be killed"
             time.sleep(0.005)
         os.killpg(process.pid, signal.SIGKILL)
-    (
-        found / "shallow.lock"
-    ).touch()  # as git leaves it when it is killed a little later
+    (found / "shallow.lock").touch()  # as git leaves it when it is killed a little later
     assert "noise" in paths_of(bring(pin, store, notebook), pin)
     assert not list(found.glob("objects/pack/tmp_*"))
 
@@ -509,9 +418,7 @@ def test_a_mirror_whose_settings_were_damaged_is_mended_and_keeps_its_objects(
 ) -> None:
     place = tmp_path / "mirror.git"
     mirror.open_or_make(place)
-    blob = git.run(
-        git.command(place, "hash-object", "-w", "--", str(place / "config"))
-    ).strip()
+    blob = git.run(git.command(place, "hash-object", "-w", "--", str(place / "config"))).strip()
     (place / name).write_bytes(b"\x00damaged")
     mirror.open_or_make(place)
     assert git.kind(place, blob) == "blob"
@@ -529,9 +436,7 @@ def test_a_pin_that_was_damaged_is_written_again(
     assert ref.read_text("ascii").strip() == pin.commit
 
 
-@pytest.mark.parametrize(
-    ("which", "text"), [("HEAD", "two\n"), ("HEAD~1", "one\n")]
-)
+@pytest.mark.parametrize(("which", "text"), [("HEAD", "two\n"), ("HEAD~1", "one\n")])
 def test_a_server_of_files_that_knows_no_git_is_asked_for_the_whole_branch(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -75,9 +75,7 @@ def put_in(tree: Path, patch: Path, text: str) -> None:
     patching.apply(tree, patch)
 
 
-def test_a_patch_changes_the_files_as_its_hunks_say(
-    tree: Path, patch: Path
-) -> None:
+def test_a_patch_changes_the_files_as_its_hunks_say(tree: Path, patch: Path) -> None:
     put_in(tree, patch, HEADER + FITS + CREATES)
     git.check_out(tree, git.content(tree))
     lines = (tree / "core/op.cc").read_text("utf-8").splitlines()
@@ -96,10 +94,7 @@ def test_the_last_line_may_gain_and_lose_its_end(tree: Path, patch: Path) -> Non
     )
     put_in(tree, patch, f"{head}-no end\n\\ No newline at end of file\n+no end\n")
     put_in(tree, patch, f"{head}-no end\n+an end\n\\ No newline at end of file\n")
-    assert (
-        git.text(git.repository_of(tree), f"{git.content(tree)}:core/end.txt")
-        == "an end"
-    )
+    assert git.text(git.repository_of(tree), f"{git.content(tree)}:core/end.txt") == "an end"
 
 
 def test_a_file_may_be_removed(tree: Path, patch: Path) -> None:
@@ -126,9 +121,7 @@ def test_patches_of_one_file_build_on_each_other(tree: Path, patch: Path) -> Non
 def test_a_hunk_that_does_not_fit_is_shown_with_what_the_tree_has_there(
     tree: Path, patch: Path
 ) -> None:
-    with pytest.raises(
-        RecipeError, match=r"at line 18, where one line differs$"
-    ) as caught:
+    with pytest.raises(RecipeError, match=r"at line 18, where one line differs$") as caught:
         put_in(tree, patch, FITS.replace("-line 19", "-line nineteen"))
     assert caught.value.evidence.where == "core/op.cc:18"
     assert list(caught.value.evidence.lines) == [
@@ -165,31 +158,21 @@ def test_a_misfit_whose_header_says_that_it_is_due_is_to_be_removed(
 
 
 def test_a_misfit_is_shown_where_the_code_is_now(tree: Path, patch: Path) -> None:
-    text = FITS.replace("@@ -18,3 +19,2 @@", "@@ -5,3 +6,2 @@").replace(
-        "line 19", "line xx"
-    )
+    text = FITS.replace("@@ -18,3 +19,2 @@", "@@ -5,3 +6,2 @@").replace("line 19", "line xx")
     with pytest.raises(RecipeError, match="belongs at line 18") as caught:
         put_in(tree, patch, text)
     assert "   19 line 19" in caught.value.evidence.lines
 
 
-def test_a_hunk_that_moved_is_applied_with_a_note(
-    tree: Path, patch: Path
-) -> None:
-    patch.write_text(
-        HEADER + FITS.replace("@@ -18,3 +19,2 @@", "@@ -11,3 +12,2 @@"), "utf-8"
-    )
+def test_a_hunk_that_moved_is_applied_with_a_note(tree: Path, patch: Path) -> None:
+    patch.write_text(HEADER + FITS.replace("@@ -18,3 +19,2 @@", "@@ -11,3 +12,2 @@"), "utf-8")
     (note,) = patching.apply(tree, patch)
     assert "hunk 2 of core/op.cc applies at line 18, 7 lines below" in note
 
 
-def test_a_patch_that_is_in_the_tree_already_can_go(
-    tree: Path, patch: Path
-) -> None:
+def test_a_patch_that_is_in_the_tree_already_can_go(tree: Path, patch: Path) -> None:
     put_in(tree, patch, FITS)
-    with pytest.raises(
-        RecipeError, match=r"hunk 1 of core/op.cc is in the tree already"
-    ) as caught:
+    with pytest.raises(RecipeError, match=r"hunk 1 of core/op.cc is in the tree already") as caught:
         put_in(tree, patch, HEADER + FITS)
     assert caught.value.remedy.startswith("Remove the patch from the recipe")
     assert caught.value.remedy.endswith("drop when the release is 1.9 or later.")
@@ -208,9 +191,7 @@ def test_a_deletion_is_not_taken_for_done_while_its_line_is_elsewhere(
     assert "'invoke patch --refresh 1'" in caught.value.remedy
 
 
-def test_a_file_that_is_made_or_removed_by_now_needs_no_patch(
-    tree: Path, patch: Path
-) -> None:
+def test_a_file_that_is_made_or_removed_by_now_needs_no_patch(tree: Path, patch: Path) -> None:
     put_in(tree, patch, CREATES)
     with pytest.raises(RecipeError, match="is in the tree already") as caught:
         put_in(tree, patch, CREATES)
@@ -219,22 +200,16 @@ def test_a_file_that_is_made_or_removed_by_now_needs_no_patch(
         "diff --git a/core/none.cc b/core/none.cc\ndeleted file mode 100644\n"
         "--- a/core/none.cc\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
     )
-    with pytest.raises(
-        RecipeError, match="removes a file that is not there any more"
-    ) as caught:
+    with pytest.raises(RecipeError, match="removes a file that is not there any more") as caught:
         put_in(tree, patch, removes)
     assert caught.value.remedy.startswith("Remove the patch from the recipe")
 
 
-def test_ends_of_lines_that_differ_are_shown_as_what_differs(
-    tmp_path: Path, patch: Path
-) -> None:
+def test_ends_of_lines_that_differ_are_shown_as_what_differs(tmp_path: Path, patch: Path) -> None:
     upstream = tmp_path / "windows"
     commit(upstream, {"core/op.cc": OP.replace("\n", "\r\n")})
     git.prepare(tmp_path / "tree", upstream / ".git", commit(upstream), ())
-    with pytest.raises(
-        RecipeError, match="fits at line 2 but for the ends of its lines"
-    ) as caught:
+    with pytest.raises(RecipeError, match="fits at line 2 but for the ends of its lines") as caught:
         put_in(tmp_path / "tree", patch, FITS)
     assert r"  tree:  'line 2\r\n'" in caught.value.evidence.lines
 
@@ -245,29 +220,19 @@ def test_a_hunk_without_context_is_called_so(tree: Path, patch: Path) -> None:
         put_in(tree, patch, bare)
 
 
-def test_a_change_that_upstream_made_in_other_words_is_recognised(
-    tree: Path, patch: Path
-) -> None:
+def test_a_change_that_upstream_made_in_other_words_is_recognised(tree: Path, patch: Path) -> None:
     put_in(tree, patch, FITS.replace("+line three\n", "+line  three\n"))
-    with pytest.raises(
-        RecipeError, match="seems to be in the tree already"
-    ) as caught:
+    with pytest.raises(RecipeError, match="seems to be in the tree already") as caught:
         put_in(tree, patch, HEADER + FITS)
     assert "Compare the lines above" in caught.value.remedy
 
 
-def test_a_patch_of_a_file_that_is_not_there_is_refused(
-    tree: Path, patch: Path
-) -> None:
-    with pytest.raises(
-        RecipeError, match=r"core/gone\.cc changes a file that does not exist"
-    ):
+def test_a_patch_of_a_file_that_is_not_there_is_refused(tree: Path, patch: Path) -> None:
+    with pytest.raises(RecipeError, match=r"core/gone\.cc changes a file that does not exist"):
         put_in(tree, patch, FITS.replace("core/op.cc", "core/gone.cc"))
 
 
-def test_a_file_created_over_one_that_exists_is_refused(
-    tree: Path, patch: Path
-) -> None:
+def test_a_file_created_over_one_that_exists_is_refused(tree: Path, patch: Path) -> None:
     with pytest.raises(RecipeError, match="creates a file that exists already"):
         put_in(tree, patch, CREATES.replace("core/new.sh", "core/op.cc"))
 
@@ -283,10 +248,7 @@ def test_a_file_created_over_one_that_exists_is_refused(
         ),
         (CREATES.replace("core/new.sh", "core/.GIT/config"), r"into \.git"),
         *(
-            (
-                CREATES.replace("core/new.sh", name),
-                r"into \.git, or is not a plain name",
-            )
+            (CREATES.replace("core/new.sh", name), r"into \.git, or is not a plain name")
             for name in (
                 "git~1/config",
                 ".git./config",
@@ -299,17 +261,11 @@ def test_a_file_created_over_one_that_exists_is_refused(
                 "core/a\0b",
             )
         ),
-        (
-            CREATES.replace("core/new.sh", "core/out/made"),
-            "git refuses|beyond a symbolic link",
-        ),
+        (CREATES.replace("core/new.sh", "core/out/made"), "git refuses|beyond a symbolic link"),
         (LINKS, "mode 120000 is not a plain file's"),
         (LINKS.replace("120000", "999999"), "mode 999999 is not a plain file's"),
         (LINKS.replace("120000", "-1"), "mode -1 is not a plain file's"),
-        (
-            LINKS.replace("120000", "\u0661\u0660\u0660\u0666\u0664\u0664"),
-            "not a plain",
-        ),
+        (LINKS.replace("120000", "\u0661\u0660\u0660\u0666\u0664\u0664"), "not a plain"),
         (LINKS.replace("120000", "160000"), "mode 160000"),
         (CREATES.replace("100755", "104755"), "mode 104755"),
         (
@@ -321,10 +277,7 @@ def test_a_file_created_over_one_that_exists_is_refused(
             "only changes of text",
         ),
         (FITS.replace("\n", "\r\n"), "its lines end in CRLF"),
-        (
-            FITS.replace("-2,3 +2,4", "-2,5 +2,6"),
-            "counts 5 and 6 lines, and 3 and 4 follow",
-        ),
+        (FITS.replace("-2,3 +2,4", "-2,5 +2,6"), "counts 5 and 6 lines, and 3 and 4 follow"),
         (FITS.partition("\n")[2], "no 'diff --git"),
         ("", "no 'diff --git"),
     ],
@@ -336,9 +289,7 @@ def test_what_reaches_outside_or_cannot_be_verified_is_refused(
         put_in(tree, patch, HEADER + text)
 
 
-def test_a_link_of_the_tree_cannot_be_turned_elsewhere(
-    tree: Path, patch: Path
-) -> None:
+def test_a_link_of_the_tree_cannot_be_turned_elsewhere(tree: Path, patch: Path) -> None:
     target = (tree.parent / "upstream/core/out").readlink()
     text = (
         "diff --git a/core/out b/core/out\n--- a/core/out\n+++ b/core/out\n@@ -1 +1 "
@@ -350,21 +301,16 @@ def test_a_link_of_the_tree_cannot_be_turned_elsewhere(
 
 def test_names_that_disagree_are_refused(tree: Path, patch: Path) -> None:
     with pytest.raises(RecipeError):
-        put_in(
-            tree, patch, FITS.replace("+++ b/core/op.cc", "+++ b/core/end.txt")
-        )
+        put_in(tree, patch, FITS.replace("+++ b/core/op.cc", "+++ b/core/end.txt"))
 
 
 def test_a_part_that_git_skipped_without_a_word_is_noticed(
     tree: Path, patch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    only_one = git.inside(
-        tree, "apply", "--cached", "--exclude=core/new.sh", str(patch)
-    )
+    only_one = git.inside(tree, "apply", "--cached", "--exclude=core/new.sh", str(patch))
     monkeypatch.setattr(patching, "command", lambda _tree, _patch: only_one)
     with pytest.raises(
-        RecipeError,
-        match=r"core/new\.sh is not what the patch says after git applied it",
+        RecipeError, match=r"core/new\.sh is not what the patch says after git applied it"
     ):
         put_in(tree, patch, FITS + CREATES)
 
@@ -376,9 +322,7 @@ def test_a_file_that_git_changed_in_another_way_is_noticed(
     other.write_text(FITS.replace("+line three\n", "+line 3.0\n"), "utf-8")
     replacing = git.inside(tree, "apply", "--cached", str(other))
     monkeypatch.setattr(patching, "command", lambda _tree, _patch: replacing)
-    with pytest.raises(
-        RecipeError, match=r"core/op\.cc is not what the patch says"
-    ):
+    with pytest.raises(RecipeError, match=r"core/op\.cc is not what the patch says"):
         put_in(tree, patch, FITS)
 
 
@@ -404,25 +348,18 @@ def test_a_header_says_why_whence_and_until_when(patch: Path) -> None:
     [
         (FITS, "Why:, Upstream:, Drop when:"),
         (HEADER.replace("Upstream:", "See:") + FITS, "Upstream: once"),
-        (
-            HEADER.replace("the release is 1.9 or later.", "") + FITS,
-            "Drop when: once",
-        ),
+        (HEADER.replace("the release is 1.9 or later.", "") + FITS, "Drop when: once"),
         (HEADER + HEADER + FITS, "Why:, Upstream:, Drop when: once"),
         (FITS + HEADER, "Why:"),
     ],
 )
-def test_a_header_that_lacks_a_field_is_refused(
-    patch: Path, text: str, wrong: str
-) -> None:
+def test_a_header_that_lacks_a_field_is_refused(patch: Path, text: str, wrong: str) -> None:
     patch.write_text(text, "utf-8")
     with pytest.raises(RecipeError, match=wrong):
         patching.header(patch)
 
 
-def test_a_patch_of_hundreds_of_megabytes_is_not_even_read(
-    tmp_path: Path,
-) -> None:
+def test_a_patch_of_hundreds_of_megabytes_is_not_even_read(tmp_path: Path) -> None:
     patch = tmp_path / "0001-large.patch"
     with patch.open("wb") as stream:
         stream.truncate(300 * 2**20)
@@ -438,9 +375,7 @@ def test_a_hunk_at_a_line_of_5000_digits_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-def test_a_patch_of_very_many_hunks_is_refused_in_a_moment(
-    tmp_path: Path,
-) -> None:
+def test_a_patch_of_very_many_hunks_is_refused_in_a_moment(tmp_path: Path) -> None:
     path = tmp_path / "a.patch"
     begin = "diff --git a/x b/x\n--- a/x\n+++ b/x\n"
     path.write_text(begin + "@@ -1 +1 @@\n-a\n+b\n" * 200_000)

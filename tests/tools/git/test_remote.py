@@ -40,16 +40,12 @@ def test_a_few_files_of_a_commit_are_read_without_the_others(
     commit = remote.commit_of(tmp_path, address, "v2.6.0-rc1")
     paths = (".bazelversion", "configure.py")
     # A repository on this host is read where it is; a server is asked for these files.
-    assert remote.texts(tmp_path, str(upstream), commit, paths) == {
-        ".bazelversion": "3.7.2\n"
-    }
+    assert remote.texts(tmp_path, str(upstream), commit, paths) == {".bazelversion": "3.7.2\n"}
     scratch = tmp_path / "scratch.git"
     git.run(git.command(tmp_path, "init", "--quiet", "--bare", str(scratch)))
     remote._bring_texts(scratch, address, commit, paths)
     assert git.text(scratch, f"{commit}:.bazelversion") == "3.7.2\n"
-    large = git.run(
-        git.command(upstream / ".git", "rev-parse", f"{commit}:large")
-    )
+    large = git.run(git.command(upstream / ".git", "rev-parse", f"{commit}:large"))
     assert git.kind(scratch, large.strip()) is None
 
 
@@ -60,9 +56,7 @@ def test_a_server_that_gives_nothing_gives_no_texts(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-def test_a_name_that_a_repository_lacks_is_refused(
-    upstream: Path, tmp_path: Path
-) -> None:
+def test_a_name_that_a_repository_lacks_is_refused(upstream: Path, tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match=r"has no tag and no branch v2\.6\.0$"):
         remote.commit_of(tmp_path, f"file://{upstream}", "v2.6.0")
 
@@ -82,9 +76,7 @@ def test_the_names_that_a_repository_has_of_the_same_version_are_listed(
     # What is told to be typed is followed: the repository's own names are listed.
     command = re.search(r"'(git ls-remote [^']+)'", caught.value.remedy)
     assert command
-    listed = subprocess.run(
-        shlex.split(command[1]), capture_output=True, text=True, check=True
-    )
+    listed = subprocess.run(shlex.split(command[1]), capture_output=True, text=True, check=True)
     assert "refs/heads/r2.6" in listed.stdout
     assert "VERSION@COMMIT" in caught.value.remedy
 
@@ -108,10 +100,7 @@ def test_a_release_candidate_is_found_however_its_tag_is_spelled(
 def history(tmp_path: Path) -> list[str]:
     """Make a repository with five commits, and return them, oldest first."""
     place = tmp_path / "history"
-    return [
-        commit(place, {"op.cc": f"{number}\n"}, f"Change {number}")
-        for number in range(5)
-    ]
+    return [commit(place, {"op.cc": f"{number}\n"}, f"Change {number}") for number in range(5)]
 
 
 @pytest.mark.medium
@@ -120,19 +109,13 @@ def test_the_commits_since_a_build_are_named_newest_first(
 ) -> None:
     address = f"file://{tmp_path / 'history'}"
     listed = remote.subjects(tmp_path, address, history[1], history[4])
-    assert listed == [
-        (history[4], "Change 4"),
-        (history[3], "Change 3"),
-        (history[2], "Change 2"),
-    ]
+    assert listed == [(history[4], "Change 4"), (history[3], "Change 3"), (history[2], "Change 2")]
     # What was brought before serves again; nothing lies between a commit and itself.
     assert remote.subjects(tmp_path, address, history[4], history[4]) == []
 
 
 @pytest.mark.medium
-def test_after_a_rewritten_branch_no_commits_are_named(
-    history: list[str], tmp_path: Path
-) -> None:
+def test_after_a_rewritten_branch_no_commits_are_named(history: list[str], tmp_path: Path) -> None:
     place = tmp_path / "history"
     run_git("checkout", "--quiet", "--orphan", "again", cwd=place)
     rewritten = commit(place, message="Begin again")
@@ -141,9 +124,7 @@ def test_after_a_rewritten_branch_no_commits_are_named(
 
 
 @pytest.mark.medium
-def test_the_newest_tag_is_that_of_the_highest_version(
-    history: list[str], tmp_path: Path
-) -> None:
+def test_the_newest_tag_is_that_of_the_highest_version(history: list[str], tmp_path: Path) -> None:
     place = tmp_path / "history"
     for number, tag in enumerate(("v1.9.0", "v1.10.0-rc1", "nightly", "v2.0.0")):
         run_git("tag", tag, history[number], cwd=place)

@@ -72,8 +72,6 @@ def test_what_only_git_understands_is_left_to_it(address: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["https_proxy", "ALL_PROXY"])
-def test_with_a_proxy_the_host_is_its_business(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_with_a_proxy_the_host_is_its_business(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "http://proxy.example:3128")
     transport.insist_on_host("https://nowhere.invalid/o/r.git")

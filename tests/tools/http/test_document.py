@@ -56,16 +56,7 @@ def test_a_server_that_lies_is_an_error_in_a_moment(
 
 
 @pytest.mark.parametrize(
-    "url",
-    [
-        "http://[::1",
-        "http://",
-        "ftp://a/b",
-        "file:///etc/passwd",
-        "http://a b",
-        "",
-        "\x1b",
-    ],
+    "url", ["http://[::1", "http://", "ftp://a/b", "file:///etc/passwd", "http://a b", "", "\x1b"]
 )
 def test_an_address_that_is_none_is_named(url: str) -> None:
     with pytest.raises(SupplyError, match="cannot be read"):

@@ -34,11 +34,7 @@ class Server(http.server.BaseHTTPRequestHandler):
             self._send(answer, len(CONTENT), CONTENT)
 
     def _send(
-        self,
-        status: int,
-        announced: int,
-        content: bytes,
-        encoding: str = "identity",
+        self, status: int, announced: int, content: bytes, encoding: str = "identity"
     ) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(announced))
@@ -59,22 +55,15 @@ def server() -> type[Server]:
 def url(server: type[Server]) -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), server) as running:
         threading.Thread(
-            target=running.serve_forever,
-            kwargs={"poll_interval": 0.01},
-            daemon=True,
+            target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         ).start()
         yield f"http://127.0.0.1:{running.server_port}/tf/archive.tar.gz"
         running.shutdown()
 
 
-def test_a_file_arrives_whole_with_its_digest_and_its_progress(
-    url: str, tmp_path: Path
-) -> None:
+def test_a_file_arrives_whole_with_its_digest_and_its_progress(url: str, tmp_path: Path) -> None:
     heard: list[Progress] = []
-    assert (
-        download(url, tmp_path / "to/file", sha256=DIGEST, report=heard.append)
-        == DIGEST
-    )
+    assert download(url, tmp_path / "to/file", sha256=DIGEST, report=heard.append) == DIGEST
     assert (tmp_path / "to/file").read_bytes() == CONTENT
     assert heard[-1] == Progress(len(CONTENT), len(CONTENT), "B", "1 of 1 files")
 

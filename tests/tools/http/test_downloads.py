@@ -20,12 +20,7 @@ from tests.limits import largest_file
 from tfwright.errors import HostError
 from tfwright.progress import SILENCE, Progress
 from tfwright.tools.http.downloads import fetch
-from tfwright.tools.http.transfer import (
-    DownloadOutcome,
-    Failure,
-    Limits,
-    WantedFile,
-)
+from tfwright.tools.http.transfer import DownloadOutcome, Failure, Limits, WantedFile
 from tfwright.vault.store import Store
 
 CONTENT = b"TensorFlow" * 30_000
@@ -74,9 +69,7 @@ def serve(handler: Handler, content: bytes = CONTENT) -> None:
     start = handler.start()
     if start:
         handler.send(
-            206,
-            content[start:],
-            Content_Range=f"bytes {start}-{len(content) - 1}/{len(content)}",
+            206, content[start:], Content_Range=f"bytes {start}-{len(content) - 1}/{len(content)}"
         )
     else:
         handler.send(200, content)
@@ -86,11 +79,7 @@ def cut(handler: Handler) -> None:
     """Send a third of what is missing."""
     start = handler.start()
     end = start + (len(CONTENT) - start) // 3
-    span = (
-        {"Content_Range": f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}"}
-        if start
-        else {}
-    )
+    span = {"Content_Range": f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}"} if start else {}
     handler.send(
         206 if start else 200,
         CONTENT[start:end],
@@ -116,11 +105,7 @@ def without_ranges(handler: Handler) -> None:
 
 
 def other_range(handler: Handler) -> None:
-    handler.send(
-        206,
-        CONTENT[7:],
-        Content_Range=f"bytes 7-{len(CONTENT) - 1}/{len(CONTENT)}",
-    )
+    handler.send(206, CONTENT[7:], Content_Range=f"bytes 7-{len(CONTENT) - 1}/{len(CONTENT)}")
 
 
 def announces_too_much(handler: Handler) -> None:
@@ -221,9 +206,7 @@ class Site:
             server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that refuse a certificate are expected
             server.socket = wrap(server.socket)
             threading.Thread(
-                target=server.serve_forever,
-                kwargs={"poll_interval": 0.01},
-                daemon=True,
+                target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
             ).start()
             yield f"127.0.0.1:{server.server_port}"
             self.gate.set()
@@ -270,18 +253,13 @@ def test_an_honest_server_gives_the_file_whatever_its_pace(
 ) -> None:
     site.acts["/a"] = [act]
     assert bring(store, f"{url}/a") == DownloadOutcome(
-        WantedFile("tf.tar.gz", DIGEST, (f"{url}/a",)),
-        obtained=True,
-        url=f"{url}/a",
-        failures=(),
+        WantedFile("tf.tar.gz", DIGEST, (f"{url}/a",)), obtained=True, url=f"{url}/a", failures=()
     )
     assert store.path(DIGEST).read_bytes() == CONTENT
     assert [path.name for path in store.path(DIGEST).parent.iterdir()] == ["file"]
 
 
-def test_what_the_store_has_is_not_asked_for(
-    site: Site, url: str, store: Store
-) -> None:
+def test_what_the_store_has_is_not_asked_for(site: Site, url: str, store: Store) -> None:
     bring(store, f"{url}/a")
     assert bring(store, f"{url}/a").url is None
     assert len(site.asked) == 1
@@ -306,9 +284,7 @@ def test_a_byte_an_answer_is_not_enough_to_be_asked_again_and_again(
 
 
 @pytest.mark.parametrize(
-    "act",
-    [without_ranges, other_range, answers(416)],
-    ids=["no ranges", "another range", "416"],
+    "act", [without_ranges, other_range, answers(416)], ids=["no ranges", "another range", "416"]
 )
 def test_a_server_that_cannot_go_on_is_asked_for_all_of_it(
     site: Site, url: str, store: Store, act: Act
@@ -335,9 +311,7 @@ def test_another_mirror_goes_on_with_what_the_first_one_began(
     assert site.asked[-1] == ("/b", len(CONTENT) // 3)
 
 
-def test_what_arrived_in_one_run_is_kept_for_the_next(
-    site: Site, url: str, store: Store
-) -> None:
+def test_what_arrived_in_one_run_is_kept_for_the_next(site: Site, url: str, store: Store) -> None:
     site.acts["/a"] = [cut, answers(404)]
     assert not bring(store, f"{url}/a").obtained
     assert bring(store, f"{url}/a").obtained
@@ -365,9 +339,7 @@ def test_a_server_that_announces_too_little_gives_other_bytes(
     site: Site, url: str, store: Store
 ) -> None:
     site.acts["/a"] = [announces_too_little]
-    assert "other bytes than the pinned ones: sha256" in why(
-        bring(store, f"{url}/a")
-    )
+    assert "other bytes than the pinned ones: sha256" in why(bring(store, f"{url}/a"))
 
 
 @pytest.mark.parametrize("act", [announces_too_much, announces_too_little])
@@ -375,9 +347,7 @@ def test_a_length_that_is_not_the_pinned_one_is_not_even_read(
     site: Site, url: str, store: Store, act: Act
 ) -> None:
     site.acts["/a"] = [act]
-    assert "the file has 300,000" in why(
-        bring(store, f"{url}/a", size=len(CONTENT))
-    )
+    assert "the file has 300,000" in why(bring(store, f"{url}/a", size=len(CONTENT)))
 
 
 def test_a_server_that_sends_without_end_is_left_at_the_pinned_size(
@@ -393,9 +363,7 @@ def test_a_server_that_sends_without_end_is_left_at_the_pinned_size(
 def test_a_file_that_ends_early_without_a_length_is_known_by_the_pinned_size(
     site: Site, url: str, store: Store
 ) -> None:
-    site.acts["/a"] = [
-        breaks_off(CONTENT[:500], Content_Length="", Connection="close")
-    ]
+    site.acts["/a"] = [breaks_off(CONTENT[:500], Content_Length="", Connection="close")]
     assert bring(store, f"{url}/a", size=len(CONTENT)).obtained
     assert site.asked == [("/a", 0), ("/a", 500)]
 
@@ -419,9 +387,7 @@ def test_an_answer_that_will_not_change_is_taken_at_once(
 
 
 @pytest.mark.parametrize(
-    "act",
-    [answers(503), answers(500), answers(429), silent],
-    ids=["503", "500", "429", "silent"],
+    "act", [answers(503), answers(500), answers(429), silent], ids=["503", "500", "429", "silent"]
 )
 def test_what_may_pass_is_tried_again_and_told_when_it_does_not(
     site: Site, url: str, store: Store, act: Act
@@ -493,29 +459,19 @@ def test_a_file_without_urls_is_not_obtained(store: Store) -> None:
 
 
 @pytest.mark.medium
-def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(
-    store: Store,
-) -> None:
+def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(store: Store) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         wanted = [
-            WantedFile(
-                str(number), f"{number:064}", (f"http://{address}/{number}",)
-            )
+            WantedFile(str(number), f"{number:064}", (f"http://{address}/{number}",))
             for number in range(60)
         ]
         begun = time.monotonic()
-        outcomes = fetch(
-            wanted,
-            store,
-            report=SILENCE.progress,
-            limits=Limits(pauses=(0.5, 60)),
-        )
+        outcomes = fetch(wanted, store, report=SILENCE.progress, limits=Limits(pauses=(0.5, 60)))
     assert time.monotonic() - begun < 5
     assert all(
-        "the host cannot be reached: [Errno 111] Connection refused"
-        in why(outcome)
+        "the host cannot be reached: [Errno 111] Connection refused" in why(outcome)
         for outcome in outcomes
     )
     assert store.digests() == []
@@ -523,9 +479,7 @@ def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(
 
 def many(url: str, count: int) -> tuple[list[WantedFile], dict[str, bytes]]:
     """Return files of their own, a few kilobytes each."""
-    contents = {
-        f"/{number}": str(number).encode() * 3000 for number in range(count)
-    }
+    contents = {f"/{number}": str(number).encode() * 3000 for number in range(count)}
     return [
         WantedFile(path, hashlib.sha256(content).hexdigest(), (url + path,))
         for path, content in contents.items()
@@ -537,32 +491,19 @@ def test_a_host_gets_no_more_requests_at_once_than_it_should_on_kept_connections
     site: Site, url: str, store: Store
 ) -> None:
     wanted, contents = many(url, 24)
-    site.acts |= {
-        path: [serves(content, after=0.02)] for path, content in contents.items()
-    }
-    outcomes = fetch(
-        wanted,
-        store,
-        report=SILENCE.progress,
-        limits=Limits(at_once=6, per_host=3),
-    )
-    assert [outcome.url for outcome in outcomes] == [
-        one.urls[0] for one in wanted
-    ]
+    site.acts |= {path: [serves(content, after=0.02)] for path, content in contents.items()}
+    outcomes = fetch(wanted, store, report=SILENCE.progress, limits=Limits(at_once=6, per_host=3))
+    assert [outcome.url for outcome in outcomes] == [one.urls[0] for one in wanted]
     assert site.busiest == 3
     assert len(site.connections) <= 6
 
 
-def test_one_that_fails_fails_no_other(
-    site: Site, url: str, store: Store
-) -> None:
+def test_one_that_fails_fails_no_other(site: Site, url: str, store: Store) -> None:
     wanted, contents = many(url, 9)
     site.acts |= {path: [serves(content)] for path, content in contents.items()}
     site.acts["/4"] = [answers(404)]
     outcomes = fetch(wanted, store, report=SILENCE.progress)
-    assert [
-        outcome.wanted.name for outcome in outcomes if not outcome.obtained
-    ] == ["/4"]
+    assert [outcome.wanted.name for outcome in outcomes if not outcome.obtained] == ["/4"]
     assert sorted(store.digests()) == sorted(
         outcome.wanted.sha256 for outcome in outcomes if outcome.obtained
     )
@@ -578,27 +519,16 @@ def test_progress_counts_the_bytes_of_all_files_in_the_callers_thread(
         WantedFile("a.tar.gz", DIGEST, (f"{url}/a",), len(CONTENT)),
         WantedFile("b", "0" * 64, (f"{url}/b",), 300_000),
     ]
-    fetch(
-        wanted,
-        store,
-        report=lambda progress: heard.append((threading.get_ident(), progress)),
-    )
+    fetch(wanted, store, report=lambda progress: heard.append((threading.get_ident(), progress)))
     assert {thread for thread, _ in heard} == {threading.get_ident()}
-    assert heard[-1][1] == Progress(
-        len(CONTENT), len(CONTENT), "B", "2 of 2 files", failures=1
-    )
+    assert heard[-1][1] == Progress(len(CONTENT), len(CONTENT), "B", "2 of 2 files", failures=1)
 
 
 @pytest.mark.medium
-def test_the_same_digest_wanted_twice_is_fetched_once(
-    site: Site, url: str, store: Store
-) -> None:
+def test_the_same_digest_wanted_twice_is_fetched_once(site: Site, url: str, store: Store) -> None:
     site.acts["/a"] = [slow]
     outcomes = fetch(
-        [
-            WantedFile("a", DIGEST, (f"{url}/a",)),
-            WantedFile("b", DIGEST, (f"{url}/a",)),
-        ],
+        [WantedFile("a", DIGEST, (f"{url}/a",)), WantedFile("b", DIGEST, (f"{url}/a",))],
         store,
         report=SILENCE.progress,
     )
@@ -627,9 +557,7 @@ def start(store: Store, url: str) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.medium
-def test_two_processes_bring_a_file_once(
-    site: Site, url: str, store: Store
-) -> None:
+def test_two_processes_bring_a_file_once(site: Site, url: str, store: Store) -> None:
     site.acts["/a"] = [serves(CONTENT, after=1)]
     processes = [start(store, f"{url}/a") for _ in range(2)]
     assert sorted(process.communicate()[0].strip() for process in processes) == [
@@ -647,9 +575,7 @@ def waiting_for(store: Store) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, -2)]
-)
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, -2)])
 def test_a_process_that_is_ended_leaves_what_arrived(
     site: Site, url: str, store: Store, number: signal.Signals, status: int
 ) -> None:
@@ -676,26 +602,16 @@ def test_an_interrupted_fetch_leaves_no_thread_and_no_lock(
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         fetch([WantedFile("a", DIGEST, (f"{url}/a",))], store, report=interrupt)
-    assert threading.active_count() <= before + 1, (
-        "only the server's thread is left"
-    )
+    assert threading.active_count() <= before + 1, "only the server's thread is left"
     assert bring(store, f"{url}/a").obtained
 
 
-def test_a_disk_that_takes_no_more_ends_the_run_with_a_remedy(
-    url: str, store: Store
-) -> None:
+def test_a_disk_that_takes_no_more_ends_the_run_with_a_remedy(url: str, store: Store) -> None:
     with (
         largest_file(len(CONTENT) // 2),
-        pytest.raises(
-            HostError, match=r"A file may not be so large here: .*partial"
-        ) as caught,
+        pytest.raises(HostError, match=r"A file may not be so large here: .*partial") as caught,
     ):
-        fetch(
-            [WantedFile("a", DIGEST, (f"{url}/a",))],
-            store,
-            report=SILENCE.progress,
-        )
+        fetch([WantedFile("a", DIGEST, (f"{url}/a",))], store, report=SILENCE.progress)
     assert "ulimit -f unlimited" in caught.value.remedy
     assert not store.holds(DIGEST)
 
@@ -705,11 +621,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a certificate authority, and certificates of 127.0.0.1 that are good and expired."""
     place = tmp_path_factory.mktemp("tls")
     (place / "san").write_text("subjectAltName=IP:127.0.0.1\n", "utf-8")
-    for name, subject in (
-        ("ca", "/CN=tests"),
-        ("good", "/CN=good"),
-        ("expired", "/CN=expired"),
-    ):
+    for name, subject in (("ca", "/CN=tests"), ("good", "/CN=good"), ("expired", "/CN=expired")):
         openssl(
             place,
             "req",
@@ -760,39 +672,24 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def openssl(place: Path, *arguments: str) -> None:
-    subprocess.run(
-        ["openssl", *arguments], cwd=place, check=True, capture_output=True
-    )
+    subprocess.run(["openssl", *arguments], cwd=place, check=True, capture_output=True)
 
 
-def secure(
-    site: Site, place: Path, name: str
-) -> contextlib.AbstractContextManager[str]:
+def secure(site: Site, place: Path, name: str) -> contextlib.AbstractContextManager[str]:
     """Run a site with a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(place / f"{name}.pem", place / f"{name}.key")
     return site.running(
-        lambda plain: context.wrap_socket(
-            plain, server_side=True, do_handshake_on_connect=False
-        )
+        lambda plain: context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
     )
 
 
 @pytest.mark.medium
 @pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"])
 def test_a_private_authority_is_believed_when_the_environment_or_the_system_names_it(
-    site: Site,
-    store: Store,
-    authority: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    variable: str,
+    site: Site, store: Store, authority: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
-    for name in (
-        "REQUESTS_CA_BUNDLE",
-        "CURL_CA_BUNDLE",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-    ):
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, str(authority / "ca.pem"))
     with secure(site, authority, "good") as address:
@@ -805,9 +702,7 @@ def test_an_expired_certificate_is_refused_at_once(
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority / "ca.pem"))
     with secure(site, authority, "expired") as address:
-        assert "certificate has expired" in why(
-            bring(store, f"https://{address}/a")
-        )
+        assert "certificate has expired" in why(bring(store, f"https://{address}/a"))
     assert site.asked == []
 
 
@@ -815,9 +710,7 @@ def test_a_certificate_of_an_authority_that_nobody_named_is_refused(
     site: Site, store: Store, authority: Path
 ) -> None:
     with secure(site, authority, "good") as address:
-        assert "unable to get local issuer certificate" in why(
-            bring(store, f"https://{address}/a")
-        )
+        assert "unable to get local issuer certificate" in why(bring(store, f"https://{address}/a"))
 
 
 def test_the_environments_proxy_is_asked(
@@ -870,9 +763,7 @@ def test_a_name_that_nobody_has_is_looked_up_once(
         for number in range(30)
     ]
     begun = time.monotonic()
-    outcomes = fetch(
-        wanted, store, report=SILENCE.progress, limits=Limits(pauses=(30, 60))
-    )
+    outcomes = fetch(wanted, store, report=SILENCE.progress, limits=Limits(pauses=(30, 60)))
     assert time.monotonic() - begun < 10
     assert len(looked_up) == len(set(looked_up)) == 60
     assert not any(outcome.obtained for outcome in outcomes)

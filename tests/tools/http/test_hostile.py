@@ -26,13 +26,7 @@ WELL = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" %
     len(CONTENT),
     CONTENT,
 )
-QUICK = Limits(
-    pauses=(0.0,),
-    least_speed=1000.0,
-    slow_seconds=0.3,
-    last_seconds=0.6,
-    deadline=2.0,
-)
+QUICK = Limits(pauses=(0.0,), least_speed=1000.0, slow_seconds=0.3, last_seconds=0.6, deadline=2.0)
 DIGITS = b"9" * 5000
 Serve = Callable[[socket.socket], None]
 
@@ -64,18 +58,14 @@ class Hosts:
         """Start a server and return its address."""
         listening = socket.create_server(("127.0.0.1", 0))
         self._listening.append(listening)
-        threading.Thread(
-            target=self._accept, args=(listening, serve), daemon=True
-        ).start()
+        threading.Thread(target=self._accept, args=(listening, serve), daemon=True).start()
         return f"http://127.0.0.1:{listening.getsockname()[1]}/archive.tar.gz"
 
     def _accept(self, listening: socket.socket, serve: Serve) -> None:
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = listening.accept()
-                threading.Thread(
-                    target=_serve, args=(connection, serve), daemon=True
-                ).start()
+                threading.Thread(target=_serve, args=(connection, serve), daemon=True).start()
 
     def stop(self) -> None:
         """Take no more connections."""
@@ -110,40 +100,23 @@ def bring(store: Store, *urls: str, size: int | None = None) -> DownloadOutcome:
 
 HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
 LIES = {
-    "a length of 5,000 digits": says(
-        HEAD + b"Content-Length: " + DIGITS + b"\r\n\r\n"
-    ),
+    "a length of 5,000 digits": says(HEAD + b"Content-Length: " + DIGITS + b"\r\n\r\n"),
     "a range of 5,000 digits": says(
-        b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-"
-        + DIGITS
-        + b"/"
-        + DIGITS
-        + b"\r\n\r\n"
+        b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-" + DIGITS + b"/" + DIGITS + b"\r\n\r\n"
     ),
-    "a length in other digits": says(
-        HEAD + "Content-Length: ٣٠٠\r\n\r\n".encode()
-    ),
+    "a length in other digits": says(HEAD + "Content-Length: ٣٠٠\r\n\r\n".encode()),
     "a negative length": says(HEAD + b"Content-Length: -1\r\n\r\n"),
-    "a redirect that does not parse": says(
-        b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\n\r\n"
-    ),
-    "a redirect of bytes": says(
-        b"HTTP/1.1 302 Found\r\nLocation: http://\xff\xfe/\r\n\r\n"
-    ),
+    "a redirect that does not parse": says(b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\n\r\n"),
+    "a redirect of bytes": says(b"HTTP/1.1 302 Found\r\nLocation: http://\xff\xfe/\r\n\r\n"),
     "a redirect to a port that is none": says(
         b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:99999999/\r\n\r\n"
     ),
-    "a redirect to a file": says(
-        b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n"
-    ),
+    "a redirect to a file": says(b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n"),
     "a redirect whose body never ends": repeats(
-        b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\n\r\n",
-        b"x" * 65536,
+        b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\n\r\n", b"x" * 65536
     ),
     "a retry after 5,000 digits": says(
-        b"HTTP/1.1 503 Busy\r\nRetry-After: "
-        + DIGITS
-        + b"\r\nContent-Length: 0\r\n\r\n"
+        b"HTTP/1.1 503 Busy\r\nRetry-After: " + DIGITS + b"\r\nContent-Length: 0\r\n\r\n"
     ),
     "a retry after a date that is none": says(
         b"HTTP/1.1 503 Busy\r\nRetry-After: Mon, 99 Jan 99999 00:00:00 GMT\r\nContent-Length: "
@@ -153,26 +126,14 @@ LIES = {
     "no HTTP": says(b"\x00\xff" * 500),
     "a thousand headers": says(HEAD + b"X: y\r\n" * 1000 + b"\r\n"),
     "a header without end": repeats(HEAD + b"X: ", b"y" * 65536),
-    "interim answers without end": repeats(
-        b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.001
-    ),
+    "interim answers without end": repeats(b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.001),
     "a header that drips": repeats(HEAD + b"X-Drip: ", b"y", 0.05),
-    "a body that drips": repeats(
-        HEAD + b"Content-Length: 30000\r\n\r\n", b"y", 0.05
-    ),
-    "chunks that drip": repeats(
-        HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\ny\r\n", 0.05
-    ),
-    "a chunk size without end": repeats(
-        HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"0" * 1000
-    ),
-    "a chunk of negative size": says(
-        HEAD + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nabc\r\n"
-    ),
+    "a body that drips": repeats(HEAD + b"Content-Length: 30000\r\n\r\n", b"y", 0.05),
+    "chunks that drip": repeats(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\ny\r\n", 0.05),
+    "a chunk size without end": repeats(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"0" * 1000),
+    "a chunk of negative size": says(HEAD + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nabc\r\n"),
     "trailers without end": repeats(
-        HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\ny\r\n0\r\n",
-        b"X: y\r\n",
-        0.001,
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\ny\r\n0\r\n", b"X: y\r\n", 0.001
     ),
     "silence": lambda _: time.sleep(5),
     "a retry that is far off, and allowed": says(
@@ -202,12 +163,8 @@ def test_the_other_files_arrive_while_servers_lie(
         for number, (name, lie) in enumerate(LIES.items())
     ]
     good = WantedFile("good", DIGEST, (hosts.start(says(WELL)),))
-    outcomes = fetch(
-        [*wanted, good], store, report=SILENCE.progress, limits=QUICK
-    )
-    assert [outcome.wanted.name for outcome in outcomes if outcome.obtained] == [
-        "good"
-    ]
+    outcomes = fetch([*wanted, good], store, report=SILENCE.progress, limits=QUICK)
+    assert [outcome.wanted.name for outcome in outcomes if outcome.obtained] == ["good"]
 
 
 Usage = namedtuple("Usage", "total used free")  # noqa: PYI024 as shutil has it
@@ -223,8 +180,7 @@ def test_a_body_without_end_or_size_leaves_three_quarters_of_the_disk(
     endless = repeats(HEAD + b"\r\n", piece)
     if chunked:
         endless = repeats(
-            HEAD + b"Transfer-Encoding: chunked\r\n\r\n",
-            b"10000\r\n" + piece + b"\r\n",
+            HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + piece + b"\r\n"
         )
     outcome = bring(store, hosts.start(endless))
     assert "sends more than the 10,000,000 bytes" in outcome.failures[0].why
@@ -249,8 +205,7 @@ def test_many_bodies_without_end_at_once_leave_room_too(
     monkeypatch.setattr(shutil, "disk_usage", usage)
     endless = repeats(HEAD + b"\r\n", b"x" * 65536, 0.001)
     wanted = [
-        WantedFile(str(number), f"{number:064}", (hosts.start(endless),))
-        for number in range(6)
+        WantedFile(str(number), f"{number:064}", (hosts.start(endless),)) for number in range(6)
     ]
     outcomes = fetch(wanted, store, report=SILENCE.progress, limits=QUICK)
     assert not any(outcome.obtained for outcome in outcomes)
@@ -290,9 +245,7 @@ def test_a_slow_server_is_asked_again_once_all_others_have_failed(
 ) -> None:
     # Too slow while there is another url (0.3 s), fast enough once there is none (0.6 s).
     slow = hosts.start(late)
-    missing = hosts.start(
-        says(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
-    )
+    missing = hosts.start(says(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"))
     outcome = bring(store, slow, missing)
     assert outcome.url == slow
     assert [failure.url for failure in outcome.failures] == [missing]
@@ -305,41 +258,28 @@ def late(connection: socket.socket) -> None:
     connection.sendall(CONTENT)
 
 
-def test_the_only_server_may_be_slow_but_not_for_ever(
-    hosts: Hosts, store: Store
-) -> None:
+def test_the_only_server_may_be_slow_but_not_for_ever(hosts: Hosts, store: Store) -> None:
     begun = time.monotonic()
     outcome = bring(store, hosts.start(LIES["a body that drips"]))
     assert "bytes before its time was over" in outcome.failures[0].why
     assert time.monotonic() - begun < 3
 
 
-def test_a_reason_phrase_cannot_reach_the_terminal(
-    hosts: Hosts, store: Store
-) -> None:
+def test_a_reason_phrase_cannot_reach_the_terminal(hosts: Hosts, store: Store) -> None:
     escape = says(b"HTTP/1.1 404 \x1b]52;c;eA==\x07\r\nContent-Length: 0\r\n\r\n")
     outcome = bring(store, url := hosts.start(escape))
     assert outcome.failures[0].why.isprintable()
     assert availability.ask(url).why.isprintable()
 
 
-@pytest.mark.parametrize(
-    "lie", ["a redirect that does not parse", "a length of 5,000 digits"]
-)
-def test_a_head_that_makes_no_sense_says_nothing_about_the_file(
-    hosts: Hosts, lie: str
-) -> None:
+@pytest.mark.parametrize("lie", ["a redirect that does not parse", "a length of 5,000 digits"])
+def test_a_head_that_makes_no_sense_says_nothing_about_the_file(hosts: Hosts, lie: str) -> None:
     assert availability.ask(hosts.start(LIES[lie])).size is None
 
 
-def test_a_redirect_is_followed_without_reading_its_body(
-    hosts: Hosts, tmp_path: Path
-) -> None:
+def test_a_redirect_is_followed_without_reading_its_body(hosts: Hosts, tmp_path: Path) -> None:
     good = hosts.start(says(WELL))
-    lead = repeats(
-        b"HTTP/1.1 302 Found\r\nLocation: %s\r\n\r\n" % good.encode(),
-        b"x" * 65536,
-    )
+    lead = repeats(b"HTTP/1.1 302 Found\r\nLocation: %s\r\n\r\n" % good.encode(), b"x" * 65536)
     assert download(hosts.start(lead), tmp_path / "file", sha256=DIGEST) == DIGEST
 
 
@@ -352,24 +292,16 @@ def test_a_file_of_unknown_digest_is_never_put_together_from_two_answers(
 
 
 @pytest.mark.parametrize("interim", [b"103 Early Hints", b"102 Processing"])
-def test_interim_answers_are_skipped(
-    hosts: Hosts, store: Store, interim: bytes
-) -> None:
+def test_interim_answers_are_skipped(hosts: Hosts, store: Store, interim: bytes) -> None:
     before = b"HTTP/1.1 " + interim + b"\r\nLink: </x>\r\n\r\n"
     assert bring(store, hosts.start(says(before * 3 + WELL))).obtained
 
 
-@pytest.mark.parametrize(
-    "address", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,x"]
-)
-def test_a_redirect_that_leaves_the_web_is_named(
-    hosts: Hosts, store: Store, address: str
-) -> None:
+@pytest.mark.parametrize("address", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,x"])
+def test_a_redirect_that_leaves_the_web_is_named(hosts: Hosts, store: Store, address: str) -> None:
     away = f"HTTP/1.1 302 Found\r\nLocation: {address}\r\n\r\n"
     outcome = bring(store, hosts.start(says(away.encode())))
-    assert outcome.failures[0].why == (
-        f"it redirects to {address}, which is not http or https"
-    )
+    assert outcome.failures[0].why == (f"it redirects to {address}, which is not http or https")
 
 
 @pytest.mark.parametrize(

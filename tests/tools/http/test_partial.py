@@ -42,9 +42,7 @@ def test_other_bytes_do_not_get_the_name(final: Path) -> None:
     assert not final.exists()
 
 
-def test_a_file_that_was_whole_before_its_writer_was_killed_gets_its_name(
-    final: Path,
-) -> None:
+def test_a_file_that_was_whole_before_its_writer_was_killed_gets_its_name(final: Path) -> None:
     final.parent.mkdir()
     final.with_name("partial").write_bytes(b"content")
     with pytest.raises(FileExistsError):

@@ -22,17 +22,11 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    for name in (
-        "simple/demo/index.html",
-        "simple/demo/index.json",
-        "index.html",
-    ):
+    for name in ("simple/demo/index.html", "simple/demo/index.json", "index.html"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "packages").mkdir()
-    (tmp_path / "packages/demo-1.0+cpu-py3-none-any.whl").write_bytes(
-        bytes(range(100))
-    )
+    (tmp_path / "packages/demo-1.0+cpu-py3-none-any.whl").write_bytes(bytes(range(100)))
     (tmp_path / "packages/.catalog.sqlite").write_text("secret")
     (tmp_path.parent / "outside.txt").write_text("outside")
     (tmp_path / "escape").symlink_to(tmp_path.parent)
@@ -50,9 +44,7 @@ def url(site: Path) -> Iterator[str]:
 
 
 def test_a_client_that_asks_for_json_gets_json(url: str) -> None:
-    answer = ask(
-        f"{url}/simple/demo/", headers={"Accept": f"{JSON}, text/html;q=0.1"}
-    )
+    answer = ask(f"{url}/simple/demo/", headers={"Accept": f"{JSON}, text/html;q=0.1"})
     assert answer.text == "simple/demo/index.json"
     assert answer.headers["Content-Type"] == JSON
     assert answer.headers["Vary"] == "Accept"
@@ -81,16 +73,12 @@ def test_a_part_of_a_wheel_is_sent_on_request(url: str) -> None:
 
 def test_an_unchanged_page_is_not_sent_again(url: str) -> None:
     first = ask(f"{url}/simple/demo/")
-    again = ask(
-        f"{url}/simple/demo/", headers={"If-None-Match": first.headers["ETag"]}
-    )
+    again = ask(f"{url}/simple/demo/", headers={"If-None-Match": first.headers["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
 
 
 def test_a_head_request_gets_no_content(url: str) -> None:
-    answer = requests.head(
-        f"{url}/packages/demo-1.0%2Bcpu-py3-none-any.whl", timeout=10
-    )
+    answer = requests.head(f"{url}/packages/demo-1.0%2Bcpu-py3-none-any.whl", timeout=10)
     assert answer.headers["Content-Length"] == "100"
 
 
@@ -115,9 +103,7 @@ def test_nothing_outside_the_folder_is_served(url: str, path: str) -> None:
     assert answer.status_code == 404
 
 
-def test_a_folder_without_a_slash_leads_to_itself_on_this_server(
-    url: str,
-) -> None:
+def test_a_folder_without_a_slash_leads_to_itself_on_this_server(url: str) -> None:
     answer = ask(f"{url}//simple", allow_redirects=False)
     assert answer.headers["Location"] == "/simple/"
 
@@ -147,9 +133,7 @@ def test_a_taken_port_says_what_to_do(site: Path) -> None:
         ("bytes=" + "9" * 30 + "-", ByteRange(0, 100)),
     ],
 )
-def test_ranges_are_read_as_rfc_9110_says(
-    asked: str, expected: ByteRange | None
-) -> None:
+def test_ranges_are_read_as_rfc_9110_says(asked: str, expected: ByteRange | None) -> None:
     assert byte_range(asked, 100) == expected
 
 
@@ -162,9 +146,7 @@ def test_ranges_are_read_as_rfc_9110_says(
         ("//[", "404 Not Found"),
     ],
 )
-def test_a_request_that_makes_no_sense_gets_an_answer(
-    url: str, asked: str, status: str
-) -> None:
+def test_a_request_that_makes_no_sense_gets_an_answer(url: str, asked: str, status: str) -> None:
     answer = _told(url, f"GET {asked} HTTP/1.1\r\nHost: a\r\n\r\n")
     assert answer.startswith(f"HTTP/1.1 {status}")
 
@@ -182,9 +164,7 @@ def test_a_client_that_goes_away_is_not_spoken_of(
 def _told(url: str, request: str, linger: int | None = None) -> str:
     """Return the first line of an answer; with `linger` of 0, reset the connection instead."""
     parts = urlsplit(url)
-    with socket.create_connection(
-        (parts.hostname, parts.port), timeout=5
-    ) as client:
+    with socket.create_connection((parts.hostname, parts.port), timeout=5) as client:
         client.sendall(request.encode())
         if linger is not None:
             at_once = struct.pack("ii", 1, linger)
@@ -193,9 +173,7 @@ def _told(url: str, request: str, linger: int | None = None) -> str:
         return client.makefile("r", encoding="utf-8").readline()
 
 
-def test_a_client_that_began_with_another_file_gets_the_whole_new_one(
-    url: str,
-) -> None:
+def test_a_client_that_began_with_another_file_gets_the_whole_new_one(url: str) -> None:
     wheel = f"{url}/packages/demo-1.0+cpu-py3-none-any.whl"
     tag = ask(wheel).headers["ETag"]
     for known, length in ((tag, 10), ('"of another file"', 100)):

@@ -46,10 +46,7 @@ def test_a_limit_counts_less_what_is_used_but_for_the_files_that_are_only_cached
     }
     write(
         root,
-        {
-            "proc/self/cgroup": V2,
-            **{f"{scope}/{name}": content for name, content in used.items()},
-        },
+        {"proc/self/cgroup": V2, **{f"{scope}/{name}": content for name, content in used.items()}},
     )
     assert (capacity.memory(root), capacity.total(root)) == (2 * GIB, 4 * GIB)
 
@@ -67,9 +64,7 @@ def test_a_limit_of_a_group_around_ours_counts_too(root: Path) -> None:
     assert capacity.total(root) == GIB
 
 
-def test_a_container_that_sees_only_itself_is_found_in_version_1(
-    root: Path,
-) -> None:
+def test_a_container_that_sees_only_itself_is_found_in_version_1(root: Path) -> None:
     group = "sys/fs/cgroup/memory"
     write(
         root,
@@ -84,7 +79,9 @@ def test_a_container_that_sees_only_itself_is_found_in_version_1(
 
 def test_kills_and_pressure_are_those_of_our_own_group(root: Path) -> None:
     scope = "sys/fs/cgroup/user.slice/build.scope"
-    pressed = "some avg10=90.00 avg60=0 avg300=0 total=1\nfull avg10=12.50 avg60=0 avg300=0 total=1\n"
+    pressed = (
+        "some avg10=90.00 avg60=0 avg300=0 total=1\nfull avg10=12.50 avg60=0 avg300=0 total=1\n"
+    )
     write(
         root,
         {
@@ -111,13 +108,8 @@ def test_kills_and_pressure_are_those_of_our_own_group(root: Path) -> None:
         {"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"},
     ],
 )
-def test_a_container_is_given_a_part_of_the_processors(
-    root: Path, files: dict[str, str]
-) -> None:
-    write(
-        root,
-        {f"sys/fs/cgroup/{name}": content for name, content in files.items()},
-    )
+def test_a_container_is_given_a_part_of_the_processors(root: Path, files: dict[str, str]) -> None:
+    write(root, {f"sys/fs/cgroup/{name}": content for name, content in files.items()})
     assert capacity.cores(root) == 1
 
 
@@ -128,13 +120,8 @@ def test_a_container_is_given_a_part_of_the_processors(
         {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"},
     ],
 )
-def test_no_quota_leaves_all_processors(
-    root: Path, files: dict[str, str]
-) -> None:
-    write(
-        root,
-        {f"sys/fs/cgroup/{name}": content for name, content in files.items()},
-    )
+def test_no_quota_leaves_all_processors(root: Path, files: dict[str, str]) -> None:
+    write(root, {f"sys/fs/cgroup/{name}": content for name, content in files.items()})
     assert capacity.cores(root) == capacity.cores(Path("/nowhere"))
 
 
@@ -146,9 +133,7 @@ def test_a_system_that_binds_no_process_has_all_its_processors(
     assert capacity.cores(root) == 12
 
 
-def test_a_system_without_the_kernels_figures_has_all_its_memory(
-    tmp_path: Path,
-) -> None:
+def test_a_system_without_the_kernels_figures_has_all_its_memory(tmp_path: Path) -> None:
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert capacity.total(tmp_path) == capacity.memory(tmp_path) == whole
 

@@ -22,12 +22,7 @@ class Parrot:
 
     def _find(self, text: str) -> str | None:
         return next(
-            (
-                pattern
-                for pattern in self.answers
-                if re.search(rf"(?:{pattern})\Z", text)
-            ),
-            None,
+            (pattern for pattern in self.answers if re.search(rf"(?:{pattern})\Z", text)), None
         )
 
     def recognises(self, text: str) -> bool:
@@ -42,9 +37,7 @@ class Parrot:
 
 
 def bash(script: str, folder: Path, **env: str) -> Command:
-    return Command(
-        ("/bin/bash", "-c", script), folder, {"PATH": os.defpath, **env}
-    )
+    return Command(("/bin/bash", "-c", script), folder, {"PATH": os.defpath, **env})
 
 
 def python(code: str, folder: Path) -> Command:
@@ -55,21 +48,14 @@ def talk(
     command: Command, answers: dict[str, str], timeout: float = 5
 ) -> tuple[dialogue.Spoken, list[str]]:
     parrot = Parrot(answers)
-    return dialogue.converse(
-        command, command.cwd / "log", parrot, timeout=timeout
-    ), parrot.heard
+    return dialogue.converse(command, command.cwd / "log", parrot, timeout=timeout), parrot.heard
 
 
 @pytest.mark.medium
-def test_bash_and_python_prompts_are_both_seen_and_answered(
-    tmp_path: Path,
-) -> None:
+def test_bash_and_python_prompts_are_both_seen_and_answered(tmp_path: Path) -> None:
     code = "print('got', input('Second? [y/N]: '))"
     spoken, _ = talk(
-        bash(
-            f'read -p "First? [y/N] " A; echo "got $A"; {sys.executable} -c "{code}"',
-            tmp_path,
-        ),
+        bash(f'read -p "First? [y/N] " A; echo "got $A"; {sys.executable} -c "{code}"', tmp_path),
         {r"First\? \[y/N\] ": "y", r"Second\? \[y/N\]: ": "n"},
     )
     assert spoken.status == 0
@@ -77,9 +63,7 @@ def test_bash_and_python_prompts_are_both_seen_and_answered(
 
 
 @pytest.mark.medium
-def test_answers_are_not_echoed_into_the_text_but_stand_in_the_log(
-    tmp_path: Path,
-) -> None:
+def test_answers_are_not_echoed_into_the_text_but_stand_in_the_log(tmp_path: Path) -> None:
     spoken, _ = talk(
         bash('read -p "Where? [Default is /a]: " A', tmp_path),
         {r"Where\? \[Default is .*\]: ": "/b [Default is /c]: "},
@@ -95,8 +79,7 @@ def test_a_question_that_ends_in_a_line_break_is_answered(tmp_path: Path) -> Non
         '"got $A"'
     )
     spoken, heard = talk(
-        bash(script, tmp_path),
-        {r"Which path to use\.  Default is \[.*\]\n": "/mine"},
+        bash(script, tmp_path), {r"Which path to use\.  Default is \[.*\]\n": "/mine"}
     )
     assert "got /mine" in spoken.text
     assert heard == ["Found:\n  /lib\nWhich path to use.  Default is [/lib]\n"]
@@ -105,26 +88,21 @@ def test_a_question_that_ends_in_a_line_break_is_answered(tmp_path: Path) -> Non
 @pytest.mark.medium
 def test_a_question_without_a_space_behind_it_is_answered(tmp_path: Path) -> None:
     spoken, _ = talk(
-        python(
-            "print('got', input('Capabilities [Default is: 3.5,5.2]'))", tmp_path
-        ),
+        python("print('got', input('Capabilities [Default is: 3.5,5.2]'))", tmp_path),
         {r"Capabilities \[Default is: .*\](: )?": "6.1"},
     )
     assert "got 6.1" in spoken.text
 
 
 @pytest.mark.medium
-def test_a_question_that_arrives_in_pieces_is_answered_once(
-    tmp_path: Path,
-) -> None:
+def test_a_question_that_arrives_in_pieces_is_answered_once(tmp_path: Path) -> None:
     code = (
         "import sys, time\nfor part in ('Cap', 'abilities [3.5]', ': '):\n    "
         "sys.stdout.write(part); sys.stdout.flush(); time.sleep(0.005)\nprint('got', "
         "input())\nprint('got', input('Next: '))"
     )
     spoken, heard = talk(
-        python(code, tmp_path),
-        {r"Capabilities \[3\.5\](: )?": "a", "Next: ": "b"},
+        python(code, tmp_path), {r"Capabilities \[3\.5\](: )?": "a", "Next: ": "b"}
     )
     assert re.findall(r"got (\w)", spoken.text) == ["a", "b"]
     assert len(heard) == 2
@@ -138,10 +116,7 @@ def test_text_before_a_question_does_not_answer_it(tmp_path: Path) -> None:
     )
     spoken, _ = talk(
         bash(script, tmp_path),
-        {
-            r"compute capabilities \[Default is: .*\]: ": "3.0",
-            r"Use clang\? \[y/N\]: ": "n",
-        },
+        {r"compute capabilities \[Default is: .*\]: ": "3.0", r"Use clang\? \[y/N\]: ": "n"},
     )
     assert "got n" in spoken.text
 
@@ -156,16 +131,11 @@ def test_a_long_path_does_not_wrap(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-def test_a_question_nobody_knows_stops_long_before_the_timeout(
-    tmp_path: Path,
-) -> None:
+def test_a_question_nobody_knows_stops_long_before_the_timeout(tmp_path: Path) -> None:
     before = time.monotonic()
     with pytest.raises(RecipeError, match="unknown"):
         talk(
-            bash(
-                'read -p "Do you like quantum computers? [y/N]: " A; touch went-on',
-                tmp_path,
-            ),
+            bash('read -p "Do you like quantum computers? [y/N]: " A; touch went-on', tmp_path),
             {},
             timeout=60,
         )
@@ -175,9 +145,7 @@ def test_a_question_nobody_knows_stops_long_before_the_timeout(
 
 @pytest.mark.medium
 def test_silence_is_an_error_that_shows_the_last_lines(tmp_path: Path) -> None:
-    with pytest.raises(
-        ToolError, match="asked nothing and did not end for 1 seconds"
-    ) as caught:
+    with pytest.raises(ToolError, match="asked nothing and did not end for 1 seconds") as caught:
         talk(bash('echo "Extracting..."; sleep 60', tmp_path), {}, timeout=0.5)
     assert caught.value.evidence.lines == ("Extracting...",)
 
@@ -200,19 +168,13 @@ def test_nothing_is_left_running_after_an_error(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("script", "status"), [("exit 3", 3), ("kill -9 $$", -9), ("true", 0)]
-)
+@pytest.mark.parametrize(("script", "status"), [("exit 3", 3), ("kill -9 $$", -9), ("true", 0)])
 @pytest.mark.medium
-def test_the_end_is_reported_with_its_status(
-    tmp_path: Path, script: str, status: int
-) -> None:
+def test_the_end_is_reported_with_its_status(tmp_path: Path, script: str, status: int) -> None:
     assert talk(bash(script, tmp_path), {})[0].status == status
 
 
-def test_a_program_that_is_not_there_is_a_fault_of_the_host(
-    tmp_path: Path,
-) -> None:
+def test_a_program_that_is_not_there_is_a_fault_of_the_host(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="missing or not executable"):
         talk(Command((str(tmp_path / "configure"),), tmp_path, {}), {})
 
@@ -241,6 +203,4 @@ def test_the_callers_environment_does_not_leak_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TF_NEED_CUDA", "1")
-    assert (
-        "cuda=." in talk(bash('echo "cuda=$TF_NEED_CUDA."', tmp_path), {})[0].text
-    )
+    assert "cuda=." in talk(bash('echo "cuda=$TF_NEED_CUDA."', tmp_path), {})[0].text

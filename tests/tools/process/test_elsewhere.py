@@ -49,11 +49,7 @@ def test_a_mac_has_no_network_namespaces_and_fixes_no_addresses(
 def test_a_system_that_refuses_a_network_namespace_is_quoted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    refusing = (
-        "/bin/sh",
-        "-c",
-        "echo unshare: Operation not permitted >&2; exit 1",
-    )
+    refusing = ("/bin/sh", "-c", "echo unshare: Operation not permitted >&2; exit 1")
     monkeypatch.setattr(isolation, "_ENTER", refusing)
     assert isolation.obstacle() == (
         "this system refuses a network namespace (unshare: Operation not permitted)"
@@ -70,9 +66,7 @@ def test_a_container_that_forbids_fixed_addresses_is_quoted(
     library = SimpleNamespace(personality=personality)
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: library)
-    assert randomisation.obstacle() == (
-        "this system does not allow it (Operation not permitted)"
-    )
+    assert randomisation.obstacle() == ("this system does not allow it (Operation not permitted)")
 
 
 def test_of_an_unknown_machine_it_is_not_known_what_a_program_waits_for(
@@ -121,9 +115,7 @@ def test_a_process_that_has_just_ended_does_not_wait(tmp_path: Path) -> None:
     assert not reading._is_terminal(tmp_path / "gone", 0)
 
 
-def test_a_process_of_another_user_is_running(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_process_of_another_user_is_running(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: int) -> NoReturn:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 

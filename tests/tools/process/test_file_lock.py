@@ -18,10 +18,7 @@ def test_who_has_to_wait_is_named_as_typed_and_so_is_the_holder(
     monkeypatch.setattr(sys, "argv", ["/x/invoke", "lock", "--recipe", "demo"])
     with file_lock.held(tmp_path / "lock", "on recipe demo"):
         monkeypatch.setattr(sys, "argv", ["/x/invoke", "smoke", "a.whl"])
-        with (
-            pytest.raises(HostError) as caught,
-            file_lock.held(tmp_path / "lock", "smoke a.whl"),
-        ):
+        with pytest.raises(HostError) as caught, file_lock.held(tmp_path / "lock", "smoke a.whl"):
             pass
     assert "'invoke smoke a.whl' has to wait for process" in caught.value.what
     assert "'invoke lock --recipe demo', on recipe demo" in caught.value.what
@@ -43,18 +40,12 @@ def test_a_quoted_word_of_a_command_does_not_end_the_quotes_around_the_command(
     assert caught.value.what.count(command) == 2
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"pid": []}', '{"pid": 1e400}', "\xff"]
-)
-def test_a_holder_that_left_no_sense_is_another_process(
-    tmp_path: Path, text: str
-) -> None:
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": []}', '{"pid": 1e400}', "\xff"])
+def test_a_holder_that_left_no_sense_is_another_process(tmp_path: Path, text: str) -> None:
     path = tmp_path / "lock"
     with file_lock.held(path, "a build"):
         path.write_bytes(text.encode("latin-1"))
-        assert file_lock._taken(path, file_lock._holder(path), "-").what.endswith(
-            "another process"
-        )
+        assert file_lock._taken(path, file_lock._holder(path), "-").what.endswith("another process")
 
 
 def test_a_lock_that_cannot_be_described_holds_all_the_same(
@@ -87,17 +78,12 @@ def test_a_lock_that_is_a_directory_or_lies_below_a_file_is_an_error_of_this_hos
 
 def test_the_holder_is_gone_from_the_file_afterwards(tmp_path: Path) -> None:
     with file_lock.held(tmp_path / "lock", "a build"):
-        assert (
-            json.loads((tmp_path / "lock").read_text("utf-8"))["doing"]
-            == "a build"
-        )
+        assert json.loads((tmp_path / "lock").read_text("utf-8"))["doing"] == "a build"
     assert (tmp_path / "lock").read_bytes() == b""
     assert stat.S_ISREG((tmp_path / "lock").stat().st_mode)
 
 
-def test_a_named_pipe_in_the_place_of_a_lock_is_not_waited_for(
-    tmp_path: Path,
-) -> None:
+def test_a_named_pipe_in_the_place_of_a_lock_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "lock")
     with (
         pytest.raises(HostError, match="is a named pipe"),

@@ -9,25 +9,17 @@ import pytest
 
 from tfwright.tools.process import gauge
 
-pytestmark = pytest.mark.skipif(
-    not gauge._PROCESSES.is_dir(), reason="there is no /proc"
-)
+pytestmark = pytest.mark.skipif(not gauge._PROCESSES.is_dir(), reason="there is no /proc")
 
 MIB = 1 << 20
-PARENT = (
-    "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
-)
+PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
 CHILD = "x = bytearray(96 << 20); x = None; print('ready', flush=True); input()"
 
 
 @pytest.mark.medium
-def test_an_action_counts_with_what_it_started_and_with_memory_that_it_gave_back() -> (
-    None
-):
+def test_an_action_counts_with_what_it_started_and_with_memory_that_it_gave_back() -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", PARENT, CHILD],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [sys.executable, "-c", PARENT, CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as action:
         assert action.stdout
         action.stdout.readline()
@@ -48,9 +40,7 @@ def test_watching_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         gauge.watching(os.getpid) as seen,
         subprocess.Popen(
-            [sys.executable, "-c", CHILD],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         ) as action,
     ):
         assert action.stdout
@@ -82,9 +72,7 @@ def test_the_processor_time_of_a_process_and_its_ended_children_is_counted_from_
         "import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', "
         f"{burn!r}])\nprint('done', flush=True)\ntime.sleep(60)"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE
-    ) as server:
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as server:
         assert server.stdout
         server.stdout.readline()
         seen = gauge.Gauge()

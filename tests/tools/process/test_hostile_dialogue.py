@@ -44,15 +44,11 @@ class Flux:
 def converse(code: str, folder: Path, timeout: float = 2) -> dialogue.Spoken:
     """Run a Python program that has `say` and `ask`."""
     helpers = "import sys, time\nsay = lambda text: print(text, end='', flush=True)\nask = input\n"
-    command = Command(
-        (sys.executable, "-c", helpers + code), folder, {"PATH": os.defpath}
-    )
+    command = Command((sys.executable, "-c", helpers + code), folder, {"PATH": os.defpath})
     return dialogue.converse(command, folder / "log", Flux(), timeout=timeout)
 
 
-def test_ten_megabytes_of_lines_before_a_question_take_seconds_at_most(
-    tmp_path: Path,
-) -> None:
+def test_ten_megabytes_of_lines_before_a_question_take_seconds_at_most(tmp_path: Path) -> None:
     code = f"say(('x' * 99 + '\\n') * 100_000)\nprint('got', ask({QUESTION!r}))\n"
     started = time.monotonic()
     spoken = converse(code, tmp_path, timeout=30)
@@ -61,13 +57,9 @@ def test_ten_megabytes_of_lines_before_a_question_take_seconds_at_most(
     assert len(spoken.text) > 10_000_000
 
 
-def test_a_line_without_an_end_does_not_outlast_the_timeout(
-    tmp_path: Path,
-) -> None:
+def test_a_line_without_an_end_does_not_outlast_the_timeout(tmp_path: Path) -> None:
     started = time.monotonic()
-    with pytest.raises(
-        ToolError, match="asked nothing and did not end for 1 seconds"
-    ) as caught:
+    with pytest.raises(ToolError, match="asked nothing and did not end for 1 seconds") as caught:
         converse("say('x' * 300_000)\ntime.sleep(30)\n", tmp_path, timeout=0.5)
     assert time.monotonic() - started < 5
     assert all(len(line) < 600 for line in caught.value.evidence.lines)
@@ -87,9 +79,7 @@ def test_a_line_without_an_end_does_not_outlast_the_timeout(
 def test_a_program_that_neither_asks_nor_ends_is_an_error_with_a_remedy(
     code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(
-        ToolError, match="asked nothing and did not end"
-    ) as caught:
+    with pytest.raises(ToolError, match="asked nothing and did not end") as caught:
         converse(code, tmp_path, timeout=0.4)
     assert "raise 'timeout'" in caught.value.remedy
     explain(caught.value)
@@ -104,23 +94,17 @@ def test_a_program_that_prints_without_end_is_stopped_by_what_it_prints(
         converse("while True: say('line\\n' * 1000)\n", tmp_path, timeout=30)
 
 
-def test_text_that_merely_looks_like_a_question_is_waited_out(
-    tmp_path: Path,
-) -> None:
+def test_text_that_merely_looks_like_a_question_is_waited_out(tmp_path: Path) -> None:
     code = f"say('Looking for CUDA... ')\ntime.sleep(0.8)\nprint('got', ask({QUESTION!r}))\n"
     assert "got y" in converse(code, tmp_path, timeout=5).text
 
 
-def test_a_question_in_two_writes_with_a_pause_between_is_answered_once(
-    tmp_path: Path,
-) -> None:
+def test_a_question_in_two_writes_with_a_pause_between_is_answered_once(tmp_path: Path) -> None:
     code = "say('Flux? ')\ntime.sleep(0.8)\nprint('got', ask('[y/N]: '))\n"
     assert "got y" in converse(code, tmp_path, timeout=5).text
 
 
-@pytest.mark.parametrize(
-    "prompt", ["Enter a value", "", "Sure?\\n"], ids=["bare", "none", "line"]
-)
+@pytest.mark.parametrize("prompt", ["Enter a value", "", "Sure?\\n"], ids=["bare", "none", "line"])
 def test_a_program_that_waits_for_input_is_seen_whatever_its_question_looks_like(
     prompt: str, tmp_path: Path
 ) -> None:
@@ -148,17 +132,13 @@ def test_a_question_that_comes_between_the_last_read_and_the_look_is_answered(
     assert "got y" in converse(code, tmp_path, timeout=20).text
 
 
-def test_a_program_that_reads_its_answer_late_is_waited_for(
-    tmp_path: Path,
-) -> None:
+def test_a_program_that_reads_its_answer_late_is_waited_for(tmp_path: Path) -> None:
     code = f"say({QUESTION!r})\ntime.sleep(1)\nsays = ask()\ntime.sleep(1)\nprint('got', says)\n"
     assert "got y" in converse(code, tmp_path, timeout=20).text
 
 
 @needs_system_calls
-def test_a_program_that_is_stopped_before_it_reads_its_answer_is_waited_for(
-    tmp_path: Path,
-) -> None:
+def test_a_program_that_is_stopped_before_it_reads_its_answer_is_waited_for(tmp_path: Path) -> None:
     class Stopper(Flux):
         """Stops the program in its read, and lets it run again a second later."""
 
@@ -189,10 +169,6 @@ def test_an_answer_that_a_terminal_would_cut_is_refused(tmp_path: Path) -> None:
         def answer(self, text: str) -> str:
             return text and "x" * 5000
 
-    command = Command(
-        ("/bin/bash", "-c", f"read -p '{QUESTION}'"),
-        tmp_path,
-        {"PATH": os.defpath},
-    )
+    command = Command(("/bin/bash", "-c", f"read -p '{QUESTION}'"), tmp_path, {"PATH": os.defpath})
     with pytest.raises(RecipeError, match="5,000 bytes is longer"):
         dialogue.converse(command, tmp_path / "log", Talker(), timeout=2)

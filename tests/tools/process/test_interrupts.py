@@ -23,21 +23,11 @@ except KeyboardInterrupt:
 @pytest.mark.medium
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize(
-    "start",
-    [
-        "with runner.leashed(command): pass",
-        "pseudo_terminal.spawn(command, remedy='')",
-    ],
+    "start", ["with runner.leashed(command): pass", "pseudo_terminal.spawn(command, remedy='')"]
 )
-def test_a_signal_that_comes_while_a_program_starts_is_not_lost(
-    start: str, name: str
-) -> None:
+def test_a_signal_that_comes_while_a_program_starts_is_not_lost(start: str, name: str) -> None:
     code = STARTS.format(start=start, signal=name)
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.stdout, done.stderr) == ("interrupted\n", "")

@@ -13,9 +13,7 @@ from tfwright.errors import HostError
 from tfwright.tools.process import isolation, pipes, pseudo_terminal, runner
 from tfwright.tools.process.command import Command
 
-pytestmark = pytest.mark.skipif(
-    isolation.obstacle() is not None, reason=str(isolation.obstacle())
-)
+pytestmark = pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -52,36 +50,27 @@ def python(code: str, *arguments: str) -> tuple[str, ...]:
 
 def test_an_enclosed_program_has_loopback_and_no_other_interface() -> None:
     said = runner.answer(enclosed("cat", "/proc/net/dev"))
-    assert [line.split(":")[0].strip() for line in said.splitlines()[2:]] == [
-        "lo"
-    ]
+    assert [line.split(":")[0].strip() for line in said.splitlines()[2:]] == ["lo"]
 
 
 @pytest.mark.medium
 def test_its_loopback_works_and_is_its_own(port: int) -> None:
     assert runner.answer(enclosed(*python(TALK))) == "heard"
     status = subprocess.run(
-        enclosed(*python(REACH, str(port))).argv,
-        env=ENV,
-        stderr=subprocess.DEVNULL,
-        check=False,
+        enclosed(*python(REACH, str(port))).argv, env=ENV, stderr=subprocess.DEVNULL, check=False
     ).returncode
     assert status == 1
     subprocess.run(python(REACH, str(port)), env=ENV, check=True)
 
 
-def test_the_user_and_the_owner_of_new_files_stay_the_same(
-    tmp_path: Path,
-) -> None:
+def test_the_user_and_the_owner_of_new_files_stay_the_same(tmp_path: Path) -> None:
     runner.answer(enclosed("touch", str(tmp_path / "made")))
     assert (tmp_path / "made").stat().st_uid == os.getuid()
     assert runner.answer(enclosed("id", "-u")) == str(os.getuid())
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-@pytest.mark.skipif(
-    not SYSTEM_PYTHON.exists(), reason=f"there is no {SYSTEM_PYTHON}"
-)
+@pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason=f"there is no {SYSTEM_PYTHON}")
 def test_who_is_not_root_has_no_network_either_and_stays_who_he_is() -> None:
     # Another user cannot read root's files, so that the program is handed over as text.
     argv = (
@@ -109,73 +98,48 @@ def test_who_is_not_root_has_no_network_either_and_stays_who_he_is() -> None:
     lines = done.stdout.splitlines()
     assert (lines[0], lines[-1].split()[1]) == ("65534", "0" * 16)
     assert [
-        line
-        for line in lines
-        if ":" in line and not line.strip().startswith(("lo:", "CapEff:"))
+        line for line in lines if ":" in line and not line.strip().startswith(("lo:", "CapEff:"))
     ] == []
 
 
 def test_the_exit_status_is_the_programs_own() -> None:
-    assert (
-        subprocess.run(
-            enclosed("sh", "-c", "exit 7").argv, env=ENV, check=False
-        ).returncode
-        == 7
-    )
+    assert subprocess.run(enclosed("sh", "-c", "exit 7").argv, env=ENV, check=False).returncode == 7
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
     done = subprocess.run(
-        enclosed("/nowhere/bazel").argv,
-        env=ENV,
-        capture_output=True,
-        text=True,
-        check=False,
+        enclosed("/nowhere/bazel").argv, env=ENV, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (
-        127,
-        "/nowhere/bazel: No such file or directory\n",
-    )
+    assert (done.returncode, done.stderr) == (127, "/nowhere/bazel: No such file or directory\n")
 
 
 @pytest.mark.medium
 def test_a_second_program_can_join_the_network_of_the_first(port: int) -> None:
     with subprocess.Popen(
-        enclosed(*python(WAIT)).argv,
-        env=ENV,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        enclosed(*python(WAIT)).argv, env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as first:
         assert first.stdout
         assert first.stdout.readline() == b"there\n"
         look = isolation.in_network_of(
             first.pid, Command(("readlink", "/proc/self/ns/net"), Path("/"), ENV)
         )
-        assert runner.answer(look) == str(
-            Path(f"/proc/{first.pid}/ns/net").readlink()
-        )
+        assert runner.answer(look) == str(Path(f"/proc/{first.pid}/ns/net").readlink())
         reach = isolation.in_network_of(
             first.pid, Command(python(REACH, str(port)), Path("/"), ENV)
         )
         assert (
-            subprocess.run(
-                reach.argv, env=ENV, stderr=subprocess.DEVNULL, check=False
-            ).returncode
+            subprocess.run(reach.argv, env=ENV, stderr=subprocess.DEVNULL, check=False).returncode
             == 1
         )
 
 
-def test_next_to_a_program_in_our_own_network_a_command_stays_as_it_is(
-    neighbour: int,
-) -> None:
+def test_next_to_a_program_in_our_own_network_a_command_stays_as_it_is(neighbour: int) -> None:
     command = Command(("true",), Path("/"), ENV)
     assert isolation.in_network_of(neighbour, command) is command
 
 
 @pytest.mark.medium
-def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(
-    tmp_path: Path,
-) -> None:
+def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(tmp_path: Path) -> None:
     look = Command(("/bin/readlink", "/proc/self/ns/net"), tmp_path, ENV)
     ours = str(Path("/proc/self/ns/net").readlink())
     with isolation.closed():
@@ -184,22 +148,14 @@ def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(
         with pseudo_terminal.running(look, remedy="-") as child:
             shown = "".join(pseudo_terminal.output(child)).strip()
         with pytest.raises(HostError, match="cannot be run"):
-            runner.run(
-                Command(("/no/program",), tmp_path, ENV),
-                tmp_path / "log",
-                remedy="-",
-            )
+            runner.run(Command(("/no/program",), tmp_path, ENV), tmp_path / "log", remedy="-")
     assert ours not in {logged, collected, shown}
     assert all(found.startswith("net:[") for found in (logged, collected, shown))
     assert pipes.collect(look).printed.decode().strip() == ours
 
 
-def test_in_a_closed_block_a_server_of_our_own_network_is_still_reached(
-    neighbour: int,
-) -> None:
+def test_in_a_closed_block_a_server_of_our_own_network_is_still_reached(neighbour: int) -> None:
     look = Command(("/bin/readlink", "/proc/self/ns/net"), Path("/"), ENV)
     with isolation.closed():
         seen = pipes.collect(isolation.in_network_of(neighbour, look))
-    assert seen.printed.decode().strip() == str(
-        Path("/proc/self/ns/net").readlink()
-    )
+    assert seen.printed.decode().strip() == str(Path("/proc/self/ns/net").readlink())

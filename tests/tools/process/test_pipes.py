@@ -17,46 +17,28 @@ def shell(text: str, folder: Path) -> Command:
 
 def test_output_complaint_and_status_are_collected(tmp_path: Path) -> None:
     ended = pipes.collect(shell("echo out; echo why >&2; exit 3", tmp_path))
-    assert (ended.status, ended.printed, ended.complaint) == (
-        3,
-        b"out\n",
-        "why\n",
-    )
+    assert (ended.status, ended.printed, ended.complaint) == (3, b"out\n", "why\n")
 
 
 @pytest.mark.parametrize("endless", ["yes", "yes >&2 & yes"])
-def test_a_program_that_prints_without_end_is_ended(
-    tmp_path: Path, endless: str
-) -> None:
+def test_a_program_that_prints_without_end_is_ended(tmp_path: Path, endless: str) -> None:
     ended = pipes.collect(shell(endless, tmp_path), most=100_000)
     assert (ended.cut, len(ended.printed)) == (True, 100_000)
 
 
-def test_what_is_complained_of_while_nothing_is_printed_stops_no_program(
-    tmp_path: Path,
-) -> None:
-    ended = pipes.collect(
-        shell("head -c 300000 /dev/zero >&2; echo out", tmp_path)
-    )
+def test_what_is_complained_of_while_nothing_is_printed_stops_no_program(tmp_path: Path) -> None:
+    ended = pipes.collect(shell("head -c 300000 /dev/zero >&2; echo out", tmp_path))
     assert (ended.printed, len(ended.complaint)) == (b"out\n", 300_000)
 
 
 def test_a_file_is_read_and_another_is_written(tmp_path: Path) -> None:
     (tmp_path / "given").write_text("text", "utf-8")
-    with (
-        (tmp_path / "given").open("rb") as given,
-        (tmp_path / "into").open("wb") as into,
-    ):
+    with (tmp_path / "given").open("rb") as given, (tmp_path / "into").open("wb") as into:
         ended = pipes.collect(Command(("cat",), tmp_path, PATH), given, into)
-    assert (ended.printed, (tmp_path / "into").read_text("utf-8")) == (
-        b"",
-        "text",
-    )
+    assert (ended.printed, (tmp_path / "into").read_text("utf-8")) == (b"", "text")
 
 
-def test_lines_are_heard_as_they_come_also_those_of_a_progress_bar(
-    tmp_path: Path,
-) -> None:
+def test_lines_are_heard_as_they_come_also_those_of_a_progress_bar(tmp_path: Path) -> None:
     with tempfile.TemporaryFile() as nothing:
         status, heard = pipes.listen(
             shell("printf '1 of 2\\r2 of 2\\r\\n' >&2", tmp_path),
@@ -78,9 +60,7 @@ def test_of_two_programs_the_one_that_failed_is_told_of(
     tmp_path: Path, first: str, second: str, status: int, complaint: str
 ) -> None:
     with (tmp_path / "into").open("wb") as into:
-        ended = pipes.through(
-            shell(first, tmp_path), shell(second, tmp_path), into
-        )
+        ended = pipes.through(shell(first, tmp_path), shell(second, tmp_path), into)
     assert (ended.status, ended.complaint) == (status, complaint)
 
 
@@ -88,8 +68,6 @@ def test_a_program_that_complains_at_length_stops_neither(tmp_path: Path) -> Non
     # More than a pipe holds, before the first byte for the second program.
     complaining = "head -c 300000 /dev/zero | tr '\\0' x >&2; echo done; exit 3"
     with (tmp_path / "into").open("wb") as into:
-        ended = pipes.through(
-            shell(f"({complaining})", tmp_path), shell("cat", tmp_path), into
-        )
+        ended = pipes.through(shell(f"({complaining})", tmp_path), shell("cat", tmp_path), into)
     assert (ended.status, len(ended.complaint)) == (3, 300000)
     assert (tmp_path / "into").read_text("utf-8") == "done\n"

@@ -24,10 +24,7 @@ def test_a_program_that_ignores_an_interrupt_and_goes_on_printing_is_killed(
     script = "trap '' INT; while :; do echo on and on; done"
     command = Command(("/bin/bash", "-c", script), tmp_path, {"PATH": os.defpath})
     begun = time.monotonic()
-    with (
-        pytest.raises(KeyboardInterrupt),
-        pseudo_terminal.running(command, remedy="x") as child,
-    ):
+    with pytest.raises(KeyboardInterrupt), pseudo_terminal.running(command, remedy="x") as child:
         interrupt(child)
     assert not child.isalive()
     assert time.monotonic() - begun < 10

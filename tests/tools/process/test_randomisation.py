@@ -14,17 +14,11 @@ pytestmark = pytest.mark.skipif(
 def layout() -> str:
     """Return where a program that was just started lies in memory."""
     return subprocess.run(
-        ["cat", "/proc/self/maps"],
-        env={},
-        capture_output=True,
-        text=True,
-        check=True,
+        ["cat", "/proc/self/maps"], env={}, capture_output=True, text=True, check=True
     ).stdout
 
 
-def test_programs_lie_at_the_same_addresses_while_it_is_off_and_no_longer() -> (
-    None
-):
+def test_programs_lie_at_the_same_addresses_while_it_is_off_and_no_longer() -> None:
     before = Path("/proc/self/personality").read_text("utf-8")
     with randomisation.off():
         assert layout() == layout()

@@ -40,9 +40,7 @@ def child(tmp_path: Path) -> "Iterator[pexpect.spawn[str]]":
         child.kill(signal.SIGKILL)
 
 
-def test_a_stopped_program_does_not_wait_for_input(
-    child: "pexpect.spawn[str]",
-) -> None:
+def test_a_stopped_program_does_not_wait_for_input(child: "pexpect.spawn[str]") -> None:
     child.kill(signal.SIGSTOP)
     wait_for(lambda: state_of(child) == "T")
     # The kernel still shows the call in which it was stopped.
@@ -51,9 +49,7 @@ def test_a_stopped_program_does_not_wait_for_input(
     wait_for(lambda: reading.waits_for_input(child.pid or 0))
 
 
-def test_a_line_is_unread_until_its_program_runs_again(
-    child: "pexpect.spawn[str]",
-) -> None:
+def test_a_line_is_unread_until_its_program_runs_again(child: "pexpect.spawn[str]") -> None:
     child.kill(signal.SIGSTOP)
     wait_for(lambda: state_of(child) == "T")
     assert not pseudo_terminal.has_unread_line(child)

@@ -48,9 +48,7 @@ def test_a_program_sees_only_the_environment_it_is_given(
 
 
 @pytest.mark.parametrize("brief", [False, True])
-def test_the_umask_of_the_caller_does_not_reach_a_program(
-    tmp_path: Path, *, brief: bool
-) -> None:
+def test_the_umask_of_the_caller_does_not_reach_a_program(tmp_path: Path, *, brief: bool) -> None:
     command = replace(python("open('made', 'w')", tmp_path), brief=brief)
     before = os.umask(0o077)
     try:
@@ -61,9 +59,7 @@ def test_the_umask_of_the_caller_does_not_reach_a_program(
 
 
 @pytest.mark.parametrize(("brief", "forks"), [("False", 1), ("True", 0)])
-def test_a_brief_program_is_started_without_a_fork(
-    tmp_path: Path, brief: str, forks: int
-) -> None:
+def test_a_brief_program_is_started_without_a_fork(tmp_path: Path, brief: str, forks: int) -> None:
     script = (
         "import os, pathlib; from tfwright.tools.process import runner\n"
         "here = pathlib.Path.cwd(); forks = []\n"
@@ -72,33 +68,22 @@ def test_a_brief_program_is_started_without_a_fork(
         "runner.run(true, here / 'log', remedy='-'); print(len(forks))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        capture_output=True,
-        check=True,
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=True
     )
     assert int(done.stdout) == forks
 
 
-def test_a_failing_program_is_reported_with_its_status_last_lines_and_log(
-    tmp_path: Path,
-) -> None:
+def test_a_failing_program_is_reported_with_its_status_last_lines_and_log(tmp_path: Path) -> None:
     code = "import sys; [print(n, flush=True) for n in range(40)]; sys.exit('it broke')"
     with pytest.raises(ToolError) as caught:
         runner.run(python(code, tmp_path), tmp_path / "log", remedy="Mend it.")
     evidence = caught.value.evidence
-    assert (caught.value.remedy, evidence.status, evidence.log) == (
-        "Mend it.",
-        1,
-        tmp_path / "log",
-    )
+    assert (caught.value.remedy, evidence.status, evidence.log) == ("Mend it.", 1, tmp_path / "log")
     assert "it broke" in evidence.lines
     assert len(evidence.lines) == runner.TAIL_LINES
 
 
-def test_a_program_that_a_signal_ended_is_reported_with_it(
-    tmp_path: Path,
-) -> None:
+def test_a_program_that_a_signal_ended_is_reported_with_it(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("so far\n", "utf-8")
     command = python("", tmp_path)
     found = runner.failure(command, -9, tmp_path / "log", remedy="-")
@@ -107,9 +92,7 @@ def test_a_program_that_a_signal_ended_is_reported_with_it(
 
 
 @pytest.mark.medium
-def test_a_child_takes_its_terminal_and_ends_by_hang_up_and_interrupt(
-    tmp_path: Path,
-) -> None:
+def test_a_child_takes_its_terminal_and_ends_by_hang_up_and_interrupt(tmp_path: Path) -> None:
     code = (
         "import os, signal, sys; from tfwright.tools.process import runner\n"
         "for number in (signal.SIGHUP, signal.SIGINT):\n"
@@ -138,21 +121,13 @@ def test_a_child_takes_its_terminal_and_ends_by_hang_up_and_interrupt(
 
 def test_a_program_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="no-such-program cannot be run"):
-        runner.run(
-            Command(("no-such-program",), tmp_path),
-            tmp_path / "log",
-            remedy="Install it.",
-        )
+        runner.run(Command(("no-such-program",), tmp_path), tmp_path / "log", remedy="Install it.")
 
 
-def test_a_program_that_found_the_disk_full_is_the_hosts_fault(
-    tmp_path: Path,
-) -> None:
+def test_a_program_that_found_the_disk_full_is_the_hosts_fault(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="The disk is full"):
         runner.run(
-            python(
-                "import sys; sys.exit('cp: No space left on device')", tmp_path
-            ),
+            python("import sys; sys.exit('cp: No space left on device')", tmp_path),
             tmp_path / "log",
             remedy="-",
         )
@@ -160,20 +135,14 @@ def test_a_program_that_found_the_disk_full_is_the_hosts_fault(
 
 def test_an_argument_is_never_read_by_a_shell(tmp_path: Path) -> None:
     runner.run(
-        Command(("/bin/echo", "$(touch made); touch made"), tmp_path),
-        tmp_path / "log",
-        remedy="-",
+        Command(("/bin/echo", "$(touch made); touch made"), tmp_path), tmp_path / "log", remedy="-"
     )
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize(
-    "ending", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"]
-)
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
 @pytest.mark.medium
-def test_a_program_and_its_children_end_with_us(
-    tmp_path: Path, ending: signal.Signals
-) -> None:
+def test_a_program_and_its_children_end_with_us(tmp_path: Path, ending: signal.Signals) -> None:
     script = (
         "import sys; from pathlib import Path; from tfwright.tools.process import runner as shell\n"
         "here = Path(sys.argv[1])\n"
@@ -197,8 +166,7 @@ def test_a_program_can_be_ended_even_if_its_caller_ignores_the_signal(
     try:
         told = runner.run(
             python(
-                f"import signal; print(signal.getsignal({number:d}) == signal.SIG_IGN)",
-                tmp_path,
+                f"import signal; print(signal.getsignal({number:d}) == signal.SIG_IGN)", tmp_path
             ),
             tmp_path / "log",
             remedy="-",
@@ -209,9 +177,7 @@ def test_a_program_can_be_ended_even_if_its_caller_ignores_the_signal(
 
 
 @pytest.mark.medium
-def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(
-    tmp_path: Path,
-) -> None:
+def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from tfwright.tools.process import file_lock as "
         "lock, runner as shell\n"
@@ -222,9 +188,7 @@ def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(
         "    shell.run(shell.Command(slow, here, {'PATH': '/usr/bin:/bin'}), here / 'log', "
         "remedy='-')\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)]
-    ) as killed:
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) as killed:
         await_number(tmp_path / "child")
         killed.kill()
     with file_lock.held(tmp_path / "lock", "the next build"):
@@ -243,9 +207,7 @@ def test_a_program_that_is_read_ends_with_us_even_when_we_are_killed(
         "'/usr/bin:/bin'})\n"
         f"pipes.{way}\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)]
-    ) as killed:
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) as killed:
         child = await_number(tmp_path / "child")
         killed.kill()
     await_end(child)
@@ -255,12 +217,7 @@ def await_end(pid: int) -> None:
     """Wait until a process is gone, or is only waiting to be reaped."""
     for _ in range(400):
         try:
-            if (
-                Path(f"/proc/{pid}/stat")
-                .read_text("utf-8")
-                .rpartition(") ")[2]
-                .startswith("Z")
-            ):
+            if Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(") ")[2].startswith("Z"):
                 return
         except OSError:
             return
@@ -278,38 +235,24 @@ def await_number(path: Path) -> int:
 
 
 @pytest.mark.medium
-def test_a_program_that_takes_too_long_is_ended_with_its_children(
-    tmp_path: Path,
-) -> None:
+def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
     code = (
         "import subprocess; print(subprocess.Popen(['sleep', '600']).pid, flush=True); "
         "__import__('time').sleep(600)"
     )
     with pytest.raises(TimeoutError):
         runner.attempt(
-            python(code, tmp_path, PATH=os.environ["PATH"]),
-            tmp_path / "log",
-            remedy="-",
-            timeout=1,
+            python(code, tmp_path, PATH=os.environ["PATH"]), tmp_path / "log", remedy="-", timeout=1
         )
     child = int((tmp_path / "log").read_text("utf-8").split()[0])
     assert ended(Path(f"/proc/{child}/stat"))
 
 
-def test_how_a_program_ended_can_be_asked_without_an_error(
-    tmp_path: Path,
-) -> None:
+def test_how_a_program_ended_can_be_asked_without_an_error(tmp_path: Path) -> None:
     assert (
-        runner.attempt(
-            python("raise SystemExit(7)", tmp_path), tmp_path / "log", remedy="-"
-        )
-        == 7
+        runner.attempt(python("raise SystemExit(7)", tmp_path), tmp_path / "log", remedy="-") == 7
     )
     assert (
-        runner.attempt(
-            python("import os; os.abort()", tmp_path),
-            tmp_path / "log",
-            remedy="-",
-        )
+        runner.attempt(python("import os; os.abort()", tmp_path), tmp_path / "log", remedy="-")
         == -signal.SIGABRT
     )

@@ -52,12 +52,8 @@ def test_half_a_venv_is_not_kept(home: Path, missing: str) -> None:
     assert not venv._holds(home, [PINNED])
 
 
-def test_every_pin_is_noted_with_the_file_that_pip_brought(
-    tmp_path: Path,
-) -> None:
+def test_every_pin_is_noted_with_the_file_that_pip_brought(tmp_path: Path) -> None:
     wheel = tmp_path / "Keras_Preprocessing-1.0.5-py2.py3-none-any.whl"
     wheel.write_bytes(b"a wheel")
     noted = venv._exact(["keras-preprocessing==1.0.5"], [wheel])
-    assert noted == [
-        f"keras-preprocessing==1.0.5 --hash=sha256:{files.sha256(wheel)}"
-    ]
+    assert noted == [f"keras-preprocessing==1.0.5 --hash=sha256:{files.sha256(wheel)}"]

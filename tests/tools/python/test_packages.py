@@ -16,9 +16,7 @@ pytestmark = pytest.mark.medium
 HERE = Path(sys.executable)
 
 
-def small_wheel(
-    folder: Path, further: str = "", name: str = "small", version: str = "1.0"
-) -> Path:
+def small_wheel(folder: Path, further: str = "", name: str = "small", version: str = "1.0") -> Path:
     """Return a wheel that pip installs, with further lines of METADATA."""
     wheel = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
@@ -29,8 +27,7 @@ def small_wheel(
             f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{further}",
         )
         content.writestr(
-            f"{info}/WHEEL",
-            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
         content.writestr(f"{info}/RECORD", "")
     return wheel
@@ -45,9 +42,7 @@ def small_wheel(
         ("pytz-2018e.tar.bz2", "pytz"),
     ],
 )
-def test_a_file_is_known_by_the_name_that_indexes_compare(
-    file: str, name: str
-) -> None:
+def test_a_file_is_known_by_the_name_that_indexes_compare(file: str, name: str) -> None:
     assert packages.project(Path(file)) == name
 
 
@@ -76,15 +71,9 @@ def test_what_is_kept_already_is_not_asked_of_an_index(
     packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path / "vault")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     packages.supply(
-        HERE,
-        ["small==1.0"],
-        (tmp_path / "vault",),
-        tmp_path / "log",
-        offline_only=False,
+        HERE, ["small==1.0"], (tmp_path / "vault",), tmp_path / "log", offline_only=False
     )
-    assert [path.name for path in packages.kept(tmp_path / "vault")] == [
-        wheel.name
-    ]
+    assert [path.name for path in packages.kept(tmp_path / "vault")] == [wheel.name]
 
 
 def test_what_is_not_kept_is_brought_and_kept_under_its_digest(
@@ -96,11 +85,7 @@ def test_what_is_not_kept_is_brought_and_kept_under_its_digest(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     packages.write_page(tmp_path / "vault")
     packages.supply(
-        HERE,
-        ["small==1.0"],
-        (tmp_path / "vault",),
-        tmp_path / "log",
-        offline_only=False,
+        HERE, ["small==1.0"], (tmp_path / "vault",), tmp_path / "log", offline_only=False
     )
     assert packages.kept(tmp_path / "vault") == [
         packages.shelf(tmp_path / "vault") / digest / wheel.name
@@ -129,15 +114,11 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def supplied(python: Path, vault: Path) -> Path:
-    (path,) = packages.supply(
-        python, ["small==1.0"], (vault,), vault / "log", offline_only=False
-    )
+    (path,) = packages.supply(python, ["small==1.0"], (vault,), vault / "log", offline_only=False)
     return path
 
 
-def test_what_pip_chose_once_is_taken_without_asking_it_again(
-    pip: Path, vault: Path
-) -> None:
+def test_what_pip_chose_once_is_taken_without_asking_it_again(pip: Path, vault: Path) -> None:
     chosen = supplied(pip, vault)
     pip.unlink()
     assert supplied(pip, vault) == chosen
@@ -158,9 +139,5 @@ def test_a_package_that_was_damaged_since_is_brought_again(
 
 
 def test_offline_what_is_not_kept_cannot_be_had(tmp_path: Path) -> None:
-    with pytest.raises(
-        SupplyError, match=r"No matching distribution|Could not find a version"
-    ):
-        packages.supply(
-            HERE, ["small==1.0"], (tmp_path,), tmp_path / "log", offline_only=True
-        )
+    with pytest.raises(SupplyError, match=r"No matching distribution|Could not find a version"):
+        packages.supply(HERE, ["small==1.0"], (tmp_path,), tmp_path / "log", offline_only=True)

@@ -40,10 +40,7 @@ def test_a_pip_that_is_too_old_is_replaced_by_one_that_runs_on_its_python(
 
 def test_pip_is_set_apart_from_packages_whose_names_begin_like_it() -> None:
     pins = ["numpy==1.19.5", "pip-tools==6.4.0", "pip==21.3.1"]
-    assert pips.apart(pins) == (
-        ["pip==21.3.1"],
-        ["numpy==1.19.5", "pip-tools==6.4.0"],
-    )
+    assert pips.apart(pins) == (["pip==21.3.1"], ["numpy==1.19.5", "pip-tools==6.4.0"])
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,7 @@ class Venv:
         program = home / "bin/python"
         program.parent.mkdir(parents=True)
         text = PIP.replace("OWN", self.own).replace("ABSENT", self.absent)
-        program.write_text(
-            text.replace("INSTALLED", str(self.installed)), "utf-8"
-        )
+        program.write_text(text.replace("INSTALLED", str(self.installed)), "utf-8")
         program.chmod(0o755)
 
 
@@ -68,13 +66,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Venv:
             ["pip==21.3.1", f"{CHOOSING} wheel pip==21.3.1"],
             ("pip==21.3.1", "wheel==0.37.1"),
         ),
-        (
-            "22.0.4",
-            "3.7.16",
-            ["wheel"],
-            [f"{CHOOSING} wheel"],
-            ("wheel==0.37.1",),
-        ),
+        ("22.0.4", "3.7.16", ["wheel"], [f"{CHOOSING} wheel"], ("wheel==0.37.1",)),
         (
             "22.0.4",
             "3.7.16",
@@ -121,11 +113,7 @@ def test_what_the_index_lacks_is_named_with_what_to_do(
 
 
 @pytest.fixture
-def index(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    serve: Callable[[Path], str],
-) -> Path:
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[[Path], str]) -> Path:
     """Serve an index that says nothing but the names of its files."""
     simple = tmp_path / "simple"
     simple.mkdir()
@@ -183,9 +171,7 @@ TENSORFLOW_1_7 = (
 
 
 @pytest.mark.real
-def test_what_tensorflow_1_7_needs_is_pinned_and_installed_for_python_3_6(
-    tmp_path: Path,
-) -> None:
+def test_what_tensorflow_1_7_needs_is_pinned_and_installed_for_python_3_6(tmp_path: Path) -> None:
     interpreter = os.environ.get("TFWRIGHT_PYTHON36")
     if not interpreter:
         pytest.skip("TFWRIGHT_PYTHON36 names no Python 3.6")

@@ -35,10 +35,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        (
-            "https://mirror.example/packages/source/s/six/six-1.10.0.tar.gz",
-            Sdist("six", "1.10.0"),
-        ),
+        ("https://mirror.example/packages/source/s/six/six-1.10.0.tar.gz", Sdist("six", "1.10.0")),
         (
             "https://mirror.example/index.example/packages/bc/cc/3cdb/backports.weakref-1.0rc1.tar.gz",
             Sdist("backports.weakref", "1.0rc1"),
@@ -47,41 +44,26 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "https://index.example/packages/c5/60/6ac2/functools32-3.2.3-2.tar.gz",
             Sdist("functools32", "3.2.3.post2"),
         ),
-        (
-            "https://index.example/packages/c5/60/6ac2/six-1.10.0-py2.py3-none-any.whl",
-            None,
-        ),
+        ("https://index.example/packages/c5/60/6ac2/six-1.10.0-py2.py3-none-any.whl", None),
         ("https://example.org/six-1.10.0.tar.gz", None),
         ("https://index.example/packages/c5/60/6ac2/-r-1.0.tar.gz", None),
     ],
 )
-def test_name_and_version_are_read_off_an_indexs_address(
-    url: str, expected: Sdist | None
-) -> None:
+def test_name_and_version_are_read_off_an_indexs_address(url: str, expected: Sdist | None) -> None:
     assert Sdist.of(url) == expected
 
 
 @pytest.mark.usefixtures("anywhere")
-def test_pip_brings_the_very_file_and_nothing_in_it_is_run(
-    package: Path, tmp_path: Path
-) -> None:
-    sdist.download(
-        Sdist("old.thing", "1.0rc1"), files.sha256(package), tmp_path / "brought"
-    )
+def test_pip_brings_the_very_file_and_nothing_in_it_is_run(package: Path, tmp_path: Path) -> None:
+    sdist.download(Sdist("old.thing", "1.0rc1"), files.sha256(package), tmp_path / "brought")
     assert (tmp_path / "brought").read_bytes() == package.read_bytes()
     assert not (tmp_path / "it ran").exists()
 
 
-def test_other_bytes_of_that_name_are_refused(
-    package: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(
-        SupplyError, match=r"pip cannot bring old\.thing 1\.0rc1: .*HASHES"
-    ):
+def test_other_bytes_of_that_name_are_refused(package: Path, tmp_path: Path) -> None:
+    with pytest.raises(SupplyError, match=r"pip cannot bring old\.thing 1\.0rc1: .*HASHES"):
         sdist.download(
-            Sdist("old.thing", "1.0rc1"),
-            hashlib.sha256(b"").hexdigest(),
-            tmp_path / "brought",
+            Sdist("old.thing", "1.0rc1"), hashlib.sha256(b"").hexdigest(), tmp_path / "brought"
         )
     assert not (tmp_path / "brought").exists()
     assert package.exists()
@@ -110,18 +92,12 @@ def test_a_pip_that_brings_anything_but_one_file_is_reported(
     ("lines", "shown"),
     [
         (("Traceback", "InvalidURL: no host"), "InvalidURL: no host"),
-        (
-            ("ERROR: No matching distribution found for a==1",),
-            "no index has this source package",
-        ),
+        (("ERROR: No matching distribution found for a==1",), "no index has this source package"),
         ((), "pip failed"),
     ],
 )
 def test_the_cause_that_pip_names_is_quoted(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    lines: tuple[str, ...],
-    shown: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: tuple[str, ...], shown: str
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ToolError("pip failed", remedy="-", evidence=Evidence(lines=lines))

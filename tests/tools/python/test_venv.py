@@ -34,30 +34,14 @@ def test_what_is_no_exact_pin_is_refused(tmp_path: Path, line: str) -> None:
         venv.venv(HERE, [line], (tmp_path,), offline=False, log=tmp_path / "log")
 
 
-def test_an_offline_build_without_the_venv_says_what_to_run(
-    tmp_path: Path,
-) -> None:
+def test_an_offline_build_without_the_venv_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match="offline"):
-        venv.venv(
-            HERE,
-            ["numpy==1.14.5"],
-            (tmp_path,),
-            offline=True,
-            log=tmp_path / "log",
-        )
+        venv.venv(HERE, ["numpy==1.14.5"], (tmp_path,), offline=True, log=tmp_path / "log")
 
 
-def test_an_interpreter_that_is_not_there_is_the_hosts_fault(
-    tmp_path: Path,
-) -> None:
+def test_an_interpreter_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="cannot be run"):
-        venv.venv(
-            tmp_path / "python3.6",
-            [],
-            (tmp_path,),
-            offline=False,
-            log=tmp_path / "log",
-        )
+        venv.venv(tmp_path / "python3.6", [], (tmp_path,), offline=False, log=tmp_path / "log")
 
 
 def wrapper(folder: Path, rest: str) -> Path:
@@ -76,17 +60,9 @@ def test_what_a_wrapper_prints_is_not_taken_for_the_version(
     assert name.startswith(f"{platform.python_version()}-")
 
 
-def test_an_interpreter_that_tells_no_version_is_the_hosts_fault(
-    tmp_path: Path,
-) -> None:
+def test_an_interpreter_that_tells_no_version_is_the_hosts_fault(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="does not say its version") as caught:
-        venv.venv(
-            wrapper(tmp_path, "true"),
-            [],
-            (tmp_path,),
-            offline=False,
-            log=tmp_path / "log",
-        )
+        venv.venv(wrapper(tmp_path, "true"), [], (tmp_path,), offline=False, log=tmp_path / "log")
     assert "[pythons]" in caught.value.remedy
 
 
@@ -105,16 +81,12 @@ def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", [False, True], ids=["changed", "planted"])
-def test_a_venv_that_changed_on_disk_is_made_again(
-    tmp_path: Path, *, planted: bool
-) -> None:
+def test_a_venv_that_changed_on_disk_is_made_again(tmp_path: Path, *, planted: bool) -> None:
     made = venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
     home = venv.home_of(made)
     assert not venv.damaged(home)
     (packages_folder,) = home.glob("lib/python*/site-packages")
-    victim = packages_folder / (
-        "sitecustomize.py" if planted else "pip/__init__.py"
-    )
+    victim = packages_folder / ("sitecustomize.py" if planted else "pip/__init__.py")
     with victim.open("a", encoding="utf-8") as stream:
         stream.write("print('EVIL')\n")
     assert venv.damaged(home)
@@ -126,29 +98,21 @@ def test_a_venv_that_changed_on_disk_is_made_again(
 def test_a_venv_is_made_once_and_again_when_it_is_not_whole(
     tmp_path: Path, quick_python: Path
 ) -> None:
-    made = venv.venv(
-        quick_python, [], (tmp_path,), offline=True, log=tmp_path / "log"
-    )
+    made = venv.venv(quick_python, [], (tmp_path,), offline=True, log=tmp_path / "log")
     stamp = made.lstat().st_mtime_ns
     assert (
-        venv.venv(
-            quick_python, [], (tmp_path,), offline=True, log=tmp_path / "log"
-        )
+        venv.venv(quick_python, [], (tmp_path,), offline=True, log=tmp_path / "log")
         .lstat()
         .st_mtime_ns
         == stamp
     )
     (made.parents[1] / venv.DONE).unlink()
-    again = venv.venv(
-        quick_python, [], (tmp_path,), offline=True, log=tmp_path / "log"
-    )
+    again = venv.venv(quick_python, [], (tmp_path,), offline=True, log=tmp_path / "log")
     assert again == made
     assert again.lstat().st_mtime_ns > stamp
 
 
-@pytest.mark.parametrize(
-    "rest", [b"", b" x y", b" \xff 1", b" 1 2 3", b" " + b"9" * 5000 + b" 1"]
-)
+@pytest.mark.parametrize("rest", [b"", b" x y", b" \xff 1", b" 1 2 3", b" " + b"9" * 5000 + b" 1"])
 def test_a_damaged_record_of_a_venv_is_made_again_from_its_files(
     tmp_path: Path, rest: bytes
 ) -> None:
@@ -167,18 +131,10 @@ def test_a_store_that_is_reached_by_a_link_gives_the_same_path(
 ) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "link").symlink_to("store", target_is_directory=True)
-    made = venv.venv(
-        quick_python, [], (tmp_path / "link",), offline=True, log=tmp_path / "log"
-    )
+    made = venv.venv(quick_python, [], (tmp_path / "link",), offline=True, log=tmp_path / "log")
     assert made.is_relative_to(tmp_path.resolve() / "store")
     assert (
-        venv.venv(
-            quick_python,
-            [],
-            (tmp_path / "store",),
-            offline=True,
-            log=tmp_path / "log",
-        )
+        venv.venv(quick_python, [], (tmp_path / "store",), offline=True, log=tmp_path / "log")
         == made
     )
 
@@ -192,9 +148,7 @@ def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(
     packages.keep({wheel: (wheel.name, digest)}, tmp_path)
 
     def made(line: str) -> tuple[Path, int]:
-        path = venv.venv(
-            quick_python, [line], (tmp_path,), offline=True, log=tmp_path / "log"
-        )
+        path = venv.venv(quick_python, [line], (tmp_path,), offline=True, log=tmp_path / "log")
         return path, path.lstat().st_mtime_ns
 
     first = made("small==1.0")
@@ -212,59 +166,33 @@ def test_a_pin_that_another_one_needs_must_not_be_missing(
     wheel = small_wheel(tmp_path, "Requires-Dist: absent>=2\n")
     packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path)
     with pytest.raises(RecipeError, match="absent, which is not installed"):
-        venv.venv(
-            quick_python,
-            ["small==1.0"],
-            (tmp_path,),
-            offline=True,
-            log=tmp_path / "log",
-        )
+        venv.venv(quick_python, ["small==1.0"], (tmp_path,), offline=True, log=tmp_path / "log")
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("version", ["3.6", "3.7"])
-def test_a_real_old_python_gets_exactly_the_pins(
-    tmp_path: Path, version: str
-) -> None:
+def test_a_real_old_python_gets_exactly_the_pins(tmp_path: Path, version: str) -> None:
     interpreter = os.environ.get(f"TFWRIGHT_PYTHON{version.replace('.', '')}")
     if not interpreter:
-        pytest.skip(
-            f"TFWRIGHT_PYTHON{version.replace('.', '')} names no Python {version}"
-        )
+        pytest.skip(f"TFWRIGHT_PYTHON{version.replace('.', '')} names no Python {version}")
     pins = [
         "numpy==1.14.5" if version == "3.6" else "numpy==1.16.6",
         "six==1.16.0",
         "wheel==0.37.1",
         "setuptools==59.6.0",
     ]
-    made = venv.venv(
-        Path(interpreter), pins, (tmp_path,), offline=False, log=tmp_path / "log"
-    )
+    made = venv.venv(Path(interpreter), pins, (tmp_path,), offline=False, log=tmp_path / "log")
     said = subprocess.run(
-        [made, "-m", "pip", "freeze", "--all"],
-        capture_output=True,
-        text=True,
-        check=True,
+        [made, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True
     ).stdout.split()
     assert set(pins) <= set(said)
     assert (
-        venv.venv(
-            Path(interpreter),
-            pins,
-            (tmp_path,),
-            offline=True,
-            log=tmp_path / "log",
-        )
-        == made
+        venv.venv(Path(interpreter), pins, (tmp_path,), offline=True, log=tmp_path / "log") == made
     )
     with pytest.raises(
         SupplyError,
         match=r"No matching distribution found for numpy==9\.9\.9|Could not find a version",
     ):
         venv.venv(
-            Path(interpreter),
-            ["numpy==9.9.9"],
-            (tmp_path,),
-            offline=False,
-            log=tmp_path / "log",
+            Path(interpreter), ["numpy==9.9.9"], (tmp_path,), offline=False, log=tmp_path / "log"
         )

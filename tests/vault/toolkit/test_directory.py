@@ -17,9 +17,7 @@ def laid(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def test_cuda_behind_a_link_is_copied_with_its_inner_links(
-    tmp_path: Path,
-) -> None:
+def test_cuda_behind_a_link_is_copied_with_its_inner_links(tmp_path: Path) -> None:
     laid(
         tmp_path / "cuda-11.8",
         {
@@ -40,9 +38,7 @@ def test_cuda_behind_a_link_is_copied_with_its_inner_links(
     ]
 
 
-def test_of_a_prefix_that_a_library_shares_only_the_library_is_copied(
-    tmp_path: Path,
-) -> None:
+def test_of_a_prefix_that_a_library_shares_only_the_library_is_copied(tmp_path: Path) -> None:
     prefix = laid(
         tmp_path / "usr",
         {
@@ -66,14 +62,9 @@ def test_of_a_prefix_that_a_library_shares_only_the_library_is_copied(
     assert (made / "lib64/libcudnn.so.8").read_text() == "so"
 
 
-def test_a_link_that_leads_out_of_the_directory_is_followed(
-    tmp_path: Path,
-) -> None:
+def test_a_link_that_leads_out_of_the_directory_is_followed(tmp_path: Path) -> None:
     laid(tmp_path / "etc", {"alternatives/cudnn.h": "h"})
-    prefix = laid(
-        tmp_path / "usr",
-        {"include/cudnn.h": f"->{tmp_path}/etc/alternatives/cudnn.h"},
-    )
+    prefix = laid(tmp_path / "usr", {"include/cudnn.h": f"->{tmp_path}/etc/alternatives/cudnn.h"})
     made = tmp_path / "made"
     directory.copy(prefix, "cudnn", made)
     assert not (made / "include/cudnn.h").is_symlink()

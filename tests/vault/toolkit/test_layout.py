@@ -46,9 +46,7 @@ def laid(folder: Path, content: dict[str, str], mode: int = 0o644) -> Path:
     return folder
 
 
-def arranged(
-    tmp_path: Path, content: dict[str, str], way: str, mode: int = 0o644
-) -> Path:
+def arranged(tmp_path: Path, content: dict[str, str], way: str, mode: int = 0o644) -> Path:
     made = tmp_path / "made"
     made.mkdir(parents=True)
     rules = layout.DEBIAN if way == "debian" else layout.WHEELS
@@ -77,61 +75,43 @@ def test_debians_cuda_is_arranged_as_nvidia_lays_it_out(tmp_path: Path) -> None:
     assert (made / "bin/nvcc").read_text() == "the real one"
 
 
-def test_nvccs_profile_names_no_place_outside_of_the_toolkit(
-    tmp_path: Path,
-) -> None:
+def test_nvccs_profile_names_no_place_outside_of_the_toolkit(tmp_path: Path) -> None:
     made = arranged(tmp_path, DEBIAN, "debian")
     assert "/usr" not in (made / "bin/nvcc.profile").read_text()
 
 
-def test_a_wheels_library_gets_the_name_that_a_linker_asks_for(
-    tmp_path: Path,
-) -> None:
+def test_a_wheels_library_gets_the_name_that_a_linker_asks_for(tmp_path: Path) -> None:
     made = arranged(tmp_path, WHEEL, "wheels")
     assert (made / "lib64/libcudnn.so").readlink() == Path("libcudnn.so.8")
     assert (made / "licences/nvidia_cudnn_cu11-8.7.0.84").read_text() == "licence"
     assert not list(made.rglob("__init__.py"))
 
 
-def test_the_same_packages_give_the_same_tree_under_any_umask(
-    tmp_path: Path,
-) -> None:
+def test_the_same_packages_give_the_same_tree_under_any_umask(tmp_path: Path) -> None:
     made = [
         arranged(tmp_path / "one", DEBIAN, "debian"),
         arranged(tmp_path / "two", DEBIAN, "debian", mode=0o600),
     ]
     modes = [
-        {path.relative_to(root): path.stat().st_mode for path in root.rglob("*")}
-        for root in made
+        {path.relative_to(root): path.stat().st_mode for path in root.rglob("*")} for root in made
     ]
     assert modes[0] == modes[1]
     assert tree.content(made[0]) == tree.content(made[1])
 
 
-def test_who_accepted_a_licence_and_when_is_no_part_of_the_trees_digest(
-    tmp_path: Path,
-) -> None:
+def test_who_accepted_a_licence_and_when_is_no_part_of_the_trees_digest(tmp_path: Path) -> None:
     made = arranged(tmp_path, WHEEL, "wheels")
     one = part_of(made)
-    other = one.model_copy(
-        update={"licence_accepted_by": "bob", "on": "2027-01-01"}
-    )
-    digests = {
-        tree.ToolkitRecord(parts={"cudnn": installed}).tree
-        for installed in (one, other)
-    }
+    other = one.model_copy(update={"licence_accepted_by": "bob", "on": "2027-01-01"})
+    digests = {tree.ToolkitRecord(parts={"cudnn": installed}).tree for installed in (one, other)}
     assert len(digests) == 1
 
 
-def test_a_part_takes_the_place_of_the_one_before_and_leaves_the_others(
-    tmp_path: Path,
-) -> None:
+def test_a_part_takes_the_place_of_the_one_before_and_leaves_the_others(tmp_path: Path) -> None:
     root = tmp_path / "root"
     cuda = arranged(tmp_path / "a", DEBIAN, "debian")
     tree.add(root, "cuda", part_of(cuda), cuda)
-    first = laid(
-        tmp_path / "b", {"include/cudnn.h": "8.6", "lib64/libold.so.8": ""}
-    )
+    first = laid(tmp_path / "b", {"include/cudnn.h": "8.6", "lib64/libold.so.8": ""})
     tree.add(root, "cudnn", part_of(first), first)
     second = laid(tmp_path / "c", {"include/cudnn.h": "8.7"})
     record = tree.add(root, "cudnn", part_of(second), second)

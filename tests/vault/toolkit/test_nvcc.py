@@ -32,19 +32,12 @@ def fake_toolkit(root: Path) -> Path:
     return root
 
 
-def called(
-    toolkit: Path, name: str, *arguments: str, folder: Path | None = None
-) -> list[str]:
+def called(toolkit: Path, name: str, *arguments: str, folder: Path | None = None) -> list[str]:
     """Return what NVIDIA's program prints if the wrapper is found on PATH, as nvcc finds it."""
     path = f"{toolkit}/tfwright/bin:{os.defpath}"
     command = [name, *arguments]
     done = subprocess.run(
-        command,
-        cwd=folder,
-        env={"PATH": path},
-        check=True,
-        capture_output=True,
-        text=True,
+        command, cwd=folder, env={"PATH": path}, check=True, capture_output=True, text=True
     )
     return done.stdout.splitlines()
 
@@ -53,22 +46,12 @@ def called(
 def test_a_compiler_gets_no_absolute_path_of_a_source_that_was_given_relatively(
     toolkit: Path, name: str
 ) -> None:
-    given = [
-        "--orig_src_file_name",
-        "op.cu.cc",
-        "--orig_src_path_name",
-        "/build/one/op.cu.cc",
-    ]
+    given = ["--orig_src_file_name", "op.cu.cc", "--orig_src_path_name", "/build/one/op.cu.cc"]
     assert called(toolkit, name, *given)[-1] == "/proc/self/cwd/op.cu.cc"
 
 
 def test_an_absolute_path_that_the_user_gave_is_left_alone(toolkit: Path) -> None:
-    given = [
-        "--orig_src_file_name",
-        "/src/op.cu",
-        "--orig_src_path_name",
-        "/src/op.cu",
-    ]
+    given = ["--orig_src_file_name", "/src/op.cu", "--orig_src_path_name", "/src/op.cu"]
     assert called(toolkit, "cicc", *given) == given
 
 
@@ -83,9 +66,7 @@ def test_nvcc_finds_the_wrappers_before_the_compilers(toolkit: Path) -> None:
     assert "tfwright/bin" in searched[-1]
 
 
-def test_from_cuda_12_on_nvcc_is_shown_the_wrapper_of_cicc(
-    tmp_path: Path,
-) -> None:
+def test_from_cuda_12_on_nvcc_is_shown_the_wrapper_of_cicc(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "nvvm/bin").mkdir(parents=True)
     (tmp_path / "bin/nvcc").write_text("")
@@ -108,8 +89,12 @@ def test_a_module_is_named_by_its_source_and_not_by_its_temporary_file(
         seen = called(
             toolkit,
             "cicc",
-            *("--orig_src_file_name", "a/op.cu.cc", "--gen_module_id_file"),
-            *("--module_id_file_name", str(written), str(preprocessed)),
+            "--orig_src_file_name",
+            "a/op.cu.cc",
+            "--gen_module_id_file",
+            "--module_id_file_name",
+            str(written),
+            str(preprocessed),
         )
         assert "--gen_module_id_file" not in seen
         assert seen[-1] == str(preprocessed)
@@ -124,9 +109,7 @@ def test_a_module_is_named_by_its_source_and_not_by_its_temporary_file(
     assert len(name) == int(length)
 
 
-def test_the_other_compilers_of_a_source_get_the_name_that_was_made(
-    toolkit: Path,
-) -> None:
+def test_the_other_compilers_of_a_source_get_the_name_that_was_made(toolkit: Path) -> None:
     given = ["--module_id_file_name", "x.module_id", "", "a b.cpp1.ii"]
     assert called(toolkit, "cicc", *given) == given
 
@@ -142,9 +125,7 @@ def test_nvcc_makes_its_temporary_files_next_to_the_object_if_it_can(
     link = tmp_path / "a link"
     link.symlink_to(driver)
     for program in (driver, link):
-        done = subprocess.run(
-            [program, "-c", "a b.cu"], check=True, capture_output=True, text=True
-        )
+        done = subprocess.run([program, "-c", "a b.cu"], check=True, capture_output=True, text=True)
         assert done.stdout.splitlines() == ["-objtemp", "-c", "a b.cu"]
 
 
@@ -163,18 +144,12 @@ def test_a_compiler_sees_the_same_paths_in_any_directory(tmp_path: Path) -> None
     seen = []
     for name in ("a", "a [longer] name, 2.0"):
         root = fake_toolkit(tmp_path / name / "toolkits/cuda")
-        (root / "nvvm/bin/cicc").write_text(
-            "#!/bin/sh\npwd\nenv\ncat a.cpp1.ii\necho $0 $1\n"
-        )
+        (root / "nvvm/bin/cicc").write_text("#!/bin/sh\npwd\nenv\ncat a.cpp1.ii\necho $0 $1\n")
         source = root.parent / "gcc/usr/include/vector"
         work = tmp_path / name / "work"
         work.mkdir()
-        (work / "a.cpp1.ii").write_text(
-            f'# 1 "{source}"\nf("{source}");\n# 1 "/usr/a.h"\n'
-        )
-        seen.append(
-            called(root, "cicc", f"{root}/nvvm/a.bc", "a.cpp1.ii", folder=work)
-        )
+        (work / "a.cpp1.ii").write_text(f'# 1 "{source}"\nf("{source}");\n# 1 "/usr/a.h"\n')
+        seen.append(called(root, "cicc", f"{root}/nvvm/a.bc", "a.cpp1.ii", folder=work))
         assert '# 1 "/usr/a.h"' in seen[0]
     assert seen[0] == seen[1]
 
@@ -224,15 +199,11 @@ def test_a_pin_is_the_same_whatever_tfwrights_scripts_hold(
     nvcc.settle(tmp_path)
     now = part_of(tmp_path)
     scripts = {"bin/nvcc", "tfwright/bin/cicc", "tfwright/bin/cudafe++"}
-    assert {
-        path for path, _ in before.files.items() ^ now.files.items()
-    } == scripts
+    assert {path for path, _ in before.files.items() ^ now.files.items()} == scripts
     assert not nvcc.outdated(now.files)
     assert now.tree == before.tree
     # What builds use is another toolkit.
-    whole = [
-        tree.ToolkitRecord(parts={"cuda": part}).tree for part in (before, now)
-    ]
+    whole = [tree.ToolkitRecord(parts={"cuda": part}).tree for part in (before, now)]
     assert whole[0] != whole[1]
     files.write(tmp_path / "bin/nvcc-nvidia", "another")
     assert part_of(tmp_path).tree != now.tree

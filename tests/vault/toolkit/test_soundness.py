@@ -53,9 +53,7 @@ def test_a_change_is_noticed_and_the_remedy_named(
         victim.symlink_to("ptxas")
     elif way == "a file for a link":
         victim.write_bytes(b"nvcc")
-    with pytest.raises(
-        SupplyError, match="changed since it was unpacked"
-    ) as caught:
+    with pytest.raises(SupplyError, match="changed since it was unpacked") as caught:
         soundness.insist(root, "mine")
     assert caught.value.evidence.lines == [victim.relative_to(root).as_posix()]
     assert "'invoke toolkit --recipe mine'" in caught.value.remedy
@@ -66,21 +64,15 @@ def test_what_users_add_is_theirs(root: Path) -> None:
     soundness.insist(root, "mine")
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{", b"\xff", b'{"bin/nvcc": 1}', b"[" * 9999]
-)
-def test_a_damaged_list_of_what_was_seen_only_costs_a_look(
-    root: Path, content: bytes
-) -> None:
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b'{"bin/nvcc": 1}', b"[" * 9999])
+def test_a_damaged_list_of_what_was_seen_only_costs_a_look(root: Path, content: bytes) -> None:
     seen = root.with_name(f"{root.name}.seen.json")
     seen.write_bytes(content)
     soundness.insist(root, "mine")
     assert soundness.changed(root, recorded(root)) == []
 
 
-def test_a_list_of_what_was_seen_cannot_speak_for_another_record(
-    root: Path,
-) -> None:
+def test_a_list_of_what_was_seen_cannot_speak_for_another_record(root: Path) -> None:
     soundness.insist(root, "mine")
     other = recorded(root) | {"bin/nvcc": hashlib.sha256(b"other").hexdigest()}
     assert soundness.changed(root, other) == ["bin/nvcc"]

@@ -44,9 +44,7 @@ def test_parts_with_different_files_of_one_name_are_refused_and_nothing_changes(
     one, two = tmp_path / "one", tmp_path / "two"
     tree.add(root, "cuda", part(one, {"include/a.h": "1"}), one)
     before = tree.content(root)
-    with pytest.raises(
-        SupplyError, match=r"cudnn and cuda both have include/a\.h"
-    ):
+    with pytest.raises(SupplyError, match=r"cudnn and cuda both have include/a\.h"):
         tree.add(root, "cudnn", part(two, {"include/a.h": "2"}), two)
     assert tree.content(root) == before
 

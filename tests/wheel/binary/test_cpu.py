@@ -51,16 +51,7 @@ def built(folder: Path, further: str = "", *options: str) -> Path:
 def compiled(folder: Path, source: str, *options: str) -> Path:
     (folder / "a.cc").write_text(source, "utf-8")
     subprocess.run(
-        [
-            "g++",
-            "-O2",
-            "-shared",
-            "-fPIC",
-            *options,
-            folder / "a.cc",
-            "-o",
-            folder / "a.so",
-        ],
+        ["g++", "-O2", "-shared", "-fPIC", *options, folder / "a.cc", "-o", folder / "a.so"],
         check=True,
     )
     return folder / "a.so"
@@ -102,9 +93,7 @@ def test_how_it_was_decided_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(
-    "name", ["xnn_scale__avx2", "_ZN4dnnl9jit_avx2", "checked_at_run_time"]
-)
+@pytest.mark.parametrize("name", ["xnn_scale__avx2", "_ZN4dnnl9jit_avx2", "checked_at_run_time"])
 def test_one_function_that_the_library_chooses_at_run_time_is_not_needed(
     tmp_path: Path, name: str
 ) -> None:
@@ -114,12 +103,8 @@ def test_one_function_that_the_library_chooses_at_run_time_is_not_needed(
 
 @pytest.mark.medium
 @pytest.mark.parametrize("name", ["tensorflow", "Eigen"])
-def test_one_function_of_tensorflow_is_enough_to_need_it(
-    tmp_path: Path, name: str
-) -> None:
-    found = read(
-        built(tmp_path, f"namespace {name} {{ {FOR_AVX2.format('fused')} }}\n")
-    )
+def test_one_function_of_tensorflow_is_enough_to_need_it(tmp_path: Path, name: str) -> None:
+    found = read(built(tmp_path, f"namespace {name} {{ {FOR_AVX2.format('fused')} }}\n"))
     assert found.level == "avx2"
     assert [(use.extension, use.decided) for use in found.needs] == [
         ("fma", "found by a search of all code")
@@ -136,9 +121,7 @@ def test_what_tensorflow_uses_everywhere_is_needed_also_by_a_library_that_asks(
 
 
 @pytest.mark.medium
-def test_what_others_in_a_tensorflow_use_is_chosen_if_the_library_asks(
-    tmp_path: Path,
-) -> None:
+def test_what_others_in_a_tensorflow_use_is_chosen_if_the_library_asks(tmp_path: Path) -> None:
     kernels = of_others('__attribute__((target("avx")))')
     found = read(built(tmp_path, ASKING + kernels))
     assert (found.level, found.unknown) == ("x86-64", ())
@@ -146,9 +129,7 @@ def test_what_others_in_a_tensorflow_use_is_chosen_if_the_library_asks(
 
 
 @pytest.mark.medium
-def test_of_a_strangers_library_that_asks_it_is_unknown_what_it_needs(
-    tmp_path: Path,
-) -> None:
+def test_of_a_strangers_library_that_asks_it_is_unknown_what_it_needs(tmp_path: Path) -> None:
     kernels = of_others('__attribute__((target("avx")))')
     plain = of_others("").replace("kernel", "plain")
     found = read(compiled(tmp_path, ASKING + kernels + plain))
@@ -165,8 +146,7 @@ def test_where_too_much_looks_like_a_question_the_library_is_taken_to_ask(
 ) -> None:
     # 0f a2 is cpuid, and here a part of numbers that are loaded.
     numbers = "".join(
-        f"unsigned number{digit}() {{ return 0xa20f00{digit}0; }}\n"
-        for digit in range(3)
+        f"unsigned number{digit}() {{ return 0xa20f00{digit}0; }}\n" for digit in range(3)
     )
     kernels = of_others('__attribute__((target("avx")))')
     plain = of_others("").replace("kernel", "plain")
@@ -177,12 +157,8 @@ def test_where_too_much_looks_like_a_question_the_library_is_taken_to_ask(
 
 
 @pytest.mark.medium
-def test_the_search_of_all_code_has_an_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library = built(
-        tmp_path, f"namespace Eigen {{ {FOR_AVX2.format('fused')} }}\n"
-    )
+def test_the_search_of_all_code_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = built(tmp_path, f"namespace Eigen {{ {FOR_AVX2.format('fused')} }}\n")
     assert read(library).level == "avx2"
     monkeypatch.setattr(cpu, "MOST", 0)
     assert read(library).level == "x86-64"
@@ -199,9 +175,7 @@ def test_sse3_in_one_function_of_tensorflow_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-def test_a_constant_that_looks_like_an_instruction_is_none(
-    tmp_path: Path,
-) -> None:
+def test_a_constant_that_looks_like_an_instruction_is_none(tmp_path: Path) -> None:
     # c4 e2 f1 98: how a fused multiplication begins, here the number that is loaded.
     further = "namespace tensorflow { unsigned like() { return 0x98f1e2c4; } }\n"
     library = built(tmp_path, further)
@@ -210,9 +184,7 @@ def test_a_constant_that_looks_like_an_instruction_is_none(
 
 
 @pytest.mark.medium
-def test_a_stripped_library_is_told_by_the_table_of_its_frames(
-    tmp_path: Path,
-) -> None:
+def test_a_stripped_library_is_told_by_the_table_of_its_frames(tmp_path: Path) -> None:
     library = built(tmp_path, "", "-mavx", "-fvisibility=hidden", "-s")
     found = read(library)
     assert (found.level, found.needs[0].function) == ("avx", "")
@@ -228,25 +200,19 @@ def test_code_for_another_machine_has_no_level(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-def test_code_that_is_said_to_end_after_the_file_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_code_that_is_said_to_end_after_the_file_is_refused(tmp_path: Path) -> None:
     content = bytearray(built(tmp_path).read_bytes())
     headers = int.from_bytes(content[32:40], "little")
     for header in range(headers, headers + 56 * content[56], 56):
         kind, flags = content[header], content[header + 4]
         if kind == 1 and flags & 1:
             content[header + 32 : header + 48] = (2**40).to_bytes(8, "little") * 2
-    with pytest.raises(
-        ValueError, match=r"the file ends before them|on top of each other"
-    ):
+    with pytest.raises(ValueError, match=r"the file ends before them|on top of each other"):
         elf.examine(content)
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(
-    ("floor", "kept"), [("sse3", False), ("avx", True), ("avx2", True)]
-)
+@pytest.mark.parametrize(("floor", "kept"), [("sse3", False), ("avx", True), ("avx2", True)])
 def test_the_floor_names_library_function_and_how_it_was_decided(
     tmp_path: Path,
     floor: CpuLevel,
@@ -258,9 +224,7 @@ def test_the_floor_names_library_function_and_how_it_was_decided(
     assert (faults == []) is kept
     if not kept:
         assert faults[0].startswith("a.so needs avx (_ZN10tensorflow")
-        assert faults[0].endswith(
-            "sampled functions with vector registers), the floor is sse3"
-        )
+        assert faults[0].endswith("sampled functions with vector registers), the floor is sse3")
 
 
 def test_every_extension_belongs_to_a_level() -> None:

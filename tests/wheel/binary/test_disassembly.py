@@ -32,9 +32,7 @@ def own(content: bytes) -> list[tuple[int, bytes, str, str]]:
     engine.skipdata = True
     found = []
     for address, size, mnemonic, operands in engine.disasm_lite(content, 0):
-        found.append(
-            (address, content[address : address + size], mnemonic, operands)
-        )
+        found.append((address, content[address : address + size], mnemonic, operands))
     return found
 
 
@@ -50,9 +48,7 @@ def test_every_instruction_with_vector_registers_is_found(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_each_place_belongs_to_the_instruction_that_capstone_names(
-    seed: int,
-) -> None:
+def test_each_place_belongs_to_the_instruction_that_capstone_names(seed: int) -> None:
     content, decoder = code(seed), Disassembler()
     for address, inside, mnemonic, _ in own(content):
         for place in range(address, address + len(inside)):

@@ -12,13 +12,7 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from tfwright.wheel.binary import (
-    elf,
-    elf_image,
-    elf_sections,
-    elf_symbols,
-    machine_code,
-)
+from tfwright.wheel.binary import elf, elf_image, elf_sections, elf_symbols, machine_code
 from tfwright.wheel.binary.content import text
 from tfwright.wheel.binary.elf import Elf
 
@@ -32,16 +26,7 @@ def built(folder: Path, source: str, *options: str) -> Path:
     (folder / "library.cc").write_text(source, "utf-8")
     library = folder / "library.so"
     subprocess.run(
-        [
-            "g++",
-            "-shared",
-            "-fPIC",
-            folder / "library.cc",
-            "-o",
-            library,
-            *options,
-        ],
-        check=True,
+        ["g++", "-shared", "-fPIC", folder / "library.cc", "-o", library, *options], check=True
     )
     return library
 
@@ -62,9 +47,7 @@ def test_the_machine_is_named_as_uname_does(tmp_path: Path) -> None:
     assert read(built(tmp_path, "")).machine == platform.machine()
 
 
-def test_needed_libraries_and_where_they_are_looked_for_are_read(
-    tmp_path: Path,
-) -> None:
+def test_needed_libraries_and_where_they_are_looked_for_are_read(tmp_path: Path) -> None:
     found = read(
         built(
             tmp_path,
@@ -80,9 +63,7 @@ def test_needed_libraries_and_where_they_are_looked_for_are_read(
     assert "libm.so.6" in found.needed
 
 
-def test_the_newest_glibc_is_named_with_a_symbol_that_needs_it(
-    tmp_path: Path,
-) -> None:
+def test_the_newest_glibc_is_named_with_a_symbol_that_needs_it(tmp_path: Path) -> None:
     # Both are of versions that stay: the first is as old as the port to this machine, the second
     # from glibc 2.25.
     source = (
@@ -99,25 +80,16 @@ def test_packed_relocations_ask_for_the_glibc_that_knows_them() -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(
-    ("abi", "said"), [("0", ("before cxx11",)), ("1", ("cxx11",))]
-)
+@pytest.mark.parametrize(("abi", "said"), [("0", ("before cxx11",)), ("1", ("cxx11",))])
 def test_the_strings_of_the_interface_tell_the_abi(
     tmp_path: Path, abi: str, said: tuple[str, ...]
 ) -> None:
     source = "#include <string>\nstd::string f(const std::string& one) { return one + one; }\n"
-    assert (
-        read(
-            built(tmp_path, source, "-O0", f"-D_GLIBCXX_USE_CXX11_ABI={abi}")
-        ).strings
-        == said
-    )
+    assert read(built(tmp_path, source, "-O0", f"-D_GLIBCXX_USE_CXX11_ABI={abi}")).strings == said
 
 
 @pytest.mark.medium
-def test_the_strings_of_the_standard_librarys_own_functions_tell_nothing(
-    tmp_path: Path,
-) -> None:
+def test_the_strings_of_the_standard_librarys_own_functions_tell_nothing(tmp_path: Path) -> None:
     source = "#include <string>\nnamespace std { void f(const string&) {} }\n"
     assert read(built(tmp_path, source, "-O0")).strings == ()
 
@@ -130,10 +102,7 @@ def test_gpu_code_is_found_in_all_sections_that_hold_it(
     library = built(tmp_path, "")
     added = [
         f"--add-section={name}={tmp_path / file}"
-        for name, file in (
-            (".nv_fatbin", "linked"),
-            ("__nv_relfatbin", "relocatable"),
-        )
+        for name, file in ((".nv_fatbin", "linked"), ("__nv_relfatbin", "relocatable"))
     ]
     subprocess.run(["objcopy", *added, library], check=True)
     assert read(library).architectures == ("sm_60", "sm_70", "compute_70")
@@ -153,9 +122,7 @@ def test_a_file_that_says_that_it_has_millions_of_sections_is_refused_at_once(
 
 
 @pytest.mark.medium
-def test_what_is_read_is_what_pyelftools_reads_from_the_sections(
-    tmp_path: Path,
-) -> None:
+def test_what_is_read_is_what_pyelftools_reads_from_the_sections(tmp_path: Path) -> None:
     source = (
         "#include <cmath>\n#include <string>\nstd::string f(double a) { return "
         "std::to_string(std::exp(a)); }\n"
@@ -164,16 +131,11 @@ def test_what_is_read_is_what_pyelftools_reads_from_the_sections(
         tmp_path, source, "-Wl,--no-as-needed", "-lm", "-Wl,-rpath,$ORIGIN"
     ).read_bytes()
     peer, found = ELFFile(io.BytesIO(content)), elf.read(content)
-    dynamic, names = (
-        peer.get_section_by_name(".dynamic"),
-        peer.get_section_by_name(".dynsym"),
-    )
+    dynamic, names = (peer.get_section_by_name(".dynamic"), peer.get_section_by_name(".dynsym"))
     assert isinstance(dynamic, DynamicSection)
     assert isinstance(names, SymbolTableSection)
     needed = [
-        str(vars(tag)["needed"])
-        for tag in dynamic.iter_tags()
-        if tag.entry.d_tag == "DT_NEEDED"
+        str(vars(tag)["needed"]) for tag in dynamic.iter_tags() if tag.entry.d_tag == "DT_NEEDED"
     ]
     symbols = names.iter_symbols()
     assert found.needed == tuple(needed)
@@ -205,12 +167,7 @@ def with_sections_that_say_nothing(content: bytearray) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        without_sections,
-        with_a_wrong_number_of_the_names,
-        with_sections_that_say_nothing,
-    ],
+    "change", [without_sections, with_a_wrong_number_of_the_names, with_sections_that_say_nothing]
 )
 def test_what_the_sections_say_does_not_matter(
     tmp_path: Path, change: Callable[[bytearray], None]
@@ -231,11 +188,7 @@ def headers(content: bytes | bytearray) -> list[int]:
 
 
 def header_of(content: bytes | bytearray, kind: int) -> int:
-    return next(
-        at
-        for at in headers(content)
-        if struct.unpack_from("<I", content, at)[0] == kind
-    )
+    return next(at for at in headers(content) if struct.unpack_from("<I", content, at)[0] == kind)
 
 
 def two_dynamic_tables(content: bytearray) -> None:
@@ -253,9 +206,7 @@ def more_headers_than_the_loader_reads(content: bytearray) -> None:
 
 
 def segments_on_top_of_each_other(content: bytearray) -> None:
-    first, second = [
-        at for at in headers(content) if content[at : at + 4] == b"\1\0\0\0"
-    ][:2]
+    first, second = [at for at in headers(content) if content[at : at + 4] == b"\1\0\0\0"][:2]
     content[second + 16 : second + 32] = content[first + 16 : first + 32]
 
 
@@ -285,9 +236,7 @@ def wider_headers(content: bytearray) -> None:
 
 
 def a_segment_between_two_pages(content: bytearray) -> None:
-    last = [at for at in headers(content) if content[at : at + 4] == b"\1\0\0\0"][
-        -1
-    ]
+    last = [at for at in headers(content) if content[at : at + 4] == b"\1\0\0\0"][-1]
     (offset,) = struct.unpack_from("<Q", content, last + 8)
     struct.pack_into("<Q", content, last + 8, offset - 8)
 
@@ -301,8 +250,7 @@ def a_dynamic_table_without_an_end(content: bytearray) -> None:
     at = next(
         at
         for at in headers(content)
-        if content[at : at + 4] == b"\1\0\0\0"
-        and _holds(content, at, header_of(content, 2))
+        if content[at : at + 4] == b"\1\0\0\0" and _holds(content, at, header_of(content, 2))
     )
     (offset,) = struct.unpack_from("<Q", content, at + 8)
     (table,) = struct.unpack_from("<Q", content, header_of(content, 2) + 8)
@@ -311,9 +259,7 @@ def a_dynamic_table_without_an_end(content: bytearray) -> None:
 
 def _holds(content: bytearray, load: int, other: int) -> bool:
     """Say whether a segment lies in the file where another one does."""
-    start, size = (
-        struct.unpack_from("<Q", content, load + at)[0] for at in (8, 32)
-    )
+    start, size = (struct.unpack_from("<Q", content, load + at)[0] for at in (8, 32))
     (place,) = struct.unpack_from("<Q", content, other + 8)
     return bool(start <= place < start + size)
 
@@ -329,9 +275,7 @@ def no_table_of_names(content: bytearray) -> None:
 
 def a_symbol_whose_name_is_outside(content: bytearray) -> None:
     # Addresses and places in the file are the same in the first segment.
-    (table,) = struct.unpack_from(
-        "<Q", content, an_entry(content, elf_image.SYMBOLS)
-    )
+    (table,) = struct.unpack_from("<Q", content, an_entry(content, elf_image.SYMBOLS))
     struct.pack_into("<I", content, table + 24, 0x7FFFFFFF)
 
 
@@ -359,9 +303,7 @@ def relocations_beyond_their_segment(content: bytearray) -> None:
 
 
 def more_hashes_than_bytes(content: bytearray) -> None:
-    (table,) = struct.unpack_from(
-        "<Q", content, an_entry(content, elf_image.GNU_HASH)
-    )
+    (table,) = struct.unpack_from("<Q", content, an_entry(content, elf_image.GNU_HASH))
     struct.pack_into("<I", content, table, 2**31)
 
 
@@ -376,19 +318,10 @@ def a_table_of_names_outside_the_file(content: bytearray) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            two_dynamic_tables,
-            "cannot be judged: it has more than one dynamic table",
-        ),
+        (two_dynamic_tables, "cannot be judged: it has more than one dynamic table"),
         (no_dynamic_table, "it has no dynamic table"),
-        (
-            more_headers_than_the_loader_reads,
-            "cannot be judged: it has more program headers",
-        ),
-        (
-            segments_on_top_of_each_other,
-            "cannot be judged: its segments lie on top",
-        ),
+        (more_headers_than_the_loader_reads, "cannot be judged: it has more program headers"),
+        (segments_on_top_of_each_other, "cannot be judged: its segments lie on top"),
         (an_executable, "of type 2, and not a shared library"),
         (another_kind_of_file, "not an ELF file"),
         (a_class_of_the_future, "a class or a byte order that does not exist"),
@@ -419,9 +352,7 @@ def test_versions_in_a_chain_without_an_end_are_refused(putting: bytes) -> None:
     content = bytearray(putting)
     table = struct.unpack_from("<Q", content, an_entry(content, 0x6FFFFFFE))[0]
     struct.pack_into("<I", content, table + 12, 1)
-    with pytest.raises(
-        ValueError, match=r"versions|nothing in memory|goes beyond|does not end"
-    ):
+    with pytest.raises(ValueError, match=r"versions|nothing in memory|goes beyond|does not end"):
         elf.read(content)
 
 
@@ -433,37 +364,29 @@ def test_a_table_in_which_all_names_are_the_whole_table_is_given_up(
         elf.read(built(tmp_path, "int f() { return 1; }\n").read_bytes())
 
 
-def test_a_library_that_exports_nothing_is_read_with_what_it_wants(
-    tmp_path: Path,
-) -> None:
-    source = 'extern "C" int lost(); __attribute__((visibility("hidden"))) int f() { return lost(); }\n'
-    library = built(
-        tmp_path, source, "-nostartfiles", "-Wl,--hash-style=gnu", "-Wl,-u,f"
+def test_a_library_that_exports_nothing_is_read_with_what_it_wants(tmp_path: Path) -> None:
+    source = (
+        'extern "C" int lost(); __attribute__((visibility("hidden"))) int f() { return lost(); }\n'
     )
+    library = built(tmp_path, source, "-nostartfiles", "-Wl,--hash-style=gnu", "-Wl,-u,f")
     _, table = elf.examine(library.read_bytes())
     assert b"lost" in table.wanted
 
 
 def test_a_chain_of_hashes_without_an_end_is_refused(putting: bytes) -> None:
     content = bytearray(putting)
-    (table,) = struct.unpack_from(
-        "<Q", content, an_entry(content, elf_image.GNU_HASH)
-    )
+    (table,) = struct.unpack_from("<Q", content, an_entry(content, elf_image.GNU_HASH))
     heads, first, words = struct.unpack_from("<3I", content, table)
     buckets = table + 16 + 8 * words
     last = max(struct.unpack_from(f"<{heads}I", content, buckets))
     chain = buckets + 4 * heads + 4 * (last - first)
-    offset, size = struct.unpack_from(
-        "<Q16xQ", content, header_of(content, 1) + 8
-    )
+    offset, size = struct.unpack_from("<Q16xQ", content, header_of(content, 1) + 8)
     content[chain : offset + size] = bytes(offset + size - chain)
     with pytest.raises(ValueError, match="table of hashes does not end"):
         elf_symbols.counted(elf_image.load(content))
 
 
-def test_a_version_that_no_symbol_has_is_named_without_one(
-    putting: bytes,
-) -> None:
+def test_a_version_that_no_symbol_has_is_named_without_one(putting: bytes) -> None:
     content = bytearray(putting)
     image = elf_image.load(content)
     assert elf_symbols.name_with_version(image, 0x7FFF) == ""
@@ -471,9 +394,7 @@ def test_a_version_that_no_symbol_has_is_named_without_one(
     assert elf_symbols.name_with_version(elf_image.load(content), 2) == ""
 
 
-def test_a_table_of_sections_that_lacks_one_byte_counts_as_none(
-    putting: bytes,
-) -> None:
+def test_a_table_of_sections_that_lacks_one_byte_counts_as_none(putting: bytes) -> None:
     assert elf_sections.named(elf_sections.read(putting), ".dynsym")
     start, count = struct.unpack_from("<Q", putting, 40)[0], putting[60]
     assert elf_sections.read(putting[: start + 64 * count - 1]) == []
@@ -483,11 +404,7 @@ def handmade(order: str, *, wide: bool) -> bytes:
     """Return a library that gives `sum` and wants `lost`, by DT_HASH, of any width and byte order."""
     names = b"\0libown.so\0sum\0lost\0"
     symbol = ("IBBHQQ" if wide else "IIIBBH", 24 if wide else 16)
-    rows = [
-        (0, 0, 0),
-        (names.index(b"sum"), 0x12, 7),
-        (names.index(b"lost"), 0x12, 0),
-    ]
+    rows = [(0, 0, 0), (names.index(b"sum"), 0x12, 7), (names.index(b"lost"), 0x12, 0)]
     table = b"".join(
         struct.pack(order + symbol[0], name, info, 0, section, 0, 0)
         if wide
@@ -527,7 +444,19 @@ def handmade(order: str, *, wide: bool) -> bytes:
     start = 64 if wide else 52
     header = struct.pack(
         f"{order}HHI3{'Q' if wide else 'I'}I6H",
-        *(3, 22, 1, 0, start, 0, 0, start, (head - start) // 2, 2, 0, 0, 0),
+        3,
+        22,
+        1,
+        0,
+        start,
+        0,
+        0,
+        start,
+        (head - start) // 2,
+        2,
+        0,
+        0,
+        0,
     )
     return identity + header + segments + content
 
@@ -545,16 +474,12 @@ def test_a_library_of_any_width_and_byte_order_is_read(
 
 def test_relocations_alone_say_which_symbols_there_are() -> None:
     content = handmade(">", wide=True)
-    hashless = content.replace(
-        struct.pack(">q", elf_image.HASH), struct.pack(">q", 21)
-    )
+    hashless = content.replace(struct.pack(">q", elf_image.HASH), struct.pack(">q", 21))
     _, table = elf.examine(hashless)
     assert table.wanted == (b"lost",)
 
 
-def test_a_library_that_names_itself_without_a_table_of_names_is_refused() -> (
-    None
-):
+def test_a_library_that_names_itself_without_a_table_of_names_is_refused() -> None:
     content = handmade("<", wide=True)
     for tag in (elf_image.STRINGS, elf_image.HASH, 17):
         content = content.replace(struct.pack("<q", tag), struct.pack("<q", 21))
@@ -575,12 +500,8 @@ def code_of(content: bytes | bytearray) -> machine_code.Code:
 
 def test_code_beyond_the_end_of_a_cut_file_is_refused(putting: bytes) -> None:
     image = elf_image.load(putting)
-    end = next(
-        part.offset + part.size for part in image.loaded() if part.flags & 1
-    )
-    cut = elf_image.ElfImage(
-        putting[: end - 1], image.header, image.segments, image.entries
-    )
+    end = next(part.offset + part.size for part in image.loaded() if part.flags & 1)
+    cut = elf_image.ElfImage(putting[: end - 1], image.header, image.segments, image.entries)
     with pytest.raises(ValueError, match="the file ends before them"):
         machine_code.of_elf(cut)
 
@@ -593,9 +514,7 @@ def test_more_symbols_than_any_library_has_are_refused(
         code_of(putting)
 
 
-def test_functions_are_found_without_the_tables_of_linker_and_loader(
-    putting: bytes,
-) -> None:
+def test_functions_are_found_without_the_tables_of_linker_and_loader(putting: bytes) -> None:
     content = bytearray(putting)
     without_sections(content)
     without(content, elf_image.STRINGS)
@@ -612,24 +531,18 @@ def test_functions_are_found_without_the_tables_of_linker_and_loader(
     assert bare.name(machine_code.MachineFunction(named.start, 1, 0)) == ""
 
 
-def test_frames_in_an_encoding_that_no_compiler_writes_are_left(
-    putting: bytes,
-) -> None:
+def test_frames_in_an_encoding_that_no_compiler_writes_are_left(putting: bytes) -> None:
     content = bytearray(putting)
     without_sections(content)
     without(content, elf_image.STRINGS)
-    (place,) = struct.unpack_from(
-        "<Q", content, header_of(content, elf_image.FRAMES) + 8
-    )
+    (place,) = struct.unpack_from("<Q", content, header_of(content, elf_image.FRAMES) + 8)
     content[place + 3] = 0x0B
     assert code_of(content).functions == []
 
 
 def test_a_table_of_frames_beyond_its_segment_is_refused(putting: bytes) -> None:
     content = bytearray(putting)
-    struct.pack_into(
-        "<Q", content, header_of(content, elf_image.FRAMES) + 32, 2**40
-    )
+    struct.pack_into("<Q", content, header_of(content, elf_image.FRAMES) + 32, 2**40)
     with pytest.raises(ValueError, match=r"frames at .* goes beyond its segment"):
         code_of(content)
 
@@ -637,7 +550,4 @@ def test_a_table_of_frames_beyond_its_segment_is_refused(putting: bytes) -> None
 def test_only_short_gaps_between_functions_are_searched_with_them() -> None:
     functions = [(0, 10, 0), (20, 10, 0), (20 + 2 * machine_code.GAP, 5, 0)]
     spans = list(machine_code._spans(functions))
-    assert spans == [
-        (0, 30),
-        (20 + 2 * machine_code.GAP, 25 + 2 * machine_code.GAP),
-    ]
+    assert spans == [(0, 30), (20 + 2 * machine_code.GAP, 25 + 2 * machine_code.GAP)]

@@ -25,12 +25,8 @@ def read(content: bytes) -> set[str]:
     return set(fatbin.architectures(content))
 
 
-def test_kind_and_architecture_come_from_each_entrys_header(
-    container: Container,
-) -> None:
-    assert read(
-        container((SASS, 35, 0), (SASS, 70, 0), (PTX, 70, 0), (LTO, 80, 0))
-    ) == {
+def test_kind_and_architecture_come_from_each_entrys_header(container: Container) -> None:
+    assert read(container((SASS, 35, 0), (SASS, 70, 0), (PTX, 70, 0), (LTO, 80, 0))) == {
         "sm_35",
         "sm_70",
         "compute_70",
@@ -39,32 +35,22 @@ def test_kind_and_architecture_come_from_each_entrys_header(
 
 
 def test_compressed_entries_count_as_well(container: Container) -> None:
-    assert read(container((SASS, 52, ZSTD), (PTX, 52, LZ4))) == {
-        "sm_52",
-        "compute_52",
-    }
+    assert read(container((SASS, 52, ZSTD), (PTX, 52, LZ4))) == {"sm_52", "compute_52"}
 
 
 def test_code_for_one_architecture_or_its_family_only_is_named_as_nvcc_does(
     container: Container,
 ) -> None:
-    assert read(container((SASS, 90, ACCELERATED), (SASS, 100, FAMILY))) == {
-        "sm_90a",
-        "sm_100f",
-    }
+    assert read(container((SASS, 90, ACCELERATED), (SASS, 100, FAMILY))) == {"sm_90a", "sm_100f"}
 
 
 def test_a_kind_that_is_not_known_is_said(container: Container) -> None:
     assert read(container((64, 90, 0))) == {"kind 64 for 90"}
 
 
-def test_all_containers_are_read_whatever_lies_between_them(
-    container: Container,
-) -> None:
+def test_all_containers_are_read_whatever_lies_between_them(container: Container) -> None:
     gap = bytes(3 * 64 * 1024 - 2)
-    assert read(
-        container((SASS, 60, 0)) + gap + container((SASS, 61, 0)) + gap
-    ) == {
+    assert read(container((SASS, 60, 0)) + gap + container((SASS, 61, 0)) + gap) == {
         "sm_60",
         "sm_61",
     }
@@ -100,9 +86,7 @@ def test_an_empty_section_holds_nothing() -> None:
 
 
 @pytest.mark.parametrize("length", [17, 60, 100])
-def test_a_section_that_ends_too_early_is_said(
-    length: int, container: Container
-) -> None:
+def test_a_section_that_ends_too_early_is_said(length: int, container: Container) -> None:
     with pytest.raises(ValueError, match="fat binary"):
         read(container((SASS, 70, 0))[:length])
 
@@ -194,10 +178,7 @@ COMPRESSIONS = [
     [],
     ["-Xfatbin", "-compress-all"],
     ["-Xfatbin", "-compress=false"],
-    *(
-        ["-Xfatbin", f"-compress-mode={mode}"]
-        for mode in ("speed", "balance", "size")
-    ),
+    *(["-Xfatbin", f"-compress-mode={mode}"] for mode in ("speed", "balance", "size")),
 ]
 
 
@@ -212,13 +193,9 @@ def test_what_nvcc_was_asked_for_is_found_however_it_is_compressed(
 
 @nvcc
 @pytest.mark.slow
-@pytest.mark.skipif(
-    shutil.which("cuobjdump") is None, reason="there is no cuobjdump"
-)
+@pytest.mark.skipif(shutil.which("cuobjdump") is None, reason="there is no cuobjdump")
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=str)
-def test_what_is_found_is_what_cuobjdump_lists(
-    tmp_path: Path, compression: list[str]
-) -> None:
+def test_what_is_found_is_what_cuobjdump_lists(tmp_path: Path, compression: list[str]) -> None:
     built(tmp_path, *MIX, *compression)
     assert listed(tmp_path / "kernel.so") == [name.rstrip("af") for name in MIXED]
 
@@ -231,10 +208,7 @@ def listed(library: Path) -> list[str]:
     found = []
     for option, prefix in (("--list-elf", "sm_"), ("--list-ptx", "compute_")):
         text = subprocess.run(
-            ["cuobjdump", option, library],
-            check=True,
-            capture_output=True,
-            text=True,
+            ["cuobjdump", option, library], check=True, capture_output=True, text=True
         ).stdout
         found += sorted(
             {prefix + number for number in re.findall(r"\.sm_(\d+)", text)},
@@ -246,16 +220,11 @@ def listed(library: Path) -> list[str]:
 @nvcc
 @pytest.mark.slow
 def test_relocatable_device_code_is_found(tmp_path: Path) -> None:
-    assert built(tmp_path, "-rdc=true", *code("80", "sm"), *code("90", "sm")) == (
-        "sm_80",
-        "sm_90",
-    )
+    assert built(tmp_path, "-rdc=true", *code("80", "sm"), *code("90", "sm")) == ("sm_80", "sm_90")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    shutil.which("fatbinary") is None, reason="there is no fatbinary"
-)
+@pytest.mark.skipif(shutil.which("fatbinary") is None, reason="there is no fatbinary")
 @pytest.mark.parametrize("mode", ["none", "speed", "size"])
 def test_an_architecture_that_nvcc_no_longer_compiles_for_is_found(
     tmp_path: Path, mode: str

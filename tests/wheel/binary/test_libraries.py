@@ -6,9 +6,7 @@ import pytest
 
 from tfwright.wheel.binary import libraries
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("c++") is None, reason="there is no C++ compiler"
-)
+pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
 
 REGISTERING = """\
 namespace tensorflow { struct OpDefBuilderReceiver { OpDefBuilderReceiver(const char*); }; }
@@ -29,15 +27,7 @@ def compiled(folder: Path, source: str) -> Path:
     library = folder / "ops.so"
     undefined = ["-undefined", "dynamic_lookup"] if shutil.which("otool") else []
     subprocess.run(
-        [
-            "c++",
-            "-shared",
-            "-fPIC",
-            *undefined,
-            str(folder / "ops.cc"),
-            "-o",
-            str(library),
-        ],
+        ["c++", "-shared", "-fPIC", *undefined, str(folder / "ops.cc"), "-o", str(library)],
         check=True,
     )
     return library
@@ -59,18 +49,14 @@ def test_a_library_with_kernels_is_no_stub(tmp_path: Path) -> None:
 
 def test_a_library_from_an_empty_source_registers_none(tmp_path: Path) -> None:
     assert (
-        libraries.registered(
-            compiled(tmp_path, f"#if GOOGLE_CUDA\n{REGISTERING}#endif\n")
-        ).stub
+        libraries.registered(compiled(tmp_path, f"#if GOOGLE_CUDA\n{REGISTERING}#endif\n")).stub
         == "it registers no operation"
     )
 
 
 def test_a_mention_in_text_is_no_registration(tmp_path: Path) -> None:
     assert not libraries.registered(
-        compiled(
-            tmp_path, 'extern "C" const char* text() { return "OpDefBuilder"; }\n'
-        )
+        compiled(tmp_path, 'extern "C" const char* text() { return "OpDefBuilder"; }\n')
     ).operations
 
 

@@ -24,10 +24,7 @@ def path(kind: int, text: str, order: str = "<") -> bytes:
     """Return a load command that names a library, with a version beside the name."""
     body = text.encode() + b"\0"
     body += bytes(-len(body) % 8)
-    return (
-        struct.pack(f"{order}6I", kind, 24 + len(body), 24, 2, 0x10203, 0x10000)
-        + body
-    )
+    return struct.pack(f"{order}6I", kind, 24 + len(body), 24, 2, 0x10203, 0x10000) + body
 
 
 def folder(text: str, order: str = "<") -> bytes:
@@ -47,74 +44,27 @@ def library(  # noqa: PLR0913 what a library can have
 ) -> bytes:
     """Return a library of two pages with its code at `code`, and the signature behind them."""
     long = "Q" if wide else "I"
-    segment, section = (
-        f"{order}2I16s4{long}4I",
-        f"{order}16s16s2{long}{8 if wide else 7}I",
-    )
+    segment, section = (f"{order}2I16s4{long}4I", f"{order}16s16s2{long}{8 if wide else 7}I")
     size = struct.calcsize(segment) + struct.calcsize(section)
     text = struct.pack(
-        segment,
-        0x19 if wide else 0x1,
-        size,
-        b"__TEXT",
-        0,
-        2 * PAGE,
-        0,
-        2 * PAGE,
-        5,
-        5,
-        1,
-        0,
+        segment, 0x19 if wide else 0x1, size, b"__TEXT", 0, 2 * PAGE, 0, 2 * PAGE, 5, 5, 1, 0
     )
     text += struct.pack(
-        section,
-        b"__text",
-        b"__TEXT",
-        code,
-        2 * PAGE - code,
-        code,
-        *[0] * (7 if wide else 6),
+        section, b"__text", b"__TEXT", code, 2 * PAGE - code, code, *[0] * (7 if wide else 6)
     )
-    signed = (
-        [struct.pack(f"{order}4I", 0x1D, 16, 2 * PAGE, len(signature))]
-        if signature
-        else []
-    )
+    signed = [struct.pack(f"{order}4I", 0x1D, 16, 2 * PAGE, len(signature))] if signature else []
     content = b"".join([text, *commands, *signed])
     header = struct.pack(
-        f"{order}6I",
-        machine,
-        0,
-        6,
-        1 + len(commands) + len(signed),
-        len(content),
-        0,
+        f"{order}6I", machine, 0, 6, 1 + len(commands) + len(signed), len(content), 0
     ) + bytes(4 if wide else 0)
     start = (MAGICS[order, wide] + header + content).ljust(code, b"\0")
     return start.ljust(2 * PAGE, b"\x90") + signature
 
 
-def adhoc(
-    digests: Sequence[bytes] = (bytes(32),) * 2, certificate: bytes = b""
-) -> bytes:
+def adhoc(digests: Sequence[bytes] = (bytes(32),) * 2, certificate: bytes = b"") -> bytes:
     """Return a signature as the linker makes it: digests, and an empty part for a certificate."""
     directory = struct.pack(
-        ">9I4BII",
-        0xFADE0C02,
-        48 + 64,
-        0x20100,
-        2,
-        48,
-        0,
-        0,
-        2,
-        2 * PAGE,
-        32,
-        2,
-        0,
-        12,
-        0,
-        0,
+        ">9I4BII", 0xFADE0C02, 48 + 64, 0x20100, 2, 48, 0, 0, 2, 2 * PAGE, 32, 2, 0, 12, 0, 0
     ) + b"".join(digests)
     wrapper = struct.pack(">2I", 0xFADE0B01, 8 + len(certificate)) + certificate
     return (
@@ -134,15 +84,10 @@ def adhoc(
 
 
 def pages(content: bytes) -> list[bytes]:
-    return [
-        hashlib.sha256(content[start : start + PAGE]).digest()
-        for start in (0, PAGE)
-    ]
+    return [hashlib.sha256(content[start : start + PAGE]).digest() for start in (0, PAGE)]
 
 
-def rewritten(
-    content: bytes, wanted: WantedCommands = WANTED
-) -> tuple[bytes, tuple[str, ...]]:
+def rewritten(content: bytes, wanted: WantedCommands = WANTED) -> tuple[bytes, tuple[str, ...]]:
     made = bytearray(content)
     changes = load_commands.rewrite(made, wanted, "a.so")
     return bytes(made), changes
@@ -182,9 +127,7 @@ def test_a_library_that_names_nothing_of_it_keeps_its_bytes() -> None:
     assert rewritten(before) == (before, ())
 
 
-def test_the_building_machines_directories_give_way_and_those_beside_the_library_stay() -> (
-    None
-):
+def test_the_building_machines_directories_give_way_and_those_beside_the_library_stay() -> None:
     before = library(
         [
             path(0xC, "@rpath/libcudart.9.2.dylib"),
@@ -192,13 +135,8 @@ def test_the_building_machines_directories_give_way_and_those_beside_the_library
             folder("@loader_path/.."),
         ]
     )
-    after, changes = rewritten(
-        before, WantedCommands(rpath=("/usr/local/cuda/lib",))
-    )
-    assert macho.read(after)[0].search == (
-        "@loader_path/..",
-        "/usr/local/cuda/lib",
-    )
+    after, changes = rewritten(before, WantedCommands(rpath=("/usr/local/cuda/lib",)))
+    assert macho.read(after)[0].search == ("@loader_path/..", "/usr/local/cuda/lib")
     assert changes == (
         "@rpath/ is also looked for in /usr/local/cuda/lib",
         "@rpath/ is not looked for in /Users/me/cuda/lib any more",
@@ -207,10 +145,7 @@ def test_the_building_machines_directories_give_way_and_those_beside_the_library
 
 def test_a_library_that_asks_for_nothing_below_rpath_gets_no_directory() -> None:
     before = library([path(0xC, "/usr/lib/libc++.1.dylib")])
-    assert rewritten(before, WantedCommands(rpath=("/usr/local/cuda/lib",))) == (
-        before,
-        (),
-    )
+    assert rewritten(before, WantedCommands(rpath=("/usr/local/cuda/lib",))) == (before, ())
 
 
 def test_a_shorter_name_leaves_zeros_and_no_remains() -> None:
@@ -226,27 +161,22 @@ def test_each_machine_of_a_universal_library_is_rewritten() -> None:
     thin = [
         library([path(0xC, "@rpath/libcudart.9.2.dylib")]),
         library(
-            [path(0xC, "@rpath/libcudart.9.2.dylib", ">")],
-            order=">",
-            wide=False,
-            machine=POWERPC,
+            [path(0xC, "@rpath/libcudart.9.2.dylib", ">")], order=">", wide=False, machine=POWERPC
         ),
     ]
     table = b"".join(
         struct.pack(">5I", machine, 3, PAGE * (1 + 2 * number), 2 * PAGE, 12)
         for number, machine in enumerate((X86_64, POWERPC))
     )
-    before = (b"\xca\xfe\xba\xbe" + struct.pack(">I", 2) + table).ljust(
-        PAGE, b"\0"
-    ) + b"".join(thin)
+    before = (b"\xca\xfe\xba\xbe" + struct.pack(">I", 2) + table).ljust(PAGE, b"\0") + b"".join(
+        thin
+    )
     after, changes = rewritten(before)
     assert [part.needed for part in macho.read(after)] == [(CUDART,), (CUDART,)]
     assert len(changes) == 1
 
 
-def test_names_that_have_no_room_before_the_code_are_refused_and_nothing_is_written() -> (
-    None
-):
+def test_names_that_have_no_room_before_the_code_are_refused_and_nothing_is_written() -> None:
     before = library([path(0xC, "@rpath/libcudart.9.2.dylib")], code=0xF0)
     made = bytearray(before)
     with pytest.raises(
@@ -262,17 +192,14 @@ def test_names_that_have_no_room_before_the_code_are_refused_and_nothing_is_writ
 def test_a_signature_made_ad_hoc_is_made_true_again() -> None:
     commands = [path(0xC, "@rpath/libcudart.9.2.dylib")]
     before = library(commands, machine=ARM64, signature=adhoc())
-    after, _ = rewritten(
-        library(commands, machine=ARM64, signature=adhoc(pages(before)))
-    )
+    after, _ = rewritten(library(commands, machine=ARM64, signature=adhoc(pages(before))))
     assert after[2 * PAGE :] == adhoc(pages(after))
     assert pages(after)[0] != pages(before)[0]
 
 
 def test_a_signature_by_certificate_is_refused() -> None:
     before = library(
-        [path(0xC, "@rpath/libcudart.9.2.dylib")],
-        signature=adhoc(certificate=b"who signed"),
+        [path(0xC, "@rpath/libcudart.9.2.dylib")], signature=adhoc(certificate=b"who signed")
     )
     with pytest.raises(WheelError, match="signed with a certificate"):
         rewritten(before)
@@ -293,8 +220,4 @@ def test_a_lying_or_truncated_file_is_refused(content: bytes) -> None:
 
 def test_a_signature_that_lies_outside_the_file_is_refused() -> None:
     with pytest.raises(ValueError, match="outside the file"):
-        rewritten(
-            library([path(0xC, "@rpath/libcudart.9.2.dylib")], signature=adhoc())[
-                : 2 * PAGE
-            ]
-        )
+        rewritten(library([path(0xC, "@rpath/libcudart.9.2.dylib")], signature=adhoc())[: 2 * PAGE])

@@ -13,12 +13,7 @@ def text(kind: int, path: str, words: int = 1) -> bytes:
     body = path.encode() + b"\0"
     body += bytes(-len(body) % 8)
     start = 8 + 4 * words
-    return (
-        struct.pack(
-            f"<{2 + words}I", kind, start + len(body), start, *[0] * (words - 1)
-        )
-        + body
-    )
+    return struct.pack(f"<{2 + words}I", kind, start + len(body), start, *[0] * (words - 1)) + body
 
 
 def thin(machine: int, *commands: bytes) -> bytes:
@@ -44,20 +39,12 @@ def test_a_library_says_what_it_needs_and_where_it_looks() -> None:
     read = macho.read(LIBRARY)
     needed = ("@rpath/libcudart.9.2.dylib", "/usr/lib/libc++.1.dylib")
     assert read == (
-        MachO(
-            "x86_64",
-            "@rpath/libtensorflow_framework.so",
-            needed,
-            ("@loader_path/..",),
-            "10.12",
-        ),
+        MachO("x86_64", "@rpath/libtensorflow_framework.so", needed, ("@loader_path/..",), "10.12"),
     )
 
 
 def test_the_newer_command_for_the_oldest_macos_is_read_too() -> None:
-    library = thin(
-        ARM64, struct.pack("<6I", 0x32, 24, 1, 11 << 16 | 3 << 8 | 1, 0, 0)
-    )
+    library = thin(ARM64, struct.pack("<6I", 0x32, 24, 1, 11 << 16 | 3 << 8 | 1, 0, 0))
     assert macho.read(library)[0].minimum == "11.3.1"
 
 
@@ -67,9 +54,7 @@ def test_a_universal_library_is_read_once_for_each_machine() -> None:
     tables = struct.pack(">5I", X86_64, 3, 48, len(LIBRARY), 3) + struct.pack(
         ">5I", ARM64, 0, 48 + len(LIBRARY), len(other), 3
     )
-    assert [
-        part.machine for part in macho.read(head + tables + LIBRARY + other)
-    ] == [
+    assert [part.machine for part in macho.read(head + tables + LIBRARY + other)] == [
         "x86_64",
         "arm64",
     ]
@@ -80,10 +65,7 @@ def universal(*places: tuple[int, int]) -> bytes:
     return (
         b"\xca\xfe\xba\xbe"
         + struct.pack(">I", len(places))
-        + b"".join(
-            struct.pack(">5I", X86_64, 3, start, size, 3)
-            for start, size in places
-        )
+        + b"".join(struct.pack(">5I", X86_64, 3, start, size, 3) for start, size in places)
     )
 
 
@@ -108,33 +90,18 @@ def segment(count: int, *sections: bytes) -> bytes:
     """Return LC_SEGMENT_64 of 64 bytes at 0x1000, which says that it has `count` sections."""
     body = b"".join(sections)
     head = struct.pack(
-        "<2I16s4Q4I",
-        0x19,
-        72 + len(body),
-        b"__DATA",
-        0x1000,
-        64,
-        0,
-        64,
-        7,
-        7,
-        count,
-        0,
+        "<2I16s4Q4I", 0x19, 72 + len(body), b"__DATA", 0x1000, 64, 0, 64, 7, 7, count, 0
     )
     return head + body
 
 
 def section(name: bytes, size: int, flags: int) -> bytes:
-    return struct.pack(
-        "<16s16s2Q8I", name, b"__DATA", 0x1000, size, 8, 0, 0, 0, flags, 0, 0, 0
-    )
+    return struct.pack("<16s16s2Q8I", name, b"__DATA", 0x1000, size, 8, 0, 0, 0, flags, 0, 0, 0)
 
 
 def test_sections_without_bytes_in_the_file_are_left_out() -> None:
     zeros, data, empty = (b"__bss", 8, 1), (b"__data", 8, 0), (b"__none", 0, 0)
-    library = thin(
-        X86_64, segment(3, *(section(*given) for given in (zeros, data, empty)))
-    )
+    library = thin(X86_64, segment(3, *(section(*given) for given in (zeros, data, empty))))
     (part,) = macho.slices(library)
     found = [(section.name, section.number) for section in macho.sections(part)]
     assert found == [("__DATA,__data", 2)]
@@ -161,11 +128,8 @@ def test_a_big_endian_32_bit_library_is_read() -> None:
     [
         b"\xca\xfe\xba\xbe\x00\x00\x00\x34",  # a Java class
         b"\xca\xfe\xba\xbe"
-        + struct.pack(
-            ">6I", 1, X86_64, 3, 0, 100, 3
-        ),  # a slice that is its own file
-        b"\xcf\xfa\xed\xfe"
-        + struct.pack("<6I4x", X86_64, 0, 6, 1, 0xFFFFFFFF, 0),
+        + struct.pack(">6I", 1, X86_64, 3, 0, 100, 3),  # a slice that is its own file
+        b"\xcf\xfa\xed\xfe" + struct.pack("<6I4x", X86_64, 0, 6, 1, 0xFFFFFFFF, 0),
         thin(X86_64, struct.pack("<2I", 0xC, 0)),
         thin(X86_64, struct.pack("<2I", 0xC, 500)),
         LIBRARY[:100],

@@ -40,19 +40,13 @@ def test_a_library_for_arm_has_no_level_of_the_cpu() -> None:
     assert (read(content).machine, read(content).cpu) == ("arm64", None)
 
 
-def test_a_library_in_the_other_byte_order_is_left_as_its_commands_say_it() -> (
-    None
-):
+def test_a_library_in_the_other_byte_order_is_left_as_its_commands_say_it() -> None:
     library = b"\xfe\xed\xfa\xce" + struct.pack(">6I", 18, 0, 6, 0, 0, 0)
     assert read(library).symbols.exports == 0
 
 
-@pytest.mark.parametrize(
-    ("field", "message"), [(12, "says that it has"), (20, "says that it has")]
-)
-def test_a_table_that_is_larger_than_the_file_is_refused(
-    field: int, message: str
-) -> None:
+@pytest.mark.parametrize(("field", "message"), [(12, "says that it has"), (20, "says that it has")])
+def test_a_table_that_is_larger_than_the_file_is_refused(field: int, message: str) -> None:
     content = bytearray(LIBRARY)
     struct.pack_into("<I", content, 32 + 72 + 160 + field, 0x7FFFFFFF)
     with pytest.raises(ValueError, match=message):

@@ -15,22 +15,14 @@ from tfwright.errors import WheelError
 from tfwright.wheel import record
 from tfwright.wheel.compare import code, comparison, text
 from tfwright.wheel.compare.comparison import Comparison
-from tfwright.wheel.compare.difference import (
-    CHUNK,
-    SHOWN,
-    Cursor,
-    Difference,
-    tell_apart,
-)
+from tfwright.wheel.compare.difference import CHUNK, SHOWN, Cursor, Difference, tell_apart
 
 CC = shutil.which("cc")
 LINKED = ("-Wl,--build-id",)
 Maker = Callable[..., Path]
 
 
-def repacked(
-    path: Path, values: Mapping[str, object], *, backwards: bool = False
-) -> Path:
+def repacked(path: Path, values: Mapping[str, object], *, backwards: bool = False) -> Path:
     """Pack the files of a wheel again, each with some fields of its header changed."""
     copy = path.with_name(f"re{path.name}")
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
@@ -51,11 +43,7 @@ def groups(found: Comparison) -> set[str]:
 
 
 def of(found: Comparison, member: str) -> Difference:
-    return next(
-        difference
-        for difference in found.differences
-        if difference.member == member
-    )
+    return next(difference for difference in found.differences if difference.member == member)
 
 
 def test_the_same_bytes_are_the_same(make_wheel: Maker) -> None:
@@ -86,22 +74,16 @@ def test_another_order_is_named_where_it_begins(make_wheel: Maker) -> None:
     path = make_wheel({"a.py": "", "b.py": ""})
     found = comparison.compare(path, repacked(path, {}, backwards=True))
     assert "from number 1 on" in next(
-        difference.what
-        for difference in found.differences
-        if difference.group == "order"
+        difference.what for difference in found.differences if difference.group == "order"
     )
 
 
-def test_files_in_one_only_are_named_and_record_follows_unsaid(
-    make_wheel: Maker,
-) -> None:
+def test_files_in_one_only_are_named_and_record_follows_unsaid(make_wheel: Maker) -> None:
     found = comparison.compare(
-        make_wheel({"a.py": "", "b.txt": "12345"}),
-        make_wheel({"a.py": ""}, folder="other"),
+        make_wheel({"a.py": "", "b.txt": "12345"}), make_wheel({"a.py": ""}, folder="other")
     )
     assert [
-        (difference.group, difference.what, difference.lines)
-        for difference in found.differences
+        (difference.group, difference.what, difference.lines) for difference in found.differences
     ] == [("path", "files only in the first (1)", ("b.txt (5 bytes)",))]
 
 
@@ -109,19 +91,15 @@ def test_projects_that_call_themselves_differently_are_compared_file_by_file(
     make_wheel: Maker,
 ) -> None:
     one = make_wheel(
-        {"a.py": "", "small-1.0.data/purelib/b.py": "1\n"},
-        name="small-1.0-py3-none-any.whl",
+        {"a.py": "", "small-1.0.data/purelib/b.py": "1\n"}, name="small-1.0-py3-none-any.whl"
     )
     two = make_wheel(
-        {"a.py": "", "other-2.0.data/purelib/b.py": "2\n"},
-        name="other-2.0-py3-none-any.whl",
+        {"a.py": "", "other-2.0.data/purelib/b.py": "2\n"}, name="other-2.0-py3-none-any.whl"
     )
     found = comparison.compare(one, two)
-    assert [
-        difference.what
-        for difference in found.differences
-        if difference.group == "path"
-    ] == ["they have different names"]
+    assert [difference.what for difference in found.differences if difference.group == "path"] == [
+        "they have different names"
+    ]
     assert of(found, "b.py").lines == ("line 1:", "-1", "+2")
     assert of(found, ".dist-info/METADATA").lines[:3] == (
         "line 2:",
@@ -134,44 +112,28 @@ def test_a_record_that_lies_about_a_file_that_is_the_same_is_named(
     make_wheel: Maker, tmp_path: Path
 ) -> None:
     path, liar = make_wheel(), tmp_path / "liar.whl"
-    with (
-        zipfile.ZipFile(path) as old,
-        zipfile.ZipFile(liar, "w", zipfile.ZIP_DEFLATED) as new,
-    ):
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(liar, "w", zipfile.ZIP_DEFLATED) as new:
         for member in old.infolist():
             new.writestr(
-                member,
-                old.read(member).replace(
-                    b"small.py,sha256=", b"small.py,sha256=lie"
-                ),
+                member, old.read(member).replace(b"small.py,sha256=", b"small.py,sha256=lie")
             )
-    assert of(comparison.compare(path, liar), ".dist-info/RECORD").lines == (
-        "small.py",
-    )
+    assert of(comparison.compare(path, liar), ".dist-info/RECORD").lines == ("small.py",)
 
 
 @pytest.mark.parametrize(
     ("after", "what"),
     [
-        (
-            "def f():\n    'says'\n    return 1  # new\n",
-            "only comments or white space differ",
-        ),
+        ("def f():\n    'says'\n    return 1  # new\n", "only comments or white space differ"),
         (
             "def f():\n    'says more'\n    return 1\n",
             "only docstrings, comments or white space differ",
         ),
         ("def f():\n    'says'\n    return 2\n", "lines differ"),
-        (
-            "def f():\n    'says'\n    return  1\n",
-            "only comments or white space differ",
-        ),
+        ("def f():\n    'says'\n    return  1\n", "only comments or white space differ"),
         ("def f(:\n", "lines differ"),
     ],
 )
-def test_python_is_compared_by_what_it_does(
-    after: str, what: str, make_wheel: Maker
-) -> None:
+def test_python_is_compared_by_what_it_does(after: str, what: str, make_wheel: Maker) -> None:
     before = "def f():\n    'says'\n    return 1\n"
     found = comparison.compare(
         make_wheel({"a.py": before}), make_wheel({"a.py": after}, folder="other")
@@ -195,26 +157,19 @@ def test_json_is_compared_whatever_its_layout() -> None:
         json.dumps({"a": 1, "b": 2}, indent=4).encode(),
     )
     assert text.document(compact, wide) == ("only its layout differs", ())
-    assert (
-        "-" + ' "b": 2'
-        in (text.document(compact, compact.replace(b"2", b"3")) or ("", ()))[1]
-    )
+    assert "-" + ' "b": 2' in (text.document(compact, compact.replace(b"2", b"3")) or ("", ()))[1]
 
 
 def test_only_the_header_of_compiled_python_is_told_from_the_code() -> None:
-    assert text.compiled(
-        b"a" * 16 + b"code", b"b" * 16 + b"code"
-    ).what.startswith("only the header differs")
-    assert (
-        text.compiled(b"a" * 16 + b"code", b"a" * 16 + b"edoc").what
-        == "the code differs"
+    assert text.compiled(b"a" * 16 + b"code", b"b" * 16 + b"code").what.startswith(
+        "only the header differs"
     )
+    assert text.compiled(b"a" * 16 + b"code", b"a" * 16 + b"edoc").what == "the code differs"
 
 
 def test_other_bytes_are_counted(make_wheel: Maker) -> None:
     found = comparison.compare(
-        make_wheel({"a.bin": "\0one"}),
-        make_wheel({"a.bin": "\0oxx"}, folder="other"),
+        make_wheel({"a.bin": "\0one"}), make_wheel({"a.bin": "\0oxx"}, folder="other")
     )
     assert of(found, "a.bin").what == "2 of 4 bytes differ, first at 0x2"
 
@@ -229,24 +184,19 @@ def test_the_same_files_in_other_bytes_are_said_to_be_no_more_than_that(
     ):
         for member in old.infolist():
             new.writestr(member, old.read(member), compresslevel=0)
-    assert [
-        difference.what
-        for difference in comparison.compare(path, other).differences
-    ] == ["only the archives differ: the same files, packed into other bytes"]
+    assert [difference.what for difference in comparison.compare(path, other).differences] == [
+        "only the archives differ: the same files, packed into other bytes"
+    ]
 
 
 @pytest.fixture
-def libraries(
-    make_wheel: Maker, tmp_path: Path
-) -> Callable[[str, str], Comparison]:
+def libraries(make_wheel: Maker, tmp_path: Path) -> Callable[[str, str], Comparison]:
     """Return a function that compares wheels whose libraries are compiled from two sources."""
 
     def compare(one: str, two: str) -> Comparison:
         return comparison.compare(
             *(
-                with_library(
-                    make_wheel(folder=name), compiled(source, tmp_path / name)
-                )
+                with_library(make_wheel(folder=name), compiled(source, tmp_path / name))
                 for name, source in (("one", one), ("two", two))
             )
         )
@@ -276,9 +226,7 @@ def with_library(path: Path, content: bytes) -> Path:
                 if member.filename.endswith("/RECORD")
                 else ""
             )
-            new.writestr(
-                zipfile.ZipInfo(member.filename), line.encode() + old.read(member)
-            )
+            new.writestr(zipfile.ZipInfo(member.filename), line.encode() + old.read(member))
     return target
 
 
@@ -298,16 +246,13 @@ def test_a_function_that_computes_something_else_is_named(
     )
     assert (found.group, found.what) == ("code", "differs in .text")
     assert any(
-        line.startswith(".text: 1 of ") and line.endswith(", in power")
-        for line in found.lines
+        line.startswith(".text: 1 of ") and line.endswith(", in power") for line in found.lines
     )
     assert any(line.startswith("build id ") for line in found.lines)
 
 
 @needs_compiler
-def test_a_text_that_was_baked_in_is_shown(
-    libraries: Callable[[str, str], Comparison],
-) -> None:
+def test_a_text_that_was_baked_in_is_shown(libraries: Callable[[str, str], Comparison]) -> None:
     found = of(
         libraries(
             'const char *when(void) { return "built 06:31"; }',
@@ -320,9 +265,7 @@ def test_a_text_that_was_baked_in_is_shown(
 
 
 @needs_compiler
-def test_what_the_loader_reads_comes_first_and_debug_information_last(
-    tmp_path: Path,
-) -> None:
+def test_what_the_loader_reads_comes_first_and_debug_information_last(tmp_path: Path) -> None:
     one, two = (
         compiled("int f(void) { return 1; }", tmp_path / name, *options)
         for name, options in (
@@ -331,10 +274,7 @@ def test_what_the_loader_reads_comes_first_and_debug_information_last(
         )
     )
     lines = code.libraries(one, two).lines
-    assert (
-        lines[0]
-        == "facts for the loader only in the first (1): is called libone.so"
-    )
+    assert lines[0] == "facts for the loader only in the first (1): is called libone.so"
     assert any(line.startswith("debug information: .debug_") for line in lines)
 
 
@@ -349,9 +289,7 @@ def test_texts_are_told_apart_where_there_are_more_of_them(
         ),
         "a.so",
     )
-    assert any(
-        "texts only in the first (1): first text" in line for line in found.lines
-    )
+    assert any("texts only in the first (1): first text" in line for line in found.lines)
 
 
 MAC = (Path(__file__).parents[1] / "corpus/macho-symbols").read_bytes()
@@ -380,15 +318,11 @@ def test_facts_for_the_loader_of_a_mac_are_compared() -> None:
     two = library(b"libtwo.\0", 11, b"2" * 16)
     found = code.libraries(one, two)
     assert found.what.startswith("differs outside its sections")
-    assert (
-        "facts for the loader only in the second (2): is called libtwo., needs macOS 11.0"
-        in (found.lines)
+    assert "facts for the loader only in the second (2): is called libtwo., needs macOS 11.0" in (
+        found.lines
     )
     assert f"build id {b'1' * 16!r}" not in found.lines
-    assert (
-        found.lines[-1]
-        == f"build id {(b'1' * 16).hex()}, then {(b'2' * 16).hex()}"
-    )
+    assert found.lines[-1] == f"build id {(b'1' * 16).hex()}, then {(b'2' * 16).hex()}"
 
 
 def test_an_archive_that_ends_too_early_is_compared_as_far_as_it_goes() -> None:
@@ -401,9 +335,7 @@ def test_an_archive_that_ends_too_early_is_compared_as_far_as_it_goes() -> None:
 @pytest.mark.medium
 def test_the_first_places_of_many_that_differ_are_kept() -> None:
     size = 4 * CHUNK
-    found = tell_apart(
-        io.BytesIO(b"ab" * (size // 2)), io.BytesIO(b"ax" * (size // 2)), size
-    )
+    found = tell_apart(io.BytesIO(b"ab" * (size // 2)), io.BytesIO(b"ax" * (size // 2)), size)
     assert found
     assert (found.bytes, found.starts[0]) == (size // 2, 1)
     assert len(found.starts) == SHOWN
@@ -434,16 +366,12 @@ def test_files_that_are_packed_alike_are_not_unpacked(
     opened = list[str]()
     whole = zipfile.ZipFile.open
 
-    def note(
-        self: zipfile.ZipFile, member: zipfile.ZipInfo | str, *_: object
-    ) -> IO[bytes]:
+    def note(self: zipfile.ZipFile, member: zipfile.ZipInfo | str, *_: object) -> IO[bytes]:
         opened.append(member if isinstance(member, str) else member.filename)
         return whole(self, member)
 
     monkeypatch.setattr(zipfile.ZipFile, "open", note)
-    assert {
-        found.member for found in comparison.compare(one, two).differences
-    } == {"b.py"}
+    assert {found.member for found in comparison.compare(one, two).differences} == {"b.py"}
     assert "b.py" in opened
     assert "a.py" not in opened
 
@@ -477,9 +405,7 @@ def test_a_difference_across_pieces_is_found_where_it_is() -> None:
     )
 
 
-def test_a_wheel_that_would_not_be_unpacked_is_refused(
-    make_wheel: Maker, tmp_path: Path
-) -> None:
+def test_a_wheel_that_would_not_be_unpacked_is_refused(make_wheel: Maker, tmp_path: Path) -> None:
     broken = tmp_path / "broken.whl"
     broken.write_bytes(make_wheel().read_bytes()[:-30])
     with pytest.raises(WheelError, match="not a whole zip archive"):

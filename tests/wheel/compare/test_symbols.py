@@ -13,9 +13,7 @@ Function = tuple[str, int, int]
 
 def symbols(*functions: Function, exported: Sequence[str] = ()) -> LibrarySymbols:
     """Return symbols by name, address and size, of a file that holds nothing but their names."""
-    made = LibrarySymbols(
-        b"".join(name.encode() + b"\0" for name, _, _ in functions)
-    )
+    made = LibrarySymbols(b"".join(name.encode() + b"\0" for name, _, _ in functions))
     place = 0
     for name, address, size in functions:
         row = SymbolRow(hash(name), place, address, size)
@@ -26,9 +24,7 @@ def symbols(*functions: Function, exported: Sequence[str] = ()) -> LibrarySymbol
     return made
 
 
-def test_an_address_is_in_the_function_that_begins_before_it_and_has_not_ended() -> (
-    None
-):
+def test_an_address_is_in_the_function_that_begins_before_it_and_has_not_ended() -> None:
     some = symbols(("late", 0x300, 0), ("early", 0x100, 0x10))
     at = {
         address: some.function_at(address, 0x80)
@@ -51,25 +47,16 @@ def test_a_name_is_read_whole_however_long() -> None:
 
 
 def test_functions_that_share_their_name_are_not_compared() -> None:
-    one = symbols(
-        ("static", 1, 5), ("static", 9, 6), ("sole", 20, 7), ("same", 30, 8)
-    )
+    one = symbols(("static", 1, 5), ("static", 9, 6), ("sole", 20, 7), ("same", 30, 8))
     two = symbols(("static", 1, 6), ("sole", 20, 9), ("same", 40, 8))
     assert list(comparison_symbols.resized(one, two)) == [
         "functions of another size (1): sole (7 bytes, then 9)"
     ]
 
 
-def test_the_functions_that_changed_most_are_named_and_the_others_counted() -> (
-    None
-):
+def test_the_functions_that_changed_most_are_named_and_the_others_counted() -> None:
     one, two = (
-        symbols(
-            *(
-                (f"f{number}", 100 * number, 10 + number * grown)
-                for number in range(8)
-            )
-        )
+        symbols(*((f"f{number}", 100 * number, 10 + number * grown) for number in range(8)))
         for grown in (0, 1)
     )
     (line,) = comparison_symbols.resized(one, two)
@@ -111,24 +98,17 @@ def test_symbols_of_a_macos_library_are_read() -> None:
     assert found.function_at(start + 1, start) == "__ZN10tensorflow1gEv"
 
 
-def test_private_and_debuggers_symbols_of_a_macos_library_are_no_exports() -> (
-    None
-):
+def test_private_and_debuggers_symbols_of_a_macos_library_are_no_exports() -> None:
     content = bytearray(MAC)
     (place,) = struct.unpack_from("<I", MAC, 32 + 72 + 160 + 8)
     content[place + 4] &= ~1
     content[place + 16 + 4] |= 0x20
     (part,) = macho.slices(content)
     found = comparison_symbols.of_macho(content, part)
-    assert (len(found.functions.addresses), len(found.exports.addresses)) == (
-        1,
-        0,
-    )
+    assert (len(found.functions.addresses), len(found.exports.addresses)) == (1, 0)
 
 
 def test_a_macos_library_without_a_table_has_no_symbols() -> None:
-    content = b"\xcf\xfa\xed\xfe" + struct.pack(
-        "<6I4x", 0x01000007, 3, 6, 0, 0, 0
-    )
+    content = b"\xcf\xfa\xed\xfe" + struct.pack("<6I4x", 0x01000007, 3, 6, 0, 0, 0)
     (part,) = macho.slices(content)
     assert not comparison_symbols.of_macho(content, part).functions.addresses

@@ -45,12 +45,8 @@ def faults(path: Path) -> str:
 
 def slices_over_the_same_commands() -> bytes:
     commands = struct.pack("<2I", 0x26, 8) * 100_000
-    thin = b"\xcf\xfa\xed\xfe" + struct.pack(
-        "<6I4x", X86_64, 0, 6, 100_000, len(commands), 0
-    )
-    table = (
-        struct.pack(">5I", X86_64, 3, 4096, len(thin) + len(commands), 12) * 64
-    )
+    thin = b"\xcf\xfa\xed\xfe" + struct.pack("<6I4x", X86_64, 0, 6, 100_000, len(commands), 0)
+    table = struct.pack(">5I", X86_64, 3, 4096, len(thin) + len(commands), 12) * 64
     head = b"\xca\xfe\xba\xbe" + struct.pack(">I", 64) + table
     return head.ljust(4096, b"\0") + thin + commands
 
@@ -69,27 +65,11 @@ def a_million_load_commands() -> bytes:
         (f"{INFO}/RECORD", lambda: b"a\n" * 30_000_000, "bytes, more than the"),
         (f"{INFO}/RECORD", lambda: b'"' + b"a" * 200_000, "RECORD"),
         (f"{INFO}/RECORD", lambda: b"a\rb,sha256=x\n", "RECORD cannot be read"),
-        (
-            f"{INFO}/METADATA",
-            lambda: b"A: b\n" * 10_000_000,
-            "bytes, more than the",
-        ),
+        (f"{INFO}/METADATA", lambda: b"A: b\n" * 10_000_000, "bytes, more than the"),
         (f"{INFO}/METADATA", lambda: b"A: b\n" * 500_000, "lines of headers"),
-        (
-            f"{INFO}/WHEEL",
-            lambda: b"Tag: a-b-c\n" * 3_000_000,
-            "bytes, more than the",
-        ),
-        (
-            f"{INFO}/WHEEL",
-            lambda: b"Tag: " + b"-".join([b".".join([b"a"] * 9_999)] * 3),
-            "WHEEL",
-        ),
-        (
-            "x/platform/build_info.py",
-            lambda: b"a" + b".a" * 3_000_000,
-            "bytes, more than the",
-        ),
+        (f"{INFO}/WHEEL", lambda: b"Tag: a-b-c\n" * 3_000_000, "bytes, more than the"),
+        (f"{INFO}/WHEEL", lambda: b"Tag: " + b"-".join([b".".join([b"a"] * 9_999)] * 3), "WHEEL"),
+        ("x/platform/build_info.py", lambda: b"a" + b".a" * 3_000_000, "bytes, more than the"),
     ],
 )
 @pytest.mark.medium
@@ -100,38 +80,23 @@ def test_a_small_wheel_does_not_keep_its_reader_busy(
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        b"a = 0x" + b"f" * 50_000,
-        b"a = " + b"(" * 30_000,
-        b"a = 1" + b"0" * 20_000,
-        b"\0",
-    ],
+    "text", [b"a = 0x" + b"f" * 50_000, b"a = " + b"(" * 30_000, b"a = 1" + b"0" * 20_000, b"\0"]
 )
-def test_a_build_info_that_python_cannot_say_is_left_out(
-    tmp_path: Path, text: bytes
-) -> None:
+def test_a_build_info_that_python_cannot_say_is_left_out(tmp_path: Path, text: bytes) -> None:
     path = wheel(tmp_path, {"x/platform/build_info.py": text})
     assert inspection.inspect(path).stated == ()
 
 
 @pytest.mark.medium
 def test_many_libraries_with_the_same_fault_are_one_fault(tmp_path: Path) -> None:
-    path = wheel(
-        tmp_path,
-        {f"small/a{number}.so": b"no library" for number in range(2_000)},
-    )
-    unreadable = [
-        line for line in faults(path).splitlines() if "cannot be read" in line
-    ]
+    path = wheel(tmp_path, {f"small/a{number}.so": b"no library" for number in range(2_000)})
+    unreadable = [line for line in faults(path).splitlines() if "cannot be read" in line]
     assert len(unreadable) == 1
     assert "(and 1,999 more)" in unreadable[0]
 
 
 def test_an_error_names_the_first_faults_and_counts_the_others() -> None:
-    report = Inspection(
-        "small.whl", 1, faults=tuple(f"fault {number}" for number in range(500))
-    )
+    report = Inspection("small.whl", 1, faults=tuple(f"fault {number}" for number in range(500)))
     with pytest.raises(WheelError) as caught:
         inspection.insist(report)
     assert len(caught.value.evidence.lines) == inspection.SHOWN + 1
@@ -142,24 +107,16 @@ def test_a_member_that_unpacks_to_a_thousand_times_its_size_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "ALWAYS", 1 << 20)
-    assert "it would unpack to" in faults(
-        wheel(tmp_path, {"small/a.so": bytes(1 << 22)})
-    )
+    assert "it would unpack to" in faults(wheel(tmp_path, {"small/a.so": bytes(1 << 22)}))
 
 
 def test_members_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
     path = wheel(tmp_path, {"small/a.py": b"a" * 1000, "small/b.py": b"b" * 1000})
     with zipfile.ZipFile(path) as whole:
-        first, second = (
-            whole.getinfo(f"small/{name}.py").header_offset for name in "ab"
-        )
+        first, second = (whole.getinfo(f"small/{name}.py").header_offset for name in "ab")
     content = bytearray(path.read_bytes())
     entry = content.index(b"PK\1\2", content.index(b"PK\1\2") + 4)
-    places = [
-        at
-        for at in range(entry, len(content) - 46)
-        if content[at : at + 4] == b"PK\1\2"
-    ]
+    places = [at for at in range(entry, len(content) - 46) if content[at : at + 4] == b"PK\1\2"]
     for place in places:
         if struct.unpack_from("<I", content, place + 42)[0] == second:
             struct.pack_into("<I", content, place + 42, first)
@@ -167,9 +124,7 @@ def test_members_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
     assert "shares bytes with" in faults(path)
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux", reason="the limit is on Linux's terms"
-)
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is on Linux's terms")
 def test_a_library_larger_than_the_memory_is_read_from_a_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,10 +138,7 @@ def test_nothing_of_a_wheel_reaches_the_terminal_as_it_is(
 ) -> None:
     bell = b"\x1b]52;c;cm0=\x07\x1b[2J\xe2\x80\xae"
     files = {
-        f"{INFO}/METADATA": b"Name: small"
-        + bell
-        + b"\nVersion: 1.0\nRequires-Python: "
-        + bell,
+        f"{INFO}/METADATA": b"Name: small" + bell + b"\nVersion: 1.0\nRequires-Python: " + bell,
         "x/platform/build_info.py": b"cuda_version = '" + bell + b"'\n",
     }
     report = inspection.inspect(wheel(tmp_path, files))

@@ -29,9 +29,7 @@ def made(folder: Path, name: str, *options: str) -> Path:
     return folder / name
 
 
-def library(
-    folder: Path, path: str, search: str, *needed: str, tags: str = "new"
-) -> Library:
+def library(folder: Path, path: str, search: str, *needed: str, tags: str = "new") -> Library:
     """Return a library of a wheel that looks for others in the directories of `search`."""
     for name in needed:
         made(folder, name, f"-Wl,-soname,{name}")
@@ -50,9 +48,7 @@ def library(
 def ways(found: Library) -> dict[str, str]:
     """Return how each of NVIDIA's libraries is found."""
     return {
-        name: source.how
-        for source in cuda.sources([found], REQUIRES)
-        for name in source.libraries
+        name: source.how for source in cuda.sources([found], REQUIRES) for name in source.libraries
     }
 
 
@@ -116,14 +112,10 @@ def test_only_directories_that_fit_a_library_are_named(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_opened_by_name_is_found_in_the_packages_of_the_search_path(
-    tmp_path: Path,
-) -> None:
+def test_what_is_opened_by_name_is_found_in_the_packages_of_the_search_path(tmp_path: Path) -> None:
     search = "$ORIGIN/../nvidia/cudnn/lib:$ORIGIN/../../nvidia/nccl/lib:/opt/nvidia/x/lib"
     near = library(tmp_path, "tensorflow/own.so", search)
-    deep = library(
-        tmp_path, "tensorflow/python/own.so", "$ORIGIN/../../nvidia/cublas/lib"
-    )
+    deep = library(tmp_path, "tensorflow/python/own.so", "$ORIGIN/../../nvidia/cublas/lib")
     assert cuda.in_reach([near, deep]) == ("cublas", "cudnn")
 
 
@@ -136,26 +128,16 @@ def test_many_directories_are_counted(tmp_path: Path) -> None:
     }
 
 
-def test_a_name_that_only_begins_like_the_origin_is_a_working_directory(
-    tmp_path: Path,
-) -> None:
+def test_a_name_that_only_begins_like_the_origin_is_a_working_directory(tmp_path: Path) -> None:
     search = "$ORIGINAL/lib::${ORIGIN}/x:$ORIGIN"
     found = library(tmp_path, "tensorflow/own.so", search)
-    assert [
-        note
-        for note in inspection_library.notes(found)
-        if note.startswith("looks for")
-    ] == [
+    assert [note for note in inspection_library.notes(found) if note.startswith("looks for")] == [
         "looks for libraries in $ORIGINAL/lib, ., below whatever directory it is started in"
     ]
 
 
-def test_the_driver_is_found_with_itself_and_never_in_the_wheel(
-    tmp_path: Path,
-) -> None:
-    found = library(
-        tmp_path, "tensorflow/own.so", "$ORIGIN", "libcuda.so.1", "libm.so.6"
-    )
+def test_the_driver_is_found_with_itself_and_never_in_the_wheel(tmp_path: Path) -> None:
+    found = library(tmp_path, "tensorflow/own.so", "$ORIGIN", "libcuda.so.1", "libm.so.6")
     assert ways(found) == {"libcuda.so.1": "with NVIDIA's driver"}
 
 
@@ -179,7 +161,5 @@ def test_libraries_of_a_mac_are_found_as_its_loader_looks_for_them() -> None:
 
 def test_a_library_of_nvidia_in_the_wheel_is_said_to_be_there() -> None:
     carried = Library("tensorflow/libcudart.9.2.dylib", 1)
-    (source,) = cuda.sources(
-        [mac("@rpath/libcudart.9.2.dylib"), carried], ["numpy"]
-    )
+    (source,) = cuda.sources([mac("@rpath/libcudart.9.2.dylib"), carried], ["numpy"])
     assert (source.how, source.users) == ("inside the wheel", 1)

@@ -68,17 +68,7 @@ def library(
 def mac_library(minimum: str) -> bytes:
     major, minor = map(int, minimum.split("."))
     return b"\xcf\xfa\xed\xfe" + struct.pack(
-        "<6I4x4I",
-        0x01000007,
-        0,
-        6,
-        1,
-        16,
-        0,
-        0x24,
-        16,
-        major << 16 | minor << 8,
-        0,
+        "<6I4x4I", 0x01000007, 0, 6, 1, 16, 0, 0x24, 16, major << 16 | minor << 8, 0
     )
 
 
@@ -97,20 +87,15 @@ def test_a_true_wheel_has_no_fault(make_wheel: MakeWheel) -> None:
     inspection.insist(report)
 
 
-def test_a_wheel_that_is_not_there_is_an_error_and_no_report(
-    tmp_path: Path,
-) -> None:
+def test_a_wheel_that_is_not_there_is_an_error_and_no_report(tmp_path: Path) -> None:
     with pytest.raises(WheelError, match="does not exist"):
         inspection.inspect(tmp_path / "none.whl")
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["bin/tool", "tool", "libtensorflow.so.1.12.0-rc2", "a.so_", "a.so.1a"],
+    "name", ["bin/tool", "tool", "libtensorflow.so.1.12.0-rc2", "a.so_", "a.so.1a"]
 )
-def test_a_library_is_known_by_its_content_under_other_names(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_library_is_known_by_its_content_under_other_names(tmp_path: Path, name: str) -> None:
     content = {f"small/{name}": mac_library("10.13"), "small/Eigen": b"// text"}
     report = inspection.inspect(wheel_of(tmp_path, MAC, content))
     assert [library.path for library in report.libraries] == [f"small/{name}"]
@@ -120,8 +105,7 @@ def test_a_library_is_known_by_its_content_under_other_names(
 @compiler
 def test_a_library_is_read_with_the_paths_of_its_builder(tmp_path: Path) -> None:
     (tmp_path / "a.cc").write_text(
-        'extern "C" const char* where() { return "/home/builder/.cache/bazel/a.cc"; }\n',
-        "utf-8",
+        'extern "C" const char* where() { return "/home/builder/.cache/bazel/a.cc"; }\n', "utf-8"
     )
     subprocess.run(
         ["g++", "-shared", "-fPIC", "-Wl,-rpath,../lib", "a.cc", "-o", "a.so"],
@@ -130,26 +114,19 @@ def test_a_library_is_read_with_the_paths_of_its_builder(tmp_path: Path) -> None
     )
     report = inspection.inspect(
         wheel_of(
-            tmp_path,
-            LINUX,
-            {"small/a.so": (tmp_path / "a.so").read_bytes(), "small/a.py": b""},
+            tmp_path, LINUX, {"small/a.so": (tmp_path / "a.so").read_bytes(), "small/a.py": b""}
         )
     )
     (found,) = report.libraries
     assert found.elf is not None
     assert (found.path, found.fault) == ("small/a.so", "")
     (leak,) = report.leaks
-    assert (leak.file, leak.path) == (
-        "small/a.so",
-        "/home/builder/.cache/bazel/a.cc",
-    )
+    assert (leak.file, leak.path) == ("small/a.so", "/home/builder/.cache/bazel/a.cc")
     assert any(leak.path in note for note in report.notes)
     assert any("looks for libraries in ../lib" in note for note in report.notes)
 
 
-def test_every_file_is_searched_for_the_directories_of_this_host(
-    tmp_path: Path,
-) -> None:
+def test_every_file_is_searched_for_the_directories_of_this_host(tmp_path: Path) -> None:
     path = b"/srv/out/toolkits/cuda-11.8"
     content = {
         "small/a.dylib": mac_library("10.11") + path,
@@ -160,10 +137,7 @@ def test_every_file_is_searched_for_the_directories_of_this_host(
     wheel = wheel_of(tmp_path, MAC, content)
     directory = HostDirectory("/srv/out", "the build_out", "Patch it.")
     report = inspection.inspect(wheel, directories=lambda: [directory])
-    assert {leak.file for leak in report.leaks} == {
-        "small/a.dylib",
-        "small/cuda_config.h",
-    }
+    assert {leak.file for leak in report.leaks} == {"small/a.dylib", "small/cuda_config.h"}
     (note,) = report.notes
     assert note.startswith(
         "2 files (small/a.dylib, small/cuda_config.h) name /srv/out, the build_out of this host"
@@ -183,26 +157,13 @@ def test_for_a_wheel_from_elsewhere_the_directories_of_this_host_are_not_asked_f
 @compiler
 @pytest.mark.parametrize(
     ("source", "kind"),
-    [
-        ('void op() asm("OpKernelRegistrar"); void load() { op(); }\n', "real"),
-        ("", "stub"),
-    ],
+    [('void op() asm("OpKernelRegistrar"); void load() { op(); }\n', "real"), ("", "stub")],
 )
-def test_nccl_ops_is_said_to_be_real_or_a_stub(
-    tmp_path: Path, source: str, kind: str
-) -> None:
+def test_nccl_ops_is_said_to_be_real_or_a_stub(tmp_path: Path, source: str, kind: str) -> None:
     (tmp_path / "a.cc").write_text(source, "utf-8")
-    subprocess.run(
-        ["g++", "-shared", "-fPIC", "a.cc", "-o", "a.so"],
-        cwd=tmp_path,
-        check=True,
-    )
+    subprocess.run(["g++", "-shared", "-fPIC", "a.cc", "-o", "a.so"], cwd=tmp_path, check=True)
     report = inspection.inspect(
-        wheel_of(
-            tmp_path,
-            LINUX,
-            {"small/_nccl_ops.so": (tmp_path / "a.so").read_bytes()},
-        )
+        wheel_of(tmp_path, LINUX, {"small/_nccl_ops.so": (tmp_path / "a.so").read_bytes()})
     )
     assert report.libraries[0].registered is not None
     assert any("a stub" in note for note in report.notes) is (kind == "stub")
@@ -222,11 +183,7 @@ def test_what_tensorflow_states_about_its_build_is_read_in_both_of_its_forms(
     ):
         assert (
             inspection.inspect(
-                wheel_of(
-                    tmp_path,
-                    LINUX,
-                    {"tensorflow/python/platform/build_info.py": text},
-                )
+                wheel_of(tmp_path, LINUX, {"tensorflow/python/platform/build_info.py": text})
             ).stated
             == stated
         )
@@ -256,9 +213,7 @@ def test_a_macos_that_is_too_new_for_the_tag_is_a_fault(tmp_path: Path) -> None:
     )
 
 
-def test_a_library_for_another_machine_or_python_than_the_tags_is_a_fault(
-    tmp_path: Path,
-) -> None:
+def test_a_library_for_another_machine_or_python_than_the_tags_is_a_fault(tmp_path: Path) -> None:
     said = faults(
         wheel_of(
             tmp_path,
@@ -266,20 +221,13 @@ def test_a_library_for_another_machine_or_python_than_the_tags_is_a_fault(
             {"a.cpython-37m-darwin.so": mac_library("10.9")},
         )
     )
-    assert (
-        "a.cpython-37m-darwin.so is for x86_64, and the tag is manylinux2014_aarch64"
-        in said
-    )
+    assert "a.cpython-37m-darwin.so is for x86_64, and the tag is manylinux2014_aarch64" in said
     assert "a.cpython-37m-darwin.so is for CPython 37, and the tags are" in said
 
 
-def test_machine_code_under_a_tag_for_any_machine_is_a_fault(
-    tmp_path: Path,
-) -> None:
+def test_machine_code_under_a_tag_for_any_machine_is_a_fault(tmp_path: Path) -> None:
     assert "a.so is machine code, and the tag says any machine" in faults(
-        wheel_of(
-            tmp_path, "small-1.0-py3-none-any.whl", {"a.so": mac_library("10.9")}
-        )
+        wheel_of(tmp_path, "small-1.0-py3-none-any.whl", {"a.so": mac_library("10.9")})
     )
 
 
@@ -293,18 +241,14 @@ def test_machine_code_under_a_tag_for_any_machine_is_a_fault(
         ("linux", "2.40", 0),
     ],
 )
-def test_a_manylinux_tag_is_true_if_its_glibc_is_enough(
-    tag: str, glibc: str, untrue: int
-) -> None:
+def test_a_manylinux_tag_is_true_if_its_glibc_is_enough(tag: str, glibc: str, untrue: int) -> None:
     path = Path(f"small-1.0-cp36-cp36m-{tag}_x86_64.whl")
     stated = tags.named(path)
     found = tags.faults(path, stated, [library(glibc=glibc)])
     assert len(found) == untrue
 
 
-def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(
-    make_wheel: MakeWheel,
-) -> None:
+def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(make_wheel: MakeWheel) -> None:
     path = make_wheel()
     renamed = path.rename(path.with_name("other-2.0-py2-none-any.whl"))
     said = faults(renamed)
@@ -315,9 +259,7 @@ def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(
 
 def test_a_name_that_is_no_wheels_name_is_a_fault(make_wheel: MakeWheel) -> None:
     path = make_wheel()
-    assert "Invalid wheel filename" in faults(
-        path.rename(path.with_name("wheel.whl"))
-    )
+    assert "Invalid wheel filename" in faults(path.rename(path.with_name("wheel.whl")))
 
 
 def test_a_lying_record_is_a_fault(make_wheel: MakeWheel) -> None:
@@ -342,9 +284,7 @@ def test_an_encrypted_member_is_a_fault(make_wheel: MakeWheel) -> None:
 
 
 def test_a_member_outside_the_wheel_is_a_fault(tmp_path: Path) -> None:
-    assert "would leave the directory" in faults(
-        wheel_of(tmp_path, LINUX, {"../../bin/sh": b""})
-    )
+    assert "would leave the directory" in faults(wheel_of(tmp_path, LINUX, {"../../bin/sh": b""}))
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -357,10 +297,7 @@ def test_a_name_that_is_there_twice_is_a_fault(make_wheel: MakeWheel) -> None:
 
 def test_a_wheel_with_64_bit_fields_is_read(tmp_path: Path) -> None:
     path = wheel_of(tmp_path, LINUX, {})
-    with (
-        zipfile.ZipFile(path) as plain,
-        zipfile.ZipFile(tmp_path / "copy", "w") as copy,
-    ):
+    with zipfile.ZipFile(path) as plain, zipfile.ZipFile(tmp_path / "copy", "w") as copy:
         for member in plain.infolist():
             with copy.open(member.filename, "w", force_zip64=True) as target:
                 target.write(plain.read(member))
@@ -375,19 +312,11 @@ def test_a_description_that_would_fill_the_memory_is_a_fault(
     assert "METADATA has 47 bytes" in faults(make_wheel())
 
 
-def test_a_report_is_shown_as_a_table_and_as_json(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     one = library(architectures=("sm_70", "compute_70"))
     two = Library("b.dylib", 5, macho=(MachO("arm64", "", (), (), "12.0"),))
     report = Inspection(
-        "small.whl",
-        100,
-        200,
-        "small",
-        "1.0",
-        libraries=(one, two),
-        notes=("It is small.",),
+        "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)
     )
     inspect.show_report(report, as_json=False)
     shown = capsys.readouterr().out
@@ -396,9 +325,7 @@ def test_a_report_is_shown_as_a_table_and_as_json(
     assert "note: It is small." in shown
     inspect.show_report(report, as_json=True)
     assert (
-        json.loads(capsys.readouterr().out)["libraries"][0]["elf"]["requires"][
-            "GLIBC"
-        ]["version"]
+        json.loads(capsys.readouterr().out)["libraries"][0]["elf"]["requires"]["GLIBC"]["version"]
         == "2.12"
     )
 
@@ -477,6 +404,6 @@ def test_every_library_with_gpu_code_must_hold_the_architectures() -> None:
 
 
 def test_a_library_about_which_nothing_can_be_said_is_named() -> None:
-    assert floor.unreadable(
-        [library(), Library("b.so", 1, fault="it is cut")]
-    ) == ["b.so cannot be read: it is cut"]
+    assert floor.unreadable([library(), Library("b.so", 1, fault="it is cut")]) == [
+        "b.so cannot be read: it is cut"
+    ]

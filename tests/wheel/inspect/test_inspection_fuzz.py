@@ -45,7 +45,5 @@ def test_damaged_input_is_refused_and_nothing_else_happens(name: str) -> None:
             pass
         except Exception as fault:  # noqa: BLE001 whatever it is, it is what the test looks for
             pytest.fail(f"seed {seed}: {type(fault).__name__}: {fault}")
-        assert time.process_time() - started < LONGEST, (
-            f"seed {seed} took too long"
-        )
+        assert time.process_time() - started < LONGEST, f"seed {seed} took too long"
         seed += 1

@@ -18,9 +18,7 @@ def search(content: bytes, *directories: str, library: bool = True) -> list[Leak
         "/b/bazel-out/k8-opt/a.h",
     ],
 )
-def test_what_looks_like_a_path_of_a_builder_is_found_in_a_library(
-    path: str,
-) -> None:
+def test_what_looks_like_a_path_of_a_builder_is_found_in_a_library(path: str) -> None:
     content = b"\0" + path.encode() + b"\0"
     assert search(content) == [Leak("a.so", "", 1, path)]
     assert search(content, library=False) == [], "documentation has examples"
@@ -67,30 +65,19 @@ def test_a_directory_of_this_host_is_found_in_any_file(text: str) -> None:
         b"srv/out/a.h",
     ],
 )
-def test_a_longer_name_and_the_rest_of_another_path_are_not_the_directory(
-    text: bytes,
-) -> None:
+def test_a_longer_name_and_the_rest_of_another_path_are_not_the_directory(text: bytes) -> None:
     assert search(text, "/srv/out") == []
 
 
 @pytest.mark.parametrize("path", ["/", "/w", "/build", "/a/b", "relative/path"])
-def test_a_directory_that_may_be_in_any_file_by_chance_is_not_looked_for(
-    path: str,
-) -> None:
+def test_a_directory_that_may_be_in_any_file_by_chance_is_not_looked_for(path: str) -> None:
     assert search(b"\0/w/a.cc\0/build/a.cc\0/a/b/c\0relative/path\0", path) == []
 
 
 def test_a_path_belongs_to_the_innermost_directory_and_counts_once() -> None:
-    content = (
-        b"/home/me/out/r/bazel/execroot/a.cc\0/home/me/out/vault\0/home/you/a.cc"
-    )
+    content = b"/home/me/out/r/bazel/execroot/a.cc\0/home/me/out/vault\0/home/you/a.cc"
     assert search(content, "/home/me/out", "/home/me/out/r/bazel") == [
-        Leak(
-            "a.so",
-            "/home/me/out/r/bazel",
-            1,
-            "/home/me/out/r/bazel/execroot/a.cc",
-        ),
+        Leak("a.so", "/home/me/out/r/bazel", 1, "/home/me/out/r/bazel/execroot/a.cc"),
         Leak("a.so", "/home/me/out", 1, "/home/me/out/vault"),
         Leak("a.so", "", 1, "/home/you/a.cc"),
     ]
@@ -98,14 +85,10 @@ def test_a_path_belongs_to_the_innermost_directory_and_counts_once() -> None:
 
 def test_a_directory_with_a_space_or_a_letter_beyond_ascii_is_found() -> None:
     path = "/srv/böse [x] out"
-    assert search(f"'{path}/a.h'".encode(), path) == [
-        Leak("a.so", path, 1, f"{path}/a.h")
-    ]
+    assert search(f"'{path}/a.h'".encode(), path) == [Leak("a.so", path, 1, f"{path}/a.h")]
 
 
-def test_a_file_full_of_paths_ends_the_search(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_file_full_of_paths_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaks, "MOST", 5)
     assert search(b"\0/srv/out" * 9, "/srv/out")[0].times == 5
 

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.skipif(
     reason="there is no g++ that makes ELF files",
 )
 
-GIVER = "namespace tensorflow { int given() { return 1; } int OpDefBuilderReceiver() { return 2; } }\n"
+GIVER = (
+    "namespace tensorflow { int given() { return 1; } int OpDefBuilderReceiver() { return 2; } }\n"
+)
 TAKER = "namespace tensorflow { int given(); int lost(); int f() { return given() + lost(); } }\n"
 PYTHON = 'extern "C" int PyErr_Occurred(); extern "C" int PyThing() { return PyErr_Occurred(); }\n'
 WEAK = (
@@ -48,9 +50,7 @@ def resolved(*files: Path) -> dict[str, Symbols]:
 
 
 def test_what_no_library_of_the_wheel_gives_is_missing(tmp_path: Path) -> None:
-    symbols = resolved(
-        built(tmp_path, "giver", GIVER), built(tmp_path, "taker", TAKER)
-    )
+    symbols = resolved(built(tmp_path, "giver", GIVER), built(tmp_path, "taker", TAKER))
     assert symbols["giver.so"].missing == ()
     assert symbols["taker.so"].missing == ("_ZN10tensorflow4lostEv",)
 
@@ -58,29 +58,17 @@ def test_what_no_library_of_the_wheel_gives_is_missing(tmp_path: Path) -> None:
 def test_what_python_gives_and_what_may_be_missing_is_not(tmp_path: Path) -> None:
     assert (
         resolved(
-            built(
-                tmp_path,
-                "a",
-                PYTHON
-                + WEAK
-                + '#include <cstdio>\nvoid h() { std::puts(""); }\n',
-            )
+            built(tmp_path, "a", PYTHON + WEAK + '#include <cstdio>\nvoid h() { std::puts(""); }\n')
         )["a.so"].missing
         == ()
     )
 
 
 @pytest.mark.medium
-def test_where_a_library_from_elsewhere_is_needed_nothing_is_said(
-    tmp_path: Path,
-) -> None:
+def test_where_a_library_from_elsewhere_is_needed_nothing_is_said(tmp_path: Path) -> None:
     built(tmp_path, "libcuda", 'extern "C" int cuInit() { return 0; }\n')
     needing = built(
-        tmp_path,
-        "needing",
-        'extern "C" int f();\n',
-        "-Wl,--no-as-needed",
-        "libcuda.so",
+        tmp_path, "needing", 'extern "C" int f();\n', "-Wl,--no-as-needed", "libcuda.so"
     )
     assert (
         resolved(
@@ -107,10 +95,7 @@ def test_a_library_is_known_to_others_by_its_soname_as_well() -> None:
         (giver, taker, stranger, Library("a/text.so", 1, fault="not a library")),
         dict.fromkeys(("a/taker.so", "a/stranger.so"), wanting),
     )
-    missing = {
-        library.path: library.elf and library.elf.symbols.missing
-        for library in found
-    }
+    missing = {library.path: library.elf and library.elf.symbols.missing for library in found}
     assert missing == {
         "a/libgiver.so.2.20.0": (),
         "a/taker.so": ("lost",),
@@ -123,8 +108,6 @@ def elf_of(soname: str, *needed: str) -> Elf:
     return Elf("x86_64", soname, needed, (), {}, ())
 
 
-def test_exports_and_what_registers_operations_are_counted(
-    tmp_path: Path,
-) -> None:
+def test_exports_and_what_registers_operations_are_counted(tmp_path: Path) -> None:
     found = resolved(built(tmp_path, "giver", GIVER))["giver.so"]
     assert (found.exports, found.tensorflow, found.registers_ops) == (2, 2, True)

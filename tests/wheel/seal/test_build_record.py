@@ -22,28 +22,20 @@ def holding(path: Path, content: bytes) -> Path:
 def test_a_record_is_read_as_it_was_written(
     make_wheel: Callable[..., Path], a_record: BuildRecord
 ) -> None:
-    with zipfile.ZipFile(
-        holding(make_wheel(), build_record.write(a_record))
-    ) as wheel:
+    with zipfile.ZipFile(holding(make_wheel(), build_record.write(a_record))) as wheel:
         assert build_record.read(wheel) == a_record
 
 
-def test_a_wheel_from_elsewhere_has_no_record(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_a_wheel_from_elsewhere_has_no_record(make_wheel: Callable[..., Path]) -> None:
     with zipfile.ZipFile(make_wheel()) as wheel:
         assert build_record.read(wheel) is None
 
 
 @pytest.mark.parametrize("name", recipe.names())
-def test_a_record_holds_the_recipe_that_it_was_made_from(
-    name: str,
-) -> None:
+def test_a_record_holds_the_recipe_that_it_was_made_from(name: str) -> None:
     read = recipe.read(name)
     held = build_record.recipe_of(build_record.recipe_content(read))
-    assert held.model_dump(exclude={"verified"}) == read.model_dump(
-        exclude={"verified"}
-    )
+    assert held.model_dump(exclude={"verified"}) == read.model_dump(exclude={"verified"})
 
 
 def test_who_verified_a_recipe_does_not_change_its_digest() -> None:

@@ -21,20 +21,14 @@ def public(
     """Return a wheel with a statement and its envelope beside it, and the key that verifies it."""
     wheel, (private, public) = make_sealed(), keys()
     said = json.dumps(
-        {
-            "subject": [
-                {"name": wheel.name, "digest": {"sha256": files.sha256(wheel)}}
-            ]
-        }
+        {"subject": [{"name": wheel.name, "digest": {"sha256": files.sha256(wheel)}}]}
     ).encode()
     next_to(wheel, statement.SUFFIX).write_bytes(said)
     next_to(wheel, envelope.SUFFIX).write_bytes(envelope.write(said, private))
     return wheel, public
 
 
-def test_a_signed_wheel_is_reported_with_the_id_of_its_key(
-    public: tuple[Path, Path],
-) -> None:
+def test_a_signed_wheel_is_reported_with_the_id_of_its_key(public: tuple[Path, Path]) -> None:
     wheel, key = public
     report = inspection.inspect(wheel, key)
     assert report.faults == ()
@@ -48,29 +42,21 @@ def test_the_plain_statement_need_not_be_there(public: tuple[Path, Path]) -> Non
     assert envelope.verify(wheel, key)
 
 
-def test_a_changed_wheel_is_not_the_one_that_was_signed(
-    public: tuple[Path, Path],
-) -> None:
+def test_a_changed_wheel_is_not_the_one_that_was_signed(public: tuple[Path, Path]) -> None:
     wheel, key = public
     wheel.write_bytes(wheel.read_bytes() + b"\0")
     with pytest.raises(WheelError, match="is not the wheel that was signed"):
         inspection.inspect(wheel, key)
 
 
-def test_a_changed_statement_is_not_the_one_that_was_signed(
-    public: tuple[Path, Path],
-) -> None:
+def test_a_changed_statement_is_not_the_one_that_was_signed(public: tuple[Path, Path]) -> None:
     wheel, key = public
     next_to(wheel, statement.SUFFIX).write_text("{}", "utf-8")
-    with pytest.raises(
-        WheelError, match=r"intoto\.json is not the statement that was signed"
-    ):
+    with pytest.raises(WheelError, match=r"intoto\.json is not the statement that was signed"):
         inspection.inspect(wheel, key)
 
 
-def test_a_wheel_that_nobody_signed_is_not_verified(
-    public: tuple[Path, Path],
-) -> None:
+def test_a_wheel_that_nobody_signed_is_not_verified(public: tuple[Path, Path]) -> None:
     wheel, key = public
     next_to(wheel, envelope.SUFFIX).unlink()
     with pytest.raises(WheelError, match=r"intoto\.jsonl cannot be read"):
@@ -79,23 +65,12 @@ def test_a_wheel_that_nobody_signed_is_not_verified(
 
 @pytest.mark.parametrize(
     "said",
-    [
-        b"",
-        b"[]",
-        b"{}",
-        b'{"subject": [1]}',
-        b'{"subject": [{"digest": {}}]}',
-        b"[" * 100_000,
-    ],
+    [b"", b"[]", b"{}", b'{"subject": [1]}', b'{"subject": [{"digest": {}}]}', b"[" * 100_000],
 )
 def test_what_is_signed_has_to_be_a_statement(
-    make_sealed: Callable[..., Path],
-    keys: Callable[..., tuple[Path, Path]],
-    said: bytes,
+    make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]], said: bytes
 ) -> None:
     wheel, (private, key) = make_sealed(), keys()
-    next_to(wheel, envelope.SUFFIX).write_bytes(
-        signing.sign(said, envelope.KIND, private)
-    )
+    next_to(wheel, envelope.SUFFIX).write_bytes(signing.sign(said, envelope.KIND, private))
     with pytest.raises(WheelError, match="not an in-toto statement"):
         envelope.verify(wheel, key)

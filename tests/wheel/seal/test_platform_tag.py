@@ -26,16 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("there is no C++ compiler")
     room = tmp_path_factory.mktemp("wheel")
     (room / "work.cc").write_text(SOURCE, "utf-8")
-    command = (
-        "c++",
-        "-O1",
-        "-shared",
-        "-fPIC",
-        "-fno-builtin",
-        "-o",
-        "work.so",
-        "work.cc",
-    )
+    command = ("c++", "-O1", "-shared", "-fPIC", "-fno-builtin", "-o", "work.so", "work.cc")
     subprocess.run(command, cwd=room, check=True)
     path = room / "small-1.0-cp311-cp311-linux_x86_64.whl"
     with zipfile.ZipFile(path, "w") as archive:
@@ -44,9 +35,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "small-1.0.dist-info/WHEEL",
             "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n",
         )
-        archive.writestr(
-            "small-1.0.dist-info/METADATA", "Name: small\nVersion: 1.0\n"
-        )
+        archive.writestr("small-1.0.dist-info/METADATA", "Name: small\nVersion: 1.0\n")
         # auditwheel looks at what RECORD lists.
         archive.writestr("small-1.0.dist-info/RECORD", "small/work.so,,\n")
     return path
@@ -59,33 +48,23 @@ def test_a_platform_whose_symbols_suffice_is_proved(wheel: Path) -> None:
 
 
 @pytest.mark.medium
-def test_an_older_platform_is_refused_with_the_symbols_in_the_way(
-    wheel: Path,
-) -> None:
-    with pytest.raises(
-        WheelError, match="does not run on every manylinux_2_5_x86_64"
-    ) as caught:
+def test_an_older_platform_is_refused_with_the_symbols_in_the_way(wheel: Path) -> None:
+    with pytest.raises(WheelError, match="does not run on every manylinux_2_5_x86_64") as caught:
         platform_tag.insist(wheel, "manylinux_2_5_x86_64")
     assert "libc.so.6 GLIBC_2.14" in caught.value.evidence.lines
 
 
 @pytest.mark.medium
-def test_libraries_in_purelib_are_judged_as_any_others(
-    wheel: Path, tmp_path: Path
-) -> None:
+def test_libraries_in_purelib_are_judged_as_any_others(wheel: Path, tmp_path: Path) -> None:
     moved, pure = tmp_path / wheel.name, "small-1.0.data/purelib/small/"
     with zipfile.ZipFile(wheel) as given, zipfile.ZipFile(moved, "w") as made:
         for name in given.namelist():
             content = given.read(name)
             if name.endswith("RECORD"):
-                content = content.replace(
-                    b"small/work.so", f"{pure}work.so".encode()
-                )
+                content = content.replace(b"small/work.so", f"{pure}work.so".encode())
             made.writestr(name.replace("small/", pure), content)
     for wanted in ("manylinux_2_31_x86_64", "manylinux_2_5_x86_64"):
-        assert platform_tag.prove(moved, wanted) == platform_tag.prove(
-            wheel, wanted
-        )
+        assert platform_tag.prove(moved, wanted) == platform_tag.prove(wheel, wanted)
 
 
 def test_a_platform_that_does_not_exist_is_refused(wheel: Path) -> None:
@@ -95,10 +74,7 @@ def test_a_platform_that_does_not_exist_is_refused(wheel: Path) -> None:
 
 def test_name_and_tags_change_together(wheel: Path) -> None:
     platform = "manylinux_2_31_x86_64"
-    assert (
-        platform_tag.renamed(wheel.name, platform)
-        == f"small-1.0-cp311-cp311-{platform}.whl"
-    )
+    assert platform_tag.renamed(wheel.name, platform) == f"small-1.0-cp311-cp311-{platform}.whl"
     with zipfile.ZipFile(wheel) as archive:
         text = platform_tag.stated(archive, platform).decode()
     assert f"Tag: cp311-cp311-{platform}\n" in text

@@ -6,11 +6,7 @@ import pytest
 from tfwright.documents import recipe
 from tfwright.vault import lock
 from tfwright.wheel.seal import sbom
-from tfwright.wheel.seal.sbom import (
-    ArchiveComponent,
-    Materials,
-    SubstituteComponent,
-)
+from tfwright.wheel.seal.sbom import ArchiveComponent, Materials, SubstituteComponent
 
 pytestmark = pytest.mark.medium
 
@@ -27,9 +23,7 @@ MATERIALS = Materials(
             ("gif", "gif_too"),
             ("https://example.org/gif.tar.gz",),
             SHA256,
-            SubstituteComponent(
-                "c" * 64, "https://example.org/git at 12", "It is gone"
-            ),
+            SubstituteComponent("c" * 64, "https://example.org/git at 12", "It is gone"),
         ),
     ),
 )
@@ -48,34 +42,24 @@ def bill(materials: Materials) -> dict[str, object]:
 
 def test_a_bill_fits_the_public_schema_and_names_the_source() -> None:
     made = bill(MATERIALS)
-    assert (
-        "pkg:github/tensorflow/tensorflow@93bc2e2072e0daccbcff7a90d397b704a9e8f778"
-        in str(made["components"])
-    )
-    assert "Stands in for the pinned archive: It is gone" in str(
+    assert "pkg:github/tensorflow/tensorflow@93bc2e2072e0daccbcff7a90d397b704a9e8f778" in str(
         made["components"]
     )
+    assert "Stands in for the pinned archive: It is gone" in str(made["components"])
 
 
-def test_the_same_materials_give_the_same_bytes_and_others_another_serial_number() -> (
-    None
-):
+def test_the_same_materials_give_the_same_bytes_and_others_another_serial_number() -> None:
     assert sbom.write(MATERIALS) == sbom.write(dataclasses.replace(MATERIALS))
     other = dataclasses.replace(MATERIALS, commit="0" * 40)
     assert bill(other)["serialNumber"] != bill(MATERIALS)["serialNumber"]
 
 
-def test_what_rules_clone_is_in_the_bill_by_its_commit_and_in_its_number() -> (
-    None
-):
+def test_what_rules_clone_is_in_the_bill_by_its_commit_and_in_its_number() -> None:
     cloning = dataclasses.replace(
-        MATERIALS,
-        clones=(("https://github.com/bazelbuild/rules_docker.git", "d" * 40),),
+        MATERIALS, clones=(("https://github.com/bazelbuild/rules_docker.git", "d" * 40),)
     )
     made = bill(cloning)
-    assert f"pkg:github/bazelbuild/rules_docker@{'d' * 40}" in str(
-        made["components"]
-    )
+    assert f"pkg:github/bazelbuild/rules_docker@{'d' * 40}" in str(made["components"])
     assert made["serialNumber"] != bill(MATERIALS)["serialNumber"]
 
 
@@ -83,8 +67,7 @@ def test_what_rules_clone_is_in_the_bill_by_its_commit_and_in_its_number() -> (
 def test_the_bill_of_a_real_lock_fits_the_schema() -> None:
     known = lock.read(recipe.RECIPES / "linux-r1.8-cpu.lock")
     archives = tuple(
-        ArchiveComponent(archive.names, archive.urls, archive.sha256)
-        for archive in known.archives
+        ArchiveComponent(archive.names, archive.urls, archive.sha256) for archive in known.archives
     )
     made = bill(dataclasses.replace(MATERIALS, archives=archives))
     assert isinstance(made["components"], list)

@@ -20,9 +20,7 @@ EPOCH = 1_540_000_001
 UV = shutil.which("uv")
 
 
-def sealed(
-    path: Path, epoch: int = EPOCH, additions: Mapping[str, bytes] | None = None
-) -> bytes:
+def sealed(path: Path, epoch: int = EPOCH, additions: Mapping[str, bytes] | None = None) -> bytes:
     target = io.BytesIO()
     with archive.opened(path) as wheel:
         sealing.seal(wheel, target, epoch, additions)
@@ -38,13 +36,9 @@ def scrambled(path: Path) -> Path:
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
         new.mkdir("a directory")
         for number, member in enumerate(reversed(old.infolist())):
-            header = zipfile.ZipInfo(
-                member.filename, (1999, 1, 1 + number, 0, 0, 0)
-            )
+            header = zipfile.ZipInfo(member.filename, (1999, 1, 1 + number, 0, 0, 0))
             header.external_attr = 0o100600 << 16
-            header.compress_type = (zipfile.ZIP_STORED, zipfile.ZIP_BZIP2)[
-                number % 2
-            ]
+            header.compress_type = (zipfile.ZIP_STORED, zipfile.ZIP_BZIP2)[number % 2]
             header.comment, header.extra = b"hello", b"\x99\x99\x00\x00"
             new.writestr(header, old.read(member))
     return copy
@@ -74,20 +68,14 @@ def test_sealing_a_sealed_wheel_changes_nothing(
     assert sealed(once) == once.read_bytes()
 
 
-def test_record_is_true_and_the_very_last_member(
-    make_wheel: Callable[..., Path],
-) -> None:
-    with zipfile.ZipFile(
-        io.BytesIO(sealed(make_wheel({"z.py": "1", "a.py": "2"})))
-    ) as wheel:
+def test_record_is_true_and_the_very_last_member(make_wheel: Callable[..., Path]) -> None:
+    with zipfile.ZipFile(io.BytesIO(sealed(make_wheel({"z.py": "1", "a.py": "2"})))) as wheel:
         assert wheel.namelist()[:2] == ["a.py", "z.py"]
         assert wheel.namelist()[-1] == "small-1.0.dist-info/RECORD"
         assert record.faults(wheel) == []
 
 
-def test_no_member_has_extra_fields_or_a_data_descriptor(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_no_member_has_extra_fields_or_a_data_descriptor(make_wheel: Callable[..., Path]) -> None:
     with zipfile.ZipFile(io.BytesIO(sealed(scrambled(make_wheel())))) as wheel:
         assert {
             (member.extra, member.comment, member.flag_bits, member.create_system)
@@ -103,30 +91,17 @@ def test_only_whether_a_file_can_be_executed_is_kept_of_its_mode(
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
         for member in old.infolist():
             header = zipfile.ZipInfo(member.filename)
-            header.external_attr = (
-                0o100500 if member.filename == "program" else 0o100600
-            ) << 16
+            header.external_attr = (0o100500 if member.filename == "program" else 0o100600) << 16
             new.writestr(header, old.read(member))
     with zipfile.ZipFile(io.BytesIO(sealed(copy))) as wheel:
-        modes = {
-            member.filename: member.external_attr >> 16
-            for member in wheel.infolist()
-        }
+        modes = {member.filename: member.external_attr >> 16 for member in wheel.infolist()}
     assert (modes["program"], modes["small.py"]) == (0o100755, 0o100644)
 
 
-def test_the_smaller_of_stored_and_compressed_is_kept(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_the_smaller_of_stored_and_compressed_is_kept(make_wheel: Callable[..., Path]) -> None:
     noise = "".join(random.Random(1).choices("0123456789abcdef", k=5))
     with zipfile.ZipFile(
-        io.BytesIO(
-            sealed(
-                make_wheel(
-                    {"much.txt": "much " * 1000, "noise": noise, "empty": ""}
-                )
-            )
-        )
+        io.BytesIO(sealed(make_wheel({"much.txt": "much " * 1000, "noise": noise, "empty": ""})))
     ) as wheel:
         kept = {}
         for member in wheel.infolist():
@@ -140,14 +115,10 @@ def test_the_smaller_of_stored_and_compressed_is_kept(
 def test_the_number_of_processors_does_not_show(
     make_wheel: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = make_wheel(
-        {f"{number}.py": "x = 1\n" * 10 * number for number in range(200)}
-    )
+    path = make_wheel({f"{number}.py": "x = 1\n" * 10 * number for number in range(200)})
     made = []
     for processors in (1, 2, 7):
-        monkeypatch.setattr(
-            "os.cpu_count", lambda processors=processors: processors
-        )
+        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
         made.append(sealed(path))
     assert made[0] == made[1] == made[2]
 
@@ -156,23 +127,15 @@ def test_added_files_are_listed_and_replace_those_of_their_name(
     make_wheel: Callable[..., Path], tmp_path: Path
 ) -> None:
     once = tmp_path / "once.whl"
-    once.write_bytes(
-        sealed(
-            make_wheel(), additions={"record.json": b"{}", "sboms/a.json": b"[]"}
-        )
-    )
-    with zipfile.ZipFile(
-        io.BytesIO(sealed(once, additions={"record.json": b"new"}))
-    ) as wheel:
+    once.write_bytes(sealed(make_wheel(), additions={"record.json": b"{}", "sboms/a.json": b"[]"}))
+    with zipfile.ZipFile(io.BytesIO(sealed(once, additions={"record.json": b"new"}))) as wheel:
         assert wheel.read("small-1.0.dist-info/record.json") == b"new"
         assert wheel.read("small-1.0.dist-info/sboms/a.json") == b"[]"
         assert record.faults(wheel) == []
         assert wheel.namelist()[-1] == "small-1.0.dist-info/RECORD"
 
 
-def test_a_wheel_whose_record_is_wrong_is_refused(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_a_wheel_whose_record_is_wrong_is_refused(make_wheel: Callable[..., Path]) -> None:
     path = make_wheel()
     with zipfile.ZipFile(path, "a") as wheel:
         wheel.writestr("smuggled.py", "")
@@ -180,9 +143,7 @@ def test_a_wheel_whose_record_is_wrong_is_refused(
         sealed(path)
 
 
-def test_a_file_that_is_damaged_is_reported(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_a_file_that_is_damaged_is_reported(make_wheel: Callable[..., Path]) -> None:
     path = make_wheel({"a.py": "ANSWER = 42\n" * 100})
     content = bytearray(path.read_bytes())
     content[40] ^= 0xFF
@@ -197,16 +158,11 @@ def test_a_file_that_is_damaged_is_reported(
         (EPOCH, (2018, 10, 20, 1, 46, 40)),
         (0, (1980, 1, 1, 0, 0, 0)),
         (-1, (1980, 1, 1, 0, 0, 0)),
-        (
-            int(dt.datetime(2200, 1, 1, tzinfo=dt.UTC).timestamp()),
-            (2107, 12, 31, 23, 59, 58),
-        ),
+        (int(dt.datetime(2200, 1, 1, tzinfo=dt.UTC).timestamp()), (2107, 12, 31, 23, 59, 58)),
         (10**18, (2107, 12, 31, 23, 59, 58)),
     ],
 )
-def test_times_that_zip_cannot_say_are_clipped(
-    epoch: int, moment: Moment
-) -> None:
+def test_times_that_zip_cannot_say_are_clipped(epoch: int, moment: Moment) -> None:
     assert sealing.moment(epoch) == moment
 
 
@@ -214,10 +170,7 @@ def test_times_that_zip_cannot_say_are_clipped(
 @pytest.mark.parametrize(
     "installer",
     [
-        pytest.param(
-            [sys.executable, "-m", "pip", "install", "--no-index", "--target"],
-            id="pip",
-        ),
+        pytest.param([sys.executable, "-m", "pip", "install", "--no-index", "--target"], id="pip"),
         pytest.param(
             [UV, "pip", "install", "--no-index", "--target"],
             id="uv",
@@ -230,9 +183,5 @@ def test_a_sealed_wheel_installs(
 ) -> None:
     path = make_wheel()
     path.write_bytes(sealed(path))
-    subprocess.run(
-        [*installer, str(tmp_path / "installed"), str(path)], check=True
-    )
-    assert (tmp_path / "installed" / "small.py").read_text(
-        "utf-8"
-    ) == "ANSWER = 42\n"
+    subprocess.run([*installer, str(tmp_path / "installed"), str(path)], check=True)
+    assert (tmp_path / "installed" / "small.py").read_text("utf-8") == "ANSWER = 42\n"

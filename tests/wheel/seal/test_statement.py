@@ -27,19 +27,12 @@ def said(make_sealed: Callable[..., Path]) -> Any:  # noqa: ANN401 what JSON hol
     path = make_sealed()
     with zipfile.ZipFile(path) as wheel:
         return json.loads(
-            statement.write(
-                wheel,
-                path.name,
-                SHA256,
-                BuildOutcome(CHECKS, WHEN, "cache off"),
-            )
+            statement.write(wheel, path.name, SHA256, BuildOutcome(CHECKS, WHEN, "cache off"))
         )
 
 
 def test_the_statement_is_one_by_the_schema_of_in_toto(said: Any) -> None:  # noqa: ANN401 the same
-    Statement.copy_from_pb(
-        json_format.ParseDict(said, statement_pb2.Statement())
-    ).validate()
+    Statement.copy_from_pb(json_format.ParseDict(said, statement_pb2.Statement())).validate()
 
 
 def test_the_predicate_is_one_by_the_schema_of_slsa(said: Any) -> None:  # noqa: ANN401 the same
@@ -47,9 +40,7 @@ def test_the_predicate_is_one_by_the_schema_of_slsa(said: Any) -> None:  # noqa:
     metadata = said["predicate"]["runDetails"]["metadata"]
     assert metadata.pop("tfwright_cache") == "cache off"
     del metadata["tfwright_checks"]
-    provenance = json_format.ParseDict(
-        said["predicate"], provenance_pb2.Provenance()
-    )
+    provenance = json_format.ParseDict(said["predicate"], provenance_pb2.Provenance())
     for dependency in provenance.build_definition.resolved_dependencies:
         ResourceDescriptor.copy_from_pb(dependency).validate()
     assert provenance.run_details.metadata.finished_on.ToDatetime(dt.UTC) == WHEN
@@ -60,16 +51,11 @@ def test_the_predicate_is_one_by_the_schema_of_slsa(said: Any) -> None:  # noqa:
 def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN401 the same
     inputs = {
         dependency["name"]: (dependency["uri"], dependency["digest"])
-        for dependency in said["predicate"]["buildDefinition"][
-            "resolvedDependencies"
-        ]
+        for dependency in said["predicate"]["buildDefinition"]["resolvedDependencies"]
     }
     commit = "0123456789" * 4
     assert inputs == {
-        "source": (
-            f"git+https://example.org/tensorflow.git@{commit}",
-            {"gitCommit": commit},
-        ),
+        "source": (f"git+https://example.org/tensorflow.git@{commit}", {"gitCommit": commit}),
         "bazel": ("pkg:github/bazelbuild/bazel@0.26.1", {"sha256": "2" * 64}),
         "r1.8/0001-why.patch": (
             "pkg:generic/0001-why.patch?checksum=sha256:" + "3" * 64,
@@ -82,9 +68,7 @@ def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN4
     }
 
 
-def test_the_container_image_of_a_build_is_an_input(
-    a_record: BuildRecord,
-) -> None:
+def test_the_container_image_of_a_build_is_an_input(a_record: BuildRecord) -> None:
     assert list(statement._image(a_record)) == []
     image = {"name": "ubuntu:16.04", "digest": "sha256:" + "6" * 64}
     content = {**a_record.recipe.content, "host": {"image": image}}
@@ -101,9 +85,7 @@ def test_a_clone_is_named_with_its_commit(
     clone = "https://example.org/rules.git", "7" * 40
     source = a_record.source
     bill = sbom.write(
-        sbom.Materials(
-            "small", "1.0", source.url, source.commit, 1, {}, (), (clone,)
-        )
+        sbom.Materials("small", "1.0", source.url, source.commit, 1, {}, (), (clone,))
     )
     path = make_wheel({f"small-1.0.dist-info/{sbom.NAME}": bill.decode()})
     with zipfile.ZipFile(path) as wheel:
@@ -111,14 +93,7 @@ def test_a_clone_is_named_with_its_commit(
     assert found["digest"] == {"gitCommit": "7" * 40}
 
 
-def test_a_wheel_without_a_record_has_no_statement(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_a_wheel_without_a_record_has_no_statement(make_wheel: Callable[..., Path]) -> None:
     path = make_wheel()
-    with (
-        zipfile.ZipFile(path) as wheel,
-        pytest.raises(ValueError, match="no build record"),
-    ):
-        statement.write(
-            wheel, path.name, SHA256, BuildOutcome([], WHEN, "cache off")
-        )
+    with zipfile.ZipFile(path) as wheel, pytest.raises(ValueError, match="no build record"):
+        statement.write(wheel, path.name, SHA256, BuildOutcome([], WHEN, "cache off"))

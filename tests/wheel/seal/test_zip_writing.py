@@ -37,9 +37,7 @@ def written(contents: dict[str, bytes]) -> bytes:
 def read(content: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert archive.testzip() is None
-        return {
-            member.filename: archive.read(member) for member in archive.infolist()
-        }
+        return {member.filename: archive.read(member) for member in archive.infolist()}
 
 
 def test_an_archive_is_read_as_it_was_written() -> None:
@@ -93,11 +91,7 @@ def test_a_member_of_more_than_4_gib_is_read(tmp_path: Path) -> None:
         crc = zlib.crc32(block, crc)
     pack = zlib.compressobj(1, zlib.DEFLATED, -15)
     packed = b"".join(
-        [
-            *(pack.compress(block) for _ in range(size >> 20)),
-            pack.compress(bytes(5)),
-            pack.flush(),
-        ]
+        [*(pack.compress(block) for _ in range(size >> 20)), pack.compress(bytes(5)), pack.flush()]
     )
     path = tmp_path / "large.zip"
     with path.open("wb") as stream:

@@ -101,9 +101,7 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     return Bisection(first, last, start, steps, symptom, of_host, home)
 
 
-def _ends(
-    state: State, name: str, good: str, bad: str
-) -> tuple[NightlyBuild, NightlyBuild]:
+def _ends(state: State, name: str, good: str, bad: str) -> tuple[NightlyBuild, NightlyBuild]:
     """Return the builds to start from: the newest failed one, and the newest good one before it."""
     kept = state.builds(name)
     # A build that the host blocked, or whose name was taken, says nothing about the recipe.
@@ -162,9 +160,7 @@ def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[CommitLine]:
     store.mkdir(parents=True, exist_ok=True)
     address = targets.origin_of(bad.source.url, host)
     pairs = remote.subjects(store, address, before, now)
-    found = [
-        CommitLine(commit=commit, subject=subject) for commit, subject in pairs
-    ]
+    found = [CommitLine(commit=commit, subject=subject) for commit, subject in pairs]
     # After a rewritten branch no path leads from one to the other: the new tip is the only step.
     return found[::-1] or [CommitLine(commit=now, subject="and all before it")]
 
@@ -172,19 +168,12 @@ def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[CommitLine]:
 def _host_changes(first: NightlyBuild, last: NightlyBuild) -> list[HostChange]:
     """Return what of the host decides a wheel and differs between two builds."""
     before, after = first.fingerprint, last.fingerprint
-    changed = [
-        name for name in due.differing(before, after) if name in targets.OF_HOST
-    ]
-    return [
-        HostChange(name, before.get(name, ""), after.get(name, ""))
-        for name in changed
-    ]
+    changed = [name for name in due.differing(before, after) if name in targets.OF_HOST]
+    return [HostChange(name, before.get(name, ""), after.get(name, "")) for name in changed]
 
 
 def bisect(
-    wanted: Bisection,
-    hear: Callable[[BisectStep, TrialResult], None],
-    listener: Listener = SILENCE,
+    wanted: Bisection, hear: Callable[[BisectStep, TrialResult], None], listener: Listener = SILENCE
 ) -> BisectOutcome:
     """Try steps until it is known which one breaks.
 
@@ -202,9 +191,7 @@ def bisect(
 
     name = wanted.bad.target
     recipe = wanted.start.recipe.changed(name=name)
-    start = BisectStep(
-        f"{wanted.good.id}, as it was", KeptInputs(recipe, wanted.start.locked)
-    )
+    start = BisectStep(f"{wanted.good.id}, as it was", KeptInputs(recipe, wanted.start.locked))
     culprits = None
     # What was good before has to be good now; else the host is what changed.
     if tried(start) == "good" and wanted.steps:
@@ -215,6 +202,4 @@ def bisect(
             culprits = None
     trials.clear()
     blamed = results[culprits.first_bad.key if culprits else start.key]
-    return BisectOutcome(
-        culprits, results[start.key], blamed, trials.ran, trials.remembered
-    )
+    return BisectOutcome(culprits, results[start.key], blamed, trials.ran, trials.remembered)

@@ -77,9 +77,7 @@ def _step(said: str, recipe: Recipe) -> BisectStep:
     return BisectStep(said, KeptInputs(recipe))
 
 
-def _sources(
-    now: SourceTable, bad: SourceTable, folder: Path
-) -> Iterator[tuple[str, SourceTable]]:
+def _sources(now: SourceTable, bad: SourceTable, folder: Path) -> Iterator[tuple[str, SourceTable]]:
     """Yield the changes of [source], except for the commit."""
     kept = {name: getattr(now, name) for name in OWN_STEPS}
     others = bad.model_copy(update=kept)
@@ -103,9 +101,7 @@ def _located_like(source: SourceTable, other: SourceTable) -> SourceTable:
     return other.model_copy(update=values)
 
 
-def _patched(
-    now: SourceTable, bad: SourceTable
-) -> Iterator[tuple[str, SourceTable]]:
+def _patched(now: SourceTable, bad: SourceTable) -> Iterator[tuple[str, SourceTable]]:
     """Yield each changed, removed and added patch, in this order."""
     for name in dict.fromkeys(now.named_files):
         if (
@@ -129,19 +125,14 @@ def _patched(
         now = now.changed(patches=bad.patches)
         yield "the order of the patches", now
     if now.assets != bad.assets:
-        yield (
-            "the recipe's [source.assets]",
-            now.changed(assets=bad.assets),
-        )
+        yield ("the recipe's [source.assets]", now.changed(assets=bad.assets))
 
 
 def _content_of(name: str) -> str:
     return f"patches/{name}, whose content changed"
 
 
-def _assembled(
-    source: SourceTable, paths: dict[str, Path], folder: Path
-) -> SourceTable:
+def _assembled(source: SourceTable, paths: dict[str, Path], folder: Path) -> SourceTable:
     """Copy the patches of a step together; return the source that uses the copies."""
     files.remove(folder)
     for name in source.named_files:

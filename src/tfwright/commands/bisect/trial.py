@@ -71,9 +71,7 @@ _JOURNAL = TypeAdapter(dict[str, TrialResult])
 class Trials:
     """Tries steps, and remembers what each gave, so that a killed bisection goes on."""
 
-    def __init__(
-        self, target: str, symptom: Symptom, listener: Listener = SILENCE
-    ) -> None:
+    def __init__(self, target: str, symptom: Symptom, listener: Listener = SILENCE) -> None:
         """Work for one target; its earlier trials are read from the disk."""
         self._host_file = _host_file()
         self._target = target
@@ -123,9 +121,7 @@ class Trials:
     def _key(self, request: BuildRequest) -> str:
         """Return what a result holds for: the inputs, this host's toolchain, and the symptom."""
         decides = [targets.fingerprint(request), asdict(self._symptom)]
-        return hashlib.sha256(
-            json.dumps(decides, sort_keys=True).encode()
-        ).hexdigest()
+        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 
     def _write(self) -> None:
         files.write(self._journal, _JOURNAL.dump_json(self._known, indent=1))
@@ -173,17 +169,13 @@ def _tried(request: BuildRequest, symptom: Symptom) -> TrialResult:
     except TfwrightError as fault:
         # A failure in another stage is another fault, and says nothing about this one.
         same = fault.stage == symptom.stage
-        return TrialResult(
-            "bad" if same else "skip", fault.stage or "", _line(fault)
-        )
+        return TrialResult("bad" if same else "skip", fault.stage or "", _line(fault))
     if isinstance(made, Published) and symptom.stage not in NAMES:
         return _looked_at(request, made.wheel.path, symptom)
     return TrialResult("good")
 
 
-def _looked_at(
-    request: BuildRequest, wheel: Path, symptom: Symptom
-) -> TrialResult:
+def _looked_at(request: BuildRequest, wheel: Path, symptom: Symptom) -> TrialResult:
     """Do to a trial's wheel what a night does after the pipeline."""
     try:
         inspection.insist(inspection.inspect(wheel))
@@ -202,9 +194,7 @@ def _looked_at(
         return TrialResult(answer, "smoke", _line(fault))
     for outcome in report.failures:
         if outcome.program in symptom.programs:
-            return TrialResult(
-                "bad", "smoke", f"{outcome.program}: {outcome.reason}"
-            )
+            return TrialResult("bad", "smoke", f"{outcome.program}: {outcome.reason}")
     return TrialResult("good")
 
 

@@ -34,10 +34,7 @@ from tfwright.tools.git import remote
 URL = "https://github.com/tensorflow/tensorflow.git"
 ROUNDS = 8
 """Answers can lead to further questions; no release nests them deeper than this."""
-TEXTS = {
-    "CC_OPT_FLAGS": "-march=x86-64 -mtune=generic",
-    "GCC_HOST_COMPILER_PATH": "/usr/bin/gcc",
-}
+TEXTS = {"CC_OPT_FLAGS": "-march=x86-64 -mtune=generic", "GCC_HOST_COMPILER_PATH": "/usr/bin/gcc"}
 """Answers that serve most people: a wheel for any x86-64, made by the system's compiler."""
 BUILDING = ("numpy", "wheel")
 """Packages that every build imports."""
@@ -120,9 +117,7 @@ class Toolkit:
         least, most = self.row.cudnn
         wanted = self.tested.cudnn if self.tested else ""
         # 7 is of any 7.x, of which 9.2 takes those from 7.1 on.
-        fits = versions.within(wanted, least, most) or versions.is_of(
-            least, wanted
-        )
+        fits = versions.within(wanted, least, most) or versions.is_of(least, wanted)
         if self.tested and wanted and fits:
             return wanted, f"tested with this release: {self.tested.source}"
         # A newer one may lack what this release calls: cuDNN 9 removed functions of 8.
@@ -199,16 +194,9 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     row = compatibility.cuda(wish.cuda) or match.toolkit_for(wish, tested)
     if row is None and wish.cuda:
         known = ", ".join(row.version for row in compatibility.cudas())
-        raise RecipeError(
-            f"Nothing is known of CUDA {wish.cuda}",
-            remedy=f"Name one of {known}.",
-        )
-    if row is None or (
-        wish.gpu and not versions.within(wish.gpu, *row.capabilities)
-    ):
-        line = (
-            f"CUDA {row.version}" if row else f"The CUDA of TensorFlow {release}"
-        )
+        raise RecipeError(f"Nothing is known of CUDA {wish.cuda}", remedy=f"Name one of {known}.")
+    if row is None or (wish.gpu and not versions.within(wish.gpu, *row.capabilities)):
+        line = f"CUDA {row.version}" if row else f"The CUDA of TensorFlow {release}"
         machine = f"--os {wish.system or 'Linux'} --release {release}"
         if wish.gpu:
             machine = f"--gpu {wish.gpu} {machine}"
@@ -225,9 +213,7 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     return Toolkit(row, tested)
 
 
-def _describe(
-    draft: _Draft, wish: Wish, wanted: WantedRelease, toolkit: Toolkit | None
-) -> None:
+def _describe(draft: _Draft, wish: Wish, wanted: WantedRelease, toolkit: Toolkit | None) -> None:
     system = "macOS" if wish.system == "Darwin" else "Linux"
     kind = f"with CUDA {toolkit.row.version} " if toolkit else ""
     draft.lines = [
@@ -237,9 +223,7 @@ def _describe(
     ]
 
 
-def _source(
-    draft: _Draft, wanted: WantedRelease, host_file: HostFile
-) -> dict[str, str]:
+def _source(draft: _Draft, wanted: WantedRelease, host_file: HostFile) -> dict[str, str]:
     """Pin the commit; return the texts of its tree that name Bazel."""
     address = host_file.mirror_of(URL) or URL
     # git needs a directory to run in, and a new checkout has none yet.
@@ -279,15 +263,10 @@ def _commit(wanted: WantedRelease, store: Path, address: str) -> tuple[str, str]
         name, commit = remote.release_of(store, address, wanted.version)
         return f"The tag {name} at upstream.", commit
     commit = remote.commit_of(store, address, f"r{wanted.line}")
-    return (
-        f"The branch of release {wanted.line}; the commit is its newest one today.",
-        commit,
-    )
+    return (f"The branch of release {wanted.line}; the commit is its newest one today.", commit)
 
 
-def _host(
-    draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit | None
-) -> str:
+def _host(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit | None) -> str:
     """Pin what the machine must have; return the target Python."""
     draft.table("host")
     draft.pin("system", wish.system or "Linux", "what was asked for")
@@ -322,8 +301,7 @@ def _packages(draft: _Draft, setup: str, python: str) -> None:
     """Name the command that pins the packages: pip alone knows what these need."""
     required = tree_requirements.required(setup, python)
     asked = [
-        f"--add {shlex.quote(name + versions)}"
-        for name, versions in _building(required).items()
+        f"--add {shlex.quote(name + versions)}" for name, versions in _building(required).items()
     ]
     for requirement in required:
         plain = str(requirement).partition(";")[0].strip()
@@ -344,24 +322,18 @@ def _building(required: Iterable[Requirement]) -> dict[str, str]:
 def _gpu(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit) -> None:
     """Pin CUDA and what goes with it on this system."""
     row, tested = toolkit.row, toolkit.tested
-    reason = (
-        f"what was asked for; nothing is known of TensorFlow {release} with it"
-    )
+    reason = f"what was asked for; nothing is known of TensorFlow {release} with it"
     if tested:
         reason = f"tested with this release: {tested.source}"
         if not toolkit.is_tested:
-            reason = (
-                f"this release was tested with {tested.cuda}: {tested.source}"
-            )
+            reason = f"this release was tested with {tested.cuda}: {tested.source}"
     draft.pin("cuda", row.version, reason)
     draft.pin("cudnn", *toolkit.cudnn())
     mac = compatibility.mac(row.version) if wish.system == "Darwin" else None
     if mac:
         draft.pin("xcode", mac.xcode, f"the newest for this CUDA: {mac.why}")
         draft.pin("macos", mac.macos, f"for this CUDA: {mac.why}")
-        draft.open.append(
-            "patches: TensorFlow has not been made for CUDA on macOS since 1.2"
-        )
+        draft.open.append("patches: TensorFlow has not been made for CUDA on macOS since 1.2")
         return
     draft.pin("gcc", row.gcc, f"the newest for this CUDA: {row.source('gcc')}")
     oldest, source = compatibility.driver(row, wish.gpu)
@@ -384,17 +356,12 @@ def _compile(draft: _Draft, release: Release, python: str) -> None:
         "# Bazel downloads the Python that it builds for, whatever ./configure got. 2.14, the",
         "# first release that does, knows the second name only.",
         "flags = [",
-        *(
-            f'    "--repo_env={name}={python}",'
-            for name in recipes.HERMETIC_PYTHON_NAMES
-        ),
+        *(f'    "--repo_env={name}={python}",' for name in recipes.HERMETIC_PYTHON_NAMES),
         "]",
     ]
 
 
-def _answer(
-    draft: _Draft, path: Path, wish: Wish, toolkit: Toolkit | None, ask: Ask
-) -> None:
+def _answer(draft: _Draft, path: Path, wish: Wish, toolkit: Toolkit | None, ask: Ask) -> None:
     """Answer every question of ./configure, and those that the answers lead to."""
     _decided(draft, wish, toolkit)
     # Which questions ./configure asks depends on earlier answers, so ask until none is left.
@@ -404,14 +371,8 @@ def _answer(
         interview = expected.interview(recipe, HostFile())
         # Not every release asks for each part of CUDA, nor by the same names.
         read = {prompt.variable for prompt in interview.dialect.prompts}
-        useless = [
-            fault.variable
-            for fault in validation.faults(interview)
-            if fault.harmless
-        ]
-        useless += [
-            variable for variable in draft.answers if variable not in read
-        ]
+        useless = [fault.variable for fault in validation.faults(interview) if fault.harmless]
+        useless += [variable for variable in draft.answers if variable not in read]
         for variable in useless:
             draft.answers.pop(variable, None)
         lacking = interview.unanswered()
@@ -459,15 +420,11 @@ def _capabilities(row: compatibility.Cuda) -> str:
 
 def _asked(draft: _Draft, recipe: Recipe, prompt: Prompt, ask: Ask) -> str:
     """Ask for one answer; without a terminal, answer a yes-or-no question with no."""
-    default = (
-        "false" if prompt.yes_no else json.dumps(TEXTS.get(prompt.variable, ""))
-    )
+    default = "false" if prompt.yes_no else json.dumps(TEXTS.get(prompt.variable, ""))
     given = ask(prompt, default)
     # Where an empty text is an answer, it is a good one: configure then uses what it finds.
     if given == '""' and not prompt.empty:
-        draft.open.append(
-            f"{prompt.variable}: {recipe.name} needs a value that is not empty"
-        )
+        draft.open.append(f"{prompt.variable}: {recipe.name} needs a value that is not empty")
     return given
 
 
@@ -515,14 +472,11 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
         recipe_name(name)
     except ValueError as fault:
         raise RecipeError(
-            f"{name!r} {fault}",
-            remedy="Choose another name: --name linux-r2.6-mine.",
+            f"{name!r} {fault}", remedy="Choose another name: --name linux-r2.6-mine."
         ) from fault
     target = (Path(folder) if folder else path.parent) / f"{name}.toml"
     if target.exists():
-        raise RecipeError(
-            f"{target} exists already", remedy="Choose another name."
-        )
+        raise RecipeError(f"{target} exists already", remedy="Choose another name.")
     # Its faults are shown with its own lines, and not with those of a copy that is removed again.
     recipes.read(str(path))
     text = verified.removed_from(path.read_text("utf-8"))
@@ -534,6 +488,4 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
         # Its patches may lie next to the original only.
         files.remove(target)
         raise
-    return NewRecipe(
-        target, ("what makes it differ from the recipe that it copies",)
-    )
+    return NewRecipe(target, ("what makes it differ from the recipe that it copies",))

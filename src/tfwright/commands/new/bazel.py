@@ -29,9 +29,7 @@ class AllowedBazel:
     source: str = ""
 
 
-def chosen(
-    release: Release, texts: Mapping[str, str], asked: str = ""
-) -> ChosenBazel:
+def chosen(release: Release, texts: Mapping[str, str], asked: str = "") -> ChosenBazel:
     """Return the Bazel for a release, whose tree has these texts.
 
     A newer Bazel than the tested one may be allowed and still fail, so that the newest is never
@@ -39,8 +37,7 @@ def chosen(
     """
     if asked and not re.fullmatch(r"\d+(\.\d+)+(-?rc\d+)?", asked):
         raise RecipeError(
-            f"--bazel {asked!r} is not a version of Bazel",
-            remedy="Write it as --bazel 3.1.0.",
+            f"--bazel {asked!r} is not a version of Bazel", remedy="Write it as --bazel 3.1.0."
         )
     if asked:
         return ChosenBazel(asked, "what was asked for")
@@ -51,9 +48,7 @@ def chosen(
     tested = compatibility.tested_bazel(release)
     if tested and versions.within(tested.version, limits.least, limits.most):
         parts = [f"TensorFlow {release} was tested with it", limits.says]
-        return ChosenBazel(
-            tested.version, f"{'; '.join(filter(None, parts))}: {tested.source}"
-        )
+        return ChosenBazel(tested.version, f"{'; '.join(filter(None, parts))}: {tested.source}")
     if limits.least:
         reason = f"the oldest that is allowed, since newer ones are untested; {limits.says}"
         if limits.source:

@@ -14,9 +14,7 @@ from tfwright.nightly.night import BuildHost, NightOutcome, NightPlan
 from tfwright.progress import SILENCE, Listener
 
 
-def host(
-    listener: Listener = SILENCE, hear: Callable[[str], None] = lambda _: None
-) -> BuildHost:
+def host(listener: Listener = SILENCE, hear: Callable[[str], None] = lambda _: None) -> BuildHost:
     """Return this build host, as its two files describe it."""
     # nightly.toml says what to build, the host file where and with what.
     wanted = nightly.read()
@@ -24,30 +22,14 @@ def host(
     builder = PipelineBuilder(wanted, settings, listener)
     found = channels.of(wanted.notices)
     fleet = fleets.of(wanted, settings, builder, hear)
-    return BuildHost(
-        wanted,
-        builder,
-        hear=hear,
-        channels=found,
-        fleet=fleet,
-    )
+    return BuildHost(wanted, builder, hear=hear, channels=found, fleet=fleet)
 
 
 def run(
-    listener: Listener,
-    hear: Callable[[str], None],
-    *,
-    only: str,
-    now: bool,
-    wait: bool,
+    listener: Listener, hear: Callable[[str], None], *, only: str, now: bool, wait: bool
 ) -> NightOutcome:
     """Run one night."""
-    return night.run(
-        host(listener, hear),
-        only=only,
-        now=now,
-        wait=wait,
-    )
+    return night.run(host(listener, hear), only=only, now=now, wait=wait)
 
 
 def carry_out(folder: str, listener: Listener) -> NightlyBuild | Rebuilt:

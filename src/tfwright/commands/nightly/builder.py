@@ -84,11 +84,7 @@ class PipelineBuilder:
         """Return what decides the target's wheel, with the commit that was found before."""
         parts = targets.fingerprint(self.job(target), self.followed(target))
         # It is part of the wheel's name: whoever corrects it wants a new wheel.
-        return (
-            {**parts, "the local version": target.local}
-            if target.local
-            else parts
-        )
+        return {**parts, "the local version": target.local} if target.local else parts
 
     def followed(self, target: Target) -> FollowedCommit | None:
         """Return what a target follows, as `fingerprint` found it."""
@@ -146,9 +142,7 @@ class PipelineBuilder:
         update["seconds"] = time.monotonic() - begun
         return NightlyBuild.model_validate({**build.model_dump(), **update})
 
-    def _since_last_good(
-        self, order: BuildOrder, job: BuildRequest
-    ) -> dict[str, object]:
+    def _since_last_good(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
         """Return what changed since the last good build."""
         last = order.last_good
         if last is None:
@@ -166,17 +160,13 @@ class PipelineBuilder:
                 found["changed"] = (*changed, rewritten)
         return found
 
-    def _commits_since(
-        self, before: str, job: BuildRequest
-    ) -> tuple[CommitLine, ...]:
+    def _commits_since(self, before: str, job: BuildRequest) -> tuple[CommitLine, ...]:
         """Return the commits that were added since another one; none if no path leads from it."""
         # The mirror that this host names, as for the build.
         source = job.recipe.source
         address = targets.origin_of(source.url, self.host_file)
         pairs = remote.subjects(job.places.git, address, before, source.commit)
-        return tuple(
-            CommitLine(commit=commit, subject=text) for commit, text in pairs
-        )
+        return tuple(CommitLine(commit=commit, subject=text) for commit, text in pairs)
 
     def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
         """Run doctor and the pipeline, then look at the wheel."""
@@ -209,12 +199,7 @@ class PipelineBuilder:
             **self._smoke(order, job, wheel),
         }
 
-    def _labelled(
-        self,
-        order: BuildOrder,
-        job: BuildRequest,
-        made: Published,
-    ) -> Path:
+    def _labelled(self, order: BuildOrder, job: BuildRequest, made: Published) -> Path:
         """Put the wheel under its nightly version, with its provenance, into the build."""
         source = made.wheel.path
         version = self._version(order.target, job, source)
@@ -228,24 +213,14 @@ class PipelineBuilder:
         self._write_provenance(job, wheel)
         return wheel
 
-    def _version(
-        self,
-        target: Target,
-        job: BuildRequest,
-        wheel: Path,
-    ) -> str:
+    def _version(self, target: Target, job: BuildRequest, wheel: Path) -> str:
         """Return the version of a target's wheel."""
         followed = self._followed.get(target.name)
         tree = stamps.last(job, "source", Tree)
         commit = followed.commit if followed else ""
         epoch = tree.epoch if tree else 0
         version = wheel.name.split("-")[1]
-        return labels.labelled_version(
-            version,
-            target.local,
-            commit=commit,
-            epoch=epoch,
-        )
+        return labels.labelled_version(version, target.local, commit=commit, epoch=epoch)
 
     @staticmethod
     def _copy_provenance(made: Published, wheel: Path) -> None:
@@ -263,12 +238,7 @@ class PipelineBuilder:
         text = publish.provenance(wheel, files.sha256(wheel), verdict, built)
         _write_statement(wheel, text, job.host_file.sign)
 
-    def _smoke(
-        self,
-        order: BuildOrder,
-        job: BuildRequest,
-        wheel: Path,
-    ) -> dict[str, object]:
+    def _smoke(self, order: BuildOrder, job: BuildRequest, wheel: Path) -> dict[str, object]:
         """Try the wheel in a fresh venv; a trial that cannot begin is a failure of ``install``."""
         if not order.target.smoke:
             return {}
@@ -276,11 +246,7 @@ class PipelineBuilder:
         try:
             report = smoking.smoke(request, lambda _: None)
         except TfwrightError as fault:
-            failed = SmokeLine(
-                program="install",
-                status="failed",
-                detail=fault.what,
-            )
+            failed = SmokeLine(program="install", status="failed", detail=fault.what)
             return {"smoke": (failed,)}
         files.write(order.work / "smoke.json", report.dump())
         return _tried(report)
@@ -338,16 +304,12 @@ class PipelineBuilder:
         # By their sizes: subvolumes of a disk have device numbers of their own.
         disks = [_disk(place) for place in self._places]
         size, _ = _disk(folder)
-        return wanted - min(
-            (free for total, free in disks if total == size), default=wanted
-        )
+        return wanted - min((free for total, free in disks if total == size), default=wanted)
 
     def _collect(self, build_out: Path) -> None:
         """Remove what no recipe needs of the vault."""
         # Targets with axes have lock files of their own.
-        locks = sorted(
-            (nightly_document.path().parent / targets.LOCKS).glob("*.lock")
-        )
+        locks = sorted((nightly_document.path().parent / targets.LOCKS).glob("*.lock"))
         # A build by hand may be about to need something, and a recipe may have a fault.
         with suppress(TfwrightError):
             names = [wanted.name for wanted in self.nightly.recipe]
@@ -366,9 +328,7 @@ def _tried(report: SmokeReport) -> dict[str, object]:
     """Return the lines and curves of a trial, as a build's page shows them."""
     sweep = {}
     for device, points in report.curves.items():
-        sweep[device] = tuple(
-            (float(point.size), point.gflops) for point in points
-        )
+        sweep[device] = tuple((float(point.size), point.gflops) for point in points)
     return {"smoke": tuple(map(_smoke_line, report.outcomes)), "sweep": sweep}
 
 
@@ -419,9 +379,7 @@ def _needs(report: Inspection) -> dict[str, str]:
     # Only what a reader compares with a machine; the page has the rest behind a link.
     found = {name.lower(): need.version for name, need in summary.needs.items()}
     shown = ("glibc", "glibcxx", "cpu", "macos")
-    wanted: dict[str, str] = {
-        name: found[name] for name in shown if name in found
-    }
+    wanted: dict[str, str] = {name: found[name] for name in shown if name in found}
     if summary.architectures:
         wanted["gpu"] = ",".join(summary.architectures)
     cuda = dict(report.stated).get("cuda_version", "")
@@ -434,11 +392,7 @@ def _sizes(wheel: Path) -> dict[str, int]:
     """Return the unpacked bytes of the largest files of a wheel."""
     with archive.opened(wheel) as content:
         # The largest first: a page shows what makes a wheel grow.
-        largest = nlargest(
-            LARGEST_FILES,
-            archive.files(content),
-            key=attrgetter("file_size"),
-        )
+        largest = nlargest(LARGEST_FILES, archive.files(content), key=attrgetter("file_size"))
     return {member.filename: member.file_size for member in largest}
 
 
@@ -538,10 +492,7 @@ def _copied(log: Path, folder: Path) -> Path:
 
 
 def _packed(source: Path, target: Path) -> Path:
-    with (
-        source.open("rb") as plain,
-        gzip.open(target, "wb", compresslevel=6) as packed,
-    ):
+    with source.open("rb") as plain, gzip.open(target, "wb", compresslevel=6) as packed:
         shutil.copyfileobj(plain, packed)
     return target
 

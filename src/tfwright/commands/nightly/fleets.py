@@ -22,10 +22,7 @@ OPTION = "--order"
 
 
 def of(
-    nightly: NightlyFile,
-    settings: HostFile,
-    builder: PipelineBuilder,
-    hear: Callable[[str], None],
+    nightly: NightlyFile, settings: HostFile, builder: PipelineBuilder, hear: Callable[[str], None]
 ) -> Fleet | None:
     """Return the machines that build, or None for this one.
 
@@ -33,15 +30,10 @@ def of(
     """
     # As nightly.toml says: a single build never moves to another machine by itself.
     if nightly.on == "workers":
-        return SshFleet(
-            nightly.directory, settings, builder, hear, hand_out.hosts(settings)
-        )
+        return SshFleet(nightly.directory, settings, builder, hear, hand_out.hosts(settings))
     if nightly.on == "slurm":
         if settings.slurm is None:
-            raise HostError(
-                "The host file has no [slurm]",
-                remedy="Add it: docs/cluster.md.",
-            )
+            raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
         return SlurmFleet(nightly.directory, settings, builder, hear)
     return None
 
@@ -69,21 +61,10 @@ class _Orders:
         # A lost worker may have left a part of its result there.
         files.remove(folder)
         folder.mkdir(parents=True)
-        documents.write(
-            folder,
-            order,
-            self.builder,
-            carry=carry,
-            offline=offline,
-        )
+        documents.write(folder, order, self.builder, carry=carry, offline=offline)
         return folder
 
-    def settle(
-        self,
-        order: BuildOrder,
-        given: Assignment,
-        settle: Settle,
-    ) -> None:
+    def settle(self, order: BuildOrder, given: Assignment, settle: Settle) -> None:
         """Hand a finished order to the night."""
         folder = self.folder(order)
 
@@ -94,9 +75,7 @@ class _Orders:
             else:
                 build = _unbuilt(order, given)
             # A worker is not asked for its name: what the build host calls it is the name.
-            return build.model_copy(
-                update={"worker": given.worker, "lost": given.lost}
-            )
+            return build.model_copy(update={"worker": given.worker, "lost": given.lost})
 
         settle(order, made)
         files.remove(folder)
@@ -116,13 +95,9 @@ class _Orders:
         if given.state == "running":
             self.hear(f"{given.recipe}: started on {given.worker}")
         elif given.state == "waiting":
-            self.hear(
-                f"{given.recipe}: given back by {given.worker}: {given.detail}"
-            )
+            self.hear(f"{given.recipe}: given back by {given.worker}: {given.detail}")
         elif given.state == "lost":
-            self.hear(
-                f"{given.recipe}: {given.worker}, the last worker, was lost: {given.detail}"
-            )
+            self.hear(f"{given.recipe}: {given.worker}, the last worker, was lost: {given.detail}")
 
 
 @dataclass(frozen=True)
@@ -139,10 +114,7 @@ class SshFleet(_Orders):
         return len(self.hosts)
 
     def build(
-        self,
-        orders: Sequence[BuildOrder],
-        seconds: Mapping[str, float],
-        settle: Settle,
+        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
     ) -> None:
         """Build all orders; the order of a lost worker goes to another one."""
         self.tidy()
@@ -183,17 +155,9 @@ class SshFleet(_Orders):
 
     def _carried_out(self, order: BuildOrder, host: RemoteHost) -> RemoteBuild:
         """Run an order on a worker, and bring its result; a fault on the way loses the worker."""
-        log = (
-            self.settings.build_out
-            / "workers/logs"
-            / f"{order.id}-{host.name}.log"
-        )
+        log = self.settings.build_out / "workers/logs" / f"{order.id}-{host.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        folder = self.write(
-            order,
-            carry=bool(host.build_out),
-            offline=host.supplied,
-        )
+        folder = self.write(order, carry=bool(host.build_out), offline=host.supplied)
         try:
             # Without a disk of its own the worker sees this host's directories.
             if not host.build_out:
@@ -203,11 +167,7 @@ class SshFleet(_Orders):
             return ssh.undone(fault)
 
     def _carried_over(
-        self,
-        order: BuildOrder,
-        host: RemoteHost,
-        folder: Path,
-        log: Path,
+        self, order: BuildOrder, host: RemoteHost, folder: Path, log: Path
     ) -> RemoteBuild:
         """Run an order on a worker that has a disk of its own."""
         there = f"{host.build_out}/{documents.ORDERS}/{order.id}"
@@ -240,10 +200,7 @@ class SlurmFleet(_Orders):
         return table.most if table and table.most else 10_000
 
     def build(
-        self,
-        orders: Sequence[BuildOrder],
-        seconds: Mapping[str, float],
-        settle: Settle,
+        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
     ) -> None:
         """Build all orders."""
         self.tidy()
@@ -255,11 +212,7 @@ class SlurmFleet(_Orders):
         begun = schedule.planned(tuple(by_target), (), seconds)
         try:
             hand_out.by_slurm(
-                self.settings,
-                begun,
-                lambda name: self._program(by_target[name]),
-                hear,
-                self.hear,
+                self.settings, begun, lambda name: self._program(by_target[name]), hear, self.hear
             )
         except (HostError, ToolError) as fault:
             why = Trouble(fault.what, fault.remedy)
@@ -271,11 +224,7 @@ class SlurmFleet(_Orders):
         """Build the last good wheel of an order again from nothing; say how it differs."""
         begun = schedule.planned((order.target.name,), (), {})
         done = hand_out.by_slurm(
-            self.settings,
-            begun,
-            lambda _: self._program(order),
-            self.report,
-            self.hear,
+            self.settings, begun, lambda _: self._program(order), self.report, self.hear
         )
         return self.difference(order, done)
 
@@ -303,8 +252,7 @@ def _unbuilt(order: BuildOrder, given: Assignment) -> NightlyBuild:
         stage="check",
         line=given.detail or given.state,
         cause=causes[given.state],
-        remedy=given.remedy
-        or "Look at the logs in build_out/workers/logs, and at the workers.",
+        remedy=given.remedy or "Look at the logs in build_out/workers/logs, and at the workers.",
     )
     return NightlyBuild(
         id=order.id,

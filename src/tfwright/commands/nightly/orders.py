@@ -70,23 +70,14 @@ class Rebuilt(BaseModel):
 
 
 def write(
-    folder: Path,
-    order: BuildOrder,
-    builder: PipelineBuilder,
-    *,
-    carry: bool,
-    offline: bool = False,
+    folder: Path, order: BuildOrder, builder: PipelineBuilder, *, carry: bool, offline: bool = False
 ) -> None:
     """Write an order of a night's builder; with `carry`, the last good wheel goes with it.
 
     `offline` says that the worker was given all inputs.
     """
     followed = builder.followed(order.target)
-    last = (
-        order.last_wheel
-        if order.last_wheel and order.last_wheel.is_file()
-        else None
-    )
+    last = order.last_wheel if order.last_wheel and order.last_wheel.is_file() else None
     document = OrderDocument(
         id=order.id,
         target=order.target,
@@ -126,14 +117,9 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
         files.remove_old(folder.parent, supply.LEFT_DAYS)
     # Locks of targets with axes are looked for next to nightly.toml; the order has them.
     os.environ["TFWRIGHT_NIGHTLY_FILE"] = str(folder / "nightly.toml")
-    nightly = NightlyFile(
-        directory=folder,
-        reproduce=document.reproduce,
-    )
+    nightly = NightlyFile(directory=folder, reproduce=document.reproduce)
     settings = host_file.read()
-    builder = PipelineBuilder(
-        nightly, settings, listener, offline=document.offline
-    )
+    builder = PipelineBuilder(nightly, settings, listener, offline=document.offline)
     followed = FollowedCommit(**document.followed) if document.followed else None
     builder.follow(document.target, followed)
     _insist_on_same(document, builder)
@@ -146,16 +132,11 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     build = builder.build(_order(folder, document, result))
     files.write(folder / BUILT, build.model_dump_json(indent=1))
     if build.result == "blocked" and build.broken:
-        raise HostError(
-            build.broken.cause or build.broken.line,
-            remedy=build.broken.remedy,
-        )
+        raise HostError(build.broken.cause or build.broken.line, remedy=build.broken.remedy)
     return build
 
 
-def _again(
-    folder: Path, document: OrderDocument, builder: PipelineBuilder
-) -> Rebuilt:
+def _again(folder: Path, document: OrderDocument, builder: PipelineBuilder) -> Rebuilt:
     """Build the last good wheel again from nothing, and write down how it differs."""
     # Offline it is built from this machine's vault, which may have none of its inputs yet.
     bundle.fetched(builder.job(document.target))
@@ -210,8 +191,7 @@ def _insist_on_wheel(wheel: Path, sha256: str) -> None:
         return
     what = "came with other bytes than it was built" if found else "did not come"
     raise HostError(
-        f"{wheel.name} {what}",
-        remedy="Build it again; look at the disks of both machines.",
+        f"{wheel.name} {what}", remedy="Build it again; look at the disks of both machines."
     )
 
 
@@ -227,9 +207,7 @@ def _read(folder: Path) -> OrderDocument:
 
 def _insist_on_same(document: OrderDocument, builder: PipelineBuilder) -> None:
     """Refuse an order where this machine's recipe, patches or compiler are others."""
-    differing = due.differing(
-        document.fingerprint, builder.decides(document.target)
-    )
+    differing = due.differing(document.fingerprint, builder.decides(document.target))
     if differing:
         raise HostError(
             f"This machine would build another wheel: it differs in {', '.join(differing)}",
@@ -237,11 +215,7 @@ def _insist_on_same(document: OrderDocument, builder: PipelineBuilder) -> None:
         )
 
 
-def _order(
-    folder: Path,
-    document: OrderDocument,
-    result: Path,
-) -> BuildOrder:
+def _order(folder: Path, document: OrderDocument, result: Path) -> BuildOrder:
     # A path from the build host is absolute, and joining it leaves it as it is.
     last = folder / LAST / document.last_wheel if document.last_wheel else None
     return BuildOrder(

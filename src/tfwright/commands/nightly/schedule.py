@@ -37,12 +37,7 @@ class Installation:
     """Programs to be run after the files are removed."""
 
 
-def planned(
-    kind: str,
-    at: str,
-    *,
-    remove: bool,
-) -> Installation:
+def planned(kind: str, at: str, *, remove: bool) -> Installation:
     """Return what installing or removing a timer of a kind does; nothing is changed yet."""
     if kind not in get_args(Kind):
         raise RecipeError(
@@ -58,21 +53,12 @@ def planned(
     elif kind == "launchd":
         wanted = _launchd(schedule, remove=remove)
     else:
-        wanted = _systemd(
-            schedule,
-            of_system=kind == "system",
-            remove=remove,
-        )
+        wanted = _systemd(schedule, of_system=kind == "system", remove=remove)
     timer = units.noted(nightly.read().directory, at)
     return replace(wanted, files=(*wanted.files, timer))
 
 
-def _systemd(
-    schedule: Schedule,
-    *,
-    of_system: bool,
-    remove: bool,
-) -> Installation:
+def _systemd(schedule: Schedule, *, of_system: bool, remove: bool) -> Installation:
     kind: Kind = "system" if of_system else "user"
     folder = Path("/etc/systemd/system") if of_system else _user_units()
     written = units.systemd(schedule, folder)
@@ -183,6 +169,4 @@ def _command(argv: tuple[str, ...]) -> Command:
     """Return a command that may talk to the user's own service manager."""
     names = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
     caller = {name: os.environ[name] for name in names if name in os.environ}
-    return Command(
-        argv, Path("/"), environment.clean(account.home(), extra=caller)
-    )
+    return Command(argv, Path("/"), environment.clean(account.home(), extra=caller))

@@ -31,21 +31,11 @@ from tfwright.tools.git import remote
 from tfwright.tools.git.mirror import Origin
 from tfwright.wheel.seal import sealing
 
-CAPABILITIES = (
-    "HERMETIC_CUDA_COMPUTE_CAPABILITIES",
-    "TF_CUDA_COMPUTE_CAPABILITIES",
-)
+CAPABILITIES = ("HERMETIC_CUDA_COMPUTE_CAPABILITIES", "TF_CUDA_COMPUTE_CAPABILITIES")
 """The answers that hold compute capabilities: from 2.18 on the first one decides."""
 LOCKS = "locks"
 """The folder of the locks of targets with axes, next to ``nightly.toml``."""
-OF_HOST = (
-    "the compiler",
-    "glibc",
-    "the target Python",
-    "CUDA",
-    "cuDNN",
-    "tfwright",
-)
+OF_HOST = ("the compiler", "glibc", "the target Python", "CUDA", "cuDNN", "tfwright")
 """The parts of a fingerprint that no recipe decides."""
 # Name and summary describe; [verified] is written
 # after a build, and would start the next.
@@ -99,9 +89,7 @@ def _validated(content: Mapping[str, Any]) -> Recipe:
 def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:
     """Put other compute capabilities into the answers, the flags and the checks of a recipe."""
     answers = content["configure"]["answers"]
-    name = next(
-        (known for known in CAPABILITIES if known in answers), CAPABILITIES[-1]
-    )
+    name = next((known for known in CAPABILITIES if known in answers), CAPABILITIES[-1])
     _set_flag(content, name, str(answers.get(name, "")), capabilities)
     answers[name] = capabilities
     found = _architectures(capabilities)
@@ -117,8 +105,7 @@ def _set_flag(content: dict[str, Any], name: str, before: str, now: str) -> None
     """Change a setting in Bazel's flags too, where a recipe repeats it there."""
     table = content["compile"]
     table["flags"] = tuple(
-        flag.replace(f"{name}={before}", f"{name}={now}")
-        for flag in table["flags"]
+        flag.replace(f"{name}={before}", f"{name}={now}") for flag in table["flags"]
     )
 
 
@@ -183,23 +170,14 @@ def lock_of(target: Target) -> Path:
     return recipe.find(target.recipe).with_suffix(".lock")
 
 
-def fingerprint(
-    job: BuildRequest, followed: FollowedCommit | None = None
-) -> dict[str, str]:
+def fingerprint(job: BuildRequest, followed: FollowedCommit | None = None) -> dict[str, str]:
     """Return what decides a target's wheel, by names that a reader knows."""
-    content = job.recipe.model_dump(
-        mode="json",
-        exclude_defaults=True,
-        exclude=UNHASHED,
-    )
+    content = job.recipe.model_dump(mode="json", exclude_defaults=True, exclude=UNHASHED)
     if followed:
         # The commit is a part of its own below, so that a page can name it as what changed.
         content["source"].pop("commit", None)
         content["source"].pop("branch", None)
-    parts = {
-        f"the recipe's [{name}]": _digest(table)
-        for name, table in content.items()
-    }
+    parts = {f"the recipe's [{name}]": _digest(table) for name, table in content.items()}
     source = job.recipe.source
     for path in source.named_files:
         parts[f"patches/{path}"] = files.sha256(source.file(path))[:16]
@@ -218,9 +196,7 @@ def _toolchain(job: BuildRequest) -> Mapping[str, str]:
     """Return the versions of what builds: as text, so that the page can show them."""
     # A stage's revision is raised when it would make something else from the same inputs.
     revisions = ".".join(str(stage.revision) for stage in PIPELINE)
-    sealer = (
-        f"{__version__}, deflate {sealing.sealer().deflate}, stages {revisions}"
-    )
+    sealer = f"{__version__}, deflate {sealing.sealer().deflate}, stages {revisions}"
     return {**_programs(job), "tfwright": sealer}
 
 
@@ -231,9 +207,7 @@ def _programs(job: BuildRequest) -> Mapping[str, str]:
     interpreter = pythons.find(job.recipe.host.python, job.host_file)
     if interpreter is None:
         return {"the target Python": "none"}
-    facts = host_facts.facts(
-        job.recipe, job.host_file, probes.here(), interpreter
-    )
+    facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
     found = host_facts.found(job.recipe, job.host_file, facts)
     named = {
         "the compiler": found.compiler,
@@ -265,9 +239,7 @@ def _checkout() -> str:
     if not (ROOT / ".git").exists():
         return ""
     try:
-        return git.run(
-            git.command(ROOT / ".git", "rev-parse", "--short=12", "HEAD")
-        ).strip()
+        return git.run(git.command(ROOT / ".git", "rev-parse", "--short=12", "HEAD")).strip()
     except TfwrightError:
         return ""
 

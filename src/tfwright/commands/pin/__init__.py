@@ -31,10 +31,7 @@ class Pinned:
 
 
 def pin(
-    job: BuildRequest,
-    path: Path,
-    added: Sequence[str] = (),
-    verifying: Sequence[str] = (),
+    job: BuildRequest, path: Path, added: Sequence[str] = (), verifying: Sequence[str] = ()
 ) -> Pinned:
     """Resolve the packages of a recipe with everything they need, and write them as exact pins.
 
@@ -76,16 +73,13 @@ def _insist_on_requirement(where: str, line: str) -> None:
     `where` is the option that names it, or the recipe's list.
     """
     option = f"{where} " if where.startswith("-") else ""
-    like = (
-        f"Write {option}numpy, {option}numpy==1.19.5 or {option}'numpy>=1.19,<2'."
-    )
+    like = f"Write {option}numpy, {option}numpy==1.19.5 or {option}'numpy>=1.19,<2'."
     try:
         requirement = Requirement(line)
     # InvalidRequirement is a ValueError; brackets within brackets recurse.
     except (ValueError, RecursionError):
         raise RecipeError(
-            f"{where} {line!r} does not name a package and its versions",
-            remedy=like,
+            f"{where} {line!r} does not name a package and its versions", remedy=like
         ) from None
     if requirement.url:
         raise RecipeError(
@@ -128,14 +122,11 @@ def _target_python(job: BuildRequest) -> Path:
         return found
     absence = pythons.absence(version, job.host_file)
     raise HostError(
-        f"This host has {absence.found}; the recipe wants {absence.wanted}",
-        remedy=absence.remedy,
+        f"This host has {absence.found}; the recipe wants {absence.wanted}", remedy=absence.remedy
     )
 
 
-def _wanted(
-    recipe: Recipe, added: Sequence[str], verifying: Sequence[str]
-) -> dict[str, list[str]]:
+def _wanted(recipe: Recipe, added: Sequence[str], verifying: Sequence[str]) -> dict[str, list[str]]:
     """Return what each list has to hold; verify tries the numpy that the build used."""
     building = _merged(recipe.host.requirements, added)
     listed = _merged(recipe.verify.requirements, verifying)
@@ -173,12 +164,7 @@ def _pin_bazel(job: BuildRequest, path: Path) -> str:
     given = job.host_file.bazels.get(bazel.version)
     note = job.listener.note
     binary = bazels.obtain(
-        bazel.version,
-        {},
-        job.places.stores,
-        given=given,
-        offline=job.offline,
-        note=note,
+        bazel.version, {}, job.places.stores, given=given, offline=job.offline, note=note
     )
     key = ("sha256", bazels.here())
     why = f"from {binary.origin}, when it was pinned"

@@ -42,9 +42,7 @@ class PinnedChecksum:
         return f"{dotted}: {self.learned.sha256}, from {self.learned.where}"
 
 
-def pin(
-    path: Path, host_file: HostFile, listener: Listener
-) -> list[PinnedChecksum]:
+def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedChecksum]:
     """Learn each checksum that a recipe leaves out or leaves empty, and write it into the file.
 
     What was learned before a failure stays written. Raises RecipeError for other faults of the
@@ -55,9 +53,7 @@ def pin(
         # Its other faults are found when it is read for building.
         return []
     recipe = recipes.read(str(path), _completed)
-    job = BuildRequest(
-        recipe=recipe, host_file=host_file.of(recipe), listener=listener
-    )
+    job = BuildRequest(recipe=recipe, host_file=host_file.of(recipe), listener=listener)
     found = []
     learned: dict[Key, Learned] = {}
     for key in keys:
@@ -117,9 +113,7 @@ def _completed(values: dict[str, Any]) -> None:
         place[key[-1]] = OPEN
 
 
-def _learned(
-    job: BuildRequest, key: Key, keys: Sequence[Key]
-) -> dict[Key, Learned]:
+def _learned(job: BuildRequest, key: Key, keys: Sequence[Key]) -> dict[Key, Learned]:
     """Learn the checksum of a key, with those of `keys` that the same download brings."""
     recipe = job.recipe
     match key:
@@ -145,9 +139,7 @@ def _learned(
         return _of_packages(job, [key])
 
 
-def _of_substitute(
-    job: BuildRequest, name: str, table: SubstituteTable
-) -> Learned:
+def _of_substitute(job: BuildRequest, name: str, table: SubstituteTable) -> Learned:
     if table.git:
         # Only the rule says into which directory the commit is packed, and into a zip or not.
         pins = RecipePins.of(job.recipe)
@@ -176,10 +168,7 @@ def _of_packages(job: BuildRequest, keys: Sequence[Key]) -> dict[Key, Learned]:
     store.root.mkdir(parents=True, exist_ok=True)
     names = {str(key[-1]): key for key in keys}
     dropped = learning.dropped(names, job.host_file.drop)
-    found = {
-        names[name]: learning.kept(path, str(path), store)
-        for name, path in dropped.items()
-    }
+    found = {names[name]: learning.kept(path, str(path), store) for name, path in dropped.items()}
     others = {name: names[name] for name in names if name not in dropped}
     if others:
         found |= _downloaded(job, others, store)
@@ -191,24 +180,18 @@ def _of_packages(job: BuildRequest, keys: Sequence[Key]) -> dict[Key, Learned]:
     return found
 
 
-def _downloaded(
-    job: BuildRequest, names: Mapping[str, Key], store: Store
-) -> dict[Key, Learned]:
+def _downloaded(job: BuildRequest, names: Mapping[str, Key], store: Store) -> dict[Key, Learned]:
     """Download packages of one part; return those that came under the names asked for."""
     _, part, way, *_ = next(iter(names.values()))
     table = getattr(job.recipe.toolkit, cast("PartName", part))
-    supplier = Supplier(
-        store, job.host_file, job.listener, job.log("pin-toolkit")
-    )
+    supplier = Supplier(store, job.host_file, job.listener, job.log("pin-toolkit"))
     supplier.log.parent.mkdir(parents=True, exist_ok=True)
     job.listener.note(f"Downloading {', '.join(names)}: {way}")
     # apt writes a colon as %3a in the names of files.
     keys = {unquote(name): key for name, key in names.items()}
     pins = dict.fromkeys(names, OPEN)
     with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:
-        brought = sources.packages_of(
-            cast("Way", way), table, pins, supplier, Path(room)
-        )
+        brought = sources.packages_of(cast("Way", way), table, pins, supplier, Path(room))
         return {
             keys[unquote(path.name)]: learning.kept(path, str(way), store)
             for path in brought

@@ -34,15 +34,7 @@ from tfwright.tools import files, git, toml_editing
 from tfwright.tools.git import mirror
 
 Kind = Literal[
-    "source",
-    "exclude",
-    "patch",
-    "substitute",
-    "answer",
-    "archive",
-    "tool",
-    "requirement",
-    "test",
+    "source", "exclude", "patch", "substitute", "answer", "archive", "tool", "requirement", "test"
 ]
 State = Literal["fits", "look", "change"]
 """``look``: a person should compare. ``change``: the new recipe cannot stay as it is."""
@@ -77,9 +69,7 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
     named = aims.of(old, to)
     target = path.with_name(f"{named.recipe}.toml")
     if target.exists():
-        raise RecipeError(
-            f"{target} exists already", remedy="Rename it, or delete it."
-        )
+        raise RecipeError(f"{target} exists already", remedy="Rename it, or delete it.")
     head = aims.HEAD.format(to=named.name)
     text = path.read_text("utf-8")
     files.write(target, schema.headed(head, text, target.parent))
@@ -88,9 +78,7 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
         changed = aims.enter(named, old.recipe, target)
         new = replace(old, recipe=recipes.read(str(target)), locked=None)
         pins = [
-            PortedPin(
-                key.kind, key.name, "look" if key.sure else "change", key.says
-            )
+            PortedPin(key.kind, key.name, "look" if key.sure else "change", key.says)
             for key in changed
         ]
         pins += _judged(old, new, target, made)
@@ -115,9 +103,7 @@ def _judged(
     # From here on the new commit is needed, which may be a long download.
     yield from _exclusions(new, path)
     new = replace(new, recipe=recipes.read(str(path)))
-    repository = external.repository(
-        new.job, new.recipe.source, about_branch=True
-    )
+    repository = external.repository(new.job, new.recipe.source, about_branch=True)
     tree_version.insist(repository, new.recipe.source.commit, new.recipe.source)
     # Both recipes name one url, so that its mirror then holds both commits.
     external.repository(old.job, old.recipe.source)
@@ -127,9 +113,7 @@ def _judged(
     tried = list(patches.tried(new.job, new.recipe, repository, facts))
     yield from _patches(old, new, path, tried, made)
     yield from _substitutes(new.recipe, path, before, after)
-    yield from _archives(
-        replace(new, recipe=recipes.read(str(path))), before, after
-    )
+    yield from _archives(replace(new, recipe=recipes.read(str(path))), before, after)
     yield from _requirements(new.recipe, path, repository)
     yield from _tests(new.recipe, repository)
 
@@ -205,9 +189,7 @@ def _cuda(recipe: Recipe) -> Iterator[PortedPin]:
     tested = match.tested_with(recipe.source.release)
     if not (recipe.host.cuda and tested):
         return
-    says = (
-        f"{recipe.host.cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
-    )
+    says = f"{recipe.host.cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
     same = versions.is_of(recipe.host.cuda, tested.cuda)
     yield PortedPin("tool", "CUDA", "fits" if same else "look", says)
 
@@ -217,17 +199,10 @@ def _answers(recipe: Recipe, path: Path) -> Iterator[PortedPin]:
     interview = expected.interview(recipe, HostFile())
     for fault in validation.faults(interview):
         says = f"{fault.what}. {fault.remedy}"
-        if (
-            recipe.configure.answers.get(fault.variable) is False
-            and "does not ask" in fault.what
-        ):
+        if recipe.configure.answers.get(fault.variable) is False and "does not ask" in fault.what:
             # "No" to a question that is gone decides nothing.
-            toml_editing.without_key(
-                path, ("configure", "answers", fault.variable)
-            )
-            yield PortedPin(
-                "answer", fault.variable, "look", f"removed; {fault.what}"
-            )
+            toml_editing.without_key(path, ("configure", "answers", fault.variable))
+            yield PortedPin("answer", fault.variable, "look", f"removed; {fault.what}")
         else:
             state: State = "look" if fault.harmless else "change"
             yield PortedPin("answer", fault.variable, state, says)
@@ -241,11 +216,7 @@ def _asked_for(prompt: Prompt) -> str:
 
 
 def _patches(
-    old: BuildRequest,
-    new: BuildRequest,
-    path: Path,
-    tried: Sequence[TriedPatch],
-    made: list[Path],
+    old: BuildRequest, new: BuildRequest, path: Path, tried: Sequence[TriedPatch], made: list[Path]
 ) -> Iterator[PortedPin]:
     """Enter the patches into the new recipe, and say of each what became of it."""
     source = new.recipe.source
@@ -318,9 +289,7 @@ def _substitutes(
         before = archives.checksums(old, name)
         after = archives.checksums(new, name)
         if before & after or table.replaces in after:
-            yield PortedPin(
-                "substitute", name, "fits", "the tree still pins the same archive"
-            )
+            yield PortedPin("substitute", name, "fits", "the tree still pins the same archive")
         elif new is not None and not after:
             archives.remove(path, name)
             says = "removed; the new tree pins no archive of this name"
@@ -342,17 +311,10 @@ def _substitutes(
             yield PortedPin("substitute", name, "change", says)
 
 
-def _archives(
-    job: BuildRequest, old: Rules | None, new: Rules | None
-) -> Iterator[PortedPin]:
+def _archives(job: BuildRequest, old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
     """List the archives that are new, changed or gone, and those that no server has any more."""
     if old is None or new is None:
-        yield PortedPin(
-            "archive",
-            "all",
-            "look",
-            "the rules of one of the trees cannot be read",
-        )
+        yield PortedPin("archive", "all", "look", "the rules of one of the trees cannot be read")
         return
     change = archives.compared(old, new, job)
     yield PortedPin("archive", "unchanged", "fits", str(change.unchanged))
@@ -367,13 +329,9 @@ def _archives(
         yield PortedPin("archive", "from no source on this host", "look", listed)
 
 
-def _requirements(
-    recipe: Recipe, path: Path, repository: Path
-) -> Iterator[PortedPin]:
+def _requirements(recipe: Recipe, path: Path, repository: Path) -> Iterator[PortedPin]:
     """Hold verify.requirements against setup.py, and name the command that resolves them again."""
-    texts = git.texts_at(
-        repository, recipe.source.commit, tree_requirements.PATHS
-    )
+    texts = git.texts_at(repository, recipe.source.commit, tree_requirements.PATHS)
     setup = tree_requirements.setup_of(texts)
     pins = recipe.verify.requirements
     python = recipe.host.python
@@ -386,8 +344,7 @@ def _requirements(
         line = line_of(path.read_text("utf-8"), ("verify", "requirements"))
         asked = " ".join(f"--verify {shlex.quote(asks)}" for asks in redo)
         says = (
-            f"line {line} has to be resolved again: "
-            f"invoke pin --recipe {recipe.argument} {asked}"
+            f"line {line} has to be resolved again: invoke pin --recipe {recipe.argument} {asked}"
         )
         yield PortedPin("requirement", "verify.requirements", "change", says)
 

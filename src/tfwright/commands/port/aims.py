@@ -8,12 +8,7 @@ from typing import Literal
 
 from tfwright.commands import verified
 from tfwright.documents.recipe import NAMED_SINCE, SEPARATE_NCCL, Recipe
-from tfwright.documents.release import (
-    NO_RELEASE,
-    ExactRelease,
-    Release,
-    is_version,
-)
+from tfwright.documents.release import NO_RELEASE, ExactRelease, Release, is_version
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.rules import tree_version
@@ -57,8 +52,7 @@ def of(old: BuildRequest, to: str) -> Aim:
     if old.recipe.source.url.startswith("bundled:"):
         raise RecipeError(
             f"{old.recipe.source.url} comes with tfwright, and has no other release",
-            remedy="Copy the recipe instead: "
-            f"invoke new --like {old.argument} --name mine",
+            remedy=f"Copy the recipe instead: invoke new --like {old.argument} --name mine",
         )
     name, stated = remote.named_commit(to)
     if not re.fullmatch(r"(?!-)[\w./+-]+", name) or ".." in name:
@@ -150,11 +144,7 @@ def _version(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
         return
     version = aim.version
     # A branch such as r1.15.5+nv22.12 says its version itself.
-    exact = (
-        version
-        and (version.patch or version.candidate)
-        and aim.branch != aim.name
-    )
+    exact = version and (version.patch or version.candidate) and aim.branch != aim.name
     if version and exact:
         reason = f"the tag {aim.name}"
         toml_editing.put_value(path, ("source", "version"), str(version), reason)

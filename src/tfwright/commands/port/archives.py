@@ -31,9 +31,7 @@ def checksums(rules: Rules | None, name: str) -> set[str]:
     """Return what a tree names so: checksums, commits of clones, urls of what has neither."""
     found = rules.repositories if rules else ()
     return {
-        rule.sha256 or rule.commit or "".join(rule.urls[-1:])
-        for rule in found
-        if rule.name == name
+        rule.sha256 or rule.commit or "".join(rule.urls[-1:]) for rule in found if rule.name == name
     }
 
 
@@ -46,15 +44,9 @@ def replacing(pinned: set[str]) -> OtherSubstitute | None:
             # A broken recipe must not keep another one from being ported.
             continue
         for key, table in recipe.fetch.substitutes.items():
-            if table.replaces in pinned and _stands_alone(
-                recipes.find(name), key
-            ):
+            if table.replaces in pinned and _stands_alone(recipes.find(name), key):
                 short = key.removesuffix("_archive").rpartition("_")[2]
-                belonging = [
-                    patch
-                    for patch in recipe.source.patches
-                    if short in Path(patch).name
-                ]
+                belonging = [patch for patch in recipe.source.patches if short in Path(patch).name]
                 return OtherSubstitute(recipes.find(name), key, tuple(belonging))
     return None
 
@@ -128,19 +120,13 @@ def _by_checksum(rules: Rules) -> dict[str, Repository]:
     return {rule.sha256: rule for rule in rules.repositories if rule.sha256}
 
 
-def _lost(
-    fresh: Sequence[Repository], rules: Rules, job: BuildRequest
-) -> Iterator[str]:
+def _lost(fresh: Sequence[Repository], rules: Rules, job: BuildRequest) -> Iterator[str]:
     """Yield the names of archives that no source gives; nothing is downloaded for that."""
     substituted = job.recipe.fetch.substitutes
     asked = tuple(rule for rule in fresh if rule.name not in substituted)
     wanted = reach.wanted(replace(rules, repositories=asked), {}, None)
-    origins = Origins(
-        job.host_file, job.places.git, job.offline, job.recipe.fetch
-    )
+    origins = Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
     store = external.store(job.job)
-    for row in links.report(
-        wanted, store, origins, job.listener.progress, deep=False
-    ):
+    for row in links.report(wanted, store, origins, job.listener.progress, deep=False):
         if not (row.kept or row.left):
             yield row.name

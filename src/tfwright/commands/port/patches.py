@@ -27,20 +27,14 @@ class TriedPatch:
     says: str
 
 
-def tried(
-    job: Job, recipe: Recipe, repository: Path, facts: DropFacts
-) -> Iterator[TriedPatch]:
+def tried(job: Job, recipe: Recipe, repository: Path, facts: DropFacts) -> Iterator[TriedPatch]:
     """Try every patch of the old recipe on the commit of the new one."""
     source = recipe.source
     tree = job.places.own / "porting"
     for name in source.patches:
-        verdict = dropping.judge(
-            patching.header(source.file(name)).drop_when, facts
-        )
+        verdict = dropping.judge(patching.header(source.file(name)).drop_when, facts)
         if verdict.answer == "due":
-            yield TriedPatch(
-                name, "dropped", f"its header says: drop when {verdict.condition}"
-            )
+            yield TriedPatch(name, "dropped", f"its header says: drop when {verdict.condition}")
             continue
         # A clean tree each time: a patch that fails must not make the next one fail.
         git.prepare(tree, repository, source.commit, source.exclude)
@@ -55,11 +49,7 @@ def _try(tree: Path, patch: Path, name: str) -> TriedPatch:
     except RecipeError as fault:
         # Upstream may have the change now; whether it does the same, a person has to see.
         done = fault.remedy.startswith(("Remove the patch", "Compare the lines"))
-        return TriedPatch(
-            name,
-            "compare" if done else "redo",
-            fault.what.removeprefix(f"{patch} "),
-        )
+        return TriedPatch(name, "compare" if done else "redo", fault.what.removeprefix(f"{patch} "))
     # The report names the patch already.
     says = [note.removeprefix(f"{patch.name}: ") for note in notes]
     return TriedPatch(name, "kept", "; ".join(says) or "applies as it is")
@@ -77,8 +67,7 @@ def copy(patch: Path, target: Path, base: str) -> None:
     """
     if target.exists():
         raise RecipeError(
-            f"{target} exists already",
-            remedy="Delete it, or rename it, and port again.",
+            f"{target} exists already", remedy="Delete it, or rename it, and port again."
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     text = patch.read_text("utf-8", "surrogateescape")

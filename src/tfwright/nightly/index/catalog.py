@@ -40,9 +40,7 @@ class Catalog:
     def wheels(self) -> dict[str, tuple[Stat, IndexedWheel]]:
         """Return every wheel that was read before, by file name."""
         known = {}
-        rows = self._database.execute(
-            "select filename, size, mtime, described from wheel"
-        )
+        rows = self._database.execute("select filename, size, mtime, described from wheel")
         for filename, size, mtime, described in rows:
             # Damage, or a description by another release: the wheel is read again.
             with suppress(ValueError, LookupError, TypeError):
@@ -58,17 +56,13 @@ class Catalog:
         # Not by `asdict`, which copies each value before JSON is made of it.
         described = json.dumps({name: getattr(wheel, name) for name in DESCRIBED})
         row = (wheel.filename, *stat, described)
-        self._database.execute(
-            "insert or replace into wheel values (?, ?, ?, ?)", row
-        )
+        self._database.execute("insert or replace into wheel values (?, ?, ?, ?)", row)
         taken = (wheel.filename, wheel.sha256)
         self._database.execute("insert or replace into name values (?, ?)", taken)
 
     def drop(self, filename: str) -> None:
         """Forget a wheel that is gone; its name stays taken."""
-        self._database.execute(
-            "delete from wheel where filename = ?", (filename,)
-        )
+        self._database.execute("delete from wheel where filename = ?", (filename,))
 
 
 def _described(text: str) -> IndexedWheel:
@@ -99,9 +93,7 @@ def opened(folder: Path) -> Iterator[Catalog]:
         ) from fault
 
 
-def refuse_other_bytes(
-    taken: Mapping[str, str], filename: str, sha256: str
-) -> None:
+def refuse_other_bytes(taken: Mapping[str, str], filename: str, sha256: str) -> None:
     """Raise WheelError if a name already stands for other bytes.
 
     Whoever pinned the name with a hash would get an error, and whoever pinned it without one would
@@ -110,8 +102,7 @@ def refuse_other_bytes(
     # A rebuild to the same bytes is welcome: that is what reproducible means.
     if taken.get(filename) not in {None, sha256}:
         raise WheelError(
-            f"The index already has {filename} with other bytes",
-            remedy=_another_version(filename),
+            f"The index already has {filename} with other bytes", remedy=_another_version(filename)
         )
 
 

@@ -66,18 +66,14 @@ class MatchedWheel:
 
 def document(wheels: Sequence[IndexedWheel], folder: str) -> bytes:
     """Return the text of ``match.json`` for the wheels of an index, which lie in `folder`."""
-    entries = tuple(
-        _entry(wheel, folder) for wheel in wheels if wheel.yanked is None
-    )
+    entries = tuple(_entry(wheel, folder) for wheel in wheels if wheel.yanked is None)
     return MatchDocument(wheels=entries).model_dump_json().encode()
 
 
 def _entry(wheel: IndexedWheel, folder: str) -> MatchEntry:
     # The index has parsed the name before it listed the wheel. Splitting it is 20 times as fast as
     # parsing it again, and models of our own values need no validation.
-    python, _, platform = (
-        wheel.filename.removesuffix(".whl").lower().split("-")[-3:]
-    )
+    python, _, platform = wheel.filename.removesuffix(".whl").lower().split("-")[-3:]
     return MatchEntry.model_construct(
         project=wheel.project,
         version=wheel.version,
@@ -108,10 +104,7 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
     # Project and version become part of a command that users copy.
     for entry in entries:
         _insist_on_name(entry)
-    found = [
-        MatchedWheel(entry, tuple(_differences(entry, wanted)))
-        for entry in entries
-    ]
+    found = [MatchedWheel(entry, tuple(_differences(entry, wanted))) for entry in entries]
     # Two stable sorts: the second one keeps the newest first among equals.
     found.sort(key=lambda wheel: _version(wheel.entry), reverse=True)
     found.sort(key=lambda wheel: len(wheel.differs))
@@ -125,9 +118,7 @@ def _insist_on_name(entry: MatchEntry) -> None:
     except WheelError as fault:
         raise _contradicting(fault.what) from fault
     if named != (entry.project, entry.version):
-        raise _contradicting(
-            f"{entry.filename} is not of {entry.project} {entry.version}"
-        )
+        raise _contradicting(f"{entry.filename} is not of {entry.project} {entry.version}")
 
 
 def _contradicting(why: str) -> SupplyError:
@@ -149,9 +140,7 @@ def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
         yield f"TensorFlow {version}"
     if wanted.python and not _runs_on_python(entry.python, wanted.python):
         yield f"for Python {', '.join(entry.python)}"
-    if wanted.system and not any(
-        _is_platform(tag, wanted) for tag in entry.platform
-    ):
+    if wanted.system and not any(_is_platform(tag, wanted) for tag in entry.platform):
         yield f"for {', '.join(entry.platform)}"
     glibc = entry.needs.get("glibc", "")
     if wanted.glibc and glibc and versions.older(wanted.glibc, glibc):
@@ -190,9 +179,7 @@ def _is_platform(tag: str, wanted: Wish) -> bool:
     """Say whether a platform tag is of the system and machine that are wanted."""
     if tag == "any":
         return True
-    of_system = (
-        "linux" in tag if wanted.system == "Linux" else tag.startswith("macosx")
-    )
+    of_system = "linux" in tag if wanted.system == "Linux" else tag.startswith("macosx")
     machine = wanted.machine
     # A universal2 library holds the code of both kinds of Mac.
     universal = machine in {"x86_64", "arm64"} and tag.endswith("universal2")

@@ -6,9 +6,7 @@ from tfwright.errors import RecipeError
 from tfwright.tools.render import render
 
 
-def configuration(
-    folder: Path, port: int, name: str, packages: str = "packages"
-) -> str:
+def configuration(folder: Path, port: int, name: str, packages: str = "packages") -> str:
     """Return a configuration for the index below `folder`, to be included in nginx's http block.
 
     Without a folder of `packages`, wheels may be replaced: then nothing is kept for ever.
@@ -24,6 +22,5 @@ def configuration(
                 "$, #, ; and braces.",
             )
     return render(
-        "nginx.conf.j2",
-        {"folder": folder, "port": port, "name": name, "packages": packages},
+        "nginx.conf.j2", {"folder": folder, "port": port, "name": name, "packages": packages}
     )

@@ -69,9 +69,7 @@ def project_json(project: IndexedProject, packages: str) -> bytes:
         "meta": {"api-version": API_VERSION},
         "name": project.name,
         "project-status": status,
-        "versions": list(
-            dict.fromkeys(wheel.version for wheel in project.wheels)
-        ),
+        "versions": list(dict.fromkeys(wheel.version for wheel in project.wheels)),
         "files": [_file_json(wheel, packages) for wheel in project.wheels]
         + [_document_json(document, packages) for document in project.documents],
     }
@@ -148,9 +146,7 @@ def root_json(names: Sequence[str]) -> bytes:
 
 def root_html(names: Sequence[str]) -> bytes:
     """Return the HTML list of all projects."""
-    anchors = (
-        f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in names
-    )
+    anchors = (f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in names)
     return _page("Simple index", [], anchors)
 
 

@@ -127,17 +127,12 @@ def _entry(path: Path, wheel: IndexedWheel, sha256: str | None) -> ListedVariant
         variant.insist(path.name, claims, code)
     label = path.name.removesuffix(".whl").rpartition("-")[2]
     named = replace(
-        wheel,
-        filename=path.name,
-        sha256=sha256 or files.sha256(path),
-        size=path.stat().st_size,
+        wheel, filename=path.name, sha256=sha256 or files.sha256(path), size=path.stat().st_size
     )
     return ListedVariant(named, label, claims)
 
 
-def _insist_on_one_meaning(
-    entry: ListedVariant, others: Sequence[ListedVariant]
-) -> None:
+def _insist_on_one_meaning(entry: ListedVariant, others: Sequence[ListedVariant]) -> None:
     """Raise WheelError if a label of this version stands for other properties already."""
     for other in others:
         same = _version(other) == _version(entry) and other.label == entry.label
@@ -169,9 +164,7 @@ def _link(source: Path, target: Path) -> None:
     os.link(source, target)
 
 
-def _stage(
-    home: Path, listed: Sequence[ListedVariant], batch: FileBatch
-) -> Iterator[Path]:
+def _stage(home: Path, listed: Sequence[ListedVariant], batch: FileBatch) -> Iterator[Path]:
     """Add all pages to the batch; yield every file that the index consists of."""
     by_project: dict[str, list[ListedVariant]] = defaultdict(list)
     for entry in listed:
@@ -182,9 +175,7 @@ def _stage(
     batch.add(home / "index.html", simple.root_html(sorted(by_project)))
 
 
-def _stage_project(
-    folder: Path, own: Sequence[ListedVariant], batch: FileBatch
-) -> Iterator[Path]:
+def _stage_project(folder: Path, own: Sequence[ListedVariant], batch: FileBatch) -> Iterator[Path]:
     """Add the pages of one project; yield its files."""
     described = []
     for filename, content in _documents(own):

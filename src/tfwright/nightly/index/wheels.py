@@ -11,10 +11,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from packaging.specifiers import SpecifierSet
-from packaging.utils import (
-    canonicalize_name,
-    parse_wheel_filename,
-)
+from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from tfwright.errors import Evidence, WheelError
@@ -85,9 +82,7 @@ class ParsedName(NamedTuple):
 def parse_name(filename: str) -> ParsedName:
     """Read a wheel's file name; raise WheelError unless an index can list it."""
     if not SAFE_NAME.fullmatch(filename):
-        raise _unfit(
-            filename, "its name holds a character that an index cannot list"
-        )
+        raise _unfit(filename, "its name holds a character that an index cannot list")
     try:
         project, version, _, _ = parse_wheel_filename(filename)
     # ValueError covers both, and numbers of more than 4,300 digits.
@@ -107,9 +102,7 @@ def read_wheel(path: Path, uploaded: str) -> tuple[IndexedWheel, bytes]:
         metadata = _metadata(wheel, path.name)
     # METADATA has the syntax of mail headers; its body is the description.
     headers = email.parser.BytesParser().parsebytes(metadata, headersonly=True)
-    _refuse_other_name(
-        path.name, name, headers.get("Name"), headers.get("Version")
-    )
+    _refuse_other_name(path.name, name, headers.get("Name"), headers.get("Version"))
     listed = IndexedWheel(
         filename=path.name,
         project=name.project,
@@ -141,14 +134,10 @@ def _refuse_other_name(
 ) -> None:
     """Raise WheelError if METADATA names another project or version than the file name."""
     try:
-        about = ParsedName(
-            canonicalize_name(project or ""), str(Version(version or ""))
-        )
+        about = ParsedName(canonicalize_name(project or ""), str(Version(version or "")))
     except ValueError:
         stated = printable(repr(version), LONGEST_SHOWN)
-        raise _unfit(
-            filename, f"its METADATA states the version {stated}"
-        ) from None
+        raise _unfit(filename, f"its METADATA states the version {stated}") from None
     if about != named:
         text = f"its METADATA is about {about.project} {about.version}"
         raise _unfit(filename, text)

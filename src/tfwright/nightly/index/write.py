@@ -24,13 +24,7 @@ PACKAGES = "packages"
 SIMPLE = simple.FOLDER
 BY_RECIPE = "r"
 """The folder of the sub-indexes, one for each recipe."""
-EXTRAS = (
-    ".intoto.json",
-    ".intoto.jsonl",
-    ".dsse.json",
-    ".cdx.json",
-    ".buildinfo.json",
-)
+EXTRAS = (".intoto.json", ".intoto.jsonl", ".dsse.json", ".cdx.json", ".buildinfo.json")
 """Suffixes of files next to a wheel that describe it."""
 
 Notes = Mapping[str, Mapping[str, object]]
@@ -84,9 +78,7 @@ def refresh(  # noqa: PLR0913 one choice each, all with a default
         # The catalog follows the files: after a crash in between, the work is done again.
         scan.remember()
     removed = _remove_stale(folder, pages)
-    return IndexUpdate(
-        tuple(wheels), scan.read, written, removed, tuple(scan.refused)
-    )
+    return IndexUpdate(tuple(wheels), scan.read, written, removed, tuple(scan.refused))
 
 
 def metadata_of(wheel: Path) -> Path:
@@ -108,9 +100,7 @@ def drop_other_metadata(wheel: Path) -> None:
 class _Scan:
     """One walk over the folder of wheels."""
 
-    def __init__(
-        self, packages: Path, known: Catalog, moment: str, *, replace: bool
-    ) -> None:
+    def __init__(self, packages: Path, known: Catalog, moment: str, *, replace: bool) -> None:
         self._packages = packages
         self._catalog = known
         self._known = known.wheels()
@@ -131,16 +121,12 @@ class _Scan:
             except WheelError as fault:
                 self.refused.append(fault)
                 continue
-            noted = found.noted(
-                **notes.get(filename, {}), extras=_extras(filename, names)
-            )
+            noted = found.noted(**notes.get(filename, {}), extras=_extras(filename, names))
             if noted != self._known.get(filename, (None, None))[1]:
                 self._kept.append((noted, stat))
             yield noted
 
-    def _wheel(
-        self, filename: str, stat: Stat, batch: FileBatch, names: set[str]
-    ) -> IndexedWheel:
+    def _wheel(self, filename: str, stat: Stat, batch: FileBatch, names: set[str]) -> IndexedWheel:
         """Return a wheel from the catalog, or read it from its file."""
         before = self._known.get(filename)
         if before and before[0] == stat and f"{filename}.metadata" in names:
@@ -171,9 +157,7 @@ def _files(packages: Path) -> tuple[set[str], dict[str, Stat]]:
     names, stats = set(), {}
     with os.scandir(packages) as entries:
         for entry in entries:
-            if not entry.is_file(follow_symlinks=False) or entry.name.startswith(
-                "."
-            ):
+            if not entry.is_file(follow_symlinks=False) or entry.name.startswith("."):
                 continue
             names.add(entry.name)
             # Only of wheels: a call for each of their companions would double the time.
@@ -218,10 +202,7 @@ def _projects(
 
 
 def _stage(
-    folder: Path,
-    pages: Mapping[str, list[IndexedProject]],
-    batch: FileBatch,
-    wheels: str,
+    folder: Path, pages: Mapping[str, list[IndexedProject]], batch: FileBatch, wheels: str
 ) -> None:
     """Add every page to the batch; a list of projects comes after the pages that it links."""
     for place, projects in pages.items():

@@ -43,9 +43,7 @@ class TimelineView:
     differences: tuple[MeasuredRow, ...]
 
 
-def page(
-    build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home: Path
-) -> str:
+def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home: Path) -> str:
     """Return the page of a build whose files lie in `folder`.
 
     `home` holds the directories of the other builds.
@@ -58,9 +56,7 @@ def page(
         "words": words,
         "stages": measured(build.stages, stages, seconds=True),
         "sizes": measured(build.sizes, sizes, seconds=False),
-        "architectures": measured(
-            build.architectures, architectures, seconds=False
-        ),
+        "architectures": measured(build.architectures, architectures, seconds=False),
         "sweep": drawing.sweep(build.sweep),
         "timeline": _timeline(build, folder, last_good, home),
         "logs": shown_logs(build, folder),
@@ -119,9 +115,7 @@ def compared(profile: Path, earlier: Path | None) -> TimelineView | None:
     widths = drawing.bars([action.seconds for action in longest])
     rows = []
     for action, width in zip(longest, widths, strict=True):
-        rows.append(
-            MeasuredRow(action.name, words.duration(action.seconds), "", width)
-        )
+        rows.append(MeasuredRow(action.name, words.duration(action.seconds), "", width))
     return TimelineView(
         svg=timeline.drawn(now, before),
         # An earlier build without actions would show every action as new.
@@ -129,15 +123,11 @@ def compared(profile: Path, earlier: Path | None) -> TimelineView | None:
         seconds=words.duration(now.seconds),
         actions=len(now.actions),
         longest=tuple(rows),
-        differences=tuple(_changes(before, now))
-        if before and before.actions
-        else (),
+        differences=tuple(_changes(before, now)) if before and before.actions else (),
     )
 
 
-def _changes(
-    before: timeline.Timeline, now: timeline.Timeline
-) -> list[MeasuredRow]:
+def _changes(before: timeline.Timeline, now: timeline.Timeline) -> list[MeasuredRow]:
     """Return the actions whose time changed most, with what happened to each."""
     found = timeline.difference(before, now)
     widths = drawing.bars([abs(change.seconds) for change in found])
@@ -164,9 +154,7 @@ def _extras(build: NightlyBuild, folder: Path) -> Sequence[str]:
     # What the page links elsewhere.
     known = {build.wheel, PAGE, *build.logs}
     found = [path.name for path in sorted(folder.iterdir()) if path.is_file()]
-    return [
-        name for name in found if name not in known and not name.startswith(".")
-    ]
+    return [name for name in found if name not in known and not name.startswith(".")]
 
 
 def markdown(build: NightlyBuild, folder: Path) -> str:
@@ -180,9 +168,7 @@ def markdown(build: NightlyBuild, folder: Path) -> str:
 def _markdown(build: NightlyBuild, folder: Path) -> list[str]:
     verdict = build.tested if build.result == "built" else build.result
     lines = [f"## {_inline(build.target)}: {verdict}", ""]
-    lines += [
-        f"Build `{build.id}`, {words.minute(build.started)}, {words.duration(build.seconds)}"
-    ]
+    lines += [f"Build `{build.id}`, {words.minute(build.started)}, {words.duration(build.seconds)}"]
     if build.broken:
         lines += _broken(build, folder)
     if build.unpublished:
@@ -194,14 +180,8 @@ def _markdown(build: NightlyBuild, folder: Path) -> list[str]:
     programs = [f"{line.program}: {line.detail}" for line in failed]
     lines += _listed("Smoke programs that failed", programs)
     if build.wheel:
-        lines += [
-            "",
-            f"Wheel `{build.wheel}`, {words.size(build.size)}, sha256 `{build.sha256}`",
-        ]
-    stages = [
-        f"{name}: {words.duration(seconds)}"
-        for name, seconds in build.stages.items()
-    ]
+        lines += ["", f"Wheel `{build.wheel}`, {words.size(build.size)}, sha256 `{build.sha256}`"]
+    stages = [f"{name}: {words.duration(seconds)}" for name, seconds in build.stages.items()]
     lines += _listed("Stages", stages)
     host = [f"worker: {build.worker}"] if build.worker else []
     host += [f"{name}: {value}" for name, value in build.host.items()]
@@ -221,12 +201,7 @@ def _broken(build: NightlyBuild, folder: Path) -> list[str]:
     broken = build.broken
     if broken is None:
         return []
-    lines = [
-        "",
-        f"**Broke in {_inline(broken.stage)}**",
-        "",
-        *_fenced([log.clean(broken.line)]),
-    ]
+    lines = ["", f"**Broke in {_inline(broken.stage)}**", "", *_fenced([log.clean(broken.line)])]
     # An error of tfwright's own states its cause in the line.
     if broken.cause not in {"", broken.line}:
         lines += ["", f"Cause: {_inline(broken.cause)}"]
@@ -235,11 +210,7 @@ def _broken(build: NightlyBuild, folder: Path) -> list[str]:
     # Folded up: an issue or a mail is read for the line above.
     if broken.log:
         around = _log_around(folder, broken)
-        lines += [
-            "",
-            f"<details><summary>{broken.log.replace('<', '')}</summary>",
-            "",
-        ]
+        lines += ["", f"<details><summary>{broken.log.replace('<', '')}</summary>", ""]
         lines += [*_fenced(around), "", "</details>"]
     return lines
 
@@ -262,8 +233,6 @@ def _fenced(lines: Sequence[str]) -> list[str]:
 def _inline(text: str) -> str:
     """Return text on one line in which nothing is markup: no link, no mention, no image."""
     plain = log.clean(" ".join(text.split()))
-    escaped = "".join(
-        f"\\{sign}" if sign in r"\`*_[]<>#|!~" else sign for sign in plain
-    )
+    escaped = "".join(f"\\{sign}" if sign in r"\`*_[]<>#|!~" else sign for sign in plain)
     # An @ would notify whoever has that name.
     return escaped.replace("@", "@\N{ZERO WIDTH SPACE}")

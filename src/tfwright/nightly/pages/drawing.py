@@ -40,9 +40,7 @@ class Drawing:
     said: str
 
 
-def sparkline(
-    nights: Sequence[Nightfall], seconds: Mapping[str, float]
-) -> Drawing:
+def sparkline(nights: Sequence[Nightfall], seconds: Mapping[str, float]) -> Drawing:
     """Draw the last nights: colour for the verdict, height for what the build took.
 
     `seconds` is by build. Bars of one colour share a path, which keeps 200 rows small.
@@ -57,9 +55,7 @@ def sparkline(
         bar = f"M{left} {TALL}v-{tall}h{STEP - 1}v{tall}z"
         paths.setdefault(KIND[fell.verdict], []).append(bar)
         left += STEP
-    drawn = "".join(
-        f'<path class="{kind}" d="{"".join(d)}"/>' for kind, d in paths.items()
-    )
+    drawn = "".join(f'<path class="{kind}" d="{"".join(d)}"/>' for kind, d in paths.items())
     said = ", ".join(f"{len(bars)} {NAMED[kind]}" for kind, bars in paths.items())
     count = "1 night" if len(shown) == 1 else f"{len(shown)} nights"
     text = f"{count}: {said}" if shown else "no night yet"
@@ -100,8 +96,7 @@ def sweep(curves: Curves) -> str:
     Both axes are logarithmic, since the sizes double. Returns nothing without a point.
     """
     shown = {
-        name: [point for point in own if _can_be_drawn(*point)]
-        for name, own in curves.items()
+        name: [point for point in own if _can_be_drawn(*point)] for name, own in curves.items()
     }
     points = [point for own in shown.values() for point in own]
     if not points:
@@ -144,9 +139,7 @@ def _tick(across: _Scale, size: float) -> str:
     return f'<text class="across" x="{across(size)}" y="{HIGH - BELOW + 18}">{size:g}</text>'
 
 
-def _curve(
-    name: str, points: Sequence[tuple[float, float]], across: _Scale, up: _Scale
-) -> str:
+def _curve(name: str, points: Sequence[tuple[float, float]], across: _Scale, up: _Scale) -> str:
     """Draw one device's line, with its name at the end."""
     # One path a device: the name next to its end takes the place of a legend.
     places = [(across(size), up(speed)) for size, speed in points]

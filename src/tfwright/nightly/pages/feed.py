@@ -17,12 +17,7 @@ SVG = "http://www.w3.org/2000/svg"
 ENTRIES = 50
 ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold; a log can."""
-COLOURS = {
-    "good": "#1a7f42",
-    "warn": "#8a6d00",
-    "bad": "#c0292b",
-    "dim": "#656c76",
-}
+COLOURS = {"good": "#1a7f42", "warn": "#8a6d00", "bad": "#c0292b", "dim": "#656c76"}
 
 
 def atom(nightly: NightlyFile, state: State, now: dt.datetime) -> bytes:
@@ -92,9 +87,7 @@ def latest(found: Sequence[OverviewRow], now: dt.datetime) -> bytes:
             "state": standing.word,
             "fine": standing.fine,
             "since": standing.since.isoformat() if standing.since else None,
-            "last-good": standing.last_good.isoformat()
-            if standing.last_good
-            else None,
+            "last-good": standing.last_good.isoformat() if standing.last_good else None,
             "detail": standing.detail,
         }
         if kept:
@@ -118,21 +111,12 @@ def badge(row: OverviewRow) -> bytes:
     widths = [round(len(text) * 6.6) + 12 for text in (left, right)]
     total = sum(widths)
     svg = ET.Element(
-        "svg",
-        xmlns=SVG,
-        width=str(total),
-        height="20",
-        role="img",
-        viewBox=f"0 0 {total} 20",
+        "svg", xmlns=SVG, width=str(total), height="20", role="img", viewBox=f"0 0 {total} 20"
     )
     _text(svg, "title", f"{row.target.name}: {right}")
     _rectangle(svg, 0, widths[0], "#3d434b")
     _rectangle(svg, widths[0], widths[1], COLOURS[row.tone])
-    style = {
-        "fill": "#fff",
-        "font-family": "Verdana,sans-serif",
-        "font-size": "11",
-    }
+    style = {"fill": "#fff", "font-family": "Verdana,sans-serif", "font-size": "11"}
     group = ET.SubElement(svg, "g", {**style, "text-anchor": "middle"})
     _label(group, widths[0] / 2, left)
     _label(group, widths[0] + widths[1] / 2, right)
@@ -143,9 +127,7 @@ def _said(row: OverviewRow) -> str:
     if row.standing.fine and row.standing.since:
         days = f"{row.days} day{'' if row.days == 1 else 's'}"
         return f"good since {days}"
-    since = (
-        f" since {words.day(row.standing.since)}" if row.standing.since else ""
-    )
+    since = f" since {words.day(row.standing.since)}" if row.standing.since else ""
     return f"{row.standing.word}{since}"
 
 
@@ -155,15 +137,11 @@ def _label(group: ET.Element, middle: float, text: str) -> None:
 
 
 def _rectangle(svg: ET.Element, left: int, width: int, colour: str) -> None:
-    ET.SubElement(
-        svg, "rect", x=str(left), width=str(width), height="20", fill=colour
-    )
+    ET.SubElement(svg, "rect", x=str(left), width=str(width), height="20", fill=colour)
 
 
 def _text(parent: ET.Element, name: str, text: str) -> None:
-    ET.SubElement(parent, name).text = ILLEGAL.sub(
-        "\N{REPLACEMENT CHARACTER}", text
-    )
+    ET.SubElement(parent, name).text = ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _stamp(moment: dt.datetime) -> str:

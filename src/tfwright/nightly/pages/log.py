@@ -22,12 +22,7 @@ CONTROL = re.compile(
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f]")
 """Marks that make a line read otherwise than it is."""
 KINDS = (
-    (
-        "error",
-        re.compile(
-            r"(?i)\b(error|fatal|undefined reference|cannot find|failed)\b"
-        ),
-    ),
+    ("error", re.compile(r"(?i)\b(error|fatal|undefined reference|cannot find|failed)\b")),
     ("warning", re.compile(r"(?i)\bwarning\b")),
     ("note", re.compile(r"^(INFO|DEBUG|\s*note):?", re.IGNORECASE)),
 )
@@ -102,9 +97,7 @@ def _raw_lines(path: Path) -> Iterator[str]:
     # A packed log that was cut off is shown as far as it goes.
     with (
         suppress(EOFError, gzip.BadGzipFile, zlib.error),
-        opened(
-            path, "rt", encoding="utf-8", errors="replace", newline="\n"
-        ) as stream,
+        opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as stream,
     ):
         for line in stream:
             plain = line.rstrip("\r\n")

@@ -38,12 +38,7 @@ TONE: Mapping[StandingWord, str] = {
     "good": "good",
     "good-unchanged": "good",
 }
-MARK = {
-    "bad": "\N{BALLOT X}",
-    "warn": "!",
-    "good": "\N{CHECK MARK}",
-    "dim": "\N{MIDDLE DOT}",
-}
+MARK = {"bad": "\N{BALLOT X}", "warn": "!", "good": "\N{CHECK MARK}", "dim": "\N{MIDDLE DOT}"}
 """Colour alone tells nothing to one reader in twelve."""
 
 
@@ -108,10 +103,7 @@ class TargetHistory:
 
 
 def rows(
-    nightly: NightlyFile,
-    state: State,
-    yanked: Mapping[str, str],
-    now: dt.datetime,
+    nightly: NightlyFile, state: State, yanked: Mapping[str, str], now: dt.datetime
 ) -> list[OverviewRow]:
     """Return every target that a host has or had, those in trouble first.
 
@@ -146,11 +138,7 @@ def rows(
 
 
 def _row(
-    nightly: NightlyFile,
-    state: State,
-    target: Target,
-    past: TargetHistory,
-    now: dt.datetime,
+    nightly: NightlyFile, state: State, target: Target, past: TargetHistory, now: dt.datetime
 ) -> OverviewRow:
     """Return one line of the page."""
     wheels = _offered(past)
@@ -196,9 +184,7 @@ def _offered(past: TargetHistory) -> Sequence[KeptBuild]:
     return [build for build in listed if build.good] or listed
 
 
-def _withdrawn(
-    past: TargetHistory, newest: KeptBuild | None
-) -> Mapping[str, str]:
+def _withdrawn(past: TargetHistory, newest: KeptBuild | None) -> Mapping[str, str]:
     """Return why wheels that are newer than the offered one were yanked, by version."""
     found = {}
     for build in reversed(past.builds):
@@ -242,17 +228,13 @@ def _worker(nightly: NightlyFile, state: State, newest: KeptBuild | None) -> str
     return build.worker if build else ""
 
 
-def _last_failure(
-    state: State, nights: Sequence[Nightfall]
-) -> NightlyBuild | None:
+def _last_failure(state: State, nights: Sequence[Nightfall]) -> NightlyBuild | None:
     """Return the newest build of a target that fails."""
     identifier = next((fell.build for fell in reversed(nights) if fell.build), "")
     return state.build(identifier) if identifier else None
 
 
-def _reproduction(
-    newest: KeptBuild | None, past: TargetHistory
-) -> tuple[str, str]:
+def _reproduction(newest: KeptBuild | None, past: TargetHistory) -> tuple[str, str]:
     """Say whether the newest wheel was built again to the same bytes, and in which tone."""
     if newest and newest.id in past.reproduced:
         return "reproduced", "good"
@@ -262,9 +244,7 @@ def _reproduction(
     return "not reproduced yet", "dim"
 
 
-def install_command(
-    nightly: NightlyFile, build: KeptBuild | NightlyBuild | None
-) -> str:
+def install_command(nightly: NightlyFile, build: KeptBuild | NightlyBuild | None) -> str:
     """Return the command that installs exactly this wheel.
 
     A version with a local part cannot be on a public index, so the exact pin also keeps out a
@@ -288,14 +268,9 @@ def sentence(found: Sequence[OverviewRow]) -> tuple[str, str]:
     if fine == len(found):
         every = "The recipe has" if fine == 1 else f"All {fine} recipes have"
         return f"{every} a current wheel.", "good"
-    parts = [
-        f"{count} {word}" for word, count in sorted(counts.items(), key=_by_order)
-    ]
+    parts = [f"{count} {word}" for word, count in sorted(counts.items(), key=_by_order)]
     tone = "bad" if any(row.tone == "bad" for row in found) else "warn"
-    return (
-        f"{fine} of {len(found)} recipes have a current wheel: {', '.join(parts)}.",
-        tone,
-    )
+    return (f"{fine} of {len(found)} recipes have a current wheel: {', '.join(parts)}.", tone)
 
 
 def _by_order(item: tuple[str, int]) -> int:

@@ -14,9 +14,7 @@ _SENSITIVE = (
     r"[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
     r"|credential|auth(?!or))[\w.-]*"
 )
-RULES: tuple[
-    tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
-] = (
+RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     # A private key in PEM, whole.
     (
         re.compile(
@@ -29,48 +27,30 @@ RULES: tuple[
     (re.compile(r"(?<=://)[^/\s@'\"]+@"), f"{HIDDEN}@"),
     # Authorization: Bearer ..., also as a curl argument
     (
-        re.compile(
-            r"(?i)((?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)[^\r\n'\"]+"
-        ),
+        re.compile(r"(?i)((?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)[^\r\n'\"]+"),
         rf"\1{HIDDEN}",
     ),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
     (re.compile(r"(?i)((?:set-)?cookie['\"]?\s*:\s*)[^\r\n]+"), rf"\1{HIDDEN}"),
     # name=value, name: value, --name value, "name": "value"
     (
-        re.compile(
-            rf"(?i)(\b{_SENSITIVE}['\"]?\s*(?:=|:(?!//))\s*['\"]?)[^\s'\",;&)]+"
-        ),
+        re.compile(rf"(?i)(\b{_SENSITIVE}['\"]?\s*(?:=|:(?!//))\s*['\"]?)[^\s'\",;&)]+"),
         rf"\1{HIDDEN}",
     ),
     (re.compile(rf"(?i)(--{_SENSITIVE}\s+)[^\s-]\S*"), rf"\1{HIDDEN}"),
     # Query parameters that sign a download: X-Amz-Signature, sig, Signature, key
     (
-        re.compile(
-            r"(?i)([?&][\w.-]*(?:sig|signature|key|credential)[\w.-]*=)[^&\s'\"]+"
-        ),
+        re.compile(r"(?i)([?&][\w.-]*(?:sig|signature|key|credential)[\w.-]*=)[^&\s'\"]+"),
         rf"\1{HIDDEN}",
     ),
     # Tokens that tell by their form: GitHub, GitLab, Slack, AWS, Google, npm, the Python index, JWT
     (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"), HIDDEN),
-    (
-        re.compile(
-            r"\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{10,}|\bnpm_[A-Za-z0-9]{30,}"
-        ),
-        HIDDEN,
-    ),
-    (
-        re.compile(
-            r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}|\bpypi-[\w-]{40,}"
-        ),
-        HIDDEN,
-    ),
+    (re.compile(r"\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{10,}|\bnpm_[A-Za-z0-9]{30,}"), HIDDEN),
+    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}|\bpypi-[\w-]{40,}"), HIDDEN),
     (re.compile(r"\bhooks\.slack\.com/services/\S+"), HIDDEN),
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), HIDDEN),
 )
-_HOME = re.compile(
-    r"(/(?:home|Users|var/home)/)([^/\s'\":,;)\]]+)|/root(?![\w-])"
-)
+_HOME = re.compile(r"(/(?:home|Users|var/home)/)([^/\s'\":,;)\]]+)|/root(?![\w-])")
 
 
 def redacted(text: str) -> str:

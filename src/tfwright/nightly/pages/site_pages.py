@@ -19,11 +19,7 @@ BUILDS_SHOWN = 120
 
 
 def write_pages(
-    nightly: NightlyFile,
-    state: State,
-    site: Path,
-    now: dt.datetime,
-    yanked: Mapping[str, str],
+    nightly: NightlyFile, state: State, site: Path, now: dt.datetime, yanked: Mapping[str, str]
 ) -> int:
     """Write the first page, a page for each target, feed, badges; return how many changed.
 
@@ -56,10 +52,7 @@ def _remove_others(site: Path, names: Collection[str]) -> None:
 
 
 def _first_page(
-    nightly: NightlyFile,
-    state: State,
-    rows: Sequence[OverviewRow],
-    now: dt.datetime,
+    nightly: NightlyFile, state: State, rows: Sequence[OverviewRow], now: dt.datetime
 ) -> str:
     """Return the page with a line for each target that nightly.toml lists."""
     said, tone = overview.sentence(rows)
@@ -79,11 +72,7 @@ def _first_page(
 
 
 def _history(
-    nightly: NightlyFile,
-    state: State,
-    site: Path,
-    row: OverviewRow,
-    now: dt.datetime,
+    nightly: NightlyFile, state: State, site: Path, row: OverviewRow, now: dt.datetime
 ) -> str:
     """Return the page of one target: its nights and its builds."""
     name = row.target.name
@@ -94,9 +83,7 @@ def _history(
         "row": row,
         "builds": list(reversed(builds)),
         "nights": list(reversed(state.history_of(name, BUILDS_SHOWN))),
-        "deletion": {
-            build.id: build.hidden + days for build in builds if build.hidden
-        },
+        "deletion": {build.id: build.hidden + days for build in builds if build.hidden},
         "indexed": any(build.listed for build in row.builds),
         "yanked": row.yanked,
         "kept": retention.kept_by_file(builds, site),

@@ -126,11 +126,7 @@ def _action(event: Mapping[str, Any]) -> TimedAction | None:
     except (KeyError, TypeError, ValueError):
         return None
     sound = 0 <= start < 1e9 and 0 <= seconds < 1e9  # noqa: PLR2004 thirty years
-    return (
-        TimedAction(str(event.get("name", ""))[:400], start, seconds)
-        if sound
-        else None
-    )
+    return TimedAction(str(event.get("name", ""))[:400], start, seconds) if sound else None
 
 
 def parallel(timeline: Timeline) -> list[float]:
@@ -146,9 +142,7 @@ def parallel(timeline: Timeline) -> list[float]:
         for column in range(first, min(last, COLUMNS - 1) + 1):
             # Each step counts the share of it that the action filled.
             left = max(action.start - begin, column * step)
-            right = min(
-                action.start + action.seconds - begin, (column + 1) * step
-            )
+            right = min(action.start + action.seconds - begin, (column + 1) * step)
             busy[column] += max(0.0, right - left) / step
     return busy
 
@@ -164,9 +158,7 @@ def difference(before: Timeline, now: Timeline) -> list[TimeChange]:
     changes = [TimeChange(name, *pair) for name, pair in times.items()]
     changes.sort(key=lambda found: (-abs(found.seconds), found.name))
     # What a page would write as 0.0 s says nothing.
-    return [found for found in changes if abs(found.seconds) >= SHORTEST][
-        :LONGEST_SHOWN
-    ]
+    return [found for found in changes if abs(found.seconds) >= SHORTEST][:LONGEST_SHOWN]
 
 
 def drawn(timeline: Timeline, other: Timeline | None = None) -> str:
@@ -179,9 +171,7 @@ def drawn(timeline: Timeline, other: Timeline | None = None) -> str:
     area = _path(shapes[0], top, height)
     parts = [f'<path class="area" d="M0 {height}L{area}L{COLUMNS} {height}z"/>']
     if other and shapes[1]:
-        parts.append(
-            f'<path class="other" d="M{_path(shapes[1], top, height)}"/>'
-        )
+        parts.append(f'<path class="other" d="M{_path(shapes[1], top, height)}"/>')
     return (
         f'<svg class="timeline" viewBox="0 0 {COLUMNS} {height}" preserveAspectRatio="none"'
         f' role="img" aria-label="actions at once">{"".join(parts)}</svg>'
@@ -211,9 +201,7 @@ def lanes(now: Timeline, before: Timeline | None = None) -> str:
         kind = _kind(action, times) if before else "same"
         boxes[kind].append(_box(action, lane, begin, now.seconds, times))
     height = count * LANE
-    groups = [
-        f'<g class="{kind}">{"".join(own)}</g>' for kind, own in boxes.items()
-    ]
+    groups = [f'<g class="{kind}">{"".join(own)}</g>' for kind, own in boxes.items()]
     return (
         f'<svg class="lanes" viewBox="0 0 {WIDTH} {height}" preserveAspectRatio="none"'
         f' style="height:{min(height, 40 * LANE)}px" role="img"'
@@ -255,11 +243,7 @@ def _kind(action: TimedAction, times: Mapping[str, float]) -> str:
 
 
 def _box(
-    action: TimedAction,
-    lane: int,
-    begin: float,
-    seconds: float,
-    times: Mapping[str, float],
+    action: TimedAction, lane: int, begin: float, seconds: float, times: Mapping[str, float]
 ) -> str:
     left = WIDTH * (action.start - begin) / seconds
     # A box that is narrower than half a unit could not be seen.

@@ -21,9 +21,7 @@ def change(before: float, now: float) -> str:
     """Return how a number changed, as ``+3.1 %``; nothing if it did not, or began at 0."""
     if not before or abs(now - before) * 1000 < before:
         return ""
-    return f"{(now - before) / before:+.1%}".replace("%", " %").replace(
-        "-", "\N{MINUS SIGN}"
-    )
+    return f"{(now - before) / before:+.1%}".replace("%", " %").replace("-", "\N{MINUS SIGN}")
 
 
 def duration(seconds: float) -> str:

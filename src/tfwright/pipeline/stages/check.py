@@ -30,15 +30,11 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     # Known from the recipe alone, so it comes before the slower look at the host.
     _verify_answers(job, recipe)
     if _reaches(job, "package"):
-        insist_on_wheel(
-            recipe.compile.target, recipe.package, recipe.source.release
-        )
+        insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
     host = probes.here()
     findings = examination.examine(recipe, job.host_file, host)
     interpreter = pythons.find(recipe.host.python, job.host_file)
-    blocking = [
-        finding for finding in findings if examination.blocks(finding, job.until)
-    ]
+    blocking = [finding for finding in findings if examination.blocks(finding, job.until)]
     # What stops nothing is a note also where something else stops the build.
     for finding in findings:
         if finding not in blocking:
@@ -82,8 +78,7 @@ def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:
         lines.append(f"  {number}. {finding}")
         lines.append(f"     {_advice(finding)}")
     return HostError(
-        "\n".join(lines),
-        remedy="Follow the advice under each finding, then start again.",
+        "\n".join(lines), remedy="Follow the advice under each finding, then start again."
     )
 
 

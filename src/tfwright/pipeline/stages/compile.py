@@ -19,14 +19,7 @@ from tfwright.documents.recipe import (
 )
 from tfwright.errors import HostError
 from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import (
-    NCCL_LIBRARY,
-    Built,
-    Configured,
-    HostFacts,
-    Inputs,
-    Tree,
-)
+from tfwright.pipeline.results import NCCL_LIBRARY, Built, Configured, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact, Folder, Step
 from tfwright.tools import files, trees
 
@@ -113,11 +106,7 @@ def foresees(
     return foresight.compiled_again(job, recipe, host, tree, configured)
 
 
-def _prepare(
-    job: Job,
-    calls: "Invocation",
-    host: HostFacts,
-) -> None:
+def _prepare(job: Job, calls: "Invocation", host: HostFacts) -> None:
     """Write what Bazel reads, and remove what an earlier run left that would mislead this one."""
     from tfwright.pipeline import invocation
     from tfwright.tools.bazel import installation
@@ -132,17 +121,13 @@ def _prepare(
     for name in LINKS:
         files.remove(job.places.tree / name)
     if wrong := installation.mend(calls.binary, invocation.install_root(job)):
-        job.listener.note(
-            f"Bazel unpacks itself again: {wrong[0]} changed on disk"
-        )
+        job.listener.note(f"Bazel unpacks itself again: {wrong[0]} changed on disk")
     _insist_on_external(job, calls.client)
     _forget_compiler(job, calls.client, host)
 
 
 def _compile(
-    job: Job,
-    calls: "Invocation",
-    cache: "OpenCache | None",
+    job: Job, calls: "Invocation", cache: "OpenCache | None"
 ) -> "tuple[BazelRun, CacheUse | None]":
     """Run Bazel to its end; return what it did, and what the cache did for it."""
     from tfwright.pipeline import attempts, caching
@@ -227,9 +212,7 @@ def _runfiles(outputs: Sequence[Path], nccl: NcclTable) -> tuple[Folder, ...]:
     # The nccl stage replaces this library later, and answers for it.
     without = (NCCL_LIBRARY,) if nccl.rebuild else ()
     return tuple(
-        Folder.of(folder, follow=True, without=without)
-        for folder in folders
-        if folder.is_dir()
+        Folder.of(folder, follow=True, without=without) for folder in folders if folder.is_dir()
     )
 
 
@@ -256,20 +239,14 @@ def _external_file(job: Job) -> Path:
     return job.places.own / "external.json"
 
 
-def _forget_compiler(
-    job: Job,
-    client: "Client",
-    host: HostFacts,
-) -> None:
+def _forget_compiler(job: Job, client: "Client", host: HostFacts) -> None:
     """Make Bazel look at the compilers again, and run every action again, if they changed.
 
     By itself it keeps what it saw first, and then misses the headers of the new ones. Actions have
     the paths of a compiler's programs for inputs, and not the programs.
     """
     kept = job.places.own / "compiler"
-    before = (
-        kept.read_text("utf-8", "replace").splitlines() if kept.is_file() else []
-    )
+    before = kept.read_text("utf-8", "replace").splitlines() if kept.is_file() else []
     now = [host.compiler, str(host.cuda), host.toolkit, *host.named]
     # An earlier tfwright wrote less of them: what it compiled still counts.
     if before != now[: len(before)]:
@@ -277,9 +254,7 @@ def _forget_compiler(
         files.remove(client.output_base / "action_cache")
         # Without the marker a repository is made again. From Bazel 7 on, names of extensions stand
         # before its own.
-        for marker in (client.output_base / "external").glob(
-            "@*local_config_*.marker"
-        ):
+        for marker in (client.output_base / "external").glob("@*local_config_*.marker"):
             files.remove(marker)
         job.listener.note("The compiler changed; Bazel configures it again")
     files.write(kept, "\n".join(now) + "\n")

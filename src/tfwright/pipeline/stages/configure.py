@@ -11,11 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import (
-    ConfigureTable,
-    Recipe,
-    is_bazelrc_line,
-)
+from tfwright.documents.recipe import ConfigureTable, Recipe, is_bazelrc_line
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.pipeline import questions
@@ -40,13 +36,7 @@ LONGEST_BAZELRC = 1 << 20
 """Bytes; what ./configure writes has a few kilobytes."""
 
 
-def run(
-    job: Job,
-    recipe: Recipe,
-    host: HostFacts,
-    inputs: Inputs,
-    tree: Tree,
-) -> Configured:
+def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
     from tfwright.configure import expected, rendering, traits
 
@@ -133,17 +123,11 @@ def _target_python(job: Job, inputs: Inputs) -> dict[str, str]:
 
 
 def _settle(
-    job: Job,
-    tree: Path,
-    written: Sequence[str],
-    rendered: str | None,
-    places: Mapping[str, str],
+    job: Job, tree: Path, written: Sequence[str], rendered: str | None, places: Mapping[str, str]
 ) -> None:
     """Put the rendered file in the place of the written one, if the two agree."""
     if rendered is None:
-        job.listener.note(
-            f"{written[0]} was not checked: the recipe records none of its lines"
-        )
+        job.listener.note(f"{written[0]} was not checked: the recipe records none of its lines")
         return
     _agree(rendered, _text_of(tree, written), job.log("configure"), places)
     files.write(tree / written[0], rendered)
@@ -194,12 +178,7 @@ def inputs(job: Job) -> Mapping[str, str]:
     }
 
 
-def steps(
-    job: Job,
-    recipe: Recipe,
-    fetched: Inputs | None,
-    tree: Tree | None,
-) -> Sequence[Step]:
+def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -> Sequence[Step]:
     """Return the run of ./configure and the file that takes the place of the one it writes."""
     from tfwright.configure import expected
     from tfwright.configure.answers import UNKNOWN_PYTHON, complete
@@ -212,21 +191,13 @@ def steps(
     table = recipe.configure
     scripts = questions.scripts_of_last(recipe, tree)
     dialect = expected.dialect(recipe, expected.system(recipe), scripts)
-    interview = Interview(
-        dialect, complete(recipe, job.host_file, python), table.by
-    )
-    command = _command(
-        job, table, job.places.tree, interview, tree.epoch if tree else 0
-    )
+    interview = Interview(dialect, complete(recipe, job.host_file, python), table.by)
+    command = _command(job, table, job.places.tree, interview, tree.epoch if tree else 0)
     target = job.places.tree / expected.written_in(table, dialect)[0]
     return (command, Writes(target, rendered(recipe, job.host_file, tree)))
 
 
-def rendered(
-    recipe: Recipe,
-    host_file: HostFile,
-    tree: Tree | None = None,
-) -> str:
+def rendered(recipe: Recipe, host_file: HostFile, tree: Tree | None = None) -> str:
     """Return the bazelrc that the recipe gives on this host, as far as it is known without a tree.
 
     Raises RecipeError naming what the recipe does not answer, or answers wrongly.
@@ -234,9 +205,7 @@ def rendered(
     from tfwright.configure import expected
 
     # Without a tree the tables decide what this release writes.
-    interview = expected.interview(
-        recipe, host_file, questions.scripts_of_last(recipe, tree)
-    )
+    interview = expected.interview(recipe, host_file, questions.scripts_of_last(recipe, tree))
     expected.insist_on_answers(interview)
     return expected.render(interview, recipe.configure) or ""
 
@@ -255,19 +224,13 @@ def _site_packages(job: Job, python: Path) -> str:
 
 
 def _command(
-    job: Job,
-    table: ConfigureTable,
-    tree: Path,
-    interview: "Interview",
-    epoch: int,
+    job: Job, table: ConfigureTable, tree: Path, interview: "Interview", epoch: int
 ) -> Command:
     """Return the run of ./configure, with the pinned Bazel and target Python first on its PATH."""
     from tfwright.tools.process import environment
 
     places = job.places
-    clean = environment.clean(
-        places.home, (places.programs,), epoch, interview.exports()
-    )
+    clean = environment.clean(places.home, (places.programs,), epoch, interview.exports())
     return Command((str(tree / table.program),), tree, clean)
 
 
@@ -288,11 +251,7 @@ def _require_program(tree: Path, table: ConfigureTable) -> None:
             )
 
 
-def _prepare_programs(
-    job: Job,
-    inputs: Inputs,
-    interview: "Interview",
-) -> None:
+def _prepare_programs(job: Job, inputs: Inputs, interview: "Interview") -> None:
     """Put `bazel`, `python` and `pip` under these very names into a directory for PATH.
 
     Scripts and no links: a venv's Python that is started through a link does not find its venv.
@@ -307,26 +266,14 @@ def _prepare_programs(
         bazel = f'case "$1" in clean | fetch) exit 0 ;; esac\n{bazel}'
     python = f'exec "{inputs.python}"'
     pip = f"{python} -m pip"
-    lines = {
-        "bazel": bazel,
-        "python": python,
-        "python3": python,
-        "pip": pip,
-        "pip3": pip,
-    }
+    lines = {"bazel": bazel, "python": python, "python3": python, "pip": pip, "pip3": pip}
     # 1.12 and 1.13 prefer an NCCL that ldconfig knows to the one that the recipe answers.
-    if dialect.traits.get("nccl_by_library") and interview.answers.get(
-        "TF_NEED_CUDA"
-    ):
+    if dialect.traits.get("nccl_by_library") and interview.answers.get("TF_NEED_CUDA"):
         lines["ldconfig"] = "exit 0"
     # What is left from an earlier run, or was put there, would hide the host's own programs.
     files.remove(job.places.programs)
     for name, line in lines.items():
-        files.write(
-            job.places.programs / name,
-            f'#!/bin/sh\n{line} "$@"\n',
-            mode=0o755,
-        )
+        files.write(job.places.programs / name, f'#!/bin/sh\n{line} "$@"\n', mode=0o755)
 
 
 @contextmanager
@@ -344,66 +291,36 @@ def _whole_or_nothing(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _converse(
-    job: Job,
-    recipe: Recipe,
-    command: Command,
-    interview: "Interview",
-    written: Sequence[str],
+    job: Job, recipe: Recipe, command: Command, interview: "Interview", written: Sequence[str]
 ) -> tuple[str, ...]:
     """Run ./configure to its end; return the variables that it asked for."""
     from tfwright.configure import answering
 
-    kind = (
-        answering.Typist
-        if recipe.configure.by == "dialogue"
-        else answering.Watcher
-    )
+    kind = answering.Typist if recipe.configure.by == "dialogue" else answering.Watcher
     return _talk(job, recipe, command, kind(interview), written)
 
 
 def _talk(
-    job: Job,
-    recipe: Recipe,
-    command: Command,
-    respondent: "Answerer",
-    written: Sequence[str],
+    job: Job, recipe: Recipe, command: Command, respondent: "Answerer", written: Sequence[str]
 ) -> tuple[str, ...]:
     from tfwright.configure import failures
     from tfwright.tools.process import dialogue
 
     log = job.log("configure")
-    spoken = dialogue.converse(
-        command,
-        log,
-        respondent,
-        timeout=recipe.configure.timeout,
-    )
+    spoken = dialogue.converse(command, log, respondent, timeout=recipe.configure.timeout)
     # A script that runs out of answers may still end with 0, and write nothing.
-    if spoken.status != 0 or not all(
-        (command.cwd / name).is_file() for name in written
-    ):
+    if spoken.status != 0 or not all((command.cwd / name).is_file() for name in written):
         # Which of its messages mean the recipe and which the host is known there.
-        raise failures.explained(
-            spoken,
-            command,
-            log,
-            recipe,
-            respondent.asked,
-        )
+        raise failures.explained(spoken, command, log, recipe, respondent.asked)
     return tuple(respondent.asked)
 
 
 def _never_asked(
-    job: Job,
-    table: ConfigureTable,
-    interview: "Interview",
-    asked: Sequence[str],
+    job: Job, table: ConfigureTable, interview: "Interview", asked: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the recipe's answers that were not asked for; a yes among them is an error."""
     recipe = table.answers
-    stated = {
-        prompt.variable for prompt in interview.dialect.prompts if prompt.stated
-    }
+    stated = {prompt.variable for prompt in interview.dialect.prompts if prompt.stated}
     taken = {*asked, *interview.exports(), *stated}
     rest = tuple(variable for variable in recipe if variable not in taken)
     # A "no" that was never asked for is what the build does anyway, hence only a note.
@@ -440,12 +357,7 @@ def _text_of(tree: Path, written: Sequence[str]) -> str:
     return "\n".join(texts)
 
 
-def _agree(
-    rendered: str,
-    written: str,
-    log: Path,
-    places: Mapping[str, str],
-) -> None:
+def _agree(rendered: str, written: str, log: Path, places: Mapping[str, str]) -> None:
     """Insist that the rendered file and the one that ./configure wrote say the same."""
     from tfwright.configure import bazelrc, stanzas
 

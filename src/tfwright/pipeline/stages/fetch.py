@@ -9,13 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfwright.documents.recipe import (
-    BazelTable,
-    FetchTable,
-    HostTable,
-    SourceTable,
-    VerifyTable,
-)
+from tfwright.documents.recipe import BazelTable, FetchTable, HostTable, SourceTable, VerifyTable
 from tfwright.errors import Evidence, SupplyError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs
@@ -76,11 +70,7 @@ def run(
 
 
 def _programs(
-    job: Job,
-    bazel: BazelTable,
-    wanted: HostTable,
-    locked: "Lock | None",
-    host: HostFacts,
+    job: Job, bazel: BazelTable, wanted: HostTable, locked: "Lock | None", host: HostFacts
 ) -> Programs:
     """Obtain what runs during the build, by the checksums of the recipe and of the lock."""
     from tfwright.tools.bazel import binary as bazels
@@ -120,17 +110,11 @@ def _supply_requirements(job: Job, verify: VerifyTable, python: Path) -> None:
 
     if pins := [*verify.requirements, *verify.plugins]:
         packages.supply(
-            python,
-            pins,
-            job.places.stores,
-            job.log("fetch-packages"),
-            offline_only=job.offline,
+            python, pins, job.places.stores, job.log("fetch-packages"), offline_only=job.offline
         )
 
 
-def _insist_on_lock(
-    job: Job, path: Path, locked: "Lock", found: "Lock", wanted: HostTable
-) -> None:
+def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted: HostTable) -> None:
     """Refuse an input that is not the one that was locked."""
     from tfwright.vault import lock, locking
 
@@ -183,12 +167,8 @@ def inputs(job: Job, source: SourceTable) -> Mapping[str, str]:
     return {
         **{f"patches/{file}": digest for file, digest in patches},
         **({job.locked.name: files.sha256(job.locked)} if job.locked else {}),
-        "the host file's [mirrors] and [downloads]": _digest(
-            json.dumps(named, sort_keys=True)
-        ),
-        "the host file's drop folder": _digest(
-            "\n".join(_dropped(settings.drop))
-        ),
+        "the host file's [mirrors] and [downloads]": _digest(json.dumps(named, sort_keys=True)),
+        "the host file's drop folder": _digest("\n".join(_dropped(settings.drop))),
     }
 
 

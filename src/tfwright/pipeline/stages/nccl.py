@@ -12,21 +12,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.documents.recipe import (
-    TENSORFLOW_TARGET,
-    CompileTable,
-    NcclTable,
-)
+from tfwright.documents.recipe import TENSORFLOW_TARGET, CompileTable, NcclTable
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import (
-    NCCL_LIBRARY,
-    Built,
-    HostFacts,
-    NcclOps,
-    Tree,
-)
+from tfwright.pipeline.results import NCCL_LIBRARY, Built, HostFacts, NcclOps, Tree
 from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import runner
@@ -38,9 +28,7 @@ FIRST, LAST = Release(1, 0), Release(1, 12)
 SOURCE = "tensorflow/contrib/nccl/ops/nccl_ops.cc"
 LIBRARY = NCCL_LIBRARY
 FRAMEWORK = "bazel-bin/tensorflow/libtensorflow_framework.so"
-RUNFILES = (
-    "tensorflow/tools/pip_package/build_pip_package.runfiles/org_tensorflow"
-)
+RUNFILES = "tensorflow/tools/pip_package/build_pip_package.runfiles/org_tensorflow"
 EXTERNAL_HEADERS = (
     "eigen_archive",
     "protobuf_archive/src",
@@ -53,12 +41,7 @@ external/."""
 
 
 def run(
-    job: Job,
-    table: NcclTable,
-    compiling: CompileTable,
-    host: HostFacts,
-    tree: Tree,
-    built: Built,
+    job: Job, table: NcclTable, compiling: CompileTable, host: HostFacts, tree: Tree, built: Built
 ) -> NcclOps:
     """Put the rebuilt library where Bazel put its own; a recipe that does not ask has none."""
     from tfwright.wheel.binary import libraries
@@ -83,23 +66,13 @@ def run(
     return NcclOps(library=Artefact.of(place), stub=bool(stub))
 
 
-def steps(
-    job: Job,
-    table: NcclTable,
-    compiling: CompileTable,
-    tree: Tree | None,
-) -> Sequence[Step]:
+def steps(job: Job, table: NcclTable, compiling: CompileTable, tree: Tree | None) -> Sequence[Step]:
     """Return the compiler's command, if the recipe asks for it."""
     epoch = tree.epoch if tree else 0
     return (_command(job, table, compiling, epoch),) if table.rebuild else ()
 
 
-def _command(
-    job: Job,
-    table: NcclTable,
-    compiling: CompileTable,
-    epoch: int,
-) -> Command:
+def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) -> Command:
     """Return the compiler's command: the recipe's CXX if it sets one, else the host's c++."""
     from tfwright.tools.process import environment
 
@@ -153,9 +126,7 @@ def _system_flags() -> tuple[str, ...]:
 
     Linkers for ELF permit them without a flag.
     """
-    return (
-        ("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ()
-    )
+    return ("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ()
 
 
 def _output(job: Job) -> Path:
@@ -178,8 +149,7 @@ def _place(tree: Tree, built: Built) -> Path:
                 f'[compile] target = "{TENSORFLOW_TARGET}"'
             )
         raise RecipeError(
-            f"{built.target} built no _nccl_ops.so that could be replaced",
-            remedy=remedy,
+            f"{built.target} built no _nccl_ops.so that could be replaced", remedy=remedy
         )
     return place
 

@@ -21,14 +21,7 @@ from tfwright.documents.recipe import (
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import (
-    Built,
-    Configured,
-    Inputs,
-    NcclOps,
-    RawWheel,
-    Tree,
-)
+from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, RawWheel, Tree
 from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import runner
@@ -69,11 +62,7 @@ def run(
 
 
 def steps(
-    job: Job,
-    table: PackageTable,
-    source: SourceTable,
-    compiling: CompileTable,
-    tree: Tree | None,
+    job: Job, table: PackageTable, source: SourceTable, compiling: CompileTable, tree: Tree | None
 ) -> Sequence[Step]:
     """Return the run of build_pip_package, where there is one."""
     if compiling.target != TENSORFLOW_TARGET and not table.program:
@@ -81,12 +70,7 @@ def steps(
     return (_command(job, table, source.release, tree.epoch if tree else 0),)
 
 
-def _command(
-    job: Job,
-    table: PackageTable,
-    release: Release,
-    epoch: int,
-) -> Command:
+def _command(job: Job, table: PackageTable, release: Release, epoch: int) -> Command:
     """Return the run of the program, from the root of the tree as TensorFlow's insists."""
     from tfwright.tools.process import environment
 
@@ -95,21 +79,11 @@ def _command(
     program = job.places.tree / (table.program or BUILD_PIP_PACKAGE)
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
     destination = str(_destination(job))
-    arguments = [
-        argument.replace(DESTINATION, destination) for argument in table.arguments
-    ]
-    argv = (
-        str(program),
-        *arguments,
-        *_project_name(release, table),
-        *table.flags,
-    )
+    arguments = [argument.replace(DESTINATION, destination) for argument in table.arguments]
+    argv = (str(program), *arguments, *_project_name(release, table), *table.flags)
     # The `python` that configure put there is the target's.
     env = environment.clean(
-        job.places.home,
-        (job.places.programs,),
-        epoch,
-        {"TMPDIR": str(_scratch(job))},
+        job.places.home, (job.places.programs,), epoch, {"TMPDIR": str(_scratch(job))}
     )
     return Command(argv, job.places.tree, env)
 
@@ -162,9 +136,7 @@ def _only_wheel(job: Job, table: PackageTable, target: str) -> Path:
         return made[0]
     log = job.log("package")
     evidence = Evidence(
-        where=str(_destination(job)),
-        log=files.existing(log),
-        lines=[path.name for path in made],
+        where=str(_destination(job)), log=files.existing(log), lines=[path.name for path in made]
     )
     raise ToolError(
         f"Packaging should have made one wheel, and made {len(made)} files",
@@ -185,11 +157,7 @@ def _wheel_remedy(table: PackageTable, target: str) -> str:
     return "Correct package.flags, or patch what the log shows, so that only one wheel is left."
 
 
-def _relink(
-    job: Job,
-    table: PackageTable,
-    path: Path,
-) -> None:
+def _relink(job: Job, table: PackageTable, path: Path) -> None:
     """Write library names and search paths into the wheel's macOS libraries; report each change."""
     from tfwright.wheel import archive, relinking
     from tfwright.wheel.binary.load_commands import WantedCommands
@@ -199,13 +167,9 @@ def _relink(
         files.replacing(path) as temporary,
         temporary.open("w+b") as stream,
     ):
-        changes = relinking.relink(
-            wheel, stream, WantedCommands(table.libraries, table.rpath)
-        )
+        changes = relinking.relink(wheel, stream, WantedCommands(table.libraries, table.rpath))
     for change, count in sorted(changes.items()):
-        job.listener.note(
-            f"{change}, in {count} {'library' if count == 1 else 'libraries'}"
-        )
+        job.listener.note(f"{change}, in {count} {'library' if count == 1 else 'libraries'}")
     for name in table.libraries:
         prefix = f"{name} is now "
         # Most likely a mistyped name, and the wheel still

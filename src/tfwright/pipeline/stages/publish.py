@@ -14,11 +14,7 @@ from tfwright.tools import files
 REVISION = 5
 
 
-def run(
-    job: Job,
-    built: Built,
-    verdict: Verdict,
-) -> Published:
+def run(job: Job, built: Built, verdict: Verdict) -> Published:
     """Copy the verified wheel.
 
     The copy is renamed into place, so a reader of the wheelhouse sees the old wheel or the new one.
@@ -31,11 +27,7 @@ def run(
     text = provenance(wheel.path, wheel.sha256, verdict, built)
     # Signed before anything is copied: a key that
     # fails leaves the wheelhouse as it was.
-    signed = (
-        envelope.write(text, job.host_file.sign.key)
-        if job.host_file.sign
-        else None
-    )
+    signed = envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
     place = job.places.wheelhouse / wheel.path.name
     stated = place.with_name(place.name + statement.SUFFIX)
     enveloped = place.with_name(place.name + envelope.SUFFIX)
@@ -73,11 +65,7 @@ def _is_listed(job: Job, wheel: str, sha256: str) -> bool:
     return simple.lists(job.places.wheelhouse, wheel, sha256)
 
 
-def _replace(
-    place: Path,
-    wheel: Artefact,
-    statement: Path,
-) -> None:
+def _replace(place: Path, wheel: Artefact, statement: Path) -> None:
     """Put a wheel into the wheelhouse; the statement about the one before it goes first."""
     with files.replacing(place) as temporary:
         shutil.copyfile(wheel.path, temporary)
@@ -99,19 +87,10 @@ def _index(job: Job, wheel: Path) -> None:
 
     lock = job.places.wheelhouse / ".lock"
     # Builds of several recipes share the wheelhouse, and each rewrites the whole index.
-    with file_lock.held(
-        lock,
-        f"invoke build --recipe {job.name}",
-        wait=True,
-    ):
+    with file_lock.held(lock, f"invoke build --recipe {job.name}", wait=True):
         index.drop_other_metadata(wheel)
         notes = {wheel.name: {"recipe": job.name}}
-        update = index.refresh(
-            job.places.wheelhouse,
-            notes,
-            replace=True,
-            packages="",
-        )
+        update = index.refresh(job.places.wheelhouse, notes, replace=True, packages="")
     for fault in update.refused:
         job.listener.note(fault.what)
 
@@ -123,21 +102,13 @@ def inputs(job: Job) -> Mapping[str, str]:
     if not job.host_file.sign:
         return {}
     try:
-        return {
-            "the key that signs": signing.signer(
-                job.host_file.sign.key
-            ).public_key.keyid
-        }
+        return {"the key that signs": signing.signer(job.host_file.sign.key).public_key.keyid}
     # The first stage refuses such a key, and says why.
     except HostError:
         return {"the key that signs": "none"}
 
 
-def _differs(
-    job: Job,
-    place: Path,
-    wheel: Artefact,
-) -> bool:
+def _differs(job: Job, place: Path, wheel: Artefact) -> bool:
     """Say whether the wheelhouse has other bytes under this name; that is worth a note."""
     before = files.sha256(place)
     if before != wheel.sha256:
@@ -148,12 +119,7 @@ def _differs(
     return before != wheel.sha256
 
 
-def provenance(
-    wheel: Path,
-    sha256: str,
-    verdict: Verdict,
-    built: Built,
-) -> bytes:
+def provenance(wheel: Path, sha256: str, verdict: Verdict, built: Built) -> bytes:
     """Return the provenance of a wheel, with all that verify saw it do.
 
     `wheel` is the one that passed, or the same under another version.

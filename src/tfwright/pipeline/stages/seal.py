@@ -58,9 +58,7 @@ def run(
     files.remove(target.parent)
     with archive.opened(path) as wheel:
         checks = tuple(_checks(path, wheel, recipe.verify, host))
-        record = _record(
-            job, recipe, host, inputs, tree, configured, nccl_ops, checks
-        )
+        record = _record(job, recipe, host, inputs, tree, configured, nccl_ops, checks)
         additions = {
             build_record.NAME: build_record.write(record),
             sbom.NAME: sbom.write(_materials(job, recipe, path, inputs)),
@@ -72,11 +70,7 @@ def run(
     return SealedWheel(wheel=Artefact.of(target))
 
 
-def _target(
-    job: Job,
-    raw: Path,
-    platform: str | None,
-) -> Path:
+def _target(job: Job, raw: Path, platform: str | None) -> Path:
     """Return where the sealed wheel goes; raise WheelError if its platform cannot be claimed."""
     from tfwright.wheel.seal import platform_tag
 
@@ -112,10 +106,7 @@ def _record(
         lock=files.sha256(job.locked) if job.locked else None,
         source=_source(recipe, tree),
         files=_files(recipe),
-        bazel=RecordedProgram(
-            version=recipe.bazel.version,
-            sha256=inputs.bazel.sha256,
-        ),
+        bazel=RecordedProgram(version=recipe.bazel.version, sha256=inputs.bazel.sha256),
         # Versions and not places: a CUDA in another directory gives the same bytes.
         found=host_facts.found(recipe, job.host_file, host),
         build=_build(recipe.compile, tree, configured),
@@ -165,11 +156,7 @@ def _files(recipe: Recipe) -> "tuple[RecordedFile, ...]":
     )
 
 
-def _build(
-    compiling: CompileTable,
-    tree: Tree,
-    configured: Configured,
-) -> "RecordedBazel":
+def _build(compiling: CompileTable, tree: Tree, configured: Configured) -> "RecordedBazel":
     from tfwright.wheel.seal.build_record import RecordedBazel
 
     # Flags and environment decide the bytes; the number of jobs does not.
@@ -184,8 +171,7 @@ def _substitutions(inputs: Inputs) -> "tuple[Substitution, ...]":
     from tfwright.wheel.seal.build_record import Substitution
 
     return tuple(
-        Substitution.model_validate(substituted.model_dump())
-        for substituted in inputs.substitutes
+        Substitution.model_validate(substituted.model_dump()) for substituted in inputs.substitutes
     )
 
 
@@ -196,11 +182,7 @@ def _stubs(nccl_ops: NcclOps) -> tuple[str, ...]:
     return (stub.path.name,) if stub else ()
 
 
-def _environment(
-    compiling: CompileTable,
-    tree: Tree,
-    configured: Configured,
-) -> dict[str, str]:
+def _environment(compiling: CompileTable, tree: Tree, configured: Configured) -> dict[str, str]:
     """Return all that Bazel's actions could see; paths of this host stand as ``@NAME@``."""
     from tfwright.tools.process import environment
 
@@ -211,18 +193,12 @@ def _environment(
     # Built by the function that makes the real one, so
     # that none of its variables is missed.
     return environment.clean(
-        Path("@HOME@"),
-        (Path("@PROGRAMS@"),),
-        tree.epoch,
-        {**compiling.env, **exported},
+        Path("@HOME@"), (Path("@PROGRAMS@"),), tree.epoch, {**compiling.env, **exported}
     )
 
 
 def _checks(
-    path: Path,
-    wheel: zipfile.ZipFile,
-    floor: VerifyTable,
-    host: HostFacts,
+    path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFacts
 ) -> "Iterator[build_record.RecordedCheck]":
     """Say what can be read off the wheel; verify, which reads the sealed wheel, refuses it."""
     from tfwright.wheel.inspect import inspection, readings
@@ -233,18 +209,11 @@ def _checks(
     for reading in readings.read(path, wheel, found, floor, host.python):
         detail = reading.faults[0] if reading.faults else reading.detail
         yield build_record.RecordedCheck(
-            name=reading.name,
-            passed=not reading.faults,
-            detail=detail,
+            name=reading.name, passed=not reading.faults, detail=detail
         )
 
 
-def _materials(
-    job: Job,
-    recipe: Recipe,
-    path: Path,
-    inputs: Inputs,
-) -> "Materials":
+def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materials":
     """Return what the wheel is made from."""
     from packaging.utils import parse_wheel_filename
 
@@ -270,11 +239,7 @@ def _materials(
     )
 
 
-def _known_lock(
-    job: Job,
-    recipe: Recipe,
-    inputs: Inputs,
-) -> "lock.Lock":
+def _known_lock(job: Job, recipe: Recipe, inputs: Inputs) -> "lock.Lock":
     """Return the recipe's lock; for a recipe without one, the lock that would fit its inputs."""
     from tfwright.pipeline import external
     from tfwright.pipeline.external import RecipePins
@@ -311,9 +276,7 @@ def _archives(known: "lock.Lock") -> "Iterator[sbom.ArchiveComponent]":
     }
     for locked in filter(_may_be_taken, known.archives):
         substitute = substitutes.get(locked.sha256)
-        yield sbom.ArchiveComponent(
-            locked.names, locked.urls, locked.sha256, substitute
-        )
+        yield sbom.ArchiveComponent(locked.names, locked.urls, locked.sha256, substitute)
 
 
 def _may_be_taken(archive: "lock.LockedArchive") -> bool:

@@ -32,11 +32,7 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
         content = patched.replaced(key, change)
     checkout.put(tree, scratch, content, table.exclude)
     return Tree(
-        path=tree,
-        commit=inputs.commit,
-        epoch=inputs.epoch,
-        release=table.release,
-        content=content,
+        path=tree, commit=inputs.commit, epoch=inputs.epoch, release=table.release, content=content
     )
 
 
@@ -60,10 +56,7 @@ def inputs(table: SourceTable) -> Mapping[str, str]:
     """Return the digest of each patch and asset."""
     from tfwright.rules import patched_tree
 
-    return {
-        f"patches/{file}": digest
-        for file, digest in patched_tree.digests(table).items()
-    }
+    return {f"patches/{file}": digest for file, digest in patched_tree.digests(table).items()}
 
 
 def steps(job: Job, table: SourceTable) -> Sequence[Step]:

@@ -76,11 +76,7 @@ def inputs(table: VerifyTable) -> Mapping[str, str]:
     return {f"smoke/{path.name}": files.sha256(path) for path in programs}
 
 
-def steps(
-    job: Job,
-    table: VerifyTable,
-    host: HostFacts | None,
-) -> Sequence[Step]:
+def steps(job: Job, table: VerifyTable, host: HostFacts | None) -> Sequence[Step]:
     """Return the programs that are run; what only a build knows stands as ``@NAME@``."""
     trials = _trials(job, table, "@WHEEL@") + _programs(job, table)
     # Python 2 needs virtualenv, so the version decides the command.
@@ -90,11 +86,7 @@ def steps(
 
 
 def _read(
-    job: Job,
-    wheel: Artefact,
-    table: VerifyTable,
-    wanted: HostTable,
-    host: HostFacts,
+    job: Job, wheel: Artefact, table: VerifyTable, wanted: HostTable, host: HostFacts
 ) -> Iterator[Check]:
     """Insist on what can be seen without running anything; say which directories are named."""
     from tfwright.pipeline import host_directories
@@ -107,9 +99,7 @@ def _read(
     with archive.opened(wheel.path) as content:
         # Once for all readings: unpacking takes most of the time.
         found = inspection.contents(content, search)
-        for reading in readings.read(
-            wheel.path, content, found, table, host.python
-        ):
+        for reading in readings.read(wheel.path, content, found, table, host.python):
             yield _held(wheel.path, reading)
     # No fault: the wheel works, but only this host can build it again.
     for note in search.notes(found.leaks):
@@ -118,9 +108,7 @@ def _read(
     yield Check(
         name="directories of the host",
         passed=True,
-        detail=f"named in {named:,} of the wheel's files"
-        if named
-        else "not named",
+        detail=f"named in {named:,} of the wheel's files" if named else "not named",
     )
     if table.size is not None:
         faults = []
@@ -155,43 +143,24 @@ _REMEDIES = {
     "size": "Raise verify.size, or build less: fewer GPU architectures, fewer features.",
 }
 """What to do about a reading, by its name."""
-_OTHER_REMEDY = (
-    "Correct by a patch what puts the wheel together: pip cannot use it as it is."
-)
+_OTHER_REMEDY = "Correct by a patch what puts the wheel together: pip cannot use it as it is."
 
 
-def _trials(
-    job: Job,
-    table: VerifyTable,
-    wheel: str,
-) -> list[Trial]:
+def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     """Return the installation, the imports and the tree's own tests, in order."""
     venv, home = _venv(job), job.places.home
     trials = list(_installations(job, table, wheel))
     # Imports before tests: without its module every test fails in the same way.
     for module in table.imports:
-        command = venv.execution(
-            "-c",
-            f"import {module}",
-            home=home,
-            extra=table.env,
-        )
+        command = venv.execution("-c", f"import {module}", home=home, extra=table.env)
         trials.append(Trial(f"import {module}", command, IMPORT_SECONDS))
     for name in table.tests:
-        command = venv.execution(
-            str(_copy(job, name)),
-            home=home,
-            extra=table.env,
-        )
+        command = venv.execution(str(_copy(job, name)), home=home, extra=table.env)
         trials.append(Trial(f"test {name}", command))
     return trials
 
 
-def _copy_tests(
-    job: Job,
-    table: VerifyTable,
-    tree: Path,
-) -> None:
+def _copy_tests(job: Job, table: VerifyTable, tree: Path) -> None:
     """Put the tests where the tree does not lie around them: they must import the wheel."""
     for name in table.tests:
         test = (tree / name).resolve()
@@ -217,17 +186,10 @@ def _programs(job: Job, table: VerifyTable) -> list[Trial]:
     module = next(iter(table.imports), "tensorflow")
     venv = _venv(job)
     home, extra = job.places.home, table.env
-    return [
-        Trial(name, venv.program(name, module, home, extra))
-        for name in table.smoke
-    ]
+    return [Trial(name, venv.program(name, module, home, extra)) for name in table.smoke]
 
 
-def _installations(
-    job: Job,
-    table: VerifyTable,
-    wheel: str,
-) -> Iterator[Trial]:
+def _installations(job: Job, table: VerifyTable, wheel: str) -> Iterator[Trial]:
     """Yield the runs of pip: with the pinned requirements, or with none and no network.
 
     The pip of an old Python cannot read every wheel of its time, so a pinned one goes first.
@@ -245,9 +207,7 @@ def _installations(
 def _pip(job: Job, *arguments: str) -> Command:
     """Return an installation by the pip of the venv."""
     # Quietly, since what is printed last is kept as what was seen.
-    return _venv(job).pip_offline(
-        job.places.home, "install", "--quiet", *arguments
-    )
+    return _venv(job).pip_offline(job.places.home, "install", "--quiet", *arguments)
 
 
 def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
@@ -257,30 +217,20 @@ def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
     # The name holds whatever a module or a test is called, and becomes a file name.
     log = job.log("verify-" + re.sub(r"\W+", "-", trial.name))
     try:
-        printed = runner.run(
-            trial.command, log, remedy=UNSTARTED, timeout=trial.seconds
-        )
+        printed = runner.run(trial.command, log, remedy=UNSTARTED, timeout=trial.seconds)
     except TimeoutError as fault:
         raise _venv(job).refusal(
             wheel.name,
             trial.name,
             f"it hung, and was ended after {trial.seconds:g} s",
-            Evidence(
-                command=trial.command.argv, log=log, lines=runner.last_lines(log)
-            ),
+            Evidence(command=trial.command.argv, log=log, lines=runner.last_lines(log)),
         ) from fault
     # A program that fails here is a fault of the wheel, with another exit status.
     except ToolError as fault:
         seen = fault.evidence.lines[-1] if fault.evidence.lines else fault.what
-        raise _venv(job).refusal(
-            wheel.name, trial.name, seen, fault.evidence
-        ) from fault
+        raise _venv(job).refusal(wheel.name, trial.name, seen, fault.evidence) from fault
     lines = printed.strip().splitlines() or ["exited with status 0"]
-    return Check(
-        name=trial.name,
-        passed=True,
-        detail=lines[-1],
-    )
+    return Check(name=trial.name, passed=True, detail=lines[-1])
 
 
 def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
@@ -288,16 +238,10 @@ def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
     from tfwright.trial import run as trying
 
     name = f"smoke {program.name}"
-    outcome = trying.run(
-        program.name, program.command, job.log(f"verify-smoke-{program.name}")
-    )
+    outcome = trying.run(program.name, program.command, job.log(f"verify-smoke-{program.name}"))
     if outcome.status == "failed":
         raise _venv(job).refused(wheel.name, outcome, name)
-    return Check(
-        name=name,
-        passed=outcome.status == "passed",
-        detail=outcome.reason,
-    )
+    return Check(name=name, passed=outcome.status == "passed", detail=outcome.reason)
 
 
 def _venv(job: Job) -> "WheelVenv":

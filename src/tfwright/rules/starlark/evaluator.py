@@ -24,14 +24,7 @@ from tfwright.rules.starlark.model import (
     UnknownError,
     Unset,
 )
-from tfwright.rules.starlark.syntax import (
-    assigned,
-    defaults,
-    expression_of,
-    labels,
-    located,
-    parse,
-)
+from tfwright.rules.starlark.syntax import assigned, defaults, expression_of, labels, located, parse
 from tfwright.rules.starlark.values import added, filled, formatted
 
 MOST_STEPS = 1_000_000
@@ -54,9 +47,7 @@ is known then."""
 class Program:
     """The texts of one repository, by path."""
 
-    def __init__(
-        self, texts: Mapping[str, str], own: Sequence[str] = ("",)
-    ) -> None:
+    def __init__(self, texts: Mapping[str, str], own: Sequence[str] = ("",)) -> None:
         """Take the texts, and the names by which the repository calls itself."""
         self._texts = texts
         self._own = own
@@ -122,16 +113,12 @@ class Program:
                 return scope.bind(**assigned(target, Later(value, scope)))
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 # `x += y` is `x = x + y`, with the line of the statement for reports.
-                addition = ast.BinOp(
-                    ast.Name(name, ast.Load()), statement.op, value
-                )
+                addition = ast.BinOp(ast.Name(name, ast.Load()), statement.op, value)
                 total = ast.copy_location(addition, statement)
                 return scope.bind(**{name: Later(total, scope)})
         return scope
 
-    def calls(
-        self, expression: ast.expr, scope: Scope
-    ) -> Iterator[tuple[ast.Call, Scope]]:
+    def calls(self, expression: ast.expr, scope: Scope) -> Iterator[tuple[ast.Call, Scope]]:
         """Yield the calls in an expression."""
         nodes = list(ast.walk(expression))
         self.spend(len(nodes))
@@ -143,9 +130,7 @@ class Program:
                 scope = scope.bind(**assigned(node.target, unset))
         yield from ((node, scope) for node in nodes if isinstance(node, ast.Call))
 
-    def enter(
-        self, function: Function, arguments: Arguments, missing: UnknownError
-    ) -> Scope:
+    def enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> Scope:
         """Return what a function knows when it is called.
 
         A parameter without a value is `missing`.
@@ -153,26 +138,17 @@ class Program:
         outer = self.globals(function.module)
         given = function.node.args
         names = [
-            parameter.arg
-            for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)
+            parameter.arg for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)
         ]
         # The order matters: a default replaces "missing", and what is passed replaces a default.
         bound: dict[str, object] = dict.fromkeys(names, Unset(missing))
         for name, default in defaults(given):
             bound[name] = Later(default, outer)
         bound.update(zip(names, arguments.positional, strict=False))
-        bound.update(
-            {
-                name: thing
-                for name, thing in arguments.named.items()
-                if name in names
-            }
-        )
+        bound.update({name: thing for name, thing in arguments.named.items() if name in names})
         if given.kwarg:
             bound[given.kwarg.arg] = {
-                name: thing
-                for name, thing in arguments.named.items()
-                if name not in names
+                name: thing for name, thing in arguments.named.items() if name not in names
             }
         return outer.bind(**bound)
 
@@ -187,9 +163,7 @@ class Program:
                 named[keyword.arg] = Later(keyword.value, scope)
             elif isinstance(more := self.value(keyword.value, scope), dict):
                 named.update(more)
-        return Arguments(
-            tuple(Later(argument, scope) for argument in call.args), named
-        )
+        return Arguments(tuple(Later(argument, scope) for argument in call.args), named)
 
     def forms(self, work: Callable[[], Result]) -> list[Result]:
         """Return what `work` gives in each combination of the alternatives that it meets.
@@ -263,9 +237,7 @@ class Program:
                 return [self.value(element, scope) for element in node.elts]
             case ast.Dict():
                 # Values stay unread: a rule may pass a large dictionary and use one item of it.
-                keys = [
-                    self.value(key, scope) if key else None for key in node.keys
-                ]
+                keys = [self.value(key, scope) if key else None for key in node.keys]
                 return {
                     key: Later(value, scope)
                     for key, value in zip(keys, node.values, strict=True)
@@ -277,13 +249,9 @@ class Program:
         """Return the value of an expression that puts others together."""
         match node:
             case ast.Subscript():
-                return self._item(
-                    self.value(node.value, scope), node.slice, scope
-                )
+                return self._item(self.value(node.value, scope), node.slice, scope)
             case ast.IfExp():
-                return self._one_of(
-                    (Later(node.body, scope), Later(node.orelse, scope))
-                )
+                return self._one_of((Later(node.body, scope), Later(node.orelse, scope)))
             case ast.BinOp(op=ast.Add()):
                 left = self.value(node.left, scope)
                 return self._made(added(left, self.value(node.right, scope)))
@@ -313,14 +281,9 @@ class Program:
 
     def _item(self, whole: object, index: ast.expr, scope: Scope) -> object:
         """Return an item or a part of a text, a list or a dictionary."""
-        if (
-            isinstance(index, ast.Slice)
-            and isinstance(whole, str | list)
-            and not index.step
-        ):
+        if isinstance(index, ast.Slice) and isinstance(whole, str | list) and not index.step:
             lower, upper = (
-                self.value(bound, scope) if bound else None
-                for bound in (index.lower, index.upper)
+                self.value(bound, scope) if bound else None for bound in (index.lower, index.upper)
             )
             if isinstance(lower, int | None) and isinstance(upper, int | None):
                 return whole[lower:upper]
@@ -343,9 +306,7 @@ class Program:
         function = self.value(call.func, scope)
         if not isinstance(function, Function):
             raise UnknownError("calls what only running would know")
-        inner = self.enter(
-            function, self.arguments(call, scope), UnknownError("is not passed")
-        )
+        inner = self.enter(function, self.arguments(call, scope), UnknownError("is not passed"))
         given = []
         for statement, value, there in self.walk(function.node.body, inner):
             if isinstance(statement, ast.Return):
@@ -356,9 +317,7 @@ class Program:
     def _formatted(self, text: ast.expr, call: ast.Call, scope: Scope) -> object:
         """Return what the method `format` of a text gives."""
         arguments = self.arguments(call, scope)
-        named = {
-            name: self.force(thing) for name, thing in arguments.named.items()
-        }
+        named = {name: self.force(thing) for name, thing in arguments.named.items()}
         template = self.value(text, scope)
         positional = [self.force(thing) for thing in arguments.positional]
         return self._made(formatted(template, positional, named))
@@ -366,9 +325,7 @@ class Program:
     def _rule(self, call: ast.Call, scope: Scope) -> Rule:
         """Return the rule that ``repository_rule`` makes."""
         arguments = self.arguments(call, scope)
-        code = arguments.named.get("implementation") or next(
-            iter(arguments.positional), None
-        )
+        code = arguments.named.get("implementation") or next(iter(arguments.positional), None)
         try:
             attributes = self.force(arguments.named.get("attrs", {}))
         except UnknownError:
@@ -397,15 +354,10 @@ class Program:
         """Return the names that a ``load`` brings."""
         # load("label", "symbol", own_name = "symbol"): the keywords follow the plain symbols.
         passed = [*call.args, *(keyword.value for keyword in call.keywords)]
-        texts = [
-            str(node.value) for node in passed if isinstance(node, ast.Constant)
-        ]
+        texts = [str(node.value) for node in passed if isinstance(node, ast.Constant)]
         label = texts[0] if texts else ""
         symbols = texts[1:]
-        names = [
-            *symbols[: len(call.args) - 1],
-            *(str(keyword.arg) for keyword in call.keywords),
-        ]
+        names = [*symbols[: len(call.args) - 1], *(str(keyword.arg) for keyword in call.keywords)]
         return {
             name: self._symbol(label, symbol, module)
             for name, symbol in zip(names, symbols, strict=False)
@@ -449,9 +401,7 @@ class Program:
             repository, path = self._located(label, module.path)
             if repository is not None:
                 return External(repository, path, symbol)
-            return Later(
-                ast.Name(symbol, ast.Load()), self.globals(self.module(path))
-            )
+            return Later(ast.Name(symbol, ast.Load()), self.globals(self.module(path)))
         except UnknownError as fault:
             return Unset(MissingError(f"{label[:80]!r}: {fault}"))
 

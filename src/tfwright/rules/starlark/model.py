@@ -42,9 +42,7 @@ class Scope:
     def bind(self, **things: object) -> "Scope":
         """Return this scope with names bound or replaced."""
         if len(self.names) > MOST_NAMES:
-            raise ExhaustedError(
-                f"{self.module.path} binds more than {MOST_NAMES} names"
-            )
+            raise ExhaustedError(f"{self.module.path} binds more than {MOST_NAMES} names")
         return Scope(self.module, {**self.names, **things})
 
 

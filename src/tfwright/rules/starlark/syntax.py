@@ -30,9 +30,7 @@ def parse(path: str, texts: Mapping[str, str]) -> Sequence[ast.stmt]:
         ) from fault
     except (ValueError, RecursionError, MemoryError) as fault:
         # Python's parser raises these for NUL bytes and for brackets that are nested too deeply.
-        message = (
-            f"is not readable as Starlark: {str(fault) or 'nested too deeply'}"
-        )
+        message = f"is not readable as Starlark: {str(fault) or 'nested too deeply'}"
         raise UnknownError(message) from fault
 
 
@@ -44,10 +42,7 @@ def expression_of(statement: ast.stmt) -> ast.expr | None:
         case ast.Expr(value=ast.Call(func=ast.Name(id="load"))):
             # A `load` only binds names; read as a call, it would look like an unknown macro.
             return None
-        case (
-            ast.Expr(value=expression)
-            | ast.Return(value=ast.expr() as expression)
-        ):
+        case ast.Expr(value=expression) | ast.Return(value=ast.expr() as expression):
             return expression
         case ast.Assign(value=expression):
             return expression
@@ -62,8 +57,7 @@ def labels(body: Sequence[ast.stmt]) -> Iterator[tuple[int, str]]:
         match statement:
             case ast.Expr(
                 value=ast.Call(
-                    func=ast.Name(id="load"),
-                    args=[ast.Constant(value=str() as label), *_],
+                    func=ast.Name(id="load"), args=[ast.Constant(value=str() as label), *_]
                 )
             ):
                 yield statement.lineno, label
@@ -76,11 +70,7 @@ def assigned(target: ast.expr, thing: object) -> dict[str, object]:
             return {target.id: thing}
         case ast.Tuple() | ast.List():
             unset = Unset(UnknownError("is a part of a value"))
-            return {
-                node.id: unset
-                for node in ast.walk(target)
-                if isinstance(node, ast.Name)
-            }
+            return {node.id: unset for node in ast.walk(target) if isinstance(node, ast.Name)}
     return {}
 
 
@@ -90,9 +80,7 @@ def defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
     # Python keeps the defaults of the last parameters only, without gaps.
     first = len(names) - len(given.defaults)
     yield from zip(names[first:], given.defaults, strict=True)
-    for parameter, default in zip(
-        given.kwonlyargs, given.kw_defaults, strict=True
-    ):
+    for parameter, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
         if default:
             yield parameter.arg, default
 

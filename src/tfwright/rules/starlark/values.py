@@ -19,11 +19,7 @@ def added(left: object, right: object) -> str | list[object]:
     """Add two texts or two lists, as Starlark does."""
     if isinstance(left, str) and isinstance(right, str):
         return _short(left + right)
-    if (
-        isinstance(left, list)
-        and isinstance(right, list)
-        and len(left) + len(right) <= LONGEST
-    ):
+    if isinstance(left, list) and isinstance(right, list) and len(left) + len(right) <= LONGEST:
         return left + right
     raise UnknownError("adds what is neither two texts nor two lists")
 
@@ -37,25 +33,18 @@ def filled(text: object, values: object) -> str:
     known = bool(parts) and {"s", "d", "%"}.issuperset(marks)
     if not known or len(given) != sum(mark != "%" for mark in marks):
         raise UnknownError("fills a text in a way that is not known")
-    parts[1::2] = [
-        mark if mark == "%" else _plain(given.pop(0)) for mark in marks
-    ]
+    parts[1::2] = [mark if mark == "%" else _plain(given.pop(0)) for mark in marks]
     return _short("".join(parts))
 
 
-def formatted(
-    text: object, positional: Sequence[object], named: Mapping[str, object]
-) -> str:
+def formatted(text: object, positional: Sequence[object], named: Mapping[str, object]) -> str:
     """Do what ``str.format`` does with plain ``{}``, ``{0}`` and ``{name}``.
 
     Nothing else is known.
     """
     if not isinstance(text, str):
         raise UnknownError("formats what is not a text")
-    values = {
-        **{str(index): value for index, value in enumerate(positional)},
-        **named,
-    }
+    values = {**{str(index): value for index, value in enumerate(positional)}, **named}
     made: list[str] = []
     size = position = 0
     try:
@@ -81,9 +70,7 @@ def formatted(
 
 def _plain(value: object) -> str:
     """Return a text or a number as a text."""
-    if isinstance(value, str) or (
-        isinstance(value, int) and abs(value) < LARGEST
-    ):
+    if isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST):
         return str(value)
     raise UnknownError("puts what is neither text nor number into a text")
 

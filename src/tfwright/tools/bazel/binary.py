@@ -13,13 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tfwright.errors import (
-    Evidence,
-    RecipeError,
-    SupplyError,
-    TfwrightError,
-    ToolError,
-)
+from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.tools import files, json_text, unpacking
 from tfwright.tools.http import downloads
 from tfwright.tools.process import environment, runner
@@ -105,17 +99,13 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
     return binary
 
 
-def stored(
-    version: str, digests: Mapping[str, str], stores: Sequence[Path]
-) -> Binary | None:
+def stored(version: str, digests: Mapping[str, str], stores: Sequence[Path]) -> Binary | None:
     """Return the Bazel that `obtain` would find in a store; None if it would look elsewhere."""
     wanted = _wanted(version, digests, stores)
     return _kept_anywhere(wanted, wanted.sha256, stores)
 
 
-def _wanted(
-    version: str, digests: Mapping[str, str], stores: Sequence[Path]
-) -> _Wanted:
+def _wanted(version: str, digests: Mapping[str, str], stores: Sequence[Path]) -> _Wanted:
     """Return the binary for this machine; what is obtained goes into the first store."""
     mine = here()
     return _Wanted(version, mine, digests.get(mine), stores[0] / "bazel")
@@ -149,9 +139,7 @@ def _digest_of(given: Path) -> str:
         ) from fault
 
 
-def _kept_anywhere(
-    wanted: _Wanted, digest: str | None, stores: Sequence[Path]
-) -> Binary | None:
+def _kept_anywhere(wanted: _Wanted, digest: str | None, stores: Sequence[Path]) -> Binary | None:
     """Return the binary from the first store that has it unchanged."""
     shelves = (replace(wanted, shelf=store / "bazel") for store in stores)
     found = (_kept(shelf, digest) for shelf in shelves)
@@ -187,13 +175,9 @@ def _about(path: Path) -> dict[str, str]:
     return {name: said for name, said in known.items() if isinstance(said, str)}
 
 
-def put(
-    found: Path, version: str, platform: str, store: Path, origin: str
-) -> Binary:
+def put(found: Path, version: str, platform: str, store: Path, origin: str) -> Binary:
     """Put a verified binary of any platform into the store."""
-    return _admit(
-        _Wanted(version, platform, None, store / "bazel"), found, origin
-    )
+    return _admit(_Wanted(version, platform, None, store / "bazel"), found, origin)
 
 
 def _ways(*, offline: bool) -> Mapping[str, Way]:
@@ -216,9 +200,7 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
     raise _not_obtained(wanted, ways, failures)
 
 
-def _not_obtained(
-    wanted: _Wanted, ways: Mapping[str, Way], failures: Sequence[str]
-) -> SupplyError:
+def _not_obtained(wanted: _Wanted, ways: Mapping[str, Way], failures: Sequence[str]) -> SupplyError:
     # Each way's own reason: which of them can be opened, only the reader knows.
     return SupplyError(
         f"tfwright could not obtain Bazel {wanted.version} for {wanted.platform}",
@@ -233,11 +215,7 @@ def _not_obtained(
 def _with_npm(ways: Mapping[str, Way]) -> str:
     """Return the advice to install npm, where it would be asked and is missing."""
     lacks = "npm" in ways and here() in PACKAGES and not shutil.which("npm")
-    return (
-        "Install npm, whose registry has copies of Bazel's releases. Or: "
-        if lacks
-        else ""
-    )
+    return "Install npm, whose registry has copies of Bazel's releases. Or: " if lacks else ""
 
 
 @contextmanager
@@ -265,18 +243,12 @@ def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:
     # Copied, since what the host file names stays where it is.
     with files.replacing(path, MODE) as temporary:
         shutil.copyfile(found, temporary)
-    about = {
-        "version": wanted.version,
-        "platform": wanted.platform,
-        "origin": origin,
-    }
+    about = {"version": wanted.version, "platform": wanted.platform, "origin": origin}
     files.write(path.with_name("about.json"), json.dumps(about))
     return Binary(path, sha256, origin)
 
 
-def _other_bytes(
-    wanted: _Wanted, origin: str, found: str, promised: str
-) -> SupplyError:
+def _other_bytes(wanted: _Wanted, origin: str, found: str, promised: str) -> SupplyError:
     return SupplyError(
         f"Bazel {wanted.version} from {origin} has other bytes than were promised: sha256 "
         f"{found}, wanted {promised}",
@@ -307,9 +279,7 @@ def _release(wanted: _Wanted, room: Path) -> Path:
     """Download the official release."""
     url = f"{RELEASES}/{wanted.version}/{wanted.name}"
     try:
-        found = downloads.download(
-            url, room / "bazel", pauses=PAUSES, alternatives=True
-        )
+        found = downloads.download(url, room / "bazel", pauses=PAUSES, alternatives=True)
         promised = wanted.sha256 or _published(f"{url}.sha256", room / "sha256")
     except SupplyError as fault:
         raise _NotThereError(fault.what) from fault
@@ -364,9 +334,7 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
 def _complaint(fault: TfwrightError) -> str:
     """Return the line in which npm says what is wrong."""
     # npm's last line only names its log file.
-    lines = [
-        line for line in fault.evidence.lines if "A complete log" not in line
-    ]
+    lines = [line for line in fault.evidence.lines if "A complete log" not in line]
     said = [line for line in lines if re.match(r"npm (error|ERR!) ", line)]
     return said[-1] if said else fault.what
 
@@ -408,9 +376,7 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
     if not (zipfile.is_zipfile(path) and os.access(path, os.X_OK)):
         # Bazel is a program with a zip at its end. Wrappers and launchers are not, and
         # run what they choose.
-        raise _NotThereError(
-            f"is at {path}, which is a script or a launcher, not Bazel itself"
-        )
+        raise _NotThereError(f"is at {path}, which is a script or a launcher, not Bazel itself")
     command = Command(
         (str(path), f"--output_user_root={room / 'user'}", "--batch", "version"),
         room,
@@ -421,11 +387,7 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
         printed = runner.run(command, room / "log", remedy="Name another binary.")
         said = re.search(r"^Build label: (\S+)", printed, re.MULTILINE)
     except TfwrightError as fault:
-        raise _NotThereError(
-            f"is at {path} and does not run: {fault.what}"
-        ) from fault
+        raise _NotThereError(f"is at {path} and does not run: {fault.what}") from fault
     if not said or said[1] != wanted.version:
         version = said[1] if said else "of no version"
-        raise _NotThereError(
-            f"is at {path} and is {version}, not {wanted.version}"
-        )
+        raise _NotThereError(f"is at {path} and is {version}, not {wanted.version}")

@@ -95,9 +95,7 @@ def _kept(path: Path) -> Options | None:
     return Options(**said)
 
 
-def _help(
-    binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]
-) -> str:
+def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) -> str:
     """Return a page of Bazel's help; asked without a server, outside of any workspace."""
     argv = (
         str(binary),
@@ -185,9 +183,7 @@ class Client:
         command = self._command(*arguments)
         if not self.alone:
             return command
-        return isolation.enclosed(
-            replace(command, argv=(*self.first, *command.argv))
-        )
+        return isolation.enclosed(replace(command, argv=(*self.first, *command.argv)))
 
     def _command(self, *arguments: str) -> Command:
         """Return a run in the network of the caller."""
@@ -203,19 +199,12 @@ class Client:
             # later ones have three.
             *(
                 f"--no{name}"
-                for name in (
-                    "master_bazelrc",
-                    "system_rc",
-                    "home_rc",
-                    "workspace_rc",
-                )
+                for name in ("master_bazelrc", "system_rc", "home_rc", "workspace_rc")
                 if name in self.options.startup
             ),
             f"--bazelrc={self.rc}",
         )
-        return Command(
-            (str(self.binary), *startup, *arguments), self.workspace, self.env
-        )
+        return Command((str(self.binary), *startup, *arguments), self.workspace, self.env)
 
     def run(
         self,
@@ -294,10 +283,7 @@ class Client:
         self._await_end(server, patience)
 
     def _await_end(
-        self,
-        server: int,
-        patience: float,
-        asking: Callable[[], bool] = lambda: True,
+        self, server: int, patience: float, asking: Callable[[], bool] = lambda: True
     ) -> None:
         """Wait for at most `patience` seconds, while `asking`, until the server has ended."""
         until = time.monotonic() + patience
@@ -309,9 +295,7 @@ class Client:
         try:
             # The file is left behind where a server was killed: `_runs` looks whether
             # it lives.
-            pid = int(
-                (self.output_base / "server/server.pid.txt").read_text("ascii")
-            )
+            pid = int((self.output_base / "server/server.pid.txt").read_text("ascii"))
         except (OSError, ValueError):
             return None
         # In a container the server writes its number there, which is another one here.
@@ -346,9 +330,7 @@ class _Record:
         for line in lines:
             self._stream.write(line + "\n")
             # A failed compilation may print megabytes of templates.
-            if len(self.errors) < KEPT_LINES and (
-                self.errors or line.startswith("ERROR: ")
-            ):
+            if len(self.errors) < KEPT_LINES and (self.errors or line.startswith("ERROR: ")):
                 self.errors.append(line)
         # Someone may follow the log of a build that takes hours.
         self._stream.flush()
@@ -364,8 +346,4 @@ def _counting(
         try:
             yield seen
         finally:
-            spent(
-                Spent(
-                    time.monotonic() - begun, seen.cpu, seen.action, seen.together
-                )
-            )
+            spent(Spent(time.monotonic() - begun, seen.cpu, seen.action, seen.together))

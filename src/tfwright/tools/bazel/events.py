@@ -48,9 +48,7 @@ def _events(path: Path) -> Iterator[Event]:
             yield json_text.parsed(line)
 
 
-def _files(
-    group: Event, sets: Mapping[str, Event], seen: set[str]
-) -> Iterator[Path]:
+def _files(group: Event, sets: Mapping[str, Event], seen: set[str]) -> Iterator[Path]:
     """Walk down nested sets to the local files in them, into each set once.
 
     Sets share parts, so that there can be far more ways down than sets.

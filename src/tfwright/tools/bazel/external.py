@@ -10,10 +10,7 @@ from tfwright.tools import files, json_text, trees
 def recorded(output_base: Path, kept: Path) -> None:
     """Write down what the external repositories hold; what was read before is not read again."""
     before = _read(kept)
-    found = {
-        name: _state(path, before.get(name))
-        for name, path in _repositories(output_base)
-    }
+    found = {name: _state(path, before.get(name)) for name, path in _repositories(output_base)}
     files.write(kept, json.dumps(found, indent=1))
 
 
@@ -57,6 +54,5 @@ def _read(kept: Path) -> Mapping[str, tuple[str, str]]:
     return {
         name: (state[0], state[1])
         for name, state in json_text.record(kept).items()
-        if isinstance(state, list)
-        and [type(part) for part in state] == [str, str]
+        if isinstance(state, list) and [type(part) for part in state] == [str, str]
     }

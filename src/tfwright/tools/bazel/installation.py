@@ -19,18 +19,14 @@ REMEDY = (
 )
 
 
-def explained(
-    fault: TfwrightError, binary: Path, install_root: Path
-) -> TfwrightError:
+def explained(fault: TfwrightError, binary: Path, install_root: Path) -> TfwrightError:
     """Return what an error of a Bazel's first start means; half-unpacked ones are removed.
 
     Bazel's own words are "No such file or directory" where the disk was full (seen with 0.26.1).
     """
     seen = fault.evidence
     # The log is in a temporary directory, which is gone when somebody reads this.
-    evidence = Evidence(
-        command=seen.command, status=seen.status, lines=seen.lines
-    )
+    evidence = Evidence(command=seen.command, status=seen.status, lines=seen.lines)
     if not isinstance(fault, ToolError):
         return fault
     lacking = _free(install_root) < _unpacked(binary)
@@ -38,9 +34,7 @@ def explained(
     for leftover in _abandoned(install_root):
         files.remove(leftover)
     if lacking and any("embedded binaries" in line for line in seen.lines):
-        return disk.full(
-            f"{binary.name} could not unpack itself in {install_root}", evidence
-        )
+        return disk.full(f"{binary.name} could not unpack itself in {install_root}", evidence)
     return ToolError(fault.what, remedy=REMEDY, evidence=evidence)
 
 
@@ -78,16 +72,11 @@ def _other_files(binary: Path, unpacked: Path) -> list[str]:
     try:
         with zipfile.ZipFile(binary) as packed:
             members = {
-                member.filename: member
-                for member in packed.infolist()
-                if not member.is_dir()
+                member.filename: member for member in packed.infolist() if not member.is_dir()
             }
             # Its key is that of the directory: other Bazels are unpacked next to it.
             key = members.get(KEY)
-            if (
-                key is None
-                or packed.read(key).decode("ascii").strip() != unpacked.name
-            ):
+            if key is None or packed.read(key).decode("ascii").strip() != unpacked.name:
                 return []
             return [
                 *_added(root, members),

@@ -17,9 +17,7 @@ _PHASE = re.compile(
     r"(Loading|Analyzing|Another command|Waiting for it|Starting local Bazel server)\b.*"
 )
 FAILED_ACTION = re.compile(r"ERROR: .* failed:? \(")
-_CONCLUSION = re.compile(
-    rf"INFO: Build completed successfully, {_AMOUNT} total actions?"
-)
+_CONCLUSION = re.compile(rf"INFO: Build completed successfully, {_AMOUNT} total actions?")
 
 
 class Display:
@@ -94,9 +92,7 @@ class Display:
 
     def _show(self, doing: str) -> None:
         """Note what Bazel does now, without its state, which stands first: ``[Prepa] ``."""
-        self.progress = replace(
-            self.progress, doing=_STATE.sub("", doing.strip())
-        )
+        self.progress = replace(self.progress, doing=_STATE.sub("", doing.strip()))
 
     def _run(self, line: str | None, *others: RunningAction) -> None:
         """Note the action that a line names, and for how long it has run, with others."""
@@ -125,18 +121,12 @@ class Fault:
 
 
 _ERROR = re.compile(r"ERROR: (?:(?P<where>/[^:]+:\d+)(?::\d+)?: )?(?P<what>.*)")
-_ENDING = re.compile(
-    r"(.*? failed:? \((?:Exit|Segmentation|Aborted|Killed|Illegal)[^)]*\)).*"
-)
+_ENDING = re.compile(r"(.*? failed:? \((?:Exit|Segmentation|Aborted|Killed|Illegal)[^)]*\)).*")
 # --verbose_failures prints the whole command, which may have hundreds of lines.
 _COMMAND = re.compile(r"^ +\(cd .*?\)$\n", re.MULTILINE | re.DOTALL)
-_CHATTER = re.compile(
-    r"^(Execution platform:.*|Use --sandbox_debug.*|)$\n", re.MULTILINE
-)
+_CHATTER = re.compile(r"^(Execution platform:.*|Use --sandbox_debug.*|)$\n", re.MULTILINE)
 _AFTER = re.compile(r"(ERROR|INFO|FAILED): |Target //")
-_COMPLAINT = re.compile(
-    r"\b(error|Error|ERROR)\b|undefined reference|No space left|Killed"
-)
+_COMPLAINT = re.compile(r"\b(error|Error|ERROR)\b|undefined reference|No space left|Killed")
 
 
 def first_fault(lines: Sequence[str], most: int = 15) -> Fault | None:
@@ -166,9 +156,7 @@ def _output(lines: Sequence[str], most: int) -> tuple[str, ...]:
     return tuple(said[start : start + most])
 
 
-def _first(
-    matches: Callable[[str], object], lines: Sequence[str], otherwise: int
-) -> int:
+def _first(matches: Callable[[str], object], lines: Sequence[str], otherwise: int) -> int:
     """Return the number of the first line that matches."""
     for number, line in enumerate(lines):
         if matches(line):

@@ -38,9 +38,7 @@ def _kept(path: Path) -> dict[str, str] | None:
         texts = json_text.parsed(files.content(path))
     except (OSError, ValueError):
         return None
-    sound = isinstance(texts, dict) and all(
-        isinstance(text, str) for text in texts.values()
-    )
+    sound = isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values())
     return texts if sound else None
 
 
@@ -66,7 +64,5 @@ def _texts(archive: IO[bytes]) -> dict[str, str]:
     with zipfile.ZipFile(archive) as jar:
         for member in jar.infolist():
             if member.filename.endswith(SUFFIX) and member.file_size <= LONGEST:
-                texts[member.filename] = jar.read(member).decode(
-                    "utf-8", "replace"
-                )
+                texts[member.filename] = jar.read(member).decode("utf-8", "replace")
     return texts

@@ -102,9 +102,7 @@ def _path(value: int | bytes) -> None:
         if number == PATH:
             path = PurePosixPath(wire.text(inner))
             if path.is_absolute() or ".." in path.parts:
-                raise MalformedMessageError(
-                    f"the path {str(path)!r} leads out of the build"
-                )
+                raise MalformedMessageError(f"the path {str(path)!r} leads out of the build")
 
 
 def _digest(value: int | bytes) -> Blob:

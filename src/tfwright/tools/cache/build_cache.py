@@ -15,12 +15,7 @@ from typing import BinaryIO
 from tfwright.tools.cache import action_result, seal
 from tfwright.tools.cache.action_result import ActionResult, Blob
 from tfwright.tools.cache.server import CacheServer, ServerFaultError
-from tfwright.tools.cache.store import (
-    EMPTY,
-    CacheDirectory,
-    CacheFullError,
-    DamagedBlobError,
-)
+from tfwright.tools.cache.store import EMPTY, CacheDirectory, CacheFullError, DamagedBlobError
 from tfwright.tools.cache.tally import Tally
 from tfwright.tools.cache.verified import FileState, VerifiedEntry
 from tfwright.tools.cache.wire import MalformedMessageError
@@ -59,9 +54,7 @@ class Trust:
     def opened(self, action: str, entry: bytes) -> bytes | None:
         """Return an entry without its seal if it is to be believed, else None."""
         payload, _ = seal.remove(entry)
-        if self.sealed_here(action, entry) or self.lists(
-            action, _sha256(payload)
-        ):
+        if self.sealed_here(action, entry) or self.lists(action, _sha256(payload)):
             return payload
         return None
 
@@ -102,9 +95,7 @@ class BuildCache:
         self._written: dict[str, str] = {}
         self._damaged: set[str] = set()
         """Blobs that the server has with other content; they are sent again."""
-        self._uploads: queue.Queue[tuple[str, bytes] | None] = queue.Queue(
-            UPLOADS
-        )
+        self._uploads: queue.Queue[tuple[str, bytes] | None] = queue.Queue(UPLOADS)
         self._uploader = threading.Thread(target=self._upload_all, daemon=True)
         self._uploading = server is not None and writes
         if self._uploading:
@@ -152,9 +143,7 @@ class BuildCache:
         try:
             payload = find(action)
             if payload is not None:
-                self._use(
-                    action, self._bring(action_result.read(payload), deadline)
-                )
+                self._use(action, self._bring(action_result.read(payload), deadline))
         except FAULTS as fault:
             self.tally.fault(reason(fault))
             # Without the entry, Bazel runs the action and the new result replaces it.
@@ -179,11 +168,7 @@ class BuildCache:
         """Take the result of an action that Bazel ran, if all its files came before it."""
         try:
             result = action_result.read(payload)
-            missing = [
-                blob
-                for blob in self.files_of(result)
-                if not self._holds(blob.sha256)
-            ]
+            missing = [blob for blob in self.files_of(result) if not self._holds(blob.sha256)]
             # An entry without its files would be a miss for each later build.
             if missing:
                 self.tally.fault("a result came without its files")
@@ -197,9 +182,7 @@ class BuildCache:
             self.tally.count("stored")
             self._send_later(action, entry)
 
-    def offer_blob(
-        self, sha256: str, size: int, read: Callable[[int], bytes]
-    ) -> None:
+    def offer_blob(self, sha256: str, size: int, read: Callable[[int], bytes]) -> None:
         """Take a blob that Bazel sends; one with another digest is not stored."""
         if self.directory.holds(sha256):
             return
@@ -230,9 +213,7 @@ class BuildCache:
             self._uploads.put(None)
             self._uploader.join(DRAIN_SECONDS)
             if self._uploader.is_alive():
-                self.tally.fault(
-                    "the server: it took too long to store everything"
-                )
+                self.tally.fault("the server: it took too long to store everything")
         if self._server:
             self._server.close()
 
@@ -243,9 +224,7 @@ class BuildCache:
 
     def _served_entry(self, action: str) -> bytes | None:
         """Return the server's entry, which the directory keeps from now on."""
-        entry = (
-            self._server.entry(self.trust.key(action)) if self._server else None
-        )
+        entry = self._server.entry(self.trust.key(action)) if self._server else None
         if entry is None:
             return None
         payload = self._believed(action, entry)
@@ -300,9 +279,7 @@ class BuildCache:
             with self._server.blob(blob.sha256, blob.size) as stream:
                 if stream is None:
                     return
-                if not self.directory.keep_blob(
-                    blob.sha256, blob.size, stream.read
-                ):
+                if not self.directory.keep_blob(blob.sha256, blob.size, stream.read):
                     # The server has a file of that name, so `has` alone would spare the upload.
                     self._damaged.add(blob.sha256)
                     raise ServerFaultError("it sent a file with a wrong checksum")
@@ -339,9 +316,7 @@ class BuildCache:
         if self._server is None or self._server.given_up:
             return
         for blob in self.files_of(action_result.read(seal.remove(entry)[0])):
-            lacking = blob.sha256 in self._damaged or not self._server.has(
-                blob.sha256
-            )
+            lacking = blob.sha256 in self._damaged or not self._server.has(blob.sha256)
             if blob.sha256 != EMPTY and lacking:
                 path = self.directory.blob(blob)
                 if path is None:
@@ -364,11 +339,7 @@ def reason(fault: Exception) -> str:
         return "a file had other content than its name says"
     if isinstance(fault, MalformedMessageError):
         return "an entry could not be read"
-    return (
-        f"the server: {fault}"
-        if isinstance(fault, ServerFaultError)
-        else str(fault)
-    )
+    return f"the server: {fault}" if isinstance(fault, ServerFaultError) else str(fault)
 
 
 _Find = Callable[[str], bytes | None]

@@ -91,9 +91,7 @@ def _action(message: bytes) -> LoggedAction:
             mnemonic = wire.text(value)
         elif number == HIT:
             hit = bool(value)
-    return LoggedAction(
-        mnemonic, tuple(arguments), variables, inputs, tuple(outputs), hit
-    )
+    return LoggedAction(mnemonic, tuple(arguments), variables, inputs, tuple(outputs), hit)
 
 
 def _variable(message: bytes) -> dict[str, str]:

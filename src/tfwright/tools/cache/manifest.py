@@ -41,9 +41,7 @@ class _Listing:
 _NONE = _Listing({}, 0)
 
 
-def write(
-    root: Path, toolchain: str, entries: Mapping[str, str], key: Path
-) -> Path:
+def write(root: Path, toolchain: str, entries: Mapping[str, str], key: Path) -> Path:
     """Sign the entries of a build, with those of the builder's earlier ones, and return the file.
 
     The oldest entries are left out of a list that would become too long to be read.
@@ -75,9 +73,7 @@ def send(path: Path, server: CacheServer, toolchain: str, keyid: str) -> None:
     server.send("ac", _name(toolchain, keyid), action_result.pointing_to(blob))
 
 
-def read(
-    root: Path, server: CacheServer | None, toolchain: str, key: Path
-) -> dict[str, str]:
+def read(root: Path, server: CacheServer | None, toolchain: str, key: Path) -> dict[str, str]:
     """Return what the holder of a public key lists for a toolchain; empty where no list is valid.
 
     The newer of the server's list and the one that was kept counts: a server could give an older
@@ -107,10 +103,7 @@ def _receive(server: CacheServer, name: str, to: Path) -> bool:
         if not blobs or blobs[0].size > LARGEST:
             return False
         size = blobs[0].size
-        with (
-            server.blob(blobs[0].sha256, size) as stream,
-            to.open("wb") as output,
-        ):
+        with server.blob(blobs[0].sha256, size) as stream, to.open("wb") as output:
             # No more than was claimed, however much comes.
             if stream:
                 output.writelines(files.pieces(stream.read, size))
@@ -137,9 +130,7 @@ def _unverified(path: Path) -> _Listing:
     try:
         import base64
 
-        payload = base64.b64decode(
-            json_text.parsed(files.content(path))["payload"]
-        )
+        payload = base64.b64decode(json_text.parsed(files.content(path))["payload"])
         content = json_text.parsed(payload)
     except (OSError, ValueError, LookupError, TypeError):
         content = None
@@ -150,20 +141,14 @@ def _unverified(path: Path) -> _Listing:
 def _listing(content: Mapping[str, object]) -> _Listing:
     """Read what was signed, or what this host wrote."""
     written = content.get("written")
-    return _Listing(
-        valid(content.get("entries")), written if isinstance(written, int) else 0
-    )
+    return _Listing(valid(content.get("entries")), written if isinstance(written, int) else 0)
 
 
 def valid(listed: object) -> dict[str, str]:
     """Return those of a list's entries that are digests, whatever else it holds."""
     if not isinstance(listed, dict):
         return {}
-    texts = (
-        (action, digest)
-        for action, digest in listed.items()
-        if isinstance(digest, str)
-    )
+    texts = ((action, digest) for action, digest in listed.items() if isinstance(digest, str))
     return {
         action: digest
         for action, digest in texts

@@ -22,9 +22,7 @@ def main(door: str, port: str, program: list[str]) -> None:
         hand_over(door, int(port))
     except OSError as fault:
         # The cache spares work, no more: the program runs without it.
-        sys.stderr.write(
-            f"The build cache cannot be reached from here: {fault.strerror}\n"
-        )
+        sys.stderr.write(f"The build cache cannot be reached from here: {fault.strerror}\n")
     if not program:
         return
     try:

@@ -22,19 +22,8 @@ from typing import NamedTuple
 from tfwright.tools import files, trees
 from tfwright.tools.cache import action_result, seal, verified
 from tfwright.tools.cache.action_result import SHA256, Blob
-from tfwright.tools.cache.build_cache import (
-    FAULTS,
-    BuildCache,
-    MissError,
-    UnbelievedError,
-    reason,
-)
-from tfwright.tools.cache.store import (
-    EMPTY,
-    LARGEST_ENTRY,
-    CacheDirectory,
-    refreshed,
-)
+from tfwright.tools.cache.build_cache import FAULTS, BuildCache, MissError, UnbelievedError, reason
+from tfwright.tools.cache.store import EMPTY, LARGEST_ENTRY, CacheDirectory, refreshed
 from tfwright.tools.cache.verified import FileState, Verified, VerifiedEntry
 from tfwright.tools.cache.wire import MalformedMessageError
 
@@ -142,11 +131,7 @@ class PrivateCache:
         """Say whether nothing has touched an entry and its files. Raises OSError."""
         believed = entry.ours or self._trust.lists(action, entry.payload)
         state = FileState.of(os.lstat(self._entry_path(action)))
-        return (
-            believed
-            and state == entry.state
-            and all(map(self._unchanged_blob, entry.blobs))
-        )
+        return believed and state == entry.state and all(map(self._unchanged_blob, entry.blobs))
 
     def _unchanged_blob(self, sha256: str) -> bool:
         # What is laid out was looked at for another entry.
@@ -270,9 +255,7 @@ class PrivateCache:
             if self._directory.adopt(path, blob.sha256):
                 self._added.append(blob.sha256)
             else:
-                self._cache.tally.fault(
-                    "Bazel stored a file that changed meanwhile"
-                )
+                self._cache.tally.fault("Bazel stored a file that changed meanwhile")
         except FileNotFoundError:
             # It was laid out, or moved in for another result.
             return
@@ -292,12 +275,7 @@ class PrivateCache:
             if entry.state.modified <= settled
         }
         with suppress(OSError):
-            verified.write(
-                self._record,
-                Verified(blobs, entries),
-                trust.secret,
-                trust.toolchain,
-            )
+            verified.write(self._record, Verified(blobs, entries), trust.secret, trust.toolchain)
 
     @property
     def _before(self) -> Path:
@@ -315,9 +293,7 @@ class PrivateCache:
 
 
 @contextmanager
-def laid_out(
-    cache: BuildCache, place: Path, tree: Path
-) -> Iterator[PrivateCache | None]:
+def laid_out(cache: BuildCache, place: Path, tree: Path) -> Iterator[PrivateCache | None]:
     """Lay out a private cache below `place`; None where that cannot be, or another build has one.
 
     Nothing is taken in by itself: `take_in` has to wait until Bazel has ended.

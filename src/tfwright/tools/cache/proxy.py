@@ -25,20 +25,12 @@ from tfwright.tools.cache.build_cache import BuildCache
 from tfwright.tools.cache.store import LARGEST_ENTRY, PIECE
 
 REQUEST = re.compile(rb"(GET|HEAD|PUT) /(ac|cas)/([0-9a-f]{64}) HTTP/1\.1\r\n")
-LENGTH = re.compile(
-    rb"\r\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r\n", re.IGNORECASE
-)
+LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r\n", re.IGNORECASE)
 CONTINUE = re.compile(rb"\r\nexpect:[ \t]*100-continue", re.IGNORECASE)
 LONGEST_HEAD = 16 << 10
 """Bytes of a request's line and headers."""
 BACKLOG = 128
-PASSING = {
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOBUFS,
-    errno.ENOMEM,
-    errno.ECONNABORTED,
-}
+PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED}
 """Faults of accept(2) after which a listening socket goes on."""
 BREATHER_SECONDS = 0.1
 """Between two tries while the system has no descriptor left."""
@@ -86,16 +78,12 @@ class CacheProxy:
         ``netlisten.py`` is such a program. Only this user can reach the socket.
         """
         if self._folder is None:
-            self._folder = Path(
-                tempfile.mkdtemp(prefix="tfwright-cache-", dir=SHORT)
-            )
+            self._folder = Path(tempfile.mkdtemp(prefix="tfwright-cache-", dir=SHORT))
             door = socket.socket(socket.AF_UNIX)
             door.bind(str(self._folder / "door"))
             door.listen()
             self._listeners.append(door)
-            threading.Thread(
-                target=self._adopt_all, args=(door,), daemon=True
-            ).start()
+            threading.Thread(target=self._adopt_all, args=(door,), daemon=True).start()
         return self._folder / "door"
 
     def close(self) -> None:
@@ -125,39 +113,27 @@ class CacheProxy:
 
     def _accept(self, listener: socket.socket, private: bool) -> None:  # noqa: FBT001 of a thread
         for connection in _accepted(listener):
-            threading.Thread(
-                target=self._serve, args=(connection, private), daemon=True
-            ).start()
+            threading.Thread(target=self._serve, args=(connection, private), daemon=True).start()
 
     def _serve(self, connection: socket.socket, private: bool) -> None:  # noqa: FBT001 of a thread
         """Answer the requests of a connection until either side closes it."""
-        with (
-            connection,
-            connection.makefile("rb") as incoming,
-            suppress(OSError, _EndError),
-        ):
+        with connection, connection.makefile("rb") as incoming, suppress(OSError, _EndError):
             # It may have been closed already, which only this thread must notice.
             if not private and not _same_user(connection):
                 return
             # Without TCP_NODELAY the kernel would hold back small answers.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while True:
-                self._answer(
-                    _read_request(incoming, connection), incoming, connection
-                )
+                self._answer(_read_request(incoming, connection), incoming, connection)
 
-    def _answer(
-        self, request: _Request, incoming: BinaryIO, connection: socket.socket
-    ) -> None:
+    def _answer(self, request: _Request, incoming: BinaryIO, connection: socket.socket) -> None:
         if request.method == b"PUT":
             self._take(request, incoming)
             connection.sendall(_head(200, 0))
         elif request.kind == b"ac":
             entry = self._cache.lookup(request.digest)
             size = len(entry) if entry is not None else 0
-            body = (
-                entry if entry is not None and request.method == b"GET" else b""
-            )
+            body = entry if entry is not None and request.method == b"GET" else b""
             connection.sendall(_head(404 if entry is None else 200, size) + body)
         else:
             self._give_blob(request, connection)
@@ -232,22 +208,16 @@ def _read_request(incoming: BinaryIO, connection: socket.socket) -> _Request:
     if CONTINUE.search(lines):
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
     length = LENGTH.search(lines)
-    return _Request(
-        asked[1], asked[2], asked[3].decode(), int(length[1]) if length else 0
-    )
+    return _Request(asked[1], asked[2], asked[3].decode(), int(length[1]) if length else 0)
 
 
 def _received(connection: socket.socket) -> "array.array[int]":
     """Return the file descriptors that come over a local socket."""
     descriptors = array.array("i")
-    _, messages, _, _ = connection.recvmsg(
-        1, socket.CMSG_SPACE(descriptors.itemsize)
-    )
+    _, messages, _, _ = connection.recvmsg(1, socket.CMSG_SPACE(descriptors.itemsize))
     for level, kind, content in messages:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            descriptors.frombytes(
-                content[: len(content) // descriptors.itemsize * 4]
-            )
+            descriptors.frombytes(content[: len(content) // descriptors.itemsize * 4])
     return descriptors
 
 
@@ -269,10 +239,7 @@ def _same_user(connection: socket.socket) -> bool:
 
     Linux tells in its tables of sockets; where there are none, every program on loopback is served.
     """
-    ends = (
-        _as_listed(connection.getpeername()),
-        _as_listed(connection.getsockname()),
-    )
+    ends = (_as_listed(connection.getpeername()), _as_listed(connection.getsockname()))
     # Java opens sockets of IPv6 also for addresses of IPv4, which are then the end of a longer one.
     tables = [path for path in map(Path, SOCKET_TABLES) if path.exists()]
     for table in tables:

@@ -34,9 +34,7 @@ def remove(entry: bytes) -> tuple[bytes, bytes]:
     return (entry[: -len(_EMPTY)], seal) if head == _HEAD else (entry, b"")
 
 
-def holds(
-    payload: bytes, seal: bytes, secret: bytes, toolchain: str, action: str
-) -> bool:
+def holds(payload: bytes, seal: bytes, secret: bytes, toolchain: str, action: str) -> bool:
     """Say whether a seal was made with the secret, for this toolchain and action."""
     return hmac.compare_digest(seal, _seal(payload, secret, toolchain, action))
 
@@ -52,20 +50,13 @@ def secret(path: Path) -> bytes:
         content = path.read_bytes().strip()
     except OSError as fault:
         what = f"The build cache's secret {path} cannot be read or made: {fault.strerror}"
-        raise HostError(
-            what, remedy="Check the path and its permissions."
-        ) from fault
+        raise HostError(what, remedy="Check the path and its permissions.") from fault
     if len(content) < SIZE:
         what = f"The build cache's secret {path} has {len(content)} bytes; {SIZE} is the least"
-        raise HostError(
-            what,
-            remedy="Delete it: the next build makes one that is long enough.",
-        )
+        raise HostError(what, remedy="Delete it: the next build makes one that is long enough.")
     return content
 
 
 def _seal(payload: bytes, secret: bytes, toolchain: str, action: str) -> bytes:
     # Toolchain and action are hex of fixed length, so that no two triples give the same bytes.
-    return hmac.digest(
-        secret, f"{toolchain}:{action}:".encode() + payload, hashlib.sha256
-    )
+    return hmac.digest(secret, f"{toolchain}:{action}:".encode() + payload, hashlib.sha256)

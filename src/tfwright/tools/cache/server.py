@@ -58,11 +58,7 @@ class CacheServer:
 
         parsed = urllib3.util.parse_url(url)
         self._base = parsed._replace(auth=None).url.rstrip("/")
-        headers = (
-            urllib3.util.make_headers(basic_auth=parsed.auth)
-            if parsed.auth
-            else {}
-        )
+        headers = urllib3.util.make_headers(basic_auth=parsed.auth) if parsed.auth else {}
         timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
         self._pool: PoolManager = connections.pool(
             maxsize=CONNECTIONS, headers=headers, timeout=timeout, retries=False
@@ -85,9 +81,7 @@ class CacheServer:
         with self._judged(), self._answer(f"ac/{key}") as answer:
             if answer is None:
                 return None
-            content = _read(
-                answer, LARGEST_ENTRY, time.monotonic() + ANSWER_SECONDS
-            )
+            content = _read(answer, LARGEST_ENTRY, time.monotonic() + ANSWER_SECONDS)
             if len(content) >= LARGEST_ENTRY:
                 raise ServerFaultError("an entry is too large")
             return content
@@ -143,9 +137,7 @@ class CacheServer:
             raise ServerFaultError(f"it refused to store (HTTP {answer.status})")
 
     @contextmanager
-    def _answer(
-        self, path: str, method: str = "GET"
-    ) -> "Iterator[BaseHTTPResponse | None]":
+    def _answer(self, path: str, method: str = "GET") -> "Iterator[BaseHTTPResponse | None]":
         """Ask the server; None where it says that there is nothing."""
         # A redirect could lead the credentials to another server: it counts as a fault.
         answer = self._pool.request(
@@ -170,12 +162,7 @@ class CacheServer:
         begun = time.monotonic()
         try:
             yield
-        except (
-            HTTPError,
-            ServerFaultError,
-            TimeoutError,
-            ConnectionError,
-        ) as fault:
+        except (HTTPError, ServerFaultError, TimeoutError, ConnectionError) as fault:
             with self._lock:
                 self._patience.strikes += 1
                 self._patience.lost += time.monotonic() - begun

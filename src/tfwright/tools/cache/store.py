@@ -115,9 +115,7 @@ class CacheDirectory:
         stream.close()
         return None
 
-    def keep_blob(
-        self, sha256: str, size: int, read: Callable[[int], bytes]
-    ) -> bool:
+    def keep_blob(self, sha256: str, size: int, read: Callable[[int], bytes]) -> bool:
         """Store `size` bytes that `read` yields; say whether they have the digest and were stored.
 
         Raises OSError when the disk refuses, and whatever `read` raises.
@@ -191,10 +189,7 @@ class CacheDirectory:
     def toolchains(self) -> dict[str, int]:
         """Return how many entries each toolchain has."""
         folders = filter(Path.is_dir, (self.root / "ac").iterdir())
-        return {
-            folder.name: sum(1 for _ in folder.glob("*/*"))
-            for folder in sorted(folders)
-        }
+        return {folder.name: sum(1 for _ in folder.glob("*/*")) for folder in sorted(folders)}
 
     def held(self) -> int:
         """Return the bytes that all files take, as counted when last looked at."""

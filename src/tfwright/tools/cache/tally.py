@@ -56,8 +56,6 @@ class Tally:
     def use(self, toolchain: str) -> CacheUse:
         """Return the figures so far."""
         with self._lock:
-            counts = {
-                name: self._counts[name] for name in ("lookups", "hits", "stored")
-            }
+            counts = {name: self._counts[name] for name in ("lookups", "hits", "stored")}
             faults = dict(sorted(self._faults.items()))
         return CacheUse(toolchain=toolchain, faults=faults, **counts)

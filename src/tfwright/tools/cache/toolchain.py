@@ -19,56 +19,33 @@ from tfwright.tools import files, json_text, trees
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
 
-PROGRAMS = (
-    "cc1",
-    "cc1plus",
-    "collect2",
-    "lto1",
-    "as",
-    "ld",
-    "ar",
-    "objcopy",
-    "strip",
-    "nm",
-)
+PROGRAMS = ("cc1", "cc1plus", "collect2", "lto1", "as", "ld", "ar", "objcopy", "strip", "nm")
 """What a compiler's driver runs."""
 LIBRARIES = (
-    *(
-        "crt1.o",
-        "crti.o",
-        "crtn.o",
-        "crtbegin.o",
-        "crtbeginS.o",
-        "crtend.o",
-        "crtendS.o",
-    ),
-    *(
-        "libgcc.a",
-        "libgcc_eh.a",
-        "libgcc_s.so.1",
-        "libstdc++.a",
-        "libstdc++.so.6",
-    ),
-    *("libc.a", "libc.so.6", "libc_nonshared.a", "libm.so.6", "libpthread.so.0"),
+    "crt1.o",
+    "crti.o",
+    "crtn.o",
+    "crtbegin.o",
+    "crtbeginS.o",
+    "crtend.o",
+    "crtendS.o",
+    "libgcc.a",
+    "libgcc_eh.a",
+    "libgcc_s.so.1",
+    "libstdc++.a",
+    "libstdc++.so.6",
+    "libc.a",
+    "libc.so.6",
+    "libc_nonshared.a",
+    "libm.so.6",
+    "libpthread.so.0",
 )
 """What is linked into everything, or decides which symbol versions it asks for."""
-SCRIPTING = (
-    "bash",
-    "sed",
-    "awk",
-    "perl",
-    "patch",
-    "tar",
-    "gzip",
-    "python3",
-    "python",
-)
+SCRIPTING = ("bash", "sed", "awk", "perl", "patch", "tar", "gzip", "python3", "python")
 """What the commands of generated files run."""
 CUDA_FOLDERS = ("bin", "nvvm/bin", "nvvm/libdevice", "tfwright/bin")
 """Where nvcc and what it runs lie; CUDA's headers and libraries are inputs of Bazel's actions."""
-_INCLUDES = re.compile(
-    r"#include <\.\.\.> search starts here:\n(.*?)End of search list", re.DOTALL
-)
+_INCLUDES = re.compile(r"#include <\.\.\.> search starts here:\n(.*?)End of search list", re.DOTALL)
 
 _OF_ONE_COMPILER = re.compile(r"/c\+\+/[^/]+/")
 """Where each version of a C++ library lies, below a folder for all. A compiler that uses it names
@@ -97,12 +74,7 @@ class Toolchain:
 
 
 def of_host(
-    compilers: Sequence[str],
-    python: Path,
-    cuda: Path | None,
-    memo: Path,
-    *,
-    native: bool,
+    compilers: Sequence[str], python: Path, cuda: Path | None, memo: Path, *, native: bool
 ) -> Toolchain:
     """Return this host's toolchain: its compilers, as commands or paths, target Python and CUDA.
 
@@ -139,11 +111,7 @@ def _programs_of(cuda: Path) -> Iterator[Path]:
 
 def of_image(digest: str, python: Path, *, native: bool) -> Toolchain:
     """Return the toolchain of a container image, whose digest covers all that is in it."""
-    parts = {
-        "image": digest,
-        "machine": platform.machine(),
-        "target Python": files.sha256(python),
-    }
+    parts = {"image": digest, "machine": platform.machine(), "target Python": files.sha256(python)}
     if not native:
         return Toolchain(parts)
     digest, name = _cpu()
@@ -163,27 +131,19 @@ def kept(root: Path, digest: str) -> Toolchain:
     """Return what a digest stands for; without parts where that was not written down."""
     said = json_text.record(root / "toolchains" / f"{digest}.json")
     if isinstance(said.get("parts"), dict):
-        return Toolchain(
-            **{name: said.get(name, {}) for name in vars(Toolchain())}
-        )
+        return Toolchain(**{name: said.get(name, {}) for name in vars(Toolchain())})
     # tfwright 0.1 wrote the parts alone.
     return Toolchain(said)
 
 
-def _compiler_parts(
-    compiler: str, driver: str, known: "_Digests"
-) -> Iterator[tuple[str, str]]:
+def _compiler_parts(compiler: str, driver: str, known: "_Digests") -> Iterator[tuple[str, str]]:
     """Yield the parts of one compiler, as far as it names them."""
     yield compiler, known.of(compiler, Path(driver))
     # The driver is small: what compiles and links are programs that it runs, elsewhere.
-    programs = [
-        Path(_asked(driver, f"-print-prog-name={name}")) for name in PROGRAMS
-    ]
+    programs = [Path(_asked(driver, f"-print-prog-name={name}")) for name in PROGRAMS]
     part = f"programs of {compiler}"
     yield part, known.of_all(part, _located([*programs, *_clang(driver)]))
-    libraries = (
-        Path(_asked(driver, f"-print-file-name={name}")) for name in LIBRARIES
-    )
+    libraries = (Path(_asked(driver, f"-print-file-name={name}")) for name in LIBRARIES)
     part = f"libraries of {compiler}"
     yield part, known.of_all(part, _located(libraries))
     part = f"headers of {compiler}"
@@ -234,9 +194,7 @@ def _include_folders(driver: str) -> list[Path]:
     # It says so on standard error only. The driver's path is an argument, not part of the script.
     said = _asked("/bin/sh", "-c", '"$0" -xc++ -E -v /dev/null 2>&1', driver)
     listed = _INCLUDES.search(said)
-    return (
-        [Path(line.strip()) for line in listed[1].splitlines()] if listed else []
-    )
+    return [Path(line.strip()) for line in listed[1].splitlines()] if listed else []
 
 
 def _listing(folders: Iterable[Path]) -> tuple[str, Mapping[str, str]]:
@@ -258,9 +216,7 @@ def _listing(folders: Iterable[Path]) -> tuple[str, Mapping[str, str]]:
             digest.update(line)
             top = folder / path.relative_to(folder).parts[0]
             shares.setdefault(str(top), hashlib.sha256()).update(line)
-    return digest.hexdigest(), {
-        path: share.hexdigest() for path, share in shares.items()
-    }
+    return digest.hexdigest(), {path: share.hexdigest() for path, share in shares.items()}
 
 
 def _cpu() -> tuple[str, str]:
@@ -269,21 +225,9 @@ def _cpu() -> tuple[str, str]:
         said = Path("/proc/cpuinfo").read_text("ascii", "replace")
     except OSError:
         return platform.processor(), platform.processor()
-    names = (
-        "vendor_id",
-        "cpu family",
-        "model",
-        "stepping",
-        "flags",
-        "Features",
-        "CPU part",
-    )
-    found = (
-        re.search(rf"^{name}\s*: (.*)$", said, re.MULTILINE) for name in names
-    )
-    digest = hashlib.sha256(
-        "\n".join(line[1] for line in found if line).encode()
-    ).hexdigest()
+    names = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU part")
+    found = (re.search(rf"^{name}\s*: (.*)$", said, re.MULTILINE) for name in names)
+    digest = hashlib.sha256("\n".join(line[1] for line in found if line).encode()).hexdigest()
     called = re.search(r"^model name\s*: (.*)$", said, re.MULTILINE)
     return digest, called[1] if called else platform.machine()
 
@@ -304,12 +248,7 @@ class _Digests:
         real = path.resolve()
         found = real.stat()
         # The change time too: a package manager sets the modification time, not that one.
-        state: list[object] = [
-            found.st_ino,
-            found.st_size,
-            found.st_mtime_ns,
-            found.st_ctime_ns,
-        ]
+        state: list[object] = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
         known = self._known.get(str(real), [])
         digest = str(known[-1] if known[:-1] == state else files.sha256(real))
         self._seen[str(real)] = [*state, digest]
@@ -332,7 +271,5 @@ class _Digests:
 
     def save(self) -> None:
         """Keep what was computed."""
-        if any(
-            self._known.get(path) != state for path, state in self._seen.items()
-        ):
+        if any(self._known.get(path) != state for path, state in self._seen.items()):
             files.write(self._memo, json.dumps({**self._known, **self._seen}))

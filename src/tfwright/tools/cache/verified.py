@@ -34,9 +34,7 @@ class FileState(NamedTuple):
     @classmethod
     def of(cls, found: os.stat_result) -> "FileState":
         """Return what stat(2) says that matters here."""
-        return cls(
-            found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-        )
+        return cls(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
     def has_content_of(self, earlier: "FileState") -> bool:
         """Say whether at most links and attributes have changed since an earlier state."""
@@ -82,10 +80,7 @@ def read(file: Path, secret: bytes, toolchain: str) -> Verified:
             return Verified()
         said = json_text.parsed(text)
         return Verified(
-            {
-                sha256: FileState(*state)
-                for sha256, state in said["blobs"].items()
-            },
+            {sha256: FileState(*state) for sha256, state in said["blobs"].items()},
             {action: _entry(row) for action, row in said["entries"].items()},
         )
     # An earlier tfwright may have kept other fields.

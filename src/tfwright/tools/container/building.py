@@ -17,9 +17,7 @@ from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 
-FROM = re.compile(
-    r"FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*", re.IGNORECASE
-)
+FROM = re.compile(r"FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*", re.IGNORECASE)
 FIRST_WORD = re.compile(r"\s*FROM\b", re.IGNORECASE)
 ARG = re.compile(r'ARG\s+(\w+)=(?:"([^"]*)"|(\S+))\s*', re.IGNORECASE)
 TAKEN = re.compile(r"--from=(\S+)|--mount=\S*?\bfrom=([^,\s]+)", re.IGNORECASE)
@@ -109,9 +107,7 @@ def _joined(lines: Sequence[str], start: int, end: int) -> tuple[str, int]:
     return whole.strip(), min(end, len(lines))
 
 
-def build(
-    containerfile: Path, vault: Path, log: Path, runtime: str | None = None
-) -> KeptImage:
+def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = None) -> KeptImage:
     """Build an image and move it into the vault; its programs reach the network.
 
     Raises RecipeError for a base without digest, HostError without podman, ToolError where it
@@ -120,13 +116,10 @@ def build(
     insist_on_pins(containerfile)
     if not engine.installed("podman"):
         raise HostError(
-            "podman builds images, and is not installed",
-            remedy=f"{engine.installation('podman')}.",
+            "podman builds images, and is not installed", remedy=f"{engine.installation('podman')}."
         )
     (vault / "images").mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        prefix="building-", dir=vault / "images"
-    ) as folder:
+    with tempfile.TemporaryDirectory(prefix="building-", dir=vault / "images") as folder:
         room = Path(folder)
         # An empty context: what an image is made from is in the Containerfile alone.
         context = room / "context"
@@ -140,19 +133,13 @@ def build(
         )
         identifier = named.read_text("ascii").strip()
         push = engine.client("podman", "push", identifier, f"oci:{layout}")
-        runner.run(
-            push,
-            log.with_suffix(".push.log"),
-            remedy="Look at what podman says above.",
-        )
+        runner.run(push, log.with_suffix(".push.log"), remedy="Look at what podman says above.")
         kept = image.adopt(layout, vault)
         files.remove(layout)
     return kept
 
 
-def _building(
-    containerfile: Path, named: Path, context: Path, runtime: str | None
-) -> Command:
+def _building(containerfile: Path, named: Path, context: Path, runtime: str | None) -> Command:
     """Return the command that makes an image, and writes its id into the file `named`."""
     return engine.client(
         "podman",

@@ -89,21 +89,9 @@ class Container:
     def interactive(self, command: Command) -> Command:
         """Return the command on the host that runs another one inside, on the user's terminal."""
         variables = [f"{name}={value}" for name, value in command.env.items()]
-        options = (
-            "--interactive",
-            "--tty",
-            "--workdir",
-            str(command.cwd),
-            self.identifier,
-        )
+        options = ("--interactive", "--tty", "--workdir", str(command.cwd), self.identifier)
         return client(
-            self.engine,
-            "exec",
-            *options,
-            "/usr/bin/env",
-            "-i",
-            *variables,
-            *command.argv,
+            self.engine, "exec", *options, "/usr/bin/env", "-i", *variables, *command.argv
         )
 
     def host_process(self, pid: int) -> int | None:
@@ -120,9 +108,7 @@ class Container:
     def listening(self, door: Path, port: int) -> Command:
         """Return what makes loopback inside lead to the cache's proxy on the host."""
         program = isolation.listening(door, port)
-        return isolation.in_network_of(
-            self.first, Command(program, Path("/"), here=True)
-        )
+        return isolation.in_network_of(self.first, Command(program, Path("/"), here=True))
 
 
 @contextmanager
@@ -215,8 +201,7 @@ def insist(engine: Engine) -> None:
     elif engine == "podman":
         remedy += ", or Docker"
     raise HostError(
-        f"The recipe is built in a container, and {engine} is not installed",
-        remedy=f"{remedy}.",
+        f"The recipe is built in a container, and {engine} is not installed", remedy=f"{remedy}."
     )
 
 
@@ -259,13 +244,7 @@ def _write_archive(image: KeptImage, archive: Path) -> None:
     blobs = image.layout / "blobs/sha256"
     (config, *layers) = image.manifest.parts
     names = [part.removeprefix("sha256:") for part in layers]
-    listed = [
-        {
-            "Config": config.removeprefix("sha256:"),
-            "RepoTags": None,
-            "Layers": names,
-        }
-    ]
+    listed = [{"Config": config.removeprefix("sha256:"), "RepoTags": None, "Layers": names}]
     content = json.dumps(listed).encode()
     with tarfile.open(archive, "w") as output:
         head = tarfile.TarInfo("manifest.json")
@@ -285,9 +264,7 @@ def _as_directory(image: KeptImage, folder: Path) -> Path:
     folder.mkdir()
     blobs = image.layout / "blobs/sha256"
     (folder / "version").write_text("Directory Transport Version: 1.1\n", "ascii")
-    (folder / "manifest.json").symlink_to(
-        blobs / image.manifest.digest.removeprefix("sha256:")
-    )
+    (folder / "manifest.json").symlink_to(blobs / image.manifest.digest.removeprefix("sha256:"))
     for part in dict.fromkeys(image.manifest.parts):
         name = part.removeprefix("sha256:")
         (folder / name).symlink_to(blobs / name)
@@ -296,9 +273,7 @@ def _as_directory(image: KeptImage, folder: Path) -> Path:
 
 def remove_left(job: str, engine: Engine = "podman") -> Sequence[str]:
     """Remove what an earlier start of the same job left; return what was removed."""
-    listing = client(
-        engine, "ps", "--all", "--quiet", f"--filter=label={LABEL}={job}"
-    )
+    listing = client(engine, "ps", "--all", "--quiet", f"--filter=label={LABEL}={job}")
     left = runner.answer(listing).split()
     for identifier in left:
         runner.answer(_removal(engine, identifier))
@@ -330,18 +305,11 @@ def _started(plan: ContainerPlan, room: Path) -> Container:
 
 def client(engine: Engine, *arguments: str) -> Command:
     """Return a command of an engine, which runs on the host even while a container is open."""
-    return Command(
-        (engine, QUIET_CLIENT, *arguments),
-        Path("/"),
-        _client_environment(),
-        here=True,
-    )
+    return Command((engine, QUIET_CLIENT, *arguments), Path("/"), _client_environment(), here=True)
 
 
 def _client_environment() -> Mapping[str, str]:
-    return {
-        name: os.environ[name] for name in CLIENT_VARIABLES if name in os.environ
-    }
+    return {name: os.environ[name] for name in CLIENT_VARIABLES if name in os.environ}
 
 
 def _namespace(pid: int) -> str:

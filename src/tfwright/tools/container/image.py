@@ -64,11 +64,7 @@ class KeptImage:
 
     def blobs(self) -> list[Path]:
         """Return the files that the image consists of, each named by its digest."""
-        named = (
-            path
-            for path in (self.layout / "blobs/sha256").iterdir()
-            if path.is_file()
-        )
+        named = (path for path in (self.layout / "blobs/sha256").iterdir() if path.is_file())
         return sorted(named)
 
 
@@ -118,9 +114,7 @@ def manifest_of(layout: Path, digest: str) -> ImageManifest:
     content = _document(layout, digest)
     if "manifests" in content:
         chosen = _for_this_machine(layout, content["manifests"])
-        if not (
-            layout / "blobs/sha256" / chosen.removeprefix("sha256:")
-        ).exists():
+        if not (layout / "blobs/sha256" / chosen.removeprefix("sha256:")).exists():
             return ImageManifest(chosen)
         digest = chosen
         content = _document(layout, chosen)
@@ -169,15 +163,9 @@ def _made(root: Path, blobs: Path) -> str:
         layer, size = _layer(root, blobs)
     except (OSError, *unpacking.BROKEN) as fault:
         what = f"{root} is not a tar file that can be read: {fault}"
-        raise SupplyError(
-            what, remedy="Make one: tar -C ROOT -cf rootfs.tar ."
-        ) from fault
+        raise SupplyError(what, remedy="Make one: tar -C ROOT -cf rootfs.tar .") from fault
     config = _config(layer)
-    described = {
-        "mediaType": LAYER_TYPE,
-        "digest": f"sha256:{layer}",
-        "size": size,
-    }
+    described = {"mediaType": LAYER_TYPE, "digest": f"sha256:{layer}", "size": size}
     manifest = _canonical(
         {
             "schemaVersion": 2,
@@ -229,9 +217,7 @@ def settled(incoming: Path, digest: str, vault: Path) -> KeptImage:
     entry = _descriptor(str(document.get("mediaType", usual)), path)
     index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry]}
     (incoming / "index.json").write_bytes(_canonical(index))
-    (incoming / "oci-layout").write_text(
-        '{"imageLayoutVersion":"1.0.0"}', "ascii"
-    )
+    (incoming / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")
     image = _complete(incoming, digest)
     final = place(vault, digest)
     # An image that is there already may be damaged; the new one, which is not, replaces it.
@@ -292,11 +278,7 @@ def _canonical(document: Mapping[str, Any]) -> bytes:
 
 
 def _descriptor(kind: str, path: Path) -> dict[str, Any]:
-    return {
-        "mediaType": kind,
-        "digest": f"sha256:{path.name}",
-        "size": path.stat().st_size,
-    }
+    return {"mediaType": kind, "digest": f"sha256:{path.name}", "size": path.stat().st_size}
 
 
 def _written(blobs: Path, content: bytes) -> Path:
@@ -311,10 +293,7 @@ def _document(layout: Path, digest: str) -> dict[str, Any]:
         content = json_text.parsed(path.read_bytes()[:LARGEST_DOCUMENT])
     except ValueError:
         content = None
-    if not isinstance(content, dict) or not content.keys() & {
-        "config",
-        "manifests",
-    }:
+    if not isinstance(content, dict) or not content.keys() & {"config", "manifests"}:
         raise _damaged(layout, f"{digest} is not an image's manifest")
     return content
 

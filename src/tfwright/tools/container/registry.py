@@ -125,9 +125,7 @@ def _copy(place: RegistryPlace, digest: str, incoming: Path) -> None:
         _bring(session, place.url("blobs", part), size, blobs)
 
 
-def _bring(
-    session: "_RegistrySession", url: str, limit: int, blobs: Path
-) -> None:
+def _bring(session: "_RegistrySession", url: str, limit: int, blobs: Path) -> None:
     """Copy one file of at most `limit` bytes; its content must have the digest in its url."""
     digest = url.rpartition("/")[2]
     named = image.DIGEST.fullmatch(digest)
@@ -141,9 +139,7 @@ def _bring(
         raise RegistryError(f"it has {limit:,} bytes, and {free:,} are free")
     with _asked(session, url, "GET") as answer:
         if answer.status != OK:
-            raise RegistryError(
-                f"the registry answered HTTP {answer.status} for {digest[:19]}…"
-            )
+            raise RegistryError(f"the registry answered HTTP {answer.status} for {digest[:19]}…")
         with (blobs / named[1]).open("wb") as output:
             found = _hashed(answer, output, limit)
     if found != named[1]:
@@ -170,16 +166,12 @@ def _pieces(answer: "BaseHTTPResponse", limit: int) -> Iterator[bytes]:
         while piece := answer.read1(PIECE, decode_content=False):
             left -= len(piece)
             if left < 0:
-                raise RegistryError(
-                    f"the registry sent more than {limit:,} bytes"
-                )
+                raise RegistryError(f"the registry sent more than {limit:,} bytes")
             if time.monotonic() > deadline:
                 raise RegistryError("the registry sends too slowly")
             yield piece
     except HTTPError as fault:
-        raise RegistryError(
-            f"the connection broke: {type(fault).__name__}"
-        ) from fault
+        raise RegistryError(f"the connection broke: {type(fault).__name__}") from fault
 
 
 class _RegistrySession:
@@ -198,10 +190,7 @@ class _RegistrySession:
 
     def headers(self, *, trusted: bool) -> Mapping[str, str]:
         """Return the headers of a request; the token is for the registry itself only."""
-        accept = {
-            "Accept": ", ".join((*MANIFESTS, "*/*")),
-            "Accept-Encoding": "identity",
-        }
+        accept = {"Accept": ", ".join((*MANIFESTS, "*/*")), "Accept-Encoding": "identity"}
         return (
             {**accept, "Authorization": f"Bearer {self.token}"}
             if self.token and trusted
@@ -210,9 +199,7 @@ class _RegistrySession:
 
 
 @contextmanager
-def _asked(
-    session: _RegistrySession, url: str, method: str
-) -> "Iterator[BaseHTTPResponse]":
+def _asked(session: _RegistrySession, url: str, method: str) -> "Iterator[BaseHTTPResponse]":
     """Ask a registry; a public one hands out the token that it wants. Raises RegistryError."""
     from urllib3.exceptions import HTTPError
 
@@ -221,24 +208,18 @@ def _asked(
         if answer.status == REFUSED and not session.token:
             # Not drained: the body of a refusal may have no end.
             answer.close()
-            session.token = _token(
-                session, answer.headers.get("WWW-Authenticate", "")
-            )
+            session.token = _token(session, answer.headers.get("WWW-Authenticate", ""))
             answer = _request(session, method, url)
     # ValueError: an address, in a redirect, that cannot be read.
     except (HTTPError, ValueError) as fault:
-        raise RegistryError(
-            f"{_server(url)} does not answer: {type(fault).__name__}"
-        ) from fault
+        raise RegistryError(f"{_server(url)} does not answer: {type(fault).__name__}") from fault
     try:
         yield answer
     finally:
         answer.close()
 
 
-def _request(
-    session: _RegistrySession, method: str, url: str
-) -> "BaseHTTPResponse":
+def _request(session: _RegistrySession, method: str, url: str) -> "BaseHTTPResponse":
     # Blobs are often behind a redirect to another host. urllib3 would read the whole body of each
     # redirect, which may have no end.
     asked = url
@@ -252,9 +233,7 @@ def _request(
             return answer
         answer.close()
         asked = urljoin(asked, target)
-    raise RegistryError(
-        f"{_server(url)} redirects more than {MOST_REDIRECTS} times"
-    )
+    raise RegistryError(f"{_server(url)} redirects more than {MOST_REDIRECTS} times")
 
 
 def _server(url: str) -> str:
@@ -281,11 +260,7 @@ def _token(session: _RegistrySession, challenge: str) -> str:
         return ""
     finally:
         answer.close()
-    token = (
-        given.get("token") or given.get("access_token")
-        if isinstance(given, dict)
-        else ""
-    )
+    token = given.get("token") or given.get("access_token") if isinstance(given, dict) else ""
     # It becomes a header, where a line's end would begin another one.
     text = str(token or "")
     return text if text.isascii() and text.isprintable() else ""

@@ -14,26 +14,12 @@ import shutil
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from tfwright.errors import (
-    Evidence,
-    HostError,
-    RecipeError,
-    SupplyError,
-    TfwrightError,
-    ToolError,
-)
+from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.tools import disk, files
 from tfwright.tools.process import environment, pipes
 from tfwright.tools.process.command import Command
@@ -43,22 +29,18 @@ CONFIG = Path(__file__).with_name("gitconfig")
 PROTOCOLS = "https:ssh:file"
 """The transports that run no program that a url names."""
 PASSED_ON = (
-    *(
-        "http_proxy",
-        "https_proxy",
-        "all_proxy",
-        "no_proxy",
-        "HTTPS_PROXY",
-        "ALL_PROXY",
-        "NO_PROXY",
-    ),
-    *(
-        "GIT_SSL_CAINFO",
-        "GIT_SSL_CAPATH",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "SSH_AUTH_SOCK",
-    ),
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "SSH_AUTH_SOCK",
 )
 """The caller's variables that a network command needs to get out, and to trust whom it reaches."""
 REGULAR = {0o100644, 0o100755}
@@ -85,9 +67,7 @@ OVERRIDING = {
     "core.excludesFile": "/dev/null",
 }
 """Settings that win over those of a repository, which lies where others may have edited it."""
-REPAIR = (
-    "Run 'invoke vault --verify --repair', then 'invoke fetch' with a network."
-)
+REPAIR = "Run 'invoke vault --verify --repair', then 'invoke fetch' with a network."
 """What helps where objects of a repository of ours are damaged."""
 _DAMAGED = re.compile(
     r"hash mismatch|is corrupt|is empty|unable to (read|unpack)|bad (object|tree|signature)"
@@ -123,10 +103,7 @@ def command(
     env: Mapping[str, str] | None = None,
 ) -> Command:
     """Return a git command on a repository; git must not search for one."""
-    place = (
-        f"--git-dir={repository}",
-        *((f"--work-tree={tree}",) if tree else ()),
-    )
+    place = (f"--git-dir={repository}", *((f"--work-tree={tree}",) if tree else ()))
     return Command(
         ("git", *place, *arguments),
         tree or repository,
@@ -140,11 +117,7 @@ def command(
 def network() -> dict[str, str]:
     """Return the variables of a command that may use the network; no other can reach it."""
     caller = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    return {
-        **caller,
-        "GIT_ALLOW_PROTOCOL": PROTOCOLS,
-        "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
-    }
+    return {**caller, "GIT_ALLOW_PROTOCOL": PROTOCOLS, "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 
 
 def _settled() -> dict[str, str]:
@@ -212,18 +185,13 @@ def input_of(lines: Iterable[str]) -> Iterator[IO[bytes]]:
 def unusable(fault: OSError) -> HostError:
     """Return the error for a git that does not start."""
     return HostError(
-        f"git cannot be run: {fault.strerror}",
-        remedy=f"Install git {_said(OLDEST)} or newer.",
+        f"git cannot be run: {fault.strerror}", remedy=f"Install git {_said(OLDEST)} or newer."
     )
 
 
-def failure(
-    command: Command, status: int, complaint: Sequence[str]
-) -> TfwrightError:
+def failure(command: Command, status: int, complaint: Sequence[str]) -> TfwrightError:
     """Return the error for a git that failed, with the last of what it said."""
-    evidence = Evidence(
-        command=command.argv, status=status, lines=tuple(complaint[-TAIL_LINES:])
-    )
+    evidence = Evidence(command=command.argv, status=status, lines=tuple(complaint[-TAIL_LINES:]))
     no_room = any("No space left on device" in line for line in complaint)
     # git's checkout does not say why it could not write.
     if no_room or disk.is_full(command.cwd):
@@ -232,9 +200,7 @@ def failure(
     said = faults[0] if faults else f"exit status {status}"
     remedy = "Read what git said; the next build starts this stage again."
     return ToolError(
-        f"git failed: {said}",
-        remedy=REPAIR if _DAMAGED.search(said) else remedy,
-        evidence=evidence,
+        f"git failed: {said}", remedy=REPAIR if _DAMAGED.search(said) else remedy, evidence=evidence
     )
 
 
@@ -279,9 +245,7 @@ def is_ancestor(repository: Path, older: str, newer: str) -> bool | None:
         run(command(repository, "merge-base", "--is-ancestor", older, newer))
     except ToolError:
         # Where history is cut off, git cannot see what came before.
-        cut = run(
-            command(repository, "rev-parse", "--is-shallow-repository")
-        ).strip()
+        cut = run(command(repository, "rev-parse", "--is-shallow-repository")).strip()
         return None if cut == "true" else False
     return True
 
@@ -310,14 +274,7 @@ def missing(repository: Path, commit: str) -> set[str]:
     What it borrows from others it has.
     """
     listed = run(
-        command(
-            repository,
-            "rev-list",
-            "--objects",
-            "--no-walk",
-            "--missing=print",
-            commit,
-        )
+        command(repository, "rev-list", "--objects", "--no-walk", "--missing=print", commit)
     )
     return {line[1:] for line in listed.splitlines() if line.startswith("?")}
 
@@ -388,17 +345,13 @@ def _blobs(repository: Path, asked: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def texts_at(
-    repository: Path, commit: str, paths: Iterable[str]
-) -> dict[str, str]:
+def texts_at(repository: Path, commit: str, paths: Iterable[str]) -> dict[str, str]:
     """Return the texts of some files of a commit by path, those that it has."""
     found = blobs(repository, [f"{commit}:{path}" for path in paths])
     return {name.partition(":")[2]: text for name, text in found.items()}
 
 
-def named(
-    repository: Path, tree: str, wanted: Callable[[str], bool]
-) -> dict[str, str]:
+def named(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[str, str]:
     """Return the ids of those plain files of a commit or tree whose path is wanted, by path."""
     return {
         entry.path: entry.blob
@@ -407,9 +360,7 @@ def named(
     }
 
 
-def texts(
-    repository: Path, tree: str, wanted: Callable[[str], bool]
-) -> dict[str, str]:
+def texts(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[str, str]:
     """Return the texts of those plain files of a commit or tree whose path is wanted, by path."""
     names = named(repository, tree, wanted)
     contents = blobs(repository, names.values())
@@ -455,9 +406,7 @@ def _is_sound(path: Path, name: str) -> bool:
 
 def replace(tree: Path, path: str, text: str) -> None:
     """Replace the content of a plain file in the index of a tree."""
-    mode = run(
-        inside(tree, "ls-files", "--stage", "--", f":(literal){path}")
-    ).partition(" ")[0]
+    mode = run(inside(tree, "ls-files", "--stage", "--", f":(literal){path}")).partition(" ")[0]
     content = f"{mode},{_stored(tree, text)},{path}"
     run(inside(tree, "update-index", "--cacheinfo", content))
 
@@ -482,9 +431,7 @@ def commit_named(repository: Path, name: str) -> str:
 
 def tree_of(repository: Path, commit: str) -> str:
     """Return the id of a commit's tree."""
-    return run(
-        command(repository, "rev-parse", "--verify", f"{commit}^{{tree}}")
-    ).strip()
+    return run(command(repository, "rev-parse", "--verify", f"{commit}^{{tree}}")).strip()
 
 
 def epoch(repository: Path, commit: str) -> int:
@@ -529,9 +476,7 @@ def preparation(tree: Path, commit: str) -> tuple[Command, ...]:
     )
 
 
-def prepare(
-    tree: Path, mirror: Path, commit: str, exclude: Sequence[str]
-) -> None:
+def prepare(tree: Path, mirror: Path, commit: str, exclude: Sequence[str]) -> None:
     """Start a tree from nothing: the commit in its index, no file checked out.
 
     What becomes of the tree is decided in the index, so that a patch or asset that does not fit
@@ -587,19 +532,9 @@ def add(tree: Path, path: str, source: Path) -> None:
     """Put a file into the index of a tree, under a path where there is none."""
     try:
         taken = run(inside(tree, "ls-files", "--", f":(literal){path}"))
-        name = run(
-            inside(tree, "hash-object", "-w", "--no-filters", "--", str(source))
-        ).strip()
+        name = run(inside(tree, "hash-object", "-w", "--no-filters", "--", str(source))).strip()
         if not taken:
-            run(
-                inside(
-                    tree,
-                    "update-index",
-                    "--add",
-                    "--cacheinfo",
-                    f"100644,{name},{path}",
-                )
-            )
+            run(inside(tree, "update-index", "--add", "--cacheinfo", f"100644,{name},{path}"))
     except ToolError as fault:
         raise RecipeError(
             f"{path} cannot be put into the tree: git refuses the path",
@@ -620,9 +555,7 @@ def content(tree: Path) -> str:
 
 def changes(tree: Path, before: str, after: str) -> dict[str, Change]:
     """Return what differs between two contents of a tree, by path."""
-    asked = inside(
-        tree, "diff-tree", "-r", "--raw", "-z", "--no-renames", before, after
-    )
+    asked = inside(tree, "diff-tree", "-r", "--raw", "-z", "--no-renames", before, after)
     said = run(asked).split("\0")[:-1]
     # Pairs of ":100644 100755 <old> <new> M" and the path.
     pairs = zip(said[::2], said[1::2], strict=True)
@@ -720,22 +653,9 @@ def difference(tree: Path, context: int, but: Sequence[str] = ()) -> str:
     excluded = [f":(exclude,literal){path}" for path in but]
     # A new file counts from the moment that git knows that it is meant to be added. Only new files
     # are named: "git add ." would put deletions into the index, where no difference shows them.
-    listing = (
-        "ls-files",
-        "--others",
-        "--exclude-standard",
-        "-z",
-        "--",
-        ".",
-        *excluded,
-    )
+    listing = ("ls-files", "--others", "--exclude-standard", "-z", "--", ".", *excluded)
     new = [path for path in run(inside(tree, *listing)).split("\0") if path]
-    options = (
-        f"--unified={context}",
-        "--no-renames",
-        "--no-color",
-        "--no-ext-diff",
-    )
+    options = (f"--unified={context}", "--no-renames", "--no-color", "--no-ext-diff")
     try:
         _for_all(tree, ("add", "--intent-to-add"), new)
         diff = run(inside(tree, "diff", *options, "--", ".", *excluded))
@@ -755,7 +675,5 @@ def _for_all(tree: Path, command: Sequence[str], paths: Sequence[str]) -> None:
 
 def apply_what_fits(tree: Path, patch: Path) -> None:
     """Apply a patch to the files of a tree; what does not fit is left next to them as FILE.rej."""
-    with suppress(
-        ToolError
-    ):  # git exits with 1 where it left a part out; the tree shows which
+    with suppress(ToolError):  # git exits with 1 where it left a part out; the tree shows which
         run(inside(tree, "apply", "--reject", "--whitespace=nowarn", str(patch)))

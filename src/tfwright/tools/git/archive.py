@@ -46,10 +46,7 @@ _FORMS: Mapping[str, Form] = {
     "tar": "tar",
     "zip": "zip",
 }
-COMPRESSORS: Mapping[Form, tuple[str, ...]] = {
-    "tar.gz": ("gzip", "-n"),
-    "tar.bz2": ("bzip2",),
-}
+COMPRESSORS: Mapping[Form, tuple[str, ...]] = {"tar.gz": ("gzip", "-n"), "tar.bz2": ("bzip2",)}
 """What forges compress with. gzip's header then has neither name nor time."""
 LARGEST = 16 * 2**30
 """Bytes of all files of a commit that is packed. A few trees that repeat each other have any number
@@ -147,27 +144,17 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
     if origin.local:
         if not origin.local.is_dir():
             raise SupplyError(
-                f"{origin.local} is not a repository",
-                remedy="Correct [mirrors] in the host file.",
+                f"{origin.local} is not a repository", remedy="Correct [mirrors] in the host file."
             )
         return origin.local
     transport.insist_on_host(origin.address)
     copy = place(store, f"{origin.address}#archives")
-    with file_lock.held(
-        copy.with_suffix(".lock"), f"git fetch {origin.address}", wait=True
-    ):
+    with file_lock.held(copy.with_suffix(".lock"), f"git fetch {origin.address}", wait=True):
         try:
             git.run(git.command(store, "init", "--quiet", "--bare", str(copy)))
-            options = (
-                "--quiet",
-                "--depth=1",
-                "--no-tags",
-                "--no-recurse-submodules",
-            )
+            options = ("--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules")
             refs = f"+{ref}:refs/archives/{ref}"
-            asked = git.command(
-                copy, "fetch", *options, origin.address, refs, env=git.network()
-            )
+            asked = git.command(copy, "fetch", *options, origin.address, refs, env=git.network())
             transport.fetch(asked, copy)
         except ToolError as fault:
             raise SupplyError(
@@ -210,13 +197,7 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
     pack_ref(layout, wanted.ref, mirror, target, paths)
 
 
-def _packing(
-    layout: Layout,
-    ref: str,
-    mirror: Path,
-    folder: Path,
-    paths: Sequence[str],
-) -> Command:
+def _packing(layout: Layout, ref: str, mirror: Path, folder: Path, paths: Sequence[str]) -> Command:
     """Return git's command that writes a commit as a zip or tar file to its output."""
     packed = "zip" if layout.form == "zip" else "tar"
     options = (f"--format={packed}", f"--prefix={layout.prefix}")
@@ -235,11 +216,7 @@ def _packing(
 
 
 def pack_ref(
-    layout: Layout,
-    ref: str,
-    mirror: Path,
-    target: Path,
-    paths: Sequence[str] = (),
+    layout: Layout, ref: str, mirror: Path, target: Path, paths: Sequence[str] = ()
 ) -> None:
     """Let git pack a commit or tag, and another program compress what is not a zip.
 
@@ -256,8 +233,7 @@ def pack_ref(
                 ended = pipes.collect(packing, into=output)
     except FileNotFoundError as fault:
         raise SupplyError(
-            f"{fault.filename} is not installed",
-            remedy=f"Install {fault.filename}.",
+            f"{fault.filename} is not installed", remedy=f"Install {fault.filename}."
         ) from fault
     if ended.status != 0:
         complaint = ended.complaint.strip().partition("\n")[0]
@@ -299,9 +275,5 @@ def lacking(mirror: Path, wanted: Pack) -> list[str]:
     if git.kind(mirror, wanted.ref) != "commit":
         return []
     missing = git.missing(mirror, wanted.ref)
-    absent = [
-        entry.path
-        for entry in git.entries(mirror, wanted.ref)
-        if entry.blob in missing
-    ]
+    absent = [entry.path for entry in git.entries(mirror, wanted.ref) if entry.blob in missing]
     return [path for path in absent if not git.left_out(path, wanted.exclude)]

@@ -13,19 +13,11 @@ from tfwright.errors import TfwrightError, ToolError
 from tfwright.tools import git
 from tfwright.tools.git import soundness
 
-SAME = (
-    "HEAD",
-    "shallow",
-    "info/attributes",
-    "info/sparse-checkout",
-    "objects/info/alternates",
-)
+SAME = ("HEAD", "shallow", "info/attributes", "info/sparse-checkout", "objects/info/alternates")
 """Files of a tree's repository that say which commit, of which mirror, without which paths, how."""
 
 
-def put(
-    tree: Path, prepared: Path, content: str, exclude: Collection[str] = ()
-) -> None:
+def put(tree: Path, prepared: Path, content: str, exclude: Collection[str] = ()) -> None:
     """Bring `tree` to a content that the repository of the scratch tree `prepared` holds.
 
     The paths in `exclude` are left out of both. Whatever else is in the tree is removed. Where it

@@ -37,9 +37,7 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
     Raises SupplyError if the commit cannot be fetched.
     """
     kept = place(store, wanted.remote)
-    with file_lock.held(
-        kept.with_suffix(".lock"), f"git fetch {wanted.remote}", wait=True
-    ):
+    with file_lock.held(kept.with_suffix(".lock"), f"git fetch {wanted.remote}", wait=True):
         mirror.open_or_make(kept)
         # By our branch and not by the commit, which may be there without its history.
         if git.kind(kept, _branch(wanted)) is None:
@@ -61,12 +59,7 @@ def holds(wanted: Clone, store: Path) -> bool:
 
 def _transfer(wanted: Clone, kept: Path, origin: Origin) -> None:
     # Nothing but the commit: no tags, no submodules, no FETCH_HEAD.
-    options = (
-        "--quiet",
-        "--no-tags",
-        "--no-write-fetch-head",
-        "--no-recurse-submodules",
-    )
+    options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     try:
         asked = git.command(
             kept,
@@ -117,9 +110,7 @@ def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
     Raises ToolError if the bundle does not have it with all its history.
     """
     kept = place(store, wanted.remote)
-    with file_lock.held(
-        kept.with_suffix(".lock"), f"unbundling {wanted.commit}", wait=True
-    ):
+    with file_lock.held(kept.with_suffix(".lock"), f"unbundling {wanted.commit}", wait=True):
         mirror.open_or_make(kept)
         git.run(git.command(kept, "bundle", "unbundle", str(bundle)))
         _insist_on_history(kept, wanted.commit)

@@ -49,9 +49,7 @@ def commit(repository: Path, url: str = URL) -> str:
     index = {"GIT_INDEX_FILE": str(repository / "bundled.index")}
     paths = sorted(_files(root))
     # No filters: the user's attributes could change line ends, and with them the commit.
-    hashing = git.command(
-        repository, "hash-object", "-w", "--no-filters", "--", *map(str, paths)
-    )
+    hashing = git.command(repository, "hash-object", "-w", "--no-filters", "--", *map(str, paths))
     blobs = git.run(hashing).split()
     words = []
     for path, blob in zip(paths, blobs, strict=True):
@@ -60,18 +58,12 @@ def commit(repository: Path, url: str = URL) -> str:
     git.run(git.command(repository, "read-tree", "--empty", env=index))
     git.run(git.command(repository, "update-index", "--add", *words, env=index))
     tree = git.run(git.command(repository, "write-tree", env=index)).strip()
-    return git.run(
-        git.command(repository, "commit-tree", "-m", MESSAGE, tree, env=PERSON)
-    ).strip()
+    return git.run(git.command(repository, "commit-tree", "-m", MESSAGE, tree, env=PERSON)).strip()
 
 
 def _files(root: Path) -> Iterator[Path]:
     """Walk through a tree's files; what a Python run leaves behind is none of them."""
-    return (
-        path
-        for path in root.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    )
+    return (path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
 
 
 def _mode(path: Path) -> str:

@@ -121,9 +121,7 @@ def _unfit(lines: Sequence[str], hunk: Hunk) -> Fit:
         return Fit("done", at + 1, shown=_shown(lines, at, len(hunk.after)))
     at = _in_other_words(lines, hunk)
     if at is not None:
-        return Fit(
-            "reformatted", at + 1, shown=_shown(lines, at, len(hunk.added))
-        )
+        return Fit("reformatted", at + 1, shown=_shown(lines, at, len(hunk.added)))
     return _closest(lines, hunk)
 
 
@@ -148,8 +146,7 @@ def places(lines: Sequence[str], block: Sequence[str]) -> list[int]:
     return [
         at
         for at in starts
-        if lines[at : at + 1] == wanted[:1]
-        and list(lines[at : at + len(wanted)]) == wanted
+        if lines[at : at + 1] == wanted[:1] and list(lines[at : at + len(wanted)]) == wanted
     ]
 
 
@@ -213,9 +210,7 @@ def _masked(line: str) -> str:
     return re.sub(r"\b[0-9a-f]{7,}\b|\d+(\.\d+)+", "#", line.strip())
 
 
-def _votes(
-    wanted: Sequence[str], present: Sequence[str]
-) -> dict[int, dict[int, float]]:
+def _votes(wanted: Sequence[str], present: Sequence[str]) -> dict[int, dict[int, float]]:
     """Return, for each place at which the hunk could begin, the weight of each line found there.
 
     A line counts by its length: a bracket is everywhere, and says nothing about the place.
@@ -249,9 +244,7 @@ def _alike(line: str, present: Sequence[str]) -> dict[int, float]:
     return alike
 
 
-def _elected(
-    votes: dict[int, dict[int, float]], wanted: Sequence[str]
-) -> tuple[int, float]:
+def _elected(votes: dict[int, dict[int, float]], wanted: Sequence[str]) -> tuple[int, float]:
     """Return the place with the most weight, and its share of the hunk's whole weight."""
     best, most = 0, 0.0
     for place, own in votes.items():
@@ -268,9 +261,7 @@ def _elected(
     return max(0, best), most / max(1, sum(len(line) for line in wanted))
 
 
-def _differing(
-    before: Sequence[str], here: Sequence[str]
-) -> Iterator[tuple[str, str]]:
+def _differing(before: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield each line of the patch that the place lacks, with the one in its place.
 
     Either is empty where the other has none.
@@ -290,7 +281,4 @@ def _differing(
 def _shown(lines: Sequence[str], at: int, size: int) -> tuple[str, ...]:
     first = max(0, at - AROUND)
     here = lines[first : at + size + AROUND]
-    return tuple(
-        f"{number:5} {line.rstrip()}"
-        for number, line in enumerate(here, first + 1)
-    )
+    return tuple(f"{number:5} {line.rstrip()}" for number, line in enumerate(here, first + 1))

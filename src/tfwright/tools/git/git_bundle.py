@@ -23,9 +23,7 @@ def pack(mirror: Path, commit: str, to: Path, *, history: bool = False) -> None:
     listing = ("rev-list", "--objects", *extent, "--missing=print", commit)
     objects = git.run(git.command(mirror, *listing))
     # One thread, so that the same commit gives the same bytes on every host.
-    command = git.command(
-        mirror, "pack-objects", "--stdout", "--quiet", "--threads=1"
-    )
+    command = git.command(mirror, "pack-objects", "--stdout", "--quiet", "--threads=1")
     # rev-list marks what the mirror lacks with "?"; pack-objects would fail over it.
     present = [line for line in objects.splitlines() if not line.startswith("?")]
     with git.input_of(present) as wanted, to.open("wb") as output:
@@ -67,9 +65,7 @@ def unpack(bundle: Path, mirror: Path, commit: str) -> None:
 
     What the file lacks, whoever needs it has to look for.
     """
-    with file_lock.held(
-        mirror.with_suffix(".lock"), f"unbundling {commit}", wait=True
-    ):
+    with file_lock.held(mirror.with_suffix(".lock"), f"unbundling {commit}", wait=True):
         if not mirror.exists():
             new = mirror.with_suffix(".unbundled")
             files.remove(new)

@@ -35,11 +35,7 @@ def base_of(patch: Path) -> str:
 
 
 def merge(
-    tree: Path,
-    patch: Path,
-    repository: Path,
-    base: str,
-    note: Callable[[str], None],
+    tree: Path, patch: Path, repository: Path, base: str, note: Callable[[str], None]
 ) -> list[str]:
     """Carry a patch into the files of a tree; return the paths in which conflicts are left.
 
@@ -82,9 +78,7 @@ def _merge_into(place: Path, tree: Path, before: str, file: FilePatch) -> None:
     _write(place, merged)
 
 
-def _moved(
-    tree: Path, repository: Path, base: str, path: str, before: str
-) -> str | None:
+def _moved(tree: Path, repository: Path, base: str, path: str, before: str) -> str | None:
     """Return where a tree has a file that moved away from a path; None if the tree lacks it.
 
     It is the most similar one that is new in the same directory or below it.
@@ -156,9 +150,12 @@ def _in_place(ours: str, file: FilePatch) -> str:
 def _conflict(ours: Sequence[str], hunk: Hunk) -> list[str]:
     """Return the three versions of one place, as git shows them."""
     return [
-        *(f"<<<<<<< {LABELS[0]}\n", *ours),
-        *(f"||||||| {LABELS[1]}\n", *hunk.before),
-        *("=======\n", *hunk.after),
+        f"<<<<<<< {LABELS[0]}\n",
+        *ours,
+        f"||||||| {LABELS[1]}\n",
+        *hunk.before,
+        "=======\n",
+        *hunk.after,
         f">>>>>>> {LABELS[2]}\n",
     ]
 
@@ -197,9 +194,7 @@ def _merged(tree: Path, ours: str, base: str, theirs: str) -> str:
         for place, text in zip(places, (ours, base, theirs), strict=True):
             _write(place, text)
         options = [part for label in LABELS for part in ("-L", label)]
-        command = git.inside(
-            tree, "merge-file", "--diff3", *options, *map(str, places)
-        )
+        command = git.inside(tree, "merge-file", "--diff3", *options, *map(str, places))
         try:
             git.run(command)
         except ToolError:

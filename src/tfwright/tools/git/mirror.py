@@ -32,16 +32,9 @@ ALL_OF_IT = "--depth=2147483647"
 """The depth that git takes for the whole history."""
 SHOWN = 4
 """Paths that a message names before it only counts."""
-LEFTOVERS = (
-    "*.lock",
-    "refs/**/*.lock",
-    "objects/pack/tmp_*",
-    "objects/??/tmp_obj_*",
-)
+LEFTOVERS = ("*.lock", "refs/**/*.lock", "objects/pack/tmp_*", "objects/??/tmp_obj_*")
 """What a git that was killed leaves behind."""
-REMEDY = (
-    "Correct the recipe, or name a mirror that has it in the host file: [mirrors]"
-)
+REMEDY = "Correct the recipe, or name a mirror that has it in the host file: [mirrors]"
 
 
 @dataclass(frozen=True)
@@ -90,9 +83,7 @@ class Origin:
         address = f"file://{path}" if path.is_absolute() else named
         # git also knows transports that run a command, such as ext::, and ssh takes a host that
         # begins with a dash for an option.
-        if address not in demo.trees() and not re.match(
-            r"(https|ssh|file)://(?!-)", address
-        ):
+        if address not in demo.trees() and not re.match(r"(https|ssh|file)://(?!-)", address):
             raise RecipeError(
                 f"tfwright cannot fetch from {named!r}",
                 remedy=(
@@ -149,9 +140,7 @@ def bring(  # noqa: PLR0913 each is a fact of its own
     """
     mirror = place(store, pin.url)
     with (
-        file_lock.held(
-            mirror.with_suffix(".lock"), f"git fetch {pin.url}", wait=True
-        ),
+        file_lock.held(mirror.with_suffix(".lock"), f"git fetch {pin.url}", wait=True),
         _explaining_damage(mirror),
     ):
         open_or_make(mirror)
@@ -164,11 +153,7 @@ def bring(  # noqa: PLR0913 each is a fact of its own
             if about_branch:
                 _tell_of_branch(mirror, pin, origin, listener)
         # A ref of its own, or git's garbage collection would remove the commit.
-        git.run(
-            git.command(
-                mirror, "update-ref", f"refs/pins/{pin.commit}", pin.commit
-            )
-        )
+        git.run(git.command(mirror, "update-ref", f"refs/pins/{pin.commit}", pin.commit))
     return mirror
 
 
@@ -288,9 +273,7 @@ def _update(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
     if lacking is None or lacking:
         before, begun = size(mirror), time.monotonic()
         _transfer(mirror, pin, origin, listener)
-        listener.note(
-            _bill(pin, origin, size(mirror) - before, time.monotonic() - begun)
-        )
+        listener.note(_bill(pin, origin, size(mirror) - before, time.monotonic() - begun))
 
 
 def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
@@ -315,9 +298,7 @@ def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
     _refuse_idle(pin, entries)
     missing = git.missing(repository, pin.commit)
     lacking = [entry for entry in entries if entry.blob in missing]
-    return [
-        entry for entry in lacking if not git.left_out(entry.path, pin.exclude)
-    ]
+    return [entry for entry in lacking if not git.left_out(entry.path, pin.exclude)]
 
 
 def _refuse_submodules(pin: Pin, entries: Sequence[TreeEntry]) -> None:
@@ -369,9 +350,7 @@ def _bring_commit(mirror: Path, pin: Pin, listener: Listener) -> None:
         if not _restrained(fault) and not plain:
             raise
         # Servers with git's protocol of before 2018 only give the tips of branches and tags.
-        listener.note(
-            f"The server gives whole branches only, so all of {pin.branch} is fetched"
-        )
+        listener.note(f"The server gives whole branches only, so all of {pin.branch} is fetched")
         # The pinned commit may lie far behind the tip: without its history it would not come along.
         branch = f"refs/heads/{pin.branch}"
         depth = () if plain else (ALL_OF_IT,)
@@ -390,17 +369,13 @@ def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
     try:
         # On standard input: TensorFlow's thousands of ids are too long for a command line.
         ids = sorted({entry.blob for entry in lacking})
-        some = _fetch(
-            mirror, "--filter=blob:none", "--stdin", "origin", claiming=False
-        )
+        some = _fetch(mirror, "--filter=blob:none", "--stdin", "origin", claiming=False)
         _follow(some, listener, ids)
     except ToolError as fault:
         if not _restrained(fault):
             raise
         # Without --refetch git sees the commit here, and asks for nothing.
-        everything = _fetch(
-            mirror, "--refetch", "--depth=1", "--no-filter", "origin", pin.commit
-        )
+        everything = _fetch(mirror, "--refetch", "--depth=1", "--no-filter", "origin", pin.commit)
         _follow(everything, listener)
 
 
@@ -410,15 +385,8 @@ def _fetch(mirror: Path, *arguments: str, claiming: bool = True) -> Command:
     `claiming` tells the server which commits are here, whose files it then takes to be here too.
     """
     host_file = () if claiming else ("-c", "fetch.negotiationAlgorithm=noop")
-    options = (
-        "--progress",
-        "--no-tags",
-        "--no-write-fetch-head",
-        "--no-recurse-submodules",
-    )
-    return git.command(
-        mirror, *host_file, "fetch", *options, *arguments, env=git.network()
-    )
+    options = ("--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+    return git.command(mirror, *host_file, "fetch", *options, *arguments, env=git.network())
 
 
 def _restrained(fault: ToolError) -> bool:
@@ -431,14 +399,10 @@ def _plain(fault: ToolError) -> bool:
     return any("not support shallow" in line for line in fault.evidence.lines)
 
 
-def _follow(
-    command: Command, listener: Listener, given: Iterable[str] = ()
-) -> None:
+def _follow(command: Command, listener: Listener, given: Iterable[str] = ()) -> None:
     """Run a transfer and pass on how far it is; raise as `transport.fetch` does."""
     with git.input_of(given) as stream:
-        transport.fetch(
-            command, command.cwd, lambda lines: _watch(lines, listener), stream
-        )
+        transport.fetch(command, command.cwd, lambda lines: _watch(lines, listener), stream)
 
 
 def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
@@ -452,19 +416,13 @@ def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
 
     class Heard(gitpython.RemoteProgress):
         def update(
-            self,
-            _code: int,
-            done: str | float,
-            total: str | float | None = None,
-            message: str = "",
+            self, _code: int, done: str | float, total: str | float | None = None, message: str = ""
         ) -> None:
             # A server can send these lines too, with numbers that no float holds.
             counted = float(done or 0)
             whole = float(total or 0)
             if counted < MOST_OBJECTS and whole < MOST_OBJECTS:
-                listener.progress(
-                    Progress(int(counted), int(whole) or None, "objects", message)
-                )
+                listener.progress(Progress(int(counted), int(whole) or None, "objects", message))
 
     heard = Heard()
     hear: Callable[[str], None] = heard.new_message_handler()
@@ -473,9 +431,7 @@ def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
     return [*heard.other_lines, *heard.error_lines]
 
 
-def _unobtainable(
-    pin: Pin, origin: Origin, fault: TfwrightError
-) -> TfwrightError:
+def _unobtainable(pin: Pin, origin: Origin, fault: TfwrightError) -> TfwrightError:
     """Say why a transfer failed; of a mirror on this host, what it lacks."""
     # A partial clone answers like a server that is broken; here it can be looked into.
     if origin.local and git.is_repository(origin.local):
@@ -490,9 +446,7 @@ def _unobtainable(
     )
 
 
-def _incomplete(
-    pin: Pin, origin: Origin, lacking: Sequence[TreeEntry]
-) -> SupplyError:
+def _incomplete(pin: Pin, origin: Origin, lacking: Sequence[TreeEntry]) -> SupplyError:
     paths = [entry.path for entry in lacking]
     return SupplyError(
         f"{origin.address} lacks {len(paths)} of the files of {pin}: {listed(paths, SHOWN)}",
@@ -511,11 +465,7 @@ def _excluding(pin: Pin, paths: Sequence[str]) -> str:
 
 def _bill(pin: Pin, origin: Origin, transferred: int, seconds: float) -> str:
     """Say what a transfer cost, and the size of the whole repository if it is local."""
-    whole = (
-        f", of a repository of {size(origin.local) / 1e6:.1f} MB"
-        if origin.local
-        else ""
-    )
+    whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
     return f"Fetched {pin} in {seconds:.0f} s: {transferred / 1e6:.1f} MB{whole}"
 
 
@@ -525,9 +475,7 @@ def size(repository: Path) -> int:
     return sum(state.st_size for _, state in stored)
 
 
-def _tell_of_branch(
-    mirror: Path, pin: Pin, origin: Origin, listener: Listener
-) -> None:
+def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
     """Note that the branch has moved, is gone, or does not lead to the pinned commit any more.
 
     It is never followed.
@@ -535,11 +483,7 @@ def _tell_of_branch(
     try:
         transport.insist_on_host(origin.address)
         asked = git.command(
-            mirror,
-            "ls-remote",
-            "origin",
-            f"refs/heads/{pin.branch}",
-            env=git.network(),
+            mirror, "ls-remote", "origin", f"refs/heads/{pin.branch}", env=git.network()
         )
         listed = transport.ask(asked, mirror)
     except (ToolError, SupplyError):
@@ -550,9 +494,7 @@ def _tell_of_branch(
         return
     tip = listed.partition("\t")[0]
     if not tip:
-        listener.note(
-            f"The server has no branch {pin.branch}; the pinned commit decides"
-        )
+        listener.note(f"The server has no branch {pin.branch}; the pinned commit decides")
     elif tip != pin.commit:
         lost = (
             " and does not contain the pinned commit (it never did, or it was rewritten)"
@@ -573,9 +515,7 @@ def _leads_elsewhere(mirror: Path, pin: Pin, origin: Origin) -> bool:
         git.run(git.command(look, "init", "--quiet", "--bare"))
         git.run(git.command(look, "config", "remote.origin.url", origin.address))
         branch = f"refs/heads/{pin.branch}"
-        transport.fetch(
-            _fetch(look, since, "--filter=tree:0", "origin", branch), look
-        )
+        transport.fetch(_fetch(look, since, "--filter=tree:0", "origin", branch), look)
     except SupplyError:
         return False
     except ToolError as fault:

@@ -16,9 +16,7 @@ from tfwright.tools.process.command import Command
 
 _FILE = re.compile(r"diff --git a/(\S+) b/(\S+)\n")
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
-_MODE = re.compile(
-    r"(?:(?:new file|deleted file|old|new) mode|index \w+\.\.\w+) (.*)\n"
-)
+_MODE = re.compile(r"(?:(?:new file|deleted file|old|new) mode|index \w+\.\.\w+) (.*)\n")
 _UNSUPPORTED = re.compile(
     r"rename from |copy from |similarity index |GIT binary patch|Binary files "
 )
@@ -91,28 +89,18 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
     binary files, links, and paths that lead out of the tree or into .git.
     """
     lines = _lines(_text(patch))
-    starts = [
-        number
-        for number, line in enumerate(lines)
-        if line.startswith("diff --git ")
-    ]
+    starts = [number for number, line in enumerate(lines) if line.startswith("diff --git ")]
     if not starts:
         _refuse(patch, 1, "it has no 'diff --git a/FILE b/FILE' line")
     ends = [*starts[1:], len(lines)]
     sections = zip(starts, ends, strict=True)
-    heads = [
-        number for number, line in enumerate(lines, 1) if line.startswith("@@ ")
-    ]
+    heads = [number for number, line in enumerate(lines, 1) if line.startswith("@@ ")]
     if len(heads) > MOST_HUNKS:
-        _refuse(
-            patch, heads[MOST_HUNKS], f"it has more than {MOST_HUNKS:,} hunks"
-        )
+        _refuse(patch, heads[MOST_HUNKS], f"it has more than {MOST_HUNKS:,} hunks")
     return tuple(_read_file(patch, lines, start, end) for start, end in sections)
 
 
-def _read_file(
-    patch: Path, lines: Sequence[str], start: int, end: int
-) -> FilePatch:
+def _read_file(patch: Path, lines: Sequence[str], start: int, end: int) -> FilePatch:
     path = _path(patch, start + 1, lines[start])
     hunks, number = list[Hunk](), start + 1
     while number < end:
@@ -129,9 +117,7 @@ def _read_file(
     return FilePatch(path, tuple(hunks))
 
 
-def _hunk(
-    patch: Path, number: int, head: re.Match[str], rest: Iterable[str]
-) -> tuple[Hunk, int]:
+def _hunk(patch: Path, number: int, head: re.Match[str], rest: Iterable[str]) -> tuple[Hunk, int]:
     """Read the hunk whose head is on a line; return it with the length of its body."""
     # diff leaves out a count of one: "@@ -5 +5 @@".
     before, after = int(head[2] or 1), int(head[3] or 1)
@@ -177,9 +163,7 @@ def _refuse_oddity(patch: Path, number: int, line: str) -> None:
     if mode and mode[1] not in {f"{regular:o}" for regular in git.REGULAR}:
         _refuse(patch, number, f"mode {mode[1]} is not a plain file's", _LEFT_OUT)
     if line.startswith("@@"):
-        _refuse(
-            patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'"
-        )
+        _refuse(patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'")
     if _UNSUPPORTED.match(line):
         moved = line.startswith(("rename", "copy", "similarity"))
         _refuse(
@@ -221,9 +205,7 @@ def _side(body: Sequence[str], sign: str) -> tuple[str, ...]:
 
 def command(tree: Path, patch: Path) -> Command:
     """Return the command that puts a patch into the index of a tree."""
-    return git.inside(
-        tree, "apply", "--cached", "--whitespace=nowarn", str(patch)
-    )
+    return git.inside(tree, "apply", "--cached", "--whitespace=nowarn", str(patch))
 
 
 Outlived = Callable[[str], str]
@@ -237,12 +219,8 @@ def combined(faults: Sequence[RecipeError]) -> RecipeError:
 
 def _several(faults: Sequence[RecipeError]) -> RecipeError:
     """Put the misfits of several patches into one error."""
-    listed = "\n".join(
-        f"  {number}. {fault.what}" for number, fault in enumerate(faults, 1)
-    )
-    remedies = "\n".join(
-        f"{number}. {fault.remedy}" for number, fault in enumerate(faults, 1)
-    )
+    listed = "\n".join(f"  {number}. {fault.what}" for number, fault in enumerate(faults, 1))
+    remedies = "\n".join(f"{number}. {fault.remedy}" for number, fault in enumerate(faults, 1))
     lines = list[str]()
     for fault in faults:
         lines += [f"-- {fault.what}", *fault.evidence.lines]
@@ -253,9 +231,7 @@ def _several(faults: Sequence[RecipeError]) -> RecipeError:
     )
 
 
-def apply(
-    tree: Path, patch: Path, outlived: Outlived = lambda _: ""
-) -> list[str]:
+def apply(tree: Path, patch: Path, outlived: Outlived = lambda _: "") -> list[str]:
     """Put a patch into the index of a tree, and verify by content that it is in.
 
     Returns a note for each hunk that git found elsewhere than the patch says. Raises RecipeError
@@ -288,9 +264,7 @@ def apply_to(
     # git exits with 0 even where it skipped a file; only the content proves what it did.
     after = git.content(tree)
     _verify(tree, patch, wanted, git.changes(tree, before, after))
-    moved = [
-        _moved(patch, place) for place in fits if place.fit.verdict == "moved"
-    ]
+    moved = [_moved(patch, place) for place in fits if place.fit.verdict == "moved"]
     return AppliedPatch(after, moved)
 
 
@@ -308,9 +282,7 @@ class HunkPlace:
         return f"hunk {self.number} of {self.path}"
 
 
-def _fits(
-    tree: Path, content: str, wanted: Sequence[FilePatch]
-) -> Iterator[HunkPlace]:
+def _fits(tree: Path, content: str, wanted: Sequence[FilePatch]) -> Iterator[HunkPlace]:
     """Judge every hunk of a patch against the content of a tree."""
     names = [f"{content}:{file.path}" for file in wanted]
     texts = git.blobs(git.repository_of(tree), names)
@@ -334,20 +306,14 @@ def _misfit(
     patch: Path, places: Sequence[HunkPlace], fault: ToolError, outlived: Outlived
 ) -> RecipeError:
     """Say of every hunk that does not fit what the tree has in its place, and what to do."""
-    unfit = [
-        place for place in places if place.fit.verdict not in {"fits", "moved"}
-    ]
+    unfit = [place for place in places if place.fit.verdict not in {"fits", "moved"}]
     if not unfit:
         bare = next((place for place in places if _bare(place.hunk)), None)
         why = f"{bare} has no line of context" if bare else fault.what
         return RecipeError(
-            f"{patch} does not fit: {why}",
-            remedy=_redo(patch),
-            evidence=fault.evidence,
+            f"{patch} does not fit: {why}", remedy=_redo(patch), evidence=fault.evidence
         )
-    says = "; ".join(
-        f"{place}{_SAYS[place.fit.verdict](place)}" for place in unfit
-    )
+    says = "; ".join(f"{place}{_SAYS[place.fit.verdict](place)}" for place in unfit)
     lines = [line for place in unfit for line in _evidence(place)]
     where = f"{unfit[0].path}:{unfit[0].fit.line}"
     return RecipeError(
@@ -380,25 +346,15 @@ _SAYS: dict[str, Callable[[HunkPlace], str]] = {
     ),
     "fuzz": lambda place: (
         f" fits at line {place.fit.line} but for its context: "
-        + "; ".join(
-            _replaced(*pair) for pair in place.fit.differing[:MOST_DIFFERING]
-        )
+        + "; ".join(_replaced(*pair) for pair in place.fit.differing[:MOST_DIFFERING])
     ),
     "changed": lambda place: (
         f" belongs at line {place.fit.line}, where "
-        + (
-            "one line differs"
-            if len(place.fit.differing) == 1
-            else "several lines differ"
-        )
+        + ("one line differs" if len(place.fit.differing) == 1 else "several lines differ")
     ),
-    "ends": lambda place: (
-        f" fits at line {place.fit.line} but for the ends of its lines"
-    ),
+    "ends": lambda place: f" fits at line {place.fit.line} but for the ends of its lines",
     "missing": lambda _: " has no counterpart in the tree",
-    "too long": lambda _: (
-        " is not in the tree as it stands, and too long to be compared"
-    ),
+    "too long": lambda _: " is not in the tree as it stands, and too long to be compared",
     "exists": lambda _: " creates a file that exists already",
     "no file": lambda _: " changes a file that does not exist",
     "gone": lambda _: " removes a file that is not there any more",
@@ -447,10 +403,7 @@ def _drop_when(patch: Path) -> str:
 
 
 def _verify(
-    tree: Path,
-    patch: Path,
-    wanted: Sequence[FilePatch],
-    changes: dict[str, Change],
+    tree: Path, patch: Path, wanted: Sequence[FilePatch], changes: dict[str, Change]
 ) -> None:
     """Raise RecipeError unless exactly the patch's files changed, as its hunks say."""
     # In both directions: files that git left alone, and files that the patch does not name.
@@ -459,15 +412,9 @@ def _verify(
     regular = {0, *git.REGULAR}
     odd = [path for path, change in changes.items() if change.mode not in regular]
     present = [file for file in wanted if file.path in changes]
-    names = [
-        name for change in changes.values() for name in (change.old, change.new)
-    ]
+    names = [name for change in changes.values() for name in (change.old, change.new)]
     texts = git.blobs(git.repository_of(tree), names)
-    wrong = [
-        file.path
-        for file in present
-        if not _done(texts, file, changes[file.path])
-    ]
+    wrong = [file.path for file in present if not _done(texts, file, changes[file.path])]
     if skipped or odd or wrong:
         path = [*sorted(skipped), *odd, *wrong][0]
         raise RecipeError(
@@ -483,9 +430,7 @@ def _verify(
 def _done(texts: Mapping[str, str], file: FilePatch, change: Change) -> bool:
     """Say whether a file lost and gained just the lines of its hunks, and holds the result."""
     # A file that is in one of the two only has an id of zeros in the other, and no text.
-    before, after = (
-        _lines(texts.get(name, "")) for name in (change.old, change.new)
-    )
+    before, after = (_lines(texts.get(name, "")) for name in (change.old, change.new))
     # Counted without their order: a hunk that git placed elsewhere gives the same counts.
     expected = Counter(before)
     for hunk in file.hunks:
@@ -526,11 +471,7 @@ _RENAMED = "Give the file a name without blanks, quotes and backslashes, or leav
 _LEFT_OUT = "Leave it out of the patch; a new file that is not text is an asset: [source.assets]."
 
 
-def _refuse(
-    patch: Path, number: int, why: str, remedy: str = _REMADE
-) -> NoReturn:
+def _refuse(patch: Path, number: int, why: str, remedy: str = _REMADE) -> NoReturn:
     raise RecipeError(
-        f"{patch}:{number}: {why}",
-        remedy=remedy,
-        evidence=Evidence(where=f"{patch}:{number}"),
+        f"{patch}:{number}: {why}", remedy=remedy, evidence=Evidence(where=f"{patch}:{number}")
     )

@@ -28,13 +28,10 @@ def head(store: Path, address: str, branch: str) -> str:
     `store` is a directory that exists. Raises SupplyError if the server does not say.
     """
     # git also lists names that end so.
-    commit = _refs(store, address, f"refs/heads/{branch}").get(
-        f"refs/heads/{branch}"
-    )
+    commit = _refs(store, address, f"refs/heads/{branch}").get(f"refs/heads/{branch}")
     if commit is None:
         raise SupplyError(
-            f"{address} has no branch {branch}",
-            remedy="Correct follow.branch in nightly.toml.",
+            f"{address} has no branch {branch}", remedy="Correct follow.branch in nightly.toml."
         )
     return commit
 
@@ -50,8 +47,7 @@ def commit_of(store: Path, address: str, name: str) -> str:
         if found := _commit_behind(f"refs/{kind}/{name}", names):
             return found
     raise SupplyError(
-        f"{address} has no tag and no branch {name}",
-        remedy=_others(store, address, name),
+        f"{address} has no tag and no branch {name}", remedy=_others(store, address, name)
     )
 
 
@@ -99,9 +95,7 @@ def named_commit(text: str) -> tuple[str, str]:
     return name, commit
 
 
-def release_of(
-    store: Path, address: str, version: ExactRelease
-) -> tuple[str, str]:
+def release_of(store: Path, address: str, version: ExactRelease) -> tuple[str, str]:
     """Return the tag of an exact version, and its commit.
 
     Raises SupplyError if the repository has no such tag.
@@ -120,9 +114,7 @@ def release_of(
     )
 
 
-def texts(
-    store: Path, address: str, commit: str, paths: Sequence[str]
-) -> dict[str, str]:
+def texts(store: Path, address: str, commit: str, paths: Sequence[str]) -> dict[str, str]:
     """Return some files of a commit by path, those that it has; empty if the server gives none.
 
     Only these files are transferred, and the list of all files.
@@ -142,15 +134,8 @@ def texts(
         files.remove(scratch)
 
 
-def _bring_texts(
-    repository: Path, address: str, commit: str, paths: Sequence[str]
-) -> None:
-    options = (
-        "--filter=blob:none",
-        "--no-tags",
-        "--no-write-fetch-head",
-        "--quiet",
-    )
+def _bring_texts(repository: Path, address: str, commit: str, paths: Sequence[str]) -> None:
+    options = ("--filter=blob:none", "--no-tags", "--no-write-fetch-head", "--quiet")
     env = git.network()
     command = ("fetch", "--depth=1", *options, address, commit)
     transport.fetch(git.command(repository, *command, env=env), repository)
@@ -213,9 +198,7 @@ def _refs(store: Path, address: str, pattern: str) -> dict[str, str]:
     return found
 
 
-def subjects(
-    store: Path, address: str, before: str, now: str
-) -> list[tuple[str, str]]:
+def subjects(store: Path, address: str, before: str, now: str) -> list[tuple[str, str]]:
     """Return the commits after `before` up to `now`, newest first, each with its subject.
 
     Only commits are transferred, no files. Returns nothing if `before` is too far back, or is not
@@ -228,9 +211,7 @@ def subjects(
         _bring(history, address, now)
         git.run(git.command(history, "merge-base", "--is-ancestor", before, now))
         options = (f"--max-count={DEPTH}", "--format=%H%x09%s")
-        printed = git.run(
-            git.command(history, "log", *options, f"{before}..{now}")
-        )
+        printed = git.run(git.command(history, "log", *options, f"{before}..{now}"))
     except (ToolError, SupplyError):
         return []
     pairs = (line.partition("\t") for line in printed.splitlines())
@@ -245,7 +226,5 @@ def _bring(history: Path, address: str, commit: str) -> None:
         "--no-write-fetch-head",
         "--quiet",
     )
-    asked = git.command(
-        history, "fetch", *options, address, commit, env=git.network()
-    )
+    asked = git.command(history, "fetch", *options, address, commit, env=git.network())
     transport.fetch(asked, history)

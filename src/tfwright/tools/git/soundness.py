@@ -16,9 +16,7 @@ def insist(repository: Path, root: str, blobs: Iterable[str] = ()) -> None:
 
     Raises SupplyError for an object that was damaged or replaced.
     """
-    listing = git.command(
-        repository, "ls-tree", "-r", "-d", "-z", "--full-tree", root
-    )
+    listing = git.command(repository, "ls-tree", "-r", "-d", "-z", "--full-tree", root)
     lines = git.run(listing, git.LARGEST_LISTING).split("\0")[:-1]
     # "040000 tree <id>", a tab and the path; a submodule is a commit of another repository.
     fields = (line.partition("\t")[0].split() for line in lines)
@@ -28,9 +26,7 @@ def insist(repository: Path, root: str, blobs: Iterable[str] = ()) -> None:
     _refuse(repository, _unsound(repository, sorted(wanted)))
 
 
-def insist_on_files(
-    tree: Path, content: str, only: Collection[str] | None = None
-) -> None:
+def insist_on_files(tree: Path, content: str, only: Collection[str] | None = None) -> None:
     """Insist that the files of a tree have the bytes that a content's ids stand for.
 
     With `only`, of these paths. Raises SupplyError for an object that was damaged or replaced.

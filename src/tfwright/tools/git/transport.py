@@ -70,10 +70,7 @@ def host_of(address: str) -> tuple[str, int]:
 
 
 def fetch(
-    command: Command,
-    repository: Path,
-    hear: Hear | None = None,
-    given: IO[bytes] | None = None,
+    command: Command, repository: Path, hear: Hear | None = None, given: IO[bytes] | None = None
 ) -> None:
     """Run a transfer into a repository.
 
@@ -87,9 +84,7 @@ def fetch(
 
 def ask(command: Command, repository: Path) -> str:
     """Return what a server answers to a question that brings no object. Raises as `fetch`."""
-    allowance = Allowance(
-        repository, growth=supervised.OUTPUT, seconds=LONGEST_ANSWER
-    )
+    allowance = Allowance(repository, growth=supervised.OUTPUT, seconds=LONGEST_ANSWER)
     return _run(command, allowance, _last, None)
 
 
@@ -97,9 +92,7 @@ def _last(lines: Iterable[str]) -> list[str]:
     return list(deque((line.rstrip() for line in lines), TAIL_LINES))
 
 
-def _run(
-    command: Command, allowance: Allowance, hear: Hear, given: IO[bytes] | None
-) -> str:
+def _run(command: Command, allowance: Allowance, hear: Hear, given: IO[bytes] | None) -> str:
     try:
         ended, said = supervised.run(command, allowance, hear, given)
     except OSError as fault:
@@ -112,9 +105,7 @@ def _run(
             evidence=Evidence(command=command.argv, lines=said[-TAIL_LINES:]),
         )
     if ended.status != 0:
-        raise git.failure(
-            command, ended.status, [printable(line) for line in said]
-        )
+        raise git.failure(command, ended.status, [printable(line) for line in said])
     return ended.printed.decode("utf-8", "surrogateescape")
 
 

@@ -46,9 +46,7 @@ def _deadline(connection: HTTPConnection) -> Iterator[None]:
         timer.cancel()
         if expired.is_set():
             # http.client takes a cut within the headers for their end.
-            raise TimeoutError(
-                f"its headers took more than {HEAD_SECONDS:.0f} seconds"
-            ) from None
+            raise TimeoutError(f"its headers took more than {HEAD_SECONDS:.0f} seconds") from None
 
 
 class _Response(http.client.HTTPResponse):
@@ -115,9 +113,7 @@ class _Adapter(HTTPAdapter):
         super().cert_verify(conn, scheme, verify, cert)  # type: ignore[no-untyped-call]
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401 as given
-        return _with_deadline(
-            super().proxy_manager_for(proxy, ssl_context=self._trust, **options)
-        )
+        return _with_deadline(super().proxy_manager_for(proxy, ssl_context=self._trust, **options))
 
 
 class _Session(requests.Session):

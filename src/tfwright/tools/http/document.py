@@ -44,18 +44,14 @@ def _read(url: str, limit: int) -> bytes:
         reply.get(session, url, plain) as answer,
     ):
         if not answer.ok:
-            raise reply.RefusedError(
-                f"the server answered {headers.status(answer)}"
-            )
+            raise reply.RefusedError(f"the server answered {headers.status(answer)}")
         # read1 and not read, which would wait for all of a piece, however slowly it comes.
         while piece := answer.raw.read1(PIECE, decode_content=False):
             content += piece
             if len(content) > limit:
                 raise reply.OversizeError(f"it has more than {limit:,} bytes")
             if time.monotonic() > deadline:
-                raise reply.SlowError(
-                    f"it took more than {LONGEST_SECONDS} seconds"
-                )
+                raise reply.SlowError(f"it took more than {LONGEST_SECONDS} seconds")
     return bytes(content)
 
 

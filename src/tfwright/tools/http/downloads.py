@@ -68,10 +68,7 @@ def fetch(
     store and is not asked for again. `report` is called from this thread only. Ctrl-C stops at
     once. Raises HostError if the disk is full.
     """
-    transfers = [
-        FileTransfer(wanted, store.path(wanted.sha256), limits)
-        for wanted in requests
-    ]
+    transfers = [FileTransfer(wanted, store.path(wanted.sha256), limits) for wanted in requests]
     return _Run(transfers, limits).complete(report)
 
 
@@ -93,16 +90,12 @@ def download(  # noqa: PLR0913 each is a fact of its own
     """
     to.parent.mkdir(parents=True, exist_ok=True)
     # On the same disk, so that the move at the end is a rename.
-    with tempfile.TemporaryDirectory(
-        dir=to.parent, prefix=f".{to.name}."
-    ) as room:
+    with tempfile.TemporaryDirectory(dir=to.parent, prefix=f".{to.name}.") as room:
         arrived = Path(room, "file")
         limits = Limits(pauses=pauses)
         name = url.rpartition("/")[2]
         wanted = WantedFile(name, sha256, (url,), alternatives=alternatives)
-        (outcome,) = _Run(
-            [FileTransfer(wanted, arrived, limits)], limits
-        ).complete(report)
+        (outcome,) = _Run([FileTransfer(wanted, arrived, limits)], limits).complete(report)
         if not outcome.obtained:
             raise _unobtainable(url, outcome.failures[0])
         files.move(arrived, to, 0o644)
@@ -141,23 +134,17 @@ class _Run:
                 transfer.conclude(obtained=there)
         # The large ones first, so that none is left running alone at the end.
         unfinished = [transfer for transfer in transfers if not transfer.outcome]
-        self.waiting = sorted(
-            unfinished, key=lambda transfer: -(transfer.wanted.size or 0)
-        )
+        self.waiting = sorted(unfinished, key=lambda transfer: -(transfer.wanted.size or 0))
         self.hosts: dict[str, _Host] = defaultdict(_Host)
         self.turn = threading.Condition()
         self.active: dict[int, Reply] = {}
         self.trust = ssl.create_default_context()
         self.fault: BaseException | None = None
 
-    def complete(
-        self, report: Callable[[Progress], None]
-    ) -> list[DownloadOutcome]:
+    def complete(self, report: Callable[[Progress], None]) -> list[DownloadOutcome]:
         """Run until every file has its outcome."""
         count = min(self.limits.at_once, len(self.waiting))
-        threads = [
-            threading.Thread(target=self._work, daemon=True) for _ in range(count)
-        ]
+        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
         try:
             for thread in threads:
                 thread.start()
@@ -175,20 +162,14 @@ class _Run:
             self._dismiss(threads)
         if self.fault:
             raise self.fault
-        return [
-            transfer.outcome for transfer in self.transfers if transfer.outcome
-        ]
+        return [transfer.outcome for transfer in self.transfers if transfer.outcome]
 
     def _over(self) -> bool:
-        return self.fault is not None or all(
-            transfer.outcome for transfer in self.transfers
-        )
+        return self.fault is not None or all(transfer.outcome for transfer in self.transfers)
 
     def _progress(self) -> Progress:
         """Sum up what this run transfers, without the files that were there or have failed."""
-        ended = [
-            transfer.outcome for transfer in self.transfers if transfer.outcome
-        ]
+        ended = [transfer.outcome for transfer in self.transfers if transfer.outcome]
         moving = list[FileTransfer]()
         under_way = list[str]()
         for transfer in self.transfers:
@@ -253,9 +234,7 @@ class _Run:
         # A file of a lost host is ready at once: it fails, and turns to its next url.
         return bool(host.gone) or (rested and host.busy < self.limits.per_host)
 
-    def _advance(
-        self, transfer: FileTransfer, session: "requests.Session"
-    ) -> None:
+    def _advance(self, transfer: FileTransfer, session: "requests.Session") -> None:
         """Make one attempt; keep the file if it is complete, or let it wait for the next."""
         try:
             complete = self._visit(transfer, session)
@@ -276,9 +255,7 @@ class _Run:
         host = self.hosts[transfer.host]
         try:
             partial = self._open(transfer)
-            return partial is not None and self._attempt(
-                transfer, partial, session
-            )
+            return partial is not None and self._attempt(transfer, partial, session)
         finally:
             with self.turn:
                 host.busy -= 1
@@ -287,9 +264,7 @@ class _Run:
     def _open(self, transfer: FileTransfer) -> Partial | None:
         """Continue what is in the store; None if another process does, or if it is everything."""
         try:
-            transfer.partial = transfer.partial or Partial(
-                transfer.to, transfer.wanted.sha256
-            )
+            transfer.partial = transfer.partial or Partial(transfer.to, transfer.wanted.sha256)
         except BusyError:
             transfer.wait(TICK)
         except FileExistsError:
@@ -297,10 +272,7 @@ class _Run:
         return transfer.partial
 
     def _attempt(
-        self,
-        transfer: FileTransfer,
-        partial: Partial,
-        session: "requests.Session",
+        self, transfer: FileTransfer, partial: Partial, session: "requests.Session"
     ) -> bool:
         """Ask a url once, and return whether the file is complete now.
 
@@ -331,10 +303,7 @@ class _Run:
         return False
 
     def _transfer(
-        self,
-        transfer: FileTransfer,
-        partial: Partial,
-        session: "requests.Session",
+        self, transfer: FileTransfer, partial: Partial, session: "requests.Session"
     ) -> None:
         """Bring what is missing of a file; it is complete and right unless an error is raised."""
         host = self.hosts[transfer.host]
@@ -367,9 +336,7 @@ class _Run:
             with self.turn:
                 del self.active[id(answer)]
 
-    def _put_off(
-        self, transfer: FileTransfer, partial: Partial, fault: TransientError
-    ) -> None:
+    def _put_off(self, transfer: FileTransfer, partial: Partial, fault: TransientError) -> None:
         """Decide when the url is asked again, if at all."""
         if isinstance(fault, NoRangeError):
             # No pause: the server answered, and only the question was wrong.
@@ -390,9 +357,7 @@ class _Run:
             return
         transfer.wait(pause)
 
-    def _doubt(
-        self, host: _Host, transfer: FileTransfer, fault: UnreachableError
-    ) -> None:
+    def _doubt(self, host: _Host, transfer: FileTransfer, fault: UnreachableError) -> None:
         """Give a host up that did not answer this file twice, nor any other one in between.
 
         One without an address is not asked a second time.
@@ -409,16 +374,12 @@ def _verify(wanted: WantedFile, partial: Partial, answer: Reply) -> None:
         return
     expected = answer.total if wanted.size is None else wanted.size
     if expected is not None and partial.size < expected:
-        raise TransientError(
-            f"the connection ended after {partial.size:,} of {expected:,} bytes"
-        )
+        raise TransientError(f"the connection ended after {partial.size:,} of {expected:,} bytes")
     if not wanted.sha256:
         return
     # Two servers may hold different files; the same url is asked again for all of it.
     if answer.start:
-        raise NoRangeError(
-            "the rest does not belong to what another answer began with"
-        )
+        raise NoRangeError("the rest does not belong to what another answer began with")
     found = partial.sha256()
     partial.restart()
     raise RefusedError(

@@ -83,9 +83,7 @@ class HashingWriter:
         if fresh < FLUSHED or not hasattr(os, "posix_fadvise"):
             return
         # Linux cannot drop dirty pages from memory, so it begins to write them, and does not wait.
-        os.posix_fadvise(
-            self._stream.fileno(), self._flushed, fresh, os.POSIX_FADV_DONTNEED
-        )
+        os.posix_fadvise(self._stream.fileno(), self._flushed, fresh, os.POSIX_FADV_DONTNEED)
         self._flushed = self.size
 
     def _settle(self, pending: int = 0) -> None:
@@ -127,9 +125,7 @@ class Partial(HashingWriter):
         Raises HostError if the disk is full, ValueError if the digest is not the known one.
         """
         if self._sha256 and not self.whole():
-            raise ValueError(
-                f"{self._path} does not have the digest {self._sha256}"
-            )
+            raise ValueError(f"{self._path} does not have the digest {self._sha256}")
         with _room_on_disk(str(self._path)):
             os.fchmod(self._stream.fileno(), 0o444)
             os.fsync(self._stream.fileno())

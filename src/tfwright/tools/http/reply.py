@@ -24,9 +24,7 @@ MOST_REDIRECT_SECONDS = 60.0
 """For all redirects of one request: each head may take a while."""
 OK, RANGE_NOT_SATISFIABLE = 200, 416
 NO_SUCH_NAME = frozenset(
-    getattr(socket, name)
-    for name in ("EAI_NONAME", "EAI_NODATA")
-    if hasattr(socket, name)
+    getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)
 )
 """What the lookup of a host name returns if no host has it; EAI_AGAIN is a name server that does
 not answer."""
@@ -184,9 +182,7 @@ class Reply:
 
     def cut(self) -> None:
         """End the transfer from another thread: whoever reads the pieces meets the end."""
-        with suppress(
-            ValueError, RuntimeError, OSError
-        ):  # it ended by itself in this moment
+        with suppress(ValueError, RuntimeError, OSError):  # it ended by itself in this moment
             self.raw.shutdown()
 
     def _next(self) -> bytes:
@@ -203,18 +199,12 @@ class Reply:
         return piece
 
     def _slow(self) -> SlowError:
-        return SlowError(
-            f"it sent only {self.received:,} bytes before its time was over"
-        )
+        return SlowError(f"it sent only {self.received:,} bytes before its time was over")
 
 
 @contextmanager
 def asking(
-    session: "requests.Session",
-    url: str,
-    start: int,
-    bounds: SizeLimits,
-    pace: Pace,
+    session: "requests.Session", url: str, start: int, bounds: SizeLimits, pace: Pace
 ) -> Iterator[Reply]:
     """Ask for the bytes of `url` from `start` on; a server may send all of them all the same.
 
@@ -240,10 +230,7 @@ def asking(
 
 
 def get(
-    session: "requests.Session",
-    url: str,
-    wanted: dict[str, str],
-    method: str = "GET",
+    session: "requests.Session", url: str, wanted: dict[str, str], method: str = "GET"
 ) -> "requests.Response":
     """Ask for a url and follow redirects; nothing of the body is read.
 
@@ -252,12 +239,8 @@ def get(
     end = time.monotonic() + MOST_REDIRECT_SECONDS
     for _ in range(MOST_REDIRECTS + 1):
         if time.monotonic() > end:
-            raise SlowError(
-                f"its redirects took more than {MOST_REDIRECT_SECONDS:.0f} seconds"
-            )
-        response = session.request(
-            method, url, stream=True, timeout=TIMEOUT, headers=wanted
-        )
+            raise SlowError(f"its redirects took more than {MOST_REDIRECT_SECONDS:.0f} seconds")
+        response = session.request(method, url, stream=True, timeout=TIMEOUT, headers=wanted)
         try:
             target = headers.redirect(response)
         except ValueError:
@@ -268,16 +251,12 @@ def get(
         response.close()
         if not headers.on_the_web(target):
             shown = printable(target, headers.LONGEST_SHOWN)
-            raise RefusedError(
-                f"it redirects to {shown}, which is not http or https"
-            )
+            raise RefusedError(f"it redirects to {shown}, which is not http or https")
         url = target
     raise RefusedError(f"the server redirects more than {MOST_REDIRECTS} times")
 
 
-def _accepted(
-    response: "requests.Response", start: int
-) -> tuple[int, int | None]:
+def _accepted(response: "requests.Response", start: int) -> tuple[int, int | None]:
     """Return where the bytes begin and how large the file is, as far as the server states it.
 
     Raises an error of this module if the answer does not hold the file.
@@ -288,10 +267,7 @@ def _accepted(
     span = headers.content_range(response)
     if span and span[0] == start:
         return span
-    if start and response.status_code in {
-        headers.PARTIAL_CONTENT,
-        RANGE_NOT_SATISFIABLE,
-    }:
+    if start and response.status_code in {headers.PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE}:
         raise NoRangeError(said)
     if response.status_code != OK:
         raise RefusedError(said)
@@ -306,9 +282,7 @@ def classified(fault: BaseException) -> Exception:
     if isinstance(fault, RefusedError | TransientError):
         return fault
     chain = list(_chain(fault))
-    why = printable(
-        str(chain[-1]) or type(chain[-1]).__name__, headers.LONGEST_SHOWN
-    )
+    why = printable(str(chain[-1]) or type(chain[-1]).__name__, headers.LONGEST_SHOWN)
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
         return RefusedError(f"its certificate is not accepted: {why}")
     unreachable = (
@@ -319,8 +293,7 @@ def classified(fault: BaseException) -> Exception:
     )
     if any(isinstance(cause, unreachable) for cause in chain):
         unknown = any(
-            isinstance(cause, socket.gaierror) and cause.errno in NO_SUCH_NAME
-            for cause in chain
+            isinstance(cause, socket.gaierror) and cause.errno in NO_SUCH_NAME for cause in chain
         )
         message = f"the host cannot be reached: {why}"
         return UnreachableError(message, unknown=unknown)
@@ -352,6 +325,4 @@ def _chain(fault: BaseException) -> Iterator[BaseException]:
     while cause:
         yield cause
         hidden = cause.__suppress_context__
-        cause = (
-            cause.__cause__ if hidden or cause.__cause__ else cause.__context__
-        )
+        cause = cause.__cause__ if hidden or cause.__cause__ else cause.__context__

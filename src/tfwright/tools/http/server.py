@@ -105,27 +105,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         # A rebuilt page of the same length still gets another tag.
         tag = f'"{state.st_mtime_ns:x}-{state.st_size:x}"'
         if self.headers.get("If-None-Match") == tag:
-            self._head(
-                HTTPStatus.NOT_MODIFIED,
-                page,
-                {"ETag": tag, "Content-Length": "0"},
-            )
+            self._head(HTTPStatus.NOT_MODIFIED, page, {"ETag": tag, "Content-Length": "0"})
             return
         wanted = self._range(state.st_size, tag)
         if wanted is None:
-            headers = {
-                "Content-Range": f"bytes */{state.st_size}",
-                "Content-Length": "0",
-            }
+            headers = {"Content-Range": f"bytes */{state.st_size}", "Content-Length": "0"}
             self._head(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, page, headers)
             return
         self._describe(page, state, tag, wanted)
         if body:
             _copy(stream, self.wfile, wanted)
 
-    def _describe(
-        self, page: Path, state: os.stat_result, tag: str, wanted: ByteRange
-    ) -> None:
+    def _describe(self, page: Path, state: os.stat_result, tag: str, wanted: ByteRange) -> None:
         """Send the status and the headers of a file, or of a part of it."""
         modified = clock.utc(state.st_mtime)
         headers = {
@@ -138,9 +129,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if wanted != ByteRange(0, state.st_size):
             status = HTTPStatus.PARTIAL_CONTENT
             last = wanted.start + wanted.length - 1
-            headers["Content-Range"] = (
-                f"bytes {wanted.start}-{last}/{state.st_size}"
-            )
+            headers["Content-Range"] = f"bytes {wanted.start}-{last}/{state.st_size}"
         self._head(status, page, headers)
 
     def _range(self, size: int, tag: str) -> ByteRange | None:
@@ -151,9 +140,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             asked = ""
         return byte_range(asked, size)
 
-    def _head(
-        self, status: HTTPStatus, page: Path, headers: dict[str, str]
-    ) -> None:
+    def _head(self, status: HTTPStatus, page: Path, headers: dict[str, str]) -> None:
         """Send the status and the headers."""
         self.send_response(status)
         packaged = self.path.startswith("/packages/")
@@ -188,9 +175,7 @@ class _Server(http.server.ThreadingHTTPServer):
     """Answers each connection in a thread of its own."""
 
     def handle_error(
-        self,
-        request: socket.socket | tuple[bytes, socket.socket],
-        client_address: object,
+        self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
     ) -> None:
         """Say nothing of a client that has gone away; show any other error."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
@@ -198,9 +183,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def listening(
-    folder: Path, port: int = 0
-) -> Iterator[http.server.ThreadingHTTPServer]:
+def listening(folder: Path, port: int = 0) -> Iterator[http.server.ThreadingHTTPServer]:
     """Listen on loopback for requests to `folder`; port 0 takes a free one.
 
     The caller runs ``serve_forever``. Raises HostError if the port is taken.
@@ -240,9 +223,7 @@ def _inside(folder: Path, asked: str) -> Path | None:
     """Return the path below the folder that a URL names; None for any other."""
     parts = [part for part in asked.split("/") if part]
     # Hidden files are the catalog and unfinished pages.
-    if any(
-        part.startswith(".") or "\0" in part or "\\" in part for part in parts
-    ):
+    if any(part.startswith(".") or "\0" in part or "\\" in part for part in parts):
         return None
     path = folder.joinpath(*parts)
     try:
@@ -259,9 +240,7 @@ def _page(path: Path, accepted: str) -> Path:
     if not path.is_dir():
         return path
     wanted = path / "index.json"
-    prefers_json = (
-        JSON_TYPE in accepted or "vnd.pypi.simple.latest+json" in accepted
-    )
+    prefers_json = JSON_TYPE in accepted or "vnd.pypi.simple.latest+json" in accepted
     return wanted if prefers_json and wanted.is_file() else path / "index.html"
 
 

@@ -124,10 +124,7 @@ class FileTransfer:
     def begin(self) -> Pace:
         """Begin an attempt, and return how fast the server has to be."""
         now = time.monotonic()
-        self._begun, self._grown_at = (
-            min(self._begun, now),
-            min(self._grown_at, now),
-        )
+        self._begun, self._grown_at = (min(self._begun, now), min(self._grown_at, now))
         another = self.another_url() or self.wanted.alternatives
         return self._limits.pace(self._begun, another=another)
 
@@ -185,9 +182,7 @@ class FileTransfer:
     def conclude(self, *, obtained: bool, url: str | None = None) -> None:
         """Close the file, and say what became of it."""
         self.release()
-        self.outcome = DownloadOutcome(
-            self.wanted, obtained, url, tuple(self.failures)
-        )
+        self.outcome = DownloadOutcome(self.wanted, obtained, url, tuple(self.failures))
 
     def release(self) -> None:
         """Let other processes have the file."""

@@ -30,9 +30,7 @@ def memory(root: Path = Path("/")) -> int:
 
 def total(root: Path = Path("/")) -> int:
     """Return the bytes of memory that there are, taken or not."""
-    return min(
-        [_meminfo(root, "MemTotal"), *(group.limit for group in _groups(root))]
-    )
+    return min([_meminfo(root, "MemTotal"), *(group.limit for group in _groups(root))])
 
 
 def kills(root: Path = Path("/")) -> int:

@@ -42,7 +42,6 @@ def _program() -> str:
     program = shutil.which("crontab", path=":".join(environment.SYSTEM_PATH))
     if program is None:
         raise HostError(
-            "This host has no crontab",
-            remedy="Install cron, or use --install user (systemd).",
+            "This host has no crontab", remedy="Install cron, or use --install user (systemd)."
         )
     return program

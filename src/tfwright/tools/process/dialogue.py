@@ -57,9 +57,7 @@ class Spoken:
     """Exit status; negative for the number of the signal that ended it."""
 
 
-def converse(
-    command: Command, log: Path, respondent: Respondent, *, timeout: float
-) -> Spoken:
+def converse(command: Command, log: Path, respondent: Respondent, *, timeout: float) -> Spoken:
     """Run a program on a pty and answer what it asks until it ends; the log holds both sides.
 
     `timeout` is in seconds from one answer to the next question, or to the end. Raises ToolError
@@ -176,15 +174,11 @@ class _Listener:
 
     def _keep_to_limits(self) -> None:
         if time.monotonic() > self.deadline:
-            message = (
-                f"asked nothing and did not end for {self.patience:g} seconds"
-            )
+            message = f"asked nothing and did not end for {self.patience:g} seconds"
             raise _LostError(message)
         # TensorFlow asks a wrong path again without a limit in some releases.
         if self.size > MOST_TEXT:
-            raise _LostError(
-                f"printed more than {MOST_TEXT >> 20} MiB without asking a question"
-            )
+            raise _LostError(f"printed more than {MOST_TEXT >> 20} MiB without asking a question")
 
 
 @contextmanager

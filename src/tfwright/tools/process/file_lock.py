@@ -30,9 +30,7 @@ REMEDY = "Wait until that has ended, then start again."
 
 
 @contextmanager
-def held(
-    path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY
-) -> Iterator[None]:
+def held(path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY) -> Iterator[None]:
     """Hold the lock file at `path` while the block runs; `doing` says what for.
 
     The kernel drops the lock when its holders end, however they end, so that no stale lock can
@@ -60,9 +58,7 @@ def _opened(path: Path) -> IO[bytes]:
         # Without a buffer: what a full disk refuses is not tried a second time when it
         # is closed.
         # O_NONBLOCK: a named pipe in its place is an error, and not waited for.
-        flags = (
-            os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
-        )
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
         return os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0)
     except OSError as fault:
         raise disk.failure(fault, path) from fault
@@ -133,13 +129,9 @@ def _taken(path: Path, holder: dict[str, Any], remedy: str) -> HostError:
     """Say who holds the lock, and who has to wait for it."""
     known = ("pid", "host", "command", "doing", "since")
     if all(isinstance(holder.get(name), int | str) for name in known):
-        who = "process {pid} on {host} ('{command}', {doing}, since {since})".format_map(
-            holder
-        )
+        who = "process {pid} on {host} ('{command}', {doing}, since {since})".format_map(holder)
     else:
         who = "another process"
     return HostError(
-        f"'{_typed()}' has to wait for {who}",
-        remedy=remedy,
-        evidence=Evidence(where=str(path)),
+        f"'{_typed()}' has to wait for {who}", remedy=remedy, evidence=Evidence(where=str(path))
     )

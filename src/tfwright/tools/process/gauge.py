@@ -37,10 +37,7 @@ class Gauge:
     @property
     def cpu(self) -> float:
         """Seconds of processor time of the server and of the programs of its actions that ended."""
-        return sum(
-            spent - self._before.get(server, 0.0)
-            for server, spent in self._spent.items()
-        )
+        return sum(spent - self._before.get(server, 0.0) for server, spent in self._spent.items())
 
     def begin(self, server: int | None) -> None:
         """Note what a server has taken before."""
@@ -117,9 +114,7 @@ def processor(server: int) -> float:
     except psutil.Error:
         return 0.0
     # macOS does not say what the children took.
-    ended = getattr(times, "children_user", 0.0) + getattr(
-        times, "children_system", 0.0
-    )
+    ended = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
     return times.user + times.system + float(ended)
 
 
@@ -136,9 +131,7 @@ def _family(server: int) -> "dict[int, psutil.Process]":
     return {process.pid: process for process in found}
 
 
-def _action(
-    process: int, family: "dict[int, psutil.Process]", server: int
-) -> int | None:
+def _action(process: int, family: "dict[int, psutil.Process]", server: int) -> int | None:
     """Return the child of the server that a process comes from; None for the server itself."""
     import psutil
 
@@ -170,9 +163,7 @@ def _peak(process: "psutil.Process") -> int:
     Where the kernel keeps no record of that (macOS), it is what the process holds now.
     """
     try:
-        text = (_PROCESSES / str(process.pid) / "status").read_text(
-            "utf-8", "replace"
-        )
+        text = (_PROCESSES / str(process.pid) / "status").read_text("utf-8", "replace")
     except OSError:
         return _resident(process)
     # The "high water mark" of resident memory; a zombie's status has no such line.

@@ -68,11 +68,7 @@ def obstacle() -> str | None:
     if platform.system() != "Linux":
         return f"{platform.system()} has no network namespaces"
     done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
-        (*_ENTER, "/bin/true"),
-        env={},
-        capture_output=True,
-        text=True,
-        check=False,
+        (*_ENTER, "/bin/true"), env={}, capture_output=True, text=True, check=False
     )
     if done.returncode == 0:
         return None

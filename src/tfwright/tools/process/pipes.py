@@ -44,11 +44,7 @@ def collect(
     """
     # Its errors are not read while its output is: a full pipe would stop it.
     with tempfile.TemporaryFile() as complaints:
-        streams = (
-            into or subprocess.PIPE,
-            complaints,
-            given or subprocess.DEVNULL,
-        )
+        streams = (into or subprocess.PIPE, complaints, given or subprocess.DEVNULL)
         with leashed(command, *streams) as process:
             printed = _read(process.stdout, most) if process.stdout else b""
             if len(printed) > most:
@@ -78,9 +74,7 @@ def listen(
     """
     with leashed(command, subprocess.DEVNULL, subprocess.PIPE, given) as process:
         # newline=None: all three ends of a line count.
-        lines = io.TextIOWrapper(
-            process.stderr or io.BytesIO(), "utf-8", "replace", newline=None
-        )
+        lines = io.TextIOWrapper(process.stderr or io.BytesIO(), "utf-8", "replace", newline=None)
         heard = hear(lines)
     return process.returncode, heard
 
@@ -108,9 +102,7 @@ def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
         complaints.seek(0)
         complaint = complaints.read()
     if writer.returncode == 0:
-        return Collected(
-            reader.returncode, b"", refused.decode("utf-8", "replace")
-        )
+        return Collected(reader.returncode, b"", refused.decode("utf-8", "replace"))
     return Collected(writer.returncode, b"", complaint.decode("utf-8", "replace"))
 
 

@@ -102,9 +102,7 @@ def running(command: Command, *, remedy: str) -> "Iterator[pexpect.spawn[str]]":
         child.close(force=True)
 
 
-def output(
-    child: "pexpect.spawn[str]", patience: float | None = None
-) -> Iterator[str]:
+def output(child: "pexpect.spawn[str]", patience: float | None = None) -> Iterator[str]:
     """Yield a program's output until it closes its terminal or is silent for `patience` seconds."""
     import pexpect
 

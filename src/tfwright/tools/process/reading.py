@@ -31,11 +31,7 @@ def waits_for_input(session: int) -> bool | None:
         # server.
         if call is None or call[0] in poll:
             answer = None
-        elif (
-            call[0] == read
-            and _is_terminal(process, call[1])
-            and _sleeps(process)
-        ):
+        elif call[0] == read and _is_terminal(process, call[1]) and _sleeps(process):
             return True
     return answer
 
@@ -79,7 +75,5 @@ def _sleeps(process: Path) -> bool:
 
 def _is_terminal(process: Path, descriptor: int) -> bool:
     with suppress(OSError):
-        return str((process / f"fd/{descriptor}").readlink()).startswith(
-            ("/dev/pts/", "/dev/tty")
-        )
+        return str((process / f"fd/{descriptor}").readlink()).startswith(("/dev/pts/", "/dev/tty"))
     return False

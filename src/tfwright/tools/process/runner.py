@@ -24,9 +24,7 @@ class UnstartableError(HostError):
     """A program that is not there, or does not start."""
 
 
-def run(
-    command: Command, log: Path, *, remedy: str, timeout: float | None = None
-) -> str:
+def run(command: Command, log: Path, *, remedy: str, timeout: float | None = None) -> str:
     """Run a program to its end and return what it printed, which also stands in `log`.
 
     Raises ToolError with the last lines if it exits other than 0, HostError if it is not there or
@@ -39,9 +37,7 @@ def run(
     return log.read_text("utf-8", "replace")
 
 
-def attempt(
-    command: Command, log: Path, *, remedy: str, timeout: float | None = None
-) -> int:
+def attempt(command: Command, log: Path, *, remedy: str, timeout: float | None = None) -> int:
     """Run a program to its end; return its exit status, or minus the signal that ended it.
 
     Raises TimeoutError once it took `timeout` seconds and was ended, HostError if it is not there.
@@ -157,9 +153,7 @@ def end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def failure(
-    command: Command, status: int, log: Path, *, remedy: str
-) -> ToolError | HostError:
+def failure(command: Command, status: int, log: Path, *, remedy: str) -> ToolError | HostError:
     """Return the error for a program that exited with `status`, with the last lines of its log."""
     lines = last_lines(log)
     evidence = Evidence(command=command.argv, status=status, log=log, lines=lines)

@@ -66,10 +66,7 @@ def run(
     # A file and not a pipe: nothing has to read it while the progress is read.
     with tempfile.TemporaryFile() as output:
         streams = (output, subprocess.PIPE, given or subprocess.DEVNULL)
-        with (
-            leashed(command, *streams) as process,
-            _watching(process, allowance, output) as course,
-        ):
+        with leashed(command, *streams) as process, _watching(process, allowance, output) as course:
             # newline=None: git ends the lines of its progress with carriage returns.
             lines = io.TextIOWrapper(
                 process.stderr or io.BytesIO(), "utf-8", "replace", newline=None
@@ -124,9 +121,7 @@ def _watching(
         watcher.join()
 
 
-def _excess(
-    pid: int, allowance: Allowance, output: IO[bytes], course: _Course
-) -> str:
+def _excess(pid: int, allowance: Allowance, output: IO[bytes], course: _Course) -> str:
     """Say what the program takes too much of; empty if nothing."""
     held = _held(allowance.place)
     now = time.monotonic()

@@ -85,11 +85,7 @@ def pip(python: Path) -> tuple[str, ...]:
 def of(client: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:
     """Return the environment for ``npm`` or ``pip``; the directories `programs` lead its PATH."""
     # npm's variables are written in lower case, pip's in upper case.
-    own = {
-        name: value
-        for name, value in os.environ.items()
-        if name.lower() in _INDEX[client]
-    }
+    own = {name: value for name, value in os.environ.items() if name.lower() in _INDEX[client]}
     # The real home: the clients' own configuration is there, often with the index's
     # address.
     return environment.clean(account.home(), programs, extra={**proxies(), **own})

@@ -19,12 +19,10 @@ PAGE = "index.html"
 """What pip reads: a link to each file, with its digest, which pip insists on."""
 UNFETCHED = "Run 'invoke fetch' once with a network, or unpack a bundle from a host that has them."
 _WHEEL = re.compile(
-    r"(?P<name>[\w.]+)-(?P<version>[\w.!+]+)(-\d[\w.]*)?(-[\w.]+){3}\.whl",
-    re.ASCII,
+    r"(?P<name>[\w.]+)-(?P<version>[\w.!+]+)(-\d[\w.]*)?(-[\w.]+){3}\.whl", re.ASCII
 )
 _SDIST = re.compile(
-    r"(?P<name>[\w.-]+?)-(?P<version>\d[\w.!+]*(-\d+)?)\.(zip|tar\.(gz|bz2|xz|Z)|tgz)",
-    re.ASCII,
+    r"(?P<name>[\w.-]+?)-(?P<version>\d[\w.!+]*(-\d+)?)\.(zip|tar\.(gz|bz2|xz|Z)|tgz)", re.ASCII
 )
 
 
@@ -41,9 +39,7 @@ def offline(stores: Sequence[Path]) -> tuple[str, ...]:
 
 def kept(vault: Path) -> list[Path]:
     """Return the files that are kept, sorted by digest."""
-    return sorted(
-        path for path in shelf(vault).glob("*/*") if not path.name.startswith(".")
-    )
+    return sorted(path for path in shelf(vault).glob("*/*") if not path.name.startswith("."))
 
 
 def keep(found: Mapping[Path, tuple[str, str]], vault: Path) -> None:
@@ -54,12 +50,7 @@ def keep(found: Mapping[Path, tuple[str, str]], vault: Path) -> None:
 
 
 def supply(
-    python: Path,
-    pins: Sequence[str],
-    stores: Sequence[Path],
-    log: Path,
-    *,
-    offline_only: bool,
+    python: Path, pins: Sequence[str], stores: Sequence[Path], log: Path, *, offline_only: bool
 ) -> list[Path]:
     """See to it that `pins` are in the first store; return their files.
 
@@ -77,17 +68,13 @@ def supply(
         try:
             # First without an index: pip then makes no request for what is kept
             # already.
-            found = bring(
-                python, (*offline(stores), *wanted), Path(folder, "here"), log
-            )
+            found = bring(python, (*offline(stores), *wanted), Path(folder, "here"), log)
         except SupplyError:
             if offline_only:
                 raise
             found = bring(python, wanted, Path(folder, "brought"), log)
         kept = _keep_new(found, vault)
-    files.write(
-        _record(python, pins, vault), "".join(f"{place}\n" for place in kept)
-    )
+    files.write(_record(python, pins, vault), "".join(f"{place}\n" for place in kept))
     return [shelf(vault) / place for place in kept]
 
 
@@ -164,9 +151,7 @@ def release(file: str) -> tuple[str, str]:
             f"{file!r} is not the name of a Python package",
             remedy="Pin a version whose index lists a wheel or a source archive.",
         )
-    return canonicalize_name(found["name"]), canonicalize_version(
-        found["version"]
-    )
+    return canonicalize_name(found["name"]), canonicalize_version(found["version"])
 
 
 def name_of(requirement: str) -> str:
@@ -180,9 +165,7 @@ def name_of(requirement: str) -> str:
     return canonicalize_name(Requirement(requirement).name)
 
 
-def bring(
-    python: Path, options: Sequence[str], folder: Path, log: Path
-) -> list[Path]:
+def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
     """Let the pip of `python` download exactly the pins that `options` name, as for an install.
 
     Raises SupplyError if the index does not have a pin.

@@ -40,9 +40,7 @@ def instead(home: Path, version: str, log: Path) -> str:
     return f"pip=={_last(version)}"
 
 
-def insist_on_reader(
-    platform: str | None, version: str, pins: Sequence[str]
-) -> None:
+def insist_on_reader(platform: str | None, version: str, pins: Sequence[str]) -> None:
     """Raise RecipeError if a venv's pip may not read a wheel's ``manylinux_2_31_x86_64``.
 
     `version` is that of its Python; nothing is known of ``any``. `pins` are what the venv gets.
@@ -61,9 +59,7 @@ def insist_on_reader(
     if _two(last) < ENOUGH:
         remedy = "Take package.platform out of the recipe: no pip of this Python reads it."
     if not enough:
-        raise RecipeError(
-            f"{who} {platform}, which pip reads from 20.3 on", remedy=remedy
-        )
+        raise RecipeError(f"{who} {platform}, which pip reads from 20.3 on", remedy=remedy)
 
 
 def _last(version: str) -> str:

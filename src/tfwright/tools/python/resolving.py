@@ -70,11 +70,7 @@ def _pip(home: Path, *arguments: str) -> Command:
 
 
 def _install(
-    home: Path,
-    requirements: Sequence[str],
-    options: Sequence[str],
-    log: Path,
-    remedy: str,
+    home: Path, requirements: Sequence[str], options: Sequence[str], log: Path, remedy: str
 ) -> None:
     """Let the pip of a venv choose versions, and install them."""
     # A file and not arguments: a requirement that begins with a dash would be an option.
@@ -96,8 +92,6 @@ def _installed(home: Path, log: Path) -> list[dict[str, str]]:
     command = _pip(home, "list", "--format=json")
     printed = runner.run(command, log, remedy=_UNLISTED)
     # pip's warnings are in the log as well, behind the list; that of Python 2's end is before it.
-    listed = next(
-        (line for line in printed.splitlines() if line.startswith("[")), printed
-    )
+    listed = next((line for line in printed.splitlines() if line.startswith("[")), printed)
     packages_found: list[dict[str, str]] = json_text.parsed(listed)
     return packages_found

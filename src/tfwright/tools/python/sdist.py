@@ -53,11 +53,7 @@ class Sdist:
         # own.
         found = _URL.fullmatch(url)
         try:
-            return (
-                cls(found["name"], str(Version(found["version"])))
-                if found
-                else None
-            )
+            return cls(found["name"], str(Version(found["version"]))) if found else None
         except ValueError:
             return None
 
@@ -75,10 +71,7 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
         files.write(room / "backend/setuptools/__init__.py", "")
         files.write(room / "backend/setuptools/build_meta.py", _BACKEND)
         hashed = f" --hash=sha256:{sha256}" if sha256 else ""
-        files.write(
-            room / "requirements.txt",
-            f"{wanted.name}=={wanted.version}{hashed}\n",
-        )
+        files.write(room / "requirements.txt", f"{wanted.name}=={wanted.version}{hashed}\n")
         _run(wanted, room, hashed=bool(hashed))
         brought = sorted((room / "brought").glob("*"))
         # One requirement without dependencies gives one file, unless this host's pip is set up to
@@ -95,9 +88,7 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
 def _run(wanted: Sdist, room: Path, *, hashed: bool) -> None:
     command = _command(wanted, room, hashed=hashed)
     try:
-        runner.run(
-            command, room / "log", remedy="Repair the pip that runs tfwright."
-        )
+        runner.run(command, room / "log", remedy="Repair the pip that runs tfwright.")
     except ToolError as fault:
         raise package_clients.kind_of(fault)(
             f"pip cannot bring {wanted.name} {wanted.version}: {_last_error(fault)}",

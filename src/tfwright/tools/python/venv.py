@@ -44,9 +44,7 @@ def venv(
     _insist_on_pins(requirements)
     version = _version(interpreter, log)
     home = place(interpreter, version, requirements, stores)
-    with file_lock.held(
-        home.with_name(f"{home.name}.lock"), "making a venv", wait=True
-    ):
+    with file_lock.held(home.with_name(f"{home.name}.lock"), "making a venv", wait=True):
         if not _holds(home, requirements):
             if requirements and offline and not any(map(packages.kept, stores)):
                 raise _not_made(version, requirements)
@@ -56,10 +54,7 @@ def venv(
 
 
 def place(
-    interpreter: Path,
-    version: str,
-    requirements: Sequence[str],
-    stores: Sequence[Path],
+    interpreter: Path, version: str, requirements: Sequence[str], stores: Sequence[Path]
 ) -> Path:
     """Return the directory of a venv, whether it is there or not; `version` is the full one."""
     # Its path is part of every action's key: one that was reached by a link is the
@@ -137,10 +132,7 @@ def _version(interpreter: Path, log: Path) -> str:
     # A wrapper of an interpreter may print more than the interpreter.
     found = _FULL_VERSION.findall(said)
     if not found:
-        raise HostError(
-            f"{interpreter} does not say its version, but: {said[:200]}",
-            remedy=remedy,
-        )
+        raise HostError(f"{interpreter} does not say its version, but: {said[:200]}", remedy=remedy)
     return str(found[-1])
 
 
@@ -198,11 +190,7 @@ def _insist_on_all(home: Path, log: Path) -> None:
     argv = (*package_clients.pip(home / "bin/python"), "check")
     command = Command(argv, home, environment.clean(home))
     try:
-        runner.run(
-            command,
-            log,
-            remedy="Pin in the recipe what the pinned packages need.",
-        )
+        runner.run(command, log, remedy="Pin in the recipe what the pinned packages need.")
     except ToolError as fault:
         raise RecipeError(
             f"The pins are not all that their packages need: {runner.last_line(log)}",
@@ -269,25 +257,18 @@ def _install(
         command = Command(argv, home, package_clients.of("pip", (home / "bin",)))
         try:
             runner.run(
-                command,
-                log,
-                remedy="Pin another version: this one does not build or install here.",
+                command, log, remedy="Pin another version: this one does not build or install here."
             )
         except ToolError as fault:
             what = f"pip could not install {', '.join(requirements)}: {packages.complaint(log)}"
-            raise SupplyError(
-                what, remedy=fault.remedy, evidence=fault.evidence
-            ) from fault
+            raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault
     return exact
 
 
 def _exact(requirements: Sequence[str], brought: Sequence[Path]) -> list[str]:
     """Return each pin with the digest of the file that was downloaded for it."""
     digests = {packages.project(path): files.sha256(path) for path in brought}
-    return [
-        pin + _HASH + digests[packages.name_of(pin)]
-        for pin in map(_pin, requirements)
-    ]
+    return [pin + _HASH + digests[packages.name_of(pin)] for pin in map(_pin, requirements)]
 
 
 def _pin(requirement: str) -> str:

@@ -82,10 +82,7 @@ Note = Callable[[str], None]
 
 
 def run(
-    site: SlurmSite,
-    batches: Iterable[Sequence[Sequence[str]]],
-    hear: Hear,
-    note: Note,
+    site: SlurmSite, batches: Iterable[Sequence[Sequence[str]]], hear: Hear, note: Note
 ) -> None:
     """Run commands of tfwright, until each one ended; each batch of them is a job array.
 
@@ -130,11 +127,7 @@ def submission(site: SlurmSite, script: Path, numbers: Sequence[int]) -> Command
 
 def script_of(site: SlurmSite) -> str:
     """Return the script of the array."""
-    variables = (
-        f"TFWRIGHT_HOST_FILE={shlex.quote(site.host_file)} "
-        if site.host_file
-        else ""
-    )
+    variables = f"TFWRIGHT_HOST_FILE={shlex.quote(site.host_file)} " if site.host_file else ""
     return SCRIPT.format(
         directory=shlex.quote(str(site.directory)),
         room=shlex.quote(str(site.room)),
@@ -192,9 +185,7 @@ class _Tasks:
     def _job(self, numbers: Sequence[int]) -> str:
         """Submit tasks as one array; return its number."""
         log = self.site.room / "sbatch.log"
-        remedy = (
-            "Look at what sbatch says, and at [slurm] options in the host file."
-        )
+        remedy = "Look at what sbatch says, and at [slurm] options in the host file."
         command = submission(self.site, self.script, numbers)
         if status := runner.attempt(command, log, remedy="Install Slurm."):
             fault = runner.failure(command, status, log, remedy=remedy)
@@ -206,9 +197,7 @@ class _Tasks:
         # With --parsable it prints "ID" or "ID;CLUSTER", after any warning.
         job = said.split()[-1].partition(";")[0] if said.split() else ""
         if not job.isdigit():
-            raise ToolError(
-                f"sbatch named no job: {said.strip()!r}", remedy=remedy
-            )
+            raise ToolError(f"sbatch named no job: {said.strip()!r}", remedy=remedy)
         return job
 
     def cancel(self) -> None:
@@ -256,11 +245,7 @@ class _Tasks:
         now = time.monotonic()
         missing = self.jobs.keys() - queued.keys()
         self.gone = {number: self.gone.get(number, now) for number in missing}
-        ended = [
-            number
-            for number, since in self.gone.items()
-            if now - since > ARRIVAL_SECONDS
-        ]
+        ended = [number for number, since in self.gone.items() if now - since > ARRIVAL_SECONDS]
         for number in ended:
             del self.gone[number]
         return sorted(ended)
@@ -276,9 +261,7 @@ def _queued(jobs: Collection[str], room: Path) -> Mapping[int, str] | None:
     log = room / "squeue.log"
     wanted = f"--jobs={','.join(sorted(jobs))}"
     argv = ("squeue", "--noheader", "--array", "--format=%K %T %r", wanted)
-    status = runner.attempt(
-        Command(argv, room, _environment()), log, remedy="Install Slurm."
-    )
+    status = runner.attempt(Command(argv, room, _environment()), log, remedy="Install Slurm.")
     said = log.read_text("utf-8", "replace")
     if status != 0:
         # It forgets a job some minutes after its end: MinJobAge in slurm.conf.
@@ -291,11 +274,7 @@ def _reasons(tasks: Collection[str]) -> Counter[str]:
     """Return why tasks wait, as Slurm names it, and how many do."""
     pairs = (task.partition(" ") for task in tasks)
     # It names no reason yet for a task that it has not looked at.
-    return Counter(
-        reason
-        for state, _, reason in pairs
-        if state == PENDING and reason != "None"
-    )
+    return Counter(reason for state, _, reason in pairs if state == PENDING and reason != "None")
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -311,9 +290,7 @@ def _result(room: Path, number: int) -> SlurmResult:
     lost = SlurmResult(number, LOST, _nodes(room / f"{number}.nodes"), 0.0, log)
     try:
         said = json_text.parsed(files.content(room / f"{number}.json"))
-        return replace(
-            lost, status=int(said["status"]), seconds=float(said["seconds"])
-        )
+        return replace(lost, status=int(said["status"]), seconds=float(said["seconds"]))
     except (OSError, ValueError, LookupError, TypeError):
         # A task that was killed leaves no result, or a part of one.
         return lost

@@ -109,9 +109,7 @@ class RemoteBuild:
 def run(host: RemoteHost, program: Sequence[str], log: Path) -> RemoteBuild:
     """Run a command of tfwright on a machine, to its end; what it prints is in `log`."""
     begun = time.monotonic()
-    status = runner.attempt(
-        command(host, program), log, remedy="Install OpenSSH."
-    )
+    status = runner.attempt(command(host, program), log, remedy="Install OpenSSH.")
     seconds = time.monotonic() - begun
     done = RemoteBuild(seconds, status, printed=_printed(log), log=str(log))
     if done.lost:
@@ -166,9 +164,7 @@ def command(host: RemoteHost, program: Sequence[str]) -> Command:
     return _ssh(host, ("-tt",), script)
 
 
-def fetch_files(
-    host: RemoteHost, source: str, names: Sequence[str], to: Path, log: Path
-) -> None:
+def fetch_files(host: RemoteHost, source: str, names: Sequence[str], to: Path, log: Path) -> None:
     """Copy files of a directory, by name or pattern, from a machine.
 
     Raises ToolError if rsync fails, HostError if the disk of this host is full.
@@ -196,9 +192,7 @@ def send_folder(host: RemoteHost, source: Path, to: str, log: Path) -> None:
     _send(host, options, source, to, log)
 
 
-def send_files(
-    host: RemoteHost, source: Path, names: Sequence[str], to: str, log: Path
-) -> None:
+def send_files(host: RemoteHost, source: Path, names: Sequence[str], to: str, log: Path) -> None:
     """Copy files below a directory to a machine; for a link, what it leads to.
 
     Raises ToolError if rsync fails, HostError if that machine has no rsync or no room.
@@ -229,17 +223,13 @@ def remove(host: RemoteHost, folder: str) -> None:
     runner.answer(_ssh(host, (), f"rm -rf -- {_word(folder)}"))
 
 
-def _receive(
-    host: RemoteHost, options: Sequence[str], source: str, to: Path, log: Path
-) -> None:
+def _receive(host: RemoteHost, options: Sequence[str], source: str, to: Path, log: Path) -> None:
     there = f"--rsync-path=cd {_word(source)} && rsync"
     ends = (f"{host.address}:./", f"{to}/")
     _rsync(host, (*options, there), ends, log, "this host")
 
 
-def _send(
-    host: RemoteHost, options: Sequence[str], source: Path, to: str, log: Path
-) -> None:
+def _send(host: RemoteHost, options: Sequence[str], source: Path, to: str, log: Path) -> None:
     folder = _word(to)
     there = f"--rsync-path=mkdir -p {folder} && cd {folder} && rsync"
     ends = (f"{source}/", f"{host.address}:./")
@@ -247,11 +237,7 @@ def _send(
 
 
 def _rsync(
-    host: RemoteHost,
-    options: Sequence[str],
-    ends: tuple[str, str],
-    log: Path,
-    writer: str,
+    host: RemoteHost, options: Sequence[str], ends: tuple[str, str], log: Path, writer: str
 ) -> None:
     """Run rsync. The other machine's shell goes to the folder, since rsync itself knows no ~.
 
@@ -270,9 +256,7 @@ def _rsync(
         raise _of_rsync(fault, host, writer)
 
 
-def _of_rsync(
-    fault: TfwrightError, host: RemoteHost, writer: str
-) -> TfwrightError:
+def _of_rsync(fault: TfwrightError, host: RemoteHost, writer: str) -> TfwrightError:
     """Return the error of an rsync that failed, by what it and ssh said."""
     evidence = fault.evidence
     # Its status may be that of the broken connection instead of the shell's.

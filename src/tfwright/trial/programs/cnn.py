@@ -17,9 +17,7 @@ def images():
     random = RandomState(0)
     pixels = random.normal(0, 0.3, (IMAGES, SIZE, SIZE, 1)).astype("float32")
     standing = random.randint(0, 2, IMAGES)
-    for image, stands, place in zip(
-        pixels, standing, random.randint(1, SIZE - 2, IMAGES)
-    ):
+    for image, stands, place in zip(pixels, standing, random.randint(1, SIZE - 2, IMAGES)):
         image[(slice(None), place) if stands else (place, slice(None))] += 1
     return pixels, standing.astype("int32")
 
@@ -29,9 +27,7 @@ def network(tf, pixels):
     from numpy.random import RandomState
 
     random = RandomState(1)
-    filters = tf.Variable(
-        random.normal(0, 0.3, (5, 5, 1, FILTERS)).astype("float32")
-    )
+    filters = tf.Variable(random.normal(0, 0.3, (5, 5, 1, FILTERS)).astype("float32"))
     inner = (SIZE // 4) ** 2 * FILTERS
     weights = tf.Variable(random.normal(0, 0.05, (inner, 2)).astype("float32"))
     convolved = tf.nn.relu(tf.nn.conv2d(pixels, filters, [1, 1, 1, 1], "SAME"))
@@ -54,14 +50,9 @@ def train(tf, device):
         loss = mean_loss(tf, scores, wanted)
         step = tf.train.GradientDescentOptimizer(RATE).minimize(loss)
         # Renamed with 0.12.
-        start = (
-            getattr(tf, "global_variables_initializer", None)
-            or tf.initialize_all_variables
-        )
+        start = getattr(tf, "global_variables_initializer", None) or tf.initialize_all_variables
         # Some releases have no GPU kernel for one of these operations.
-        with tf.Session(
-            config=tf.ConfigProto(allow_soft_placement=True)
-        ) as session:
+        with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
 
             def learn():
                 return float(session.run([loss, step], fed)[0])
@@ -75,9 +66,7 @@ def train(tf, device):
 
 def mean_loss(tf, scores, wanted):
     """Return the mean cross entropy; the arguments are named, since their order has changed."""
-    each = tf.nn.sparse_softmax_cross_entropy_with_logits(
-        logits=scores, labels=wanted
-    )
+    each = tf.nn.sparse_softmax_cross_entropy_with_logits(logits=scores, labels=wanted)
     return tf.reduce_mean(each)
 
 
@@ -90,9 +79,7 @@ def insist(device, losses, right):
             % (device, losses[0], losses[-1], STEPS)
         )
     if right < 0.9:
-        raise Failed(
-            "on %s only %.0f%% of the answers are right" % (device, 100 * right)
-        )
+        raise Failed("on %s only %.0f%% of the answers are right" % (device, 100 * right))
 
 
 def check(name):

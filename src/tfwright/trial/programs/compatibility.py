@@ -43,25 +43,16 @@ def report(check):
         status, reason, numbers = "failed", cause(fault), {}
     # What TensorFlow writes on stderr must not end up in the middle of the line.
     sys.stderr.flush()
-    print(
-        json.dumps(
-            {"status": status, "reason": reason, "numbers": numbers},
-            sort_keys=True,
-        )
-    )
+    print(json.dumps({"status": status, "reason": reason, "numbers": numbers}, sort_keys=True))
     sys.exit(1 if status == "failed" else 0)
 
 
 def cause(fault):
     """Return an exception in one line."""
-    lines = [
-        line.strip() for line in str(fault).splitlines() if line.strip()
-    ] or ["no message"]
+    lines = [line.strip() for line in str(fault).splitlines() if line.strip()] or ["no message"]
     if lines[0].startswith("Traceback"):
         # TensorFlow 1 says that it does not import with the traceback of why as its message.
-        lines = [line for line in lines if re.match(r"\w+Error: ", line)][
-            -1:
-        ] or lines
+        lines = [line for line in lines if re.match(r"\w+Error: ", line)][-1:] or lines
     if re.match(r"\w+Error: ", lines[0]):
         return lines[0]
     return "%s: %s" % (type(fault).__name__, lines[0])
@@ -93,19 +84,14 @@ def local_devices(name):
 
 def gpus(name):
     """Return the names of the GPUs that TensorFlow can use, in the form of all releases: /gpu:0."""
-    count = len(
-        [device for device in local_devices(name) if device.device_type == "GPU"]
-    )
+    count = len([device for device in local_devices(name) if device.device_type == "GPU"])
     return ["/gpu:%d" % number for number in range(count)]
 
 
 def insist_on_gpus(found, count):
     """Skip the program if there are fewer GPUs than it needs."""
     if found < count:
-        raise Skipped(
-            "needs %s, TensorFlow finds %s here"
-            % (counted(count), counted(found))
-        )
+        raise Skipped("needs %s, TensorFlow finds %s here" % (counted(count), counted(found)))
 
 
 def counted(count):

@@ -21,10 +21,7 @@ def check(name):
     # With CUDA_VISIBLE_DEVICES empty or -1, a list
     # without GPUs is what the user asked for.
     cuda = bool(importlib.import_module(name).test.is_built_with_cuda())
-    driven = (
-        os.path.exists(DRIVER)
-        and os.environ.get("CUDA_VISIBLE_DEVICES", "all") not in HIDDEN
-    )
+    driven = os.path.exists(DRIVER) and os.environ.get("CUDA_VISIBLE_DEVICES", "all") not in HIDDEN
     if cuda and driven and "GPU" not in kinds:
         raise Failed(
             "the wheel is built with CUDA and this machine has an NVIDIA driver, but TensorFlow "

@@ -11,9 +11,7 @@ def check(name):
     version = module.__version__
     # From 0.11 on TensorFlow says which commit it was built from; the demo does not.
     commit = getattr(
-        module,
-        "__git_version__",
-        getattr(getattr(module, "version", None), "GIT_VERSION", ""),
+        module, "__git_version__", getattr(getattr(module, "version", None), "GIT_VERSION", "")
     )
     if isinstance(commit, bytes):
         commit = commit.decode("ascii", "replace")

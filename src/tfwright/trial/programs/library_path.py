@@ -14,9 +14,7 @@ def child_sees(directory, *launcher):
     """Tell whether a Python that is started with the variable set finds it set."""
     environment = dict(os.environ)
     environment[VARIABLE] = directory
-    output = subprocess.check_output(
-        list(launcher) + [sys.executable, "-c", TELL], env=environment
-    )
+    output = subprocess.check_output(list(launcher) + [sys.executable, "-c", TELL], env=environment)
     return output.decode("utf-8").strip() == directory
 
 
@@ -34,23 +32,17 @@ def check(_):
             % (VARIABLE, sys.executable)
         )
     kept = child_sees(here, "/usr/bin/env")
-    directories = [
-        path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path
-    ]
+    directories = [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
     missing = [path for path in directories if not os.path.isdir(path)]
     if missing:
-        raise Failed(
-            "%s names %s, which is not a directory" % (VARIABLE, missing[0])
-        )
+        raise Failed("%s names %s, which is not a directory" % (VARIABLE, missing[0]))
     reason = (
         "%s holds %s" % (VARIABLE, os.pathsep.join(directories))
         if directories
         else "%s is not set, and would be seen" % VARIABLE
     )
     note = (
-        ""
-        if kept
-        else "; started by a program of the system, as Jupyter may be, it is lost (SIP)"
+        "" if kept else "; started by a program of the system, as Jupyter may be, it is lost (SIP)"
     )
     return reason + note, {
         "variable": VARIABLE,

@@ -20,9 +20,7 @@ def evaluate(module, tensor):
 def check(name):
     """Multiply; the product is known."""
     module = importlib.import_module(name)
-    product = evaluate(
-        module, module.matmul(module.constant(LEFT), module.constant(RIGHT))
-    )
+    product = evaluate(module, module.matmul(module.constant(LEFT), module.constant(RIGHT)))
     if product != PRODUCT:
         raise Failed("the product is %s, not %s" % (product, PRODUCT))
     return "the product is %s" % product, {"product": product}

@@ -6,15 +6,7 @@ import json
 import subprocess
 import sys
 
-from compatibility import (
-    Failed,
-    Skipped,
-    gpus,
-    graphs,
-    insist_on_gpus,
-    major,
-    report,
-)
+from compatibility import Failed, Skipped, gpus, graphs, insist_on_gpus, major, report
 from matmul import LEFT, RIGHT
 
 DRIVERS = ("libcuda.so.1", "libcuda.dylib", "/usr/local/cuda/lib/libcuda.dylib")
@@ -61,9 +53,7 @@ def ask(function, *arguments):
     """Call CUDA's driver."""
     status = function(*arguments)
     if status != 0:
-        raise Failed(
-            "CUDA's driver answers %s with error %d" % (function.__name__, status)
-        )
+        raise Failed("CUDA's driver answers %s with error %d" % (function.__name__, status))
 
 
 def in_session(name, **options):
@@ -71,9 +61,7 @@ def in_session(name, **options):
     tf = graphs(name)
     with tf.Graph().as_default(), tf.device("/gpu:0"):
         product = tf.matmul(tf.constant(LEFT), tf.constant(RIGHT))
-        with tf.Session(
-            config=tf.ConfigProto(gpu_options=tf.GPUOptions(**options))
-        ) as session:
+        with tf.Session(config=tf.ConfigProto(gpu_options=tf.GPUOptions(**options))) as session:
             session.run(product)
             return apart(name, "memory")[0]
 
@@ -92,9 +80,7 @@ WAYS = {
     "gpus": lambda name: len(gpus(name)),
     "memory": memory,
     "growth": lambda name: in_session(name, allow_growth=True),
-    "fraction": lambda name: in_session(
-        name, per_process_gpu_memory_fraction=FRACTION
-    ),
+    "fraction": lambda name: in_session(name, per_process_gpu_memory_fraction=FRACTION),
     "growth by config": in_config,
 }
 
@@ -102,9 +88,7 @@ WAYS = {
 def insist(way, share, total):
     """Insist that a way to ask for less memory was heard."""
     # A fraction is taken at once, growth only as far as it is needed.
-    least, most = (
-        (FRACTION - OVERHEAD, FRACTION) if way == "fraction" else (0.0, 0.0)
-    )
+    least, most = (FRACTION - OVERHEAD, FRACTION) if way == "fraction" else (0.0, 0.0)
     most += OVERHEAD + float(LIBRARIES) / total
     if not least <= share <= most:
         raise Failed(
@@ -127,13 +111,8 @@ def check(name):
     for way in ways:
         taken[way] = float(apart(name, way) - before) / total
         insist(way, taken[way], total)
-    seen = ", ".join(
-        "%s %.0f%%" % (way, 100 * share) for way, share in sorted(taken.items())
-    )
-    return "of %.1f GB were taken: %s" % (total / 1e9, seen), {
-        "total": total,
-        "taken": taken,
-    }
+    seen = ", ".join("%s %.0f%%" % (way, 100 * share) for way, share in sorted(taken.items()))
+    return "of %.1f GB were taken: %s" % (total / 1e9, seen), {"total": total, "taken": taken}
 
 
 def main():

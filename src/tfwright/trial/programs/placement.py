@@ -17,14 +17,9 @@ def multiply(tf, device):
         # Not FULL_TRACE, which asks for CUPTI, a library that TensorFlow works without.
         options = tf.RunOptions(trace_level=tf.RunOptions.SOFTWARE_TRACE)
         metadata = tf.RunMetadata()
-        with tf.Session(
-            config=tf.ConfigProto(log_device_placement=True)
-        ) as session:
+        with tf.Session(config=tf.ConfigProto(log_device_placement=True)) as session:
             rows = session.run(
-                product,
-                {left: LEFT, right: RIGHT},
-                options=options,
-                run_metadata=metadata,
+                product, {left: LEFT, right: RIGHT}, options=options, run_metadata=metadata
             ).tolist()
     ran = [
         device.device
@@ -47,19 +42,13 @@ def check(name):
     for wish, expected in wishes:
         product, device = multiply(tf, wish)
         if product != PRODUCT:
-            raise Failed(
-                "the product on %s is %s, not %s" % (device, product, PRODUCT)
-            )
+            raise Failed("the product on %s is %s, not %s" % (device, product, PRODUCT))
         if not device.lower().endswith(expected):
             raise Failed(
-                "asked for %s, the product was computed on %s"
-                % (wish or "no device", device)
+                "asked for %s, the product was computed on %s" % (wish or "no device", device)
             )
         seen.append("%s: %s" % (wish or "no wish", device.rpartition("/")[2]))
-    return "%s; %s" % (PRODUCT, ", ".join(seen)), {
-        "product": PRODUCT,
-        "placed": seen,
-    }
+    return "%s; %s" % (PRODUCT, ", ".join(seen)), {"product": PRODUCT, "placed": seen}
 
 
 if __name__ == "__main__":

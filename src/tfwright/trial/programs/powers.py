@@ -20,10 +20,7 @@ def matrices():
 
     # A fixed seed: CPU and GPU have to get the same matrices.
     random = numpy.random.RandomState(0)
-    return [
-        random.uniform(0, 2.0 / SIZE, (SIZE, SIZE)).astype("float32")
-        for _ in "AB"
-    ]
+    return [random.uniform(0, 2.0 / SIZE, (SIZE, SIZE)).astype("float32") for _ in "AB"]
 
 
 def power(tf, matrix, exponent):
@@ -58,16 +55,11 @@ def insist(total, device):
     """Insist that a sum is what numpy makes of it in double precision."""
     from numpy.linalg import matrix_power
 
-    right = sum(
-        matrix_power(matrix.astype("float64"), EXPONENT) for matrix in matrices()
-    )
+    right = sum(matrix_power(matrix.astype("float64"), EXPONENT) for matrix in matrices())
     error = float(abs(total - right).max() / abs(right).max())
     # Written so that a sum with nan in it does not pass.
     if not error < TOLERANCE:
-        raise Failed(
-            "the sum of %s is wrong by %.2g of the largest value"
-            % (device, error)
-        )
+        raise Failed("the sum of %s is wrong by %.2g of the largest value" % (device, error))
     return error
 
 

@@ -11,9 +11,7 @@ def multiply_in_session(tf, device, soft):
     with tf.Graph().as_default():
         with tf.device(device):
             product = tf.matmul(tf.constant(LEFT), tf.constant(RIGHT))
-        with tf.Session(
-            config=tf.ConfigProto(allow_soft_placement=soft)
-        ) as session:
+        with tf.Session(config=tf.ConfigProto(allow_soft_placement=soft)) as session:
             return session.run(product).tolist()
 
 
@@ -39,9 +37,7 @@ def insist(multiply, api, device):
     except (api.errors.InvalidArgumentError, RuntimeError, ValueError):
         pass
     else:
-        raise Failed(
-            "%s is not there, and was used without soft placement" % device
-        )
+        raise Failed("%s is not there, and was used without soft placement" % device)
     product = multiply(api, device, True)
     if product != PRODUCT:
         raise Failed("the product is %s, not %s" % (product, PRODUCT))

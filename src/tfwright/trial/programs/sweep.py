@@ -24,9 +24,7 @@ def multiplier(tf, session, size):
 def seconds_of(tf, device, size):
     """Return the seconds of one product, the best of as many as fit into the span."""
     with tf.Graph().as_default(), tf.device(device):
-        with tf.Session(
-            config=tf.ConfigProto(allow_soft_placement=True)
-        ) as session:
+        with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
             multiply = multiplier(tf, session, size)
             multiply()
             times = [timed(multiply)[1]]
@@ -47,13 +45,7 @@ def curve(tf, device):
         except tf.errors.ResourceExhaustedError:
             # A small GPU: what fits into its memory was measured.
             break
-        points.append(
-            {
-                "size": size,
-                "seconds": seconds,
-                "gflops": 2.0 * size**3 / seconds / 1e9,
-            }
-        )
+        points.append({"size": size, "seconds": seconds, "gflops": 2.0 * size**3 / seconds / 1e9})
         # The next size is twice as large, and takes eight times as many operations.
         if 8 * seconds > ENOUGH:
             break
@@ -67,8 +59,7 @@ def check(name):
     for gpu in gpus(name)[:1]:
         curves["gpu"] = curve(tf, gpu)
     best = [
-        "%s %.3g GFLOP/s"
-        % (device.upper(), max(point["gflops"] for point in points))
+        "%s %.3g GFLOP/s" % (device.upper(), max(point["gflops"] for point in points))
         for device, points in sorted(curves.items())
     ]
     return "%s at best%s" % (

@@ -14,12 +14,7 @@ def check(name):
     insist(total, both[0])
     total, two = add_powers(tf, both)
     insist(total, " and ".join(both))
-    numbers = {
-        "size": SIZE,
-        "exponent": EXPONENT,
-        "one_seconds": one,
-        "two_seconds": two,
-    }
+    numbers = {"size": SIZE, "exponent": EXPONENT, "one_seconds": one, "two_seconds": two}
     return "one GPU %.3g s, two GPUs %.3g s" % (one, two), numbers
 
 

@@ -9,15 +9,11 @@ from tfwright.documents.toolkit import PartName
 from tfwright.vault.toolkit import tree
 
 # Samples and profilers are most of an installed CUDA, and no build uses them.
-_NEVER_NEEDED = re.compile(
-    r"samples|nsight|doc|gds|libnvvp|tools|compute-sanitizer|pkgconfig"
-)
+_NEVER_NEEDED = re.compile(r"samples|nsight|doc|gds|libnvvp|tools|compute-sanitizer|pkgconfig")
 _LIBRARIES: Mapping[PartName, re.Pattern[str]] = {
     "cudnn": re.compile(r"cudnn[^/]*\.h|libcudnn[^/]*\.(so[^/]*|a)"),
     "nccl": re.compile(r"nccl[^/]*\.h|libnccl[^/]*\.(so[^/]*|a)"),
-    "tensorrt": re.compile(
-        r"Nv[A-Z][^/]*\.h|libnv(infer|parsers|onnx)[^/]*\.(so[^/]*|a)"
-    ),
+    "tensorrt": re.compile(r"Nv[A-Z][^/]*\.h|libnv(infer|parsers|onnx)[^/]*\.(so[^/]*|a)"),
 }
 """The files of each library, since it often shares its directory, such as /usr, with others."""
 
@@ -44,18 +40,10 @@ def _copy_toolkit(root: Path, into: Path) -> None:
 
 def _copy_library(root: Path, pattern: re.Pattern[str], into: Path) -> None:
     """Copy headers and libraries, wherever a distribution's own layout keeps them."""
-    for folder, usual in (
-        ("include", "include"),
-        ("lib64", "lib64"),
-        ("lib", "lib64"),
-    ):
+    for folder, usual in (("include", "include"), ("lib64", "lib64"), ("lib", "lib64")):
         for path in _files(root / folder):
             target = into / usual / path.name
-            if (
-                pattern.fullmatch(path.name)
-                and not target.is_symlink()
-                and not target.exists()
-            ):
+            if pattern.fullmatch(path.name) and not target.is_symlink() and not target.exists():
                 # Headers and libraries end in one directory each, where such a link still leads.
                 next_to_it = path.is_symlink() and len(path.readlink().parts) == 1
                 _copy_file(path, target, as_link=next_to_it)
@@ -63,9 +51,7 @@ def _copy_library(root: Path, pattern: re.Pattern[str], into: Path) -> None:
 
 def _files(root: Path) -> Iterator[Path]:
     # Directories behind links are left out: inside the root they are reached without the link.
-    found = (
-        path for path in root.rglob("*") if path.is_symlink() or path.is_file()
-    )
+    found = (path for path in root.rglob("*") if path.is_symlink() or path.is_file())
     return iter(sorted(found))
 
 

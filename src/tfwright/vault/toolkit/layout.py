@@ -31,17 +31,11 @@ DEBIAN = (
     Move(r"usr/lib/nvidia-cuda-toolkit/(libdevice/.+)", r"nvvm/\1"),
     Move(r"usr/bin/(.+)", r"bin/\1"),
     Move(r"usr/include/(nvvm\.h)", r"nvvm/include/\1"),
-    Move(
-        r"usr/include/((?:cupti|generated_|nvperf)[^/]*\.h)",
-        r"extras/CUPTI/include/\1",
-    ),
+    Move(r"usr/include/((?:cupti|generated_|nvperf)[^/]*\.h)", r"extras/CUPTI/include/\1"),
     Move(r"usr/include/(.+)", r"include/\1"),
     Move(r"usr/lib/[^/]+-linux-gnu/(libnvvm\.[^/]+)", r"nvvm/lib64/\1"),
     Move(r"usr/lib/[^/]+-linux-gnu/(libcupti[^/]+)", r"extras/CUPTI/lib64/\1"),
-    Move(
-        r"usr/lib/[^/]+-linux-gnu/(stubs/[^/]+|lib[^/]+\.(?:so[^/]*|a))",
-        r"lib64/\1",
-    ),
+    Move(r"usr/lib/[^/]+-linux-gnu/(stubs/[^/]+|lib[^/]+\.(?:so[^/]*|a))", r"lib64/\1"),
     Move(r"usr/share/doc/([^/]+)/copyright", rf"{LICENCES}/\1"),
 )
 """CUDA as Debian packs it, from 9 to 12."""
@@ -49,10 +43,7 @@ WHEELS = (
     Move(r".*(?:__init__\.pyc?|__pycache__/.*)", ""),
     Move(r"nvidia/[^/]+/lib/(.+)", r"lib64/\1"),
     Move(r"nvidia/[^/]+/((?:bin|include|nvvm)/.+)", r"\1"),
-    Move(
-        r"([^/]+)\.dist-info/(?:licenses/)?(?:License|LICENSE)[^/]*",
-        rf"{LICENCES}/\1",
-    ),
+    Move(r"([^/]+)\.dist-info/(?:licenses/)?(?:License|LICENSE)[^/]*", rf"{LICENCES}/\1"),
 )
 """NVIDIA's packages of the Python index: a folder for each part, from CUDA 13 on one for all."""
 COMPILER = (
@@ -95,9 +86,7 @@ def arrange(raw: Path, rules: Sequence[Move], into: Path) -> None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    return (
-        path for path in folder.rglob("*") if path.is_symlink() or path.is_file()
-    )
+    return (path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
 
 
 def _complete(root: Path) -> None:
@@ -116,9 +105,7 @@ def _complete(root: Path) -> None:
 
 def _drop_dangling(root: Path) -> None:
     # A link may lead to another one that goes: look until nothing changes.
-    while dangling := [
-        path for path in _links(root) if not _leads_inside(path, root)
-    ]:
+    while dangling := [path for path in _links(root) if not _leads_inside(path, root)]:
         for path in dangling:
             path.unlink()
 

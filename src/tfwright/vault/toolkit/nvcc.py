@@ -86,9 +86,7 @@ _CICC_PATH = "CICC_PATH = $(TOP)/tfwright/bin\n"
 _RENAMED = "bin/nvcc-nvidia"
 _SCRIPTS = {
     f"{_WRAPPERS}/cicc": _WRAPPER.format(name="cicc", folder=_WRAPPED["cicc"]),
-    f"{_WRAPPERS}/cudafe++": _WRAPPER.format(
-        name="cudafe++", folder=_WRAPPED["cudafe++"]
-    ),
+    f"{_WRAPPERS}/cudafe++": _WRAPPER.format(name="cudafe++", folder=_WRAPPED["cudafe++"]),
     "bin/nvcc": _DRIVER,
 }
 """All that tfwright writes, by its place in a toolkit."""
@@ -107,11 +105,7 @@ def settle(root: Path) -> None:
     if not program.is_file():
         return
     # Latin-1 keeps the bytes of comments in any encoding.
-    text = (
-        files.content(profile).decode("latin-1")
-        if profile.is_file()
-        else _PROFILE
-    )
+    text = files.content(profile).decode("latin-1") if profile.is_file() else _PROFILE
     for name, folder in _WRAPPED.items():
         if (root / folder / name).is_file():
             path = f"{_WRAPPERS}/{name}"

@@ -66,9 +66,7 @@ def licences(archive: Path, room: Path, shown: Path) -> list[Path]:
 def _is_licence(path: PurePosixPath) -> bool:
     named = any(word in path.name.lower() for word in _LICENCE_WORDS)
     # Debian keeps the licence of every package in a file of this name.
-    return (
-        named and path.suffix in _LICENCE_SUFFIXES
-    ) or path.name == "copyright"
+    return (named and path.suffix in _LICENCE_SUFFIXES) or path.name == "copyright"
 
 
 def _unpack_inner(whole: Path) -> None:
@@ -90,11 +88,7 @@ def _roots(whole: Path, parts: Sequence[str]) -> list[Path]:
     From CUDA 11 on an archive has one for each of its parts.
     """
     found: list[Path] = []
-    folders = [
-        path
-        for path in whole.rglob("*")
-        if path.is_dir() and not path.is_symlink()
-    ]
+    folders = [path for path in whole.rglob("*") if path.is_dir() and not path.is_symlink()]
     for folder in (whole, *sorted(folders)):
         inside = any(folder.is_relative_to(root) for root in found)
         left_out = inside or _NEVER_NEEDED.search(str(folder.relative_to(whole)))

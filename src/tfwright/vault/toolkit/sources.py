@@ -60,13 +60,8 @@ def obtain(title: str, part: PartTable, supplier: Supplier) -> Obtained:
             refused.append(f"{way}: {fault.what}. {fault.remedy}")
         else:
             # An archive is pinned by its address, a package by its file's name.
-            names = {
-                name.rpartition("/")[2]: digest for name, digest in pins.items()
-            }
-            paths = {
-                name: supplier.store.path(digest)
-                for name, digest in names.items()
-            }
+            names = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
+            paths = {name: supplier.store.path(digest) for name, digest in names.items()}
             return Obtained(way, paths)
     raise SupplyError(
         f"{title} cannot be obtained in any of the ways that the recipe names",
@@ -77,32 +72,20 @@ def obtain(title: str, part: PartTable, supplier: Supplier) -> Obtained:
     )
 
 
-def _bring(
-    way: Way, part: PartTable, pins: Mapping[str, str], supplier: Supplier
-) -> None:
+def _bring(way: Way, part: PartTable, pins: Mapping[str, str], supplier: Supplier) -> None:
     """Bring what the vault lacks: first from the drop folder, then from the network."""
     _take_dropped(pins, supplier)
-    lacking = {
-        name: pin for name, pin in pins.items() if not supplier.store.sound(pin)
-    }
+    lacking = {name: pin for name, pin in pins.items() if not supplier.store.sound(pin)}
     if not lacking:
         return
     if supplier.offline:
-        raise SupplyError(
-            f"{len(lacking)} files are not on this host", remedy="Go online."
-        )
+        raise SupplyError(f"{len(lacking)} files are not on this host", remedy="Go online.")
     supplier.listener.note(f"Downloading {_named(lacking)} ({way})")
     if way == "archives":
         _download(lacking, supplier)
         return
-    with tempfile.TemporaryDirectory(
-        dir=supplier.store.root, prefix=".toolkit-"
-    ) as folder:
-        _admit(
-            packages_of(way, part, lacking, supplier, Path(folder)),
-            lacking,
-            supplier.store,
-        )
+    with tempfile.TemporaryDirectory(dir=supplier.store.root, prefix=".toolkit-") as folder:
+        _admit(packages_of(way, part, lacking, supplier, Path(folder)), lacking, supplier.store)
 
 
 def _named(pins: Mapping[str, str]) -> str:
@@ -132,11 +115,7 @@ def _fill(where: str, pin: str, store: Store, fill: Filler) -> None:
 
 
 def packages_of(
-    way: Way,
-    part: PartTable,
-    pins: Mapping[str, str],
-    supplier: Supplier,
-    folder: Path,
+    way: Way, part: PartTable, pins: Mapping[str, str], supplier: Supplier, folder: Path
 ) -> list[Path]:
     """Download packages into a folder; `pins` names them. Their checksums are not compared.
 
@@ -148,14 +127,11 @@ def packages_of(
         options = ("--only-binary=:all:", *wanted)
         return packages.bring(Path(sys.executable), options, folder, supplier.log)
     if part.debian is None or not apt.here():
-        raise SupplyError(
-            "this host has no apt", remedy="Use a Debian host or container."
-        )
+        raise SupplyError("this host has no apt", remedy="Use a Debian host or container.")
     address = supplier.host_file.debian or apt.address()
     if not address:
         raise SupplyError(
-            "apt knows no Debian archive",
-            remedy="Name one in the host file: debian = 'http://…'.",
+            "apt knows no Debian archive", remedy="Name one in the host file: debian = 'http://…'."
         )
     archive = apt.PackageArchive(address, part.debian.suite)
     return apt.download(pins, archive, folder, supplier.log)
@@ -168,22 +144,15 @@ def _requirement(wheel: str) -> str:
 
 
 def _download(pins: Mapping[str, str], supplier: Supplier) -> None:
-    wanted = [
-        WantedArchive(url.rpartition("/")[2], pin, (url,))
-        for url, pin in pins.items()
-    ]
-    outcomes = downloads.fetch(
-        wanted, supplier.store, report=supplier.listener.progress
-    )
+    wanted = [WantedArchive(url.rpartition("/")[2], pin, (url,)) for url, pin in pins.items()]
+    outcomes = downloads.fetch(wanted, supplier.store, report=supplier.listener.progress)
     for outcome in outcomes:
         if not outcome.obtained:
             raise _failed(outcome)
 
 
 def _failed(outcome: DownloadOutcome) -> SupplyError:
-    why = "; ".join(
-        f"{failure.url}: {failure.why}" for failure in outcome.failures
-    )
+    why = "; ".join(f"{failure.url}: {failure.why}" for failure in outcome.failures)
     return SupplyError(f"the download failed: {why}", remedy="Check the network.")
 
 

@@ -53,11 +53,7 @@ class ToolkitRecord(Table):
 
 def digest(*contents: Mapping[str, str]) -> str:
     """Return one digest for files, each given as its path with its own digest."""
-    lines = [
-        f"{sha256} {path}\n"
-        for content in contents
-        for path, sha256 in content.items()
-    ]
+    lines = [f"{sha256} {path}\n" for content in contents for path, sha256 in content.items()]
     # Sorted, because the order of a directory differs from file system to file system.
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
@@ -87,9 +83,7 @@ def _content(root: Path) -> Iterator[tuple[str, str]]:
             yield name, files.sha256(path)
 
 
-def add(
-    root: Path, name: PartName, part: InstalledPart, made: Path
-) -> ToolkitRecord:
+def add(root: Path, name: PartName, part: InstalledPart, made: Path) -> ToolkitRecord:
     """Put a part into a toolkit, in the place of the one that was there; return the new record.
 
     Raises SupplyError, and changes nothing, if another part has a different file of the same name.

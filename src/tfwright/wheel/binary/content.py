@@ -15,22 +15,16 @@ def piece(content: Content, start: int, size: int, what: str) -> bytes:
     # Python would take a negative start as counted from the end, and cut a slice
     # silently.
     if start < 0 or size < 0 or start + size > len(content):
-        raise ValueError(
-            f"its {what} should be {size:,} bytes at {start:#x}, outside the file"
-        )
+        raise ValueError(f"its {what} should be {size:,} bytes at {start:#x}, outside the file")
     return bytes(content[start : start + size])
 
 
-def numbers(
-    content: Content, layout: str, start: int, what: str
-) -> tuple[int, ...]:
+def numbers(content: Content, layout: str, start: int, what: str) -> tuple[int, ...]:
     """Return the numbers at `start`, laid out as `struct` says.
 
     Raises ValueError if they are outside the file.
     """
-    return struct.unpack(
-        layout, piece(content, start, struct.calcsize(layout), what)
-    )
+    return struct.unpack(layout, piece(content, start, struct.calcsize(layout), what))
 
 
 def text(content: Content, start: int, end: int, what: str) -> bytes:
@@ -42,7 +36,5 @@ def text(content: Content, start: int, end: int, what: str) -> bytes:
     # find() and not a copy: a table of names may have a hundred megabytes.
     stop = content.find(b"\0", start, end) if 0 <= start < end else -1
     if stop < 0:
-        raise ValueError(
-            f"its {what} at {start:#x} does not end where its texts end"
-        )
+        raise ValueError(f"its {what} at {start:#x} does not end where its texts end")
     return bytes(content[start:stop])

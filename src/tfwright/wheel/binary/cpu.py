@@ -94,26 +94,14 @@ def _set(*numbers: int | range) -> bytes:
 
 # The three bytes before an opcode (Intel's manual, volume 2, 2.3.5 and 2.7.1); the
 # second of them says the opcode's map.
-_VEX_2, _VEX_3 = (
-    _set(*(high << 5 | number for high in range(8))) for number in (2, 3)
-)
+_VEX_2, _VEX_3 = (_set(*(high << 5 | number for high in range(8))) for number in (2, 3))
 _OPCODES_2 = _set(
-    0x16,
-    0x36,
-    range(0x45, 0x48),
-    range(0x58, 0x5B),
-    0x78,
-    0x79,
-    0x8C,
-    0x8E,
-    range(0x90, 0x94),
+    0x16, 0x36, range(0x45, 0x48), range(0x58, 0x5B), 0x78, 0x79, 0x8C, 0x8E, range(0x90, 0x94)
 )
 _FUSED_2 = _set(range(0x96, 0xA0), range(0xA6, 0xB0), range(0xB6, 0xC0))
 _BITS_2 = _set(0xF2, 0xF3, range(0xF5, 0xF8))
 _OPCODES_3 = _set(0, 1, 2, 0x38, 0x39, 0x46, 0xF0)
-_EVEX_1 = _set(
-    *(number for number in range(256) if number & 12 == 0 and number & 3)
-)
+_EVEX_1 = _set(*(number for number in range(256) if number & 12 == 0 and number & 3))
 _EVEX_2 = _set(*(number for number in range(256) if number & 4))
 _SSE_38 = _set(
     range(0x0C),
@@ -127,11 +115,7 @@ _SSE_38 = _set(
     range(0x30, 0x42),
 )
 _SSE_3A = _set(
-    range(8, 16),
-    range(0x14, 0x18),
-    range(0x20, 0x23),
-    range(0x40, 0x43),
-    range(0x60, 0x64),
+    range(8, 16), range(0x14, 0x18), range(0x20, 0x23), range(0x40, 0x43), range(0x60, 0x64)
 )
 _AVX2 = rb"\xc4(?:%b.(?:%b|%b|%b)|%b.%b)"
 _SSE3 = (
@@ -140,8 +124,7 @@ _SSE3 = (
 )
 _VECTOR = rb"[\x10-\x17\x28-\x2f\x50-\x7f\xc2\xc4-\xc6\xd0-\xff]"
 MAY_BE_VECTOR = re.compile(
-    rb"\x0f(?:%b|[\x38\x3a])|\xc5.%b|\xc4[\x01-\xe3]|%b"
-    % (_VECTOR, _VECTOR, rb"\x62%b" % _EVEX_1),
+    rb"\x0f(?:%b|[\x38\x3a])|\xc5.%b|\xc4[\x01-\xe3]|%b" % (_VECTOR, _VECTOR, rb"\x62%b" % _EVEX_1),
     re.DOTALL,
 )
 """Bytes of every function with vector registers; those without them are not disassembled."""
@@ -149,8 +132,7 @@ PATTERNS = {
     # vzeroupper, which compilers put at the end of what uses the long registers.
     "avx": re.compile(rb"\xc5\xf8\x77"),
     "avx2": re.compile(
-        _AVX2 % (_VEX_2, _OPCODES_2, _FUSED_2, _BITS_2, _VEX_3, _OPCODES_3),
-        re.DOTALL,
+        _AVX2 % (_VEX_2, _OPCODES_2, _FUSED_2, _BITS_2, _VEX_3, _OPCODES_3), re.DOTALL
     ),
     "avx512": re.compile(rb"\x62%b%b" % (_EVEX_1, _EVEX_2), re.DOTALL),
     "sse3": re.compile(_SSE3),
@@ -213,9 +195,7 @@ def read(code: Code) -> Cpu:
     # where the CPU has it.
     for name, function in decoder.searched(_rank(needs)):
         if UNCONDITIONAL.search(function) and not CHOSEN.search(function):
-            needs.setdefault(
-                name, Use(name, function, "found by a search of all code")
-            )
+            needs.setdefault(name, Use(name, function, "found by a search of all code"))
         else:
             chosen.add(name)
     return Cpu(
@@ -224,16 +204,12 @@ def read(code: Code) -> Cpu:
         tuple(sorted(chosen - set(needs) - set(unknown))),
         len(sample),
         _with_vectors(sample),
-        _most_demanding_first(
-            use for name, use in unknown.items() if name not in needs
-        ),
+        _most_demanding_first(use for name, use in unknown.items() if name not in needs),
     )
 
 
 def _most_demanding_first(uses: Iterable[Use]) -> tuple[Use, ...]:
-    return tuple(
-        sorted(uses, key=lambda use: (-_rank([use.extension]), use.extension))
-    )
+    return tuple(sorted(uses, key=lambda use: (-_rank([use.extension]), use.extension)))
 
 
 def _common(code: Code, sample: Sample) -> dict[str, Use]:
@@ -247,16 +223,12 @@ def _common(code: Code, sample: Sample) -> dict[str, Use]:
         # One function with AVX proves nothing: memcpy and SHA-1 are often written by
         # hand.
         if count >= max(FEWEST, SHARE * vector):
-            decided = (
-                f"{count} of {vector} sampled functions with vector registers"
-            )
+            decided = f"{count} of {vector} sampled functions with vector registers"
             common[name] = Use(name, _example(code, sample, name), decided)
     return common
 
 
-def _certain(
-    code: Code, sample: Sample, common: Mapping[str, Use]
-) -> dict[str, Use]:
+def _certain(code: Code, sample: Sample, common: Mapping[str, Use]) -> dict[str, Use]:
     """Return the common extensions that a library needs although it asks the CPU what it has."""
     needs = _common(code, _unconditional(code, sample))
     least = NEARLY_ALL * _with_vectors(sample)
@@ -269,10 +241,7 @@ def _certain(
 
 
 def _unknown(
-    code: Code,
-    sample: Sample,
-    common: Mapping[str, Use],
-    needs: Mapping[str, Use],
+    code: Code, sample: Sample, common: Mapping[str, Use], needs: Mapping[str, Use]
 ) -> dict[str, Use]:
     """Return the common extensions of which the code does not tell whether they are needed.
 
@@ -305,20 +274,14 @@ def _rank(extensions: Iterable[str]) -> int:
 
 def _example(code: Code, sample: Sample, extension: str) -> str:
     """Return the name of a sampled function with an extension, TensorFlow's before others."""
-    names = [
-        code.name(function)
-        for function, found in sample.items()
-        if extension in found
-    ]
+    names = [code.name(function) for function, found in sample.items() if extension in found]
     for name in names:
         if "10tensorflow" in name:
             return name
     return names[0]
 
 
-def _spread(
-    functions: Sequence[PlainFunction], count: int
-) -> Sequence[PlainFunction]:
+def _spread(functions: Sequence[PlainFunction], count: int) -> Sequence[PlainFunction]:
     """Return at most so many functions, at even distances."""
     return functions[:: max(-(-len(functions) // count), 1)]
 
@@ -357,9 +320,7 @@ class _Decoder:
         candidates = [
             function
             for function in _spread(self.code.functions, LOOKED_AT)
-            if MAY_BE_VECTOR.search(
-                self.code.content, function[0], _end(function)
-            )
+            if MAY_BE_VECTOR.search(self.code.content, function[0], _end(function))
         ]
         for function in _spread(candidates, SAMPLE):
             yield MachineFunction(*function)
@@ -386,9 +347,7 @@ class _Decoder:
         names = {decoded.group_name(group) for group in decoded.groups}
         groups = {_GROUPS[name] for name in names if name in _GROUPS}
         # capstone puts these into no group.
-        return groups or (
-            {"fma"} if decoded.mnemonic.startswith(_FUSED) else set()
-        )
+        return groups or ({"fma"} if decoded.mnemonic.startswith(_FUSED) else set())
 
     def asks_the_cpu(self) -> bool:
         """Say whether some code asks the CPU what it has."""
@@ -422,9 +381,7 @@ class _Decoder:
             all_tries[level] += 1
             found = [
                 name
-                for name in self._extensions(
-                    self._instruction(function, place)[0]
-                )
+                for name in self._extensions(self._instruction(function, place)[0])
                 if LEVELS.index(EXTENSIONS[name]) > above
             ]
             tries[function.start, level] += TRIES if found else 0
@@ -443,15 +400,11 @@ class _Decoder:
             for match in pattern.finditer(self.code.content, start, end):
                 yield match.start()
 
-    def _instruction(
-        self, function: MachineFunction, place: int
-    ) -> tuple[bytes, str]:
+    def _instruction(self, function: MachineFunction, place: int) -> tuple[bytes, str]:
         """Return the instruction that a place is in, and its name."""
         # x86 instructions have 1 to 15 bytes: where one begins is only known from
         # before.
-        start = (
-            function.start if place - function.start <= _BACK else place - _BACK
-        )
+        start = function.start if place - function.start <= _BACK else place - _BACK
         # Places come in order, and where one instruction begins all that follow it are known to.
         known, begin = self.boundary
         if known == function.start and start < begin <= place:

@@ -36,9 +36,7 @@ class Disassembler:
 
     def vectors(self, content: bytes) -> Iterator[VectorInstruction]:
         """Yield the instructions with vector registers in the code that begins `content`."""
-        for _, size, code, mnemonic, operands in self._layout.iter_unpack(
-            self._decoded(content)
-        ):
+        for _, size, code, mnemonic, operands in self._layout.iter_unpack(self._decoded(content)):
             # xmm, ymm, zmm. What follows a text's NUL is whatever the memory held before.
             if b"mm" in operands and b"mm" in (said := _text(operands)):
                 yield VectorInstruction(code[:size], _text(mnemonic), said)

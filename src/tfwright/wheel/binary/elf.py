@@ -4,13 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from tfwright.wheel.binary import (
-    cpu,
-    elf_image,
-    elf_symbols,
-    fatbin,
-    machine_code,
-)
+from tfwright.wheel.binary import cpu, elf_image, elf_symbols, fatbin, machine_code
 from tfwright.wheel.binary.content import Content
 from tfwright.wheel.binary.cpu import Cpu
 from tfwright.wheel.binary.elf_image import ElfHeader, ElfImage
@@ -123,9 +117,7 @@ def _machine(header: ElfHeader) -> str:
 def _strings(image: ElfImage, tag: int) -> list[str]:
     """Return the texts of a tag in the dynamic table."""
     what = "name of a library or directory"
-    return [
-        image.string(value, what) for own, value in image.entries if own == tag
-    ]
+    return [image.string(value, what) for own, value in image.entries if own == tag]
 
 
 def _search(image: ElfImage) -> Iterator[str]:
@@ -157,19 +149,13 @@ def _versions(image: ElfImage) -> Iterator[tuple[str, int]]:
     address = image.value(elf_image.REQUIRED_VERSIONS)
     left = MOST_VERSIONS
     while address is not None:
-        _, _, _, first, further = image.numbers(
-            "HHIII", address, "list of versions"
-        )
+        _, _, _, first, further = image.numbers("HHIII", address, "list of versions")
         own: int | None = address + first
         while own is not None:
             left -= 1
             if left < 0:
-                raise ValueError(
-                    f"it asks for more than {MOST_VERSIONS:,} versions"
-                )
-            _, _, index, name, following = image.numbers(
-                "IHHII", own, "list of versions"
-            )
+                raise ValueError(f"it asks for more than {MOST_VERSIONS:,} versions")
+            _, _, index, name, following = image.numbers("IHHII", own, "list of versions")
             yield image.string(name, "name of a version"), index
             own = own + following if following else None
         # The offsets count from the entry itself; 0 ends a chain (Elf64_Verneed in the

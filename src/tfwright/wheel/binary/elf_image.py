@@ -111,9 +111,7 @@ class ElfImage:
             if segment.holds(address):
                 start = segment.offset + address - segment.address
                 return start, segment.offset + segment.size
-        raise ValueError(
-            f"it points to {address:#x}, where it has nothing in memory"
-        )
+        raise ValueError(f"it points to {address:#x}, where it has nothing in memory")
 
     def text(self, address: int, what: str) -> bytes:
         """Return the text at an address; raise ValueError where it has no end in its segment."""
@@ -125,17 +123,13 @@ class ElfImage:
         strings = self.value(STRINGS)
         if strings is None:
             raise ValueError("its dynamic table has no string table")
-        return self.text(strings + offset, what).decode(
-            "utf-8", "backslashreplace"
-        )
+        return self.text(strings + offset, what).decode("utf-8", "backslashreplace")
 
     def piece(self, address: int, size: int, what: str) -> bytes:
         """Return `size` bytes at an address; raise ValueError if its segment ends before."""
         start, end = self.place(address)
         if start + size > end:
-            raise ValueError(
-                f"its {what} at {address:#x} goes beyond its segment"
-            )
+            raise ValueError(f"its {what} at {address:#x} goes beyond its segment")
         return piece(self.content, start, size, what)
 
     def numbers(self, layout: str, address: int, what: str) -> tuple[int, ...]:
@@ -155,9 +149,7 @@ def load(content: Content) -> ElfImage:
     """
     header = read_header(content)
     if header.kind != SHARED:
-        raise ValueError(
-            f"it is an ELF file of type {header.kind}, and not a shared library"
-        )
+        raise ValueError(f"it is an ELF file of type {header.kind}, and not a shared library")
     segments = tuple(_segments(content, header))
     _refuse_shared_pages(segments)
     # The dynamic table is found by its address, which needs the segments first.
@@ -171,9 +163,7 @@ def read_header(content: Content) -> ElfHeader:
     if identity[:4] != MAGIC:
         raise ValueError("it is not an ELF file")
     if identity[4] not in {_NARROW, _WIDE} or identity[5] not in {_LITTLE, _BIG}:
-        raise ValueError(
-            "its header has a class or a byte order that does not exist"
-        )
+        raise ValueError("its header has a class or a byte order that does not exist")
     wide = identity[4] == _WIDE
     order = "<" if identity[5] == _LITTLE else ">"
     fields = numbers(content, order + _HEADERS[wide], _IDENTITY, "header")
@@ -185,13 +175,9 @@ def _segments(content: Content, header: ElfHeader) -> Iterator[Segment]:
     """Read the program headers."""
     layout = header.order + _SEGMENTS[header.wide]
     if header.segment_count == UNCOUNTED:
-        raise ValueError(
-            "cannot be judged: it has more program headers than the loader reads"
-        )
+        raise ValueError("cannot be judged: it has more program headers than the loader reads")
     if header.segment_size != struct.calcsize(layout):
-        raise ValueError(
-            f"its program headers have {header.segment_size} bytes each"
-        )
+        raise ValueError(f"its program headers have {header.segment_size} bytes each")
     table = piece(
         content,
         header.segments,
@@ -215,18 +201,12 @@ def _refuse_shared_pages(segments: tuple[Segment, ...]) -> None:
         # The later mapping wins, and what was read from the earlier one would not be in
         # memory.
         if segment.address // PAGE < -(-end // PAGE):
-            raise ValueError(
-                "cannot be judged: its segments lie on top of each other in memory"
-            )
+            raise ValueError("cannot be judged: its segments lie on top of each other in memory")
         # mmap maps whole pages: the kernel refuses other offsets.
         if segment.address % PAGE != segment.offset % PAGE:
-            raise ValueError(
-                "its segments cannot be mapped: file and memory are not aligned alike"
-            )
+            raise ValueError("its segments cannot be mapped: file and memory are not aligned alike")
         if segment.size > segment.memory:
-            raise ValueError(
-                "one of its segments has more bytes in the file than in memory"
-            )
+            raise ValueError("one of its segments has more bytes in the file than in memory")
         end = segment.address + segment.memory
 
 
@@ -234,9 +214,7 @@ def _entries(image: ElfImage) -> Iterator[tuple[int, int]]:
     """Read the dynamic table, at the address at which the loader looks for it."""
     tables = [segment for segment in image.segments if segment.kind == DYNAMIC]
     if not tables:
-        raise ValueError(
-            "it has no dynamic table, without which nothing loads it"
-        )
+        raise ValueError("it has no dynamic table, without which nothing loads it")
     if len(tables) > 1:
         raise ValueError("cannot be judged: it has more than one dynamic table")
     start, end = image.place(tables[0].address)

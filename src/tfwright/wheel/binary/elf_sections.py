@@ -48,9 +48,7 @@ def read(content: Content) -> list[ElfSection]:
     for row in rows:
         name = _name(content, names[4] + row[0], names[4] + names[5])
         _, kind, flags, address, offset, size, link = row[:7]
-        sections.append(
-            ElfSection(name, kind, flags, address, offset, size, link)
-        )
+        sections.append(ElfSection(name, kind, flags, address, offset, size, link))
     inside = [section for section in sections if _inside(section, len(content))]
     # One that leaves the file makes the table a lie, and its numbers lead elsewhere.
     return sections if len(inside) == len(sections) else []

@@ -97,11 +97,7 @@ def read(image: ElfImage) -> ElfTable:
             present = {kind for kind, part in unseen.items() if part in name}
             if present:
                 found |= present
-                unseen = {
-                    kind: part
-                    for kind, part in unseen.items()
-                    if kind not in found
-                }
+                unseen = {kind: part for kind, part in unseen.items() if kind not in found}
     symbols = Symbols(
         exports=len(given),
         tensorflow=tensorflow,
@@ -118,14 +114,10 @@ def _named(image: ElfImage, names: bytes) -> Iterator[tuple[bytes, bool, bool]]:
     for place, weak, here in _rows(image):
         end = names.find(b"\0", place)
         if end < 0:
-            raise ValueError(
-                f"the name of a symbol, {place:#x}, is outside its table of names"
-            )
+            raise ValueError(f"the name of a symbol, {place:#x}, is outside its table of names")
         allowed -= end - place
         if allowed < 0:
-            raise ValueError(
-                "the names of its symbols are the same bytes many times over"
-            )
+            raise ValueError("the names of its symbols are the same bytes many times over")
         yield names[place:end], weak, here
 
 
@@ -196,9 +188,7 @@ def _hashed_by_gnu(image: ElfImage) -> int:
     chain, end = image.place(buckets + 4 * heads + 4 * (last - first))
     # Each word of a chain is a hash, whose lowest bit says that the chain ends here.
     for place in range(chain, end - 3, 4):
-        (word,) = struct.unpack_from(
-            f"{image.header.order}I", image.content, place
-        )
+        (word,) = struct.unpack_from(f"{image.header.order}I", image.content, place)
         if word & 1:
             return last + 1 + (place - chain) // 4
     raise ValueError("its table of hashes does not end")
@@ -255,9 +245,7 @@ def _native(image: ElfImage, kind: str, content: bytes) -> "array[int]":
 
 def _versioned(versions: "array[int]", number: int) -> bool:
     """Say whether a symbol has a version with a name; the highest bit hides it from linkers."""
-    return (
-        number < len(versions) and versions[number] & 0x7FFF >= _NAMELESS_VERSIONS
-    )
+    return number < len(versions) and versions[number] & 0x7FFF >= _NAMELESS_VERSIONS
 
 
 def _versions(image: ElfImage) -> "array[int]":
@@ -266,9 +254,7 @@ def _versions(image: ElfImage) -> "array[int]":
     count = counted(image)
     if address is None or not count:
         return array("H")
-    return _native(
-        image, "H", image.piece(address, 2 * count, "table of versions")
-    )
+    return _native(image, "H", image.piece(address, 2 * count, "table of versions"))
 
 
 def name_with_version(image: ElfImage, index: int) -> str:

@@ -29,9 +29,7 @@ MOST = 1_000_000
 """Parts that a library may have; the largest library of NVIDIA's own has some thousand."""
 
 
-def architectures(
-    content: Content, start: int = 0, end: int | None = None
-) -> dict[str, int]:
+def architectures(content: Content, start: int = 0, end: int | None = None) -> dict[str, int]:
     """Return what the fat binaries in a file, or in a part of it, hold code for.
 
     The keys are named as by nvcc: ``sm_70``, ``compute_70``, ``lto_80``. The values are the bytes
@@ -54,9 +52,7 @@ def architectures(
     return found
 
 
-def _containers(
-    content: Content, start: int, end: int
-) -> Iterator[tuple[int, int]]:
+def _containers(content: Content, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Return where the entries of each container start and end."""
     while (start := content.find(_MAGIC, start, end)) >= 0:
         if start + _CONTAINER.size > end:
@@ -75,21 +71,15 @@ def _containers(
         start = first + length
 
 
-def _entries(
-    content: Content, position: int, end: int
-) -> Iterator[tuple[str, int]]:
+def _entries(content: Content, position: int, end: int) -> Iterator[tuple[str, int]]:
     """Yield what each entry of a container is for, and the bytes that it takes."""
     while position < end:
         if position + _ENTRY.size > end:
             raise ValueError(f"the fat binary at {position:#x} ends too early")
         # The number of the architecture is what nvcc calls it: 70, 120.
-        kind, _, header, size, *_, number, flags = _ENTRY.unpack_from(
-            content, position
-        )
+        kind, _, header, size, *_, number, flags = _ENTRY.unpack_from(content, position)
         if header < _ENTRY.size:
-            raise ValueError(
-                f"the entry at {position:#x} of a fat binary is damaged"
-            )
+            raise ValueError(f"the entry at {position:#x} of a fat binary is damaged")
         suffix = "a" if flags & _ACCELERATED else "f" if flags & _FAMILY else ""
         prefix = _PREFIXES.get(kind, f"kind {kind} for ")
         following = position + header + size

@@ -53,9 +53,7 @@ class WantedCommands:
     """Absolute directories that ``@rpath`` stands for, instead of those that the linker wrote."""
 
 
-def rewrite(
-    content: Writable, wanted: WantedCommands, name: str
-) -> tuple[str, ...]:
+def rewrite(content: Writable, wanted: WantedCommands, name: str) -> tuple[str, ...]:
     """Rewrite the library in `content`; return each change once.
 
     A signature made ad hoc, as the linker makes it for ARM, is made true again. Raises WheelError
@@ -63,9 +61,7 @@ def rewrite(
     written then. `name` is what errors call it.
     """
     parts = [(part, _renamed(part, wanted)) for part in macho.slices(content)]
-    touched = [
-        (part, commands) for part, commands in parts if commands != part.commands
-    ]
+    touched = [(part, commands) for part, commands in parts if commands != part.commands]
     # All first: a universal library must not be left with one machine's part rewritten.
     for part, commands in touched:
         _insist(content, part, commands, name)
@@ -133,9 +129,7 @@ def _command(part: Slice, kind: int, fields: bytes, path: str) -> bytes:
     return (head + fields + text).ljust(size, b"\0")
 
 
-def _insist(
-    content: Writable, part: Slice, commands: Sequence[LoadCommand], name: str
-) -> None:
+def _insist(content: Writable, part: Slice, commands: Sequence[LoadCommand], name: str) -> None:
     """Raise WheelError if the commands cannot be put into the library."""
     size = _size(commands)
     called = f"{name} ({part.machine})"
@@ -155,8 +149,7 @@ def _insist(
 def _certified(name: str, called: str) -> WheelError:
     # Only the holder of the certificate's key could sign the changed library again.
     return WheelError(
-        f"{called} is signed with a certificate, and other load commands would break "
-        "the signature",
+        f"{called} is signed with a certificate, and other load commands would break the signature",
         remedy="Build it unsigned, and sign the wheel's libraries after packaging.",
         evidence=Evidence(where=name),
     )
@@ -169,27 +162,19 @@ def _size(commands: Sequence[LoadCommand]) -> int:
 def _put(content: Writable, place: int, new: bytes) -> None:
     """Overwrite bytes; the file keeps its length."""
     if place + len(new) > len(content):
-        raise ValueError(
-            f"it ends before {place + len(new):#x}, where there should be more"
-        )
+        raise ValueError(f"it ends before {place + len(new):#x}, where there should be more")
     content[place : place + len(new)] = new
 
 
-def _write(
-    content: Writable, part: Slice, commands: Sequence[LoadCommand]
-) -> None:
+def _write(content: Writable, part: Slice, commands: Sequence[LoadCommand]) -> None:
     """Put the commands into the header, and zeros where there were more before."""
     block = b"".join(command.content for command in commands)
     sizes = struct.pack(f"{part.order}2I", len(commands), _size(commands))
     _put(content, part.start + 16, sizes)
-    _put(
-        content, part.start + part.head, block.ljust(_size(part.commands), b"\0")
-    )
+    _put(content, part.start + part.head, block.ljust(_size(part.commands), b"\0"))
 
 
-def _sign(
-    content: Writable, part: Slice, commands: Sequence[LoadCommand]
-) -> None:
+def _sign(content: Writable, part: Slice, commands: Sequence[LoadCommand]) -> None:
     """Make the digests of the pages true that hold the header."""
     end = part.head + max(_size(part.commands), _size(commands))
     for kind, start, size in _signature(content, part):
@@ -204,9 +189,7 @@ def _signature(content: Writable, part: Slice) -> Iterator[tuple[int, int, int]]
     for command in part.commands:
         if command.kind != macho.CODE_SIGNATURE:
             continue
-        offset, _ = numbers(
-            command.content, f"{part.order}2I", HEAD, "load command"
-        )
+        offset, _ = numbers(command.content, f"{part.order}2I", HEAD, "load command")
         start = part.start + offset
         magic, _, count = numbers(content, ">3I", start, "signature")
         # Signatures are big-endian on every machine.
@@ -227,9 +210,7 @@ def _digests(
     fields = numbers(directory, _LAYOUT.format, 0, "list of digests")
     _, _, first, count, limit, width, kind, _, page = fields
     if kind not in _DIGESTS or not 12 <= page <= 16:  # noqa: PLR2004 pages of 4 to 64 KiB
-        raise ValueError(
-            "its signature holds digests of a kind that is not known"
-        )
+        raise ValueError("its signature holds digests of a kind that is not known")
     # Only pages with load commands changed; the rest of a gigabyte need not be read.
     for number in range(min(count, -(-end >> page))):
         place = number << page
@@ -258,9 +239,5 @@ def _changes(part: Slice, commands: Sequence[LoadCommand]) -> Iterator[str]:
             yield f"{PREFIX} is not looked for in {folder} any more"
 
 
-def _paths(
-    part: Slice, commands: Sequence[LoadCommand], kinds: set[int]
-) -> list[str]:
-    return [
-        path_of(part, command) for command in commands if command.kind in kinds
-    ]
+def _paths(part: Slice, commands: Sequence[LoadCommand], kinds: set[int]) -> list[str]:
+    return [path_of(part, command) for command in commands if command.kind in kinds]

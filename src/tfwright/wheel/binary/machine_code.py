@@ -70,11 +70,7 @@ def of_elf(image: ElfImage) -> Code | None:
 
     Raises ValueError where its tables do not agree with each other.
     """
-    parts = [
-        part
-        for part in image.loaded()
-        if part.flags & elf_image.EXECUTABLE and part.size
-    ]
+    parts = [part for part in image.loaded() if part.flags & elf_image.EXECUTABLE and part.size]
     if not parts or image.header.machine != _X86_64 or not image.header.wide:
         return None
     for part in parts:
@@ -88,9 +84,7 @@ def of_elf(image: ElfImage) -> Code | None:
         # Stripped, or with a table of symbols that is a lie: the frames are what is
         # really used.
         known = {function[0] for function in functions}
-        functions += [
-            row for row in _framed(frames, parts) if row[0] not in known
-        ]
+        functions += [row for row in _framed(frames, parts) if row[0] not in known]
     functions.sort()
     return Code(image.content, tuple(_spans(functions)), functions, choosers)
 
@@ -113,9 +107,7 @@ def _spans(functions: list[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
         yield begin, end
 
 
-def _named(
-    image: ElfImage, parts: list[Segment]
-) -> tuple[list[tuple[int, int, int]], int]:
+def _named(image: ElfImage, parts: list[Segment]) -> tuple[list[tuple[int, int, int]], int]:
     """Return the functions that a table of symbols names, and how many choose another one.
 
     The full table has all of the dynamic one; where it was stripped, or is a lie that names no
@@ -130,15 +122,11 @@ def _named(
         if functions:
             # The byte with the kind is the fifth of each symbol.
             kinds = table[4 :: _SYMBOL.size]
-            return functions, sum(
-                kinds.count(bytes([kind])) for kind in _CHOOSERS
-            )
+            return functions, sum(kinds.count(bytes([kind])) for kind in _CHOOSERS)
     return [], 0
 
 
-def _functions(
-    table: bytes, names: int, part: Segment
-) -> Iterator[tuple[int, int, int]]:
+def _functions(table: bytes, names: int, part: Segment) -> Iterator[tuple[int, int, int]]:
     """Return the functions of a table of symbols that lie in a segment."""
     first = part.address
     end = part.address + part.size
@@ -153,31 +141,20 @@ def _tables(image: ElfImage) -> Iterator[tuple[int, bytes]]:
     """Return where the names are, and the symbols, of the full table and of the dynamic one."""
     sections = elf_sections.read(image.content)
     full = elf_sections.named(sections, ".symtab")
-    if (
-        full
-        and full.kind == elf_sections.SYMBOL_TABLE
-        and full.link < len(sections)
-    ):
+    if full and full.kind == elf_sections.SYMBOL_TABLE and full.link < len(sections):
         # A table that is cut off in the middle of a row still has its whole rows.
         size = full.size // _SYMBOL.size * _SYMBOL.size
-        yield (
-            sections[full.link].offset,
-            piece(image.content, full.offset, size, "symbols"),
-        )
+        yield (sections[full.link].offset, piece(image.content, full.offset, size, "symbols"))
     strings = image.value(elf_image.STRINGS)
     if strings is not None:
         yield image.place(strings)[0], elf_symbols.table(image)
 
 
-def _framed(
-    addresses: list[int], parts: list[Segment]
-) -> Iterator[tuple[int, int, int]]:
+def _framed(addresses: list[int], parts: list[Segment]) -> Iterator[tuple[int, int, int]]:
     """Return the functions by which exceptions find their way, each up to the next one."""
     for part in parts:
         end = part.address + part.size
-        inside = [
-            address for address in addresses if part.address <= address < end
-        ]
+        inside = [address for address in addresses if part.address <= address < end]
         # Without symbols the next function is the only end that is known.
         for address, following in pairwise([*inside, end]):
             yield part.offset + address - part.address, following - address, 0
@@ -200,6 +177,4 @@ def _frames(image: ElfImage) -> list[int]:
         return []
     table = content[_FRAMES.size : _FRAMES.size + 8 * min(count, MOST)]
     whole = table[: len(table) // 8 * 8]
-    return sorted(
-        {address + place for place, _ in struct.iter_unpack("<ii", whole)}
-    )
+    return sorted({address + place for place, _ in struct.iter_unpack("<ii", whole)})

@@ -33,13 +33,7 @@ MOST_COMMANDS = 10_000
 LARGEST = 16 * 1024**2
 """Bytes that the load commands may take."""
 
-MACHINES = {
-    0x01000007: "x86_64",
-    0x0100000C: "arm64",
-    7: "i386",
-    12: "arm",
-    0x01000012: "ppc64",
-}
+MACHINES = {0x01000007: "x86_64", 0x0100000C: "arm64", 7: "i386", 12: "arm", 0x01000012: "ppc64"}
 ID, RPATH = 0xD, 0x8000001C
 """LC_ID_DYLIB and LC_RPATH."""
 LOADS = {0xC, 0x80000018, 0x8000001F, 0x20, 0x80000023}
@@ -48,10 +42,7 @@ SYMBOLS, UUID, CODE_SIGNATURE = 0x2, 0x1B, 0x1D
 """LC_SYMTAB, LC_UUID, LC_CODE_SIGNATURE."""
 _MINIMUM = {0x24: 8, 0x32: 12}
 """LC_VERSION_MIN_MACOSX and its successor LC_BUILD_VERSION: where in them the version stands."""
-_SEGMENTS = {
-    0x1: ("8x16s4I8xI4x", "16s16s2II8xI12x"),
-    0x19: ("8x16s4Q8xI4x", "16s16s2QI12xI12x"),
-}
+_SEGMENTS = {0x1: ("8x16s4I8xI4x", "16s16s2II8xI12x"), 0x19: ("8x16s4Q8xI4x", "16s16s2QI12xI12x")}
 """LC_SEGMENT and LC_SEGMENT_64, by how they and their sections are laid out."""
 _ZERO_FILLED = {0x1, 0xC, 0x12}
 """S_ZEROFILL and its kin: sections that take no room in the file."""
@@ -160,45 +151,26 @@ def _refuse_overlap(places: list[tuple[int, ...]], end: int, whole: int) -> None
     """Refuse slices that share bytes: read for each of them, a small file would take for ever."""
     for start, size in sorted(places):
         if start < end:
-            raise ValueError(
-                f"two of its parts for one machine each share the bytes at {start:#x}"
-            )
+            raise ValueError(f"two of its parts for one machine each share the bytes at {start:#x}")
         end = start + size
     if end > whole:
-        raise ValueError(
-            f"its parts should end at {end:#x}, after the end of the file"
-        )
+        raise ValueError(f"its parts should end at {end:#x}, after the end of the file")
 
 
 def _slice(content: Content, start: int, size: int) -> Slice:
     """Read one machine's part."""
     layout = THIN.get(bytes(content[start : start + 4]))
     if layout is None:
-        raise ValueError(
-            f"at {start:#x} there is not a Mach-O file, as its table says"
-        )
-    machine, _, _, count, length, _ = numbers(
-        content, layout, start + 4, "header"
-    )
+        raise ValueError(f"at {start:#x} there is not a Mach-O file, as its table says")
+    machine, _, _, count, length, _ = numbers(content, layout, start + 4, "header")
     head = 4 + struct.calcsize(layout)
     if length > LARGEST or count > MOST_COMMANDS:
-        raise ValueError(
-            f"it says that its {count:,} load commands take {length:,} bytes"
-        )
+        raise ValueError(f"it says that its {count:,} load commands take {length:,} bytes")
     if head + length > size:
-        raise ValueError(
-            f"its load commands, {length:,} bytes, do not end before it does"
-        )
+        raise ValueError(f"its load commands, {length:,} bytes, do not end before it does")
     block = piece(content, start + head, length, "load commands")
     name = MACHINES.get(machine, f"machine {machine}")
-    return Slice(
-        start,
-        size,
-        name,
-        layout[0],
-        head,
-        tuple(_commands(block, layout[0], count)),
-    )
+    return Slice(start, size, name, layout[0], head, tuple(_commands(block, layout[0], count)))
 
 
 def _commands(block: bytes, order: str, count: int) -> Iterator[LoadCommand]:
@@ -220,9 +192,7 @@ def path_of(part: Slice, command: LoadCommand) -> str:
     start = path_start(part, command)
     text, end, _ = command.content[start:].partition(b"\0")
     if start < HEAD or not end:
-        raise ValueError(
-            "the path in one of its load commands goes beyond the command"
-        )
+        raise ValueError("the path in one of its load commands goes beyond the command")
     return text.decode("utf-8", "surrogateescape")
 
 
@@ -243,32 +213,22 @@ def sections(part: Slice) -> Iterator[MachOSection]:
 
 def _counted(part: Slice, kind: int, content: bytes) -> int:
     """Return how many sections a segment says that it has; no more than it has room for."""
-    layout, section_layout = (
-        f"{part.order}{layout}" for layout in _SEGMENTS[kind]
-    )
+    layout, section_layout = (f"{part.order}{layout}" for layout in _SEGMENTS[kind])
     fields = numbers(content, layout, 0, "segment")
     count = fields[-1]
     # A count is a claim: millions of sections would be listed from one small command.
-    room = (len(content) - struct.calcsize(layout)) // struct.calcsize(
-        section_layout
-    )
+    room = (len(content) - struct.calcsize(layout)) // struct.calcsize(section_layout)
     if count > room:
-        raise ValueError(
-            f"one of its segments says that it has {count:,} sections"
-        )
+        raise ValueError(f"one of its segments says that it has {count:,} sections")
     return count
 
 
-def _sections(
-    part: Slice, kind: int, content: bytes, number: int
-) -> Iterator[MachOSection]:
+def _sections(part: Slice, kind: int, content: bytes, number: int) -> Iterator[MachOSection]:
     """Return the sections of a segment that take room in the file.
 
     Of a segment without sections, such as __LINKEDIT, the segment itself.
     """
-    layout, section_layout = (
-        f"{part.order}{layout}" for layout in _SEGMENTS[kind]
-    )
+    layout, section_layout = (f"{part.order}{layout}" for layout in _SEGMENTS[kind])
     count = _counted(part, kind, content)
     name, address, _, offset, size, _ = struct.unpack_from(layout, content)
     if not count and size:
@@ -314,9 +274,7 @@ def said(part: Slice) -> MachO:
 def _paths(part: Slice, kinds: set[int]) -> tuple[str, ...]:
     """Return the paths in load commands of some kinds, fit to be shown."""
     return tuple(
-        _printable(path_of(part, command))
-        for command in part.commands
-        if command.kind in kinds
+        _printable(path_of(part, command)) for command in part.commands if command.kind in kinds
     )
 
 

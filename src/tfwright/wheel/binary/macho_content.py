@@ -82,12 +82,7 @@ def _rows(table: bytes) -> Iterator[NlistRow]:
         # N_STAB marks a debugger's entry, N_TYPE is N_SECT where the symbol is in a
         # section.
         if not kind & _DEBUGGING and kind & _KIND == _HERE:
-            yield NlistRow(
-                name,
-                bool(kind & _SHARED) and not kind & _PRIVATE,
-                section,
-                address,
-            )
+            yield NlistRow(name, bool(kind & _SHARED) and not kind & _PRIVATE, section, address)
 
 
 def _symbols(names: bytes, rows: Iterator[NlistRow]) -> Symbols:
@@ -101,21 +96,15 @@ def _symbols(names: bytes, rows: Iterator[NlistRow]) -> Symbols:
         exports += 1
         end = names.find(b"\0", row.name)
         if end < 0:
-            raise ValueError(
-                f"the name of a symbol, {row.name:#x}, is outside its table of names"
-            )
+            raise ValueError(f"the name of a symbol, {row.name:#x}, is outside its table of names")
         allowed -= end - row.name
         if allowed < 0:
-            raise ValueError(
-                "the names of its symbols are the same bytes many times over"
-            )
+            raise ValueError("the names of its symbols are the same bytes many times over")
         tensorflow += names.find(elf_symbols.TENSORFLOW, row.name, end) >= 0
     return Symbols(exports, tensorflow, elf_symbols.REGISTRY in names)
 
 
-def _code(
-    content: Content, part: Slice, rows: list[NlistRow], names: int
-) -> Code | None:
+def _code(content: Content, part: Slice, rows: list[NlistRow], names: int) -> Code | None:
     """Return the machine code; each function ends where the next begins."""
     texts = [section for section in macho.sections(part) if section.name == _CODE]
     if not texts:
@@ -136,10 +125,7 @@ def _functions(
     """Return start, size and place of the name of each function in the code."""
     places = {}
     for row in rows:
-        if (
-            row.section == text.number
-            and 0 <= row.address - text.address < text.size
-        ):
+        if row.section == text.number and 0 <= row.address - text.address < text.size:
             places[row.address] = row.name
     # A Mach-O file holds no sizes of symbols: the last function ends with the section.
     edges = [*sorted(places.items()), (text.address + text.size, 0)]

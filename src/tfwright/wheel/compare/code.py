@@ -11,13 +11,7 @@ from tfwright.wheel.binary.elf import Elf
 from tfwright.wheel.binary.elf_sections import ElfSection
 from tfwright.wheel.binary.macho import Slice
 from tfwright.wheel.compare import symbols as comparison_symbols
-from tfwright.wheel.compare.difference import (
-    Apart,
-    Cursor,
-    only,
-    sample,
-    tell_apart,
-)
+from tfwright.wheel.compare.difference import Apart, Cursor, only, sample, tell_apart
 from tfwright.wheel.compare.symbols import LibrarySymbols
 from tfwright.wheel.compare.text import TextFinding
 
@@ -84,9 +78,7 @@ def _images(content: Content) -> dict[str, Image]:
     return {part.machine: _macho(content, part) for part in macho.slices(content)}
 
 
-def _compare(
-    one: Image, two: Image, apart: Mapping[str, Apart | None]
-) -> Iterator[str]:
+def _compare(one: Image, two: Image, apart: Mapping[str, Apart | None]) -> Iterator[str]:
     """Say in which ways two parts differ, the most telling first."""
     yield from only(one.facts, two.facts, "facts for the loader")
     yield from comparison_symbols.differences(one.symbols, two.symbols)
@@ -123,14 +115,10 @@ def _apart(one: Image, two: Image) -> dict[str, Apart | None]:
 
 def _telling(apart: Iterable[str]) -> list[str]:
     """Return the sections that do not follow from others."""
-    return [
-        name for name in apart if name != BUILD_ID and not FOLLOWING.match(name)
-    ]
+    return [name for name in apart if name != BUILD_ID and not FOLLOWING.match(name)]
 
 
-def _region(
-    one: Image, two: Image, name: str, apart: Apart | None
-) -> Iterator[str]:
+def _region(one: Image, two: Image, name: str, apart: Apart | None) -> Iterator[str]:
     """Say how a section differs."""
     before, after = one.regions[name].size, two.regions[name].size
     where = ""
@@ -173,9 +161,7 @@ def _text_at(image: Image, name: str, offset: int) -> str:
     start = region.offset + first
     # Some bytes around the place: the first byte that differs is in the middle of a
     # text.
-    window = bytes(
-        image.content[start : start + min(2 * _AROUND, region.size - first)]
-    )
+    window = bytes(image.content[start : start + min(2 * _AROUND, region.size - first)])
     for run in _TEXT.finditer(window):
         if run.start() <= offset - first < run.end():
             return run[0].decode("ascii")
@@ -184,9 +170,7 @@ def _text_at(image: Image, name: str, offset: int) -> str:
 
 def _texts(image: Image, name: str) -> set[str]:
     region = image.regions[name]
-    runs = _TEXT.finditer(
-        image.content, region.offset, region.offset + region.size
-    )
+    runs = _TEXT.finditer(image.content, region.offset, region.offset + region.size)
     return {run[0].decode("ascii")[:_AROUND] for run in runs}
 
 
@@ -198,9 +182,7 @@ def _elf(content: Content) -> tuple[str, Image]:
     regions = _regions(sections)
     symbols = comparison_symbols.of_elf(content, header, sections)
     identity = _build_id(content, regions.get(BUILD_ID))
-    return said.machine, Image(
-        content, regions, symbols, _elf_facts(said), identity
-    )
+    return said.machine, Image(content, regions, symbols, _elf_facts(said), identity)
 
 
 def _build_id(content: Content, note: Region | None) -> str:
@@ -232,10 +214,7 @@ def _elf_facts(said: Elf) -> set[str]:
     facts = {
         *(f"needs {name}" for name in said.needed),
         *(f"looks in {folder}" for folder in said.search),
-        *(
-            f"needs {family} {need.version}"
-            for family, need in said.requires.items()
-        ),
+        *(f"needs {family} {need.version}" for family, need in said.requires.items()),
         *(f"std::string {kind}" for kind in said.strings),
         *(f"GPU code {name}" for name in said.architectures),
     }
@@ -250,9 +229,7 @@ def _macho(content: Content, part: Slice) -> Image:
     regions = dict[str, Region]()
     for section in macho.sections(part):
         start = part.start + section.offset
-        regions[section.name] = Region(
-            section.name, section.address, start, section.size
-        )
+        regions[section.name] = Region(section.name, section.address, start, section.size)
     facts = {
         *(f"needs {name}" for name in said.needed),
         *(f"looks in {folder}" for folder in said.search),
@@ -262,10 +239,6 @@ def _macho(content: Content, part: Slice) -> Image:
     if said.minimum:
         facts.add(f"needs macOS {said.minimum}")
     # ld gives each linking an LC_UUID, as GNU ld gives a build id.
-    identities = [
-        body[macho.HEAD :].hex()
-        for kind, body in part.commands
-        if kind == macho.UUID
-    ]
+    identities = [body[macho.HEAD :].hex() for kind, body in part.commands if kind == macho.UUID]
     symbols = comparison_symbols.of_macho(content, part)
     return Image(content, regions, symbols, facts, "".join(identities))

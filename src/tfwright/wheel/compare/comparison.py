@@ -13,25 +13,10 @@ from tfwright.wheel import archive, record
 from tfwright.wheel.binary import elf, macho
 from tfwright.wheel.binary.content import Content
 from tfwright.wheel.compare import code, text
-from tfwright.wheel.compare.difference import (
-    Cursor,
-    Difference,
-    sample,
-    tell_apart,
-)
+from tfwright.wheel.compare.difference import Cursor, Difference, sample, tell_apart
 from tfwright.wheel.compare.text import TextFinding
 
-GROUPS = (
-    "path",
-    "metadata",
-    "source",
-    "code",
-    "other",
-    "order",
-    "time",
-    "mode",
-    "compression",
-)
+GROUPS = ("path", "metadata", "source", "code", "other", "order", "time", "mode", "compression")
 """What is installed first, then how it is packed."""
 LARGEST_TEXT = 16 * 1024**2
 """Bytes of a file that is compared as a text."""
@@ -109,16 +94,12 @@ def compare(first: Path, second: Path) -> Comparison:
         two = _opened(stack.enter_context(archive.opened(second)))
         differences = _differences(one, two)
         # Sorting is stable: within a group, the largest files stay first.
-        ranked = sorted(
-            differences, key=lambda difference: GROUPS.index(difference.group)
-        )
+        ranked = sorted(differences, key=lambda difference: GROUPS.index(difference.group))
         counted = _counted(sides[0], one), _counted(sides[1], two)
     # Two zlibs give one content other bytes, and nothing that the archive says differs
     # then.
     again = Difference(
-        "compression",
-        "",
-        "only the archives differ: the same files, packed into other bytes",
+        "compression", "", "only the archives differ: the same files, packed into other bytes"
     )
     return Comparison(*counted, differences=tuple(ranked) or (again,))
 
@@ -175,9 +156,7 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
             yield _changed(one, two, place)
     only_one = one.members.keys() ^ two.members.keys()
     yield from _records(one, two, {*changed, *only_one})
-    yield from _order(
-        common, [place for place in two.members if place in one.members]
-    )
+    yield from _order(common, [place for place in two.members if place in one.members])
     for attribute in _ATTRIBUTES:
         yield from _attributes(one, two, common, attribute)
 
@@ -195,10 +174,7 @@ def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
     """Name what is in one wheel and not in the other, the largest first."""
     if one.folder != two.folder:
         yield Difference(
-            "path",
-            "",
-            "they have different names",
-            (f"{one.folder}, then {two.folder}",),
+            "path", "", "they have different names", (f"{one.folder}, then {two.folder}",)
         )
     for there, other, side in ((one, two, "first"), (two, one, "second")):
         sizes = {
@@ -208,12 +184,8 @@ def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
         }
         if sizes:
             missing = sorted(sizes, key=lambda place: (-sizes[place], place))
-            lines = sample(
-                f"{place} ({sizes[place]:,} bytes)" for place in missing
-            )
-            yield Difference(
-                "path", "", f"files only in the {side} ({len(sizes):,})", lines
-            )
+            lines = sample(f"{place} ({sizes[place]:,} bytes)" for place in missing)
+            yield Difference("path", "", f"files only in the {side} ({len(sizes):,})", lines)
 
 
 def _same(one: Opened, two: Opened, place: str) -> bool:
@@ -225,13 +197,9 @@ def _same(one: Opened, two: Opened, place: str) -> bool:
     if (before.file_size, before.CRC) != (after.file_size, after.CRC):
         return False
     # Packed bytes are a quarter of the unpacked ones, and need no unpacking.
-    packings = [
-        (member.compress_type, member.compress_size) for member in (before, after)
-    ]
+    packings = [(member.compress_type, member.compress_size) for member in (before, after)]
     if packings[0] == packings[1] and not tell_apart(
-        archive.packed(one.wheel, before),
-        archive.packed(two.wheel, after),
-        before.compress_size,
+        archive.packed(one.wheel, before), archive.packed(two.wheel, after), before.compress_size
     ):
         return True
     with one.wheel.open(before) as first, two.wheel.open(after) as second:
@@ -285,21 +253,14 @@ def _bytes(first: Content, second: Content) -> TextFinding:
     where = f", first at {apart.first:#x}" if apart else ""
     if before != after:
         return TextFinding(f"{before:,} bytes, then {after:,}{where}")
-    return TextFinding(
-        f"{apart.bytes if apart else 0:,} of {before:,} bytes differ{where}"
-    )
+    return TextFinding(f"{apart.bytes if apart else 0:,} of {before:,} bytes differ{where}")
 
 
-def _records(
-    one: Opened, two: Opened, explained: set[str]
-) -> Iterator[Difference]:
+def _records(one: Opened, two: Opened, explained: set[str]) -> Iterator[Difference]:
     """Compare what RECORD lists, beyond what follows from files that differ."""
     try:
         listed = [
-            {
-                (_place(line.path, side.folder), *line[1:])
-                for line in record.read(side.wheel)
-            }
+            {(_place(line.path, side.folder), *line[1:]) for line in record.read(side.wheel)}
             for side in (one, two)
         ]
     except WheelError as fault:
@@ -349,9 +310,7 @@ def _time(member: zipfile.ZipInfo) -> str:
 def _mode(member: zipfile.ZipInfo) -> str:
     # The system says how the upper half of the attributes is to be read: Unix has its
     # modes there.
-    mode = (
-        f"{member.external_attr >> 16:o}, made on system {member.create_system}"
-    )
+    mode = f"{member.external_attr >> 16:o}, made on system {member.create_system}"
     # The lower half holds MS-DOS's attributes, which most programs leave at zero.
     attributes = member.external_attr & 0xFFFF
     return f"{mode}, {attributes:#x}" if attributes else mode

@@ -72,9 +72,7 @@ def tell_apart(one: Readable, two: Readable, size: int) -> Apart | None:
             apart = _exclusive(first, second)
             count += len(apart) - apart.count(0)
             if len(starts) < SHOWN:
-                starts += [
-                    place + run.start() for run in re.finditer(rb"[^\0]+", apart)
-                ]
+                starts += [place + run.start() for run in re.finditer(rb"[^\0]+", apart)]
         place += len(first)
     return Apart(count, starts[0], tuple(starts[:SHOWN])) if count else None
 
@@ -83,9 +81,7 @@ def _exclusive(one: bytes, two: bytes) -> bytes:
     """Return a byte other than 0 wherever two pieces differ, as far as both reach."""
     size = min(len(one), len(two))
     # As two large integers: a loop in Python would take minutes for a library.
-    return (int.from_bytes(one[:size]) ^ int.from_bytes(two[:size])).to_bytes(
-        size
-    )
+    return (int.from_bytes(one[:size]) ^ int.from_bytes(two[:size])).to_bytes(size)
 
 
 def sample(names: Iterable[str]) -> tuple[str, ...]:

@@ -75,17 +75,12 @@ class SymbolTable:
 
     def before(self, address: int) -> int | None:
         """Return the number of the last symbol that begins at an address or before it."""
-        place = bisect.bisect_right(
-            self._ascending, address, key=self.addresses.__getitem__
-        )
+        place = bisect.bisect_right(self._ascending, address, key=self.addresses.__getitem__)
         return self._ascending[place - 1] if place else None
 
     @cached_property
     def _ascending(self) -> "array[int]":
-        return array(
-            "Q",
-            sorted(range(len(self.addresses)), key=self.addresses.__getitem__),
-        )
+        return array("Q", sorted(range(len(self.addresses)), key=self.addresses.__getitem__))
 
 
 @dataclass(frozen=True)
@@ -164,18 +159,14 @@ class _Resized(NamedTuple):
     after: int
 
 
-def of_elf(
-    content: Content, header: ElfHeader, sections: Sequence[ElfSection]
-) -> LibrarySymbols:
+def of_elf(content: Content, header: ElfHeader, sections: Sequence[ElfSection]) -> LibrarySymbols:
     """Read those of a Linux library; of one that is stripped only what others can use."""
     symbols = LibrarySymbols(content)
     # Of several sections with one name the first counts.
     tables = {section.name: section for section in reversed(sections)}
     full = ".symtab" if ".symtab" in tables else ".dynsym"
     for name in dict.fromkeys((".dynsym", full)):
-        for row, kind, exported in _elf(
-            content, header, sections, tables.get(name)
-        ):
+        for row, kind, exported in _elf(content, header, sections, tables.get(name)):
             if exported and name == ".dynsym":
                 symbols.exports.add(row)
             if kind == _FUNCTION and row.address and name == full:
@@ -184,17 +175,10 @@ def of_elf(
 
 
 def _elf(
-    content: Content,
-    header: ElfHeader,
-    sections: Sequence[ElfSection],
-    table: ElfSection | None,
+    content: Content, header: ElfHeader, sections: Sequence[ElfSection], table: ElfSection | None
 ) -> Iterator[tuple[SymbolRow, int, bool]]:
     """Return each function and each exported symbol, its kind and whether others can use it."""
-    if (
-        table is None
-        or table.kind == elf_sections.EMPTY
-        or table.link >= len(sections)
-    ):
+    if table is None or table.kind == elf_sections.EMPTY or table.link >= len(sections):
         return
     names = sections[table.link]
     layout = struct.Struct(header.order + ("IBxHQQ" if header.wide else "IIIBxH"))
@@ -203,18 +187,12 @@ def _elf(
     rows = piece(content, table.offset, whole, "symbols")
     keys = _Keys(piece(content, names.offset, names.size, "names of symbols"))
     for fields in layout.iter_unpack(rows):
-        at, info, section, address, size = (
-            fields if header.wide else _as_wide(fields)
-        )
+        at, info, section, address, size = fields if header.wide else _as_wide(fields)
         # Section 0 (SHN_UNDEF): the symbol is wanted, and another library has it.
         kind = info & 0xF
         exported = bool(section) and info >> 4 in _BOUND
         if exported or kind == _FUNCTION:
-            yield (
-                SymbolRow(keys.of(at), names.offset + at, address, size),
-                kind,
-                exported,
-            )
+            yield (SymbolRow(keys.of(at), names.offset + at, address, size), kind, exported)
 
 
 def _as_wide(fields: tuple[int, ...]) -> tuple[int, ...]:
@@ -237,9 +215,7 @@ def _macho(content: Content, part: Slice) -> Iterator[tuple[SymbolRow, bool]]:
     """Return each symbol that the library has (N_SECT), and whether others can use it (N_EXT)."""
     layout = struct.Struct(f"{part.order}IBBH{'Q' if part.wide else 'I'}")
     # Of several tables the loader uses one; to read all of them could take for ever.
-    for command in [
-        command for command in part.commands if command.kind == macho.SYMBOLS
-    ][:1]:
+    for command in [command for command in part.commands if command.kind == macho.SYMBOLS][:1]:
         start, count, names, size = numbers(
             command.content, f"{part.order}4I", macho.HEAD, "load command"
         )
@@ -247,10 +223,7 @@ def _macho(content: Content, part: Slice) -> Iterator[tuple[SymbolRow, bool]]:
         keys = _Keys(piece(content, part.start + names, size, "names of symbols"))
         for at, flags, _, _, address in layout.iter_unpack(rows):
             if flags & 0xEE == 0xE:  # noqa: PLR2004 in a section, and not for debuggers
-                yield (
-                    SymbolRow(keys.of(at), part.start + names + at, address, 0),
-                    bool(flags & 1),
-                )
+                yield (SymbolRow(keys.of(at), part.start + names + at, address, 0), bool(flags & 1))
 
 
 class _Keys:
@@ -268,7 +241,5 @@ class _Keys:
         name = self._texts[start:end]
         self._left -= len(name)
         if self._left < 0:
-            raise ValueError(
-                "the names of its symbols are the same bytes many times over"
-            )
+            raise ValueError("the names of its symbols are the same bytes many times over")
         return hash(name)

@@ -42,15 +42,9 @@ def text(one: bytes, two: bytes) -> TextFinding | None:
     if before.split() == after.split():
         return TextFinding(
             "only white space differs",
-            _diff(
-                before.splitlines(keepends=True),
-                after.splitlines(keepends=True),
-                exact=True,
-            ),
+            _diff(before.splitlines(keepends=True), after.splitlines(keepends=True), exact=True),
         )
-    return TextFinding(
-        "lines differ", _diff(before.splitlines(), after.splitlines())
-    )
+    return TextFinding("lines differ", _diff(before.splitlines(), after.splitlines()))
 
 
 def document(one: bytes, two: bytes) -> TextFinding | None:
@@ -79,9 +73,7 @@ def program(one: bytes, two: bytes) -> TextFinding | None:
     if _alike(*meanings, documented=True):
         return TextFinding("only comments or white space differ", found.lines)
     if _alike(*meanings, documented=False):
-        return TextFinding(
-            "only docstrings, comments or white space differ", found.lines
-        )
+        return TextFinding("only docstrings, comments or white space differ", found.lines)
     return found
 
 
@@ -94,8 +86,7 @@ def compiled(one: bytes, two: bytes) -> TextFinding:
             (one[:PYC_HEADER].hex(" "), two[:PYC_HEADER].hex(" ")),
         )
     return TextFinding(
-        "the code differs"
-        + ("" if one[:4] == two[:4] else ", and the Python that compiled it")
+        "the code differs" + ("" if one[:4] == two[:4] else ", and the Python that compiled it")
     )
 
 
@@ -139,9 +130,7 @@ def _part(node: object, name: str, *, documented: bool) -> object:
     return node.body[ast.get_docstring(node, clean=False) is not None :]
 
 
-def _diff(
-    one: Sequence[str], two: Sequence[str], *, exact: bool = False
-) -> tuple[str, ...]:
+def _diff(one: Sequence[str], two: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:
     """Return the lines that differ, from the first to the last, with a little around them."""
     # difflib takes time that grows with the square of the length. Leave out what is
     # alike at both ends, and bound what is left.
@@ -176,6 +165,4 @@ def _narrow(line: str, *, exact: bool) -> str:
 def _harmless(line: str) -> str:
     # A control character in a hostile file could steer the terminal.
     replaced = "\N{REPLACEMENT CHARACTER}"
-    return "".join(
-        letter if letter.isprintable() else replaced for letter in line
-    )
+    return "".join(letter if letter.isprintable() else replaced for letter in line)

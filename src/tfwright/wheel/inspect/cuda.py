@@ -11,8 +11,7 @@ from tfwright.wheel.inspect.library import Library
 _PLACE = r"(@rpath/|/(?:.*/)?)?"
 """Where a Mac's library may say that another one is; a fixed path in front of it is allowed."""
 NVIDIA = re.compile(
-    _PLACE
-    + r"lib(cu(da|dart|dnn|blas|fft|rand|solver|sparse|pti|pti64|Tensor)|nccl|nvinfer|nv)"
+    _PLACE + r"lib(cu(da|dart|dnn|blas|fft|rand|solver|sparse|pti|pti64|Tensor)|nccl|nvinfer|nv)"
 )
 DRIVER = re.compile(_PLACE + r"(libcuda\.|libnvidia-ml\.)")
 """Libraries that come with NVIDIA's driver, which puts them where the loader always looks."""
@@ -54,9 +53,7 @@ class CudaSource:
     """How many of the wheel's libraries need one of them."""
 
 
-def sources(
-    libraries: Sequence[Library], requires: Sequence[str]
-) -> tuple[CudaSource, ...]:
+def sources(libraries: Sequence[Library], requires: Sequence[str]) -> tuple[CudaSource, ...]:
     """Say where the loader will look for each of NVIDIA's libraries, the usual way first.
 
     `requires` are the packages that the wheel's metadata names. What TensorFlow opens by name while
@@ -88,8 +85,7 @@ def in_reach(libraries: Sequence[Library]) -> tuple[str, ...]:
         package[1]
         for library in libraries
         for folder in _installed(library)
-        if folder.startswith(f"{SITE}/nvidia/")
-        and (package := PACKAGE.search(folder))
+        if folder.startswith(f"{SITE}/nvidia/") and (package := PACKAGE.search(folder))
     }
     return tuple(sorted(found))
 
@@ -105,9 +101,7 @@ def _packages(requires: Sequence[str]) -> dict[str, str]:
     return packages
 
 
-def _way(
-    name: str, library: Library, own: set[str], packages: dict[str, str]
-) -> str:
+def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -> str:
     """Say in words how a library will find another one."""
     # libcuda.so.1 must be the driver's own: one from the wheel would not fit the kernel
     # module.
@@ -168,11 +162,7 @@ def _folder(folder: str, name: str, packages: dict[str, str]) -> str:
         return f"{folder}, which is outside {SITE}"
     if package and folder.startswith(f"{SITE}/"):
         known = packages.get(package[1])
-        wanted = (
-            "which its metadata names"
-            if known
-            else "which its metadata does not name"
-        )
+        wanted = "which its metadata names" if known else "which its metadata does not name"
         own = known or "nvidia-" + package[1].replace("_", "-")
         return f"{folder} of pip's {own}, {wanted}"
     return ""

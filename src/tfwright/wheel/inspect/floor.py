@@ -18,10 +18,7 @@ def unreadable(libraries: Sequence[Library]) -> list[str]:
     for library in libraries:
         if library.fault:
             alike[library.fault].append(library.path)
-    return [
-        f"{first_of(paths)} cannot be read: {fault}"
-        for fault, paths in alike.items()
-    ]
+    return [f"{first_of(paths)} cannot be read: {fault}" for fault, paths in alike.items()]
 
 
 def glibc_faults(libraries: Sequence[Library], floor: str) -> list[str]:
@@ -51,12 +48,8 @@ def cpu_faults(libraries: Sequence[Library], floor: str) -> list[str]:
     for library in libraries:
         for found in (part.cpu for part in library.parts if part.cpu):
             for use in _beyond(found.needs, floor):
-                why = (
-                    f"{use.function or 'functions without names'}; {use.decided}"
-                )
-                faults.append(
-                    f"{library.path} needs {use.extension} ({why}), the floor is {floor}"
-                )
+                why = f"{use.function or 'functions without names'}; {use.decided}"
+                faults.append(f"{library.path} needs {use.extension} ({why}), the floor is {floor}")
             faults += [
                 f"{library.path} cannot be judged: it asks the CPU what it has, and "
                 f"{use.decided} use {use.extension}; the floor is {floor}"
@@ -68,9 +61,7 @@ def cpu_faults(libraries: Sequence[Library], floor: str) -> list[str]:
 def _beyond(uses: Sequence[Use], floor: str) -> Iterator[Use]:
     """Return the extensions that a CPU of the floor does not have."""
     for use in uses:
-        if cpu.LEVELS.index(cpu.EXTENSIONS[use.extension]) > cpu.LEVELS.index(
-            floor
-        ):
+        if cpu.LEVELS.index(cpu.EXTENSIONS[use.extension]) > cpu.LEVELS.index(floor):
             yield use
 
 
@@ -87,15 +78,11 @@ def macos_faults(libraries: Sequence[Library], floor: str) -> list[str]:
                     f"it does not say which macOS it needs; the floor is {floor}"
                 )
             elif elf.numbers(part.minimum) > elf.numbers(floor):
-                faults.append(
-                    f"{library.path} needs macOS {part.minimum}, the floor is {floor}"
-                )
+                faults.append(f"{library.path} needs macOS {part.minimum}, the floor is {floor}")
     return faults
 
 
-def architecture_faults(
-    libraries: Sequence[Library], wanted: Sequence[str]
-) -> list[str]:
+def architecture_faults(libraries: Sequence[Library], wanted: Sequence[str]) -> list[str]:
     """Name the libraries with GPU code that do not hold exactly what is `wanted`.
 
     `wanted` are architectures as ``sm_70`` or ``compute_70``. Code of a kind that is not in the
@@ -113,11 +100,7 @@ def architecture_faults(
     faults = []
     for path, present in coded.items():
         missing = [name for name in wanted if name not in present]
-        extra = [
-            name
-            for name in present
-            if name not in wanted and name.partition("_")[0] in kinds
-        ]
+        extra = [name for name in present if name not in wanted and name.partition("_")[0] in kinds]
         if missing:
             faults.append(
                 f"{path} holds no code for {', '.join(missing)}, only for {', '.join(present)}"

@@ -12,11 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from packaging.tags import Tag
-from packaging.utils import (
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_wheel_filename,
-)
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from tfwright.errors import Evidence, WheelError
 from tfwright.printable import first_few, first_of
@@ -86,9 +82,7 @@ class Description:
 
 
 def inspect(
-    path: Path,
-    key: Path | None = None,
-    directories: Callable[[], Iterable[HostDirectory]] = tuple,
+    path: Path, key: Path | None = None, directories: Callable[[], Iterable[HostDirectory]] = tuple
 ) -> Inspection:
     """Read a wheel; whatever is wrong with it is in the report.
 
@@ -113,9 +107,7 @@ def inspect(
 
 def _is_ours(wheel: zipfile.ZipFile) -> bool:
     """Say whether a wheel has a build record."""
-    record_of_build = (
-        f"{archive.metadata_directory(wheel)}/{archive.BUILD_RECORD}"
-    )
+    record_of_build = f"{archive.metadata_directory(wheel)}/{archive.BUILD_RECORD}"
     return record_of_build in wheel.NameToInfo
 
 
@@ -140,9 +132,7 @@ def insist(report: Inspection) -> None:
     )
 
 
-def _report(
-    path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch
-) -> Inspection:
+def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -> Inspection:
     """Put together what is in a sound archive."""
     folder = archive.metadata_directory(wheel)
     found = contents(wheel, search)
@@ -155,11 +145,7 @@ def _report(
     faults += _names(path, folder, described)
     faults += inspection_tags.faults(path, stated.tags, libraries)
     faults += floor.unreadable(libraries)
-    needed = {
-        name
-        for library in libraries
-        for name in inspection_library.needed(library)
-    }
+    needed = {name for library in libraries for name in inspection_library.needed(library)}
     return Inspection(
         file=path.name,
         size=size,
@@ -229,10 +215,7 @@ def _names(path: Path, folder: str, described: Description) -> Iterator[str]:
         yield str(fault)
         return
     project, _, version = folder.removesuffix(".dist-info").rpartition("-")
-    places = (
-        ("METADATA", described.project, described.version),
-        (folder, project, version),
-    )
+    places = (("METADATA", described.project, described.version), (folder, project, version))
     for where, what, which in places:
         if (canonicalize_name(what), which) != (name, str(number)):
             yield f"{where} says {what} {which}, the name of the file says {name} {number}"
@@ -267,9 +250,7 @@ class _Unpacked:
     """What gives the memory back."""
 
 
-def contents(
-    wheel: zipfile.ZipFile, search: LeakSearch | None = None
-) -> WheelContents:
+def contents(wheel: zipfile.ZipFile, search: LeakSearch | None = None) -> WheelContents:
     """Read the files of a wheel, and search them for directories of the host that built it."""
     search = search or LeakSearch()
     listing = f"{archive.metadata_directory(wheel)}/RECORD"
@@ -299,16 +280,12 @@ def contents(
 
 
 def _libraries(
-    wheel: zipfile.ZipFile,
-    members: Sequence[zipfile.ZipInfo],
-    search: LeakSearch,
+    wheel: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo], search: LeakSearch
 ) -> Iterator[_ReadLibrary]:
     """Read each shared library, while another processor unpacks the next one."""
     # One ahead and no more: two of the largest libraries have to fit into memory.
     with ThreadPoolExecutor(1) as other:
-        coming = deque(
-            other.submit(_unpacked, wheel, member) for member in members[:1]
-        )
+        coming = deque(other.submit(_unpacked, wheel, member) for member in members[:1])
         for number, member in enumerate(members, 1):
             unpacked = coming.popleft().result()
             for following in members[number : number + 1]:

@@ -18,10 +18,7 @@ _END = rb"(?![\w+@~-]|\.\w)"
 """Where a name ends: /build_out is not in /build_out2."""
 ANONYMOUS = "/proc/self/cwd/"
 """What Bazel can be made to write in their stead."""
-_BEFORE, _AFTER = (
-    re.compile(rb"[\w.+@/-]*\Z", re.ASCII),
-    re.compile(rb"[\w.+@/-]*", re.ASCII),
-)
+_BEFORE, _AFTER = (re.compile(rb"[\w.+@/-]*\Z", re.ASCII), re.compile(rb"[\w.+@/-]*", re.ASCII))
 LONGEST = 512
 """Bytes of a path that are looked at, on each side of its mark."""
 SHOWN = 3
@@ -58,26 +55,20 @@ class Leak:
 class LeakSearch:
     """What the files of a wheel are searched for."""
 
-    def __init__(
-        self, directories: Iterable[HostDirectory] = (), *, guess: bool = False
-    ) -> None:
+    def __init__(self, directories: Iterable[HostDirectory] = (), *, guess: bool = False) -> None:
         """Look for directories; in libraries also for what looks like one, if asked to `guess`."""
         known: dict[str, HostDirectory] = {}
         for directory in directories:
             if _tells(directory.path):
                 known.setdefault(directory.path, directory)
         # The longest first: it says most about a path.
-        self._known = sorted(
-            known.values(), key=lambda found: len(found.path), reverse=True
-        )
+        self._known = sorted(known.values(), key=lambda found: len(found.path), reverse=True)
         own = [re.escape(os.fsencode(found.path[1:])) for found in self._known]
         self._in_texts = _pattern(own, b"")
         # Not in texts, where documentation has examples such as /home/user.
         self._in_libraries = _pattern(own, _GUESSED if guess else b"")
 
-    def leaks(
-        self, file: str, content: Content, *, library: bool
-    ) -> Iterator[Leak]:
+    def leaks(self, file: str, content: Content, *, library: bool) -> Iterator[Leak]:
         """Search a file; yield one leak for each directory, and one for all guesses."""
         found = defaultdict[str, list[str]](list)
         pattern = self._in_libraries if library else self._in_texts
@@ -136,9 +127,7 @@ def _pattern(own: Sequence[bytes], guessed: bytes) -> re.Pattern[bytes] | None:
     return re.compile(rb"/(?:" + b"|".join(marks) + rb")") if marks else None
 
 
-def _paths(
-    content: Content, pattern: re.Pattern[bytes]
-) -> Iterator[tuple[str, str]]:
+def _paths(content: Content, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, str]]:
     """Yield directory and path; a path with several marks once."""
     last = -1
     for number, mark in enumerate(pattern.finditer(content)):
@@ -147,10 +136,7 @@ def _paths(
         if mark.lastgroup:
             last = mark.start()
             directory = mark[0]
-            yield (
-                os.fsdecode(directory),
-                os.fsdecode(directory + _following(content, mark.end())),
-            )
+            yield (os.fsdecode(directory), os.fsdecode(directory + _following(content, mark.end())))
             continue
         start = _start(content, mark.start())
         # /home/user/.cache/bazel/_bazel_user/... has two marks.

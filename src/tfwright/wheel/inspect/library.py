@@ -39,9 +39,7 @@ class Library:
         return (self.elf,) if self.elf else self.macho
 
 
-def read(
-    member: zipfile.ZipInfo, content: Content
-) -> tuple[Library, ElfTable | None]:
+def read(member: zipfile.ZipInfo, content: Content) -> tuple[Library, ElfTable | None]:
     """Read a library, whatever is in the file that is named like one."""
     path = member.filename
     size = member.file_size
@@ -85,9 +83,7 @@ def notes(library: Library) -> Iterator[str]:
         yield f"a stub, {library.registered.stub}"
     if library.elf and (missing := library.elf.symbols.missing):
         least = "at least " if len(missing) == MOST_MISSING else ""
-        others = (
-            f" and {least}{len(missing) - 1} more" if len(missing) > 1 else ""
-        )
+        others = f" and {least}{len(missing) - 1} more" if len(missing) > 1 else ""
         yield f"needs {missing[0]}{others}, and names no library that has it"
     # The loader takes a relative path from the working directory, which a stranger may
     # own.
@@ -95,9 +91,7 @@ def notes(library: Library) -> Iterator[str]:
     if stray:
         # An empty entry, as in "a::b", is the working directory itself.
         shown = ", ".join(folder or "." for folder in stray)
-        yield (
-            f"looks for libraries in {shown}, below whatever directory it is started in"
-        )
+        yield (f"looks for libraries in {shown}, below whatever directory it is started in")
     for part in library.parts:
         if part.cpu and part.cpu.unknown:
             use = part.cpu.unknown[0]

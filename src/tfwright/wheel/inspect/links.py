@@ -9,15 +9,11 @@ from tfwright.wheel.binary.elf import Elf
 from tfwright.wheel.binary.elf_symbols import MOST_MISSING, ElfTable
 from tfwright.wheel.inspect.library import Library
 
-SYSTEM = re.compile(
-    r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s|gomp))\.so\.\d+"
-)
+SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s|gomp))\.so\.\d+")
 """Libraries all of whose symbols have versions, so that one without a version is not theirs."""
 
 
-def resolved(
-    libraries: Sequence[Library], tables: Mapping[str, ElfTable]
-) -> tuple[Library, ...]:
+def resolved(libraries: Sequence[Library], tables: Mapping[str, ElfTable]) -> tuple[Library, ...]:
     """Return the libraries with the symbols filled in that are missing.
 
     What any library of the wheel gives counts as given: TensorFlow 1 loads its own library for all
@@ -38,9 +34,7 @@ def resolved(
 
 def _with_missing(read: Elf, table: ElfTable, given: frozenset[int]) -> Elf:
     """Return what a library says, with the symbols filled in that it misses."""
-    names = [name for name in table.wanted if hash(name) not in given][
-        :MOST_MISSING
-    ]
+    names = [name for name in table.wanted if hash(name) not in given][:MOST_MISSING]
     missing = tuple(name.decode("utf-8", "replace") for name in names)
     return replace(read, symbols=replace(read.symbols, missing=missing))
 
@@ -61,9 +55,7 @@ def _that_reach_outside(libraries: Sequence[Library]) -> set[str]:
             users.setdefault(name, []).append(library)
     # Backwards: what needs libcuda may get any symbol from it, and so may whoever needs
     # that.
-    waiting = [
-        name for name in users if name not in own and not SYSTEM.fullmatch(name)
-    ]
+    waiting = [name for name in users if name not in own and not SYSTEM.fullmatch(name)]
     reached, seen = set[str](), set(waiting)
     while waiting:
         for library in users.get(waiting.pop(), ()):

@@ -23,18 +23,12 @@ class Reading(NamedTuple):
 
 
 def read(
-    path: Path,
-    wheel: zipfile.ZipFile,
-    found: WheelContents,
-    table: VerifyTable,
-    python: str,
+    path: Path, wheel: zipfile.ZipFile, found: WheelContents, table: VerifyTable, python: str
 ) -> Iterator[Reading]:
     """Judge what was found in a wheel; its size is left out, since sealing changes that."""
     members = f"{len(archive.files(wheel))} files as listed"
     yield Reading("RECORD", record.faults(wheel, found.entries), members)
-    yield Reading(
-        "tags", tags.faults(path, wheel, python), f"fit CPython {python} here"
-    )
+    yield Reading("tags", tags.faults(path, wheel, python), f"fit CPython {python} here")
     yield from _floor(table, found.libraries)
 
 
@@ -42,9 +36,7 @@ def _floor(table: VerifyTable, libraries: Sequence[Library]) -> Iterator[Reading
     """Read off the libraries what the wheel asks of a machine, and brings for its GPU."""
     # Before the floors: a library that cannot be read keeps none of them.
     if libraries:
-        yield Reading(
-            "libraries", floor.unreadable(libraries), f"{len(libraries)} read"
-        )
+        yield Reading("libraries", floor.unreadable(libraries), f"{len(libraries)} read")
     if table.glibc:
         faults = floor.glibc_faults(libraries, table.glibc)
         yield Reading("glibc", faults, f"{table.glibc} is enough")

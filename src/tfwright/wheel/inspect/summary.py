@@ -45,9 +45,7 @@ def summarize(libraries: Sequence[Library]) -> Summary:
     for name, need in _needs(libraries):
         if name not in newest or _age(name, need) > _age(name, newest[name]):
             newest[name] = need
-    architectures = elf.ordered(
-        name for part in parts for name in part.architectures
-    )
+    architectures = elf.ordered(name for part in parts for name in part.architectures)
     # The library with TensorFlow's own exports decides how users must build their own
     # operations.
     interface = max(parts, key=lambda part: part.symbols.tensorflow, default=None)
@@ -56,20 +54,14 @@ def summarize(libraries: Sequence[Library]) -> Summary:
         strings=interface.symbols.strings if interface else (),
         architectures=architectures,
         gpu_bytes=_gpu_bytes(parts, architectures),
-        nccl=tuple(
-            sorted({library.nccl for library in libraries if library.nccl})
-        ),
+        nccl=tuple(sorted({library.nccl for library in libraries if library.nccl})),
         tensorflow=sum(part.symbols.tensorflow for part in parts),
     )
 
 
-def _gpu_bytes(
-    parts: Sequence[Elf | MachO], names: Iterable[str]
-) -> dict[str, int]:
+def _gpu_bytes(parts: Sequence[Elf | MachO], names: Iterable[str]) -> dict[str, int]:
     """Add up the GPU code of all libraries by architecture."""
-    return {
-        name: sum(part.gpu_bytes.get(name, 0) for part in parts) for name in names
-    }
+    return {name: sum(part.gpu_bytes.get(name, 0) for part in parts) for name in names}
 
 
 def _needs(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
@@ -77,20 +69,12 @@ def _needs(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
     for library in libraries:
         for part in library.macho:
             yield "macOS", WheelNeed(part.minimum, library.path)
-        for family, requirement in (
-            library.elf.requires.items() if library.elf else ()
-        ):
-            yield (
-                family,
-                WheelNeed(requirement.version, library.path, requirement.symbol),
-            )
+        for family, requirement in library.elf.requires.items() if library.elf else ():
+            yield (family, WheelNeed(requirement.version, library.path, requirement.symbol))
         for found in [part.cpu for part in library.parts if part.cpu]:
             # The first use is of the highest level: it is what the wheel cannot do without.
             use = found.needs[0] if found.needs else cpu.Use("", "", "")
-            yield (
-                "CPU",
-                WheelNeed(found.level, library.path, use.function, use.decided),
-            )
+            yield ("CPU", WheelNeed(found.level, library.path, use.function, use.decided))
 
 
 def _age(name: str, need: WheelNeed) -> tuple[int, ...]:

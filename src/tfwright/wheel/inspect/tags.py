@@ -28,9 +28,7 @@ def named(path: Path) -> frozenset[Tag]:
         return frozenset()
 
 
-def faults(
-    path: Path, stated: frozenset[Tag], found: Sequence[Library]
-) -> list[str]:
+def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list[str]:
     """Say in what the tags in a wheel's name are not true."""
     promised = named(path)
     if not promised:
@@ -54,11 +52,7 @@ def faults(
 
 def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]:
     """Compare a library's machine, and the Python in an extension module's name, with the tags."""
-    machines = (
-        {library.elf.machine}
-        if library.elf
-        else {part.machine for part in library.macho}
-    )
+    machines = {library.elf.machine} if library.elf else {part.machine for part in library.macho}
     for platform in sorted({tag.platform for tag in promised}):
         if platform == "any":
             yield f"{library.path} is machine code, and the tag says any machine"
@@ -76,16 +70,12 @@ def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]
 
 def _machines(platform: str) -> set[str]:
     """Return the machines of a platform tag, as ``manylinux_2_17_x86_64``."""
-    machine = re.sub(
-        r"^(linux|(many|musl)linux(\d+|_\d+_\d+)|macosx_\d+_\d+)_", "", platform
-    )
+    machine = re.sub(r"^(linux|(many|musl)linux(\d+|_\d+_\d+)|macosx_\d+_\d+)_", "", platform)
     return UNIVERSAL.get(machine, {machine})
 
 
 def _excess(
-    what: str,
-    promises: Sequence[tuple[str, str]],
-    needs: Sequence[tuple[str, str]],
+    what: str, promises: Sequence[tuple[str, str]], needs: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
     """Compare the oldest system that a tag promises with the newest that a library needs."""
     if not promises or not needs:
@@ -93,16 +83,10 @@ def _excess(
     # Of several platform tags the oldest counts: pip may choose the wheel for any of
     # them.
     version, platform = min(promises, key=_age)
-    beyond = [
-        need for need in needs if elf.numbers(need[0]) > elf.numbers(version)
-    ]
+    beyond = [need for need in needs if elf.numbers(need[0]) > elf.numbers(version)]
     if beyond:
         newest, library = max(beyond, key=_age)
-        others = (
-            f" ({len(beyond)} libraries need more than that)"
-            if len(beyond) > 1
-            else ""
-        )
+        others = f" ({len(beyond)} libraries need more than that)" if len(beyond) > 1 else ""
         yield f"{library} needs {what} {newest}, and the tag {platform} promises {version}{others}"
 
 
@@ -116,9 +100,7 @@ def _glibc_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
     for platform in platforms:
         # linux_x86_64 promises no glibc at all.
         if part := re.match(r"(manylinux\d+)_|manylinux_(\d+)_(\d+)_", platform):
-            glibc = (
-                LEGACY.get(part[1], "0") if part[1] else f"{part[2]}.{part[3]}"
-            )
+            glibc = LEGACY.get(part[1], "0") if part[1] else f"{part[2]}.{part[3]}"
             promises.append((glibc, platform))
     return promises
 
@@ -144,8 +126,4 @@ def _glibc_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
 
 def _macos_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
     """Return the macOS that each library needs."""
-    return [
-        (part.minimum, library.path)
-        for library in found
-        for part in library.macho
-    ]
+    return [(part.minimum, library.path) for library in found for part in library.macho]

@@ -141,9 +141,7 @@ def recipe_content(recipe: Recipe) -> RecipeContent:
     """Return a recipe as the record holds it."""
     # Without defaults: a new setting of a later tfwright must not change the record of
     # old recipes.
-    content = recipe.model_dump(
-        mode="json", exclude_defaults=True, exclude={"name", "verified"}
-    )
+    content = recipe.model_dump(mode="json", exclude_defaults=True, exclude={"name", "verified"})
     digest = hashlib.sha256(canonical(content)).hexdigest()
     return RecipeContent(name=recipe.name, sha256=digest, content=content)
 
@@ -161,9 +159,7 @@ def write(record: BuildRecord) -> bytes:
     content = record.model_dump(mode="json")
     # Most wheels have none of a toolkit's parts, and their records stay as they were.
     found = content["found"]
-    content["found"] = {
-        name: value for name, value in found.items() if value is not None
-    }
+    content["found"] = {name: value for name, value in found.items() if value is not None}
     return canonical(content, indent=1)
 
 
@@ -171,10 +167,7 @@ def canonical(content: object, indent: int | None = None) -> bytes:
     """Return JSON whose keys are sorted, in UTF-8, with a line break at its end."""
     # Sorted: the order in which a recipe's tables were written must not show in the
     # bytes.
-    return (
-        json.dumps(content, sort_keys=True, ensure_ascii=False, indent=indent)
-        + "\n"
-    ).encode()
+    return (json.dumps(content, sort_keys=True, ensure_ascii=False, indent=indent) + "\n").encode()
 
 
 def read(wheel: zipfile.ZipFile) -> BuildRecord | None:
@@ -188,9 +181,7 @@ def read(wheel: zipfile.ZipFile) -> BuildRecord | None:
     try:
         # Before it is parsed: the wheel may be anybody's.
         if wheel.getinfo(place).file_size > LARGEST:
-            raise _unreadable(
-                wheel, f"it has more than {LARGEST:,} bytes", FORGED
-            )
+            raise _unreadable(wheel, f"it has more than {LARGEST:,} bytes", FORGED)
         return BuildRecord.model_validate_json(wheel.read(place))
     except ValidationError as fault:
         raise _unreadable(wheel, faults.first_line(fault)) from fault
@@ -201,12 +192,6 @@ FORGED = "Do not trust this wheel: no version of tfwright writes such a record."
 """The remedies for a record that cannot be read."""
 
 
-def _unreadable(
-    wheel: zipfile.ZipFile, why: str, remedy: str = _REMEDY
-) -> WheelError:
+def _unreadable(wheel: zipfile.ZipFile, why: str, remedy: str = _REMEDY) -> WheelError:
     what = f"The build record {NAME} cannot be read: {why}"
-    return WheelError(
-        what,
-        remedy=remedy,
-        evidence=Evidence(where=str(wheel.filename)),
-    )
+    return WheelError(what, remedy=remedy, evidence=Evidence(where=str(wheel.filename)))

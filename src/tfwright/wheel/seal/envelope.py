@@ -31,9 +31,7 @@ def verify(wheel: Path, key: Path) -> str:
     missing or not signed with it, is about another wheel, or says something else than the plain
     statement, where that is next to it.
     """
-    payload, keyid = signing.verified(
-        wheel.with_name(wheel.name + SUFFIX), KIND, key
-    )
+    payload, keyid = signing.verified(wheel.with_name(wheel.name + SUFFIX), KIND, key)
     # A valid signature alone proves little: it may be about another wheel.
     if files.sha256(wheel) not in _subjects(payload):
         raise WheelError(
@@ -48,19 +46,14 @@ def _insist_on_plain(wheel: Path, payload: bytes) -> None:
     # Tools that do not know envelopes read the plain file, so the two must agree.
     plain = wheel.with_name(wheel.name + statement.SUFFIX)
     if plain.is_file() and plain.read_bytes() != payload:
-        raise WheelError(
-            f"{plain.name} is not the statement that was signed", remedy=FORGED
-        )
+        raise WheelError(f"{plain.name} is not the statement that was signed", remedy=FORGED)
 
 
 def _subjects(payload: bytes) -> list[str]:
     """Return the digests of what a statement is about; even a trusted signer may write nonsense."""
     try:
         # A statement may be about several files; the wheel has to be one of them.
-        return [
-            subject["digest"]["sha256"]
-            for subject in json_text.parsed(payload)["subject"]
-        ]
+        return [subject["digest"]["sha256"] for subject in json_text.parsed(payload)["subject"]]
     except (ValueError, LookupError, TypeError) as fault:
         raise WheelError(
             "What was signed is not an in-toto statement about a file",

@@ -61,9 +61,7 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
     if not found.overall_policy < policy:
         return PlatformProof(found.overall_policy.name, ())
     external = found.external_refs[policy.name].libs
-    libraries = [
-        f"{name}, which {wanted} does not have" for name in sorted(external)
-    ]
+    libraries = [f"{name}, which {wanted} does not have" for name in sorted(external)]
     symbols = _newer(found.versioned_symbols, policy.symbol_versions)
     kept = found.overall_policy.name
     # auditwheel also judges what it does not list, as extensions of the instruction set.
@@ -119,9 +117,7 @@ def renamed(name: str, platform: str) -> str:
 
 def stated(wheel: zipfile.ZipFile, platform: str) -> bytes:
     """Return the file WHEEL with another platform in its tags."""
-    text = wheel.read(f"{archive.metadata_directory(wheel)}/WHEEL").decode(
-        "utf-8"
-    )
+    text = wheel.read(f"{archive.metadata_directory(wheel)}/WHEEL").decode("utf-8")
     lines = [_line(line, platform) for line in text.splitlines()]
     return ("\n".join(lines).rstrip("\n") + "\n").encode()
 
@@ -134,9 +130,7 @@ def _line(line: str, platform: str) -> str:
     return f"{python_and_abi}-{platform}"
 
 
-def _newer(
-    needed: Mapping[str, set[str]], known: Mapping[str, frozenset[str]]
-) -> Sequence[str]:
+def _newer(needed: Mapping[str, set[str]], known: Mapping[str, frozenset[str]]) -> Sequence[str]:
     """Return the symbol versions that a policy does not have, by library."""
     newer = []
     for library, names in sorted(needed.items()):

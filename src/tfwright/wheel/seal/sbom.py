@@ -116,10 +116,7 @@ def _bill(materials: Materials) -> "Bom":
     # Both follow from the materials: a random number or the clock would change the wheel.
     bill = Bom(serial_number=materials.serial, metadata=about)
     tool = Component(
-        name="tfwright",
-        version=__version__,
-        type=ComponentType.APPLICATION,
-        bom_ref="tfwright",
+        name="tfwright", version=__version__, type=ComponentType.APPLICATION, bom_ref="tfwright"
     )
     bill.metadata.tools.components.add(tool)
     return bill
@@ -140,28 +137,18 @@ def _wheel(materials: Materials) -> "Component":
 def _pypi(materials: Materials) -> "PackageURL":
     from packageurl import PackageURL  # noqa: PLC0415 start-up is part of the product
 
-    return PackageURL(
-        "pypi",
-        None,
-        materials.project.lower().replace("_", "-"),
-        materials.version,
-    )
+    return PackageURL("pypi", None, materials.project.lower().replace("_", "-"), materials.version)
 
 
 def _source(materials: Materials) -> "Component":
     """Return TensorFlow's source, with what was changed in it."""
-    from cyclonedx.model.component import (  # noqa: PLC0415 start-up is part of the product
-        Commit,
-        ComponentType,
-        Pedigree,
-    )
+    from cyclonedx.model.component import Commit, ComponentType, Pedigree  # noqa: PLC0415 start-up is part of the product
 
     changes = ", ".join(materials.files)
     source = _repository(materials.url, materials.commit, "source")
     source.type = ComponentType.FRAMEWORK
     source.pedigree = Pedigree(
-        commits=[Commit(uid=materials.commit)],
-        notes=f"Changed by {changes}" if changes else None,
+        commits=[Commit(uid=materials.commit)], notes=f"Changed by {changes}" if changes else None
     )
     return source
 
@@ -185,11 +172,7 @@ def _image(name: str, digest: str) -> "Component":
         type=ComponentType.CONTAINER,
         bom_ref=f"image {digest}",
         purl=PackageURL("oci", None, short, digest, {"repository_url": name}),
-        hashes=[
-            HashType(
-                alg=HashAlgorithm.SHA_256, content=digest.removeprefix("sha256:")
-            )
-        ],
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest.removeprefix("sha256:"))],
     )
 
 
@@ -213,17 +196,11 @@ def _commit_url(url: str, commit: str) -> "PackageURL":
     """Return the package URL of a repository's commit."""
     from packageurl import PackageURL  # noqa: PLC0415 start-up is part of the product
 
-    found = re.fullmatch(
-        r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?", url
-    )
+    found = re.fullmatch(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?", url)
     if found:
         return PackageURL("github", found[1].lower(), found[2].lower(), commit)
     return PackageURL(
-        "generic",
-        None,
-        re.split(r"[:/]", url)[-1],
-        commit,
-        {"vcs_url": f"git+{url}@{commit}"},
+        "generic", None, re.split(r"[:/]", url)[-1], commit, {"vcs_url": f"git+{url}@{commit}"}
     )
 
 
@@ -239,11 +216,7 @@ def _files(materials: Materials) -> list["Component"]:
             type=ComponentType.FILE,
             bom_ref=f"file {path}",
             purl=PackageURL(
-                "generic",
-                None,
-                PurePosixPath(path).name,
-                None,
-                {"checksum": f"sha256:{sha256}"},
+                "generic", None, PurePosixPath(path).name, None, {"checksum": f"sha256:{sha256}"}
             ),
             hashes=[HashType(alg=HashAlgorithm.SHA_256, content=sha256)],
         )
@@ -258,19 +231,14 @@ def _archive(archive: ArchiveComponent) -> "Component":
     pinned = _component(archive, archive.urls, archive.sha256)
     if archive.substitute is None:
         return pinned
-    used = _component(
-        archive, (archive.substitute.source,), archive.substitute.sha256
-    )
+    used = _component(archive, (archive.substitute.source,), archive.substitute.sha256)
     used.pedigree = Pedigree(
-        ancestors=[pinned],
-        notes=f"Stands in for the pinned archive: {archive.substitute.reason}",
+        ancestors=[pinned], notes=f"Stands in for the pinned archive: {archive.substitute.reason}"
     )
     return used
 
 
-def _component(
-    archive: ArchiveComponent, urls: Sequence[str], sha256: str
-) -> "Component":
+def _component(archive: ArchiveComponent, urls: Sequence[str], sha256: str) -> "Component":
     """Return a file by its digest and the addresses that it has."""
     from cyclonedx.model import (  # noqa: PLC0415 start-up is part of the product
         ExternalReference,
@@ -292,17 +260,13 @@ def _component(
         purl=purl,
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=sha256)],
         external_references=[
-            ExternalReference(
-                type=ExternalReferenceType.DISTRIBUTION, url=XsUri(url)
-            )
+            ExternalReference(type=ExternalReferenceType.DISTRIBUTION, url=XsUri(url))
             for url in addresses
         ],
     )
 
 
-def package_url(
-    names: Sequence[str], urls: Sequence[str], sha256: str
-) -> "PackageURL":
+def package_url(names: Sequence[str], urls: Sequence[str], sha256: str) -> "PackageURL":
     """Return the package URL of a file: a registry's, GitHub's, or a generic one with checksum."""
     from packageurl import PackageURL  # noqa: PLC0415 start-up is part of the product
 
@@ -312,11 +276,7 @@ def package_url(
             return PackageURL.from_string(url)
         if found := GITHUB.match(url):
             return PackageURL(
-                "github",
-                found[1].lower(),
-                found[2].lower(),
-                ENDING.sub("", found[3]),
-                checksum,
+                "github", found[1].lower(), found[2].lower(), ENDING.sub("", found[3]), checksum
             )
     return PackageURL(
         "generic",

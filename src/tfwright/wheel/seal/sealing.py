@@ -104,22 +104,14 @@ def seal(
         writer.finish()
 
 
-def _ordered(
-    packed: Mapping[str, Packed], folder: str, spool: Spool
-) -> list[Packed]:
+def _ordered(packed: Mapping[str, Packed], folder: str, spool: Spool) -> list[Packed]:
     """Return the members in their order, and behind them a RECORD that lists them all."""
     place = f"{folder}/RECORD"
     # PEP 427 asks for dist-info at the physical end of the archive.
-    order = sorted(
-        packed.keys() - {place},
-        key=lambda name: (name.startswith(f"{folder}/"), name),
-    )
+    order = sorted(packed.keys() - {place}, key=lambda name: (name.startswith(f"{folder}/"), name))
     members = [packed[name] for name in order]
     # RECORD lists itself, too, but cannot hold its own digest.
-    lines = [
-        *(member.entry for member in members),
-        record.RecordEntry(place, "", ""),
-    ]
+    lines = [*(member.entry for member in members), record.RecordEntry(place, "", "")]
     content = record.render(lines).encode()
     return [*members, _kept(spool, place, content, 0o644)]
 
@@ -136,9 +128,7 @@ def _pack(wheel: zipfile.ZipFile, spool: Spool) -> dict[str, Packed]:
         return {part.member.name: part for part in packed}
 
 
-def _member(
-    wheel: zipfile.ZipFile, spool: Spool, member: zipfile.ZipInfo
-) -> Packed:
+def _member(wheel: zipfile.ZipFile, spool: Spool, member: zipfile.ZipInfo) -> Packed:
     """Compress one file; of its mode, only whether it can be executed is kept."""
     # The umask of the building machine decides the other bits.
     mode = 0o755 if member.external_attr >> 16 & 0o111 else 0o644
@@ -153,9 +143,7 @@ def _member(
         return _kept(spool, member.filename, content, mode)
 
 
-def _kept(
-    spool: Spool, name: str, content: bytes | mmap.mmap, mode: int
-) -> Packed:
+def _kept(spool: Spool, name: str, content: bytes | mmap.mmap, mode: int) -> Packed:
     """Put the smaller of a file's content and its compressed form into the spool."""
     import deflate  # noqa: PLC0415 start-up is part of the product
 
@@ -175,9 +163,7 @@ def _kept(
     return Packed(member, record.entry(name, content), spool.keep(body))
 
 
-def _insist_on_record(
-    wheel: zipfile.ZipFile, packed: Mapping[str, Packed]
-) -> None:
+def _insist_on_record(wheel: zipfile.ZipFile, packed: Mapping[str, Packed]) -> None:
     """Refuse a wheel that does not hold what its RECORD says."""
     place = f"{archive.metadata_directory(wheel)}/RECORD"
     # RECORD's own line has no digest, so its entry from the packing would not agree
@@ -196,11 +182,4 @@ def moment(epoch: int) -> Moment:
     """Return a time as zip says it: UTC, within its years, in steps of two seconds."""
     # In UTC: zip has no time zone, and the host's must not show.
     when = min(max(clock.utc(epoch), EARLIEST), LATEST)
-    return (
-        when.year,
-        when.month,
-        when.day,
-        when.hour,
-        when.minute,
-        when.second // 2 * 2,
-    )
+    return (when.year, when.month, when.day, when.hour, when.minute, when.second // 2 * 2)

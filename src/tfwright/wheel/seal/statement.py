@@ -35,20 +35,12 @@ class BuildOutcome:
     """Whether the build cache took part, and what came from it."""
 
 
-def write(
-    wheel: zipfile.ZipFile,
-    name: str,
-    sha256: str,
-    outcome: BuildOutcome,
-) -> bytes:
+def write(wheel: zipfile.ZipFile, name: str, sha256: str, outcome: BuildOutcome) -> bytes:
     """Return the statement about a wheel with a build record, given its name and digest."""
     record = build_record.read(wheel)
     if record is None:
         raise ValueError(f"{name} has no build record")
-    predicate = {
-        "buildDefinition": _definition(record, wheel),
-        "runDetails": _run(record, outcome),
-    }
+    predicate = {"buildDefinition": _definition(record, wheel), "runDetails": _run(record, outcome)}
     subject = [{"name": name, "digest": {"sha256": sha256}}]
     return build_record.canonical(
         {
@@ -70,20 +62,9 @@ def _definition(record: BuildRecord, wheel: zipfile.ZipFile) -> dict[str, object
         "externalParameters": {"recipe": said["recipe"]},
         "internalParameters": {
             name: said[name]
-            for name in (
-                "build",
-                "found",
-                "lock",
-                "source",
-                "stubs",
-                "substitutions",
-            )
+            for name in ("build", "found", "lock", "source", "stubs", "substitutions")
         },
-        "resolvedDependencies": [
-            *_pinned(record),
-            *_image(record),
-            *_materials(wheel),
-        ],
+        "resolvedDependencies": [*_pinned(record), *_image(record), *_materials(wheel)],
     }
 
 
@@ -109,18 +90,12 @@ def _image(record: BuildRecord) -> Iterator[dict[str, object]]:
         # in-toto wants algorithm and digest apart; registries write them as one word.
         algorithm, _, digest = image["digest"].partition(":")
         uri = f"pkg:oci/{image['name']}@{image['digest']}"
-        yield {
-            "name": "container image",
-            "uri": uri,
-            "digest": {algorithm: digest},
-        }
+        yield {"name": "container image", "uri": uri, "digest": {algorithm: digest}}
 
 
 def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
     """Yield the rest of the wheel's bill: patches, archives, and clones by their commits."""
-    bill = json_text.parsed(
-        wheel.read(f"{archive.metadata_directory(wheel)}/{sbom.NAME}")
-    )
+    bill = json_text.parsed(wheel.read(f"{archive.metadata_directory(wheel)}/{sbom.NAME}"))
     for component in bill["components"]:
         # The source is named by `_pinned` already, with its commit.
         if component["bom-ref"] == "source":
@@ -133,11 +108,7 @@ def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
         # A clone has no digest but its commit, which covers all of its files.
         if "sha256" not in digests:
             digests = {"gitCommit": component["version"]}
-        yield {
-            "name": component["name"],
-            "uri": component["purl"],
-            "digest": digests,
-        }
+        yield {"name": component["name"], "uri": component["purl"], "digest": digests}
 
 
 def _run(record: BuildRecord, outcome: BuildOutcome) -> dict[str, object]:
@@ -145,10 +116,7 @@ def _run(record: BuildRecord, outcome: BuildOutcome) -> dict[str, object]:
     return {
         "builder": {
             "id": BUILDER,
-            "version": {
-                "tfwright": record.sealer.version,
-                "deflate": record.sealer.deflate,
-            },
+            "version": {"tfwright": record.sealer.version, "deflate": record.sealer.deflate},
         },
         "metadata": {
             # RFC 3339 in UTC, as SLSA's schema asks; it is in the statement, since the

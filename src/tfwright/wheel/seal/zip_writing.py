@@ -74,9 +74,7 @@ class ZipWriter:
 def _packed(moment: Moment) -> tuple[int, int]:
     """Return a time and a date as MS-DOS has them, in steps of two seconds."""
     year, month, day, hour, minute, second = moment
-    return hour << 11 | minute << 5 | second // 2, (
-        year - 1980
-    ) << 9 | month << 5 | day
+    return hour << 11 | minute << 5 | second // 2, (year - 1980) << 9 | month << 5 | day
 
 
 def _local_header(member: ZipMember, moment: tuple[int, int]) -> bytes:
@@ -93,20 +91,14 @@ def _local_header(member: ZipMember, moment: tuple[int, int]) -> bytes:
     return struct.pack("<4s", b"PK\3\4") + fields + _name(member) + extra
 
 
-def _directory_entry(
-    member: ZipMember, moment: tuple[int, int], offset: int
-) -> bytes:
+def _directory_entry(member: ZipMember, moment: tuple[int, int], offset: int) -> bytes:
     """Return a member's line in the directory."""
     numbers = (member.size, member.packed, offset)
     # Only what does not fit is in the field, always in this order.
     large = [number for number in numbers if number >= LARGEST_PLAIN]
-    size, packed, place = (
-        FULL_32 if number >= LARGEST_PLAIN else number for number in numbers
-    )
+    size, packed, place = (FULL_32 if number >= LARGEST_PLAIN else number for number in numbers)
     extra = _wide_field(large) if large else b""
-    fields = _common(
-        member, moment, wide=bool(large), sizes=(packed, size), extra=extra
-    )
+    fields = _common(member, moment, wide=bool(large), sizes=(packed, size), extra=extra)
     made_by = struct.pack("<4sBB", b"PK\1\2", WIDE if large else PLAIN, UNIX)
     # No comment, on the first disk, binary content, the mode in the upper half of the
     # attributes.
@@ -115,12 +107,7 @@ def _directory_entry(
 
 
 def _common(
-    member: ZipMember,
-    moment: tuple[int, int],
-    *,
-    wide: bool,
-    sizes: tuple[int, int],
-    extra: bytes,
+    member: ZipMember, moment: tuple[int, int], *, wide: bool, sizes: tuple[int, int], extra: bytes
 ) -> bytes:
     """Return the fields that the local header and the directory share."""
     # Without the flag readers take a name for code page 437 (APPNOTE, appendix D).
@@ -164,6 +151,4 @@ def _ending(count: int, start: int, size: int) -> Iterator[bytes]:
         number = FULL_16
         length = FULL_32
         place = FULL_32
-    yield struct.pack(
-        "<4sHHHHIIH", b"PK\5\6", 0, 0, number, number, length, place, 0
-    )
+    yield struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, number, number, length, place, 0)
