@@ -1,6 +1,6 @@
 """The commands of tfwright for invoke. Run as a script, it sets itself up first.
 
-The commands themselves are in src/tfwright/tasks, one module for each group of `invoke --list`.
+The commands themselves are in src/tfwright/<subject>/command.py; tfwright/tasks.py lists them.
 This file is also read by Python 2.7 and by every Python 3, to say which one is needed.
 """
 

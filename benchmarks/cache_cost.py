@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tfwright.options import job_of
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
-from tfwright.tasks.common import job_of
 from tfwright.tools import files
 from tfwright.tools.cache import history, private_cache, proxy, seal
 from tfwright.tools.cache.build_cache import BuildCache, Trust

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.nightly.wheels import write_wheel
 
-from tfwright.nightly.index import write
+from tfwright.index import write
 
 PROJECTS = 20
 

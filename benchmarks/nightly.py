@@ -15,12 +15,12 @@ from pathlib import Path
 
 from tests.nightly.fake import FakeBuilder, SimulatedClock, host_with
 
-from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents import recipe
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, targets
 from tfwright.nightly import night
 from tfwright.nightly import state as states
+from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder
 from tfwright.nightly.pages import write_pages

@@ -16,7 +16,7 @@ from tfwright.documents.nightly import Size
 from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import RecipeError, SupplyError, WheelError
 from tfwright.host import versions
-from tfwright.nightly.index import wheels
+from tfwright.index import wheels
 from tfwright.rules import tree_requirements
 from tfwright.tools import unpacking
 from tfwright.tools.bazel.output import Display

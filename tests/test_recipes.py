@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import schema
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
 from tfwright.documents.toml import Table
+from tfwright.schema import writing as schema
 
 NAMES = recipes.names()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tfwright import old_python, tasks
+from tfwright import options as common
 from tfwright.documents.recipe import ROOT
-from tfwright.tasks import common
 
 pytestmark = pytest.mark.medium
 

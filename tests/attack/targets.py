@@ -116,21 +116,21 @@ def compared(content: bytes) -> object:
 
 
 def as_patch(path: Path) -> object:
-    from tfwright.tools.git import patching  # noqa: PLC0415 only where it is attacked
+    from tfwright.tools.git import patching
 
     return patching.read(path)
 
 
 def as_lock(path: Path) -> object:
-    from tfwright.vault import lock  # noqa: PLC0415 only where it is attacked
+    from tfwright.vault import lock
 
     return lock.read(path)
 
 
 def as_bundle(path: Path) -> object:
     """Read and unpack a bundle; nothing may land outside of the folder for it."""
-    from tfwright.progress import SILENCE  # noqa: PLC0415 only where it is attacked
-    from tfwright.vault import bundle  # noqa: PLC0415 the same
+    from tfwright.progress import SILENCE
+    from tfwright.vault import bundle
 
     manifest = bundle.read(path)
     into = path.parent / "into"
@@ -143,10 +143,10 @@ def as_bundle(path: Path) -> object:
 
 def a_bundle() -> list[bytes]:
     """Return a sound bundle."""
-    from tests.vault.test_bundle import manifest  # noqa: PLC0415 only where it is attacked
+    from tests.vault.test_bundle import manifest
 
-    from tfwright.progress import SILENCE  # noqa: PLC0415 the same
-    from tfwright.vault import bundle  # noqa: PLC0415 the same
+    from tfwright.progress import SILENCE
+    from tfwright.vault import bundle
 
     with written(b"content", "a.txt") as path:
         content = bundle.Content.of("patch", path, "demo/0001-a.patch")
@@ -156,27 +156,27 @@ def a_bundle() -> list[bytes]:
 
 
 def as_log(content: bytes) -> object:
-    from tfwright.diagnosis import reader  # noqa: PLC0415 only where it is attacked
+    from tfwright.diagnosis import reader
 
     return reader.read(io.BytesIO(content))
 
 
 def as_rules(content: bytes) -> object:
-    from tfwright.rules import repositories  # noqa: PLC0415 only where it is attacked
+    from tfwright.rules import repositories
 
     return repositories.read({"WORKSPACE": content.decode("utf-8", "replace")})
 
 
 def as_host_file(path: Path) -> object:
-    from tfwright.documents.host_file import HostFile  # noqa: PLC0415 only where it is attacked
-    from tfwright.documents.toml import load  # noqa: PLC0415 the same
+    from tfwright.documents.host_file import HostFile
+    from tfwright.documents.toml import load
 
     return load(path, HostFile)
 
 
 def as_archive(path: Path) -> object:
     """Unpack an archive; nothing may land outside of the folder for it."""
-    from tfwright.tools import unpacking  # noqa: PLC0415 only where it is attacked
+    from tfwright.tools import unpacking
 
     into = path.parent / "into"
     into.mkdir()
@@ -205,20 +205,20 @@ def archives() -> list[bytes]:
 
 
 def as_outputs(path: Path) -> object:
-    from tfwright.tools.bazel import events  # noqa: PLC0415 only where it is attacked
+    from tfwright.tools.bazel import events
 
     return events.outputs(path)
 
 
 def as_resolved(content: bytes) -> object:
-    from tfwright.rules import resolved  # noqa: PLC0415 only where it is attacked
+    from tfwright.rules import resolved
 
     return resolved.pins(content.decode("utf-8", "replace"))
 
 
 def as_nightly_file(path: Path) -> object:
-    from tfwright.documents.nightly import NightlyFile  # noqa: PLC0415 only where it is attacked
-    from tfwright.documents.toml import load  # noqa: PLC0415 the same
+    from tfwright.documents.nightly import NightlyFile
+    from tfwright.documents.toml import load
 
     return load(path, NightlyFile)
 

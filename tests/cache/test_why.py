@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import cache
+from tfwright.cache import page
+from tfwright.cache import usage as cache
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError
-from tfwright.terminal import cache as page
 from tfwright.tools.cache import history, toolchain, wire
 from tfwright.tools.cache.history import CachedBuild
 from tfwright.tools.cache.tally import CacheUse

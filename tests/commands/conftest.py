@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.upstream import commit, run_git
 
-from tfwright.commands import bundle
+from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Copied, Inputs, Programs

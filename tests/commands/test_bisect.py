@@ -9,12 +9,11 @@ import pytest
 from tests.remedies.following import CommandLine, write_recipe
 from tests.upstream import commit
 
-from tfwright.commands import bisect as bisecting
-from tfwright.commands import smoke as smoking
-from tfwright.commands.bisect import Bisection, HostChange, trial
-from tfwright.commands.bisect.steps import BisectStep, steps_between
-from tfwright.commands.bisect.trial import Symptom, Trials
-from tfwright.commands.smoke import SmokeReport
+from tfwright.bisect import bisection as bisecting
+from tfwright.bisect import page, trial
+from tfwright.bisect.bisection import Bisection, HostChange
+from tfwright.bisect.steps import BisectStep, steps_between
+from tfwright.bisect.trial import Symptom, Trials
 from tfwright.documents import nightly, recipe
 from tfwright.errors import Evidence, HostError, ToolError, WheelError
 from tfwright.nightly import inputs
@@ -24,8 +23,9 @@ from tfwright.nightly.inputs import KeptInputs
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Published
 from tfwright.pipeline.stage import Artefact
-from tfwright.terminal import bisect as page
-from tfwright.trial.run import TrialOutcome
+from tfwright.smoke import smoking
+from tfwright.smoke.run import TrialOutcome
+from tfwright.smoke.smoking import SmokeReport
 
 PATCH = "demo/0001-matrix-power-zero-is-the-identity.patch"
 HEADER = "demo/nccl.h"
@@ -156,7 +156,7 @@ def wanted(tmp_path: Path, changed: Changed, monkeypatch: pytest.MonkeyPatch) ->
     host.write_text(f'build_out = "{tmp_path}/out"\n')
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(host))
     monkeypatch.setattr(
-        "tfwright.commands.nightly.targets.fingerprint", lambda job: job.recipe.source.commit
+        "tfwright.nightly.targets.fingerprint", lambda job: job.recipe.source.commit
     )
     good, bad = changed("good"), changed("bad", commit=COMMITS[-1])
     commits = [CommitLine(commit=commit, subject="Note") for commit in COMMITS]
@@ -269,9 +269,7 @@ def test_a_lock_file_that_broke_is_shown_with_how_to_read_it(
             raise fault
 
     monkeypatch.setattr(trial, "engine", type("Locked", (), {"build": staticmethod(build)}))
-    monkeypatch.setattr(
-        "tfwright.commands.nightly.targets.fingerprint", lambda job: str(job.locked)
-    )
+    monkeypatch.setattr("tfwright.nightly.targets.fingerprint", lambda job: str(job.locked))
     page.show_start(locked)
     outcome = run(locked)
     page.show_outcome(locked, outcome, as_json=False)

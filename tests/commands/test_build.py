@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import build as builds
-from tfwright.commands.build import Place, RemoteOptions
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.errors import RecipeError
+from tfwright.workers import dispatch as builds
+from tfwright.workers.dispatch import Place, RemoteOptions
 
 WORKER = WorkerTable(name="one", address="one", directory="/srv/tfwright")
 SLURM = SlurmTable(directory=Path("/srv/tfwright"))

@@ -12,7 +12,8 @@ import pytest
 from tests.remedies.following import CommandLine
 from tests.upstream import commit
 
-from tfwright.commands import bundle as carrying
+from tfwright.bundle import admission
+from tfwright.bundle import packing as carrying
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES
 from tfwright.documents.toolkit import ToolkitTable
@@ -20,13 +21,13 @@ from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.pipeline.job import BuildRequest, Places
 from tfwright.pipeline.results import Inputs
 from tfwright.progress import SILENCE, Silence
+from tfwright.toolkit import sources
 from tfwright.tools.bazel import binary
 from tfwright.tools.container import image
 from tfwright.tools.git import mirror
 from tfwright.tools.python import packages
-from tfwright.vault import admission, bundle
+from tfwright.vault import bundle
 from tfwright.vault.bundle import Carried, Content, Kind, Manifest
-from tfwright.vault.toolkit import sources
 
 ARCHIVE = b"an archive"
 SOURCE = recipes.read("demo").source

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import cost as pages
+from tfwright.cost import account as pages
 from tfwright.documents import recipe
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError

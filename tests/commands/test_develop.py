@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.remedies.following import CommandLine
 
-from tfwright.commands import develop
+from tfwright.develop import checks as develop
 from tfwright.errors import HostError, RecipeError, ToolError
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from tests.nightly.fake import host_with
 
-from tfwright.commands.nightly import targets
-from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents import recipe
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.documents.nightly import targets as targets_of
-from tfwright.nightly import labels, night
+from tfwright.index import labels
+from tfwright.nightly import night, targets
+from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.night import BuildOrder
 from tfwright.nightly.pages import build as page

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import image
 from tfwright.errors import RecipeError
+from tfwright.image import images as image
 from tfwright.pipeline.job import BuildRequest
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import index
-from tfwright.commands.index import IndexPlace
 from tfwright.errors import RecipeError
+from tfwright.index import serving as index
+from tfwright.index.serving import IndexPlace
 
 
 @pytest.mark.parametrize("port", [-1, 65536, 10**30])

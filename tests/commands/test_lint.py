@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tests.remedies.following import CommandLine
 
-from tfwright.commands import lint as linting
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
+from tfwright.lint import recipes as linting
 from tfwright.pipeline.job import BuildRequest
 
 CPU = "linux-r1.8-cpu"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tests.upstream import commit, run_git
 
-from tfwright.commands import links
-from tfwright.commands import lock as pinning
-from tfwright.commands.pin import checksums
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
+from tfwright.lock import links
+from tfwright.lock import writing as pinning
+from tfwright.pin import checksums
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Built, Inputs

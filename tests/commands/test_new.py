@@ -4,14 +4,16 @@ from pathlib import Path
 import pytest
 from tests.upstream import run_git
 
-from tfwright.commands import lint, new
-from tfwright.commands.new import bazel, wanted_of
 from tfwright.configure.prompt import Prompt
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, SupplyError
-from tfwright.host.match import Wish
+from tfwright.lint import recipes as lint
+from tfwright.match.ranking import Wish
+from tfwright.new import bazel
+from tfwright.new import writing as new
+from tfwright.new.writing import wanted_of
 
 
 @pytest.fixture

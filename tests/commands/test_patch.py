@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import patch as patches
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
+from tfwright.patch import writing as patches
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import toml_editing

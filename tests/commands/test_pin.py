@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from tests.upstream import run_git
 
-from tfwright.commands import pin as pinning
-from tfwright.commands.pin import checksums
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
+from tfwright.pin import checksums
+from tfwright.pin import packages as pinning
 from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import SILENCE
+from tfwright.toolkit import sources
 from tfwright.tools.bazel import binary
 from tfwright.tools.python import resolving
-from tfwright.vault.toolkit import sources
 
 RECIPE = """\
 summary = "x"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tfwright.commands import plan
+from tfwright.build import plan
 from tfwright.documents.recipe import TENSORFLOW_TARGET, BazelTable, CompileTable, HostTable
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files

@@ -4,12 +4,13 @@ from pathlib import Path
 import pytest
 from tests.upstream import run_git
 
-from tfwright.commands import patch as patching
-from tfwright.commands import port
-from tfwright.commands.port import PortedPin
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
+from tfwright.patch import writing as patching
 from tfwright.pipeline.job import BuildRequest
+from tfwright.port import archives
+from tfwright.port import porting as port
+from tfwright.port.porting import PortedPin
 from tfwright.progress import Silence
 
 
@@ -133,7 +134,7 @@ def test_a_port_that_breaks_off_leaves_nothing_for_the_next_one_to_stumble_over(
 
     # By then the patch that does not fit was copied into the folder of the new branch.
     with monkeypatch.context() as patched:
-        patched.setattr(port.archives, "compared", interrupted)
+        patched.setattr(archives, "compared", interrupted)
         with pytest.raises(KeyboardInterrupt):
             port.port(job, path, "v1.12.0")
     assert not list(tmp_path.glob("patches/r1.12/*"))

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 from tests.upstream import commit, run_git
 
-from tfwright.commands.port import aims
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline.job import BuildRequest
+from tfwright.port import aims
 
 RECIPE = """\
 summary = "TensorFlow 1.8 for CUDA 11.8"  # why

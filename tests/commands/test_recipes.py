@@ -1,8 +1,8 @@
 import pytest
 
-from tfwright.commands import recipes as listing
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
+from tfwright.recipes import listing
 
 
 @pytest.mark.medium

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import record as recording
 from tfwright.configure import expected
 from tfwright.configure.interview import Interview
 from tfwright.documents import recipe as recipes
@@ -13,6 +12,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Silence
+from tfwright.record import session as recording
 
 
 @dataclass

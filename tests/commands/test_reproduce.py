@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from tfwright import __version__
-from tfwright.commands import reproduce as reproduction
+from tfwright.build import reproduce as reproduction
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, WheelError
 from tfwright.host import probes

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents.host_file import CacheTable, HostFile
 from tfwright.documents.nightly import NightlyFile
+from tfwright.nightly.builder import PipelineBuilder
 
 LONG_AGO = 10**9
 """Seconds since 1970 at which nothing is in use any more."""

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import smoke
-from tfwright.commands.smoke import Request
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError, WheelError
 from tfwright.pipeline.job import BuildRequest
+from tfwright.smoke import smoking as smoke
+from tfwright.smoke.run import ORDER, TrialOutcome
+from tfwright.smoke.smoking import Request
 from tfwright.tools.python import venv
-from tfwright.trial.run import ORDER, TrialOutcome
 
 # What smoke/matmul.py needs of a module, in the style of TensorFlow 2; the others say that it is no
 # TensorFlow.

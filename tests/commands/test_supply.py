@@ -14,8 +14,7 @@ from tests.remedies.following import CommandLine
 from tests.upstream import commit
 from tests.workers.test_remote import LOCAL_SSH, ssh_that
 
-from tfwright.commands import bundle as bundles
-from tfwright.commands import supply
+from tfwright.bundle import packing as bundles
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, ImageTable, Recipe
 from tfwright.documents.toolkit import ToolkitTable
@@ -35,6 +34,7 @@ from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.vault import bundle
 from tfwright.vault.bundle import Carried, Content, Kind, Manifest
 from tfwright.wheel.seal import build_record
+from tfwright.workers import supply
 
 ARCHIVE = b"an archive"
 SHA256 = hashlib.sha256(ARCHIVE).hexdigest()

@@ -7,7 +7,6 @@ import pytest
 from tests.nightly.wheels import write_wheel
 from tests.upstream import commit, run_git
 
-from tfwright.commands.nightly import builder, targets
 from tfwright.documents import recipe
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import FollowTable, NightlyFile, Target
@@ -17,7 +16,7 @@ from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, T
 from tfwright.host import probes, toolchain
 from tfwright.host.place import Seen
 from tfwright.host.probes import Host
-from tfwright.nightly import due
+from tfwright.nightly import builder, due, targets
 from tfwright.nightly.builds import Breakage
 from tfwright.pipeline import stamps
 from tfwright.pipeline.job import BuildRequest

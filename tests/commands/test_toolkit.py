@@ -15,8 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import toolkit
-from tfwright.commands.toolkit import KINDS
 from tfwright.configure import answers
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
@@ -24,11 +22,13 @@ from tfwright.host import cuda, probes
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import Silence
+from tfwright.toolkit import nvcc, soundness, tree
+from tfwright.toolkit import providing as toolkit
+from tfwright.toolkit.providing import KINDS
+from tfwright.toolkit.tree import InstalledPart
 from tfwright.tools import files
 from tfwright.vault import lock
 from tfwright.vault.lock import Lock, LockedBazel, LockedPackage, Tensorflow
-from tfwright.vault.toolkit import nvcc, soundness, tree
-from tfwright.vault.toolkit.tree import InstalledPart
 
 CUDA_H = "#define CUDA_VERSION 10010\n"
 CUDNN_H = "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 6\n#define CUDNN_PATCHLEVEL 5\n"

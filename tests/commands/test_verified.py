@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import lint, verified
+from tfwright.build import verified
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
+from tfwright.lint import recipes as lint
 
 
 @pytest.fixture

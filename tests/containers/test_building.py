@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import image as images
 from tfwright.errors import RecipeError
+from tfwright.image import images
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools.container import building
 

@@ -19,11 +19,11 @@ from types import SimpleNamespace
 import pytest
 from urllib3 import HTTPResponse
 
+from tfwright.doctor import images
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ImageTable, Recipe
 from tfwright.errors import SupplyError
-from tfwright.host import images
 from tfwright.tools.container import engine, image, registry
 from tfwright.tools.container.image import KeptImage
 

@@ -11,9 +11,9 @@ import pytest
 from tfwright.diagnosis import again, reader, tables
 from tfwright.diagnosis.advice import Advice
 from tfwright.diagnosis.families import Family, everything
+from tfwright.diagnosis.page import tell_match
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.terminal.diagnose import tell_match
 
 LINE = re.compile(r"(?:\[(?P<table>[\w.]+)\] )?(?P<rest>.+ = .+)")
 PLACE = re.compile(r"\{\w+(?:\|\w+)?\}")

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.diagnosis import logs, reader, report
+from tfwright.diagnosis import logs, page, reader, report
 from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, refinements
 from tfwright.diagnosis.reader import Diagnosis
 from tfwright.errors import RecipeError
 from tfwright.progress import Progress, Silence
-from tfwright.terminal import diagnose as page
 
 CLEAN = sorted(Path(__file__).with_name("clean").iterdir())
 HARMLESS = sorted(Path(__file__).with_name("harmless").iterdir())

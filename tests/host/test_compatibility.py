@@ -5,7 +5,7 @@ import pytest
 
 from tfwright.documents.release import Release
 from tfwright.host import compatibility, versions
-from tfwright.host.match import KNOWN
+from tfwright.match.ranking import KNOWN
 
 TABLE = tomllib.loads(compatibility.TABLE.read_text("utf-8"))
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from tfwright.doctor import examination, inventory
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT
-from tfwright.host import examination, inventory, probes
+from tfwright.host import probes
 
 pytestmark = pytest.mark.medium
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from tfwright.doctor import gpu
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.host import gpu, nvidia
+from tfwright.host import nvidia
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
 

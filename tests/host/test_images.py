@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.doctor import images
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.host import images
 from tfwright.tools.container import engine
 
 IMAGE = {"name": "mine", "digest": "sha256:" + "1" * 64}

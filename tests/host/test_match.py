@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
+from tfwright.doctor import page
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
-from tfwright.host import compatibility, match
-from tfwright.host.match import Wish
+from tfwright.host import compatibility
 from tfwright.host.probes import Host
-from tfwright.terminal import doctor as page
+from tfwright.match import ranking as match
+from tfwright.match.ranking import Wish
 
 Reader = Callable[[str], dict[str, Any]]
 Player = Callable[[dict[str, Any]], Host]

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from tfwright.doctor import requirements
+from tfwright.doctor.findings import Finding
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.host import cuda, requirements
-from tfwright.host.findings import Finding
+from tfwright.host import cuda
 from tfwright.host.probes import Host
 from tfwright.tools.container import engine
 from tfwright.tools.process import inside

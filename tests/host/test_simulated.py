@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
+from tfwright.doctor import examination, inventory, page
+from tfwright.doctor.findings import Finding
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.host import examination, inventory
-from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
-from tfwright.terminal import doctor as page
 
 EXPECTED = Path(__file__).parent / "expected"
 RECIPES = Path(__file__).parent / "recipes"

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from tfwright.doctor import requirements
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.host import requirements, toolkit_ways
 from tfwright.host.probes import Host
+from tfwright.toolkit import ways as toolkit_ways
 
 Player = Callable[[dict[str, Any]], Host]
 APT = {"/usr/bin/apt-get": {"*": ""}}

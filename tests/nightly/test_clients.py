@@ -18,7 +18,7 @@ from tests.nightly.wheels import write_wheel
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT
 from tfwright.host import pythons
-from tfwright.nightly.index import nginx, write
+from tfwright.index import nginx, write
 from tfwright.tools.http import server
 
 pytestmark = pytest.mark.real

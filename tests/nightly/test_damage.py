@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import HostError, RecipeError, WheelError
+from tfwright.index import write
 from tfwright.nightly import site, state
-from tfwright.nightly.index import write
 
 NOW = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands.nightly import targets as nightly_targets
 from tfwright.documents import nightly
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import RecipeError
+from tfwright.nightly import targets as nightly_targets
 
 
 def read(tmp_path: Path, text: str) -> NightlyFile:
@@ -77,7 +77,7 @@ def test_an_axis_changes_the_recipe_and_nothing_else() -> None:
 
 
 def test_a_fingerprint_changes_with_the_recipe_and_not_with_its_name(tmp_path: Path) -> None:
-    from tfwright.documents.host_file import HostFile  # noqa: PLC0415 only here
+    from tfwright.documents.host_file import HostFile
 
     host = HostFile(build_out=tmp_path)
     names = [Target(name="demo", recipe="demo"), Target(name="other", recipe="demo")]

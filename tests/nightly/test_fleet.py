@@ -13,14 +13,13 @@ import pytest
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.workers.test_remote import LOCAL_SSH, slurm_that, ssh_that
 
-from tfwright.commands import bundle, supply
-from tfwright.commands.nightly import fleets, orders, targets
-from tfwright.commands.nightly.builder import PipelineBuilder
+from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile, SlurmTable
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, RecipeError, SupplyError
-from tfwright.nightly import night
+from tfwright.nightly import fleets, night, orders, targets
 from tfwright.nightly import state as states
+from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder, Settle
 from tfwright.nightly.pages import overview
@@ -28,7 +27,7 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import SILENCE
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
-from tfwright.workers import hand_out
+from tfwright.workers import hand_out, supply
 from tfwright.workers.schedule import Assignment, WorkSchedule
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from tfwright.nightly.halving import TrialAnswer, expected_trials, first_bad
+from tfwright.bisect.halving import TrialAnswer, expected_trials, first_bad
 
 
 def judged(culprit: int, step: int) -> TrialAnswer:

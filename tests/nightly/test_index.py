@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from tests.nightly.wheels import write_wheel
 
-from tfwright.commands import index
 from tfwright.errors import HostError, RecipeError, SupplyError, WheelError
-from tfwright.host.match import Wish
-from tfwright.nightly.index import catalog, matching, nginx, write
-from tfwright.nightly.index.wheels import parse_name, read_wheel
+from tfwright.index import catalog, matching, nginx, write
+from tfwright.index import serving as index
+from tfwright.index.wheels import parse_name, read_wheel
+from tfwright.match.ranking import Wish
 from tfwright.tools.http import server
 
 

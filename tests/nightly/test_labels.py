@@ -12,8 +12,8 @@ import pytest
 from tests.nightly.wheels import write_wheel
 
 from tfwright.errors import WheelError
-from tfwright.nightly import labels
-from tfwright.nightly.index.wheels import read_wheel
+from tfwright.index import labels
+from tfwright.index.wheels import read_wheel
 from tfwright.wheel import archive, record
 from tfwright.wheel.seal import sbom
 

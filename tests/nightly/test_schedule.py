@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands.nightly import schedule
 from tfwright.documents import account
 from tfwright.errors import HostError, RecipeError
-from tfwright.terminal import nightly as page
+from tfwright.nightly import page, schedule
 from tfwright.tools.process import environment
 
 AddProgram = Callable[[str, str], Path]

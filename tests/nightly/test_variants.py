@@ -14,11 +14,11 @@ from tests.nightly.fake import FakeBuilder, SimulatedClock
 from tests.nightly.wheels import write_wheel
 
 from tfwright.documents.nightly import NightlyFile
-from tfwright.nightly import labels, night, site
+from tfwright.index import labels, variants
+from tfwright.index.wheels import IndexedWheel
+from tfwright.nightly import night, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.index import variants
-from tfwright.nightly.index.wheels import IndexedWheel
 from tfwright.nightly.night import BuildHost, BuildOrder
 from tfwright.tools.http import server
 from tfwright.wheel import variant

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.cost import page
 from tfwright.pipeline import cost as costs
 from tfwright.pipeline import stamps
 from tfwright.pipeline.cost import Action
@@ -14,7 +15,6 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Built
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.pipeline.stamps import Took
-from tfwright.terminal import cost as page
 from tfwright.tools.bazel.client import Spent
 
 COMPILE = next(stage for stage in PIPELINE if stage.name == "compile")

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands import smoke
 from tfwright.documents.host_file import HostFile, read
 from tfwright.host import pythons
+from tfwright.smoke import PROGRAMS, run
+from tfwright.smoke import smoking as smoke
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
-from tfwright.trial import PROGRAMS, run
 
 pytestmark = pytest.mark.real
 

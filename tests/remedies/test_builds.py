@@ -11,10 +11,10 @@ from tests.commands.test_cost import built
 from tests.remedies.following import CommandLine, add, commands, enter, write_recipe
 from tests.upstream import commit
 
-from tfwright.commands import lint as linting
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT
+from tfwright.lint import recipes as linting
 from tfwright.pipeline import cost, engine
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools.process import file_lock
@@ -192,7 +192,7 @@ def test_a_part_and_a_time_of_the_attacks_are_chosen(
     shell: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran = list[tuple[str, ...]]()
-    monkeypatch.setattr("tfwright.commands.develop.run", lambda *argv, **_: ran.append(argv))
+    monkeypatch.setattr("tfwright.develop.checks.run", lambda *argv, **_: ran.append(argv))
     remedy = shell.remedy("invoke test --attack --part nothing-like-it")
     parts = remedy.removeprefix("Use one of: ").removesuffix(".").split(", ")
     shown = re.search(r"--seconds \d+", shell.remedy("invoke test --attack --seconds 0"))

@@ -10,9 +10,9 @@ from tests.remedies.following import CommandLine
 from tfwright import tasks
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import SupplyError
+from tfwright.options import resuming
 from tfwright.pipeline import engine
 from tfwright.pipeline.results import Inputs
-from tfwright.tasks.common import resuming
 
 pytestmark = pytest.mark.medium
 

@@ -20,7 +20,7 @@ from tests.pipeline.stages.test_configure import (
 from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.upstream import commit, run_git
 
-from tfwright.configure import answering, dialect, recording, rendering, validation
+from tfwright.configure import answering, dialect, rendering, validation
 from tfwright.configure.interview import By, Interview
 from tfwright.configure.prompt import Answer, Answers
 from tfwright.documents.recipe import PromptTable
@@ -30,6 +30,7 @@ from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
+from tfwright.record import recording
 from tfwright.tools.python import venv
 
 pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("impatient")]

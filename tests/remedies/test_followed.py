@@ -10,7 +10,6 @@ import pytest
 from tests.remedies.following import failing
 from tests.upstream import commit
 
-from tfwright.commands import vault
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe, SourceTable, SubstituteTable
@@ -28,6 +27,7 @@ from tfwright.tools import disk, files
 from tfwright.tools.git import demo, mirror
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.process import file_lock
+from tfwright.vault import keeping as vault
 from tfwright.vault import substitutes
 from tfwright.vault.store import Store
 

@@ -9,11 +9,11 @@ import pytest
 from tests.remedies.following import CommandLine, commands, enter, failing, write_recipe
 from tests.upstream import commit, run_git
 
-from tfwright.commands import lint as linting
-from tfwright.commands.lint import LintFinding
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
+from tfwright.lint import recipes as linting
+from tfwright.lint.recipes import LintFinding
 
 pytestmark = pytest.mark.medium
 

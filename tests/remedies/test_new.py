@@ -8,9 +8,9 @@ import pytest
 from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.upstream import commit, run_git
 
-from tfwright.commands import new
-from tfwright.commands.port import patches
 from tfwright.errors import RecipeError
+from tfwright.new import writing as new
+from tfwright.port import patches
 
 pytestmark = pytest.mark.medium
 

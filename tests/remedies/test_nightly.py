@@ -24,9 +24,9 @@ from tfwright.documents.nightly import FollowTable, NightlyFile
 from tfwright.documents.recipe import ROOT
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
+from tfwright.index import catalog, nginx, write
 from tfwright.nightly import channels, night, site
 from tfwright.nightly import state as states
-from tfwright.nightly.index import catalog, nginx, write
 from tfwright.nightly.notices import Notice
 from tfwright.tools.cache import seal
 from tfwright.tools.git import remote

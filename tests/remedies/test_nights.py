@@ -17,18 +17,17 @@ from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, commands, failing
 
-from tfwright.commands.nightly import orders, schedule, targets
-from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents.nightly import NightlyFile
 from tfwright.documents.nightly import targets as targets_of
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, WheelError
-from tfwright.host.match import Wish
-from tfwright.nightly import channels, labels, night, units
+from tfwright.index import labels, matching, variants
+from tfwright.index.wheels import IndexedWheel
+from tfwright.match.ranking import Wish
+from tfwright.nightly import channels, night, orders, schedule, targets, units
 from tfwright.nightly import state as states
+from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.index import matching, variants
-from tfwright.nightly.index.wheels import IndexedWheel
 from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace
 from tfwright.nightly.units import Schedule
 from tfwright.progress import SILENCE

@@ -9,14 +9,14 @@ import pytest
 from tests.remedies.following import CommandLine, add, commands, failing
 from tests.upstream import commit, run_git
 
-from tfwright.commands import pin as pinning
-from tfwright.commands.pin import checksums
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import SupplyError
+from tfwright.pin import checksums
+from tfwright.pin import packages as pinning
 from tfwright.progress import SILENCE
+from tfwright.toolkit import sources
 from tfwright.tools.python import resolving
-from tfwright.vault.toolkit import sources
 
 pytestmark = pytest.mark.medium
 

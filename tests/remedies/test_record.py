@@ -10,8 +10,6 @@ from tests.pipeline.stages.test_configure import ANSWERS, WHOLE, Bench
 from tests.remedies.following import commands, failing
 from tests.terminal.test_patch import Typed
 
-from tfwright.commands import record as recording
-from tfwright.configure.recording import Ask
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -19,7 +17,9 @@ from tfwright.errors import RecipeError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
-from tfwright.terminal import record as page
+from tfwright.record import page
+from tfwright.record import session as recording
+from tfwright.record.recording import Ask
 
 pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("impatient")]
 

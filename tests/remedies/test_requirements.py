@@ -13,13 +13,15 @@ from tests.host.conftest import lay_out, write_program
 from tests.host.test_requirements import BUILD_OUT, PROGRAMS, varied, with_cuda
 from tests.remedies.following import commands
 
+from tfwright.doctor import examination, gpu, images, requirements
+from tfwright.doctor.findings import Finding
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ImageTable, Recipe
-from tfwright.host import compatibility, examination, gpu, images, requirements, toolkit_ways
-from tfwright.host.findings import Finding
+from tfwright.host import compatibility
 from tfwright.host.place import Place
 from tfwright.host.probes import Host
+from tfwright.toolkit import ways as toolkit_ways
 from tfwright.tools.container import engine, image, registry
 
 KIB = 1 << 20

@@ -147,7 +147,7 @@ def test_a_library_is_built_without_a_certificate() -> None:
 @pytest.fixture
 def linux(tmp_path: Path) -> Path:
     """Return a wheel with a library of this Python."""
-    import _ctypes  # noqa: PLC0415 only for its file
+    import _ctypes
 
     library = Path(_ctypes.__file__).read_bytes()
     tag = "cp311-cp311-linux_x86_64"

@@ -19,11 +19,11 @@ from tfwright.documents.toml import load
 from tfwright.documents.toolkit import PartTable
 from tfwright.errors import SupplyError
 from tfwright.progress import SILENCE
+from tfwright.toolkit import sources
+from tfwright.toolkit.sources import Supplier
 from tfwright.tools import registry
 from tfwright.tools.http import document
 from tfwright.tools.registry import RegistryPackage
-from tfwright.vault.toolkit import sources
-from tfwright.vault.toolkit.sources import Supplier
 
 MEMBER = "package/deps/a.tar.gz"
 

@@ -8,7 +8,7 @@ import pytest
 from tests.remedies.following import CommandLine, add, commands, write_recipe
 from tests.upstream import commit, run_git
 
-from tfwright.commands import lint as linting
+from tfwright.lint import recipes as linting
 
 pytestmark = pytest.mark.medium
 

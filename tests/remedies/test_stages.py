@@ -44,12 +44,12 @@ from tfwright.pipeline.results import Built, Check, HostFacts, Inputs, Tree, Unp
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
 from tfwright.progress import Listener
+from tfwright.smoke import run as trials
+from tfwright.smoke.wheel_venv import WheelVenv
 from tfwright.tools.bazel.client import BazelRun
 from tfwright.tools.process import capacity, runner
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import venv
-from tfwright.trial import run as trials
-from tfwright.trial.wheel_venv import WheelVenv
 
 pytestmark = pytest.mark.medium
 
@@ -395,7 +395,7 @@ def read(job: BuildRequest, wheel: Path, table: VerifyTable) -> Sequence[Check]:
 def test_a_floor_of_the_recipe_is_set_to_what_the_wheel_needs(
     job: BuildRequest, tmp_path: Path, key: str, wrong: object, library: str
 ) -> None:
-    import _ctypes  # noqa: PLC0415 only for its file
+    import _ctypes
 
     own = Path(_ctypes.__file__)
     file = own if library == "_ctypes" else CORPUS / library

@@ -15,24 +15,25 @@ from tests.commands.test_cost import job as cost_job
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, add, commands, failing
 
-from tfwright.commands import bisect as bisecting
-from tfwright.commands import build as builds
-from tfwright.commands import cost as costs
-from tfwright.commands import develop, report, smoke
-from tfwright.commands.report import FoundBuild
-from tfwright.commands.smoke import Request
+from tfwright.bisect import bisection as bisecting
+from tfwright.cost import account as costs
+from tfwright.develop import checks as develop
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.errors import RecipeError, SupplyError, ToolError, WheelError
-from tfwright.nightly import inputs
+from tfwright.nightly import inputs, report
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.inputs import KeptInputs
+from tfwright.nightly.report import FoundBuild
 from tfwright.pipeline import cost
+from tfwright.smoke import smoking as smoke
+from tfwright.smoke.smoking import Request
 from tfwright.tools import files
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.wheel.seal import statement
+from tfwright.workers import dispatch as builds
 
 Maker = Callable[..., Path]
 

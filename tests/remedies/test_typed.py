@@ -21,7 +21,7 @@ from tfwright.documents import toml
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, PackageTable
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
-from tfwright.terminal import patch as answers
+from tfwright.patch import page as answers
 from tfwright.terminal import streams
 from tfwright.tools.git.patching import PatchHeader
 

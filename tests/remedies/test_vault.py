@@ -18,18 +18,20 @@ from tests.upstream import commit
 from tests.vault import test_substitutes as replacing
 from tests.vault.toolkit import test_tree
 
-from tfwright.commands import bundle as carrying
-from tfwright.commands import lock as locks
-from tfwright.commands import supply, toolkit
-from tfwright.commands.toolkit import KINDS
+from tfwright.bundle import packing as carrying
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, RecipeError, SilentServerError, SupplyError, TfwrightError
+from tfwright.lock import writing as locks
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs, Programs
 from tfwright.pipeline.stage import Artefact
 from tfwright.progress import SILENCE
+from tfwright.toolkit import nvidia_archive, sources, tree
+from tfwright.toolkit import providing as toolkit
+from tfwright.toolkit.providing import KINDS
+from tfwright.toolkit.sources import Supplier
 from tfwright.tools import apt, files
 from tfwright.tools.bazel import binary
 from tfwright.tools.python import packages
@@ -37,8 +39,7 @@ from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.vault import bundle, origins, substitutes
 from tfwright.vault.origins import Origins, Servers, Source, Supply, WantedArchive
 from tfwright.vault.store import Store
-from tfwright.vault.toolkit import nvidia_archive, sources, tree
-from tfwright.vault.toolkit.sources import Supplier
+from tfwright.workers import supply
 
 pytestmark = pytest.mark.medium
 

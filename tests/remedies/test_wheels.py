@@ -14,17 +14,17 @@ import pytest
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, add, commands, failing
 
-from tfwright.commands import smoke
-from tfwright.commands.smoke import Request
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, WheelError
-from tfwright.nightly import labels
+from tfwright.index import labels
 from tfwright.pipeline import engine
 from tfwright.pipeline.results import SealedWheel
 from tfwright.pipeline.stage import Artefact
-from tfwright.trial import run
+from tfwright.smoke import run
+from tfwright.smoke import smoking as smoke
+from tfwright.smoke.smoking import Request
 from tfwright.wheel import variant
 from tfwright.wheel.seal.build_record import BuildRecord
 
@@ -166,7 +166,7 @@ def test_a_smoke_program_is_one_of_those_that_are_listed() -> None:
 @pytest.fixture
 def code() -> bytes:
     """Return a shared library of this Python."""
-    import _ctypes  # noqa: PLC0415 only for its file
+    import _ctypes
 
     return Path(_ctypes.__file__).read_bytes()
 

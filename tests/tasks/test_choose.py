@@ -7,8 +7,8 @@ import pytest
 from tests.remedies.following import CommandLine, add
 from tests.upstream import commit, run_git
 
-from tfwright.commands import new
 from tfwright.documents import recipe as recipes
+from tfwright.new import writing as new
 
 pytestmark = pytest.mark.medium
 

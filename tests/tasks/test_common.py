@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfwright.tasks import common
+from tfwright import options as common
 
 
 def test_a_command_that_is_interrupted_says_what_goes_on_with_it(

@@ -9,7 +9,7 @@ import pytest
 from tests.remedies.following import CommandLine
 from tests.terminal.test_smoke import report
 
-from tfwright.commands import smoke as smoking
+from tfwright.smoke import smoking
 
 
 def test_wheels_that_were_never_tried_are_an_empty_table(

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tfwright.commands.bisect import Bisection, BisectOutcome, HostChange
-from tfwright.commands.bisect.steps import BisectStep
-from tfwright.commands.bisect.trial import Symptom, TrialResult
+from tfwright.bisect import page
+from tfwright.bisect.bisection import Bisection, BisectOutcome, HostChange
+from tfwright.bisect.halving import Culprits
+from tfwright.bisect.steps import BisectStep
+from tfwright.bisect.trial import Symptom, TrialResult
 from tfwright.documents import recipe
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.halving import Culprits
 from tfwright.nightly.inputs import KeptInputs
-from tfwright.terminal import bisect as page
 
 INPUTS = KeptInputs(recipe.read("demo"))
 STEPS = tuple(BisectStep(f"commit {digit * 12} Note", INPUTS, digit * 40) for digit in "abc")

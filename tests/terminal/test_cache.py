@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands.cache import (
+from tfwright.cache.page import show_cache, show_why
+from tfwright.cache.usage import (
     ActionChange,
     CacheComparison,
     CacheState,
     KeptToolchain,
     ToolchainChange,
 )
-from tfwright.terminal.cache import show_cache, show_why
 from tfwright.tools.cache.history import CachedBuild
 from tfwright.tools.cache.tally import CacheUse
 

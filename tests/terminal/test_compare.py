@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands.reproduce import Reproduction
-from tfwright.terminal import compare as page
+from tfwright.build.reproduce import Reproduction
+from tfwright.wheel.compare import page
 from tfwright.wheel.compare.comparison import Comparison, Side
 from tfwright.wheel.compare.difference import Difference
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.build import plan_page as page
 from tfwright.errors import Evidence, HostError
 from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import BuildRequest
@@ -15,7 +16,6 @@ from tfwright.pipeline.stage import Artefact, Writes
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import Progress
 from tfwright.terminal import console, text
-from tfwright.terminal import plan as page
 from tfwright.tools.process.command import Command
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands.cost import CostPage
+from tfwright.cost import page
+from tfwright.cost.account import CostPage
 from tfwright.nightly.pages.build import MeasuredRow
-from tfwright.terminal import cost as page
 
 PAGE = Path("/srv/cost.html")
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.diagnosis import learn, reader
+from tfwright.diagnosis import learn, page, reader
 from tfwright.diagnosis.learn import Lesson
 from tfwright.diagnosis.reader import Diagnosis
-from tfwright.terminal import diagnose as page
 
 GETTID = """\
 ERROR: /t/BUILD:9:1: C++ compilation of rule '@grpc//:gpr' failed (Exit 1): gcc failed

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from tfwright.host.findings import Finding
-from tfwright.host.inventory import Fact
-from tfwright.host.match import Candidate, Need, Wish
+from tfwright.doctor import page
+from tfwright.doctor.findings import Finding
+from tfwright.doctor.inventory import Fact
 from tfwright.host.place import NOTHING, Seen
-from tfwright.terminal import doctor as page
+from tfwright.match.ranking import Candidate, Need, Wish
 
 COMPILER = Finding("no gcc 7", "gcc 7", "apt-get install gcc-7", "check", "docs")
 CUDA = Finding("no CUDA", "CUDA 9.2", "invoke toolkit", "configure")

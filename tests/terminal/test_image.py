@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands.image import BuiltImage
-from tfwright.commands.variant import WheelVariant
-from tfwright.terminal import image as page
-from tfwright.terminal import variant
+from tfwright.image import page
+from tfwright.image.images import BuiltImage
 from tfwright.tools.container.image import ImageManifest, KeptImage
+from tfwright.variant import page as variant
+from tfwright.variant.variants import WheelVariant
 
 DIGEST = f"sha256:{'a' * 64}"
 OTHER = f"sha256:{'b' * 64}"

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from tests.nightly.wheels import write_wheel
 
-from tfwright.host.match import Wish
-from tfwright.nightly.index import matching, write
-from tfwright.nightly.index.matching import MatchedWheel
-from tfwright.terminal import index as page
+from tfwright.index import matching, page, write
+from tfwright.index.matching import MatchedWheel
+from tfwright.match.ranking import Wish
 
 URL = "http://127.0.0.1:8080/"
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands.lint import KeyChange, LintFinding, PlannedRecipe, RecipeChange
-from tfwright.terminal import lint as page
+from tfwright.lint import page
+from tfwright.lint.recipes import KeyChange, LintFinding, PlannedRecipe, RecipeChange
 
 CHANGE = RecipeChange(
     ("mine",),

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from tfwright.commands.nightly.orders import Rebuilt
 from tfwright.documents.nightly import Target
+from tfwright.nightly import page
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.due import DueTarget
 from tfwright.nightly.night import NightOutcome, NightPlan
-from tfwright.terminal import nightly as page
+from tfwright.nightly.orders import Rebuilt
 
 
 def due(name: str, why: str, **keys: object) -> DueTarget:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands.patch import WrittenPatch
-from tfwright.commands.record import RecordedDialogue
-from tfwright.configure.recording import HeardQuestion
 from tfwright.errors import RecipeError
-from tfwright.terminal import patch as page
-from tfwright.terminal import record
+from tfwright.patch import page
+from tfwright.patch.writing import WrittenPatch
+from tfwright.record import page as record
+from tfwright.record.recording import HeardQuestion
+from tfwright.record.session import RecordedDialogue
 from tfwright.tools.git.patching import PatchHeader
 
 QUESTION = HeardQuestion("TF_X", "Use X? [y/N]: ", True, "n", known=False)  # noqa: FBT003

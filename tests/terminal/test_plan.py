@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tfwright.host.findings import Finding
+from tfwright.build import plan_page as page
+from tfwright.doctor.findings import Finding
 from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.stage import Step, Writes
-from tfwright.terminal import plan as page
 from tfwright.tools.process.command import Command
 
 HERE = Path("/srv/tree")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.commands.new import NewRecipe
-from tfwright.commands.pin import Pinned
-from tfwright.commands.port import Port, PortedPin
 from tfwright.configure.prompt import Prompt
-from tfwright.terminal import port as page
+from tfwright.new.writing import NewRecipe
+from tfwright.pin.packages import Pinned
+from tfwright.port import page
+from tfwright.port.porting import Port, PortedPin
 
 NEW = Path("new.toml")
 YES_NO = Prompt(variable="TF_NEED_X", support="X")

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tfwright.commands.recipes import RecipeRow
-from tfwright.terminal import recipes as page
+from tfwright.recipes import page
+from tfwright.recipes.listing import RecipeRow
 
 
 def test_an_empty_directory_of_recipes_is_said_to_be_so(capsys: pytest.CaptureFixture[str]) -> None:

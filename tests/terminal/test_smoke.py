@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from tfwright.commands.smoke import SmokeReport
-from tfwright.terminal import smoke as page
+from tfwright.smoke import page
+from tfwright.smoke.run import TrialOutcome
+from tfwright.smoke.smoking import SmokeReport
 from tfwright.tools import plotting
-from tfwright.trial.run import TrialOutcome
 
 pytestmark = pytest.mark.medium
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.terminal import vault as page
+from tfwright.vault import page
 from tfwright.vault.bundle import Absent, BundleMember, Manifest
 from tfwright.vault.links import Link, LinkRow
 from tfwright.vault.lock import (

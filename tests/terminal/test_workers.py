@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tfwright.terminal import workers as page
+from tfwright.workers import page
 from tfwright.workers.schedule import Assignment, WorkSchedule
 
 DONE = WorkSchedule(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tfwright.trial import PROGRAMS
+from tfwright.smoke import PROGRAMS
 
 # Of a TensorFlow 1 whose CUDA is missing, shortened.
 NESTED = """Traceback (most recent call last):

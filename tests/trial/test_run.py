@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from tfwright.smoke import PROGRAMS
+from tfwright.smoke import run as trying
+from tfwright.smoke.run import TrialOutcome
 from tfwright.tools.process.command import Command
-from tfwright.trial import PROGRAMS
-from tfwright.trial import run as trying
-from tfwright.trial.run import TrialOutcome
 
 RESULT = '{"status": "passed", "reason": "it went well", "numbers": {"seconds": 1.5}}'
 

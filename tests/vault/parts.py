@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tfwright.vault.toolkit import tree
-from tfwright.vault.toolkit.tree import InstalledPart
+from tfwright.toolkit import tree
+from tfwright.toolkit.tree import InstalledPart
 
 
 def part_of(made: Path, version: str = "11.8") -> InstalledPart:

@@ -11,16 +11,16 @@ from tests.limits import largest_file
 from tests.upstream import commit, run_git
 from tests.vault.parts import part_of
 
-from tfwright.commands import vault
 from tfwright.errors import SupplyError
+from tfwright.toolkit import tree
+from tfwright.toolkit.tree import ToolkitRecord
 from tfwright.tools import files, trees
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.python import packages
 from tfwright.tools.python.venv import DONE
 from tfwright.vault import bundle
+from tfwright.vault import keeping as vault
 from tfwright.vault.store import Store
-from tfwright.vault.toolkit import tree
-from tfwright.vault.toolkit.tree import ToolkitRecord
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.nightly.wheels import write_wheel
 
-from tfwright.commands import variant as variants
 from tfwright.errors import WheelError
-from tfwright.nightly import labels
+from tfwright.index import labels
+from tfwright.variant import variants
 from tfwright.wheel import variant
 from tfwright.wheel.binary.cpu import Cpu
 from tfwright.wheel.binary.elf import Elf

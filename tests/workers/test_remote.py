@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 from tests.nightly.wheels import write_wheel
 
-from tfwright.commands import build as builds
-from tfwright.commands import bundle, supply
-from tfwright.commands.build import RemoteOptions
+from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.errors import HostError, SupplyError, ToolError
 from tfwright.pipeline.job import BuildRequest
-from tfwright.terminal import workers as workers_page
 from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.wheel.seal import statement
-from tfwright.workers import hand_out, schedule
+from tfwright.workers import dispatch as builds
+from tfwright.workers import hand_out, schedule, supply
+from tfwright.workers import page as workers_page
+from tfwright.workers.dispatch import RemoteOptions
 from tfwright.workers.schedule import Assignment
 
 HOST = RemoteHost("one", "build@one.example", "/srv/tfwright", host_file="/etc/tfwright.toml")

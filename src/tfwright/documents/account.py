@@ -28,7 +28,7 @@ def without_home(text: str) -> str:
 
 def name() -> str:
     """Return the name of the account; its number if it has no name."""
-    import getpass  # noqa: PLC0415 every command reads the host file, and few need a name
+    import getpass
 
     try:
         return getpass.getuser()

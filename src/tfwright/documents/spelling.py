@@ -11,7 +11,7 @@ SIMILAR = 0.6
 def nearest(word: str, known: Iterable[str], similar: float = SIMILAR) -> str:
     """Return the known word that is most like another; empty if none is."""
     # Every command imports this module, and few meet a word that is not known.
-    from difflib import get_close_matches  # noqa: PLC0415 only on the way to an error
+    from difflib import get_close_matches
 
     near = get_close_matches(word[:LONGEST], list(known), n=1, cutoff=similar)
     return near[0] if near else ""

@@ -163,8 +163,8 @@ def _mac_driver(place: Place) -> Seen:
     if "com.nvidia.CUDA" not in loaded.value:
         return NOTHING
     # Only a Mac comes here, and every build loads this module.
-    import plistlib  # noqa: PLC0415
-    from xml.parsers.expat import ExpatError  # noqa: PLC0415
+    import plistlib
+    from xml.parsers.expat import ExpatError
 
     try:
         properties = plistlib.loads(place.at(FRAMEWORK).read_bytes())

@@ -547,7 +547,7 @@ def _compared(build: NightlyBuild, order: BuildOrder) -> NightlyBuild:
 
 def _describe(host: BuildHost, work: Path, build: NightlyBuild, last: NightlyBuild | None) -> None:
     """Put the build's own page, and the same as Markdown, next to its files."""
-    from tfwright.nightly.pages import build as page  # noqa: PLC0415 templates are slow to load
+    from tfwright.nightly.pages import build as page
 
     files.write(work / page.PAGE, page.page(build, work, last, host.builds))
     files.write(work / "report.md", page.markdown(build, work))

@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile, RetentionTable
+from tfwright.index.write import EXTRAS, PACKAGES
 from tfwright.nightly import builds, gates
-from tfwright.nightly.index.write import EXTRAS, PACKAGES
 from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import files
 

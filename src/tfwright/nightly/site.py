@@ -15,11 +15,11 @@ from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.errors import RecipeError, WheelError
+from tfwright.index import catalog, variants, write
+from tfwright.index.wheels import IndexedWheel, parse_name
+from tfwright.index.write import EXTRAS, PACKAGES, IndexUpdate
 from tfwright.nightly import gates
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.index import catalog, variants, write
-from tfwright.nightly.index.wheels import IndexedWheel, parse_name
-from tfwright.nightly.index.write import EXTRAS, PACKAGES, IndexUpdate
 from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import batch as batches
 from tfwright.tools import files, json_text
@@ -64,7 +64,7 @@ def _publish(nightly: NightlyFile, state: State, now: dt.datetime, *, pages: boo
     else:
         files.remove(site / variants.FOLDER)
     if pages and nightly.pages:
-        from tfwright.nightly.pages import write_pages  # noqa: PLC0415 templates are slow to load
+        from tfwright.nightly.pages import write_pages
 
         write_pages(nightly, state, site, now, withdrawn)
     offered = [build for build in kept if build.wheel not in withdrawn]

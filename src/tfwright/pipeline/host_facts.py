@@ -55,7 +55,7 @@ def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     roots = [root for root in (toolkit, compiler) if root]
     if not roots:
         return ""
-    from tfwright.vault.toolkit import soundness, tree
+    from tfwright.toolkit import soundness, tree
 
     for root in roots:
         soundness.insist(root, recipe.argument)

@@ -90,7 +90,7 @@ class Terminal:
         if self._bar is not None and self._bar.unit != progress.unit:
             self._close()
         if self._bar is None:
-            from tqdm import tqdm  # noqa: PLC0415 start-up is part of the product
+            from tqdm import tqdm
 
             # Bazel's actions have the foot; downloads and
             # counts a bar, with rate and time left.
@@ -186,7 +186,7 @@ def _suspect(evidence: Evidence) -> None:
 
     A log may hold several attempts: only the stage knows which part of it failed in the end.
     """
-    from tfwright.terminal.diagnose import tell_match  # noqa: PLC0415 only a failure needs it
+    from tfwright.diagnosis.page import tell_match
 
     log = evidence.log
     if log is None or not log.is_file():
@@ -196,8 +196,8 @@ def _suspect(evidence: Evidence) -> None:
 
 
 def _match_of(evidence: Evidence, log: Path) -> "Match | None":
-    from tfwright.diagnosis import logs  # noqa: PLC0415 only a failure needs it
-    from tfwright.diagnosis.again import FailureRecord  # noqa: PLC0415 the same
+    from tfwright.diagnosis import logs
+    from tfwright.diagnosis.again import FailureRecord
 
     if isinstance(evidence.failure, FailureRecord):
         return evidence.failure.match

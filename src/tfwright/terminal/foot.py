@@ -33,7 +33,7 @@ class Foot:
         if now - self._drawn < REDRAW_SECONDS:
             return
         self._drawn = now
-        from rich.text import Text  # noqa: PLC0415 only a build on a terminal draws
+        from rich.text import Text
 
         room = text.width(sys.stderr) or 80
         rows = [Text.assemble(*parts) for parts in rows_of(self._stage, progress, room)]
@@ -47,8 +47,8 @@ class Foot:
 
     def _started(self) -> "Live":
         if self._live is None:
-            from rich.console import Console  # noqa: PLC0415 only a build on a terminal draws
-            from rich.live import Live  # noqa: PLC0415 the same
+            from rich.console import Console
+            from rich.live import Live
 
             console = Console(file=sys.stderr, highlight=False, markup=False)
             # Refreshed by hand: a thread of its own would draw while another program writes.

@@ -30,8 +30,8 @@ COMMAND_HELP = "'invoke COMMAND --help' shows a command's options"
 
 def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) -> None:
     """Make invoke list commands in `groups`, and answer the words in `replaced` with new ones."""
-    from invoke.exceptions import ParseError  # noqa: PLC0415 a typed command has loaded it already
-    from invoke.program import Program  # noqa: PLC0415 the same
+    from invoke.exceptions import ParseError
+    from invoke.program import Program
 
     # Before the first line is printed, and before the first file is opened.
     streams.make_safe()
@@ -72,8 +72,8 @@ def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) ->
 
 def _refuse(what: str, remedy: str) -> NoReturn:
     """End as a command does that was given something wrong."""
-    from tfwright.errors import RecipeError  # noqa: PLC0415 only on the way to an error
-    from tfwright.terminal import console  # noqa: PLC0415 the same
+    from tfwright.errors import RecipeError
+    from tfwright.terminal import console
 
     fault = RecipeError(what, remedy=remedy)
     console.explain(fault)
@@ -95,7 +95,7 @@ def _explained(fault: "ParseError") -> tuple[str, str]:
     command = (context.name if context else None) or ""
     remedy = _options_of(command)
     if found := re.fullmatch(r"No idea what (.*) is!", said, re.DOTALL):
-        import ast  # noqa: PLC0415 only on the way to an error
+        import ast
 
         return _unknown_word(ast.literal_eval(found[1]), context)
     if found := re.match(r"Flag <Argument: ([^ >]+).*> (needed|doesn't)", said):
@@ -121,7 +121,7 @@ def _unknown_word(word: str, context: Any) -> tuple[str, str]:  # noqa: ANN401 n
         whose = f" of 'invoke {command}'" if command else ""
         return f"Unknown option '{word}'{whose}", meant + remedy
     if "--recipe" in context.flags:
-        from tfwright.documents import recipe as recipes  # noqa: PLC0415 only for an error
+        from tfwright.documents import recipe as recipes
 
         if near := spelling.nearest(word, recipes.names()):
             meant = f"Did you mean 'invoke {command} --recipe {near}'? "

@@ -91,8 +91,8 @@ def _end(number: int, fault: OSError) -> None:
     if fault.errno == errno.EPIPE:
         raise SystemExit(READER_GONE_STATUS)
     if number == 1:
-        from tfwright.errors import HostError  # noqa: PLC0415 most commands end well
-        from tfwright.terminal import console  # noqa: PLC0415 the same
+        from tfwright.errors import HostError
+        from tfwright.terminal import console
 
         console.explain(
             HostError(

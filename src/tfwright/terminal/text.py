@@ -126,7 +126,7 @@ def _write(shown: Sequence[Styled], stream: TextIO) -> None:
     if not _in_colour(stream):
         stream.write("".join(part.text for part in shown) + "\n")
         return
-    from rich.text import Text  # noqa: PLC0415 a pipe does without it
+    from rich.text import Text
 
     # soft_wrap: rich would cut a long line at the
     # width, and a path could not be copied.
@@ -406,7 +406,7 @@ def _in_colour(stream: TextIO) -> bool:
 
 @cache
 def _console(stream: TextIO) -> "Console":
-    from rich.console import Console  # noqa: PLC0415 a pipe does without it
+    from rich.console import Console
 
     return Console(file=stream, highlight=False, markup=False, emoji=False)
 

@@ -274,7 +274,7 @@ def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered)
 def write(lock: Lock) -> str:
     """Return the lock as TOML: the same text for the same lock, one item of a list per line."""
     # Every command reads locks and few write one: the import would cost all of them.
-    import tomli_w  # noqa: PLC0415 only a new lock needs it
+    import tomli_w
 
     # exclude_defaults would leave out the format, by which later versions know what
     # they read.

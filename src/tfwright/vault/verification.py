@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.errors import TfwrightError
+from tfwright.toolkit import tree
 from tfwright.tools import files, git
 from tfwright.tools.bazel import client
 from tfwright.tools.python import installed, venv
-from tfwright.vault.toolkit import tree
 from tfwright.vault.usage import BAZEL, VENV, VaultEntry
 
 FETCH = "invoke fetch"

@@ -229,7 +229,7 @@ def _fits(member: zipfile.ZipInfo) -> bool:
 
 def _inflated(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes | bytearray:
     """Unpack a member with libdeflate, in a fifth of the time that zlib takes."""
-    import deflate  # noqa: PLC0415 start-up is part of the product
+    import deflate
 
     # zipfile looks at the member's own header, which may say something else than the
     # directory.
@@ -264,7 +264,7 @@ def _as_packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 
 def _deflated(content: bytes | bytearray, member: zipfile.ZipInfo) -> bytearray:
-    import deflate  # noqa: PLC0415 start-up is part of the product
+    import deflate
 
     try:
         return deflate.deflate_decompress(content, member.file_size)

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.doctor import examination
+from tfwright.doctor.findings import Finding
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError
-from tfwright.host import examination, pythons
-from tfwright.host.findings import Finding
+from tfwright.host import pythons
 from tfwright.host.place import Seen
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import check

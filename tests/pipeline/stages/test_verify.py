@@ -15,9 +15,9 @@ from tfwright.pipeline.results import HostFacts, SealedWheel, Tree, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import verify
 from tfwright.progress import Listener
+from tfwright.smoke import PROGRAMS
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import packages
-from tfwright.trial import PROGRAMS
 from tfwright.wheel.binary import elf, macho
 from tfwright.wheel.inspect import readings
 from tfwright.wheel.inspect.library import Library

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tfwright.vault.toolkit import directory, tree
+from tfwright.toolkit import directory, tree
 
 
 def laid(root: Path, files: dict[str, str]) -> Path:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.vault.parts import part_of
 
-from tfwright.vault.toolkit import layout, tree
+from tfwright.toolkit import layout, tree
 
 DEBIAN = {
     "etc/nvcc.profile": "PATH += /usr/lib/nvidia-cuda-toolkit/bin",

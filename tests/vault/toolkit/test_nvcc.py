@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.vault.parts import part_of
 
+from tfwright.toolkit import nvcc, tree
 from tfwright.tools import files
 from tfwright.tools.process import randomisation
-from tfwright.vault.toolkit import nvcc, tree
 
 COMPILER = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
 """Prints its arguments, one a line."""

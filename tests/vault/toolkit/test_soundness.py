@@ -7,8 +7,8 @@ import pytest
 from tests.vault.parts import part_of
 
 from tfwright.errors import SupplyError
+from tfwright.toolkit import soundness, tree
 from tfwright.tools import files
-from tfwright.vault.toolkit import soundness, tree
 
 
 @pytest.fixture

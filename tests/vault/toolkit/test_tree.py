@@ -7,8 +7,8 @@ import pytest
 from tests.vault.parts import part_of
 
 from tfwright.errors import SupplyError
-from tfwright.vault.toolkit import tree
-from tfwright.vault.toolkit.tree import InstalledPart
+from tfwright.toolkit import tree
+from tfwright.toolkit.tree import InstalledPart
 
 
 @pytest.fixture

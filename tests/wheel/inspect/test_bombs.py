@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import WheelError
-from tfwright.terminal import inspect as page
 from tfwright.wheel import archive
-from tfwright.wheel.inspect import inspection
+from tfwright.wheel.inspect import inspection, page
 from tfwright.wheel.inspect.inspection import Inspection
 
 SECONDS = 3.0

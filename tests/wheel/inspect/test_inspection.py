@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import WheelError
-from tfwright.terminal import inspect
 from tfwright.wheel import headers, record
 from tfwright.wheel.binary.cpu import Cpu, Use
 from tfwright.wheel.binary.elf import Elf, VersionRequirement
 from tfwright.wheel.binary.macho import MachO
 from tfwright.wheel.inspect import cuda, floor, inspection, tags
+from tfwright.wheel.inspect import page as inspect
 from tfwright.wheel.inspect.inspection import Inspection
 from tfwright.wheel.inspect.leaks import HostDirectory
 from tfwright.wheel.inspect.library import Library

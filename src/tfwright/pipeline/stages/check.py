@@ -7,11 +7,12 @@ TensorFlow's own source or CUDA, a handful of programs that answer within millis
 from collections.abc import Sequence
 
 from tfwright.configure import expected
+from tfwright.doctor import examination
+from tfwright.doctor.findings import Finding
 from tfwright.documents.recipe import Recipe, insist_on_wheel
 from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, RecipeError
-from tfwright.host import examination, probes, pythons
-from tfwright.host.findings import Finding
+from tfwright.host import probes, pythons
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import HostFacts

@@ -19,7 +19,7 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
 
     The copy is renamed into place, so a reader of the wheelhouse sees the old wheel or the new one.
     """
-    from tfwright.nightly.index import write as index
+    from tfwright.index import write as index
     from tfwright.pipeline import caching
     from tfwright.wheel.seal import envelope, statement
 
@@ -60,7 +60,7 @@ def damage(job: Job, published: Published) -> str | None:
 
 
 def _is_listed(job: Job, wheel: str, sha256: str) -> bool:
-    from tfwright.nightly.index import simple
+    from tfwright.index import simple
 
     return simple.lists(job.places.wheelhouse, wheel, sha256)
 
@@ -82,7 +82,7 @@ def _replace(place: Path, wheel: Artefact, statement: Path) -> None:
 
 def _index(job: Job, wheel: Path) -> None:
     """List the wheel in the wheelhouse's index; a fault of another wheel there stops no build."""
-    from tfwright.nightly.index import write as index
+    from tfwright.index import write as index
     from tfwright.tools.process import file_lock
 
     lock = job.places.wheelhouse / ".lock"

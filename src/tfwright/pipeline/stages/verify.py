@@ -15,7 +15,7 @@ from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 
 if TYPE_CHECKING:
-    from tfwright.trial.wheel_venv import WheelVenv
+    from tfwright.smoke.wheel_venv import WheelVenv
     from tfwright.wheel.inspect.readings import Reading
 
 
@@ -67,7 +67,7 @@ def run(
 
 def inputs(table: VerifyTable) -> Mapping[str, str]:
     """Return the digests of the smoke programs: of all, since they share code."""
-    from tfwright.trial import PROGRAMS
+    from tfwright.smoke import PROGRAMS
 
     if not table.smoke:
         return {}
@@ -212,7 +212,7 @@ def _pip(job: Job, *arguments: str) -> Command:
 
 def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
     """Run a trial that has to exit 0; the last line that it prints is kept as what was seen."""
-    from tfwright.trial.run import UNSTARTED
+    from tfwright.smoke.run import UNSTARTED
 
     # The name holds whatever a module or a test is called, and becomes a file name.
     log = job.log("verify-" + re.sub(r"\W+", "-", trial.name))
@@ -235,7 +235,7 @@ def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
 
 def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
     """Run a smoke program; what this machine lacks for it is not a fault of the wheel."""
-    from tfwright.trial import run as trying
+    from tfwright.smoke import run as trying
 
     name = f"smoke {program.name}"
     outcome = trying.run(program.name, program.command, job.log(f"verify-smoke-{program.name}"))
@@ -245,6 +245,6 @@ def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
 
 
 def _venv(job: Job) -> "WheelVenv":
-    from tfwright.trial.wheel_venv import WheelVenv
+    from tfwright.smoke.wheel_venv import WheelVenv
 
     return WheelVenv(job.places.dist / "verify" / "venv")

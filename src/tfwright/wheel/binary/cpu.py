@@ -296,7 +296,7 @@ class _Decoder:
 
     def __init__(self, code: Code) -> None:
         # Here, since importing it takes long and only this needs it.
-        from capstone import CS_ARCH_X86, CS_MODE_64, Cs  # noqa: PLC0415 see above
+        from capstone import CS_ARCH_X86, CS_MODE_64, Cs
 
         self.code = code
         self.plain = Disassembler()

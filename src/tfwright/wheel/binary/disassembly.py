@@ -24,7 +24,7 @@ class Disassembler:
     def __init__(self) -> None:
         """Load capstone."""
         # Here, since importing it takes long and few commands need it.
-        import capstone  # noqa: PLC0415 see above
+        import capstone
 
         self._library = capstone._cs  # noqa: SLF001 what capstone's own functions call
         self._row = capstone._cs_insn  # noqa: SLF001 as it lies in memory

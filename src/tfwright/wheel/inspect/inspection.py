@@ -114,7 +114,7 @@ def _is_ours(wheel: zipfile.ZipFile) -> bool:
 def _signed_by(path: Path, key: Path) -> str:
     """Return who signed a wheel."""
     # Few wheels are inspected with a key, and all others would wait for what reads signatures.
-    from tfwright.wheel.seal import envelope  # noqa: PLC0415 start-up is part of the product
+    from tfwright.wheel.seal import envelope
 
     return envelope.verify(path, key)
 

@@ -32,8 +32,8 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
 
     Raises WheelError if it cannot.
     """
-    from auditwheel.error import AuditwheelError  # noqa: PLC0415 only such a recipe needs it
-    from auditwheel.wheel_abi import analyze_wheel_abi  # noqa: PLC0415 the same
+    from auditwheel.error import AuditwheelError
+    from auditwheel.wheel_abi import analyze_wheel_abi
 
     try:
         with tempfile.TemporaryDirectory() as room:

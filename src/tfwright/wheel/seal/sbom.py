@@ -87,8 +87,8 @@ class Materials:
 def write(materials: Materials) -> bytes:
     """Return the bill: the same bytes for the same materials."""
     # Imported in functions: cyclonedx takes a second to load, and only a seal needs it.
-    from cyclonedx.output import make_outputter  # noqa: PLC0415 see above
-    from cyclonedx.schema import OutputFormat, SchemaVersion  # noqa: PLC0415 the same
+    from cyclonedx.output import make_outputter
+    from cyclonedx.schema import OutputFormat, SchemaVersion
 
     bill = _bill(materials)
     parts = [
@@ -108,8 +108,8 @@ def write(materials: Materials) -> bytes:
 
 def _bill(materials: Materials) -> "Bom":
     """Return a bill that says what it is about, and lists nothing yet."""
-    from cyclonedx.model.bom import Bom, BomMetaData  # noqa: PLC0415 as in `write`
-    from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
+    from cyclonedx.model.bom import Bom, BomMetaData
+    from cyclonedx.model.component import Component, ComponentType
 
     when = clock.utc(materials.epoch)
     about = BomMetaData(component=_wheel(materials), timestamp=when)
@@ -123,7 +123,7 @@ def _bill(materials: Materials) -> "Bom":
 
 
 def _wheel(materials: Materials) -> "Component":
-    from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 as in `write`
+    from cyclonedx.model.component import Component, ComponentType
 
     return Component(
         name=materials.project,
@@ -135,14 +135,14 @@ def _wheel(materials: Materials) -> "Component":
 
 
 def _pypi(materials: Materials) -> "PackageURL":
-    from packageurl import PackageURL  # noqa: PLC0415 start-up is part of the product
+    from packageurl import PackageURL
 
     return PackageURL("pypi", None, materials.project.lower().replace("_", "-"), materials.version)
 
 
 def _source(materials: Materials) -> "Component":
     """Return TensorFlow's source, with what was changed in it."""
-    from cyclonedx.model.component import Commit, ComponentType, Pedigree  # noqa: PLC0415 start-up is part of the product
+    from cyclonedx.model.component import Commit, ComponentType, Pedigree
 
     changes = ", ".join(materials.files)
     source = _repository(materials.url, materials.commit, "source")
@@ -160,9 +160,9 @@ def _clone(remote: str, commit: str) -> "Component":
 
 def _image(name: str, digest: str) -> "Component":
     """Return the container image: its compiler and libc are in the wheel, or decided about it."""
-    from cyclonedx.model import HashAlgorithm, HashType  # noqa: PLC0415 as in `write`
-    from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
-    from packageurl import PackageURL  # noqa: PLC0415 the same
+    from cyclonedx.model import HashAlgorithm, HashType
+    from cyclonedx.model.component import Component, ComponentType
+    from packageurl import PackageURL
 
     # The package URL of an image has the last part of its name; all of it is a qualifier.
     short = name.rpartition("/")[2]
@@ -178,8 +178,8 @@ def _image(name: str, digest: str) -> "Component":
 
 def _repository(url: str, commit: str, bom_ref: str) -> "Component":
     """Return a commit of a repository."""
-    from cyclonedx.model import HashAlgorithm, HashType  # noqa: PLC0415 as in `write`
-    from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
+    from cyclonedx.model import HashAlgorithm, HashType
+    from cyclonedx.model.component import Component, ComponentType
 
     name = PurePosixPath(url).name.removesuffix(".git")
     return Component(
@@ -194,7 +194,7 @@ def _repository(url: str, commit: str, bom_ref: str) -> "Component":
 
 def _commit_url(url: str, commit: str) -> "PackageURL":
     """Return the package URL of a repository's commit."""
-    from packageurl import PackageURL  # noqa: PLC0415 start-up is part of the product
+    from packageurl import PackageURL
 
     found = re.fullmatch(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?", url)
     if found:
@@ -206,9 +206,9 @@ def _commit_url(url: str, commit: str) -> "PackageURL":
 
 def _files(materials: Materials) -> list["Component"]:
     """Return the patches and the assets."""
-    from cyclonedx.model import HashAlgorithm, HashType  # noqa: PLC0415 as in `write`
-    from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
-    from packageurl import PackageURL  # noqa: PLC0415 the same
+    from cyclonedx.model import HashAlgorithm, HashType
+    from cyclonedx.model.component import Component, ComponentType
+    from packageurl import PackageURL
 
     return [
         Component(
@@ -226,7 +226,7 @@ def _files(materials: Materials) -> list["Component"]:
 
 def _archive(archive: ArchiveComponent) -> "Component":
     """Return an archive as it was used; the archive that it replaces is its ancestor."""
-    from cyclonedx.model.component import Pedigree  # noqa: PLC0415 start-up is part of the product
+    from cyclonedx.model.component import Pedigree
 
     pinned = _component(archive, archive.urls, archive.sha256)
     if archive.substitute is None:
@@ -240,14 +240,14 @@ def _archive(archive: ArchiveComponent) -> "Component":
 
 def _component(archive: ArchiveComponent, urls: Sequence[str], sha256: str) -> "Component":
     """Return a file by its digest and the addresses that it has."""
-    from cyclonedx.model import (  # noqa: PLC0415 start-up is part of the product
+    from cyclonedx.model import (
         ExternalReference,
         ExternalReferenceType,
         HashAlgorithm,
         HashType,
         XsUri,
     )
-    from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
+    from cyclonedx.model.component import Component, ComponentType
 
     purl = package_url(archive.names, urls, sha256)
     # The schema takes URLs only; a rule may name a local path as well.
@@ -268,7 +268,7 @@ def _component(archive: ArchiveComponent, urls: Sequence[str], sha256: str) -> "
 
 def package_url(names: Sequence[str], urls: Sequence[str], sha256: str) -> "PackageURL":
     """Return the package URL of a file: a registry's, GitHub's, or a generic one with checksum."""
-    from packageurl import PackageURL  # noqa: PLC0415 start-up is part of the product
+    from packageurl import PackageURL
 
     checksum = {"checksum": f"sha256:{sha256}"}
     for url in urls:

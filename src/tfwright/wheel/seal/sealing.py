@@ -145,7 +145,7 @@ def _member(wheel: zipfile.ZipFile, spool: Spool, member: zipfile.ZipInfo) -> Pa
 
 def _kept(spool: Spool, name: str, content: bytes | mmap.mmap, mode: int) -> Packed:
     """Put the smaller of a file's content and its compressed form into the spool."""
-    import deflate  # noqa: PLC0415 start-up is part of the product
+    import deflate
 
     # Images and archives in a wheel grow when they are packed again.
     compressed = deflate.deflate_compress(content, LEVEL)

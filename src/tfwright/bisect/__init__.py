@@ -1,0 +1,1 @@
+"""Which change broke a nightly recipe."""

@@ -1,0 +1,205 @@
+"""`invoke bisect`: which change broke a recipe: a table, a patch, a commit, or the lock file.
+
+Both ends are read from the directories of two builds, which hold the inputs as they were.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.bisect import halving
+from tfwright.bisect.halving import Culprits, TrialAnswer
+from tfwright.bisect.steps import BisectStep, steps_between
+from tfwright.bisect.trial import FOLDER, Symptom, TrialResult, Trials
+from tfwright.documents import host_file, nightly
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.nightly import NightlyFile
+from tfwright.documents.recipe import Recipe
+from tfwright.errors import Evidence, RecipeError
+from tfwright.nightly import due, inputs, targets
+from tfwright.nightly import state as states
+from tfwright.nightly.builds import CommitLine, NightlyBuild
+from tfwright.nightly.inputs import KeptInputs
+from tfwright.nightly.state import KeptBuild, State
+from tfwright.progress import SILENCE, Listener
+from tfwright.tools.git import remote
+
+
+@dataclass(frozen=True)
+class HostChange:
+    """What of the host differs between two builds, and no trial can take back."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """What is to be found out."""
+
+    good: NightlyBuild
+    bad: NightlyBuild
+    start: KeptInputs
+    """What made the good wheel."""
+    steps: tuple[BisectStep, ...]
+    symptom: Symptom
+    host_changes: tuple[HostChange, ...]
+    home: Path = Path()
+    """The directory of both builds, each of which holds its inputs."""
+
+
+@dataclass(frozen=True)
+class BisectOutcome:
+    """What the trials say."""
+
+    culprits: Culprits[BisectStep] | None
+    """None if no change of the recipe is at fault."""
+    start: TrialResult
+    """What the inputs of the good build give on this host now."""
+    result: TrialResult
+    """What the first bad step gives."""
+    ran: int
+    """Trials that were built."""
+    remembered: int
+    """Trials whose result an interrupted run had left."""
+
+
+def _insist_on_target(wanted: NightlyFile, name: str) -> None:
+    listed = [target.name for target in nightly.targets(wanted)]
+    if name not in listed:
+        raise RecipeError(
+            f"nightly.toml has no recipe {name!r}",
+            remedy=f"Choose one of: {', '.join(listed) or 'none'}.",
+        )
+
+
+def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
+    """Read the two builds and list the steps between them.
+
+    Raises RecipeError if one of the builds is missing, or nothing that can be tried changed.
+    """
+    wanted = nightly.read()
+    host = host_file.read()
+    _insist_on_target(wanted, name)
+    with states.opened(wanted.directory) as state:
+        first, last = _ends(state, name, good, bad)
+    home = wanted.directory / "site" / "builds"
+    start, end = _inputs_of(first, home), _inputs_of(last, home)
+    commits = _commits(start.recipe, end.recipe, host)
+    folder = host.build_out / FOLDER / f"{name}.patches"
+    steps = tuple(steps_between(start, end, commits, folder))
+    of_host = tuple(_host_changes(first, last))
+    if not steps and not of_host:
+        raise RecipeError(
+            f"Nothing that decides the wheel changed between {first.id} and {last.id}",
+            remedy="Read the log of the failed build; "
+            f"'invoke nightly --recipe {name} --now' builds it again.",
+            evidence=Evidence(where=str(home / last.id)),
+        )
+    symptom = Symptom.of(last)
+    return Bisection(first, last, start, steps, symptom, of_host, home)
+
+
+def _ends(state: State, name: str, good: str, bad: str) -> tuple[NightlyBuild, NightlyBuild]:
+    """Return the builds to start from: the newest failed one, and the newest good one before it."""
+    kept = state.builds(name)
+    # A build that the host blocked, or whose name was taken, says nothing about the recipe.
+    failed = [item for item in kept if _failed(item)]
+    last = state.build(bad or (failed[-1].id if failed else ""))
+    order = [item.id for item in kept]
+    # By their order, not by their dates: a host's clock may have been wrong.
+    before = order.index(last.id) if last and last.id in order else len(order)
+    passed = [item for item in kept[:before] if item.good]
+    first = state.build(good or (passed[-1].id if passed else ""))
+    if first is None or last is None:
+        raise RecipeError(
+            f"{name} has no {'failed' if last is None else 'good'} build to start from",
+            remedy="Name one with --good and --bad; the page lists the identifiers.",
+        )
+    _require_symptom(last)
+    return first, last
+
+
+def _failed(build: KeptBuild) -> bool:
+    return not build.good and build.result != "blocked" and not build.unpublished
+
+
+def _require_symptom(build: NightlyBuild) -> None:
+    """Raise RecipeError if a failed build shows nothing that a trial could look for."""
+    if build.good or build.unpublished:
+        raise RecipeError(
+            f"{build.id} gave a wheel that failed no test",
+            remedy=build.unpublished or "Name a failed build with --bad.",
+        )
+    if build.broken and build.broken.stage == "tfwright":
+        raise RecipeError(
+            f"{build.id} failed by {build.broken.cause}, not by a change of the recipe",
+            remedy=f"Report it: 'invoke report --build {build.id}' prints what is needed.",
+        )
+
+
+def _inputs_of(build: NightlyBuild, home: Path) -> KeptInputs:
+    """Return what a build was made from. Raises RecipeError if that cannot be read."""
+    kept = inputs.read(home / build.id)
+    if kept is None:
+        raise RecipeError(
+            f"What {build.id} was made from cannot be read",
+            remedy="Choose another build with --good or --bad; the page lists the identifiers.",
+            evidence=Evidence(where=str(home / build.id / inputs.FOLDER)),
+        )
+    return kept
+
+
+def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[CommitLine]:
+    """Return the commits after the good one up to the bad one, oldest first."""
+    before, now = good.source.commit, bad.source.commit
+    if before == now:
+        return []
+    store = host.build_out / "git"
+    store.mkdir(parents=True, exist_ok=True)
+    address = targets.origin_of(bad.source.url, host)
+    pairs = remote.subjects(store, address, before, now)
+    found = [CommitLine(commit=commit, subject=subject) for commit, subject in pairs]
+    # After a rewritten branch no path leads from one to the other: the new tip is the only step.
+    return found[::-1] or [CommitLine(commit=now, subject="and all before it")]
+
+
+def _host_changes(first: NightlyBuild, last: NightlyBuild) -> list[HostChange]:
+    """Return what of the host decides a wheel and differs between two builds."""
+    before, after = first.fingerprint, last.fingerprint
+    changed = [name for name in due.differing(before, after) if name in targets.OF_HOST]
+    return [HostChange(name, before.get(name, ""), after.get(name, "")) for name in changed]
+
+
+def bisect(
+    wanted: Bisection, hear: Callable[[BisectStep, TrialResult], None], listener: Listener = SILENCE
+) -> BisectOutcome:
+    """Try steps until it is known which one breaks.
+
+    Every trial keeps the caches, and ends with the stage that failed. An interrupted run goes on
+    where it was. Raises HostError if this host cannot build the recipe at all.
+    """
+    trials = Trials(wanted.bad.target, wanted.symptom, listener)
+    results: dict[str, TrialResult] = {}
+
+    def tried(step: BisectStep) -> TrialAnswer:
+        result = trials(step.inputs)
+        results[step.key] = result
+        hear(step, result)
+        return result.answer
+
+    name = wanted.bad.target
+    recipe = wanted.start.recipe.changed(name=name)
+    start = BisectStep(f"{wanted.good.id}, as it was", KeptInputs(recipe, wanted.start.locked))
+    culprits = None
+    # What was good before has to be good now; else the host is what changed.
+    if tried(start) == "good" and wanted.steps:
+        culprits = halving.first_bad(wanted.steps, tried)
+        # The last step is taken for bad, as the night found it: blame it only after a trial.
+        untried = culprits.first_bad.key not in results
+        if untried and tried(culprits.first_bad) != "bad":
+            culprits = None
+    trials.clear()
+    blamed = results[culprits.first_bad.key if culprits else start.key]
+    return BisectOutcome(culprits, results[start.key], blamed, trials.ran, trials.remembered)

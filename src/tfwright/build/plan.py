@@ -1,0 +1,68 @@
+"""`invoke plan`: what a build would do, also for a recipe that this host cannot build."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tfwright.doctor import examination
+from tfwright.doctor.findings import Finding
+from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET
+from tfwright.host import probes, versions
+from tfwright.pipeline import engine
+from tfwright.pipeline.engine import Planned
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.stages import configure
+from tfwright.rules import configurations
+
+PYTHON_3_FIRST = "0.25"
+"""From this Bazel on, a program for Python 2 has a configuration of its own."""
+HOST_IS_EXEC = "6"
+"""From this Bazel on, --distinct_host_configuration has no effect."""
+
+
+def plan(job: BuildRequest, *, again: str = "") -> tuple[Iterable[Planned], list[Finding]]:
+    """Return the plan, and what keeps this host from building the recipe up to the last stage."""
+    findings = examination.examine(job.recipe, job.host_file, probes.here())
+    blocking = [finding for finding in findings if examination.blocks(finding, job.until)]
+    # A host that cannot build still gets the plan: it shows what another host would do.
+    return engine.plan(job, again=again, blocked=bool(blocking)), blocking
+
+
+def bazelrc(job: BuildRequest) -> str:
+    """Return the .tf_configure.bazelrc that the recipe's answers give; no tree is needed."""
+    return configure.rendered(job.recipe, job.host_file)
+
+
+def doubled(job: BuildRequest) -> Iterator[str]:
+    """Yield what makes Bazel compile the same sources twice, as far as the tree on disk shows it.
+
+    Nothing is known before the source stage has made the tree.
+    """
+    tree, recipe = job.places.tree, job.recipe
+    if recipe.compile.target not in {TENSORFLOW_TARGET, WHEEL_TARGET} or not tree.is_dir():
+        return
+    bazel = recipe.bazel.version
+    bazelrc = _text(tree / ".bazelrc") or ""
+    apart = configurations.tools_apart(bazelrc, recipe.compile.flags)
+    if apart and versions.older(bazel, HOST_IS_EXEC):
+        yield (
+            "The programs that run during the build have a configuration of their own, and "
+            "share most of their C++ code with the wheel. Add to [compile] flags: "
+            "--distinct_host_configuration=false"
+        )
+    if versions.older(bazel, PYTHON_3_FIRST) or recipe.host.python.startswith("2"):
+        return
+    programs = configurations.for_python_2(recipe.compile.target, lambda path: _text(tree / path))
+    if programs:
+        yield (
+            f"Programs for Python 2 in the wheel ({len(programs)}) have a configuration of their "
+            "own, with all the code that they need. Patch python_version to PY3 at "
+            + ", ".join(map(str, programs))
+        )
+
+
+def _text(path: Path) -> str | None:
+    # BUILD files are the tree's: a damaged one is Bazel's to refuse.
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return None

@@ -1,0 +1,1 @@
+"""One file with everything that a build needs."""

@@ -1,0 +1,46 @@
+"""Commands of developers: types, test."""
+
+from invoke import Context
+
+from tfwright.options import explained, task
+
+
+@task
+def types(_: Context) -> None:
+    """Check the types of the whole project with mypy."""
+    with explained():
+        from tfwright.develop import checks as develop
+
+        develop.run("mypy")
+
+
+@task(
+    help={
+        "everything": "run the slow and the real tests as well",
+        "coverage": "measure and report coverage",
+        "attack": "run the attacks instead, and print their table",
+        "seconds": "with --attack: how long all attacks together go on, an hour unless given",
+        "seed": "with --attack: decides the cases; the same seed tries the same ones",
+        "part": "with --attack: only readers, strangers, kills, disks or damage",
+    }
+)
+def test(
+    _: Context,
+    everything: bool = False,
+    coverage: bool = False,
+    attack: bool = False,
+    seconds: float = 3600.0,
+    seed: int = 1,
+    part: str = "",
+) -> None:
+    """Run the tests: the fast ones, unless --everything is given.
+
+    With --attack, run the attacks on readers, builds, disks and servers instead.
+    """
+    with explained():
+        from tfwright.develop import checks as develop
+
+        if attack:
+            develop.attack(seconds, seed, part)
+        else:
+            develop.test(everything=everything, coverage=coverage)

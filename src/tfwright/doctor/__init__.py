@@ -1,0 +1,1 @@
+"""What a host lacks for a recipe."""

@@ -1,0 +1,65 @@
+"""The container image of a recipe: whether this host has it, and its registry still does."""
+
+from collections.abc import Iterator
+
+from tfwright.doctor.findings import Finding
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import ImageTable, Recipe
+from tfwright.tools.container import engine, image, registry
+
+ASKED = "asked just now"
+WANTED = "podman or Docker, to run the recipe's container image"
+
+
+def findings(recipe: Recipe, host_file: HostFile) -> list[Finding]:
+    """Return what is wrong with the image of a recipe; its registry is asked."""
+    pinned = recipe.host.image
+    return list(_findings(recipe, host_file, pinned)) if pinned else []
+
+
+def without_engine(host_file: HostFile) -> Iterator[Finding]:
+    """Yield the finding for a host that cannot run any image."""
+    program = engine.chosen(host_file.container.engine)
+    if not engine.installed(program):
+        install = f"apt install {engine.PACKAGES[program]}"
+        yield Finding(f"no {program}", WANTED, install, "check")
+
+
+def _findings(recipe: Recipe, host_file: HostFile, pinned: ImageTable) -> Iterator[Finding]:
+    yield from without_engine(host_file)
+    here = image.place(host_file.build_out / "vault", pinned.digest).is_dir()
+    place = registry.place_of(pinned.name)
+    if place is None:
+        # A name without a registry: the image was made here or on another host.
+        if not here:
+            yield _absent(recipe, pinned, "no registry has it")
+        return
+    named = f"{pinned.name}@{pinned.digest[:19]}…"
+    presence, said = registry.presence(place, pinned.digest)
+    why = f"{place.url('manifests', pinned.digest)} ({said}, {ASKED})"
+    if presence == "gone" and here:
+        yield Finding(
+            "the image is gone from its registry",
+            named,
+            f"invoke bundle --recipe {recipe.argument} "
+            "--output FILE  # keeps it apart from the vault",
+            why=why,
+        )
+    elif presence != "there" and not here:
+        yield _absent(recipe, pinned, f"its registry says {said}")
+    elif not here:
+        remedy = f"invoke image --recipe {recipe.argument} --pull  # or build, which pulls it"
+        yield Finding("the container image is not here yet", named, remedy, why=why)
+
+
+def _absent(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
+    """Return the finding for an image that this host cannot obtain."""
+    way = "invoke image --add ROOTFS.tar"
+    if pinned.containerfile:
+        way = f"invoke image --recipe {recipe.argument} --build"
+    return Finding(
+        f"no container image; {reason}",
+        f"{pinned.name}@{pinned.digest[:19]}…",
+        f"{way}\ninvoke bundle --unpack FILE  # of a host that has it",
+        "check",
+    )

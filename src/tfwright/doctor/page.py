@@ -1,0 +1,200 @@
+"""The pages of doctor and match: a host against recipes."""
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tfwright.terminal import text
+from tfwright.terminal.text import Column, Part, Style, Styled
+
+if TYPE_CHECKING:
+    from tfwright.doctor.findings import Finding
+    from tfwright.doctor.inventory import Fact
+    from tfwright.match.ranking import Candidate, Need, Wish
+
+FACT_COLUMNS = (
+    Column("", 0, "never"),
+    Column("", 0, least=12),
+    Column("", 1, least=52),
+    # In fewer characters a command does not say where the value is from.
+    Column("", 3, "middle", least=20),
+)
+NEED_COLUMNS = (Column("", 0), Column("", 1, least=16), Column("", 2, "never"))
+COMMENT = re.compile(r"(?:^|  +)# ")
+"""Between a command of a remedy and what it is about; some lines are a comment alone."""
+LABEL = 11
+"""Characters in front of the text of a finding."""
+
+
+def show_examination(
+    recipe: str,
+    facts: "Sequence[Fact]",
+    findings: "Sequence[Finding]",
+    *,
+    as_json: bool,
+    everything: bool = False,
+) -> None:
+    """Print the verdict, the findings with the worst first, then what this host has.
+
+    What was looked for and not found is only in the list with `everything`.
+    """
+    # Machines get every fact, also those that a person would not read.
+    if as_json:
+        _show_examination_as_json(recipe, facts, findings)
+        return
+    text.line(Styled(recipe, text.HEADING), ": ", _verdict(findings))
+    # Findings before facts: they are what the reader has to act on.
+    for number, finding in enumerate(findings, 1):
+        text.line()
+        _show_finding(number, finding)
+    # Most hosts lack most of NVIDIA's parts; twenty lines of "-" would hide the rest.
+    shown = [fact for fact in facts if fact.seen or everything]
+    # Without the container image nothing is known of what is in it.
+    if facts:
+        _show_facts(shown, left_out=len(facts) - len(shown))
+
+
+def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:
+    text.line()
+    text.heading("This host")
+    text.table(FACT_COLUMNS, [_fact(fact) for fact in shown])
+    if any(fact.decides for fact in shown):
+        text.line()
+        text.line(Styled("* can change the bytes of this recipe's wheel", text.DETAIL))
+    if left_out:
+        absent = text.counted(left_out, "further thing")
+        were, them = ("was", "it") if left_out == 1 else ("were", "them")
+        said = f"{absent} {were} looked for and not found; --all lists {them}"
+        text.line(Styled(said, text.DETAIL))
+
+
+def _show_examination_as_json(
+    recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]"
+) -> None:
+    """Print the same for machines; every fact is included."""
+    seen = [_fact_as_json(fact) for fact in facts]
+    # One entry for a command, so that a script need not split the text.
+    amiss = [{**vars(finding), "remedy": finding.remedy.splitlines()} for finding in findings]
+    may_start = not any(finding.blocks for finding in findings)
+    text.as_json({"recipe": recipe, "may_start": may_start, "facts": seen, "findings": amiss})
+
+
+def _fact_as_json(fact: "Fact") -> dict[str, object]:
+    name, seen = fact.name.strip(), fact.seen
+    return {"name": name, "value": seen.value, "by": seen.by, "decides": fact.decides}
+
+
+def _fact(fact: "Fact") -> tuple[Part, ...]:
+    mark = "*" if fact.decides and fact.seen else " "
+    source = fact.seen.by if fact.seen else ""
+    return mark, fact.name, fact.seen.value or "-", Styled(source, text.DETAIL)
+
+
+def _show_finding(number: int, finding: "Finding") -> None:
+    """Print a finding: what it stops, what is wanted and why, and the commands, one a line."""
+    text.line(f"{number}. ", *_found(finding))
+    text.paragraph("   wanted", finding.wanted, indent=LABEL)
+    if finding.why:
+        text.paragraph("   why", finding.why, indent=LABEL)
+    label = "   do"
+    for row in finding.remedy.splitlines():
+        _show_remedy(label, row)
+        label = ""
+
+
+def _show_remedy(label: str, row: str) -> None:
+    """Print a line of a remedy; where it is too long, its comment goes below it."""
+    mark = COMMENT.search(row)
+    room = text.width(sys.stdout)
+    if not mark or room is None or LABEL + len(row) <= room:
+        text.paragraph(label, row, indent=LABEL)
+        return
+    if command := row[: mark.start()]:
+        text.paragraph(label, command, indent=LABEL)
+    # Each line gets its sign, or a shell would run the rest of a comment that is pasted.
+    for further in text.wrapped(row[mark.end() :], room - LABEL - 2):
+        text.line(" " * LABEL + f"# {further}", whole=True)
+
+
+def _found(finding: "Finding") -> tuple[Styled, Styled]:
+    # A note is marked as such: otherwise readers mend what need not be mended.
+    if not finding.blocks:
+        stops = Styled("  (stops nothing)", text.DETAIL)
+        return Styled(finding.found, text.WARNING), stops
+    stops = Styled(f"  (stops '{finding.blocks}')", text.DETAIL)
+    return Styled(finding.found, text.BAD), stops
+
+
+def _verdict(findings: "Sequence[Finding]") -> Styled:
+    """Say whether a build may start; the worst finding comes first."""
+    blocking = [finding for finding in findings if finding.blocks]
+    if not blocking:
+        return Styled("the build may start", text.GOOD)
+    count = text.counted(len(blocking), "finding")
+    stop = "stops it" if len(blocking) == 1 else "stop it"
+    worst = blocking[0].blocks
+    if worst == "check":
+        return Styled(f"the build cannot start; {count} {stop}", text.BAD)
+    return Styled(f"the build would stop before '{worst}'; {count} {stop}", text.BAD)
+
+
+def show_matches(
+    wanted: "Wish",
+    ranked: "Sequence[Candidate]",
+    needs: "Sequence[Need]",
+    nearest: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Print which recipes fit, how the nearest others differ, and what a new one would pin."""
+    if as_json:
+        recipes = [vars(candidate) for candidate in ranked]
+        new = [vars(need) for need in needs]
+        text.as_json({"wanted": vars(wanted), "recipes": recipes, "new": new})
+        return
+    text.paragraph("wanted: ", str(wanted), indent=8)
+    if wanted.named:
+        text.paragraph("        ", wanted.named, indent=8)
+    _show_candidates(ranked, nearest)
+    if not needs:
+        _heading("No TensorFlow release was made for this combination")
+        return
+    _heading("A new recipe would pin")
+    _show_needs(needs)
+
+
+def _show_needs(needs: "Sequence[Need]") -> None:
+    """Print what a new recipe would pin; its sources stand below, each once and whole."""
+    named = [need.source for need in needs if need.source]
+    sources = {source: f"[{number}]" for number, source in enumerate(dict.fromkeys(named), 1)}
+    text.table(
+        NEED_COLUMNS,
+        [(f"  {need.name}", need.value, sources.get(need.source, "")) for need in needs],
+    )
+    for source, number in sources.items():
+        text.paragraph(f"  {number}", source, indent=6)
+
+
+def _show_candidates(ranked: "Sequence[Candidate]", nearest: int) -> None:
+    fitting = [candidate for candidate in ranked if not candidate.differs]
+    # Ranked by the number of differences, so those that fit come first.
+    others = ranked[len(fitting) : len(fitting) + nearest]
+    if fitting:
+        _heading("These recipes fit", text.GOOD)
+    else:
+        _heading("No recipe fits")
+    names = [candidate.recipe for candidate in (*fitting, *others)]
+    indent = 4 + max(map(len, names), default=0)
+    for candidate in fitting:
+        text.paragraph(f"  {candidate.recipe}", candidate.summary, indent=indent)
+    if others:
+        _heading("The nearest others, and how they differ")
+    for candidate in others:
+        differs = "; ".join(candidate.differs)
+        text.paragraph(f"  {candidate.recipe}", differs, indent=indent)
+
+
+def _heading(title: str, style: Style = "") -> None:
+    text.line()
+    text.line(Styled(title, style or text.HEADING))

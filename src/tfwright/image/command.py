@@ -1,0 +1,50 @@
+"""The command image."""
+
+from typing import TYPE_CHECKING
+
+from invoke import Context
+
+from tfwright.options import JSON, RECIPE, explained, file_of, job_of, one_of, task
+
+if TYPE_CHECKING:
+    from tfwright.tools.container.image import KeptImage
+
+
+@task(
+    help=RECIPE
+    | JSON
+    | {
+        "add": "a file system in a tar file, which becomes an image in the vault",
+        "pull": "bring the recipe's image from its registry, by digest",
+        "build": "build the recipe's image from the Containerfile next to it",
+        "containerfile": "build an image from this file, before a recipe pins it",
+    }
+)
+def image(
+    _: Context,
+    recipe: str = "demo",
+    add: str = "",
+    pull: bool = False,
+    build: bool = False,
+    containerfile: str = "",
+    json: bool = False,
+) -> None:
+    """List the container images in the vault, or bring one; a recipe names it by its digest."""
+    with explained(recipe):
+        from tfwright.image import images, page
+
+        one_of(add=add, pull=pull, build=build, containerfile=containerfile)
+        job = job_of(recipe)
+        if build:
+            page.show_built(images.build(job, recipe), recipe)
+            return
+        if pull:
+            found: tuple[KeptImage, ...] = (images.pull(job, recipe),)
+        elif add:
+            found = (images.add(file_of(add, "image --add"), job.places.vault),)
+        elif containerfile:
+            file = file_of(containerfile, "image --containerfile")
+            found = (images.build_file(job, file),)
+        else:
+            found = images.listed(job.places.vault)
+        page.show_images(found, as_json=json)

@@ -1,0 +1,48 @@
+"""Container images, as people read them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tfwright.terminal import text
+from tfwright.terminal.text import Column
+
+if TYPE_CHECKING:
+    from tfwright.image.images import BuiltImage
+    from tfwright.tools.container.image import KeptImage
+
+COLUMNS = (
+    Column("digest, for [host] image of a recipe", cut="never"),
+    Column("MiB", right=True, rank=1),
+)
+
+
+def show_images(images: "Sequence[KeptImage]", *, as_json: bool) -> None:
+    """Print the digests and sizes of images."""
+    if as_json:
+        text.as_json([_plain(image) for image in images])
+        return
+    if not images:
+        text.line("The vault holds no container image.")
+        return
+    # The digest whole: recipes name images by it.
+    text.table(COLUMNS, [(image.digest, str(image.size >> 20)) for image in images])
+
+
+def show_built(built: "BuiltImage", recipe: str) -> None:
+    """Say which image was built, and whether the recipe already names it."""
+    show_images((built.kept,), as_json=False)
+    if built.as_pinned:
+        text.tell(f"{recipe} pins this image.", text.GOOD)
+    else:
+        text.tell(f"{recipe} pins another image: {built.pinned}", text.WARNING)
+        text.tell(f'  do:     Write digest = "{built.kept.digest}" into its [host.image].')
+
+
+def _plain(image: "KeptImage") -> dict[str, object]:
+    """Return an image for machines."""
+    return {
+        "digest": image.digest,
+        "config": image.config,
+        "layout": str(image.layout),
+        "size": image.size,
+    }

@@ -1,0 +1,193 @@
+"""``match.json``: which wheel of an index fits a machine, before a large download starts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from packaging.utils import parse_wheel_filename
+from packaging.version import Version
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tfwright.documents import faults
+from tfwright.documents.names import Sha256
+from tfwright.errors import SupplyError, WheelError
+from tfwright.host import cuda, versions
+from tfwright.index.wheels import IndexedWheel, parse_name
+from tfwright.match.ranking import LEVELS, Wish
+from tfwright.tools.http import document as http_document
+
+FILE = "match.json"
+LARGEST = 64 * 1024**2
+"""Bytes of the document that are read from a server."""
+
+Word = Annotated[str, Field(pattern=r"^[\w.,+ -]*$", max_length=400)]
+"""Text that is safe to print, wherever it comes from."""
+
+
+class MatchEntry(BaseModel):
+    """What a client needs to know of one wheel to choose it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    project: Word
+    version: Word
+    filename: Annotated[str, Field(max_length=255)]
+    url: str
+    """Relative to the index."""
+    sha256: Sha256
+    size: int
+    """Bytes."""
+    recipe: Word
+    state: Word
+    python: tuple[Word, ...]
+    """Interpreter tags: ``cp36``."""
+    platform: tuple[Word, ...]
+    needs: dict[Word, Word]
+    """Read off the libraries: ``glibc``, ``cpu``, ``cuda`` and ``gpu``, a list with commas."""
+
+
+class MatchDocument(BaseModel):
+    """The whole file."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: Literal[1] = 1
+    wheels: tuple[MatchEntry, ...]
+
+
+@dataclass(frozen=True)
+class MatchedWheel:
+    """A wheel of an index, and what keeps it from a machine."""
+
+    entry: MatchEntry
+    differs: tuple[str, ...]
+    """What does not fit; empty for a wheel that fits."""
+
+
+def document(wheels: Sequence[IndexedWheel], folder: str) -> bytes:
+    """Return the text of ``match.json`` for the wheels of an index, which lie in `folder`."""
+    entries = tuple(_entry(wheel, folder) for wheel in wheels if wheel.yanked is None)
+    return MatchDocument(wheels=entries).model_dump_json().encode()
+
+
+def _entry(wheel: IndexedWheel, folder: str) -> MatchEntry:
+    # The index has parsed the name before it listed the wheel. Splitting it is 20 times as fast as
+    # parsing it again, and models of our own values need no validation.
+    python, _, platform = wheel.filename.removesuffix(".whl").lower().split("-")[-3:]
+    return MatchEntry.model_construct(
+        project=wheel.project,
+        version=wheel.version,
+        filename=wheel.filename,
+        url=f"{folder}{wheel.quoted}",
+        sha256=wheel.sha256,
+        size=wheel.size,
+        recipe=wheel.recipe,
+        state=wheel.state,
+        python=tuple(sorted(python.split("."))),
+        platform=tuple(sorted(platform.split("."))),
+        needs=dict(wheel.needs),
+    )
+
+
+def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
+    """Compare the wheels of a ``match.json`` with a wish: fitting ones first, newest first.
+
+    Raises SupplyError if the text, which comes from a server, is not such a document.
+    """
+    try:
+        entries = MatchDocument.model_validate_json(text).wheels
+    except ValidationError as fault:
+        raise SupplyError(
+            f"The index's {FILE} cannot be read: {faults.first_line(fault)}",
+            remedy="Check the URL: it is the one that holds simple/ and packages/.",
+        ) from fault
+    # Project and version become part of a command that users copy.
+    for entry in entries:
+        _insist_on_name(entry)
+    found = [MatchedWheel(entry, tuple(_differences(entry, wanted))) for entry in entries]
+    # Two stable sorts: the second one keeps the newest first among equals.
+    found.sort(key=lambda wheel: _version(wheel.entry), reverse=True)
+    found.sort(key=lambda wheel: len(wheel.differs))
+    return found
+
+
+def _insist_on_name(entry: MatchEntry) -> None:
+    """Raise SupplyError for an entry that says something else than the name of its file."""
+    try:
+        named = parse_name(entry.filename)
+    except WheelError as fault:
+        raise _contradicting(fault.what) from fault
+    if named != (entry.project, entry.version):
+        raise _contradicting(f"{entry.filename} is not of {entry.project} {entry.version}")
+
+
+def _contradicting(why: str) -> SupplyError:
+    return SupplyError(
+        f"The index's {FILE} contradicts itself: {why}",
+        remedy="Let the host of the index write it again there: 'invoke index'.",
+    )
+
+
+def _version(entry: MatchEntry) -> Version:
+    """Return the version in the file's name; the entry's own field is not trusted."""
+    return parse_wheel_filename(entry.filename)[1]
+
+
+def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
+    """Say what of a wheel does not fit the wish."""
+    version = str(_version(entry))
+    if wanted.release and not versions.is_of(version, wanted.release):
+        yield f"TensorFlow {version}"
+    if wanted.python and not _runs_on_python(entry.python, wanted.python):
+        yield f"for Python {', '.join(entry.python)}"
+    if wanted.system and not any(_is_platform(tag, wanted) for tag in entry.platform):
+        yield f"for {', '.join(entry.platform)}"
+    glibc = entry.needs.get("glibc", "")
+    if wanted.glibc and glibc and versions.older(wanted.glibc, glibc):
+        yield f"needs glibc {glibc}"
+    level = entry.needs.get("cpu", "")
+    if wanted.cpu and level in LEVELS and _beyond(level, wanted.cpu):
+        yield f"needs a CPU with {level}"
+    toolkit = entry.needs.get("cuda", "")
+    if wanted.cuda and not versions.is_of(toolkit, wanted.cuda):
+        yield f"CUDA {toolkit}" if toolkit else "no CUDA"
+    yield from _gpu_differences(entry, wanted)
+
+
+def _beyond(level: str, has: str) -> bool:
+    return LEVELS.index(level) > LEVELS.index(has)
+
+
+def _gpu_differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
+    if not wanted.gpu:
+        return
+    built = [name for name in entry.needs.get("gpu", "").split(",") if name]
+    if not built:
+        yield "no GPU code"
+    elif not cuda.runs_on(cuda.of_machine_code(built), wanted.gpu):
+        yield f"GPU code for {', '.join(built)} only"
+
+
+def _runs_on_python(tags: Sequence[str], version: str) -> bool:
+    major, _, minor = version.partition(".")
+    # py3 is a pure wheel's tag: it runs on every Python 3.
+    exact = {f"cp{major}{minor}", f"py{major}{minor}", f"py{major}"}
+    return any(tag in exact for tag in tags)
+
+
+def _is_platform(tag: str, wanted: Wish) -> bool:
+    """Say whether a platform tag is of the system and machine that are wanted."""
+    if tag == "any":
+        return True
+    of_system = "linux" in tag if wanted.system == "Linux" else tag.startswith("macosx")
+    machine = wanted.machine
+    # A universal2 library holds the code of both kinds of Mac.
+    universal = machine in {"x86_64", "arm64"} and tag.endswith("universal2")
+    return of_system and (not machine or tag.endswith(machine) or universal)
+
+
+def asked(url: str, wanted: Wish) -> list[MatchedWheel]:
+    """Ask an index which of its wheels fit; raise SupplyError if it does not say."""
+    # Users have the URL that pip takes, which ends with /simple.
+    address = f"{url.rstrip('/').removesuffix('/simple')}/{FILE}"
+    return ranked(http_document.fetch(address, LARGEST), wanted)

@@ -1,0 +1,661 @@
+"""`invoke lint`: what is wrong with recipes and their patches, all at once and without a build.
+
+Each rule is a function that yields findings for one recipe; `RULES` lists them. A rule reads the
+recipe's own text where it judges what a person wrote, such as the reason behind a pin.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from tfwright.build import plan as plans
+from tfwright.build import verified
+from tfwright.configure import expected, validation
+from tfwright.documents import recipe as recipes
+from tfwright.documents.faults import line_of
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import ROOT, Recipe
+from tfwright.documents.toml import DocumentError
+from tfwright.errors import RecipeError, ToolError
+from tfwright.pipeline import rivals
+from tfwright.pipeline.job import BuildRequest
+from tfwright.rules import dropping
+from tfwright.rules.dropping import DropFacts
+from tfwright.tools import git
+from tfwright.tools.git import patching
+from tfwright.tools.git.mirror import Origin
+from tfwright.tools.python import pips
+from tfwright.vault import lock, locking
+
+DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digests"}
+"""Keys that describe a recipe rather than pin something, and so need no reason."""
+SYSTEMS = {"Linux": "linux", "Darwin": "macos", "any": "any"}
+"""How the names of recipes begin."""
+_KEY = re.compile(r"[\"\w./-]+ = ")
+
+
+@dataclass(frozen=True)
+class LintFinding:
+    """One thing to correct in a recipe, its lock file or a patch."""
+
+    file: Path
+    line: int
+    what: str
+    remedy: str
+    rule: str
+    """The name of the rule, for people who search for it."""
+    harmless: bool = False
+    """Whether it only says what could not be checked here."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A recipe under inspection, with the text that its author wrote."""
+
+    path: Path
+    recipe: Recipe
+    host_file: HostFile = field(default_factory=HostFile)
+
+    @cached_property
+    def history(self) -> Path | None:
+        """The repository on this host that the host file names for the source; None if none."""
+        url = self.recipe.source.url
+        mirror = self.host_file.mirror_of(url) or url
+        # Lint asks no server: a bundled tree has no history, and neither has a remote one here.
+        local = None if url.startswith("bundled:") else Origin.of(mirror).local
+        return local if local and local.is_dir() else None
+
+    @cached_property
+    def text(self) -> str:
+        """The recipe's file."""
+        return self.path.read_text("utf-8")
+
+    def at(self, *key: str) -> int:
+        """Return the line of a key."""
+        return line_of(self.text, key)
+
+    def finding(self, rule: str, line: int, what: str, remedy: str) -> LintFinding:
+        """Return a finding in the recipe's own file."""
+        return LintFinding(self.path, line, what, remedy, rule)
+
+
+Rule = Callable[[Subject], Iterator[LintFinding]]
+
+
+def lint(name: str, host_file: HostFile | None = None) -> list[LintFinding]:
+    """Return all findings for one recipe, by name or by path, in the order of its lines.
+
+    Of a recipe that does not load, only the faults that keep it from that are found. `host_file`
+    may name a mirror whose history shows whether upstream has a patch by now.
+    """
+    path = recipes.find(name)
+    try:
+        subject = Subject(path, recipes.read(name), host_file or HostFile())
+    except RecipeError as fault:
+        return list(_schema_findings(path, fault))
+    # Some findings are about the lock file or a patch, so sort by file before line.
+    found = [finding for rule in RULES for finding in rule(subject)]
+    return sorted(found, key=lambda finding: (str(finding.file), finding.line))
+
+
+def lint_all(names: Sequence[str], host_file: HostFile) -> list[LintFinding]:
+    """Return the findings for recipes, then those that only several of them together show."""
+    found = [finding for name in names for finding in lint(name, host_file)]
+    return [*found, *among(names)]
+
+
+def loadable(names: Sequence[str], findings: Sequence[LintFinding]) -> list[str]:
+    """Leave out the recipes that do not load: the findings say why, and they have no plan."""
+    broken = {finding.file.stem for finding in findings if finding.rule == "schema"}
+    return [name for name in names if name not in broken]
+
+
+def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
+    """Take the message about several faults apart: each has a line of its own in it."""
+    if isinstance(fault, DocumentError):
+        for found in fault.faults:
+            yield LintFinding(path, found.line, found.what, found.remedy, "schema")
+        return
+    place = re.match(rf"{re.escape(str(path))}:(\d+): ", fault.what)
+    what = _without_place(path, fault.what)
+    yield LintFinding(path, int(place[1]) if place else 1, what, fault.remedy, "schema")
+
+
+def _without_place(path: Path, what: str) -> str:
+    """Take ``FILE:LINE:`` off a message; the finding names them itself."""
+    return re.sub(rf"^{re.escape(str(path))}(:\d+)?: ", "", what)
+
+
+# What a recipe says
+
+
+def _start_of_name(recipe: Recipe) -> str:
+    """Return the system and the release line, with which a recipe's name has to begin."""
+    system = SYSTEMS[recipe.host.system]
+    line = recipe.source.branch
+    # A tag says its patch level, which the names of branches leave out.
+    if re.match(r"v\d", line):
+        line = f"r{recipe.source.release}"
+    # NVIDIA names its branches by month; a recipe's name has the release that people look for.
+    if "/NVIDIA/" in recipe.source.url:
+        line = f"nv{recipe.source.release}"
+    return f"{system}-{line}-"
+
+
+def names_itself(subject: Subject) -> Iterator[LintFinding]:
+    """Find a file name without system, branch and CUDA, by which `invoke recipes` sorts."""
+    recipe = subject.recipe
+    if recipe.source.interface == "own" or recipe.source.url.startswith("bundled:"):
+        return
+    start = _start_of_name(recipe)
+    cuda = f"cuda{recipe.host.cuda}" if recipe.host.cuda else ""
+    # A recipe without CUDA must not say CUDA, and whatever follows is the author's choice.
+    named = recipe.name.startswith(start) and (cuda in recipe.name if cuda else True)
+    if named and (cuda or "cuda" not in recipe.name):
+        return
+    wanted = f"{start}{cuda or 'cpu'}"
+    yield subject.finding(
+        "name",
+        1,
+        f"the name {recipe.name!r} does not say system, branch and CUDA",
+        f"Rename the file, for example to {wanted}.toml.",
+    )
+
+
+def gives_reasons(subject: Subject) -> Iterator[LintFinding]:
+    """Find pins without a comment behind or above them: they cannot be judged later."""
+    if subject.recipe.source.url.startswith("bundled:"):
+        return
+    for number, text in without_reason(subject.text):
+        yield subject.finding(
+            "reason",
+            number,
+            f"'{text}' has no reason",
+            "Write behind it, or above it and its neighbours, why it is this value: # ...",
+        )
+
+
+def without_reason(text: str) -> list[tuple[int, str]]:
+    """Return number and text of the lines that pin something, with no comment behind or above.
+
+    A comment above holds until the next blank line or table; one above a list, for the whole list.
+    A substitute states its reason in a key of its own.
+    """
+    bare: list[tuple[int, str]] = []
+    covered = inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        # A comment covers its block only; else the first one would excuse the whole file.
+        if not line or line.startswith("["):
+            covered = False
+        covered = covered or line.startswith(("#", "reason = "))
+        if not (inside or covered) and _pins(line):
+            bare.append((number, line))
+        inside = (inside or line.endswith("[")) and line != "]"
+    return bare
+
+
+def _pins(line: str) -> bool:
+    """Tell whether a line sets a key that pins something, without saying why on the same line."""
+    key = _KEY.match(line)
+    if not key or " # " in line:
+        return False
+    # A list's own lines may carry their reasons inside it.
+    return key[0].removesuffix(" = ") not in DESCRIBING and not line.endswith("[")
+
+
+def tries_the_numpy_it_was_built_with(subject: Subject) -> Iterator[LintFinding]:
+    """Find a wheel that is tried with another numpy than the build's: its ABI could differ."""
+    recipe = subject.recipe
+    built = {pin for pin in recipe.host.requirements if pin.startswith("numpy==")}
+    for pin in sorted(built - set(recipe.verify.requirements)):
+        # Such a project may well not import numpy once it is built.
+        if not recipe.verify.requirements and recipe.source.interface == "own":
+            continue
+        yield subject.finding(
+            "numpy",
+            subject.at("verify", "requirements"),
+            f"the wheel is built with {pin} and verified without it",
+            f'Add "{pin}" to verify.requirements.',
+        )
+
+
+def answers_configure(subject: Subject) -> Iterator[LintFinding]:
+    """Find questions of the release without an answer, and answers that it cannot mean."""
+    interview = expected.interview(subject.recipe, HostFile())
+    for fault in validation.faults(interview):
+        line = subject.at("configure", "answers", fault.variable)
+        yield subject.finding("answer", line, str(fault), fault.remedy)
+    if missing := expected.lacking(interview):
+        line = subject.at("configure", "answers")
+        yield subject.finding("unanswered", line, missing.what, missing.remedy)
+
+
+def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
+    """Find a CUDA in the answers that is not the one which [host] names."""
+    recipe = subject.recipe
+    answers = recipe.configure.answers
+    needs = answers.get("TF_NEED_CUDA")
+    # Some releases do not ask; then no answer has to agree.
+    line = subject.at("configure", "answers", "TF_NEED_CUDA")
+    if needs is not None and (needs is True) != bool(recipe.host.cuda):
+        what = "TF_NEED_CUDA is true, but [host] names no cuda"
+        if recipe.host.cuda:
+            what = "TF_NEED_CUDA is not true, but [host] names a cuda"
+        yield subject.finding("cuda", line, what, "Make the two agree.")
+    version = str(answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION") or "")
+    if version and recipe.host.cuda and not version.startswith(recipe.host.cuda):
+        yield subject.finding(
+            "cuda",
+            subject.at("configure", "answers", "TF_CUDA_VERSION"),
+            f"the answers name CUDA {version}, [host] names {recipe.host.cuda}",
+            "Make the two agree.",
+        )
+
+
+def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
+    """Find ``-march=native``, which makes a wheel for the building machine only."""
+    recipe = subject.recipe
+    flags = (str(recipe.configure.answers.get("CC_OPT_FLAGS", "")), *recipe.compile.flags)
+    for flag in flags:
+        if "native" in flag:
+            yield subject.finding(
+                "native",
+                _line_with(subject, flag) or 1,
+                f"{flag!r} ties the wheel to the processor of the building machine",
+                "Name the instruction set instead, such as -march=haswell or -mavx.",
+            )
+
+
+def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
+    """Find a target from which no wheel is made; a build would say so after hours."""
+    recipe = subject.recipe
+    try:
+        recipes.insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
+    except RecipeError as fault:
+        line = subject.at("compile", "target")
+        yield subject.finding("wheel", line, fault.what, fault.remedy)
+
+
+def pins_a_pip_that_reads_its_wheel(subject: Subject) -> Iterator[LintFinding]:
+    """Find a platform tag that the target Python's own pip does not read, as only verify said."""
+    recipe = subject.recipe
+    verify = subject.recipe.verify
+    pins = (*verify.requirements, *verify.plugins)
+    try:
+        pips.insist_on_reader(recipe.package.platform, recipe.host.python, pins)
+    except RecipeError as fault:
+        line = subject.at("verify", "requirements")
+        yield subject.finding("pip", line, fault.what, fault.remedy)
+
+
+def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
+    """Find a build whose Bazel would download its default Python, and not the recipe's."""
+    recipe = subject.recipe
+    python = recipe.host.python
+    names = recipes.HERMETIC_PYTHON_NAMES
+    if recipe.source.interface == "own" or python == "any":
+        return
+    if recipe.source.release < recipes.HERMETIC_PYTHON:
+        return
+    # A patch level is allowed: the flag may say which one Bazel downloads.
+    named = rf"(?:{'|'.join(names)})={re.escape(python)}(?:\.\d+)?"
+    if not any(re.search(f"{named}$", flag) for flag in recipe.compile.flags):
+        yield subject.finding(
+            "python",
+            subject.at("compile", "flags"),
+            f"compile.flags does not name Python {python}, and Bazel downloads its own",
+            f'Add "--repo_env={names[0]}={python}"; 2.14 reads {names[1]} instead.',
+        )
+
+
+def says_what_it_replaces(subject: Subject) -> Iterator[LintFinding]:
+    """Find a substitute that is bound to no archive: it could replace another version."""
+    for name, table in subject.recipe.fetch.substitutes.items():
+        if table.replaces is None:
+            yield subject.finding(
+                "replaces",
+                subject.at("fetch", "substitutes", name),
+                f"the substitute {name} does not state which archive it replaces",
+                f"Run 'invoke fetch --recipe {subject.recipe.argument}': it shows the line.",
+            )
+        elif table.replaces == table.sha256:
+            yield subject.finding(
+                "replaces",
+                subject.at("fetch", "substitutes", name, "replaces"),
+                f"the substitute {name} replaces an archive by the same archive",
+                "Write as 'replaces' the checksum of the rule in the tree. The same file from "
+                "another place is a [[fetch.sources]].",
+            )
+
+
+def was_verified_on_a_day(subject: Subject) -> Iterator[LintFinding]:
+    """Find a date of verification on which nothing can have been verified."""
+    said = subject.recipe.verified
+    if said and (reason := verified.impossible(said)):
+        yield subject.finding(
+            "verified",
+            subject.at("verified", "on"),
+            reason,
+            f"Let 'invoke build --recipe {subject.recipe.argument} --verified-by NAME' "
+            "write the table.",
+        )
+
+
+def _line_with(subject: Subject, text: str, first: int = 1) -> int:
+    """Return the line, from `first` on, that holds a text; 0 if there is none."""
+    for number, line in enumerate(subject.text.splitlines(), 1):
+        if number >= first and text in line:
+            return number
+    return 0
+
+
+# Its patches and its lock file
+
+
+def has_sound_patches(subject: Subject) -> Iterator[LintFinding]:
+    """Find patches without the three fields of their header, or that change more than text."""
+    for name in subject.recipe.source.patches:
+        patch = subject.recipe.source.file(name)
+        # A bad header says nothing about the body, so report both.
+        for read in (patching.header, patching.read):
+            try:
+                read(patch)
+            except RecipeError as fault:
+                yield _of_patch(patch, fault)
+
+
+def _of_patch(patch: Path, fault: RecipeError) -> LintFinding:
+    """Make a finding of what is wrong with a patch."""
+    what = _without_place(patch, fault.what).removeprefix(f"{patch}: ")
+    return LintFinding(patch, _line_in(fault), what, fault.remedy, "patch")
+
+
+def _line_in(fault: RecipeError) -> int:
+    # An error about the whole file names no line.
+    line = fault.evidence.where.rpartition(":")[2]
+    return int(line) if line.isdigit() else 1
+
+
+def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
+    """Find patches that their own ``Drop when:`` says to remove, or whose condition is misspelt."""
+    facts = DropFacts.of(subject.recipe, repository=subject.history)
+    for name in subject.recipe.source.patches:
+        patch = subject.recipe.source.file(name)
+        try:
+            drop_when = patching.header(patch).drop_when
+        except RecipeError:
+            # `has_sound_patches` says what is wrong with the header.
+            continue
+        verdict = dropping.judge(drop_when, facts)
+        if verdict.answer == "due":
+            yield subject.finding(
+                "patch-due",
+                _line_with(subject, name) or 1,
+                f"{name} is to be dropped: its header says 'Drop when: {verdict.condition}'",
+                "Remove it from source.patches; correct its header if the build still needs it.",
+            )
+        elif unknown := dropping.unknown_upstream(drop_when, facts):
+            yield replace(_unchecked(subject, name, unknown), harmless=True)
+        if condition := dropping.misspelt(drop_when):
+            line = _line_of_field(patch, "Drop when:")
+            what = f"'{condition}' cannot be read as a condition"
+            remedy = "Write release >= 1.9, upstream COMMIT, or a sentence; docs/new-recipe.md."
+            yield LintFinding(patch, line, what, remedy, "drop-when")
+
+
+def _unchecked(subject: Subject, patch: str, condition: str) -> LintFinding:
+    """Say that nothing here shows whether upstream has a patch."""
+    url = subject.recipe.source.url
+    why = f"[mirrors] of the host file names no repository on this host for {url}"
+    remedy = "Name one with its history there, or let a host check it that has one."
+    if subject.history:
+        why = f"{subject.history} lacks one of the two commits, or the history between them"
+        remedy = "Fetch the missing history into that repository."
+    what = f"{patch}: 'Drop when: {condition}' cannot be checked here: {why}"
+    line = _line_with(subject, patch) or 1
+    return subject.finding("patch-unchecked", line, what, remedy)
+
+
+def _line_of_field(patch: Path, field: str) -> int:
+    lines = patch.read_text("utf-8", "surrogateescape").splitlines()
+    return next((number for number, line in enumerate(lines, 1) if line.startswith(field)), 1)
+
+
+def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
+    """Find a lock file that pins something else than the recipe."""
+    path = subject.path.with_suffix(".lock")
+    if not path.is_file():
+        return
+    remedy = f"Run 'invoke lock --recipe {subject.recipe.argument}', and read what it changes."
+    try:
+        outdated = locking.outdated(subject.recipe, lock.read(path))
+    except RecipeError as fault:
+        yield LintFinding(path, 1, _without_place(path, fault.what), fault.remedy, "lock")
+        return
+    for reason in outdated:
+        yield LintFinding(path, 1, f"is outdated: {reason}", remedy, "lock")
+
+
+RULES: Sequence[Rule] = (
+    names_itself,
+    gives_reasons,
+    tries_the_numpy_it_was_built_with,
+    answers_configure,
+    agrees_with_its_host,
+    is_not_tied_to_one_cpu,
+    makes_a_wheel,
+    pins_a_pip_that_reads_its_wheel,
+    names_the_python_of_bazel,
+    says_what_it_replaces,
+    was_verified_on_a_day,
+    has_sound_patches,
+    has_no_patch_that_is_due,
+    has_a_current_lock,
+)
+"""All rules, in the order in which a recipe is written."""
+
+
+# Several recipes
+
+
+def among(names: Sequence[str]) -> list[LintFinding]:
+    """Return findings that no single recipe shows; only for all of recipes/ together."""
+    # With a few recipes only, each patch of the others would look unused.
+    if set(names) != set(recipes.names()):
+        return []
+    named: set[str] = set()
+    for name in names:
+        try:
+            source = recipes.read(name).source
+        except RecipeError:
+            # Its own findings say why it does not load; which patches it names is unknown.
+            return []
+        named.update(source.named_files)
+    remedy = "Name it in a recipe, or delete it."
+    files = {}
+    for path in recipes.PATCHES.glob("*/*"):
+        files[str(path.relative_to(recipes.PATCHES))] = path
+    unused = [files[name] for name in sorted(files.keys() - named)]
+    what = "belongs to no recipe"
+    rule = "unused-patch"
+    patches = [LintFinding(path, 1, what, remedy, rule) for path in unused]
+    return [*patches, *_rivals([recipes.read(name) for name in names])]
+
+
+def _rivals(read: Sequence[Recipe]) -> Iterator[LintFinding]:
+    """Find recipes whose wheels would have the file name of another recipe's."""
+    first: dict[tuple[str, ...], str] = {}
+    for recipe in read:
+        other = first.setdefault(rivals.wheel_identity(recipe), recipe.name)
+        if other != recipe.name:
+            yield LintFinding(
+                recipes.find(recipe.name),
+                1,
+                f"its wheel would have the same file name as the one of {other}",
+                "Set package.project_name in one of them.",
+                "same-wheel",
+            )
+
+
+# A change
+
+
+@dataclass(frozen=True)
+class KeyChange:
+    """One key of a recipe that differs between two revisions."""
+
+    recipe: str
+    key: str
+    before: str
+    """Empty where the key is new."""
+    after: str
+    """Empty where the key is gone."""
+
+
+@dataclass(frozen=True)
+class RecipeChange:
+    """What a change of the checkout means for its recipes."""
+
+    recipes: tuple[str, ...]
+    """The recipes whose file, lock, patches or assets differ; deleted ones are left out."""
+    keys: tuple[KeyChange, ...]
+    files: tuple[str, ...]
+    """The files that differ, relative to the checkout."""
+    tests: tuple[str, ...]
+    """The commands that show whether the changed recipes still work."""
+
+
+def change_since(revision: str) -> RecipeChange:
+    """Return what differs from a git revision.
+
+    Raises RecipeError if git does not know the revision.
+    """
+    # Resolved first: what a person types must not become an option.
+    tree = _tree_of(revision)
+    files = tuple(_changed_files(tree))
+    present = _changed_recipes(files)
+    keys = tuple(change for name in present for change in _key_changes(tree, name))
+    tests = tuple(_tests(present))
+    return RecipeChange(present, keys, files, tests)
+
+
+def _changed_recipes(files: Sequence[str]) -> tuple[str, ...]:
+    """Return the recipes that changed, or one of whose patches did."""
+    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
+    changed.update(_using(files))
+    # A deleted recipe is among the changes, but cannot be planned or built.
+    return tuple(sorted(changed.intersection(recipes.names())))
+
+
+def _tree_of(revision: str) -> str:
+    """Return git's id of a revision's tree."""
+    wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
+    try:
+        printed = _git(*wanted)
+    except ToolError as fault:
+        raise RecipeError(
+            f"{revision!r} is not a revision of this checkout",
+            remedy="Name a branch, a tag or a commit that it has: --changed main.",
+            evidence=fault.evidence,
+        ) from fault
+    return printed.split()[-1]
+
+
+def _using(files: Sequence[str]) -> Iterator[str]:
+    """Yield the recipes that name one of these files as a patch or an asset."""
+    for name in recipes.names():
+        try:
+            source = recipes.read(name).source
+        except RecipeError:
+            # Lint says why it does not load; which patches it names is unknown.
+            continue
+        if any(f"patches/{file}" in files for file in source.named_files):
+            yield name
+
+
+@dataclass(frozen=True)
+class PlannedRecipe:
+    """What a build of a recipe would do on this host, in short."""
+
+    recipe: str
+    runs: tuple[str, ...]
+    """The stages that would run."""
+    keeps: tuple[str, ...]
+    """The stages whose result would be kept."""
+    hindered: tuple[str, ...]
+    """What keeps this host from building it."""
+
+
+def planned(job: BuildRequest) -> PlannedRecipe:
+    """Return the plan of a recipe as a reviewer needs it; nothing is run and nothing changed."""
+    stages, findings = plans.plan(job)
+    runs, keeps = list[str](), list[str]()
+    for stage in stages:
+        (runs if stage.why else keeps).append(stage.stage.name)
+    hindered = tuple(str(finding) for finding in findings)
+    return PlannedRecipe(job.recipe.name, tuple(runs), tuple(keeps), hindered)
+
+
+def _repository() -> Path:
+    """Return git's own directory of this checkout, which may be one of several worktrees."""
+    asked = git.command(ROOT / ".git", "rev-parse", "--absolute-git-dir", tree=ROOT)
+    return Path(git.run(asked).strip())
+
+
+def _changed_files(tree: str) -> list[str]:
+    # Without renames, both names of a moved file are listed.
+    options = ("--name-only", "--no-renames", tree, "--", "recipes", "patches", "templates")
+    return _git("diff", *options).splitlines()
+
+
+def _git(*arguments: str) -> str:
+    """Run git in this checkout; return what it prints."""
+    return git.run(git.command(ROOT / ".git", *arguments, tree=ROOT))
+
+
+def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:
+    """Yield the keys of a recipe that differ; comments do not count."""
+    path = f"recipes/{name}.toml"
+    try:
+        after = _flat(tomllib.loads((ROOT / path).read_text("utf-8")))
+    except _UNREADABLE:
+        # A finding of its own; all its keys would look as if they were removed.
+        return
+    try:
+        text = git.text(_repository(), f"{tree}:{path}") or ""
+        before = _flat(tomllib.loads(text))
+    except _UNREADABLE:
+        before = {}
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key):
+            yield KeyChange(name, key, before.get(key, ""), after.get(key, ""))
+
+
+_UNREADABLE = (ValueError, RecursionError)
+"""What reading TOML raises: for other encodings, other syntax, and tables within tables."""
+
+
+def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
+    """Return the values of nested tables by dotted key."""
+    flat: dict[str, str] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = json.dumps(value, default=str)
+    return flat
+
+
+def _tests(names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        yield f"invoke plan --recipe {name}"
+        yield f"invoke build --recipe {name} --until configure"
+    if names:
+        yield "pytest tests/test_recipes.py"

@@ -1,0 +1,76 @@
+"""Commands of the build host: nightly, report."""
+
+import sys
+
+from invoke import Context
+
+from tfwright.options import JSON, explained, one_of, resuming, task
+
+
+@task(
+    help=JSON
+    | {
+        "recipe": "only this recipe of nightly.toml",
+        "dry-run": "show what would be built, and why; change nothing",
+        "now": "build even what did not change",
+        "wait": "wait for another night in the same directory",
+        "watch": "only send notices: what waits, and that no night came for too long",
+        "install": "write the timer that runs a night: user, system, cron or launchd",
+        "uninstall": "remove the timer: user, system, cron or launchd",
+        "at": "with --install: time of day",
+        "yes": "do not ask before --install or --uninstall",
+        "order": "on a worker: carry out the build order in this folder; nights start this",
+    }
+)
+def nightly(
+    _: Context,
+    recipe: str = "",
+    dry_run: bool = False,
+    now: bool = False,
+    wait: bool = False,
+    watch: bool = False,
+    install: str = "",
+    uninstall: str = "",
+    at: str = "02:00",
+    yes: bool = False,
+    order: str = "",
+    json: bool = False,
+) -> None:
+    """Run one night of this build host: build what changed, publish it, show it on a page."""
+    again = resuming("nightly", recipe=recipe, now=now, wait=wait)
+    with explained(resume=again):
+        from tfwright.nightly import page
+        from tfwright.nightly import start as nightly
+        from tfwright.terminal import console
+        from tfwright.terminal.text import tell
+
+        one_of(install=install, uninstall=uninstall, order=order, watch=watch, dry_run=dry_run)
+        # The timer itself runs `nightly` without options,
+        # so these two never meet a night.
+        if install or uninstall:
+            sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
+        if order:
+            tell(page.said_of(nightly.carry_out(order, console.Terminal())))
+        elif watch:
+            tell(f"{nightly.watch()} notices sent")
+        elif dry_run:
+            page.show_plan(nightly.plan(only=recipe, now=now), as_json=json)
+        else:
+            outcome = nightly.run(console.Terminal(), tell, only=recipe, now=now, wait=wait)
+            page.show_outcome(outcome, nightly.page(), as_json=json)
+
+
+@task(
+    help={
+        "build": "a nightly build by identifier, directory or recipe; default: the newest",
+        "html": "print the build's page instead of Markdown",
+    }
+)
+def report(_: Context, build: str = "", html: bool = False) -> None:
+    """Print a report of one nightly build for an issue: without secrets, tokens or home paths."""
+    with explained():
+        from tfwright.nightly import report
+
+        # Plain Markdown on standard output, to be pasted or piped into another tool.
+        found = report.find(build)
+        sys.stdout.write(report.html(found) if html else report.markdown(found))

@@ -1,0 +1,1 @@
+"""Patches written from edits."""

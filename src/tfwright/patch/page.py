@@ -1,0 +1,67 @@
+"""The page of patch: what is asked about a patch, and what was written."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfwright.errors import RecipeError
+from tfwright.terminal import text
+
+if TYPE_CHECKING:
+    from tfwright.patch.writing import WrittenPatch
+    from tfwright.tools.git.patching import PatchHeader
+
+QUESTIONS = {
+    "why": ("--why", "What fails without it, with the message that people search for"),
+    "upstream": ("--upstream", "Where it was reported or solved, or 'none' and the reason"),
+    "drop_when": ("--drop-when", "What must be true for it to go"),
+}
+
+
+def ask_header(given: "PatchHeader") -> "PatchHeader":
+    """Return a complete header; what is missing is asked for on a terminal.
+
+    Raises RecipeError where there is none to ask.
+    """
+    answers = dict(vars(given))
+    # A header is required: a patch without its reason is never dropped again.
+    lacking = [field for field, value in answers.items() if not value.strip()]
+    if lacking and not sys.stdin.isatty():
+        options = " ".join(QUESTIONS[field][0] for field in lacking)
+        raise RecipeError(
+            "The header of the patch is not complete",
+            remedy=f"Add {options}, each with a sentence.",
+        )
+    for field in lacking:
+        while not answers[field].strip():
+            text.tell(f"{QUESTIONS[field][1]}:")
+            answers[field] = sys.stdin.readline()
+            # An empty line asks again; the end of the input cannot.
+            if not answers[field]:
+                raise RecipeError("No answer was given", remedy="Run the command again.")
+    return type(given)(**{field: value.strip() for field, value in answers.items()})
+
+
+def show_tree(tree: Path, recipe: str, number: int) -> None:
+    """Say where to edit, and what to run afterwards."""
+    from tfwright.patch.writing import waiting
+
+    left = waiting(tree)
+    text.tell(f"Edit the files in {tree}")
+    for file in left:
+        kind = "did not fit" if file.endswith(".rej") else "in conflict"
+        text.tell(f"  {kind}: {file}", text.WARNING)
+    if left:
+        text.tell("Make these changes by hand; delete git's marks, and each FILE.rej.")
+    then = f"Then: invoke patch --recipe {recipe} --refresh {number} --write"
+    text.tell(then, whole=True)
+    print(tree)
+
+
+def show_patch(written: "WrittenPatch") -> None:
+    """Print the path of a patch; what it changes goes to standard error."""
+    for file in written.files:
+        text.tell(f"  changes {file}")
+    if written.added:
+        text.tell("  entered at the end of source.patches")
+    print(written.path)

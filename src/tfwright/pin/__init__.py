@@ -1,0 +1,1 @@
+"""Versions and checksums pinned."""

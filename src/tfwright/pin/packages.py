@@ -1,0 +1,172 @@
+"""`invoke pin`: exact versions and checksums for what a recipe leaves open."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from tfwright.documents import toml
+from tfwright.documents.recipe import Recipe
+from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.host import pythons
+from tfwright.pin import requirements
+from tfwright.pipeline.job import BuildRequest
+from tfwright.tools import toml_editing
+from tfwright.tools.bazel import binary as bazels
+from tfwright.tools.python import packages, resolving
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """What was written into a recipe."""
+
+    path: Path
+    lists: dict[str, tuple[str, ...]]
+    """The packages by the key of their list."""
+    changes: tuple[str, ...]
+    """Each pin that is new, gone or of another version."""
+    bazel: str
+    """The checksum of Bazel's binary for this machine; empty if it was there already."""
+
+
+def pin(
+    job: BuildRequest, path: Path, added: Sequence[str] = (), verifying: Sequence[str] = ()
+) -> Pinned:
+    """Resolve the packages of a recipe with everything they need, and write them as exact pins.
+
+    `job` has the recipe without those that its file names without a version; they are resolved.
+    `added` are further requirements of the build, such as ``h5py`` or ``numpy==1.14.5``,
+    `verifying` those of the wheel; the other pins that are there keep their versions. Bazel's
+    checksum is written last, and stays open where only packages could be had. Raises RecipeError
+    for what is not such a requirement, HostError if the target Python is missing, SupplyError if
+    pip finds no versions that fit together.
+    """
+    recipe = job.recipe
+    opened = requirements.left_open(toml.values_of(path))
+    options = {"--add": added, "--verify": verifying}
+    for where, lines in (*options.items(), *opened.items()):
+        for line in lines:
+            _insist_on_requirement(where, line)
+    building = [*opened["host.requirements"], *added]
+    trying = [*opened["verify.requirements"], *verifying]
+    wanted_lists = _wanted(recipe, building, trying)
+    # A recipe without packages can be pinned on any host.
+    if not any(wanted_lists.values()):
+        return Pinned(path, {}, (), _pin_bazel(job, path))
+    lists = _pin_packages(job, path, wanted_lists)
+    changes = tuple(_changes(recipe, lists))
+    try:
+        bazel = _pin_bazel(job, path)
+    except (SupplyError, HostError) as fault:
+        # The packages do not depend on it, and are written.
+        if not changes:
+            raise
+        job.listener.note(f"Bazel's checksum stays open: {fault.what}")
+        bazel = ""
+    return Pinned(path, lists, changes, bazel)
+
+
+def _insist_on_requirement(where: str, line: str) -> None:
+    """Raise RecipeError unless a person named a package, as an index knows it.
+
+    `where` is the option that names it, or the recipe's list.
+    """
+    option = f"{where} " if where.startswith("-") else ""
+    like = f"Write {option}numpy, {option}numpy==1.19.5 or {option}'numpy>=1.19,<2'."
+    try:
+        requirement = Requirement(line)
+    # InvalidRequirement is a ValueError; brackets within brackets recurse.
+    except (ValueError, RecursionError):
+        raise RecipeError(
+            f"{where} {line!r} does not name a package and its versions", remedy=like
+        ) from None
+    if requirement.url:
+        raise RecipeError(
+            f"{where} {line!r} names a file or a repository, and a pin is a version of an index",
+            remedy=like,
+        )
+    if requirement.marker:
+        raise RecipeError(
+            f"{where} {line!r} has a condition, and the recipe's Python and system are known",
+            remedy="Leave out what is behind the semicolon, or the whole package.",
+        )
+
+
+def _pin_packages(
+    job: BuildRequest, path: Path, wanted_lists: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Write both lists with everything that their packages need."""
+    interpreter = _target_python(job)
+    # The target Python resolves, since what a package needs depends on its version.
+    version = pythons.version_of(interpreter)
+    log = job.log("pin")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    lists: dict[str, tuple[str, ...]] = {}
+    written = toml.values_of(path)
+    # An empty list stays as it is: a recipe need not verify anything.
+    for key, wanted in wanted_lists.items():
+        if wanted:
+            lists[key] = resolving.closure(interpreter, version, wanted, log)
+            # The author's layout of a list that stays as it is stays as well.
+            table, name = key.split(".")
+            if lists[key] != tuple(written.get(table, {}).get(name, ())):
+                toml_editing.put_list(path, (table, name), lists[key])
+    return lists
+
+
+def _target_python(job: BuildRequest) -> Path:
+    """Return the target Python; raise HostError if this host does not have it."""
+    version = job.recipe.host.python
+    if found := pythons.find(version, job.host_file):
+        return found
+    absence = pythons.absence(version, job.host_file)
+    raise HostError(
+        f"This host has {absence.found}; the recipe wants {absence.wanted}", remedy=absence.remedy
+    )
+
+
+def _wanted(recipe: Recipe, added: Sequence[str], verifying: Sequence[str]) -> dict[str, list[str]]:
+    """Return what each list has to hold; verify tries the numpy that the build used."""
+    building = _merged(recipe.host.requirements, added)
+    listed = _merged(recipe.verify.requirements, verifying)
+    # The wheel is compiled against this numpy's C API, and may fail with an older one.
+    numpy = [line for line in building if packages.name_of(line) == "numpy"]
+    tried = _merged(listed, numpy) if listed else []
+    return {"host.requirements": building, "verify.requirements": tried}
+
+
+def _merged(pins: Sequence[str], added: Sequence[str]) -> list[str]:
+    """Return pins with requirements in the place of those of the same package."""
+    names = {packages.name_of(line) for line in added}
+    kept = [line for line in pins if packages.name_of(line) not in names]
+    return [*kept, *added]
+
+
+def _changes(recipe: Recipe, lists: dict[str, tuple[str, ...]]) -> list[str]:
+    before = {
+        "host.requirements": set(recipe.host.requirements),
+        "verify.requirements": set(recipe.verify.requirements),
+    }
+    found = []
+    for key, pins in lists.items():
+        found += [f"+ {pin}  ({key})" for pin in sorted(set(pins) - before[key])]
+        found += [f"- {pin}  ({key})" for pin in sorted(before[key] - set(pins))]
+    return found
+
+
+def _pin_bazel(job: BuildRequest, path: Path) -> str:
+    """Write the checksum of Bazel's binary for this machine, unless the recipe has it."""
+    bazel = job.recipe.bazel
+    if bazels.here() in bazel.sha256:
+        return ""
+    # No checksum is expected yet: this download is the one that sets it.
+    given = job.host_file.bazels.get(bazel.version)
+    note = job.listener.note
+    binary = bazels.obtain(
+        bazel.version, {}, job.places.stores, given=given, offline=job.offline, note=note
+    )
+    key = ("sha256", bazels.here())
+    why = f"from {binary.origin}, when it was pinned"
+    toml_editing.put_dotted(path, "bazel", key, binary.sha256, why)
+    return f"{bazels.here()} {binary.sha256}"

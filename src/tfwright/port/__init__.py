@@ -1,0 +1,1 @@
+"""Recipes carried to another release."""

@@ -1,0 +1,16 @@
+"""The command port."""
+
+from invoke import Context
+
+from tfwright.options import RECIPE, explained, job_of, task
+
+
+@task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0, or v1.12.0@COMMIT"})
+def port(_: Context, to: str, recipe: str = "demo") -> None:
+    """Carry a recipe to another release: a new file, and a report of what no longer fits."""
+    with explained(recipe):
+        from tfwright.documents import recipe as recipes
+        from tfwright.port import page, porting
+
+        # The original stays as it is: the new release gets a file of its own.
+        page.show_port(porting.port(job_of(recipe), recipes.find(recipe), to))

@@ -1,0 +1,107 @@
+"""The page of port, pin and new: what a recipe got, and what is left to decide."""
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from tfwright.printable import shell_word
+from tfwright.terminal import text
+from tfwright.terminal.text import Style, Styled
+
+if TYPE_CHECKING:
+    from tfwright.configure.prompt import Prompt
+    from tfwright.new.writing import NewRecipe
+    from tfwright.pin.packages import Pinned
+    from tfwright.port.porting import Port, PortedPin
+
+COLOURS: dict[str, Style] = {"fits": text.GOOD, "look": text.WARNING, "change": text.BAD}
+
+
+def show_port(port: "Port") -> None:
+    """Print the verdict about each pin, what must change first; the new file on stdout."""
+    from tfwright.port.porting import worst_first
+
+    # What must change comes first: it is the maintainer's list of work.
+    for pin in worst_first(port.pins):
+        _show_pin(pin)
+    changes = sum(pin.state == "change" for pin in port.pins)
+    if changes:
+        text.tell(f"{text.counted(changes, 'pin')} must change before it can be built")
+    else:
+        text.tell("Nothing has to change before it can be built")
+    argument = shell_word(str(port.path))
+    then = f"Then: invoke build --recipe {argument} --until configure"
+    text.tell(then, whole=True)
+    print(port.path)
+
+
+def show_pinned(pinned: "Pinned") -> None:
+    """Print what was resolved; the recipe's file on stdout."""
+    for key, pins in pinned.lists.items():
+        text.tell(f"  {key}: {text.counted(len(pins), 'package')}")
+    for change in pinned.changes:
+        text.tell(f"    {change}")
+    if pinned.bazel:
+        text.tell(f"  bazel.sha256: {pinned.bazel}")
+    print(pinned.path)
+
+
+def show_new(made: "NewRecipe") -> None:
+    """Print what is left to decide; the new file on stdout."""
+    for line in made.open:
+        # With standard output for the path alone, a script can take it.
+        text.part(Styled("  decide: ", text.WARNING), line, indent=10)
+    argument = shell_word(str(made.path))
+    commands = (
+        made.pinning,
+        f"invoke lint --recipe {argument}",
+        f"invoke build --recipe {argument} --until configure",
+    )
+    # Lines of their own, however long: they are there to be copied.
+    label = "Then:"
+    for command in filter(None, commands):
+        text.tell(f"{label} {command}", whole=True)
+        label = " " * len(label)
+    print(made.path)
+
+
+def ask(prompt: "Prompt", default: str) -> str:
+    """Ask a person for an answer in TOML's form; without a terminal, or for Enter, the default."""
+    if not sys.stdin.isatty():
+        return default
+    # People type y or n; TOML writes true or false.
+    shown = _CHOICES.get(default, default) if prompt.yes_no else default
+    while True:
+        text.tell(f"{prompt.variable}: {prompt.wording} [{shown}]")
+        line = sys.stdin.readline()
+        given = line.strip()
+        # Nothing at all, not even a line end, is the end of the input.
+        if not given:
+            return default
+        if not prompt.yes_no:
+            # A JSON string is a TOML string, with the same escapes.
+            return json.dumps(given)
+        if given.lower() in _YES_NO:
+            return _YES_NO[given.lower()]
+        text.tell(f"  {given!r} is neither yes nor no; type y or n")
+
+
+_CHOICES = {"true": "Y/n", "false": "y/N"}
+_YES_NO = {
+    "y": "true",
+    "yes": "true",
+    "true": "true",
+    "n": "false",
+    "no": "false",
+    "false": "false",
+}
+
+
+def _show_pin(pin: "PortedPin") -> None:
+    text.line(
+        # Filled up, so that the names stand below each other.
+        Styled(f"  {pin.state:<7}", COLOURS[pin.state]),
+        Styled(f" {pin.kind} {pin.name}", text.HEADING),
+        f": {pin.says}",
+        hang=10,
+    )

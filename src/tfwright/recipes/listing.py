@@ -1,0 +1,62 @@
+"""`invoke recipes`: what each recipe pins, how far it was verified, and whether it builds here."""
+
+from dataclasses import dataclass
+
+from tfwright.build import verified
+from tfwright.doctor import examination
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+
+UNVERIFIED = "unverified"
+
+
+@dataclass(frozen=True)
+class RecipeRow:
+    """One recipe in the table of `invoke recipes`."""
+
+    recipe: str
+    tensorflow: str
+    bazel: str
+    python: str
+    cuda: str
+    cudnn: str
+    platform: str
+    patches: int
+    builds_here: str
+    verified: str
+
+
+# Probes are kept for the process: all rows together ask this host's programs once.
+def rows(host_file: HostFile) -> list[RecipeRow]:
+    """Return a row for each recipe of recipes/."""
+    return [_row(recipes.read(name), host_file) for name in recipes.names()]
+
+
+def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
+    host = recipe.host
+    return RecipeRow(
+        recipe=recipe.name,
+        tensorflow="-" if recipe.source.interface == "own" else str(recipe.source.release),
+        bazel=recipe.bazel.version,
+        python=host.python,
+        cuda=host.cuda or "-",
+        cudnn=host.cudnn or "-",
+        platform=host.system if host.system == "any" else f"{host.system}-{host.machine}",
+        patches=len(recipe.source.patches),
+        # `invoke toolkit` may have made the CUDA of this recipe.
+        builds_here=examination.obstacle(recipe, host_file.of(recipe)) or "yes",
+        # Compared with the recipe as it is now: an edit makes it unverified.
+        verified=_verified(recipe),
+    )
+
+
+def _verified(recipe: Recipe) -> str:
+    """Say how far a recipe was verified; if that no longer holds, why."""
+    if recipe.verified is None:
+        return UNVERIFIED
+    reason = verified.stale(recipe, recipes.find(recipe.name).with_suffix(".lock"))
+    if reason:
+        # The reason comes first: a narrow terminal cuts the end.
+        return f"stale: {reason}; {recipe.verified.until} ({recipe.verified.on})"
+    return f"{recipe.verified.until} ({recipe.verified.on})"

@@ -1,0 +1,57 @@
+"""The command smoke."""
+
+from pathlib import Path
+
+from invoke import Context
+
+from tfwright.options import JSON, WHEEL, explained, file_of, one_of, task
+
+
+@task(
+    positional=["wheel"],
+    iterable=["requirement"],
+    help=JSON
+    | WHEEL
+    | {
+        "python": "target Python, as 3.6 or as a path; default: what the wheel's tag says",
+        "requirement": 'installed with it, as "numpy<1.17"; may be given again',
+        "module": "what to import, where it is not tensorflow",
+        "report": "folder for a page with the plot, and the data",
+        "runs": "print a table of all wheels that were tried here instead",
+    },
+)
+def smoke(
+    _: Context,
+    requirement: list[str],
+    wheel: str = "",
+    python: str = "",
+    module: str = "tensorflow",
+    report: str = "",
+    runs: bool = False,
+    json: bool = False,
+) -> None:
+    """Install a wheel in a fresh venv and run small programs with it, on the CPU and on GPUs."""
+    with explained():
+        from tfwright.documents import host_file
+        from tfwright.smoke import page, smoking
+        from tfwright.tools import plotting
+
+        one_of(runs=runs, json=json)
+        if runs:
+            # Kept from earlier trials; nothing is run for the table.
+            page.show_runs(smoking.kept(host_file.read()))
+            return
+        # Asked before the trial, which takes minutes: a plot
+        # needs a library that may be missing.
+        if report:
+            plotting.require()
+        file = file_of(wheel, "smoke")
+        request = smoking.Request(file, host_file.read(), python, requirement, module)
+        # Standard output must hold nothing but the JSON.
+        hear = (lambda _: None) if json else page.show_outcome
+        seen = smoking.smoke(request, hear)
+        page.show_report(seen, as_json=json)
+        if report:
+            page.write_report(seen, Path(report))
+        # Last: the report is written also of a wheel that fails.
+        smoking.insist(request, seen)

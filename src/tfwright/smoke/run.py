@@ -1,0 +1,174 @@
+"""Run a smoke program in a venv, within a time limit, and say what its end means."""
+
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+
+from tfwright.documents.recipe import SMOKE
+from tfwright.documents.toml import Table
+from tfwright.errors import RecipeError
+from tfwright.smoke import PROGRAMS
+from tfwright.tools import files
+from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command
+
+ORDER = ("imports", *SMOKE)
+"""Their order where no recipe says which: the first shows whether the module imports at all."""
+# No recipe sets it: a program that hangs must end on every host.
+SECONDS = 900.0
+"""How long a program may take.
+
+The slowest takes half a minute; a GPU may first compile its kernels for many minutes.
+"""
+LONGEST_REASON = 500
+UNSTARTED = "Start again, which makes the venv again; its disk must not be mounted 'noexec'."
+"""The remedy for a venv whose Python is not there, or may not be run."""
+
+USUAL_CAUSES: dict[int, str] = {
+    signal.SIGILL: "usually the wheel needs instructions, such as AVX, that this CPU has not",
+    signal.SIGSEGV: "usually a library (CUDA, numpy, protobuf) is of another version "
+    "than the wheel was built with",
+    signal.SIGABRT: "a check of TensorFlow's own failed; its log says which, often "
+    "an instruction set or a library's version",
+    signal.SIGBUS: "usually a file that is mapped into memory was cut short: the disk was full "
+    "when the wheel was installed",
+    signal.SIGFPE: "a division by zero in machine code",
+    signal.SIGKILL: "the system ended it, usually for lack of memory",
+}
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Status = Literal["passed", "skipped", "failed"]
+Verdict = tuple[Status, str, dict[str, JsonValue]]
+"""A status, the reason for it, and the numbers that a program measured."""
+
+
+@dataclass(frozen=True)
+class TrialOutcome:
+    """What became of one program."""
+
+    program: str
+    status: Status
+    reason: str
+    """What the program saw, or why it could not, in a sentence."""
+    seconds: float = 0.0
+    numbers: Mapping[str, JsonValue] = field(default_factory=dict)
+    log: str = ""
+    """The file with everything that it printed."""
+
+
+class Point(Table):
+    """How fast a device multiplied square matrices."""
+
+    size: Annotated[int, Field(gt=0)]
+    """Rows and columns."""
+    seconds: Positive
+    """Of one product."""
+    gflops: Positive
+    """Thousand million operations a second."""
+
+
+_CURVES = TypeAdapter(
+    dict[Literal["cpu", "gpu"], Annotated[list[Point], Field(min_length=1, max_length=100)]]
+)
+
+
+def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
+    """Return the curves of the sweep by device; none if it was not run, or says something else."""
+    # Only the sweep measures curves, and only a whole one is drawn.
+    for outcome in outcomes:
+        if outcome.program == "sweep" and outcome.status == "passed":
+            return _measured(outcome)
+    return {}
+
+
+def _measured(sweep: TrialOutcome) -> dict[str, list[Point]]:
+    # The numbers come from a process that ran the wheel's code: they may be anything.
+    try:
+        found = _CURVES.validate_python(sweep.numbers.get("curves"))
+    except ValidationError:
+        return {}
+    return {name.upper(): points for name, points in found.items()}
+
+
+def program(name: str) -> Path:
+    """Return a smoke program; raise RecipeError with the known names for any other."""
+    if name not in ORDER:
+        raise RecipeError(
+            f"verify.smoke: {name!r} is not a smoke program",
+            remedy=f"Use one of: {', '.join(ORDER)}.",
+        )
+    return PROGRAMS / f"{name}.py"
+
+
+def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> TrialOutcome:
+    """Run a program for at most `seconds`, and return what it says.
+
+    If it came to no result, return how it ended.
+    """
+    # Not the time of day, which a clock that is set would change.
+    start = time.monotonic()
+    try:
+        status = runner.attempt(command, log, remedy=UNSTARTED, timeout=seconds)
+    except TimeoutError:
+        verdict: Verdict = ("failed", f"it hung, and was ended after {seconds:g} s", {})
+    else:
+        verdict = _verdict(status, log)
+    took = time.monotonic() - start
+    state, reason, numbers = verdict
+    return TrialOutcome(name, state, reason, took, numbers, str(log))
+
+
+class _Printed(Table):
+    """The line of JSON that a program ends with."""
+
+    status: Status
+    reason: str
+    numbers: dict[str, JsonValue]
+
+
+def _verdict(status: int, log: Path) -> Verdict:
+    """Believe a program that it did well only if it also ended well."""
+    printed = _printed(log)
+    if status < 0:
+        # A crash at exit, in a library's own cleanup, still breaks whoever uses the wheel.
+        done = printed is not None and printed.status == "passed"
+        after = ", after it had done its work" if done else ""
+        cause = USUAL_CAUSES.get(-status, "its log says more")
+        return "failed", f"it crashed ({_signal(-status)}{after}): {cause}", {}
+    # A program may print that it passed and fail afterwards; its exit status decides.
+    if printed is None or (printed.status == "passed" and status != 0):
+        said = runner.last_line(log)
+        reason = f"it came to no result (exit status {status}): {said}"
+        return "failed", _line(reason), {}
+    return printed.status, _line(printed.reason), printed.numbers
+
+
+def _signal(number: int) -> str:
+    """Return the name of a signal; the real-time ones have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _printed(log: Path) -> _Printed | None:
+    """Find the last result in what was printed; TensorFlow may have the last word on stderr."""
+    # "replace": a native library may print anything before it crashes.
+    for line in reversed(files.tail(log).splitlines()):
+        if line.startswith("{"):
+            try:
+                return _Printed.model_validate_json(line)
+            except ValidationError:
+                continue
+    return None
+
+
+def _line(text: str) -> str:
+    """Return text as one printable line: the wheel's own code may print anything."""
+    letters = [letter if letter.isprintable() else " " for letter in text]
+    return "".join(letters[:LONGEST_REASON]).strip()

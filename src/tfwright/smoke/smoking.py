@@ -1,0 +1,424 @@
+"""`invoke smoke`: a wheel in a fresh venv of its target Python, and small programs run there."""
+
+import datetime as dt
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement
+from packaging.specifiers import SpecifierSet
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import Version
+from pydantic import TypeAdapter, ValidationError
+
+from tfwright.documents import account
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.toml import Table, load
+from tfwright.errors import (
+    Evidence,
+    HostError,
+    RecipeError,
+    SupplyError,
+    TfwrightError,
+    ToolError,
+    WheelError,
+)
+from tfwright.host import probes, pythons
+from tfwright.pipeline.job import BuildRequest
+from tfwright.smoke import PROGRAMS, run
+from tfwright.smoke.run import TrialOutcome
+from tfwright.smoke.wheel_venv import WheelVenv
+from tfwright.tools import files
+from tfwright.tools.process import file_lock, runner
+from tfwright.tools.python import packages, pips
+from tfwright.tools.python import venv as python
+from tfwright.wheel import archive
+
+BOUNDS = PROGRAMS.parent / "bounds.toml"
+LET_THROUGH = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+"""What of the caller's environment reaches the programs: where CUDA is, which GPUs are meant."""
+NEED_NO_MODULE = ("imports", "library_path")
+"""The other programs have nothing to say about a module that does not import."""
+KEPT = "smoke.json"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A wheel to be tried."""
+
+    wheel: Path
+    host_file: HostFile
+    python: str = ""
+    """Version or path of the target Python; without it the wheel's tags decide."""
+    requirements: Sequence[str] = ()
+    """Installed with the wheel, as pip takes them.
+
+    Each goes before the known bounds on the same package.
+    """
+    module: str = "tensorflow"
+    stores: Sequence[Path] = ()
+    """Vaults whose packages are all that there is; without one, pip asks its index."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Options that say where pip looks for packages."""
+        if not self.stores:
+            return ()
+        # As the stage verify: without pins, nothing that the wheel requires is in the vault.
+        pinned = packages.offline(self.stores)
+        return pinned if self.requirements else ("--no-deps", "--no-index")
+
+    @property
+    def place(self) -> Path:
+        """The directory of its venv, its logs and its report."""
+        return home(self.host_file) / self.wheel.stem
+
+    @property
+    def venv(self) -> WheelVenv:
+        """The venv that it is installed in."""
+        return WheelVenv(self.place / "venv")
+
+
+def request_of(job: BuildRequest, wheel: Path) -> Request:
+    """Return the request to try a wheel as its recipe asks for it."""
+    interpreter = job.recipe.host.python
+    python = "" if interpreter == "any" else interpreter
+    table = job.recipe.verify
+    # A recipe for the demo builds another module than TensorFlow.
+    module = next(iter(table.imports), "tensorflow")
+    stores = job.places.stores if job.offline else ()
+    requirements = table.requirements
+    return Request(wheel, job.host_file, python, requirements, module, stores)
+
+
+@dataclass(frozen=True)
+class SmokeReport:
+    """What became of one wheel on one machine."""
+
+    wheel: str
+    sha256: str
+    size: int
+    """Bytes."""
+    module: str
+    python: str
+    """Full version of the target Python."""
+    machine: str
+    at: str
+    """UTC, ISO 8601."""
+    requirements: tuple[str, ...]
+    """What pip got in addition to the wheel's own metadata."""
+    installed: tuple[str, ...]
+    """Everything that was in the venv then, as exact pins."""
+    outcomes: tuple[TrialOutcome, ...]
+
+    @property
+    def failures(self) -> list[TrialOutcome]:
+        """What failed, in order."""
+        return [outcome for outcome in self.outcomes if outcome.status == "failed"]
+
+    @property
+    def curves(self) -> dict[str, list[run.Point]]:
+        """How fast matrices of each size were multiplied, by device."""
+        return run.curves(self.outcomes)
+
+    def dump(self) -> bytes:
+        """Return the report as JSON."""
+        return _REPORT.dump_json(self, indent=2) + b"\n"
+
+
+_REPORT = TypeAdapter(SmokeReport)
+
+
+class Bound(Table):
+    """What a range of TensorFlow's releases needs."""
+
+    tensorflow: str
+    """The releases, as a version specifier."""
+    packages: tuple[str, ...]
+    why: str
+    source: str
+
+
+class Bounds(Table):
+    """The document bounds.toml."""
+
+    bounds: tuple[Bound, ...]
+
+
+def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport:
+    """Install a wheel and run every program on it; `hear` gets each outcome as soon as it is known.
+
+    The report stays next to the logs; the venv stays only if something failed. Raises WheelError if
+    the file is not a wheel or not for the target Python, HostError if that Python is missing,
+    SupplyError if pip cannot install what the wheel needs.
+    """
+    interpreter, version = target(request)
+    bounds = bounds_for(request)
+    # pip would unpack a hostile archive too: look at its members before any venv is made.
+    with archive.opened(request.wheel):
+        pass
+    with file_lock.held(request.place / "lock", f"smoke {request.wheel.name}"):
+        seconds = _install(request, interpreter, version, bounds)
+        installed = _installed(request)
+        outcomes = [TrialOutcome("install", "passed", f"{len(installed)} packages", seconds)]
+        hear(outcomes[0])
+        for outcome in _outcomes(request):
+            hear(outcome)
+            outcomes.append(outcome)
+        report = _report(request, version, (*request.requirements, *bounds), installed, outcomes)
+        files.write(request.place / KEPT, report.dump())
+        # A venv with TensorFlow takes gigabytes; only a failure makes it worth keeping.
+        if not report.failures:
+            files.remove(request.venv.place)
+    return report
+
+
+def insist(request: Request, report: SmokeReport) -> None:
+    """Raise WheelError with the first thing that failed."""
+    # The first failure usually causes the others: without the import, nothing else works.
+    for outcome in report.failures:
+        raise request.venv.refused(report.wheel, outcome)
+
+
+def kept(host_file: HostFile) -> list[SmokeReport]:
+    """Return the last report of every wheel that was tried here.
+
+    What another release of tfwright wrote is left out.
+    """
+    return list(_read(sorted(home(host_file).glob(f"*/{KEPT}"))))
+
+
+def _read(paths: Sequence[Path]) -> Iterator[SmokeReport]:
+    for path in paths:
+        try:
+            yield _REPORT.validate_json(files.content(path))
+        except (OSError, ValidationError):
+            # A report of another release; its wheel can be tried again.
+            continue
+
+
+def home(host_file: HostFile) -> Path:
+    """Return the directory that holds a directory for each wheel that was tried."""
+    return host_file.build_out / "smoke"
+
+
+def target(request: Request) -> tuple[Path, str]:
+    """Return the interpreter that a wheel is tried with, and its full version.
+
+    Raises WheelError if the wheel is missing or its name does not say what it is for, HostError
+    if no such Python is here.
+    """
+    versions = tagged(request.wheel)
+    if request.python:
+        versions = [request.python]
+    for version in versions:
+        # A path names one interpreter; a version is looked for on the PATH and in the host file.
+        path: Path | None
+        if os.sep in version:
+            path = account.expanded(version).absolute()
+        else:
+            path = pythons.find(version, request.host_file)
+        found = pythons.version_of(path) if path else ""
+        if path and found:
+            return path, found
+    remedy = (
+        "Install one, or say where it is: --python PATH, or in the host file: [pythons] "
+        f"{versions[0]!r} = '/path/to/python'."
+    )
+    if os.sep in versions[0]:
+        remedy = "Correct --python: it takes the path of an interpreter, or a version such as 3.6."
+    raise HostError(
+        f"This host has no Python {' or '.join(versions)} for {request.wheel.name}", remedy=remedy
+    )
+
+
+def tagged(wheel: Path) -> list[str]:
+    """Return the Pythons that a wheel's name asks for, the newest first; ``any`` if it takes any.
+
+    Raises WheelError if the wheel is missing, or its name does not say what it is for.
+    """
+    archive.insist_on_file(wheel)
+    # "cp39" asks for Python 3.9; "py3" and "abi3" tags accept more than one.
+    exact = {
+        re.sub(r"cp(\d)(\d+)", r"\1.\2", tag.interpreter)
+        for tag in _parsed(wheel)[1]
+        if re.fullmatch(r"cp\d\d+", tag.interpreter)
+    }
+    return sorted(exact, key=Version, reverse=True) or ["any"]
+
+
+def _parsed(wheel: Path) -> tuple[Version, frozenset[Tag]]:
+    """Return the version and the tags in a wheel's name."""
+    try:
+        _, version, _, tags = parse_wheel_filename(wheel.name)
+    except InvalidWheelFilename as fault:
+        raise WheelError(
+            str(fault),
+            remedy="Give the wheel its original name: pip reads from it what the wheel is for.",
+            evidence=Evidence(where=str(wheel)),
+        ) from fault
+    return version, tags
+
+
+def bounds_for(request: Request) -> tuple[str, ...]:
+    """Return the known bounds of a TensorFlow's release.
+
+    Bounds on packages that the user has requirements for are left out.
+
+    Raises RecipeError for a requirement that pip could not read.
+    """
+    try:
+        named = {packages.name_of(line) for line in request.requirements}
+    except InvalidRequirement as fault:
+        raise RecipeError(
+            f"--requirement: {' '.join(str(fault).split())}",
+            remedy='Write it as pip takes it: "numpy<1.17".',
+        ) from fault
+    # The bounds are known for TensorFlow; another module brings its own metadata.
+    if request.module != "tensorflow":
+        return ()
+    version = _parsed(request.wheel)[0]
+    known: list[str] = []
+    for bound in _bounds().bounds:
+        releases = SpecifierSet(bound.tensorflow)
+        # Nightly wheels are pre-releases, and need the same bounds as their release.
+        if releases.contains(version, prereleases=True):
+            known.extend(bound.packages)
+    # The user's own requirement wins: two lines for one package would contradict.
+    return tuple(line for line in known if packages.name_of(line) not in named)
+
+
+def _bounds() -> Bounds:
+    return load(BOUNDS, Bounds)
+
+
+def _install(request: Request, interpreter: Path, version: str, bounds: Sequence[str]) -> float:
+    """Make the venv and let its pip install the wheel, within the bounds; return the seconds."""
+    start = time.monotonic()
+    place = request.venv.place
+    logs = request.place / "logs"
+    # What an earlier trial installed could hide what this wheel fails to require.
+    files.remove(place)
+    python.create(interpreter, version, place, logs / "venv.log")
+    log = logs / "pip.log"
+    if first := _first(request, version, log):
+        _pip(request.venv, log, *request.sources, *first)
+    _install_wheel(request, bounds, logs / "install.log")
+    return time.monotonic() - start
+
+
+def _first(request: Request, version: str, log: Path) -> list[str]:
+    """Return what is installed before all else: another pip, if the venv's own is too old."""
+    if request.stores:
+        # The one that the recipe pins is in the vault.
+        return pips.apart(request.requirements)[0]
+    instead = pips.instead(request.venv.place, version, log)
+    return [instead] if instead else []
+
+
+def _install_wheel(request: Request, bounds: Sequence[str], log: Path) -> None:
+    # Constraints bound a package only if something requires it; they install nothing.
+    constraints = request.venv.place / "bounds.txt"
+    files.write(constraints, "".join(f"{line}\n" for line in bounds))
+    wheel = str(request.wheel.absolute())
+    what = ("--constraint", str(constraints), *request.requirements, wheel)
+    _pip(request.venv, log, *request.sources, *what)
+
+
+def _pip(venv: WheelVenv, log: Path, *what: str) -> None:
+    """Let the pip of a venv install something.
+
+    Among sources and wheels it prefers wheels: for an old Python, the newest grpcio would have to
+    be compiled for many minutes.
+    """
+    command = venv.pip("install", "--prefer-binary", *what)
+    remedy = "Give other bounds with --requirement, or check how pip reaches its package index."
+    try:
+        runner.run(command, log, remedy=remedy)
+    except ToolError as fault:
+        complaint = packages.complaint(log)
+        raise _not_installed(Path(what[-1]), complaint, fault) from fault
+
+
+def _not_installed(what: Path, complaint: str, fault: ToolError) -> TfwrightError:
+    """Return the error for what pip did not install."""
+    # pip says so before any download: the wheel is wrong here, and not the index.
+    if "is not a supported wheel" in complaint:
+        return WheelError(
+            complaint.removeprefix("ERROR: "),
+            remedy="Give another Python with --python, or the wheel for this machine.",
+            evidence=fault.evidence,
+        )
+    return SupplyError(
+        f"pip could not install {what.name}: {complaint}",
+        remedy=fault.remedy,
+        evidence=fault.evidence,
+    )
+
+
+def _installed(request: Request) -> tuple[str, ...]:
+    """List what is in a venv, but for the wheel itself, which pip names by its path."""
+    command = request.venv.pip_offline(request.place, "freeze")
+    printed = runner.run(
+        command,
+        request.place / "logs/freeze.log",
+        remedy="Run the command again: it makes the venv again.",
+    )
+    # Lines of any other form, such as name @ file:///..., are not pins.
+    return tuple(re.findall(r"^[\w.-]+==[\w.!+-]+$", printed, re.MULTILINE))
+
+
+def _outcomes(request: Request) -> Iterator[TrialOutcome]:
+    """Run the programs; those that need the module are skipped once it did not import."""
+    given = {name: value for name, value in os.environ.items() if name in LET_THROUGH}
+    # A home of its own: programs compile GPU kernels into ~/.nv and read ~/.keras.
+    user = request.place / "home"
+    user.mkdir(parents=True, exist_ok=True)
+    imports = True
+    # Every program runs on its own, so a crash ends only its own process.
+    for name in run.ORDER:
+        if imports or name in NEED_NO_MODULE:
+            command = request.venv.program(name, request.module, user, given)
+            outcome = run.run(name, command, request.place / f"logs/{name}.log")
+        else:
+            outcome = TrialOutcome(name, "skipped", f"{request.module} does not import")
+        imports = imports and not (name == "imports" and outcome.status == "failed")
+        yield outcome
+
+
+def _report(
+    request: Request,
+    version: str,
+    requirements: Sequence[str],
+    installed: Sequence[str],
+    outcomes: Sequence[TrialOutcome],
+) -> SmokeReport:
+    return SmokeReport(
+        wheel=request.wheel.name,
+        sha256=files.sha256(request.wheel),
+        size=request.wheel.stat().st_size,
+        module=request.module,
+        python=version,
+        machine=machine(),
+        at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        requirements=tuple(requirements),
+        installed=tuple(installed),
+        outcomes=tuple(outcomes),
+    )
+
+
+def machine() -> str:
+    """Describe this machine in a line: what may make a program fast, slow or fail."""
+    host = probes.here()
+    parts = [
+        str(host.release),
+        host.machine,
+        f"{os.cpu_count()} cores",
+        str(host.processor),
+        ", ".join(map(str, host.gpus)) or "no NVIDIA GPU",
+    ]
+    return ", ".join(part for part in parts if part)

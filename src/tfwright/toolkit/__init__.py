@@ -1,0 +1,1 @@
+"""CUDA, its libraries and the compiler."""

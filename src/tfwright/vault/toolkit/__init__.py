@@ -1,1 +1,0 @@
-"""Toolkits: CUDA, its libraries and a compiler, by checksum and in NVIDIA's own layout."""
