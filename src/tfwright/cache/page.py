@@ -11,7 +11,7 @@ from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
     from tfwright.cache.usage import ActionChange, CacheComparison, CacheState, ToolchainChange
-    from tfwright.tools.cache.history import CachedBuild
+    from tfwright.tools.cache.usage import CachedBuild
 
 MIB, GIB = 1 << 20, 1 << 30
 KEPT = (Column("toolchain"), Column("entries", right=True))
