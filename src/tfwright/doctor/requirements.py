@@ -12,7 +12,7 @@ from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.host import cuda, machine, pythons, toolchain, versions
 from tfwright.host.probes import Host
-from tfwright.tools import git
+from tfwright.tools.git.program import OLDEST
 from tfwright.tools.process import inside
 
 Requirement = Callable[[Recipe, HostFile, Host], Iterator[Finding]]
@@ -84,7 +84,7 @@ def _python(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding
 
 
 def _git(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    least = ".".join(map(str, git.OLDEST))
+    least = OLDEST
     version = host.git.value.removeprefix("git version ")
     if not version:
         yield Finding("no git", "git on the system's PATH", host.remedy("git"), blocks="fetch")
