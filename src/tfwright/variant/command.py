@@ -1,8 +1,11 @@
 """The command variant."""
 
+from pathlib import Path
+
 from invoke import Context
 
-from tfwright.options import JSON, explained, file_of, task
+from tfwright.options import JSON, file_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
@@ -14,14 +17,11 @@ from tfwright.options import JSON, explained, file_of, task
         "label": "the variant's label; default: one made of its architectures",
     },
 )
-def variant(_: Context, wheel: str, write: str = "", label: str = "", json: bool = False) -> None:
+def variant(_: Context, wheel: str, write: str = "", label: str = "") -> Shown:
     """Experimental: read off a wheel's code what a variant of PEP 825 may claim."""
-    with explained():
-        from pathlib import Path
+    from tfwright.variant import page
+    from tfwright.variant import variants as variant
 
-        from tfwright.variant import page
-        from tfwright.variant import variants as variant
-
-        folder = Path(write) if write else None
-        found = variant.variant_of(file_of(wheel, "variant"), write=folder, label=label)
-        page.show_variant(found, as_json=json)
+    folder = Path(write) if write else None
+    found = variant.variant_of(file_of(wheel, "variant"), write=folder, label=label)
+    return Answer(found, page.show_variant)

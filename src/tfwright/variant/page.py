@@ -8,13 +8,8 @@ if TYPE_CHECKING:
     from tfwright.variant.variants import WheelVariant
 
 
-def show_variant(found: "WheelVariant", *, as_json: bool) -> None:
+def show_variant(found: "WheelVariant") -> None:
     """Print what the code proves, and what was written."""
-    if as_json:
-        written = str(found.written) if found.written else None
-        content = {"label": found.label, "proved": found.proved, "claimed": found.claimed}
-        text.as_json({**content, "written": written})
-        return
     text.tell("Experimental: PEP 825 is a draft, and pip and uv ignore variant wheels.")
     for namespace, features in found.proved.items():
         for feature, values in features.items():
