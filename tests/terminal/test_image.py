@@ -1,4 +1,4 @@
-"""What `invoke image` and `invoke variant` print."""
+"""What `invoke image` prints."""
 
 import json
 from pathlib import Path
@@ -8,13 +8,10 @@ import pytest
 from tfwright.image import page
 from tfwright.image.images import BuiltImage
 from tfwright.tools.container.image import ImageManifest, KeptImage
-from tfwright.variant import page as variant
-from tfwright.variant.variants import WheelVariant
 
 DIGEST = f"sha256:{'a' * 64}"
 OTHER = f"sha256:{'b' * 64}"
 IMAGE = KeptImage(DIGEST, ImageManifest(DIGEST, parts=(OTHER,)), Path("layout"), 5 << 20)
-PROVED = {"x86_64": {"level": ["v2"]}}
 
 
 def test_an_image_is_listed_by_the_digest_that_recipes_name(
@@ -51,33 +48,3 @@ def test_an_image_that_is_the_pinned_one_needs_no_change(
 ) -> None:
     page.show_built(BuiltImage(IMAGE, DIGEST), "mine")
     assert capsys.readouterr().err == "mine pins this image.\n"
-
-
-def test_a_variant_lists_what_is_proved_and_the_file_that_was_written(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    found = WheelVariant(PROVED, PROVED, "v2", Path("a-v2.whl"))
-    variant.show_variant(found, as_json=False)
-    shown = capsys.readouterr()
-    assert "x86_64 :: level :: v2" in shown.out
-    assert "proves all that its variant.json claims" in shown.out
-    assert "written: a-v2.whl" in shown.out
-    assert "Experimental" in shown.err
-
-
-def test_a_wheel_that_proves_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    variant.show_variant(WheelVariant({}, None, "null"), as_json=False)
-    shown = capsys.readouterr().out
-    assert "no machine code" in shown
-    assert "written" not in shown
-
-
-@pytest.mark.parametrize("written", [None, Path("a-v2.whl")])
-def test_a_variant_in_json_has_what_is_proved_and_what_was_written(
-    written: Path | None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = WheelVariant(PROVED, None, "v2", written)
-    variant.show_variant(found, as_json=True)
-    document = json.loads(capsys.readouterr().out)
-    assert document["proved"] == PROVED
-    assert document["written"] == (str(written) if written else None)

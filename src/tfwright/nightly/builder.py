@@ -22,7 +22,7 @@ from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.host import probes
-from tfwright.index import labels, variants
+from tfwright.index import labels
 from tfwright.lock import links as link_check
 from tfwright.nightly import cache, due, inputs, targets
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
@@ -185,8 +185,6 @@ class PipelineBuilder:
             fault.stage = "inspect"
             raise
         _write_bill(wheel)
-        if self.nightly.variants:
-            variants.write(wheel, report.libraries)
         return {
             "wheel": wheel.name,
             "version": wheel.name.split("-")[1],
