@@ -12,13 +12,8 @@ from tfwright.cache.usage import (
     KeptToolchain,
     ToolchainChange,
 )
-<<<<<<< HEAD:tests/terminal/test_cache.py
-from tfwright.tools.cache.usage import CachedBuild, CacheUse
-=======
 from tfwright.terminal.answer import plain
-from tfwright.tools.cache.history import CachedBuild
-from tfwright.tools.cache.tally import CacheUse
->>>>>>> main:tests/cache/test_page.py
+from tfwright.tools.cache.usage import CachedBuild, CacheUse
 
 
 def changed(name: str, what: str) -> ActionChange:

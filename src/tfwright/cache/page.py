@@ -10,10 +10,6 @@ from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
     from tfwright.cache.usage import ActionChange, CacheComparison, CacheState, ToolchainChange
-<<<<<<< HEAD
-    from tfwright.tools.cache.usage import CachedBuild
-=======
->>>>>>> main
 
 MIB, GIB = 1 << 20, 1 << 30
 KEPT = (Column("toolchain"), Column("entries", right=True))
