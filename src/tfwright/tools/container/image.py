@@ -42,8 +42,6 @@ class ImageManifest:
     """Its media type: OCI's, or Docker's of the same form."""
     parts: tuple[str, ...] = ()
     """Digests of the configuration, then of the layers."""
-    sizes: tuple[int, ...] = ()
-    """Bytes of each part, as the manifest states them; 0 where it states none."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +123,7 @@ def manifest_of(layout: Path, digest: str) -> ImageManifest:
     if not described:
         raise _damaged(layout, f"{digest} is not an image's manifest")
     parts = tuple(str(part.get("digest", "")) for part in described)
-    return ImageManifest(digest, kind, parts, tuple(map(_stated_size, described)))
-
-
-def _stated_size(described: Mapping[str, Any]) -> int:
-    size = described.get("size")
-    return size if isinstance(size, int) and size > 0 else 0
+    return ImageManifest(digest, kind, parts)
 
 
 def _for_this_machine(layout: Path, manifests: object) -> str:
