@@ -14,7 +14,7 @@ from tfwright.pipeline import containers, engine, host_facts, stamps
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs, Published, SealedWheel
 from tfwright.tools import files
-from tfwright.tools.process import randomisation
+from tfwright.tools.process import isolation
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.compare.comparison import Comparison
@@ -260,7 +260,7 @@ def _build(job: BuildRequest, name: str, *, fixed: bool) -> Path:
     with ExitStack() as stack:
         stack.enter_context(_umask(UMASK))
         if fixed:
-            stack.enter_context(randomisation.off())
+            stack.enter_context(isolation.fixed_addresses())
         made = engine.build(job, fresh=True)
     assert isinstance(made, SealedWheel)  # noqa: S101 what the job's last stage makes
     # The next build of this job writes over the wheel, so keep a copy of it.
@@ -284,7 +284,7 @@ def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
 
     Return what the builds show, in sentences.
     """
-    if why := randomisation.obstacle():
+    if why := isolation.address_obstacle():
         return [f"Address-space randomisation stays on, since {why}: no control build was made"]
     digest = files.sha256(rebuilt)
     # The control repeats everything but the addresses. If it gives the same wheel, what differs

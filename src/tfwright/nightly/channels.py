@@ -17,7 +17,7 @@ from tfwright.printable import shell_word
 from tfwright.tools import mail
 from tfwright.tools.http import webhook
 from tfwright.tools.mail import Letter, MailServer
-from tfwright.tools.process import given_input
+from tfwright.tools.process import pipes
 
 LONGEST_SECRET = 64 * 1024
 """Bytes that are read of a secret: a path to the wrong file costs no memory."""
@@ -81,7 +81,7 @@ class ProgramChannel:
 
     def send(self, notice: Notice) -> None:
         """Run the program with the notice on its standard input."""
-        given_input.feed(self.table.command, json.dumps(asdict(notice)))
+        pipes.feed(self.table.command, json.dumps(asdict(notice)))
 
 
 def of(notices: NoticesTable) -> tuple[Channel, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfwright.errors import Evidence, TfwrightError, ToolError
 from tfwright.tools import disk, files, json_text, trees
-from tfwright.tools.process.running import is_running
+from tfwright.tools.process.file_lock import is_running
 
 KEY = "install_base_key"
 """The file of a Bazel that holds the name of the directory into which it unpacks itself."""

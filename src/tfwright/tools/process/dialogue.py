@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tfwright.errors import Evidence, RecipeError, ToolError
-from tfwright.tools.process import pseudo_terminal, reading
+from tfwright.tools.process import pseudo_terminal
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import GRACE_SECONDS, TAIL_LINES
 
@@ -166,7 +166,7 @@ class _Listener:
             return False
         # Linux shows in which system call a process waits; elsewhere the text has to
         # do.
-        waits = reading.waits_for_input(pid) if pid else None
+        waits = pseudo_terminal.waits_for_input(pid) if pid else None
         if waits is not None:
             return waits
         # Some prompts of TensorFlow 1.4 to 1.13 end in "]" or ":" without a blank.
