@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tfwright.progress import Progress, RunningAction
 from tfwright.terminal import text
-from tfwright.terminal.text import Part, Styled
+from tfwright.terminal.text import Part
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -71,14 +71,12 @@ def rows_of(stage: str, progress: Progress, room: int) -> list[tuple[Part, ...]]
     state = ", ".join(measures(progress))
     # Never as wide as the terminal: a full line would
     # wrap, and the redraw would miss it.
-    rows: list[tuple[Part, ...]] = [
-        (Styled(head, text.HEADING), text.shortened(state, room - len(head) - 1))
-    ]
+    rows: list[tuple[Part, ...]] = [(text.bold(head), text.shortened(state, room - len(head) - 1))]
     running = progress.running[:MOST]
     rows += [_running(action, room) for action in running]
     if not running and progress.doing:
         doing = text.shortened(progress.doing, room - 14, "middle")
-        rows.append((Styled(" " * 13 + doing, text.DETAIL),))
+        rows.append((text.detail(" " * 13 + doing),))
     return rows
 
 
@@ -86,7 +84,7 @@ def _running(action: RunningAction, room: int) -> tuple[Part, ...]:
     lead = f"  {text.as_duration(action.seconds):>10}   "
     # Cut in the middle: an action's beginning says what is done, its end to which file.
     name = text.shortened(action.name, room - len(lead) - 1, "middle")
-    return (Styled(lead, text.DETAIL), name)
+    return (text.detail(lead), name)
 
 
 def measures(progress: Progress) -> list[str]:
