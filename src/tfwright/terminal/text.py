@@ -259,47 +259,28 @@ def table(
 
 def fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
     """Return the width of each column within `room` characters; 0 for one that is left out."""
-    widths = list(natural)
-    # Below it a column is dropped rather than shortened.
-    least = [
-        wide if column.cut == "never" else min(wide, max(column.least, len(column.head)))
-        for column, wide in zip(columns, natural, strict=True)
-    ]
-    # One long text would otherwise shorten every text of the columns after it.
-    for number, column in enumerate(columns):
+    widths = [0] * len(columns)
+
+    def free() -> int:
+        shown = [width for width in widths if width]
+        return room - sum(shown) - len(GAP) * len(shown)
+
+    # The most important first; among equals the one further left.
+    by_rank = sorted(range(len(columns)), key=lambda number: columns[number].rank)
+    for number in by_rank:
+        column = columns[number]
+        least = natural[number]
         if column.cut != "never":
-            _shrink(widths, number, max(column.least, room // 2), room)
-    # The least important first; among equals the one further right.
-    by_rank = sorted(range(len(columns)), key=lambda number: (-columns[number].rank, -number))
-    # First every column that may be cut shrinks to its
-    # least width, then columns are dropped.
-    for number in by_rank:
-        _shrink(widths, number, least[number], room)
-    for number in by_rank:
-        if _free(widths, room) < 0 and columns[number].rank > 0:
-            widths[number] = 0
-    # A wide column may have made room for several small ones.
-    for number in reversed(by_rank):
-        if not widths[number] and least[number] + (len(GAP) if any(widths) else 0) <= _free(
-            widths, room
-        ):
-            widths[number] = least[number]
-    # What was shortened more than needed gets the room that has become free.
-    for number, wanted in enumerate(natural):
-        if widths[number]:
-            widths[number] = min(wanted, widths[number] + max(0, _free(widths, room)))
+            least = min(least, max(column.least, len(column.head)))
+        if column.rank == 0 or least <= free():
+            widths[number] = least
+    # Then they grow, first to half of the room: one long text must not take all of it.
+    for most in (room // 2, room):
+        for number in by_rank:
+            if widths[number]:
+                wanted = min(natural[number], most) - widths[number]
+                widths[number] += max(0, min(wanted, free() + len(GAP)))
     return widths
-
-
-def _free(widths: Sequence[int], room: int) -> int:
-    """Return how many characters of `room` the shown columns leave; below 0 they are too wide."""
-    shown = [width for width in widths if width]
-    return room - sum(shown) - len(GAP) * max(0, len(shown) - 1)
-
-
-def _shrink(widths: list[int], number: int, least: int, room: int) -> None:
-    excess = max(0, -_free(widths, room))
-    widths[number] = max(min(widths[number], least), widths[number] - excess)
 
 
 def shortened(text: str, room: int, cut: Cut = "end") -> str:
