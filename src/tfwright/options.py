@@ -75,7 +75,6 @@ def explained(recipe: str = "", resume: str = "") -> Iterator[None]:
     """
     # Imported here: `invoke --list` runs no command, and need not load a terminal.
     from tfwright import errors, printable
-    from tfwright.documents import completion
     from tfwright.terminal import console
     from tfwright.tools import disk
 
@@ -90,8 +89,7 @@ def explained(recipe: str = "", resume: str = "") -> Iterator[None]:
             # A line without its end is still in memory.
             sys.stdout.flush()
     except errors.TfwrightError as fault:
-        if recipe:
-            fault.remedy = completion.naming_recipe(fault.remedy, printable.shell_word(recipe))
+        fault.recipe = fault.recipe or (recipe and printable.shell_word(recipe))
         # Without a stage nothing was begun, so the same command would only fail again.
         # The streams end the program where the reader of the message has gone; scripts
         # look at the status.

@@ -19,7 +19,7 @@ from tfwright.documents.recipe import (
     insist_on_wheel,
 )
 from tfwright.documents.release import Release
-from tfwright.errors import Evidence, RecipeError, ToolError
+from tfwright.errors import Evidence, RecipeError, ToolError, invoke
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, RawWheel, Tree
 from tfwright.pipeline.stage import Artefact, Step
@@ -51,7 +51,7 @@ def run(
         _collect(built, _destination(job))
     else:
         insist_on_wheel(built.target, table)
-        remedy = "Look into the log; 'invoke shell --stage package' opens a shell there."
+        remedy = f"Look into the log; '{invoke('shell --stage package')}' opens a shell there."
         command = _command(job, table, tree.release, tree.epoch)
         _insist_on_program(Path(command.argv[0]), built.target)
         runner.run(command, job.log("package"), remedy=remedy)

@@ -19,7 +19,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
+from tfwright.errors import (
+    Evidence,
+    HostError,
+    RecipeError,
+    SupplyError,
+    TfwrightError,
+    ToolError,
+    invoke,
+)
 from tfwright.tools import disk, files
 from tfwright.tools.process import environment, pipes
 from tfwright.tools.process.command import Command
@@ -67,7 +75,7 @@ OVERRIDING = {
     "core.excludesFile": "/dev/null",
 }
 """Settings that win over those of a repository, which lies where others may have edited it."""
-REPAIR = "Run 'invoke vault --verify --repair', then 'invoke fetch' with a network."
+REPAIR = f"Run 'invoke vault --verify --repair', then '{invoke('fetch')}' with a network."
 """What helps where objects of a repository of ours are damaged."""
 _DAMAGED = re.compile(
     r"hash mismatch|is corrupt|is empty|unable to (read|unpack)|bad (object|tree|signature)"

@@ -18,6 +18,7 @@ from tfwright.errors import (
     SupplyError,
     TfwrightError,
     ToolError,
+    invoke,
 )
 from tfwright.printable import listed, shell_word
 from tfwright.progress import Listener, Progress
@@ -259,7 +260,7 @@ def _insist_on_all(mirror: Path, pin: Pin) -> None:
         raise SupplyError(
             f"{pin} is not in the mirror of {pin.url}, and an offline build downloads nothing",
             remedy=(
-                "Run 'invoke fetch' for this recipe once with a network, "
+                f"Run '{invoke('fetch')}' once with a network, "
                 "or copy the mirror's directory from a host that has it."
             ),
             evidence=Evidence(where=str(mirror)),

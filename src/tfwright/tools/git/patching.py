@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 from tfwright.documents.names import inner_path
-from tfwright.errors import Evidence, RecipeError, ToolError
+from tfwright.errors import Evidence, RecipeError, ToolError, invoke
 from tfwright.tools import git
 from tfwright.tools.git import Change, fitting
 from tfwright.tools.git.fitting import Fit, Hunk
@@ -220,7 +220,7 @@ def combined(faults: Sequence[RecipeError]) -> RecipeError:
 def _several(faults: Sequence[RecipeError]) -> RecipeError:
     """Put the misfits of several patches into one error."""
     listed = "\n".join(f"  {number}. {fault.what}" for number, fault in enumerate(faults, 1))
-    remedies = "\n".join(f"{number}. {fault.remedy}" for number, fault in enumerate(faults, 1))
+    remedies = "\n".join(f"{number}. {fault.template}" for number, fault in enumerate(faults, 1))
     lines = list[str]()
     for fault in faults:
         lines += [f"-- {fault.what}", *fault.evidence.lines]
@@ -333,7 +333,7 @@ def _redo(patch: Path) -> str:
     found = re.match(r"0*(\d+)-", patch.name)
     number = found[1] if found else "N"
     return (
-        f"Redo the patch against the pinned commit: 'invoke patch --refresh {number}' "
+        f"Redo the patch against the pinned commit: '{invoke(f'patch --refresh {number}')}' "
         "prepares a tree, and writes the patch from your edits."
     )
 
