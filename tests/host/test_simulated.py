@@ -46,9 +46,7 @@ def test_doctors_whole_output_is_the_reviewed_one(
         recipes.read(description["recipe"]),
     )
     facts = inventory.take(recipe, host_file, host)
-    page.show_examination(
-        recipe.name, facts, requirements.examine(recipe, host_file, host), as_json=False
-    )
+    page.show_examination(recipe.name, facts, requirements.examine(recipe, host_file, host))
     said = f"On a simulated host, {name}.toml:\n\n{capsys.readouterr().out}"
     if os.environ.get("TFWRIGHT_KEEP"):
         (EXPECTED / f"{name}.txt").write_text(said, "utf-8")

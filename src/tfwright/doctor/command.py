@@ -1,12 +1,13 @@
 """The command doctor."""
 
-import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from invoke import Context
 
-from tfwright.options import JSON, RECIPE, explained, job_of, task
+from tfwright.options import JSON, RECIPE, job_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 if TYPE_CHECKING:
     from tfwright.doctor.findings import Finding
@@ -19,21 +20,23 @@ def doctor(
     _: Context,
     recipe: str = "demo",
     all: bool = False,  # noqa: A002 the flag's name
-    json: bool = False,
-) -> None:
+) -> Shown:
     """Compare this host with a recipe: what is missing, the worst first, each with its remedy.
 
     The exit status is 0 only if the build may start.
     """
-    with explained(recipe):
-        from tfwright import errors
-        from tfwright.doctor import page
+    from tfwright import errors
+    from tfwright.doctor import page
 
-        facts, findings = look(job_of(recipe))
-        page.show_examination(recipe, facts, findings, as_json=json, everything=all)
+    facts, findings = look(job_of(recipe))
+    blocks = any(finding.blocks for finding in findings)
+    return Answer(
+        findings,
+        partial(page.show_examination, recipe, facts, everything=all),
+        partial(page.examination_data, recipe, facts),
         # The status of the build that would be refused, so that a script can ask first.
-        if any(finding.blocks for finding in findings):
-            sys.exit(errors.HostError.exit_status)
+        status=errors.HostError.exit_status if blocks else 0,
+    )
 
 
 def look(job: "BuildRequest") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
