@@ -13,7 +13,7 @@ from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.host import cuda, machine, probes, pythons, toolchain, versions
 from tfwright.host.probes import Host
-from tfwright.tools import git
+from tfwright.tools.git.program import OLDEST
 from tfwright.tools.process import inside
 
 GIB = machine.GIB
@@ -84,7 +84,7 @@ class Requirements(Comparison):
         yield Finding(absence.found, absence.wanted, absence.remedy, blocks="check")
 
     def git(self) -> Iterator[Finding]:
-        least = ".".join(map(str, git.OLDEST))
+        least = OLDEST
         version = self.host.git.value.removeprefix("git version ")
         if not version:
             yield Finding(

@@ -38,7 +38,7 @@ from tfwright.smoke import smoking
 from tfwright.smoke.run import TrialOutcome
 from tfwright.smoke.smoking import SmokeReport
 from tfwright.tools import files
-from tfwright.tools.git import remote
+from tfwright.tools.git.remote import Remote
 from tfwright.vault import keeping as vault
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
@@ -165,7 +165,7 @@ class PipelineBuilder:
         # The mirror that this host names, as for the build.
         source = job.recipe.source
         address = targets.origin_of(source.url, self.host_file)
-        pairs = remote.subjects(job.places.git, address, before, source.commit)
+        pairs = Remote(job.places.git, address).subjects(before, source.commit)
         return tuple(CommitLine(commit=commit, subject=text) for commit, text in pairs)
 
     def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
