@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tfwright.wheel.binary.cpu import Cpu
     from tfwright.wheel.inspect.inspection import Inspection
     from tfwright.wheel.inspect.library import Library
-    from tfwright.wheel.inspect.summary import Summary, WheelNeed
+    from tfwright.wheel.inspect.needs import Summary, WheelNeed
 
 COLUMNS = (
     Column("library", 0, "middle", least=24),
