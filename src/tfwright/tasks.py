@@ -27,7 +27,6 @@ from tfwright.record import command as record_
 from tfwright.schema import command as schema_
 from tfwright.smoke import command as smoke_
 from tfwright.toolkit import command as toolkit_
-from tfwright.variant import command as variant_
 from tfwright.vault import command as vault_
 from tfwright.wheel.compare import command as compare_
 from tfwright.wheel.inspect import command as inspect_
@@ -52,13 +51,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         build_.reproduce,
     ),
     "keep": (build_.fetch, lock_.lock, bundle_.bundle, vault_.vault, cache_.cache, image_.image),
-    "build host": (
-        nightly_.nightly,
-        index_.index,
-        nightly_.report,
-        bisect_.bisect,
-        variant_.variant,
-    ),
+    "build host": (nightly_.nightly, index_.index, nightly_.report, bisect_.bisect),
     "develop": (lint_.lint, develop_.types, develop_.test, schema_.schema, patch_.patch),
 }
 """The commands by what they are for, in the order of `invoke --list`."""
@@ -67,6 +60,7 @@ REPLACED = {
     "unbundle": "invoke bundle --unpack FILE",
     "bazelrc": "invoke plan --bazelrc",
     "links": "invoke vault --links",
+    "variant": "invoke inspect WHEEL",
     "distribute": "invoke build --recipe FIRST --recipe SECOND",
 }
 """Commands of earlier versions, and what does the same now."""

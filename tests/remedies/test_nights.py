@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -21,8 +20,7 @@ from tfwright.documents.nightly import NightlyFile
 from tfwright.documents.nightly import targets as targets_of
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, WheelError
-from tfwright.index import labels, matching, variants
-from tfwright.index.wheels import IndexedWheel
+from tfwright.index import labels, matching
 from tfwright.match.ranking import Wish
 from tfwright.nightly import channels, night, orders, schedule, targets, units
 from tfwright.nightly import state as states
@@ -32,7 +30,6 @@ from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace
 from tfwright.nightly.units import Schedule
 from tfwright.progress import SILENCE
 from tfwright.tools.process import environment
-from tfwright.wheel import variant
 
 # Orders
 
@@ -168,32 +165,6 @@ def test_a_list_that_contradicts_itself_is_written_again(
     (command,) = commands(fault.remedy)
     shell.succeeds(f"{command} --folder {wheel.parent}")
     assert matching.ranked(file.read_bytes(), Wish())
-
-
-def test_a_label_of_two_meanings_is_kept_apart_by_a_local_version(tmp_path: Path) -> None:
-    path, site = tmp_path / "nightly.toml", tmp_path / "site"
-
-    def refused(local: str) -> list[WheelError]:
-        made, listed = {}, []
-        for tag, level in (("cp311", "v1"), ("cp312", "v2")):
-            version = f"1.0{local if level == 'v2' else ''}"
-            wheel = write_wheel(site / "packages", version=version, tag=f"{tag}-{tag}-linux_x86_64")
-            wheel.with_name(f"{wheel.name}.metadata").write_bytes(b"")
-            text = variant.document({"x86_64": {"level": [level]}}, "same")
-            copy = labels.with_variant(wheel, tmp_path / "builds", "same", text)
-            made[copy] = IndexedWheel(wheel.name, "demo", version, "0" * 64, 1, "0" * 64)
-            listed.append({"filename": copy.name, "hashes": {"sha256": "0" * 64}})
-        # Listed before, so that their claims count as proved.
-        page = site / "variants/demo/index.json"
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(json.dumps({"files": listed}), "utf-8")
-        return variants.refresh(site, made)
-
-    (fault,) = refused("")
-    assert "another local version in nightly.toml" in fault.remedy
-    path.write_text(f'directory = "{tmp_path}"\n[[recipe]]\nname = "demo"\nlocal = "v2"\n', "utf-8")
-    (entry,) = load(path, NightlyFile).recipe
-    assert refused(f"+{entry.local}") == []
 
 
 def test_a_wheel_of_two_versions_is_built_again(tmp_path: Path) -> None:

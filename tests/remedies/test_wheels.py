@@ -1,7 +1,6 @@
 """What is said of wheels, done to the letter."""
 
 import errno
-import json
 import os
 import re
 import shlex
@@ -11,21 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, add, commands, failing
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.toml import load
-from tfwright.errors import HostError, RecipeError, WheelError
-from tfwright.index import labels
+from tfwright.errors import HostError, RecipeError
 from tfwright.pipeline import engine
 from tfwright.pipeline.results import SealedWheel
 from tfwright.pipeline.stage import Artefact
 from tfwright.smoke import run
 from tfwright.smoke import smoking as smoke
 from tfwright.smoke.smoking import Request
-from tfwright.wheel import variant
 from tfwright.wheel.seal.build_record import BuildRecord
 
 pytestmark = pytest.mark.medium
@@ -158,68 +154,6 @@ def test_a_smoke_program_is_one_of_those_that_are_listed() -> None:
     names = fault.remedy.removeprefix("Use one of: ").removesuffix(".")
     for name in names.split(", "):
         assert run.program(name).is_file()
-
-
-# Variants
-
-
-@pytest.fixture
-def code() -> bytes:
-    """Return a shared library of this Python."""
-    import _ctypes
-
-    return Path(_ctypes.__file__).read_bytes()
-
-
-@pytest.fixture
-def normal(tmp_path: Path, code: bytes) -> Path:
-    """Return a wheel with machine code."""
-    return write_wheel(tmp_path / "wheels", tag="cp311-cp311-linux_x86_64", files={"a.so": code})
-
-
-def test_a_label_is_written_of_what_is_listed(
-    shell: CommandLine, normal: Path, tmp_path: Path
-) -> None:
-    command = f"{typed('variant', normal)} --write {tmp_path}/variants --label"
-    remedy = shell.remedy(f"{command} 'SM 90'")
-    assert "digits, small letters, dot, underscore" in remedy
-    most = re.search(r"1 to (\d+) of", remedy)
-    assert most
-    shell.succeeds(f"{command} {'a1._' * (int(most[1]) // 4)}")
-
-
-def test_a_wheel_without_code_is_published_as_a_normal_one(
-    shell: CommandLine, tmp_path: Path
-) -> None:
-    wheel = write_wheel(tmp_path / "wheels")
-    command = f"{typed('variant', wheel)} --write {tmp_path}/variants"
-    assert shell.remedy(command) == "Publish it as a normal wheel."
-    shell.succeeds(f"invoke index --folder {wheel.parent}")
-
-
-LIE = json.dumps({"variants": {"x": {"nvidia": {"sm_arch": ["90_real"]}}}})
-
-
-@pytest.mark.parametrize("damage", ["{", LIE])
-def test_a_damaged_variant_is_made_again_from_the_normal_wheel(
-    shell: CommandLine, normal: Path, tmp_path: Path, damage: str
-) -> None:
-    wrong = labels.with_variant(normal, tmp_path, "x", damage.encode())
-    remedy = shell.remedy(typed("variant", wrong))
-    shown = re.search(r"from the normal wheel: (invoke variant .*)", remedy)
-    assert shown, remedy
-    command = shown[1].replace("FOLDER", f"{tmp_path}/variants")
-    shell.succeeds(command.replace("WHEEL", str(normal)))
-    (made,) = (tmp_path / "variants").iterdir()
-    shell.succeeds(typed("variant", made))
-    # A variant of a variant would not be written.
-    remedy = shell.remedy(command.replace("WHEEL", str(made)))
-    assert remedy == "Name the normal wheel that it was made from."
-
-
-def test_nothing_to_state_is_said_of_the_properties() -> None:
-    fault = failing(lambda: variant.document({}, "x"), WheelError)
-    assert fault.remedy == "Publish it as a normal wheel."
 
 
 # Reproducing

@@ -201,8 +201,6 @@ class NightlyFile(Table):
     builds run with the build cache off, since ``stable`` must not rest on it."""
     links: Flag = True
     """Whether the servers of one recipe's archives are asked each night."""
-    variants: Flag = False
-    """Experimental: whether wheels are offered as variants of PEP 825 too, in ``variants/``."""
     pages: Flag = True
     """Whether the pages for people are written; the index is written in any case."""
     recipe: tuple[NightlyRecipe, ...] = ()

@@ -9,17 +9,15 @@ import json
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType
 
 from packaging.version import Version
 
 from tfwright.documents import clock
 from tfwright.errors import Evidence, WheelError
 from tfwright.tools import files, json_text
-from tfwright.wheel import archive, record, variant
+from tfwright.wheel import archive, record
 from tfwright.wheel.seal import sbom
 from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
 
@@ -51,67 +49,50 @@ def relabel(source: Path, folder: Path, version: str) -> Path:
     """
     project, old, rest = source.name.split("-", 2)
     target = folder / f"{project}-{version}-{rest}"
-    with _rewriting(source, target) as (wheel, writer):
-        _write(wheel, writer, old, version)
-    return target
-
-
-def with_variant(source: Path, folder: Path, label: str, text: bytes) -> Path:
-    """Write a wheel as a variant with ``variant.json`` into `folder`; return its path.
-
-    The version stays. Raises WheelError for a damaged wheel.
-    """
-    version = source.name.split("-")[1]
-    target = folder / f"{source.name.removesuffix('.whl')}-{label}.whl"
-    folder.mkdir(parents=True, exist_ok=True)
-    with _rewriting(source, target) as (wheel, writer):
-        place = f"{archive.metadata_directory(wheel)}/{variant.FILE}"
-        _write(wheel, writer, version, version, added={place: text})
-    return target
-
-
-@contextmanager
-def _rewriting(source: Path, target: Path) -> Iterator[tuple[zipfile.ZipFile, ZipWriter]]:
-    """Open a wheel, and another one that gets its place when the block ends well."""
     with (
         archive.opened(source) as wheel,
         files.replacing(target) as temporary,
         temporary.open("wb") as stream,
     ):
         # The time of the old members: the same wheel gives the same bytes again.
-        yield wheel, ZipWriter(stream, _moment(wheel))
+        _write(wheel, ZipWriter(stream, wheel.infolist()[0].date_time), old, version)
+    return target
 
 
-def _moment(wheel: zipfile.ZipFile) -> tuple[int, int, int, int, int, int]:
-    """Return the time of the members; a sealed wheel has the same one everywhere."""
-    return wheel.infolist()[0].date_time
-
-
-def _write(
-    wheel: zipfile.ZipFile,
-    writer: ZipWriter,
-    old: str,
-    version: str,
-    added: Mapping[str, bytes] = MappingProxyType({}),
-) -> None:
-    """Copy every member, under its new name where that holds the version; add further files."""
+def _write(wheel: zipfile.ZipFile, writer: ZipWriter, old: str, version: str) -> None:
+    """Copy every member, under its new name where that holds the version."""
     info = archive.metadata_directory(wheel)
     renamed = _Renaming(info, version)
     changed = dict(_changed(wheel, info, old, version))
     for member in archive.files(wheel):
-        if member.filename == f"{info}/RECORD":
-            continue
         name = renamed(member.filename)
         if member.filename in changed:
             _add(writer, name, changed[member.filename], member)
-        else:
-            _copy(wheel, writer, name, member)
-    own_record = wheel.getinfo(f"{info}/RECORD")
-    for name, content in added.items():
-        _add(writer, name, content, own_record)
-    # RECORD comes last, as in every wheel: it holds the checksums of all others.
-    listed = _record(wheel, renamed, changed, info, added)
-    _add(writer, f"{renamed.info}/RECORD", listed, own_record)
+        elif member.filename != f"{info}/RECORD":
+            old_member = ZipMember(
+                name,
+                member.compress_type,
+                member.CRC,
+                member.compress_size,
+                member.file_size,
+                _mode(member),
+            )
+            writer.add(old_member, _packed(wheel, member))
+    lines = []
+    for line in record.read(wheel):
+        name = renamed(line.path)
+        if line.path in changed:
+            lines.append(record.entry(name, changed[line.path]))
+        elif line.path != f"{info}/RECORD":
+            lines.append(line._replace(path=name))
+    # RECORD comes last, as in every wheel. It cannot hold its own checksum.
+    lines.append(record.RecordEntry(f"{renamed.info}/RECORD", "", ""))
+    _add(
+        writer,
+        f"{renamed.info}/RECORD",
+        record.render(lines).encode(),
+        wheel.getinfo(f"{info}/RECORD"),
+    )
     writer.finish()
 
 
@@ -154,18 +135,14 @@ def _changed(
 def _bill(content: bytes, old: str, version: str) -> bytes:
     """Return the bill of materials with the new version of its subject."""
     page = json_text.parsed(content)
-    _rename(page.get("metadata", {}).get("component", {}), old, version)
-    return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
-
-
-def _rename(subject: dict[str, str], old: str, version: str) -> None:
-    """Give a component its new version, also in its package URL."""
+    subject = page.get("metadata", {}).get("component", {})
     if subject.get("version") == old:
         subject["version"] = version
     if "purl" in subject:
         # A package URL needs its plus sign quoted.
         quoted = version.replace("+", "%2B")
         subject["purl"] = subject["purl"].replace(f"@{old}", f"@{quoted}")
+    return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _add(writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo) -> None:
@@ -181,14 +158,6 @@ def _mode(member: zipfile.ZipInfo) -> int:
     return member.external_attr >> 16 or stat.S_IFREG | 0o644
 
 
-def _copy(wheel: zipfile.ZipFile, writer: ZipWriter, name: str, old: zipfile.ZipInfo) -> None:
-    """Write a member with the compressed bytes that it has."""
-    member = ZipMember(
-        name, old.compress_type, old.CRC, old.compress_size, old.file_size, _mode(old)
-    )
-    writer.add(member, _packed(wheel, old))
-
-
 def _packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
     stream = archive.packed(wheel, member)
     left = member.compress_size
@@ -197,26 +166,3 @@ def _packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
         yield part
     if left:
         raise EOFError(f"{member.filename} is cut off")
-
-
-def _record(
-    wheel: zipfile.ZipFile,
-    renamed: _Renaming,
-    changed: Mapping[str, bytes],
-    info: str,
-    added: Mapping[str, bytes],
-) -> bytes:
-    """Return RECORD for the new names and contents."""
-    lines = []
-    for line in record.read(wheel):
-        if line.path == f"{info}/RECORD":
-            continue
-        name = renamed(line.path)
-        if line.path in changed:
-            lines.append(record.entry(name, changed[line.path]))
-        else:
-            lines.append(line._replace(path=name))
-    lines += [record.entry(name, content) for name, content in added.items()]
-    # RECORD cannot hold its own checksum, and lists itself without one.
-    lines.append(record.RecordEntry(f"{renamed.info}/RECORD", "", ""))
-    return record.render(lines).encode()

@@ -10,6 +10,7 @@ from tfwright.documents.levels import CpuLevel
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release, is_version
 from tfwright.errors import RecipeError
+from tfwright.facts import gpus
 from tfwright.host import compatibility, cuda, versions
 from tfwright.host.probes import Host
 
@@ -130,15 +131,28 @@ def _line_of(release: str) -> str:
 
 def _named(name: str) -> dict[str, str]:
     """Look up a GPU by its name, and the source of its compute capability."""
-    known = compatibility.gpu_named(name)
-    if known is None:
-        meant = spelling.guess(name, compatibility.gpu_names())
+    try:
+        known = gpus.named(name)
+    except gpus.AmbiguousGpu as several:
         raise RecipeError(
-            f"No GPU of NVIDIA is known by the name {name!r}{meant}",
-            remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, "
-            "and write it as in --gpu 8.6.",
+            f"Cards named {name!r} have one of the compute capabilities {several}",
+            remedy="Ask the driver: nvidia-smi --query-gpu=compute_cap --format=csv; then write it "
+            "as in --gpu 5.0.",
+        ) from several
+    if known is None:
+        if maker := gpus.other_maker(name):
+            raise RecipeError(
+                f"{name!r} is a GPU of {maker}; tfwright has recipes for GPUs of NVIDIA only",
+                remedy="For the CPU alone, leave out --gpu.",
+            )
+        meant = spelling.guess(name, gpus.names())
+        raise RecipeError(
+            f"No GPU of NVIDIA is known by the name {name!r}{meant}; the list is of "
+            f"{gpus.published()}",
+            remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, and "
+            "write it as in --gpu 8.6.",
         )
-    found = {"gpu": known.capability, "named": f"{name}: {known.source}"}
+    found = {"gpu": known.capability, "named": f"{name}: {gpus.source()}"}
     # A Jetson is a whole machine: recipes for this one's processor do not fit it.
     return found | ({"machine": known.machine} if known.machine else {})
 

@@ -179,7 +179,7 @@ def _make_readable(work: Path) -> None:
 
 
 def size(place: Path) -> int:
-    """Return the bytes of a build's directory: logs, profile and variant as well as the wheel."""
+    """Return the bytes of a build's directory: logs and profile as well as the wheel."""
     total = 0
     for folder, _, names in os.walk(place):
         total += sum(os.lstat(f"{folder}/{name}").st_size for name in names)

@@ -10,13 +10,12 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.errors import RecipeError, WheelError
-from tfwright.index import catalog, variants, write
-from tfwright.index.wheels import IndexedWheel, parse_name
+from tfwright.index import catalog, write
+from tfwright.index.wheels import parse_name
 from tfwright.index.write import EXTRAS, PACKAGES, IndexUpdate
 from tfwright.nightly import gates
 from tfwright.nightly.builds import NightlyBuild
@@ -58,11 +57,6 @@ def _publish(nightly: NightlyFile, state: State, now: dt.datetime, *, pages: boo
     notes = _notes(kept, withdrawn, state)
     statuses = {name: (table.status, table.reason) for name, table in nightly.projects.items()}
     update = write.refresh(site, notes, now, statuses=statuses)
-    if nightly.variants:
-        refused = variants.refresh(site, _variants(site, kept, update.wheels))
-        update = replace(update, refused=(*update.refused, *refused))
-    else:
-        files.remove(site / variants.FOLDER)
     if pages and nightly.pages:
         from tfwright.nightly.pages import write_pages
 
@@ -202,20 +196,6 @@ def _notes(
     for _, wheel in state.gone():
         notes.setdefault(wheel, {"hidden": True})
     return notes
-
-
-def _variants(
-    site: Path, kept: list[KeptBuild], wheels: Sequence[IndexedWheel]
-) -> dict[Path, IndexedWheel]:
-    """Return the variant wheels of the builds that the index shows, each with its normal wheel."""
-    named = {wheel.filename: wheel for wheel in wheels if wheel.yanked is None}
-    found = {}
-    for build in kept:
-        if build.listed and not build.hidden and build.wheel in named:
-            made = variants.of(site / "builds" / build.id / build.wheel)
-            if made:
-                found[made] = named[build.wheel]
-    return found
 
 
 def _pointers(kept: list[KeptBuild], state: State, *, gated: bool) -> Iterator[tuple[str, bytes]]:

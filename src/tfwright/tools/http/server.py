@@ -246,7 +246,7 @@ def _page(path: Path, accepted: str) -> Path:
 
 def _type_of(page: Path, folder: Path) -> str:
     top = page.relative_to(folder).parts[0]
-    if page.name == "index.json" and top in {"simple", "r", "variants"}:
+    if page.name == "index.json" and top in {"simple", "r"}:
         return JSON_TYPE
     known = TYPES.get(page.suffix) or mimetypes.guess_type(page.name)[0]
     kind = known or "application/octet-stream"

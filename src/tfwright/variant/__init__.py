@@ -1,1 +1,0 @@
-"""Wheel variants."""
