@@ -39,7 +39,7 @@ from tfwright.smoke.run import TrialOutcome
 from tfwright.smoke.smoking import SmokeReport
 from tfwright.tools import files
 from tfwright.tools.git import remote
-from tfwright.vault import keeping as vault
+from tfwright.vault import usage
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection
@@ -311,7 +311,7 @@ class PipelineBuilder:
         # A build by hand may be about to need something, and a recipe may have a fault.
         with suppress(TfwrightError):
             names = [wanted.name for wanted in self.nightly.recipe]
-            vault.collect(build_out, lambda _: None, names, locks)
+            usage.collect(build_out, usage.known_recipes(names), lambda _: None, locks)
 
 
 def _write_statement(wheel: Path, text: bytes, sign: Sign | None) -> None:

@@ -47,12 +47,29 @@ def toolkit(
         "tensorrt": (tensorrt, tensorrt_sha256),
     }
     with explained(recipe):
-        from tfwright.toolkit import page
+        from tfwright.terminal import text
         from tfwright.toolkit import providing as toolkits
+        from tfwright.toolkit import sources
 
         job = job_of(recipe, offline=offline)
         downloaded = toolkits.downloaded(given)
         # Before the first part is put into place: half a toolkit serves no build.
         toolkits.insist(job.recipe, downloaded)
-        for part in toolkits.provide(job, downloaded, licence_accepted=licence_accepted):
-            page.show(part)
+        store = sources.store(job.places.vault)
+        supplier = sources.Supplier(
+            store, job.host_file, job.listener, job.log("toolkit"), job.offline
+        )
+        installer = toolkits.Installer(job.recipe, supplier, job.locked, licence_accepted)
+        for provided in installer.provide(downloaded):
+            part = provided.part
+            count = len(part.sources)
+            origin = next(iter(part.sources)) if count == 1 else f"{count} packages"
+            # Who accepted it stays with the toolkit: licences bind a person, not a machine.
+            by = part.licence_accepted_by
+            licence = f"; licence accepted by {by}" if by else ""
+            text.tell(
+                f"{provided.title} {part.version} from {origin} ({part.way}), "
+                f"{len(part.files):,} files{licence}"
+            )
+            text.tell(f"  tree {part.tree}")
+            print(provided.root)

@@ -30,8 +30,8 @@ def vault(
     with explained(recipe if links else ""):
         from tfwright.documents import host_file
         from tfwright.lock import links as link_check
-        from tfwright.vault import keeping as vaults
-        from tfwright.vault import page
+        from tfwright.toolkit import tree
+        from tfwright.vault import page, usage, verification
 
         # The vault is shared by all recipes, so only --links asks for one.
         one_of(verify=verify or repair, gc=gc, links=links)
@@ -40,8 +40,9 @@ def vault(
         if links:
             page.show_links(link_check.check(job_of(recipe), deep=deep), as_json=json)
         elif verify or repair:
-            page.show_sound(vaults.verify(build_out, repair=repair))
+            damages = tree.damages(build_out)
+            page.show_sound(verification.verify(build_out, damages, repair=repair))
         elif gc:
-            vaults.collect(build_out, page.show_garbage)
+            usage.collect(build_out, usage.known_recipes(), page.show_garbage)
         else:
-            page.show_vault(vaults.look(build_out), as_json=json)
+            page.show_vault(usage.look(build_out, usage.known_recipes()), as_json=json)

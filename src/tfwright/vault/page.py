@@ -141,10 +141,10 @@ def show_vault(inventory: "Inventory", *, as_json: bool) -> None:
     """Print what the vault holds by kind, what each recipe needs of it, and what is unused."""
     if as_json:
         unused = set(inventory.garbage)
-        text.as_json([_entry(thing, inventory, unused) for thing in inventory.things])
+        text.as_json([_entry(thing, inventory, unused) for thing in inventory.entries])
         return
     # Asked once: the size of a directory is a walk through it.
-    sizes = {thing: thing.size for thing in inventory.things}
+    sizes = {thing: thing.size for thing in inventory.entries}
     if not sizes:
         text.line("The vault is empty: 'invoke fetch' fills it.")
         return
@@ -193,7 +193,7 @@ def _kinds(sizes: "dict[VaultEntry, int]") -> list[tuple[str, str, str]]:
 
 def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple[str, ...]]:
     """Return one row for each recipe that needs something of the vault."""
-    users = {thing: set(inventory.users(thing)) for thing in inventory.things}
+    users = {thing: set(inventory.users(thing)) for thing in inventory.entries}
     rows: list[tuple[str, ...]] = []
     for need in inventory.needs:
         own = {thing: sizes[thing] for thing in sizes if need.recipe in users[thing]}

@@ -297,8 +297,10 @@ def _make_toolkit(
     host_file = settings.of(recipe)
     if not sent or host_file.cuda:
         return
-    job = BuildRequest(recipe=recipe, host_file=host_file, listener=listener, offline=True)
-    for made in toolkit.obtain(job, licence_accepted=True):
+    places = Places(host_file.build_out, recipe.name)
+    store, log = sources.store(places.vault), places.logs / "toolkit.log"
+    supplier = sources.Supplier(store, host_file, listener, log, offline=True)
+    for made in toolkit.Installer(recipe, supplier, licence_accepted=True).obtain():
         listener.note(f"{made.title} is in {made.root}")
 
 
