@@ -151,7 +151,7 @@ def test_a_cache_whose_first_build_still_runs_shows_what_it_holds(
         builds=(),
         logs=(),
     )
-    page.show_cache(state, as_json=False)
+    page.show_cache(state)
     said = capsys.readouterr().out
     assert "3c626f2935f9" in said
     assert "No build that used the cache has ended yet." in said

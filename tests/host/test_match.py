@@ -171,11 +171,7 @@ def test_the_answer_is_readable_and_says_when_nothing_fits(
 ) -> None:
     wanted = Wish(system="Linux", gpu="3.0", python="2.7")
     page.show_matches(
-        wanted,
-        match.rank(bundled, wanted, ubuntu),
-        match.needs(wanted),
-        match.NEAREST,
-        as_json=False,
+        wanted, match.rank(bundled, wanted, ubuntu), match.needs(wanted), match.NEAREST
     )
     said = capsys.readouterr().out
     assert said.startswith(

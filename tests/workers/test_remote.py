@@ -250,7 +250,7 @@ def test_every_recipe_that_was_not_built_is_explained_with_worker_remedy_and_log
 
     begun = schedule.planned(["a", "b"], ["dying", "steady"], {})
     done = hand_out.run(begun, build, hear)
-    workers_page.show_schedule(done, as_json=False)
+    workers_page.show_schedule([*done.assignments.values()])
     said = capsys.readouterr().err
     assert "a: dying was lost; another worker takes it\n    why:  no answer" in said
     assert "b: failed on steady\n    why:  wheel too big\n    do:   Read it" in said

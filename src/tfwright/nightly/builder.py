@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from tfwright.build import reproduce as reproduction
-from tfwright.doctor import examination
+from tfwright.doctor import requirements
 from tfwright.documents import nightly as nightly_document
 from tfwright.documents.host_file import HostFile, Sign
 from tfwright.documents.nightly import NightlyFile, Target
@@ -38,7 +38,7 @@ from tfwright.smoke import smoking
 from tfwright.smoke.run import TrialOutcome
 from tfwright.smoke.smoking import SmokeReport
 from tfwright.tools import files
-from tfwright.tools.git import remote
+from tfwright.tools.git.remote import Remote
 from tfwright.vault import usage
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
@@ -109,7 +109,7 @@ class PipelineBuilder:
         if self.nightly.on != "here":
             return ""
         job = self.job(target)
-        return examination.obstacle(job.recipe, job.host_file) or ""
+        return requirements.obstacle(job.recipe, job.host_file) or ""
 
     def build(self, order: BuildOrder) -> NightlyBuild:
         """Build one target; whatever fails is in the result."""
@@ -165,7 +165,7 @@ class PipelineBuilder:
         # The mirror that this host names, as for the build.
         source = job.recipe.source
         address = targets.origin_of(source.url, self.host_file)
-        pairs = remote.subjects(job.places.git, address, before, source.commit)
+        pairs = Remote(job.places.git, address).subjects(before, source.commit)
         return tuple(CommitLine(commit=commit, subject=text) for commit, text in pairs)
 
     def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
@@ -341,7 +341,7 @@ def _smoke_line(outcome: TrialOutcome) -> SmokeLine:
 
 def _insist_on_host(job: BuildRequest) -> None:
     """Raise HostError for the first thing that this host lacks."""
-    findings = examination.examine(job.recipe, job.host_file, probes.here())
+    findings = requirements.examine(job.recipe, job.host_file, probes.here())
     for finding in findings:
         if finding.blocks:
             raise HostError(str(finding), remedy=finding.remedy)

@@ -1,13 +1,17 @@
 """Commands of the build host: nightly, report."""
 
 import sys
+from functools import partial
 
 from invoke import Context
 
-from tfwright.options import JSON, explained, one_of, resuming, task
+from tfwright.options import JSON, one_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
+    needs={"at": "install"},
+    resumes=("recipe", "now", "wait"),
     help=JSON
     | {
         "recipe": "only this recipe of nightly.toml",
@@ -17,10 +21,10 @@ from tfwright.options import JSON, explained, one_of, resuming, task
         "watch": "only send notices: what waits, and that no night came for too long",
         "install": "write the timer that runs a night: user, system, cron or launchd",
         "uninstall": "remove the timer: user, system, cron or launchd",
-        "at": "with --install: time of day",
+        "at": "time of day",
         "yes": "do not ask before --install or --uninstall",
         "order": "on a worker: carry out the build order in this folder; nights start this",
-    }
+    },
 )
 def nightly(
     _: Context,
@@ -34,30 +38,28 @@ def nightly(
     at: str = "02:00",
     yes: bool = False,
     order: str = "",
-    json: bool = False,
-) -> None:
+) -> Shown:
     """Run one night of this build host: build what changed, publish it, show it on a page."""
-    again = resuming("nightly", recipe=recipe, now=now, wait=wait)
-    with explained(resume=again):
-        from tfwright.nightly import page
-        from tfwright.nightly import start as nightly
-        from tfwright.terminal import console
-        from tfwright.terminal.text import tell
+    from tfwright.nightly import page
+    from tfwright.nightly import start as nightly
+    from tfwright.terminal.console import Terminal
+    from tfwright.terminal.text import tell
 
-        one_of(install=install, uninstall=uninstall, order=order, watch=watch, dry_run=dry_run)
-        # The timer itself runs `nightly` without options,
-        # so these two never meet a night.
-        if install or uninstall:
-            sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
-        if order:
-            tell(page.said_of(nightly.carry_out(order, console.Terminal())))
-        elif watch:
-            tell(f"{nightly.watch()} notices sent")
-        elif dry_run:
-            page.show_plan(nightly.plan(only=recipe, now=now), as_json=json)
-        else:
-            outcome = nightly.run(console.Terminal(), tell, only=recipe, now=now, wait=wait)
-            page.show_outcome(outcome, nightly.page(), as_json=json)
+    one_of(install=install, uninstall=uninstall, order=order, watch=watch, dry_run=dry_run)
+    # The timer itself runs `nightly` without options,
+    # so these two never meet a night.
+    if install or uninstall:
+        sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
+    if order:
+        return Answer(nightly.carry_out(order, Terminal()), page.show_order)
+    if watch:
+        sent = nightly.watch()
+        return Answer(f"{sent} notices sent", tell, lambda _: {"notices": sent})
+    if dry_run:
+        planned = page.planned(nightly.plan(only=recipe, now=now))
+        return Answer(planned, page.show_plan)
+    outcome = nightly.run(Terminal(), tell, only=recipe, now=now, wait=wait)
+    return Answer(outcome, partial(page.show_outcome, place=nightly.page()))
 
 
 @task(
@@ -68,9 +70,8 @@ def nightly(
 )
 def report(_: Context, build: str = "", html: bool = False) -> None:
     """Print a report of one nightly build for an issue: without secrets, tokens or home paths."""
-    with explained():
-        from tfwright.nightly import report
+    from tfwright.nightly import report
 
-        # Plain Markdown on standard output, to be pasted or piped into another tool.
-        found = report.find(build)
-        sys.stdout.write(report.html(found) if html else report.markdown(found))
+    # Plain Markdown on standard output, to be pasted or piped into another tool.
+    found = report.find(build)
+    sys.stdout.write(report.html(found) if html else report.markdown(found))

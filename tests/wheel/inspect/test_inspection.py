@@ -1,4 +1,3 @@
-import json
 import shutil
 import struct
 import subprocess
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import WheelError
+from tfwright.terminal.answer import plain
 from tfwright.wheel import headers, record
 from tfwright.wheel.binary.cpu import Cpu, Use
 from tfwright.wheel.binary.elf import Elf, VersionRequirement
@@ -318,16 +318,13 @@ def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[
     report = Inspection(
         "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)
     )
-    inspect.show_report(report, as_json=False)
+    inspect.show_report(report)
     shown = capsys.readouterr().out
     assert "sm_70 compute_70" in shown
     assert "macOS 12.0" in shown
     assert "note: It is small." in shown
-    inspect.show_report(report, as_json=True)
-    assert (
-        json.loads(capsys.readouterr().out)["libraries"][0]["elf"]["requires"]["GLIBC"]["version"]
-        == "2.12"
-    )
+    (elf, _) = plain(report)["libraries"]
+    assert elf["elf"]["requires"]["GLIBC"]["version"] == "2.12"
 
 
 def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
@@ -356,7 +353,7 @@ def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
             1234,
         ),
     )
-    inspect.show_report(report, as_json=False)
+    inspect.show_report(report)
     # The terminal may be narrow, and break lines.
     shown = " ".join(capsys.readouterr().out.split())
     for line in (

@@ -7,7 +7,7 @@ TensorFlow's own source or CUDA, a handful of programs that answer within millis
 from collections.abc import Sequence
 
 from tfwright.configure import expected
-from tfwright.doctor import examination
+from tfwright.doctor import requirements
 from tfwright.doctor.findings import Finding
 from tfwright.documents.recipe import Recipe, insist_on_wheel
 from tfwright.documents.stages import NAMES
@@ -33,9 +33,9 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     if _reaches(job, "package"):
         insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
     host = probes.here()
-    findings = examination.examine(recipe, job.host_file, host)
+    findings = requirements.examine(recipe, job.host_file, host)
     interpreter = pythons.find(recipe.host.python, job.host_file)
-    blocking = [finding for finding in findings if examination.blocks(finding, job.until)]
+    blocking = [finding for finding in findings if finding.stops(job.until)]
     # What stops nothing is a note also where something else stops the build.
     for finding in findings:
         if finding not in blocking:

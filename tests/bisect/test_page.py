@@ -1,6 +1,5 @@
 """What `invoke bisect` prints of its result."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from tfwright.bisect.trial import Symptom, TrialResult
 from tfwright.documents import recipe
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.inputs import KeptInputs
+from tfwright.terminal.answer import plain
 
 INPUTS = KeptInputs(recipe.read("demo"))
 STEPS = tuple(BisectStep(f"commit {digit * 12} Note", INPUTS, digit * 40) for digit in "abc")
@@ -50,13 +50,12 @@ def wanted(*changes: HostChange) -> Bisection:
 def printed(
     outcome: BisectOutcome, capsys: pytest.CaptureFixture[str], *changes: HostChange
 ) -> str:
-    page.show_outcome(wanted(*changes), outcome, as_json=False)
+    page.show_outcome(wanted(*changes), outcome)
     return capsys.readouterr().out
 
 
-def as_json(outcome: BisectOutcome, capsys: pytest.CaptureFixture[str]) -> Any:  # noqa: ANN401 what JSON holds
-    page.show_outcome(wanted(), outcome, as_json=True)
-    return json.loads(capsys.readouterr().out)
+def as_json(outcome: BisectOutcome) -> Any:  # noqa: ANN401 what JSON holds
+    return plain(page.outcome_data(wanted(), outcome))
 
 
 def test_the_commit_that_broke_it_is_named_with_the_one_to_pin(
@@ -69,7 +68,7 @@ def test_the_commit_that_broke_it_is_named_with_the_one_to_pin(
     assert "git show bbbbbbbbbbbb" in shown
     assert f'commit = "{"a" * 40}"' in shown
     assert shown.endswith("2 trials built, 1 remembered.\n")
-    told = as_json(found, capsys)
+    told = as_json(found)
     assert (told["verdict"], told["commit"]) == ("changed", "b" * 40)
 
 
@@ -80,7 +79,7 @@ def test_several_changes_are_listed_where_trials_failed_otherwise(
     shown = printed(found, capsys)
     assert "Broken by one of these changes" in shown
     assert [step.said in shown for step in STEPS] == [False, True, True]
-    assert len(as_json(found, capsys)["broken by"]) == 2
+    assert len(as_json(found)["broken by"]) == 2
 
 
 def test_what_passes_now_is_not_blamed_on_the_recipe(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +87,7 @@ def test_what_passes_now_is_not_blamed_on_the_recipe(capsys: pytest.CaptureFixtu
     shown = printed(found, capsys)
     assert "what failed in tuesday passes now" in shown
     assert "invoke nightly --now" in shown
-    assert as_json(found, capsys)["verdict"] == "passes now"
+    assert as_json(found)["verdict"] == "passes now"
 
 
 def test_a_host_that_fails_is_at_fault_with_what_changed_on_it(
@@ -98,7 +97,7 @@ def test_a_host_that_fails_is_at_fault_with_what_changed_on_it(
     assert "something that tfwright does not record" in printed(found, capsys)
     shown = printed(found, capsys, HostChange("cc", "gcc 12", ""))
     assert "cc, from gcc 12 to none" in shown
-    assert as_json(found, capsys)["verdict"] == "host"
+    assert as_json(found)["verdict"] == "host"
 
 
 def test_at_the_start_the_number_of_trials_is_known(capsys: pytest.CaptureFixture[str]) -> None:

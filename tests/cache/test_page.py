@@ -1,6 +1,5 @@
 """What `invoke cache --why` prints: each difference once, however many actions it is in."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from tfwright.cache.usage import (
     KeptToolchain,
     ToolchainChange,
 )
+from tfwright.terminal.answer import plain
 from tfwright.tools.cache.history import CachedBuild
 from tfwright.tools.cache.tally import CacheUse
 
@@ -34,7 +34,7 @@ def test_a_difference_of_many_actions_is_printed_once(capsys: pytest.CaptureFixt
     variable = "variable MODE: unset became 1"
     changes = [changed(f"{name}.o", variable) for name in "abcdef"]
     changes.append(changed("g.o", "input g.cc: 1 became 2"))
-    show_why(compared(*changes), as_json=False)
+    show_why(compared(*changes))
     out = capsys.readouterr().out
     assert out.count(variable) == 1
     assert "CppCompile a.o, and 5 other actions" in out
@@ -45,7 +45,7 @@ def test_no_more_differences_are_listed_than_a_screen_holds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     changes = [changed(f"{n}.o", f"input {n}.cc: 1 became 2") for n in range(25)]
-    show_why(compared(*changes), as_json=False)
+    show_why(compared(*changes))
     out = capsys.readouterr().out
     assert out.count("became") == 20
     assert "and 5 more differences" in out
@@ -61,7 +61,7 @@ def test_another_toolchain_is_said_before_all_else_with_versions_and_files(
         ToolchainChange("gcc", *compiler),
         ToolchainChange("programs of gcc", "", "", programs),
     )
-    show_why(compared(same=6, missed=6, toolchains=changes), as_json=False)
+    show_why(compared(same=6, missed=6, toolchains=changes))
     out = capsys.readouterr().out
     assert out.startswith(
         "The second build took 0 of 6 actions from the cache.\nThe toolchains differ"
@@ -74,7 +74,7 @@ def test_a_compiler_that_was_rebuilt_has_its_version_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     change = ToolchainChange("gcc", "gcc 12.2.0", "gcc 12.2.0", ("/usr/bin/gcc",))
-    show_why(compared(toolchains=(change,)), as_json=False)
+    show_why(compared(toolchains=(change,)))
     assert "gcc 12.2.0, with other content\n    file: /usr/bin/gcc" in capsys.readouterr().out
 
 
@@ -84,7 +84,7 @@ def test_a_compiler_that_was_rebuilt_has_its_version_once(
 def test_actions_that_ran_without_a_difference_are_explained(
     capsys: pytest.CaptureFixture[str], toolchains: tuple[ToolchainChange, ...] | None, said: str
 ) -> None:
-    show_why(compared(same=6, missed=6, toolchains=toolchains), as_json=False)
+    show_why(compared(same=6, missed=6, toolchains=toolchains))
     assert said in capsys.readouterr().out
 
 
@@ -104,7 +104,7 @@ def state(*builds: CachedBuild) -> CacheState:
 def test_a_cache_shows_its_builds_and_what_went_wrong_in_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    show_cache(state(BUILD, BUILD), as_json=False)
+    show_cache(state(BUILD, BUILD))
     shown = capsys.readouterr()
     assert shown.out.startswith("1.0 MiB of 1 GiB in /srv/cache\n")
     assert "25 %" in shown.out
@@ -113,16 +113,12 @@ def test_a_cache_shows_its_builds_and_what_went_wrong_in_them(
 
 
 def test_a_cache_that_no_build_has_used_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    show_cache(state(), as_json=False)
+    show_cache(state())
     assert "No build that used the cache has ended yet." in capsys.readouterr().out
 
 
-def test_both_pages_of_the_cache_are_one_document_of_json_each(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    show_cache(state(BUILD), as_json=True)
-    told = json.loads(capsys.readouterr().out)
+def test_both_pages_of_the_cache_are_one_document_of_json_each() -> None:
+    told = plain(state(BUILD))
     assert told["builds"][0]["use"]["faults"] == {"the server: slow": 3}
     assert told["toolchains"][0]["entries"] == 7
-    show_why(compared(changed("a.o", "input a.cc: 1 became 2")), as_json=True)
-    assert json.loads(capsys.readouterr().out)["changes"][0]["name"] == "a.o"
+    assert plain(compared(changed("a.o", "input a.cc: 1 became 2")))["changes"][0]["name"] == "a.o"

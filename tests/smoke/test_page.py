@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from tfwright.smoke import page
 from tfwright.smoke.run import TrialOutcome
 from tfwright.smoke.smoking import SmokeReport
+from tfwright.terminal.answer import plain
 from tfwright.tools import plotting
 
 pytestmark = pytest.mark.medium
@@ -46,7 +47,7 @@ def test_each_program_has_a_line_and_the_totals_come_last(
 ) -> None:
     for outcome in report().outcomes[1:]:
         page.show_outcome(outcome)
-    page.show_report(report(), as_json=False)
+    page.show_report(report())
     *lines, totals = capsys.readouterr().out.splitlines()
     assert lines == [
         "  skipped memory             0.0 s  needs a GPU",
@@ -54,8 +55,7 @@ def test_each_program_has_a_line_and_the_totals_come_last(
         "  passed  sweep              1.0 s  fast",
     ]
     assert totals == (f"{report().wheel} on Python 3.6.15: 2 passed, 1 skipped, 1 failed")
-    page.show_report(report(), as_json=True)
-    said = json.loads(capsys.readouterr().out)
+    said = plain(report())
     assert said["outcomes"][2]["numbers"] == {"cpu_seconds": 0.5}
 
 

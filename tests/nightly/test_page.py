@@ -1,7 +1,6 @@
 """What `invoke nightly` prints."""
 
 import datetime as dt
-import json
 
 import pytest
 
@@ -11,6 +10,7 @@ from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.due import DueTarget
 from tfwright.nightly.night import NightOutcome, NightPlan
 from tfwright.nightly.orders import Rebuilt
+from tfwright.terminal.answer import plain
 
 
 def due(name: str, why: str, **keys: object) -> DueTarget:
@@ -25,7 +25,7 @@ SAME = due("same", "unchanged", seconds=60.0)
 
 
 def test_a_plan_counts_only_what_fits_into_the_night(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_plan(NightPlan([CHANGED, LATE, SAME], {}), as_json=False)
+    page.show_plan(page.planned(NightPlan([CHANGED, LATE, SAME], {})))
     shown = capsys.readouterr().out
     rows = {line.split()[0]: line for line in shown.splitlines() if line}
     assert "build" in rows["changed"]
@@ -38,7 +38,7 @@ def test_a_plan_counts_only_what_fits_into_the_night(capsys: pytest.CaptureFixtu
 def test_the_guess_for_a_target_that_was_never_built_is_not_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page.show_plan(NightPlan([NEW], {}), as_json=False)
+    page.show_plan(page.planned(NightPlan([NEW], {})))
     (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("new"))
     assert row.split()[-1] == "-"
 
@@ -47,20 +47,18 @@ def test_a_target_that_cannot_be_built_here_is_in_the_plan_with_its_reason(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     plan = NightPlan([], {"mac": "this host is Linux\nnot Darwin"})
-    page.show_plan(plan, as_json=False)
+    page.show_plan(page.planned(plan))
     shown = capsys.readouterr().out
     assert "blocked" in shown
     assert "this host is Linux" in shown
     assert "not Darwin" not in shown
-    page.show_plan(plan, as_json=True)
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = plain(page.planned(plan))
     assert row["why"].startswith("blocked: this host is Linux")
     assert row["due"] is False
 
 
-def test_a_plan_in_json_has_the_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_plan(NightPlan([LATE], {}), as_json=True)
-    (row,) = json.loads(capsys.readouterr().out)
+def test_a_plan_in_json_has_the_numbers() -> None:
+    (row,) = plain(page.planned(NightPlan([LATE], {})))
     assert row["recipe"] == "late"
     assert (row["due"], row["within_budget"]) == (True, False)
     assert row["seconds"] == 7200
@@ -71,9 +69,9 @@ def test_a_file_without_recipes_is_named_instead_of_an_empty_table(
     shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if shown == "plan":
-        page.show_plan(NightPlan([], {}), as_json=False)
+        page.show_plan([])
     else:
-        page.show_outcome(NightOutcome(), "index.html", as_json=False)
+        page.show_outcome(NightOutcome(), "index.html")
     assert capsys.readouterr().out == "nightly.toml lists no recipe.\n"
 
 
@@ -83,7 +81,7 @@ def test_an_outcome_shows_the_first_line_of_what_broke_and_the_page(
     outcome = NightOutcome(
         {"good": "good", "bad": "failed"}, {"bad": "no such header\nmore"}, reproduced="good"
     )
-    page.show_outcome(outcome, "site/index.html", as_json=False)
+    page.show_outcome(outcome, "site/index.html")
     shown = capsys.readouterr().out
     assert "no such header" in shown
     assert "more" not in shown
@@ -94,16 +92,11 @@ def test_an_outcome_shows_the_first_line_of_what_broke_and_the_page(
 def test_a_night_without_a_fault_has_no_column_for_reasons(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page.show_outcome(NightOutcome({"fine": "good"}), "x", as_json=False)
+    page.show_outcome(NightOutcome({"fine": "good"}), "x")
     assert "why" not in capsys.readouterr().out
 
 
-def test_an_outcome_in_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_outcome(NightOutcome({"fine": "good"}), "x", as_json=True)
-    assert json.loads(capsys.readouterr().out)["verdicts"] == {"fine": "good"}
-
-
-def test_a_worker_says_what_broke_in_an_order() -> None:
+def test_a_worker_says_what_broke_in_an_order(capsys: pytest.CaptureFixture[str]) -> None:
     build = NightlyBuild(
         id="1",
         target="mine",
@@ -113,19 +106,23 @@ def test_a_worker_says_what_broke_in_an_order() -> None:
         result="failed",
         broken=Breakage(stage="compile", line="no such header"),
     )
-    assert page.said_of(build) == "mine: failed in 61 s: no such header"
+    page.show_order(build)
+    assert capsys.readouterr().err == "mine: failed in 61 s: no such header\n"
 
 
 @pytest.mark.parametrize(
     ("difference", "said"), [("", "mine: reproduced"), ("a.so differs", "mine: a.so differs")]
 )
-def test_a_worker_says_whether_a_wheel_came_out_the_same(difference: str, said: str) -> None:
-    assert page.said_of(Rebuilt(target="mine", difference=difference)) == said
+def test_a_worker_says_whether_a_wheel_came_out_the_same(
+    difference: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page.show_order(Rebuilt(target="mine", difference=difference))
+    assert capsys.readouterr().err == f"{said}\n"
 
 
 def test_an_outcome_shows_how_a_wheel_that_was_built_again_differs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     outcome = NightOutcome({"good": "good"}, reproduced="good", difference="a.so differs")
-    page.show_outcome(outcome, "x", as_json=False)
+    page.show_outcome(outcome, "x")
     assert "not reproduced: good: a.so differs\n" in capsys.readouterr().out

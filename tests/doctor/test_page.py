@@ -1,7 +1,5 @@
 """The pages of doctor and match: findings before facts, and what each one stops."""
 
-import json
-
 import pytest
 
 from tfwright.doctor import page
@@ -9,6 +7,7 @@ from tfwright.doctor.findings import Finding
 from tfwright.doctor.inventory import Fact
 from tfwright.host.place import NOTHING, Seen
 from tfwright.match.ranking import Candidate, Need, Wish
+from tfwright.terminal.answer import plain
 
 COMPILER = Finding("no gcc 7", "gcc 7", "apt-get install gcc-7", "check", "docs")
 CUDA = Finding("no CUDA", "CUDA 9.2", "invoke toolkit", "configure")
@@ -27,7 +26,7 @@ def examined(
     *,
     everything: bool = False,
 ) -> list[str]:
-    page.show_examination("demo", facts, findings, as_json=False, everything=everything)
+    page.show_examination("demo", facts, findings, everything=everything)
     return capsys.readouterr().out.splitlines()
 
 
@@ -101,12 +100,9 @@ def test_facts_that_decide_nothing_need_no_explanation(capsys: pytest.CaptureFix
     assert examined(capsys, facts=FACTS[1:2])[-1].split()[0] == "git"
 
 
-def test_scripts_get_every_fact_and_one_entry_for_each_command(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_scripts_get_every_fact_and_one_entry_for_each_command() -> None:
     two = Finding("no gcc", "gcc", "apt-get update\napt-get install gcc", "check")
-    page.show_examination("demo", FACTS, (two,), as_json=True)
-    said = json.loads(capsys.readouterr().out)
+    said = plain(page.examination_data("demo", FACTS, (two,)))
     assert said["may_start"] is False
     assert [fact["name"] for fact in said["facts"]] == ["system", "git", "driver"]
     (finding,) = said["findings"]
@@ -125,7 +121,7 @@ def matched(
     ranked: tuple[Candidate, ...],
     needs: tuple[Need, ...] = NEEDS,
 ) -> str:
-    page.show_matches(WISH, ranked, needs, 1, as_json=False)
+    page.show_matches(WISH, ranked, needs, 1)
     return capsys.readouterr().out
 
 
@@ -156,14 +152,3 @@ def test_a_combination_that_no_release_was_made_for_has_no_new_recipe(
 ) -> None:
     said = matched(capsys, (NEAR,), ())
     assert said.splitlines()[-1] == ("No TensorFlow release was made for this combination")
-
-
-def test_scripts_get_all_recipes_however_far(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_matches(WISH, (FITS, NEAR, FAR), NEEDS, 1, as_json=True)
-    said = json.loads(capsys.readouterr().out)
-    assert [recipe["recipe"] for recipe in said["recipes"]] == [
-        "linux-r1.8",
-        "linux-r1.9",
-        "linux-r1.4",
-    ]
-    assert said["new"][0]["name"] == "host.cuda"

@@ -1,7 +1,6 @@
 """What people read of a failure: the root error, its causes, and what only looks bad."""
 
 import io
-import json
 import tomllib
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from tfwright.diagnosis import learn, page, reader
 from tfwright.diagnosis.learn import Lesson
 from tfwright.diagnosis.reader import Diagnosis
+from tfwright.terminal.answer import plain
 
 GETTID = """\
 ERROR: /t/BUILD:9:1: C++ compilation of rule '@grpc//:gpr' failed (Exit 1): gcc failed
@@ -31,7 +31,7 @@ def read(log: str) -> Diagnosis:
 
 def shown(log: str, capsys: pytest.CaptureFixture[str], report: Path | None = None) -> list[str]:
     """Return the lines on standard error."""
-    page.show_diagnosis(read(log), report, as_json=False)
+    page.show_diagnosis(read(log), report)
     return capsys.readouterr().err.splitlines()
 
 
@@ -103,22 +103,20 @@ def test_the_report_of_an_unknown_error_is_alone_on_standard_output(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = read("ERROR: the zorp went wrong\n")
-    page.show_diagnosis(found, Path("/r/log.md"), as_json=False)
+    page.show_diagnosis(found, Path("/r/log.md"))
     said = capsys.readouterr()
     assert said.out == "/r/log.md\n"
     assert said.err.splitlines()[-1].startswith("  This message is not in")
 
 
-def test_scripts_get_all_matches_with_what_to_type(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_diagnosis(read(SEVERAL), None, as_json=True)
-    said = json.loads(capsys.readouterr().out)
+def test_scripts_get_all_matches_with_what_to_type() -> None:
+    said = plain(page.diagnosis_data(read(SEVERAL)))
     assert said["first"]["line"] == 1
     assert said["lines"] == 6
     assert said["matches"][0]["explains_first_error"] is True
     assert said["matches"][0]["parameters"]["header"] == "zorp.h"
     assert len(said["matches"]) > page.MOST_OTHERS
-    page.show_diagnosis(read("all is well\n"), None, as_json=True)
-    assert json.loads(capsys.readouterr().out)["first"] is None
+    assert plain(page.diagnosis_data(read("all is well\n")))["first"] is None
 
 
 FIXTURE = Path("learned/x.log")
@@ -132,8 +130,6 @@ def test_a_new_entry_for_the_catalogue_can_be_appended_to_it(
     said = capsys.readouterr()
     assert len(tomllib.loads(said.out)["failure"]) == 1
     assert "learned/x.log" in said.err
-    page.show_lesson(learn.lesson(read(log), "a.log"), FIXTURE, as_json=True)
-    assert json.loads(capsys.readouterr().out)["path"] == "learned/x.log"
 
 
 def test_of_a_failure_that_the_catalogue_has_only_the_fixture_is_new(

@@ -1,11 +1,11 @@
 """The pages of vault, lock and bundle."""
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
+from tfwright.terminal.answer import plain
 from tfwright.vault import page
 from tfwright.vault.bundle import Absent, BundleMember, Manifest
 from tfwright.vault.links import Link, LinkRow
@@ -85,23 +85,13 @@ def test_archives_without_a_source_come_before_those_that_have_one(
         LinkRow("lost", "b" * 64, kept=True, links=(GONE,)),
         LinkRow("unnamed", "c" * 64, kept=False, links=()),
     ]
-    page.show_links(rows, as_json=False)
+    page.show_links(rows)
     shown = capsys.readouterr()
     lines = shown.out.splitlines()[1:]
     assert [line.split()[0] for line in lines[:3]] == ["lost", "unnamed", "served"]
     assert "two.example/a.zip: gone (HTTP 404)" in lines[0]
     assert "no source" in lines[1]
     assert "3 archives: 2 without a source, 1 with one source, 0 with more" in (shown.err)
-
-
-def test_links_in_json_name_each_source_and_how_many_are_left(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    row = LinkRow("served", "a" * 64, kept=False, links=(SERVED, GONE))
-    page.show_links([row], as_json=True)
-    (document,) = json.loads(capsys.readouterr().out)
-    assert document["left"] == 1
-    assert [link["state"] for link in document["links"]] == ["serves", "gone"]
 
 
 def test_a_bundle_lists_what_it_lacks_with_the_checksums_to_compare(
@@ -129,7 +119,7 @@ def test_a_bundle_lists_what_it_lacks_with_the_checksums_to_compare(
 
 
 def test_an_empty_vault_says_how_it_is_filled(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_vault(Inventory((), ()), as_json=False)
+    page.show_vault(Inventory((), ()))
     assert "'invoke fetch' fills it" in capsys.readouterr().out
 
 
@@ -141,15 +131,14 @@ def test_a_vault_says_who_shares_an_archive_and_what_nothing_needs(
     needs = tuple(
         Needs(recipe, frozenset({"shared"}), complete=True) for recipe in ("first", "second")
     )
-    page.show_vault(Inventory((shared, unused), needs), as_json=False)
+    page.show_vault(Inventory((shared, unused), needs))
     shown = capsys.readouterr().out
     (first,) = (line for line in shown.splitlines() if line.startswith("first"))
     assert first.split() == ["first", "2.0", "kB", "2.0", "kB", "second"]
     assert ["total", "2", "3.0", "kB"] in map(str.split, shown.splitlines())
     assert "1.0 kB in 1 entry that no recipe and no lock needs" in shown
     assert "is unknown" not in shown
-    page.show_vault(Inventory((shared, unused), needs), as_json=True)
-    first, second = json.loads(capsys.readouterr().out)
+    first, second = plain(page.vault_data(Inventory((shared, unused), needs)))
     assert first["recipes"] == ["first", "second"]
     assert (second["name"], second["size"], second["unused"]) == ("unused", 1000, True)
 
@@ -159,7 +148,7 @@ def test_a_recipe_whose_needs_are_unknown_keeps_the_archives(
 ) -> None:
     idle = entry(tmp_path, "archive", "idle", 1)
     unlocked = Needs("young", frozenset(), complete=False)
-    page.show_vault(Inventory((idle,), (unlocked,)), as_json=False)
+    page.show_vault(Inventory((idle,), (unlocked,)))
     shown = capsys.readouterr().out
     assert "1 archive kept: what young needs is unknown; 'invoke lock'" in shown
     assert "Everything in the vault is needed by a recipe or a lock." in shown

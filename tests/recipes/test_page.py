@@ -1,19 +1,18 @@
 """What `invoke recipes` prints."""
 
-import json
-
 import pytest
 
 from tfwright.recipes import page
 from tfwright.recipes.listing import RecipeRow
+from tfwright.terminal.answer import plain
 
 
 def test_an_empty_directory_of_recipes_is_said_to_be_so(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_recipes([], as_json=False)
+    page.show_recipes([])
     assert capsys.readouterr().out == "The directory recipes/ holds no recipe.\n"
 
 
-def test_recipes_are_one_list_of_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_recipes_are_one_list_of_json() -> None:
     row = RecipeRow(
         recipe="mine",
         tensorflow="1.8",
@@ -26,5 +25,4 @@ def test_recipes_are_one_list_of_json(capsys: pytest.CaptureFixture[str]) -> Non
         builds_here="no CUDA 9.2",
         verified="unverified",
     )
-    page.show_recipes([row], as_json=True)
-    assert json.loads(capsys.readouterr().out) == [vars(row)]
+    assert plain([row]) == [vars(row)]

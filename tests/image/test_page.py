@@ -1,12 +1,12 @@
 """What `invoke image` prints."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tfwright.image import page
 from tfwright.image.images import BuiltImage
+from tfwright.terminal.answer import plain
 from tfwright.tools.container.image import ImageManifest, KeptImage
 
 DIGEST = f"sha256:{'a' * 64}"
@@ -17,20 +17,19 @@ IMAGE = KeptImage(DIGEST, ImageManifest(DIGEST, parts=(OTHER,)), Path("layout"),
 def test_an_image_is_listed_by_the_digest_that_recipes_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page.show_images([IMAGE], as_json=False)
+    page.show_images([IMAGE])
     row = capsys.readouterr().out.splitlines()[-1]
     assert row.split() == [DIGEST, "5"]
 
 
-def test_images_in_json_name_their_configuration(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_images([IMAGE], as_json=True)
-    (document,) = json.loads(capsys.readouterr().out)
+def test_images_in_json_name_their_configuration() -> None:
+    document = plain(page.image_data(IMAGE))
     assert document["config"] == OTHER
     assert document["size"] == 5 << 20
 
 
 def test_a_vault_without_images_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_images([], as_json=False)
+    page.show_images([])
     assert "holds no container image" in capsys.readouterr().out
 
 

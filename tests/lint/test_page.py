@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -16,18 +15,10 @@ PLAN = PlannedRecipe("mine", ("fetch", "source"), ("check",), ("no CUDA 9.2",))
 FINDING = LintFinding(Path("mine.toml"), 3, "'peak = 2' has no reason", "Add one.", "reason")
 
 
-def test_a_review_in_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_review(CHANGE, [PLAN], [FINDING], as_json=True)
-    review = json.loads(capsys.readouterr().out)
-    assert review["recipes"] == ["mine"]
-    assert review["plans"][0]["runs"] == ["fetch", "source"]
-    assert review["findings"][0]["line"] == 3
-
-
 def test_a_review_shows_keys_plans_commands_and_findings(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page.show_review(CHANGE, [PLAN], [FINDING], as_json=False)
+    page.show_review(CHANGE, [PLAN], [FINDING])
     shown = capsys.readouterr().out
     for text in (
         'bazel.version  "0.15.0" -> "0.15.2"',
@@ -40,16 +31,10 @@ def test_a_review_shows_keys_plans_commands_and_findings(
 
 
 def test_a_change_of_no_recipe_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_review(RecipeChange((), (), (), ()), [], [], as_json=False)
+    page.show_review(RecipeChange((), (), (), ()), [], [])
     said = capsys.readouterr()
     assert "No recipe, patch or template differs." in said.err
     assert "run next" not in said.out
-
-
-def test_findings_in_json_are_one_list(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_findings(["mine"], [FINDING], as_json=True)
-    (told,) = json.loads(capsys.readouterr().out)
-    assert (told["line"], told["what"]) == (3, FINDING.what)
 
 
 def test_the_keys_of_each_recipe_stand_under_its_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +48,7 @@ def test_the_keys_of_each_recipe_stand_under_its_name(capsys: pytest.CaptureFixt
         (),
     )
     kept = PlannedRecipe("one", (), ("check",), ())
-    page.show_review(change, [kept], [], as_json=False)
+    page.show_review(change, [kept], [])
     shown = capsys.readouterr().out.splitlines()
     assert shown[:4] == [
         "one",

@@ -1,6 +1,5 @@
 """What `invoke index` prints."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from tests.nightly.wheels import write_wheel
 from tfwright.index import matching, page, write
 from tfwright.index.matching import MatchedWheel
 from tfwright.match.ranking import Wish
+from tfwright.terminal.answer import plain
 
 URL = "http://127.0.0.1:8080/"
 
@@ -65,11 +65,10 @@ def test_the_wheel_that_fits_best_is_shown_with_how_to_install_it(
 ) -> None:
     write_wheel(tmp_path / "packages", version="1.0+cpu")
     write.refresh(tmp_path)
-    page.show_matches(matches(tmp_path), URL, as_json=False)
+    page.show_matches(matches(tmp_path), URL)
     shown = capsys.readouterr().out
     assert f"pip install --extra-index-url {URL}simple/ demo==1.0+cpu" in shown
-    page.show_matches(matches(tmp_path), URL, as_json=True)
-    assert json.loads(capsys.readouterr().out)[0]["differs"] == []
+    assert plain(page.matches_data(matches(tmp_path)))[0]["differs"] == []
 
 
 def test_a_wheel_that_does_not_fit_is_not_recommended(
@@ -77,7 +76,7 @@ def test_a_wheel_that_does_not_fit_is_not_recommended(
 ) -> None:
     write_wheel(tmp_path / "packages", version="1.0+cpu")
     write.refresh(tmp_path)
-    page.show_matches(matches(tmp_path, release="2.0"), URL, as_json=False)
+    page.show_matches(matches(tmp_path, release="2.0"), URL)
     shown = capsys.readouterr().out
     assert "TensorFlow 1.0" in shown
     assert "pip install" not in shown
@@ -88,5 +87,5 @@ def test_an_index_without_a_wheel_says_so(
 ) -> None:
     (tmp_path / "packages").mkdir()
     write.refresh(tmp_path)
-    page.show_matches(matches(tmp_path), URL, as_json=False)
+    page.show_matches(matches(tmp_path), URL)
     assert capsys.readouterr().err == "This index has no wheel.\n"
