@@ -124,7 +124,7 @@ def test_parts_are_taken_that_were_made_for_each_other(tmp_path: Path) -> None:
 def test_an_archive_with_a_link_that_leads_out_is_downloaded_again(tmp_path: Path) -> None:
     folder = tmp_path / "toolkit"
     folder.mkdir()
-    link = folder / "lib"
+    link = folder / "bin"
     link.symlink_to("/etc")
     fault = failing(lambda: layout.settle(folder), SupplyError)
     assert fault.remedy == "Download it again from NVIDIA."

@@ -182,9 +182,9 @@ def remove(build_out: Path, entries: Sequence[VaultEntry | Damage]) -> None:
     for entry in entries:
         files.remove(entry.path)
     # pip's pages must not link packages that are gone. Written last: on a full disk that makes
-    # room for them.
-    for store in _stores(build_out / "vault") if entries else ():
-        if packages.shelf(store).is_dir():
+    # space for them.
+    for store in _stores(build_out / "vault"):
+        if any(entry.path.is_relative_to(packages.shelf(store)) for entry in entries):
             packages.write_page(store)
 
 
