@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.commands import test_bundle as bundles
+from tests.bundle import test_bundle as bundles
 from tests.commands import test_supply
 from tests.remedies.following import CommandLine, commands, failing
 from tests.toolkit import test_providing as toolkits
@@ -18,12 +18,12 @@ from tests.toolkit import test_tree
 from tests.upstream import commit
 from tests.vault import test_substitutes as replacing
 
-from tfwright.bundle import packing as carrying
+from tfwright.bundle import packing, unpacking
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, RecipeError, SilentServerError, SupplyError, TfwrightError
-from tfwright.lock import writing as locks
+from tfwright.lock import inputs as locks
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs, Programs
 from tfwright.pipeline.stage import Artefact
@@ -254,7 +254,7 @@ def test_the_packages_of_a_toolkit_are_obtained_before_they_are_bundled(
     wanting = toolkits.pinned(job, cudnn={"wheels": pin})
 
     def content() -> list[bundle.Content]:
-        return list(carrying._toolkit(wanting))
+        return list(packing.toolkit(wanting))
 
     fault = failing(content, SupplyError)
     (command,) = commands(fault.remedy)
@@ -268,8 +268,8 @@ def test_the_packages_of_a_toolkit_are_obtained_before_they_are_bundled(
 
 @pytest.fixture
 def build_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(carrying, "RECIPES", tmp_path / "checkout/recipes")
-    monkeypatch.setattr(carrying, "PATCHES", tmp_path / "checkout/patches")
+    monkeypatch.setattr(unpacking, "RECIPES", tmp_path / "checkout/recipes")
+    monkeypatch.setattr(unpacking, "PATCHES", tmp_path / "checkout/patches")
     return tmp_path / "build_out"
 
 
@@ -309,7 +309,7 @@ def test_a_bundle_is_not_used_and_one_as_the_command_writes_it_is(
         return bundles.made(tmp_path, source, recipe=pinned)  # type: ignore[arg-type]
 
     def unpack(file: Path) -> None:
-        carrying.unpack(file, build_out, SILENCE)
+        unpacking.unpack(file, build_out, SILENCE)
 
     file = wrong()
     fault = failing(lambda: unpack(file), TfwrightError)
@@ -328,10 +328,10 @@ def test_a_document_of_a_bundle_is_corrected_where_the_bundle_was_made(
     text = recipe.read_text("utf-8")
     recipe.write_text(text.replace("[source]", "[sauce]"), "utf-8")
     file = bundles.made(tmp_path, recipe=recipe)
-    fault = failing(lambda: carrying.unpack(file, build_out, SILENCE), RecipeError)
+    fault = failing(lambda: unpacking.unpack(file, build_out, SILENCE), RecipeError)
     assert fault.remedy.startswith("Correct it where the bundle was made")
     recipe.write_text(text, "utf-8")
-    carrying.unpack(bundles.made(tmp_path, recipe=recipe), build_out, SILENCE)
+    unpacking.unpack(bundles.made(tmp_path, recipe=recipe), build_out, SILENCE)
 
 
 @pytest.mark.parametrize("way", ["Free some space", "--into"])

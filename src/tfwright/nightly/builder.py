@@ -23,7 +23,7 @@ from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.host import probes
 from tfwright.index import labels
-from tfwright.lock import links as link_check
+from tfwright.lock import inputs as lock_inputs
 from tfwright.nightly import cache, due, inputs, targets
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
 from tfwright.nightly.inputs import KeptInputs
@@ -264,7 +264,7 @@ class PipelineBuilder:
 
     def links(self, target: Target) -> str:
         """Ask the servers of a target's archives; name what no server has any more."""
-        rows = link_check.check(self.job(target), deep=False)
+        rows = lock_inputs.check(self.job(target), deep=False)
         lost = [row.name for row in rows if not row.left and not row.kept]
         kept = [row.name for row in rows if not row.left and row.kept]
         said = []

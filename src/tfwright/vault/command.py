@@ -30,7 +30,7 @@ def vault(
 ) -> Shown:
     """Show what the vault holds, how large it is, which recipes share it, and what is unused."""
     from tfwright.documents import host_file
-    from tfwright.lock import links as link_check
+    from tfwright.lock import inputs
     from tfwright.toolkit import tree
     from tfwright.vault import page, usage, verification
 
@@ -38,7 +38,7 @@ def vault(
     one_of(verify=verify or repair, gc=gc, links=links)
     build_out = host_file.read().build_out
     if links:
-        rows = link_check.check(job_of(recipe), deep=deep)
+        rows = inputs.check(job_of(recipe), deep=deep)
         return Answer(
             rows, page.show_links, lambda rows: [{**vars(row), "left": row.left} for row in rows]
         )
