@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError
+from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, invoke
 from tfwright.pipeline import analysis, engine, external, stamps
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.invocation import Invocation
@@ -112,7 +112,7 @@ def write(job: BuildRequest, path: Path) -> Lock:
         raise HostError(
             f"{path.name} was written without a record of which archives the build needs: "
             f"{fault.what}",
-            remedy=_followed(fault.remedy, "Then run 'invoke lock' again."),
+            remedy=_followed(fault.remedy, f"Then run '{invoke('lock')}' again."),
             evidence=fault.evidence,
         )
     return locked
@@ -155,7 +155,7 @@ def _requirements(job: BuildRequest, inputs: Inputs) -> tuple[lock.LockedRequire
     if inputs.programs is None:
         raise HostError(
             f"Only a host with {system} can tell which files pip takes for {', '.join(wanted)}",
-            remedy=f"Run 'invoke lock' on {system}: every build of {job.recipe.name} would "
+            remedy=f"Run '{invoke('lock')}' on {system}: every build of {job.recipe.name} would "
             "refuse a lock file without them.",
         )
     # pip chooses freely here: the hashes of the recipe, if it has any, are verified by builds.

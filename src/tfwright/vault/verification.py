@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from tfwright.errors import Evidence, SupplyError, TfwrightError
+from tfwright.errors import Evidence, SupplyError, TfwrightError, invoke
 from tfwright.tools import files
 from tfwright.tools.bazel import client
 from tfwright.tools.git import mirror as mirrors
@@ -54,7 +54,7 @@ def _remedy(removed: Sequence[Damage], left: Sequence[Damage], users: Iterable[s
         )
     # A toolkit is not removed: it is large, and a person accepted its licence.
     if any(not damage.removable for damage in left):
-        steps.append("Install the toolkit again with 'invoke toolkit'.")
+        steps.append(f"Install the toolkit again with '{invoke('toolkit')}'.")
     if removed:
         steps.append(f"Run 'invoke fetch' {needing}.")
     return " ".join(steps)
