@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
-from tfwright.errors import ToolError
+from tfwright.errors import ToolError, invoke
 from tfwright.progress import Progress
 from tfwright.tools import files, json_text
 from tfwright.tools.bazel import installation
@@ -29,7 +29,7 @@ from tfwright.tools.process import (
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import leashed
 
-REMEDY = "Run 'invoke build --again fetch' to obtain Bazel again."
+REMEDY = f"Run '{invoke('build --again fetch')}' to obtain Bazel again."
 IDLE_SECONDS = 60
 """After so long without work a server ends by itself: what limits the life of one whose tfwright
 was killed."""
