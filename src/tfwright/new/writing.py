@@ -28,7 +28,7 @@ from tfwright.match import ranking as match
 from tfwright.match.ranking import Wish
 from tfwright.new import bazel
 from tfwright.printable import shell_word
-from tfwright.rules import tree_bazel, tree_requirements, tree_version
+from tfwright.rules import tree_files
 from tfwright.schema import writing as schema
 from tfwright.tools import files
 from tfwright.tools.git.remote import Remote, named_commit
@@ -155,7 +155,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     draft.lines[:0] = [schema.line_in(folder), ""]
     texts = _source(draft, wanted, host_file)
     python = _host(draft, wish, release, toolkit)
-    _packages(draft, tree_requirements.setup_of(texts), python)
+    _packages(draft, tree_files.setup_of(texts), python)
     _bazel(draft, bazel.chosen(release, texts, (tools or Tools()).bazel))
     _compile(draft, release, python)
     try:
@@ -242,9 +242,9 @@ def _source(draft: _Draft, wanted: WantedRelease, host_file: HostFile) -> dict[s
     ]
     if wanted.tag:
         draft.lines.append(f'version = "{wanted.version}"')
-    paths = (*tree_bazel.PATHS, *tree_version.PLACES, *tree_requirements.PATHS)
+    paths = (*tree_files.BAZELS, *tree_files.RELEASES, *tree_files.SETUPS)
     texts = remote.texts(commit, paths)
-    stated = tree_version.stated(texts)
+    stated = tree_files.release_of(texts)
     if wanted.commit and not texts:
         draft.open.append(
             f"source.commit: {address} showed none of its files; 'invoke fetch --recipe FILE' "
@@ -302,7 +302,7 @@ def _host(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit | None) 
 
 def _packages(draft: _Draft, setup: str, python: str) -> None:
     """Name the command that pins the packages: pip alone knows what these need."""
-    required = tree_requirements.required(setup, python)
+    required = tree_files.required(setup, python)
     asked = [
         f"--add {shlex.quote(name + versions)}" for name, versions in _building(required).items()
     ]

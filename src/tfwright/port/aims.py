@@ -11,7 +11,7 @@ from tfwright.documents.recipe import NAMED_SINCE, SEPARATE_NCCL, Recipe
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release, is_version
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline.job import BuildRequest
-from tfwright.rules import tree_version
+from tfwright.rules import tree_files
 from tfwright.tools import files, toml_editing
 from tfwright.tools.git.remote import Remote, named_commit
 
@@ -94,9 +94,9 @@ def _remote(old: BuildRequest) -> Remote:
 
 def _release_of(old: BuildRequest, commit: str) -> Release | None:
     """Read the release off the tree, where the name does not say it: of master, or a fork."""
-    places = tuple(tree_version.PLACES)
+    places = tuple(tree_files.RELEASES)
     texts = _remote(old).texts(commit, places)
-    return tree_version.stated(texts)
+    return tree_files.release_of(texts)
 
 
 def _name(old: Recipe, to: str, version: ExactRelease | None) -> str:

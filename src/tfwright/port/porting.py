@@ -26,10 +26,10 @@ from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import BuildRequest
 from tfwright.port import aims, archives, patches
 from tfwright.port.patches import Fate, TriedPatch
-from tfwright.rules import tree_bazel, tree_requirements, tree_version
+from tfwright.rules import tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.rules.model import Rules
-from tfwright.rules.tree_bazel import TreeBazel
+from tfwright.rules.tree_files import TreeBazel
 from tfwright.schema import writing as schema
 from tfwright.tools import files, toml_editing
 from tfwright.tools.git import mirror
@@ -106,7 +106,7 @@ def _judged(
     yield from _exclusions(new, path)
     new = replace(new, recipe=recipes.read(str(path)))
     repository = external.repository(new.job, new.recipe.source, about_branch=True)
-    tree_version.insist(repository, new.recipe.source.commit, new.recipe.source)
+    tree_files.insist_on_release(repository, new.recipe.source.commit, new.recipe.source)
     # Both recipes name one url, so that its mirror then holds both commits.
     external.repository(old.job, old.recipe.source)
     yield from _tools(new.recipe, repository)
@@ -140,8 +140,8 @@ def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
     """Compare Bazel, Python, CUDA and the target with what the new release takes."""
     release = recipe.source.release
     commit = recipe.source.commit
-    texts = GitRepository(repository).texts_at(commit, tree_bazel.PATHS)
-    yield _bazel(recipe, tree_bazel.stated(texts))
+    texts = GitRepository(repository).texts_at(commit, tree_files.BAZELS)
+    yield _bazel(recipe, tree_files.bazel_of(texts))
     python = recipe.host.python
     known = compatibility.python(release)
     if known is None:
@@ -333,12 +333,12 @@ def _archives(job: BuildRequest, old: Rules | None, new: Rules | None) -> Iterat
 
 def _requirements(recipe: Recipe, path: Path, repository: Path) -> Iterator[PortedPin]:
     """Hold verify.requirements against setup.py, and name the command that resolves them again."""
-    texts = GitRepository(repository).texts_at(recipe.source.commit, tree_requirements.PATHS)
-    setup = tree_requirements.setup_of(texts)
+    texts = GitRepository(repository).texts_at(recipe.source.commit, tree_files.SETUPS)
+    setup = tree_files.setup_of(texts)
     pins = recipe.verify.requirements
     python = recipe.host.python
     # Without pins a recipe installs nothing to verify with.
-    found = list(tree_requirements.judged(pins, setup, python)) if pins else []
+    found = list(tree_files.judged(pins, setup, python)) if pins else []
     for pin in found:
         yield PortedPin("requirement", pin.name, pin.state, pin.says)
     redo = [pin.asks for pin in found if pin.asks]
