@@ -152,7 +152,6 @@ def explained(
     """
     # Imported here: `invoke --list` runs no command, and need not load a terminal.
     from tfwright import errors, printable
-    from tfwright.documents import completion
     from tfwright.terminal import answer, console
     from tfwright.tools import disk
 
@@ -167,8 +166,7 @@ def explained(
             # A line without its end is still in memory.
             sys.stdout.flush()
     except errors.TfwrightError as fault:
-        if recipe:
-            fault.remedy = completion.naming_recipe(fault.remedy, printable.shell_word(recipe))
+        fault.recipe = fault.recipe or (recipe and printable.shell_word(recipe))
         # The streams end the program where the reader of the message has gone; scripts
         # look at the status.
         with suppress(SystemExit):

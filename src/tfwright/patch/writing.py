@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from tfwright.configure import edits
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import Evidence, RecipeError
+from tfwright.errors import Evidence, RecipeError, invoke
 from tfwright.pipeline import external
 from tfwright.pipeline.job import BuildRequest
 from tfwright.printable import shell_word
@@ -60,7 +60,7 @@ def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> Writt
     if not words:
         raise RecipeError(
             f"{name!r} names no patch",
-            remedy="Say in a few words why, such as 'invoke patch no-numa'.",
+            remedy=f"Say in a few words why, such as '{invoke('patch no-numa')}'.",
         )
     source = job.recipe.source
     # Recipes of one release share patches, and so a folder.

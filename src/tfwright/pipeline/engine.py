@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from tfwright.documents import completion, spelling
+from tfwright.documents import spelling
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.pipeline import containers, rivals, stamps
 from tfwright.pipeline.job import BuildRequest, Job
@@ -195,7 +195,7 @@ def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
                 stamps.write(request, stage, depends, result, took)
     except TfwrightError as fault:
         fault.stage = stage.name
-        fault.remedy = completion.naming_recipe(fault.remedy, request.argument)
+        fault.recipe = request.argument
         raise
     request.listener.finished(stage.name, seconds)
     return result

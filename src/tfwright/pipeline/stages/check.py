@@ -39,7 +39,7 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     # What stops nothing is a note also where something else stops the build.
     for finding in findings:
         if finding not in blocking:
-            job.listener.note(f"{finding}. {_advice(finding)}")
+            job.listener.note(f"{finding}. {_advice(job, finding)}")
     # The facts name the interpreter, so a build without one stops here in any case.
     if interpreter is None or blocking:
         raise _refusal(job, blocking or findings)
@@ -77,14 +77,14 @@ def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:
     lines = [f"{goal}:"]
     for number, finding in enumerate(findings, 1):
         lines.append(f"  {number}. {finding}")
-        lines.append(f"     {_advice(finding)}")
+        lines.append(f"     {_advice(job, finding)}")
     return HostError(
         "\n".join(lines), remedy="Follow the advice under each finding, then start again."
     )
 
 
-def _advice(finding: Finding) -> str:
+def _advice(job: Job, finding: Finding) -> str:
     """Return a remedy on one line; several commands are left to where there is room for them."""
     if "\n" not in finding.remedy:
         return finding.remedy
-    return "'invoke doctor' with the same --recipe has the commands."
+    return f"'invoke doctor --recipe {job.argument}' has the commands."

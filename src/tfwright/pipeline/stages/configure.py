@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ConfigureTable, Recipe, is_bazelrc_line
 from tfwright.documents.release import Release
-from tfwright.errors import Evidence, RecipeError, ToolError
+from tfwright.errors import Evidence, RecipeError, ToolError, invoke
 from tfwright.pipeline import questions
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Tree
@@ -220,7 +220,7 @@ def _site_packages(job: Job, python: Path) -> str:
     code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
     argv = (str(python), "-c", code)
     command = Command(argv, job.places.own, environment.clean(job.places.home))
-    remedy = "Run 'invoke build --again fetch' to create the target Python's venv again."
+    remedy = f"Run '{invoke('build --again fetch')}' to create the target Python's venv again."
     return runner.run(command, job.log("configure-python"), remedy=remedy).strip()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.errors import SupplyError, ToolError
+from tfwright.errors import SupplyError, ToolError, invoke
 from tfwright.tools.git import git_bundle, mirror, transport
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.repository import GitRepository
@@ -47,7 +47,7 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
             if offline:
                 raise SupplyError(
                     f"{wanted.commit} of {wanted.remote} is not here",
-                    remedy="Run 'invoke fetch' once with a network.",
+                    remedy=f"Run '{invoke('fetch')}' once with a network.",
                 )
             transport.insist_on_host(origin.address)
             refs = f"+{wanted.commit}:{wanted.branch}"

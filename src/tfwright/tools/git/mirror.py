@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tfwright.documents import account
 from tfwright.documents.recipe import SourceTable
-from tfwright.errors import Evidence, RecipeError, SilentServerError, SupplyError, ToolError
+from tfwright.errors import Evidence, RecipeError, SilentServerError, SupplyError, ToolError, invoke
 from tfwright.printable import listed, shell_word
 from tfwright.progress import Listener
 from tfwright.tools import files, trees
@@ -261,7 +261,7 @@ class PinnedMirror(GitRepository):
             raise SupplyError(
                 f"{pin} is not in the mirror of {pin.url}, and an offline build downloads nothing",
                 remedy=(
-                    "Run 'invoke fetch' for this recipe once with a network, "
+                    f"Run '{invoke('fetch')}' once with a network, "
                     "or copy the mirror's directory from a host that has it."
                 ),
                 evidence=Evidence(where=str(self.path)),

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NoReturn
 
 from tfwright.documents.names import inner_path
-from tfwright.errors import Evidence, RecipeError, ToolError
+from tfwright.errors import Evidence, RecipeError, ToolError, invoke
 from tfwright.tools.git import fitting, program
 from tfwright.tools.git.fitting import Fit, Hunk
 from tfwright.tools.git.repository import REGULAR, Change
@@ -211,7 +211,7 @@ def combined(faults: Sequence[RecipeError]) -> RecipeError:
     if len(faults) == 1:
         return faults[0]
     listed = "\n".join(f"  {number}. {fault.what}" for number, fault in enumerate(faults, 1))
-    remedies = "\n".join(f"{number}. {fault.remedy}" for number, fault in enumerate(faults, 1))
+    remedies = "\n".join(f"{number}. {fault.template}" for number, fault in enumerate(faults, 1))
     lines = list[str]()
     for fault in faults:
         lines += [f"-- {fault.what}", *fault.evidence.lines]
@@ -319,7 +319,7 @@ def _redo(patch: Path) -> str:
     found = re.match(r"0*(\d+)-", patch.name)
     number = found[1] if found else "N"
     return (
-        f"Redo the patch against the pinned commit: 'invoke patch --refresh {number}' "
+        f"Redo the patch against the pinned commit: '{invoke(f'patch --refresh {number}')}' "
         "prepares a tree, and writes the patch from your edits."
     )
 

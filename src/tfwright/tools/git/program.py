@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from tfwright.errors import Evidence, HostError, SupplyError, TfwrightError, ToolError
+from tfwright.errors import Evidence, HostError, SupplyError, TfwrightError, ToolError, invoke
 from tfwright.tools import disk
 from tfwright.tools.process import environment, pipes
 from tfwright.tools.process.command import Command
@@ -52,7 +52,7 @@ OVERRIDING = {
     "core.excludesFile": "/dev/null",
 }
 """Settings that win over those of a repository, which lies where others may have edited it."""
-REPAIR = "Run 'invoke vault --verify --repair', then 'invoke fetch' with a network."
+REPAIR = f"Run 'invoke vault --verify --repair', then '{invoke('fetch')}' with a network."
 """What helps where objects of a repository of ours are damaged."""
 _DAMAGED = re.compile(
     r"hash mismatch|is corrupt|is empty|unable to (read|unpack)|bad (object|tree|signature)"
