@@ -127,7 +127,7 @@ def _by_kind(sizes: Iterable[tuple[str, int]]) -> list[tuple[str, str, str]]:
 def show_vault(inventory: "Inventory") -> None:
     """Print what the vault holds by kind, what each recipe needs of it, and what is unused."""
     # Asked once: the size of a directory is a walk through it.
-    sizes = {thing: thing.size for thing in inventory.things}
+    sizes = {thing: thing.size for thing in inventory.entries}
     if not sizes:
         text.line("The vault is empty: 'invoke fetch' fills it.")
         return
@@ -154,7 +154,7 @@ def vault_data(inventory: "Inventory") -> list[dict[str, object]]:
     unused = {*inventory.garbage}
     return [
         {**data, "recipes": inventory.users(thing), "unused": thing in unused}
-        for thing, data in zip(inventory.things, entries_data(inventory.things), strict=True)
+        for thing, data in zip(inventory.entries, entries_data(inventory.entries), strict=True)
     ]
 
 
@@ -168,7 +168,7 @@ def entries_data(things: "Sequence[VaultEntry]") -> list[dict[str, object]]:
 
 def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple[str, ...]]:
     """Return one row for each recipe that needs something of the vault."""
-    users = {thing: set(inventory.users(thing)) for thing in inventory.things}
+    users = {thing: set(inventory.users(thing)) for thing in inventory.entries}
     rows: list[tuple[str, ...]] = []
     for need in inventory.needs:
         own = [thing for thing in sizes if need.recipe in users[thing]]
