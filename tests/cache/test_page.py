@@ -5,13 +5,8 @@ from pathlib import Path
 import pytest
 
 from tfwright.cache.page import show_cache, show_why
-from tfwright.cache.usage import (
-    ActionChange,
-    CacheComparison,
-    CacheState,
-    KeptToolchain,
-    ToolchainChange,
-)
+from tfwright.cache.usage import CacheState, KeptToolchain
+from tfwright.cache.why import ActionChange, CacheComparison, ToolchainChange
 from tfwright.terminal.answer import plain
 from tfwright.tools.cache.usage import CachedBuild, CacheUse
 

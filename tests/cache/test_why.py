@@ -1,18 +1,16 @@
 """Why two builds' actions differ: causes before consequences."""
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tfwright.cache import page
+from tfwright.cache import page, why
 from tfwright.cache import usage as cache
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError
-from tfwright.tools.cache import messages, toolchain, usage
+from tfwright.tools.cache import messages, toolchain
 from tfwright.tools.cache.toolchain import Toolchain
-from tfwright.tools.cache.usage import CachedBuild, CacheUse
 
 
 def action(
@@ -47,10 +45,10 @@ def settings(tmp_path: Path) -> HostFile:
     return HostFile(build_out=tmp_path)
 
 
-def compared(settings: HostFile, first: bytes, second: bytes) -> cache.CacheComparison:
+def compared(settings: HostFile, first: bytes, second: bytes) -> why.CacheComparison:
     for name, content in (("one", first), ("two", second)):
         (settings.cache_directory / "logs" / f"{name}.log").write_bytes(content)
-    return cache.why(settings, ["one", "two"])
+    return why.why(settings, ["one", "two"])
 
 
 def test_equal_logs_have_no_difference(settings: HostFile) -> None:
@@ -134,7 +132,7 @@ def test_a_log_that_is_cut_off_is_refused(settings: HostFile) -> None:
 
 def test_a_log_that_does_not_exist_names_how_to_get_one(settings: HostFile) -> None:
     with pytest.raises(RecipeError) as caught:
-        cache.why(settings, ["none", "none"])
+        why.why(settings, ["none", "none"])
     assert "logs = true" in caught.value.remedy
 
 
@@ -157,14 +155,12 @@ def test_a_cache_whose_first_build_still_runs_shows_what_it_holds(
 
 
 def kept_build(settings: HostFile, moment: str, tools: Toolchain) -> str:
-    """Leave what a build leaves: its toolchain, a line of the history, a log; return its name."""
+    """Leave what a build leaves: its toolchain and a log; return its name."""
     root = settings.cache_directory
     toolchain.keep(tools, root)
-    finished = time.mktime(time.strptime(moment, cache.LOG_TIME)) + 0.5
-    use = CacheUse(toolchain=tools.digest)
-    usage.add(root, CachedBuild(recipe="demo", finished=finished, use=use))
-    (root / f"logs/demo-{moment}.log").write_bytes(action("a.o", a="1"))
-    return f"demo-{moment}"
+    name = f"demo-{moment}-{tools.digest[:12]}"
+    (root / f"logs/{name}.log").write_bytes(action("a.o", a="1"))
+    return name
 
 
 def gcc(version: str, digest: str, *programs: str) -> Toolchain:
@@ -184,10 +180,10 @@ def test_another_compiler_is_named_with_its_versions_for_the_builds_that_were_as
     first = kept_build(settings, "20261123-041919", old)
     second = kept_build(settings, "20261123-042612", old)
     third = kept_build(settings, "20261123-043000", new)
-    assert cache.why(settings, [first, second]).toolchains == ()
-    assert cache.why(settings, [first, third]).toolchains == (
-        cache.ToolchainChange("gcc", "gcc 12", "gcc 11", ("/usr/bin/gcc",)),
-        cache.ToolchainChange(
+    assert why.why(settings, [first, second]).toolchains == ()
+    assert why.why(settings, [first, third]).toolchains == (
+        why.ToolchainChange("gcc", "gcc 12", "gcc 11", ("/usr/bin/gcc",)),
+        why.ToolchainChange(
             "programs of gcc", "", "", ("/usr/lib/gcc/11/cc1", "/usr/lib/gcc/11/ld")
         ),
     )
@@ -198,8 +194,8 @@ def test_a_compiler_that_one_build_lacks_is_named_without_its_parts(settings: Ho
     new = Toolchain({"gcc": "a", "clang": "b", "programs of clang": "c"})
     first = kept_build(settings, "20261123-041919", old)
     second = kept_build(settings, "20261123-042612", new)
-    found = cache.why(settings, [first, second]).toolchains
-    assert found == (cache.ToolchainChange("clang", "absent", "b", ()),)
+    found = why.why(settings, [first, second]).toolchains
+    assert found == (why.ToolchainChange("clang", "absent", "b", ()),)
 
 
 def test_only_the_programs_that_differ_are_named_and_not_those_that_moved(
@@ -209,10 +205,10 @@ def test_only_the_programs_that_differ_are_named_and_not_those_that_moved(
     new = Toolchain({"CUDA": "2"}, {"CUDA": {"/b/nvcc": "n", "/b/ptxas": "q"}})
     first = kept_build(settings, "20261123-041919", old)
     second = kept_build(settings, "20261123-042612", new)
-    found = cache.why(settings, [first, second]).toolchains
+    found = why.why(settings, [first, second]).toolchains
     assert found is not None
     assert found[0].files == ("/b/ptxas",)
 
 
-def test_builds_that_the_history_forgot_have_unknown_toolchains(settings: HostFile) -> None:
+def test_logs_whose_names_say_none_have_unknown_toolchains(settings: HostFile) -> None:
     assert compared(settings, action("a.o"), action("a.o")).toolchains is None

@@ -15,9 +15,10 @@ def cache(_: Context, why: list[str]) -> Shown:
     """Show what the build cache holds, how large it is, and what it did for the last builds."""
     from tfwright.cache import page
     from tfwright.cache import usage as caches
+    from tfwright.cache import why as comparing
     from tfwright.documents import host_file
 
     settings = host_file.read()
     if why:
-        return Answer(caches.why(settings, why), page.show_why)
+        return Answer(comparing.why(settings, why), page.show_why)
     return Answer(caches.look(settings), page.show_cache)

@@ -9,7 +9,8 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
-    from tfwright.cache.usage import ActionChange, CacheComparison, CacheState, ToolchainChange
+    from tfwright.cache.usage import CacheState
+    from tfwright.cache.why import ActionChange, CacheComparison, ToolchainChange
 
 MIB, GIB = 1 << 20, 1 << 30
 KEPT = (Column("toolchain"), Column("entries", right=True))
@@ -91,7 +92,7 @@ def show_why(found: "CacheComparison") -> None:
 def _show_toolchains(found: "CacheComparison") -> None:
     """Say whether the builds could share entries at all, and whether shared ones are gone."""
     if found.toolchains is None:
-        text.line("Their toolchains are not known: the history lists the last 50 builds here.")
+        text.line("Their toolchains are not known: the names of the logs do not say them.")
     elif found.toolchains:
         text.line("The toolchains differ, so neither build can use what the other one left:")
         # gcc and cc are one program in most systems.

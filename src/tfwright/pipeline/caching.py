@@ -187,7 +187,7 @@ def recorded(job: Job, cache: PrivateCache | None) -> CacheUse | None:
         usage.add(job.host_file.cache_directory, build)
     # Where the next build does not overwrite it.
     with suppress(OSError):
-        name = f"{job.name}-{time.strftime('%Y%m%d-%H%M%S')}.log"
+        name = f"{job.name}-{time.strftime('%Y%m%d-%H%M%S')}-{use.toolchain[:12]}.log"
         kept = job.host_file.cache_directory / "logs" / name
         if _log_file(job).is_file():
             kept.parent.mkdir(exist_ok=True)

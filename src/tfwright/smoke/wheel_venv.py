@@ -53,7 +53,7 @@ class WheelVenv:
 
     def _pip(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         # "python -m pip" works where the path is too long for the first line of a script.
-        return (*package_clients.pip(self.python), *arguments)
+        return package_clients.pip(self.python, *arguments, cwd=self.place.parent).argv
 
     def execution(self, *arguments: str, home: Path, extra: Mapping[str, str]) -> Command:
         """Return a run of its Python."""
