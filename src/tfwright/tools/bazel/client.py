@@ -57,18 +57,16 @@ def options(binary: Path, install_root: Path) -> Options:
     """Return what `binary` understands; asked once, and kept next to it."""
     kept = binary.with_name("options.json")
     if _kept(kept) is None:
-        asked = _asked(binary, install_root)
+        asked = {}
+        with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
+            for name, topic in _TOPICS.items():
+                page = _help(binary, install_root, Path(room), topic)
+                # "  --[no]keep_going [-k] (a boolean; default: ...)": what stands before the
+                # semicolon.
+                found = re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
+                asked[name] = {flag: kind.partition(";")[0] for flag, kind in found}
         files.write(kept, json.dumps(asked, indent=1))
     return known_options(binary)
-
-
-def _asked(binary: Path, install_root: Path) -> dict[str, dict[str, str]]:
-    """Read Bazel's pages of help, in a directory of their own."""
-    asked = {}
-    with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
-        for name, topic in _TOPICS.items():
-            asked[name] = _parse(_help(binary, install_root, Path(room), topic))
-    return asked
 
 
 _TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}
@@ -114,14 +112,6 @@ def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) 
     # Each page of help gets a new output base.
     files.remove(room / "base")
     return said
-
-
-def _parse(page: str) -> dict[str, str]:
-    """Read the flags off a page of help."""
-    # "  --[no]keep_going [-k] (a boolean; default: ...)": what stands before the
-    # semicolon.
-    found = re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
-    return {name: kind.partition(";")[0] for name, kind in found}
 
 
 @dataclass(frozen=True)

@@ -92,21 +92,15 @@ def of_host(
             parts |= _compiler_parts(compiler, str(driver), known)
             versions[compiler] = _version(str(driver))
     # Rules that generate files run these, and Bazel does not look at their content either.
-    parts |= {name: known.of(name, path) for name, path in _found(SCRIPTING)}
+    parts |= {name: known.of(name, path) for name in SCRIPTING if (path := _which(name))}
     parts["target Python"] = known.of("target Python", python)
     versions["target Python"] = _version(str(python))
     if cuda:
-        programs = _programs_of(cuda)
+        found = (trees.files_below(cuda / name, follow=True) for name in CUDA_FOLDERS)
+        programs = (path for folder in found for path, _ in folder)
         parts["CUDA's programs"] = known.of_all("CUDA's programs", programs)
     known.save()
     return Toolchain(parts, known.files, versions)
-
-
-def _programs_of(cuda: Path) -> Iterator[Path]:
-    """Yield the files of a CUDA that take part in compiling."""
-    for name in CUDA_FOLDERS:
-        for path, _ in trees.files_below(cuda / name, follow=True):
-            yield path
 
 
 def of_image(digest: str, python: Path, *, native: bool) -> Toolchain:
@@ -181,12 +175,6 @@ def _located(paths: Iterable[Path]) -> Iterator[Path]:
 def _which(name: str) -> Path | None:
     found = shutil.which(name, path=":".join(environment.SYSTEM_PATH))
     return Path(found) if found else None
-
-
-def _found(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    for name in names:
-        if path := _which(name):
-            yield name, path
 
 
 def _include_folders(driver: str) -> list[Path]:

@@ -104,20 +104,14 @@ def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:
             holder = json_text.record(path)
             # The holder is dead, but its Bazel still has the lock: it ends within the
             # grace.
-            if _lives(holder) or time.monotonic() > deadline:
+            lives = False
+            with suppress(KeyError, TypeError, ValueError, OverflowError):
+                lives = is_running(int(holder["pid"]))
+            if lives or time.monotonic() > deadline:
                 raise _taken(path, holder, remedy) from None
             time.sleep(0.05)
         else:
             return
-
-
-def _lives(holder: dict[str, Any]) -> bool:
-    """Say whether the process that wrote itself down as the holder is still there."""
-    try:
-        process = int(holder["pid"])
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return False
-    return is_running(process)
 
 
 def _taken(path: Path, holder: dict[str, Any], remedy: str) -> HostError:
