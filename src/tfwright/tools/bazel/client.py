@@ -6,8 +6,8 @@ import re
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
@@ -212,12 +212,18 @@ class Client:
         display = Display()
         kills = capacity.kills()
         room = capacity.total()
+        begun = time.monotonic()
         with (
-            _counting(spent, gauge.watching(self._server)) as seen,
+            ExitStack() as counted,
+            gauge.watching(self._server) as seen,
             log.open("a", encoding="utf-8") as stream,
             # The bar, which names the running actions, is only drawn on a terminal.
             pseudo_terminal.running(command, remedy=REMEDY) as child,
         ):
+            # Also of a run that is interrupted.
+            counted.callback(
+                lambda: spent(Spent(time.monotonic() - begun, seen.cpu, seen.action, seen.together))
+            )
             start, record = stream.tell(), _Record(stream)
             for text in pseudo_terminal.output(child):
                 record.add(display.feed(text))
@@ -322,16 +328,3 @@ class _Record:
                 self.errors.append(line)
         # Someone may follow the log of a build that takes hours.
         self._stream.flush()
-
-
-@contextmanager
-def _counting(
-    spent: Callable[[Spent], None], watching: AbstractContextManager[gauge.Gauge]
-) -> Iterator[gauge.Gauge]:
-    """Report at the end of the block, also of one that is interrupted, what was seen."""
-    begun = time.monotonic()
-    with watching as seen:
-        try:
-            yield seen
-        finally:
-            spent(Spent(time.monotonic() - begun, seen.cpu, seen.action, seen.together))
