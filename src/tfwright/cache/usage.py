@@ -36,8 +36,6 @@ class CacheState:
     toolchains: tuple[KeptToolchain, ...]
     builds: tuple[CachedBuild, ...]
     """The newest first."""
-    logs: tuple[Path, ...]
-    """Execution logs, the newest first."""
 
 
 def look(settings: HostFile) -> CacheState:
@@ -48,15 +46,13 @@ def look(settings: HostFile) -> CacheState:
     root = settings.cache_directory
     limit = int(settings.cache.size * GIB)
     builds = tuple(reversed(usage.read(root)))[:SHOWN]
-    # The names end with date and time, so the newest sort last.
-    logs = tuple(sorted((root / "logs").glob("*.log"), reverse=True))
     # Looking must not make a directory: a host without a cache has none.
     if not root.is_dir():
-        return CacheState(root, 0, limit, settings.cache.server, (), (), ())
+        return CacheState(root, 0, limit, settings.cache.server, (), ())
     directory = CacheStore(root, limit)
     toolchains = tuple(
         KeptToolchain(digest, entries, toolchain.kept(root, digest).parts)
         for digest, entries in directory.toolchains().items()
     )
     held = directory.held
-    return CacheState(root, held, limit, settings.cache.server, toolchains, builds, logs)
+    return CacheState(root, held, limit, settings.cache.server, toolchains, builds)

@@ -102,16 +102,19 @@ class CacheTable(Table):
     secret: HostPath | None = None
     """A file with a secret. Hosts with the same secret trust each other's entries; by default
     ``cache-secret`` in build_out, so that each build_out trusts its own entries only."""
-    logs: Flag = False
-    """Whether Bazel writes an execution log, which 'invoke cache --why' compares."""
 
     @model_validator(mode="before")
     @classmethod
-    def _without_lists(cls, given: object) -> object:
+    def _without_old_keys(cls, given: object) -> object:
         if isinstance(given, dict) and "trust" in given:
             raise ValueError(
                 "trust: the cache has no signed lists any more; take the key out, and give hosts "
                 "that share entries the same secret"
+            )
+        if isinstance(given, dict) and "logs" in given:
+            raise ValueError(
+                "logs: execution logs are not compared any more; take the key out, and add "
+                "--execution_log_binary_file=FILE to compile.flags of a recipe that needs one"
             )
         return given
 
