@@ -33,8 +33,6 @@ CHUNK = 1024 * 1024
 """Bytes that are read at once."""
 BUILD_RECORD = "tfwright.json"
 """The file in ``.dist-info`` that wheels of tfwright have."""
-SBOM = "sboms/tfwright.cdx.json"
-"""Their bill of materials there."""
 LARGEST_HEADERS = 4 * 1024**2
 """Bytes of METADATA or WHEEL; the README in METADATA is most of it."""
 MOST_HEADERS = 5_000

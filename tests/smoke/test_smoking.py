@@ -1,7 +1,6 @@
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,8 +76,9 @@ def test_a_trial_of_an_offline_build_takes_packages_from_the_vault_alone(
     monkeypatch.setattr(venv, "create", lambda *_: None)
     verify = job.recipe.verify.model_copy(update={"requirements": requirements})
     recipe = job.recipe.model_copy(update={"verify": verify})
-    offline = replace(job, recipe=recipe, offline=True)
-    request = smoke.request_of(offline, tmp_path / "a-1-py3-none-any.whl")
+    request = Request.of(
+        recipe, job.host_file, tmp_path / "a-1-py3-none-any.whl", job.places.stores
+    )
     smoke._install(request, Path(sys.executable), "3.11.0", ())
     assert len(seen) == 1 + bool(requirements)
     for what in seen:
@@ -86,7 +86,7 @@ def test_a_trial_of_an_offline_build_takes_packages_from_the_vault_alone(
         assert what[1].startswith(where[1])
     if requirements:
         assert seen[0][2:] == ("pip==20.3.4",)
-    assert not smoke.request_of(job, request.wheel).sources
+    assert not Request.of(recipe, job.host_file, request.wheel).sources
 
 
 def test_a_python_that_is_not_here_is_named_with_the_ways_to_name_one(
