@@ -12,6 +12,7 @@ import pytest
 
 from tfwright.errors import WheelError
 from tfwright.terminal.answer import Answer
+from tfwright.tools.process import capacity
 from tfwright.wheel import archive
 from tfwright.wheel.inspect import inspection, page
 from tfwright.wheel.inspect.inspection import Inspection
@@ -128,7 +129,8 @@ def test_members_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
 def test_a_library_larger_than_the_memory_is_read_from_a_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "_fits", lambda _: False)
+    monkeypatch.setattr(archive, "SMALL", 0)
+    monkeypatch.setattr(capacity, "memory", lambda: 0)
     path = wheel(tmp_path, {"small/a.so": b"\x7fELF" + bytes(1000)})
     assert "small/a.so cannot be read" in faults(path)
 
