@@ -59,10 +59,7 @@ def write(wheel: zipfile.ZipFile, name: str, sha256: str, outcome: BuildOutcome)
             "runDetails": {
                 "builder": {
                     "id": BUILDER,
-                    "version": {
-                        "tfwright": record.sealer.version,
-                        "deflate": record.sealer.deflate,
-                    },
+                    "version": {"tfwright": sealer.version, "deflate": sealer.deflate},
                 },
                 "metadata": {
                     # RFC 3339 in UTC, as SLSA's schema asks; it is in the statement, since the
