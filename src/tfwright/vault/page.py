@@ -105,7 +105,7 @@ def show_bundle(manifest: "Manifest") -> None:
     # What licences keep out of a bundle, with the
     # checksums to compare on the other host.
     for absent in manifest.absent:
-        text.line(Styled(f"  without {absent.name}", text.WARNING))
+        text.line(text.warning(f"  without {absent.name}"))
         for path, sha256 in absent.files.items():
             text.line(f"    {sha256}  {path}")
     text.line(
@@ -209,4 +209,4 @@ def show_sound(things: "Sequence[VaultEntry]") -> None:
     """Say that every file matches its checksum."""
     total = text.as_size(sum(thing.size for thing in things))
     files = text.counted(len(things), "file")
-    text.line(Styled("ok", text.GOOD), f": {files}, {total}; each matches its checksum")
+    text.line(text.good("ok"), f": {files}, {total}; each matches its checksum")
