@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import invoke
 from invoke.parser import Argument
 
-from tfwright.terminal.answer import Answer
+from tfwright.terminal.answer import Answer, fault_data, print_json
 
 if TYPE_CHECKING:
     from tfwright.errors import TfwrightError
@@ -96,6 +96,8 @@ class Command(invoke.Task[Any]):
                 if answer is not None:
                     answer.show(as_json=as_json)
                     shown.append(answer)
+        if as_json and not shown:
+            print_json({})
         if shown and shown[-1].status:
             sys.exit(shown[-1].status)
 
@@ -152,7 +154,7 @@ def explained(
     """
     # Imported here: `invoke --list` runs no command, and need not load a terminal.
     from tfwright import errors, printable
-    from tfwright.terminal import answer, console
+    from tfwright.terminal import console
     from tfwright.tools import disk
 
     try:
@@ -177,20 +179,20 @@ def explained(
             console.interrupted(resume)
             if as_json():
                 stopped = {"what": "Stopped", "resume": resume}
-                answer.print_json(stopped | {"exit_status": errors.INTERRUPTED_STATUS})
+                print_json(stopped | {"exit_status": errors.INTERRUPTED_STATUS})
         sys.exit(errors.INTERRUPTED_STATUS)
 
 
 def explain(fault: "TfwrightError", resume: str = "", *, as_json: bool = False) -> None:
     """Show an error with what is known of its cause; `resume` goes on where a stage failed."""
     from tfwright.diagnosis import page
-    from tfwright.terminal import answer, console
+    from tfwright.terminal import console
 
     # Without a stage nothing was begun, so the same command would only fail again.
     resume = resume if fault.stage else ""
     console.explain(fault, resume, page.tell_cause)
     if as_json:
-        answer.print_json(answer.fault_data(fault, resume))
+        print_json(fault_data(fault, resume))
 
 
 def resuming(command: str, **options: "str | bool | Sequence[str]") -> str:

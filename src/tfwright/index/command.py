@@ -32,6 +32,7 @@ def index(
     yank: str = "",
     unyank: str = "",
     reason: str = "",
+    json: bool = False,
 ) -> Iterator[Shown]:
     """Bring the wheel index up to date; serve it, or yank a wheel."""
     from tfwright.index import page
@@ -46,13 +47,15 @@ def index(
     elif yank or unyank:
         # A yanked wheel stays: pip still takes it for a pin of exactly its version.
         index.yank(place, yank or unyank, reason if yank else None)
+        yield Answer({"wheel": yank or unyank, "yanked": bool(yank)}, page.show_yank)
     else:
         update = index.refresh(place)
         yield Answer(update, partial(page.show_update, folder=place.folder))
         if serve:
             with index.serving(place, port) as (url, forever):
                 page.show_serving(url)
-                page.show_use(update, url)
+                if not json:
+                    page.show_use(update, url)
                 # Whoever reads through a pipe waits for the address before it asks.
                 sys.stdout.flush()
                 forever()

@@ -18,7 +18,7 @@ def ask(question: "HeardQuestion") -> str:
     Raises RecipeError at the end of the input: Ctrl-D is not an answer.
     """
     shown = question.text.strip()
-    text.line(text.bold(question.variable), f": {printable_lines(shown)}")
+    text.line(text.bold(question.variable), f": {printable_lines(shown)}", to=sys.stderr)
     if not sys.stdin.isatty():
         default = question.default or "an empty line"
         text.tell(f"  answered with its default, {default}: no terminal to ask on")

@@ -1,5 +1,7 @@
 """The command vault."""
 
+from typing import Any
+
 from invoke import Context
 
 from tfwright.options import JSON, RECIPE, job_of, one_of, task
@@ -26,7 +28,6 @@ def vault(
     gc: bool = False,
     links: bool = False,
     deep: bool = False,
-    json: bool = False,
 ) -> Shown:
     """Show what the vault holds, how large it is, which recipes share it, and what is unused."""
     from tfwright.documents import host_file
@@ -46,10 +47,8 @@ def vault(
         sound = vaults.verify(build_out, repair=repair)
         return Answer(sound, page.show_sound, page.entries_data)
     if gc:
-        # At once: what is gone has no size.
-        vaults.collect(
-            build_out,
-            lambda unused: Answer(unused, page.show_garbage, page.entries_data).show(as_json=json),
-        )
-        return None
+        kept: list[dict[str, Any]] = []
+        # Before they are removed: what is gone has no size.
+        vaults.collect(build_out, lambda unused: kept.extend(page.entries_data(unused)))
+        return Answer(kept, page.show_garbage)
     return Answer(vaults.look(build_out), page.show_vault, page.vault_data)

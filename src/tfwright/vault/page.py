@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Part, Styled
@@ -146,19 +146,19 @@ def show_vault(inventory: "Inventory") -> None:
             "'invoke lock' finds out"
         )
     text.line()
-    show_garbage(inventory.garbage)
+    show_garbage(entries_data(inventory.garbage))
 
 
-def vault_data(inventory: "Inventory") -> list[dict[str, object]]:
+def vault_data(inventory: "Inventory") -> list[dict[str, Any]]:
     """Return what the vault holds, for machines."""
-    unused = {*inventory.garbage}
+    unused, things = {*inventory.garbage}, inventory.things
     return [
         {**data, "recipes": inventory.users(thing), "unused": thing in unused}
-        for thing, data in zip(inventory.things, entries_data(inventory.things), strict=True)
+        for thing, data in zip(things, entries_data(things), strict=True)
     ]
 
 
-def entries_data(things: "Sequence[VaultEntry]") -> list[dict[str, object]]:
+def entries_data(things: "Sequence[VaultEntry]") -> list[dict[str, Any]]:
     """Return entries for machines; sizes are in bytes."""
     return [
         {"kind": thing.kind, "name": thing.name, "path": thing.path, "size": thing.size}
@@ -187,22 +187,16 @@ def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple
     return rows
 
 
-def show_garbage(things: "Sequence[VaultEntry]") -> None:
-    """Print what is unused, with the total."""
-    if not things:
+def show_garbage(entries: list[dict[str, Any]]) -> None:
+    """Print what is unused, of `entries_data`, with the total."""
+    if not entries:
         text.line("Everything in the vault is needed by a recipe or a lock.")
         return
-    sizes = [thing.size for thing in things]
-    rows = [
-        (f"  {text.as_size(size)}", thing.kind, thing.name)
-        for thing, size in zip(things, sizes, strict=True)
-    ]
+    rows = [(f"  {text.as_size(each['size'])}", each["kind"], each["name"]) for each in entries]
     text.table(UNUSED, rows)
-    count = "1 entry" if len(things) == 1 else f"{len(things):,} entries"
-    text.line(
-        f"{text.as_size(sum(sizes))} in {count} that no recipe and no lock needs; "
-        "'invoke vault --gc' frees it"
-    )
+    total = text.as_size(sum(each["size"] for each in entries))
+    count = "1 entry" if len(entries) == 1 else f"{len(entries):,} entries"
+    text.line(f"{total} in {count} that no recipe and no lock needs; 'invoke vault --gc' frees it")
 
 
 def show_sound(things: "Sequence[VaultEntry]") -> None:
