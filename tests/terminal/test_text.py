@@ -9,9 +9,9 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column, Styled
 
 COLUMNS = (
-    Column("name", 0, "never"),
+    Column("name"),
     Column("path", 1, "middle", least=10),
-    Column("detail", 2, least=6),
+    Column("detail", 2, "end", least=6),
 )
 ROW = ("demo", "/a/very/long/path/to/some/file.so", "this and that")
 
@@ -71,7 +71,7 @@ def test_a_head_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "30")
     monkeypatch.setenv("NO_COLOR", "1")
     screen = Screen()
-    columns = (Column("name", 0, "never"), Column("std::string", 1, least=4))
+    columns = (Column("name"), Column("std::string", 1, "end", least=4))
     text.table(columns, [("a" * 20, "cxx11 " * 9)], to=screen)
     assert text.ELLIPSIS not in screen.getvalue().splitlines()[0]
 
@@ -81,11 +81,7 @@ def test_small_columns_take_the_room_that_a_wide_one_leaves(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
     screen = Screen()
-    columns = (
-        Column("name", 0, "never"),
-        Column("TF", 2, "never"),
-        Column("verified", 1, least=20),
-    )
+    columns = (Column("name"), Column("TF", 2, "never"), Column("verified", 1, "end", least=20))
     text.table(columns, [("a" * 20, "1.8", "publish (2026-11-23)")], to=screen)
     assert "1.8" in screen.getvalue()
 

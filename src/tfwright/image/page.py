@@ -10,10 +10,7 @@ if TYPE_CHECKING:
     from tfwright.image.images import BuiltImage
     from tfwright.tools.container.image import KeptImage
 
-COLUMNS = (
-    Column("digest, for [host] image of a recipe", cut="never"),
-    Column("MiB", right=True, rank=1),
-)
+COLUMNS = (Column("digest, for [host] image of a recipe"), Column("MiB", rank=1, right=True))
 
 
 def show_images(images: "Sequence[KeptImage]") -> None:

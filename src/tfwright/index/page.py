@@ -17,7 +17,7 @@ FITTING = (
     Column("wheel", cut="middle"),
     Column("MB", rank=1, right=True),
     Column("tests", rank=2),
-    Column("differs"),
+    Column("differs", cut="end"),
 )
 MOST_SHOWN = 20
 

@@ -62,7 +62,7 @@ class Column:
     head: str
     rank: int = 0
     """What a narrow terminal does without: the highest rank is dropped first, rank 0 never."""
-    cut: Cut = "end"
+    cut: Cut = "never"
     """Where a text that is too long loses characters: a path in its middle."""
     least: int = 8
     """Characters below which the column is dropped rather than shortened further. Its head is never

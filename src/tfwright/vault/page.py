@@ -16,28 +16,20 @@ if TYPE_CHECKING:
     from tfwright.vault.usage import Inventory, VaultEntry
 
 LINKS = (
-    Column("archive", 0, least=20),
-    Column("sources left", 0, "never"),
-    Column("in the vault", 1, "never"),
-    Column("source", 0, "middle", least=24),
+    Column("archive", cut="end", least=20),
+    Column("sources left"),
+    Column("in the vault", rank=1),
+    Column("source", cut="middle", least=24),
 )
-KINDS = (
-    Column("  kind", 0, "never"),
-    Column("entries", 0, "never", right=True),
-    Column("size", 0, "never", right=True),
-)
-MEMBERS = (Column("", 0, "never"), replace(KINDS[1], head="files"), KINDS[2])
+KINDS = (Column("  kind"), Column("entries", right=True), Column("size", right=True))
+MEMBERS = (Column(""), replace(KINDS[1], head="files"), KINDS[2])
 NEEDS = (
-    Column("recipe", 0, "never"),
-    Column("needs", 0, "never", right=True),
-    Column("shared", 2, "never", right=True),
-    Column("with", 1, least=16),
+    Column("recipe"),
+    Column("needs", right=True),
+    Column("shared", rank=2, right=True),
+    Column("with", rank=1, cut="end", least=16),
 )
-UNUSED = (
-    Column("", 0, "never", right=True),
-    Column("", 1, "never"),
-    Column("", 0, "middle", least=24),
-)
+UNUSED = (Column("", right=True), Column("", rank=1), Column("", cut="middle", least=24))
 
 
 def show_lock(path: Path, lock: "Lock") -> None:
