@@ -153,7 +153,7 @@ def explained(
     The message is for people; where `as_json` says so, standard output gets it for machines.
     """
     # Imported here: `invoke --list` runs no command, and need not load a terminal.
-    from tfwright import errors, printable
+    from tfwright import errors
     from tfwright.terminal import console
     from tfwright.tools import disk
 
@@ -168,11 +168,10 @@ def explained(
             # A line without its end is still in memory.
             sys.stdout.flush()
     except errors.TfwrightError as fault:
-        fault.recipe = fault.recipe or (recipe and printable.shell_word(recipe))
         # The streams end the program where the reader of the message has gone; scripts
         # look at the status.
         with suppress(SystemExit):
-            explain(fault, resume, as_json=as_json())
+            explain(fault, recipe, resume, as_json=as_json())
         sys.exit(fault.exit_status)
     except KeyboardInterrupt:
         with suppress(SystemExit):
@@ -183,11 +182,13 @@ def explained(
         sys.exit(errors.INTERRUPTED_STATUS)
 
 
-def explain(fault: "TfwrightError", resume: str = "", *, as_json: bool = False) -> None:
+def explain(fault: "TfwrightError", recipe: str, resume: str, *, as_json: bool = False) -> None:
     """Show an error with what is known of its cause; `resume` goes on where a stage failed."""
     from tfwright.diagnosis import page
+    from tfwright.printable import shell_word
     from tfwright.terminal import console
 
+    fault.recipe = fault.recipe or (recipe and shell_word(recipe))
     # Without a stage nothing was begun, so the same command would only fail again.
     resume = resume if fault.stage else ""
     console.explain(fault, resume, page.tell_cause)

@@ -120,7 +120,7 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
                 answer.show()
         # Shown at once: the other recipes are built all the same.
         except TfwrightError as fault:
-            explain(fault, build.resume({"recipe": [name], **options}))
+            explain(fault, name, build.resume({"recipe": [name], **options}))
             raise
 
     if place == "here":

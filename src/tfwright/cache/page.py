@@ -51,11 +51,8 @@ def show_cache(state: "CacheState") -> None:
                 str(sum(use.faults.values())),
             )
         )
-    if rows:
-        text.table(BUILDS, rows)
-    else:
-        # The first one may be adding to it now.
-        text.line("No build that used the cache has ended yet.")
+    # The first one may be adding to it now.
+    text.table(BUILDS, rows, empty="No build that used the cache has ended yet.")
     # Faults of a cache fail no build, so this page is where they show.
     for what, count in faults.most_common():
         text.tell(f"  {count}x {what}; the action was run", text.WARNING)

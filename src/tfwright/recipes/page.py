@@ -26,10 +26,7 @@ COLUMNS = (
 
 def show_recipes(rows: "Sequence[RecipeRow]") -> None:
     """Print the recipes as a table."""
-    if not rows:
-        text.line("The directory recipes/ holds no recipe.")
-        return
-    text.table(COLUMNS, [_cells(row) for row in rows])
+    text.table(COLUMNS, map(_cells, rows), empty="The directory recipes/ holds no recipe.")
 
 
 def _cells(row: "RecipeRow") -> tuple[Part, ...]:

@@ -45,6 +45,5 @@ def show(recorded: "RecordedDialogue", recipe: str) -> None:
         text.tell(f"  [configure.bazelrc] {line}")
     if not (recorded.questions or recorded.answers or recorded.lines):
         text.tell("The recipe answers all that ./configure asks; nothing was written.")
-    then = f"Then: invoke build --recipe {recipe} --until configure"
-    text.tell(then, whole=True)
+    text.then(f"invoke build --recipe {recipe} --until configure")
     print(recorded.path)

@@ -196,6 +196,12 @@ def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) 
         lead = Styled("")
 
 
+def then(*commands: str) -> None:
+    """Write the commands that come next, each whole, however long: they are there to be copied."""
+    for number, command in enumerate(commands):
+        tell(f"{'' if number else 'Then:':<5} {command}", whole=True)
+
+
 def part(label: Part, sentence: str, indent: int = LABEL) -> None:
     """Write a labelled part of an error, finding or note to standard error.
 
@@ -216,15 +222,23 @@ def _from_here(text: str) -> str:
 
 
 def table(
-    columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, to: TextIO | None = None
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Part]],
+    *,
+    empty: str = "",
+    to: TextIO | None = None,
 ) -> None:
-    """Print rows in columns. On a terminal the table is as wide as that at most.
+    """Print rows in columns, or `empty` where there are none.
 
+    On a terminal the table is as wide as that at most.
     Columns are shortened down to their least widths, then dropped, the least important one first.
     A column without a text is left out. A pipe gets every text whole.
     """
     stream = to or sys.stdout
     cells = [[_styled(cell) for cell in row] for row in rows]
+    if empty and not cells:
+        line(empty, to=stream)
+        return
     filled = [
         number
         for number in range(len(columns))
