@@ -119,7 +119,7 @@ def _by_kind(sizes: Iterable[tuple[str, int]]) -> list[tuple[str, str, str]]:
 def show_vault(inventory: "Inventory") -> None:
     """Print what the vault holds by kind, what each recipe needs of it, and what is unused."""
     # Asked once: the size of a directory is a walk through it.
-    sizes = {thing: thing.size for thing in inventory.things}
+    sizes = {thing: thing.size for thing in inventory.entries}
     if not sizes:
         text.line("The vault is empty: 'invoke fetch' fills it.")
         return
@@ -143,7 +143,7 @@ def show_vault(inventory: "Inventory") -> None:
 
 def vault_data(inventory: "Inventory") -> list[dict[str, Any]]:
     """Return what the vault holds, for machines."""
-    unused, things = {*inventory.garbage}, inventory.things
+    unused, things = {*inventory.garbage}, inventory.entries
     return [
         {**data, "recipes": inventory.users(thing), "unused": thing in unused}
         for thing, data in zip(things, entries_data(things), strict=True)
@@ -160,7 +160,7 @@ def entries_data(things: "Sequence[VaultEntry]") -> list[dict[str, Any]]:
 
 def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple[str, ...]]:
     """Return one row for each recipe that needs something of the vault."""
-    users = {thing: set(inventory.users(thing)) for thing in inventory.things}
+    users = {thing: set(inventory.users(thing)) for thing in inventory.entries}
     rows: list[tuple[str, ...]] = []
     for need in inventory.needs:
         own = [thing for thing in sizes if need.recipe in users[thing]]
