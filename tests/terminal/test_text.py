@@ -146,6 +146,15 @@ def test_a_word_that_is_too_long_for_its_indent_moves_to_the_left(
     assert max(map(len, pipe.getvalue().splitlines())) == 40
 
 
+def test_a_word_that_is_too_long_for_any_line_stays_behind_its_label(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    pipe = io.StringIO()
+    text.paragraph("  [1]", f"{'x' * 50} see it", indent=6, to=pipe)
+    assert pipe.getvalue() == f"  [1] {'x' * 50}\n      see it\n"
+
+
 def test_a_path_is_cut_in_its_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     row = shown(40, monkeypatch)[1]
     assert re.fullmatch(r"demo  /a/.*….*/file\.so  this .*", row)

@@ -153,7 +153,11 @@ def _rows_of(parts: Sequence[Styled], room: int, hang: int | None) -> Iterator[l
     indent = len(whole) - len(whole.lstrip())
     further = min(indent + 2 if hang is None else hang, max(room // 2, room - MARGIN))
     end = 0
-    for row in wrapped(whole, room, further):
+    rows = wrapped(whole, room, further)
+    # A label is not left alone on its line by a word that is too long for any.
+    if rows[0].strip() == parts[0].text.strip():
+        rows[:2] = [whole[: whole.index(rows[1].strip(), len(rows[0])) + len(rows[1].strip())]]
+    for row in rows:
         start = whole.index(row.strip(), end)
         # A word that is too long for the indent gets a smaller one.
         blanks = min(further if end else indent, max(0, room - len(row.strip())))
