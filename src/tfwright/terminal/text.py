@@ -155,12 +155,12 @@ def _rows_of(parts: Sequence[Styled], room: int, hang: int | None) -> Iterator[l
     end = 0
     rows = wrapped(whole, room, further)
     # A label is not left alone on its line by a word that is too long for any.
-    if rows[0].strip() == parts[0].text.strip():
+    if len(rows) > 1 and rows[0].strip() == parts[0].text.strip():
         rows[:2] = [whole[: whole.index(rows[1].strip(), len(rows[0])) + len(rows[1].strip())]]
     for row in rows:
         start = whole.index(row.strip(), end)
         # A word that is too long for the indent gets a smaller one.
-        blanks = min(further if end else indent, max(0, room - len(row.strip())))
+        blanks = min(further, max(0, room - len(row.strip()))) if end else indent
         shown = [Styled(" " * blanks)]
         end = start + len(row.strip())
         begin = 0
