@@ -17,7 +17,7 @@ from tfwright.terminal.answer import Answer, Shown
     iterable=["recipe"],
     positional=(),  # else invoke would demand at least one recipe
     # Neither --fresh nor --again: a resumed build must not begin from nothing.
-    resumes=("recipe", "until", "offline", "jobs", "wait", "verified_by", "cache"),
+    resumes=("recipe", "until", "offline", "jobs", "wait", "verified_by", "cache", "on"),
     help=JSON
     | UNTIL
     | OFFLINE
