@@ -47,7 +47,6 @@ def index(
     elif yank or unyank:
         # A yanked wheel stays: pip still takes it for a pin of exactly its version.
         index.yank(place, yank or unyank, reason if yank else None)
-        yield Answer({"wheel": yank or unyank, "yanked": bool(yank)}, page.show_yank)
     else:
         update = index.refresh(place)
         yield Answer(update, partial(page.show_update, folder=place.folder))
@@ -59,3 +58,5 @@ def index(
                 # Whoever reads through a pipe waits for the address before it asks.
                 sys.stdout.flush()
                 forever()
+    if yank or unyank:
+        yield Answer({"wheel": yank or unyank, "yanked": bool(yank)}, page.show_yank)
