@@ -187,8 +187,12 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
 def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
     """Remove what was built of a recipe, except its wheels."""
     from tfwright.pipeline import engine
+    from tfwright.terminal.text import tell
 
-    engine.clean(job_of(recipe), caches=caches)
+    job = job_of(recipe)
+    engine.clean(job, caches=caches)
+    everything = ", and the caches of all recipes" if caches else ""
+    tell(f"  removed what was built of {job.recipe.name}, except its wheels{everything}")
 
 
 @task(
