@@ -70,9 +70,11 @@ def _open(values: Mapping[str, Any]) -> Iterator[Key]:
     """Yield where a checksum is missing, or empty."""
     fetch = _table(values.get("fetch"))
     given = fetch.get("sources")
-    tables: dict[str | int, object] = {**_table(fetch.get("substitutes"))}
-    tables.update(enumerate(given if isinstance(given, list) else ()))
-    for name, table in tables.items():
+    tables: list[tuple[str | int, object]] = [
+        *_table(fetch.get("substitutes")).items(),
+        *enumerate(given if isinstance(given, list) else ()),
+    ]
+    for name, table in tables:
         # Any other value is a fault, which reading the recipe describes.
         if isinstance(table, Mapping) and table.get("sha256", "") == "":
             yield "fetch", "sources" if isinstance(name, int) else "substitutes", name, "sha256"
