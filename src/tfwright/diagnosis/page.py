@@ -7,9 +7,8 @@ from tfwright.errors import Evidence
 from tfwright.terminal import text
 
 if TYPE_CHECKING:
-    from tfwright.diagnosis.excerpt import Excerpt
     from tfwright.diagnosis.learn import Lesson
-    from tfwright.diagnosis.reader import Diagnosis, Match
+    from tfwright.diagnosis.reader import Diagnosis, Excerpt, Match
 
 MOST_CAUSES = 3
 """How many possible causes of a failure are shown."""
@@ -69,8 +68,8 @@ def tell_cause(evidence: Evidence) -> None:
 
     A log may hold several attempts: only the stage knows which part of it failed in the end.
     """
-    from tfwright.diagnosis import logs
-    from tfwright.diagnosis.again import FailureRecord
+    from tfwright.diagnosis import reader
+    from tfwright.diagnosis.reader import FailureRecord
 
     log = evidence.log
     if log is None or not log.is_file():
@@ -79,7 +78,7 @@ def tell_cause(evidence: Evidence) -> None:
         match = evidence.failure.match
     else:
         # Errors of other programs carry no record; their log holds one attempt only.
-        found = logs.diagnose(str(log)).matches
+        found = reader.diagnose(str(log)).matches
         match = next((known for known in found if known.explains), None)
     if match:
         tell_match(match, log.parent)

@@ -444,9 +444,9 @@ def _unanswered(fault: TfwrightError) -> bool:
 
 def _diagnosed(broken: Breakage, log: Path) -> Breakage:
     """Let the catalogue say which line broke, why, and what helps."""
-    from tfwright.diagnosis import logs
+    from tfwright.diagnosis import reader
 
-    found = logs.diagnose(str(log))
+    found = reader.diagnose(str(log))
     update: dict[str, object] = {"log": f"logs/{log.name}"}
     if found.first:
         update |= {"line": found.first.what, "number": found.first.line}
