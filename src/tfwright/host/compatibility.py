@@ -104,6 +104,9 @@ class Hermetic:
     cudnn: str
     clang_architectures: tuple[str, ...]
     """What the configuration cuda_clang compiles for, whatever ./configure was answered."""
+    cudas: tuple[str, ...]
+    """The versions that a tree knows, the oldest first."""
+    cudnns: tuple[str, ...]
     source: str
 
 
