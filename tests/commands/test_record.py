@@ -9,7 +9,7 @@ from tfwright.configure.interview import Interview
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Silence
 from tfwright.record import session as recording
@@ -41,7 +41,7 @@ def test_each_stage_before_configure_runs_once_before_the_questions(
     heard = Heard()
     path = tmp_path / "mine.toml"
     path.write_bytes(recipes.find("demo").read_bytes())
-    job = BuildRequest(
+    job = RecipeJob(
         recipe=recipes.read(str(path)),
         host_file=HostFile(build_out=tmp_path / "build_out"),
         listener=heard,

@@ -10,7 +10,7 @@ import pytest
 from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.pipeline import caching
 from tfwright.pipeline.caching import CompilerChoice, OpenCache
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Configured, HostFacts
 from tfwright.pipeline.stage import Artefact
 from tfwright.tools.cache import toolchain
@@ -24,7 +24,7 @@ TOOLCHAIN = "a" * 64
 
 
 @pytest.fixture
-def hit_once(job: BuildRequest, tmp_path: Path) -> OpenCache:
+def hit_once(job: RecipeJob, tmp_path: Path) -> OpenCache:
     """Return the cache of a run of Bazel that took one result."""
     directory = CacheDirectory(tmp_path / "cache", 1 << 30)
     cache = BuildCache(directory, Trust(TOOLCHAIN, b"s" * 32))
@@ -36,21 +36,21 @@ def hit_once(job: BuildRequest, tmp_path: Path) -> OpenCache:
     return OpenCache(cache, private, TOOLCHAIN, spoiled_before=False)
 
 
-def recorded(job: BuildRequest, cache: OpenCache) -> CacheUse:
+def recorded(job: RecipeJob, cache: OpenCache) -> CacheUse:
     use = caching.recorded(job, cache)
     assert use
     return use
 
 
 def test_the_runs_of_an_interrupted_build_are_counted_together(
-    job: BuildRequest, hit_once: OpenCache
+    job: RecipeJob, hit_once: OpenCache
 ) -> None:
     recorded(job, hit_once)
     assert recorded(job, hit_once).hits == 2
 
 
 def test_a_build_from_the_beginning_counts_nothing_of_an_earlier_one(
-    job: BuildRequest, hit_once: OpenCache
+    job: RecipeJob, hit_once: OpenCache
 ) -> None:
     recorded(job, hit_once)
     caching.forget(job)

@@ -27,7 +27,7 @@ from tfwright.documents.recipe import PromptTable
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError, ToolError
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
 from tfwright.record import recording
@@ -196,7 +196,7 @@ def test_what_is_not_found_of_cuda_is_answered_or_placed(
     if way == "cuda":
         before = bench.job
 
-        def placed(*given: object) -> BuildRequest:
+        def placed(*given: object) -> RecipeJob:
             made = before(*given)  # type: ignore[arg-type]
             host_file = made.host_file.model_copy(update={"cuda": tmp_path / "new"})
             return replace(made, host_file=host_file)

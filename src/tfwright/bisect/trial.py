@@ -16,7 +16,7 @@ from tfwright.nightly import targets
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.inputs import KeptInputs
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Published
 from tfwright.progress import SILENCE, Listener
 from tfwright.smoke import smoking
@@ -108,9 +108,9 @@ class Trials:
         self._write()
         return result
 
-    def _request(self, inputs: KeptInputs) -> BuildRequest:
+    def _request(self, inputs: KeptInputs) -> RecipeJob:
         """Return the request to build from some inputs, up to the stage that failed."""
-        return BuildRequest(
+        return RecipeJob(
             recipe=inputs.recipe,
             host_file=self._host_file.of(inputs.recipe),
             listener=self._listener,
@@ -118,7 +118,7 @@ class Trials:
             locked=inputs.locked,
         )
 
-    def _key(self, request: BuildRequest) -> str:
+    def _key(self, request: RecipeJob) -> str:
         """Return what a result holds for: the inputs, this host's toolchain, and the symptom."""
         decides = [targets.fingerprint(request), asdict(self._symptom)]
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
@@ -159,10 +159,10 @@ def _share(shared: Path, link: Path) -> None:
         link.symlink_to(shared, target_is_directory=True)
 
 
-def _tried(request: BuildRequest, symptom: Symptom) -> TrialResult:
+def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
     """Build up to the stage that failed, then look for the symptom."""
     try:
-        made = engine.build(request)
+        made = engine.build(request).last
     except HostError:
         # Not an answer about the recipe: the disk is full, or a program is missing.
         raise
@@ -175,7 +175,7 @@ def _tried(request: BuildRequest, symptom: Symptom) -> TrialResult:
     return TrialResult("good")
 
 
-def _looked_at(request: BuildRequest, wheel: Path, symptom: Symptom) -> TrialResult:
+def _looked_at(request: RecipeJob, wheel: Path, symptom: Symptom) -> TrialResult:
     """Do to a trial's wheel what a night does after the pipeline."""
     try:
         inspection.insist(inspection.inspect(wheel))

@@ -17,7 +17,7 @@ from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, ToolE
 from tfwright.host import cuda
 from tfwright.lock import reached
 from tfwright.pipeline import containers
-from tfwright.pipeline.job import BuildRequest, Places
+from tfwright.pipeline.job import Places, RecipeJob
 from tfwright.pipeline.results import Inputs
 from tfwright.printable import first_of
 from tfwright.progress import Listener
@@ -47,12 +47,7 @@ TELLING = {
 
 
 def pack(
-    job: BuildRequest,
-    document: Path,
-    to: Path,
-    added: Sequence[Path],
-    *,
-    with_toolkit: bool = False,
+    job: RecipeJob, document: Path, to: Path, added: Sequence[Path], *, with_toolkit: bool = False
 ) -> Manifest:
     """Write the bundle of the recipe in the file `document`.
 
@@ -114,7 +109,7 @@ def _insist_on_names(added: Sequence[Path]) -> None:
             )
 
 
-def fetched(job: BuildRequest) -> Inputs:
+def fetched(job: RecipeJob) -> Inputs:
     """Bring to this host what is not here yet of a recipe's inputs; return them.
 
     Raises SupplyError for what cannot be obtained.
@@ -124,7 +119,7 @@ def fetched(job: BuildRequest) -> Inputs:
 
 
 def manifest_of(
-    job: BuildRequest,
+    job: RecipeJob,
     inputs: Inputs,
     members: tuple[BundleMember, ...],
     absent: tuple[Absent, ...] = (),
@@ -148,7 +143,7 @@ def _has_toolkit(members: tuple[BundleMember, ...]) -> bool:
     return any(member.kind == "toolkit" for member in members)
 
 
-def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
+def _documents(job: RecipeJob, document: Path) -> Iterator[Content]:
     """Yield what is text: the recipe, its lock, patches and assets."""
     source = job.recipe.source
     yield Content.of("recipe", document)
@@ -160,7 +155,7 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
 
 
 def contents(
-    job: BuildRequest, inputs: Inputs, room: Path, *, with_toolkit: bool
+    job: RecipeJob, inputs: Inputs, room: Path, *, with_toolkit: bool
 ) -> Iterator[Content]:
     """Yield what was fetched, except a tree that tfwright ships: every tfwright has it.
 
@@ -199,7 +194,7 @@ def _clones(inputs: Inputs, room: Path) -> Iterator[Content]:
         yield Content.of("clone", packed)
 
 
-def _packages(job: BuildRequest, python: Path) -> list[Path]:
+def _packages(job: RecipeJob, python: Path) -> list[Path]:
     """Bring what the build and the trial of the wheel install into the target Python."""
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
@@ -212,7 +207,7 @@ def _packages(job: BuildRequest, python: Path) -> list[Path]:
         return [*found, *_pinned(job, python, tried, "verify")]
 
 
-def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], what: str) -> list[Path]:
+def _pinned(job: RecipeJob, python: Path, pins: Sequence[str], what: str) -> list[Path]:
     """Return the files of packages of the target Python, which are in the vault from then on."""
     if not pins:
         return []
@@ -234,7 +229,7 @@ def _note_sources(listener: Listener, files: Sequence[Path]) -> None:
             )
 
 
-def own(job: BuildRequest, folder: Path) -> list[Path]:
+def own(job: RecipeJob, folder: Path) -> list[Path]:
     """Bring the packages that tfwright needs itself, for the Python that runs it."""
     folder.mkdir()
     return packages.bring(
@@ -246,7 +241,7 @@ def own(job: BuildRequest, folder: Path) -> list[Path]:
     )
 
 
-def _toolkit(job: BuildRequest) -> Iterator[Content]:
+def _toolkit(job: RecipeJob) -> Iterator[Content]:
     """Yield the packages of the toolkit, as `invoke toolkit` keeps them.
 
     Raises SupplyError if they are not on this host yet.
@@ -271,7 +266,7 @@ def _complete(table: PartTable, store: Store) -> Mapping[str, str] | None:
     return None
 
 
-def _absent(job: BuildRequest) -> Iterator[Absent]:
+def _absent(job: RecipeJob) -> Iterator[Absent]:
     """Yield what the user has to install where the bundle goes, by the digests that it has here."""
     if not cuda.needed(job.recipe):
         return
@@ -285,7 +280,7 @@ def _absent(job: BuildRequest) -> Iterator[Absent]:
         yield from _absent_installations(job)
 
 
-def _absent_installations(job: BuildRequest) -> Iterator[Absent]:
+def _absent_installations(job: RecipeJob) -> Iterator[Absent]:
     host = job.recipe.host
     roots = {
         "CUDA": (host.cuda, cuda.toolkit(job.recipe, job.host_file)),

@@ -6,14 +6,14 @@ from tfwright.errors import RecipeError, SupplyError
 from tfwright.lock import reached
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.rules.model import Rules
 from tfwright.vault import links, lock, reach, substitutes
 from tfwright.vault.links import LinkRow
 from tfwright.vault.origins import Origins
 
 
-def check(job: BuildRequest, *, deep: bool) -> list[LinkRow]:
+def check(job: RecipeJob, *, deep: bool) -> list[LinkRow]:
     """Ask all sources of the archives of a recipe, without those that its lock knows to be unused.
 
     With `deep` they are asked for the bytes, not only whether they have any.
@@ -27,7 +27,7 @@ def check(job: BuildRequest, *, deep: bool) -> list[LinkRow]:
     return links.report(wanted, store, origins, job.listener.progress, deep=deep)
 
 
-def _read(job: BuildRequest) -> tuple[BuildRequest, Rules]:
+def _read(job: RecipeJob) -> tuple[RecipeJob, Rules]:
     """Return the rules, also those that lie in archives, as far as the vault has them.
 
     Where the fetch stage stops, the job is without the substitutes that do not fit the tree: what
@@ -43,7 +43,7 @@ def _read(job: BuildRequest) -> tuple[BuildRequest, Rules]:
     return job, reached.held(job, made.mirror, made.programs).rules
 
 
-def _with_fitting(job: BuildRequest, rules: Rules) -> BuildRequest:
+def _with_fitting(job: RecipeJob, rules: Rules) -> RecipeJob:
     fetch = job.recipe.fetch
     kept = substitutes.fitting(fetch.substitutes, rules.repositories)
     fetch = fetch.changed(substitutes=kept)

@@ -4,28 +4,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from tfwright.pipeline import engine, external
 from tfwright.pipeline.external import RecipePins
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs, Programs
 from tfwright.vault import reach
 from tfwright.vault.origins import VAULT, Supply, WantedArchive
 from tfwright.vault.reach import Reached, Suppliers
 
 
-def inputs(job: BuildRequest, *, wait: bool = False) -> Inputs:
+def inputs(job: RecipeJob, *, wait: bool = False) -> Inputs:
     """Return what the fetch stage brings; it runs if it has to.
 
     With `wait`, another command that works on the recipe is waited for.
     """
-    made = engine.build(replace(job, until="fetch"), wait=wait)
-    # mypy cannot know which result belongs to the stage.
-    return cast("Inputs", made)
+    return engine.build(replace(job, until="fetch", wait=wait)).of(Inputs)
 
 
-def held(job: BuildRequest, mirror: Path, programs: Programs | None) -> Reached:
+def held(job: RecipeJob, mirror: Path, programs: Programs | None) -> Reached:
     """Read what the rules lead to with the files that are in the vault; nothing is obtained."""
     store = external.store(job)
 

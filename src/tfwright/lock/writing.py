@@ -7,10 +7,11 @@ from pathlib import Path
 
 from tfwright.errors import Evidence, HostError, TfwrightError, invoke
 from tfwright.lock import reached
-from tfwright.pipeline import analysis, engine, external, stamps
+from tfwright.pipeline import engine, external
+from tfwright.pipeline.compile import attempts
+from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.external import RecipePins
-from tfwright.pipeline.invocation import Invocation
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Configured, Inputs, Tree
 from tfwright.tools import files
 from tfwright.tools.python import packages
@@ -18,7 +19,7 @@ from tfwright.vault import lock, locking
 from tfwright.vault.lock import Lock
 
 
-def write(job: BuildRequest, path: Path) -> Lock:
+def write(job: RecipeJob, path: Path) -> Lock:
     """Obtain a recipe's inputs as they are now and write them down, whatever the lock said before.
 
     Where the recipe's Bazel runs on this host, it is asked which archives its target wants. A lock
@@ -87,28 +88,24 @@ def _followed(remedy: str, then: str) -> str:
 
 
 def _wanted(
-    job: BuildRequest, inputs: Inputs
+    job: RecipeJob, inputs: Inputs
 ) -> tuple[Mapping[str, str] | None, TfwrightError | None]:
     """Ask Bazel which repositories the target wants; None, and the reason, if it cannot say."""
     if inputs.programs is None:
         return None, None
     try:
         # Bazel loads what ./configure writes, so an analysis needs a configured tree.
-        configured = engine.build(replace(job, until="configure"))
-        tree = stamps.last(job, "source", Tree)
-        if tree and isinstance(configured, Configured):
-            table = job.recipe.compile
-            version = job.recipe.bazel.version
-            calls = Invocation.of(job, table, version, inputs, tree, configured)
-            return analysis.wanted(calls), None
+        made = engine.build(replace(job, until="configure"))
+        recipe, tree, configured = job.recipe, made.of(Tree), made.of(Configured)
+        bazel = Invocation.of(job, recipe.compile, recipe.bazel.version, inputs, tree, configured)
+        return attempts.repositories(bazel), None
     # Not raised: the rest of the lock is worth writing,
     # and the caller reports the fault.
     except TfwrightError as fault:
         return None, fault
-    return None, None
 
 
-def _requirements(job: BuildRequest, inputs: Inputs) -> tuple[lock.LockedRequirement, ...]:
+def _requirements(job: RecipeJob, inputs: Inputs) -> tuple[lock.LockedRequirement, ...]:
     """Let the target Python's pip choose a file for each requirement, with its checksum."""
     wanted = job.recipe.host.requirements
     system = job.recipe.host.system

@@ -30,7 +30,7 @@ from tfwright.nightly.inputs import KeptInputs
 from tfwright.nightly.night import BuildOrder, FreeSpace
 from tfwright.nightly.targets import FollowedCommit
 from tfwright.pipeline import cost, engine, stamps
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Published, Tree, Verdict
 from tfwright.pipeline.stages import PIPELINE, publish
 from tfwright.progress import SILENCE, Listener
@@ -94,7 +94,7 @@ class PipelineBuilder:
         """Take what a target follows from the host that ordered the build."""
         self._followed[target.name] = commit
 
-    def job(self, target: Target) -> BuildRequest:
+    def job(self, target: Target) -> RecipeJob:
         """Return the job that builds a target."""
         followed = self._followed.get(target.name)
         job = targets.job_of(target, self.host_file, followed, self.listener)
@@ -142,7 +142,7 @@ class PipelineBuilder:
         update["seconds"] = time.monotonic() - begun
         return NightlyBuild.model_validate({**build.model_dump(), **update})
 
-    def _since_last_good(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
+    def _since_last_good(self, order: BuildOrder, job: RecipeJob) -> dict[str, object]:
         """Return what changed since the last good build."""
         last = order.last_good
         if last is None:
@@ -160,7 +160,7 @@ class PipelineBuilder:
                 found["changed"] = (*changed, rewritten)
         return found
 
-    def _commits_since(self, before: str, job: BuildRequest) -> tuple[CommitLine, ...]:
+    def _commits_since(self, before: str, job: RecipeJob) -> tuple[CommitLine, ...]:
         """Return the commits that were added since another one; none if no path leads from it."""
         # The mirror that this host names, as for the build.
         source = job.recipe.source
@@ -168,14 +168,11 @@ class PipelineBuilder:
         pairs = Remote(job.places.git, address).subjects(before, source.commit)
         return tuple(CommitLine(commit=commit, subject=text) for commit, text in pairs)
 
-    def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
+    def _attempt(self, order: BuildOrder, job: RecipeJob) -> dict[str, object]:
         """Run doctor and the pipeline, then look at the wheel."""
         # First what costs seconds: a host that lacks something would fail after hours.
         _insist_on_host(job)
-        made = engine.build(job)
-        # mypy cannot know which result the last stage of PIPELINE gives.
-        if not isinstance(made, Published):
-            raise TypeError("the last stage makes Published")
+        made = engine.build(job).of(Published)
         wheel = self._labelled(order, job, made)
         report = inspection.inspect(wheel)
         try:
@@ -197,7 +194,7 @@ class PipelineBuilder:
             **self._smoke(order, job, wheel),
         }
 
-    def _labelled(self, order: BuildOrder, job: BuildRequest, made: Published) -> Path:
+    def _labelled(self, order: BuildOrder, job: RecipeJob, made: Published) -> Path:
         """Put the wheel under its nightly version, with its provenance, into the build."""
         source = made.wheel.path
         version = self._version(order.target, job, source)
@@ -211,7 +208,7 @@ class PipelineBuilder:
         self._write_provenance(job, wheel)
         return wheel
 
-    def _version(self, target: Target, job: BuildRequest, wheel: Path) -> str:
+    def _version(self, target: Target, job: RecipeJob, wheel: Path) -> str:
         """Return the version of a target's wheel."""
         followed = self._followed.get(target.name)
         tree = stamps.last(job, "source", Tree)
@@ -227,7 +224,7 @@ class PipelineBuilder:
             shutil.copyfile(made.envelope.path, _next_to(wheel, envelope.SUFFIX))
 
     @staticmethod
-    def _write_provenance(job: BuildRequest, wheel: Path) -> None:
+    def _write_provenance(job: RecipeJob, wheel: Path) -> None:
         """Write the statement about the wheel as it is named now, signed where there is a key."""
         verdict = stamps.last(job, "verify", Verdict)
         built = stamps.last(job, "compile", Built)
@@ -236,7 +233,7 @@ class PipelineBuilder:
         text = publish.provenance(wheel, files.sha256(wheel), verdict, built)
         _write_statement(wheel, text, job.host_file.sign)
 
-    def _smoke(self, order: BuildOrder, job: BuildRequest, wheel: Path) -> dict[str, object]:
+    def _smoke(self, order: BuildOrder, job: RecipeJob, wheel: Path) -> dict[str, object]:
         """Try the wheel in a fresh venv; a trial that cannot begin is a failure of ``install``."""
         if not order.target.smoke:
             return {}
@@ -339,7 +336,7 @@ def _smoke_line(outcome: TrialOutcome) -> SmokeLine:
     )
 
 
-def _insist_on_host(job: BuildRequest) -> None:
+def _insist_on_host(job: RecipeJob) -> None:
     """Raise HostError for the first thing that this host lacks."""
     findings = requirements.examine(job.recipe, job.host_file, probes.here())
     for finding in findings:
@@ -458,7 +455,7 @@ def _diagnosed(broken: Breakage, log: Path) -> Breakage:
     return broken.model_copy(update=update)
 
 
-def _kept_logs(job: BuildRequest, work: Path, until: str) -> dict[str, object]:
+def _kept_logs(job: RecipeJob, work: Path, until: str) -> dict[str, object]:
     """Copy the logs and Bazel's profile into the build, up to the stage that failed."""
     # Copies: the next build of the recipe overwrites its logs.
     folder = work / "logs"
@@ -495,7 +492,7 @@ def _packed(source: Path, target: Path) -> Path:
     return target
 
 
-def _stage_times(job: BuildRequest, until: str) -> dict[str, float]:
+def _stage_times(job: RecipeJob, until: str) -> dict[str, float]:
     """Return the seconds of each stage before the one that failed."""
     without = (until, *_later_stages(until))
     times = {}

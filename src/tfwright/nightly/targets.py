@@ -23,7 +23,7 @@ from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import cuda, nvidia, probes, pythons
 from tfwright.host.place import NOTHING
 from tfwright.pipeline import host_facts
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
@@ -149,10 +149,10 @@ def job_of(
     host_file: HostFile,
     followed: FollowedCommit | None = None,
     listener: Listener = SILENCE,
-) -> BuildRequest:
+) -> RecipeJob:
     """Return the job that builds a target."""
     found = recipe_of(target, followed)
-    return BuildRequest(
+    return RecipeJob(
         recipe=found,
         host_file=host_file.of(found),
         listener=listener,
@@ -171,7 +171,7 @@ def lock_of(target: Target) -> Path:
     return recipe.find(target.recipe).with_suffix(".lock")
 
 
-def fingerprint(job: BuildRequest, followed: FollowedCommit | None = None) -> dict[str, str]:
+def fingerprint(job: RecipeJob, followed: FollowedCommit | None = None) -> dict[str, str]:
     """Return what decides a target's wheel, by names that a reader knows."""
     content = job.recipe.model_dump(mode="json", exclude_defaults=True, exclude=UNHASHED)
     if followed:
@@ -193,7 +193,7 @@ def _digest(table: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _toolchain(job: BuildRequest) -> Mapping[str, str]:
+def _toolchain(job: RecipeJob) -> Mapping[str, str]:
     """Return the versions of what builds: as text, so that the page can show them."""
     # A stage's revision is raised when it would make something else from the same inputs.
     revisions = ".".join(str(stage.revision) for stage in PIPELINE)
@@ -201,7 +201,7 @@ def _toolchain(job: BuildRequest) -> Mapping[str, str]:
     return {**_programs(job), "tfwright": sealer}
 
 
-def _programs(job: BuildRequest) -> Mapping[str, str]:
+def _programs(job: RecipeJob) -> Mapping[str, str]:
     """Return the versions of the host's programs that take part."""
     if job.recipe.host.image:
         return _cuda_for_image(job)
@@ -220,7 +220,7 @@ def _programs(job: BuildRequest) -> Mapping[str, str]:
     return {name: text for name, text in named.items() if text}
 
 
-def _cuda_for_image(job: BuildRequest) -> Mapping[str, str]:
+def _cuda_for_image(job: RecipeJob) -> Mapping[str, str]:
     """Return the versions of the CUDA that an image gets from the host.
 
     The rest is in the image, and the recipe's [host] has its digest.

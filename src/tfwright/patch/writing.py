@@ -19,7 +19,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, RecipeError, invoke
 from tfwright.pipeline import external
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.printable import shell_word
 from tfwright.rules import dropping, patched_tree
 from tfwright.tools import files, toml_editing
@@ -45,7 +45,7 @@ class WrittenPatch:
     """Whether the recipe's list got a new entry."""
 
 
-def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> WrittenPatch:
+def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenPatch:
     """Write a patch from the edits in the recipe's tree, and enter it into the recipe.
 
     `path` is the recipe's file, `name` the words of the patch's file name. Raises RecipeError if
@@ -68,7 +68,7 @@ def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> Writt
     return WrittenPatch(target, changed, added=True)
 
 
-def prepare(job: BuildRequest, number: int) -> Path:
+def prepare(job: RecipeJob, number: int) -> Path:
     """Make a tree in which a patch can be redone, and return its directory.
 
     The patches before it are applied and committed to the index. A patch that says for which commit
@@ -95,7 +95,7 @@ def prepare(job: BuildRequest, number: int) -> Path:
     return tree.place
 
 
-def _bring_in(job: BuildRequest, tree: WorkTree, patch: Path) -> None:
+def _bring_in(job: RecipeJob, tree: WorkTree, patch: Path) -> None:
     """Bring what a patch changes into the files of a tree, as far as it fits."""
     base = merging.base_of(patch)
     if not base:
@@ -113,7 +113,7 @@ class BegunPatch(BaseModel):
     content: str
 
 
-def _insist_on_written(job: BuildRequest, tree: WorkTree) -> None:
+def _insist_on_written(job: RecipeJob, tree: WorkTree) -> None:
     """Raise RecipeError if the tree has edits that no patch has yet: they would be lost."""
     begun = _begun_in(job)
     if begun is None or not tree.exists() or _edits(tree) == begun.content:
@@ -134,11 +134,11 @@ def _edits(tree: WorkTree) -> str:
     return hashlib.sha256(json.dumps([names, found]).encode()).hexdigest()
 
 
-def _begun(job: BuildRequest) -> Path:
+def _begun(job: RecipeJob) -> Path:
     return job.places.own / "patch.json"
 
 
-def _begun_in(job: BuildRequest) -> BegunPatch | None:
+def _begun_in(job: RecipeJob) -> BegunPatch | None:
     try:
         return BegunPatch.model_validate_json(_begun(job).read_bytes())
     except (OSError, ValueError):
@@ -171,7 +171,7 @@ def waiting(place: Path) -> list[str]:
     return sorted({str(file.relative_to(place)) for file in (*rejected, *conflicting)})
 
 
-def refresh(job: BuildRequest, number: int) -> WrittenPatch:
+def refresh(job: RecipeJob, number: int) -> WrittenPatch:
     """Write a patch of the series again from the tree that `prepare` made; its header stays."""
     source = job.recipe.source
     target = source.file(_numbered(job.recipe, number))
@@ -287,7 +287,7 @@ def as_text(header: PatchHeader) -> str:
     return "\n".join([*filled, ""])
 
 
-def _work_tree(job: BuildRequest) -> WorkTree:
+def _work_tree(job: RecipeJob) -> WorkTree:
     """Return the tree in which a patch is redone; no stage reads it."""
     return WorkTree(job.places.own / "patch")
 

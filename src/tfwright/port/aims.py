@@ -10,7 +10,7 @@ from tfwright.build import verified
 from tfwright.documents.recipe import NAMED_SINCE, SEPARATE_NCCL, Recipe
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release, is_version
 from tfwright.errors import RecipeError, SupplyError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.rules import tree_version
 from tfwright.tools import files, toml_editing
 from tfwright.tools.git.remote import Remote, named_commit
@@ -44,7 +44,7 @@ class Aim:
     """The name of the new recipe."""
 
 
-def of(old: BuildRequest, to: str) -> Aim:
+def of(old: RecipeJob, to: str) -> Aim:
     """Return what a name means: ``v1.12.0``, ``r1.12``, ``1.12.0-rc0``, ``master@COMMIT``.
 
     Raises RecipeError for a commit that is none, SupplyError if the repository lacks the name.
@@ -70,7 +70,7 @@ def of(old: BuildRequest, to: str) -> Aim:
     return Aim(name, stated, branch, release, version, named)
 
 
-def _found(old: BuildRequest, name: str) -> tuple[str, str]:
+def _found(old: RecipeJob, name: str) -> tuple[str, str]:
     """Return the name as the repository spells it, and its commit."""
     remote = _remote(old)
     try:
@@ -85,14 +85,14 @@ def _found(old: BuildRequest, name: str) -> tuple[str, str]:
     return branch, remote.commit_of(branch)
 
 
-def _remote(old: BuildRequest) -> Remote:
+def _remote(old: RecipeJob) -> Remote:
     source = old.recipe.source
     # git needs a directory to run in, and a recipe that was never built has none.
     old.places.own.mkdir(parents=True, exist_ok=True)
     return Remote(old.places.own, old.host_file.mirror_of(source.url) or source.url)
 
 
-def _release_of(old: BuildRequest, commit: str) -> Release | None:
+def _release_of(old: RecipeJob, commit: str) -> Release | None:
     """Read the release off the tree, where the name does not say it: of master, or a fork."""
     places = tuple(tree_version.PLACES)
     texts = _remote(old).texts(commit, places)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
 from tfwright.pipeline import external
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.rules.model import Repository, Rules
 from tfwright.tools import files, toml_editing
 from tfwright.vault import links, reach
@@ -98,7 +98,7 @@ class ArchiveChange:
     """Among the new and changed ones, those that no source gives any more."""
 
 
-def compared(old: Rules, new: Rules, job: BuildRequest) -> ArchiveChange:
+def compared(old: Rules, new: Rules, job: RecipeJob) -> ArchiveChange:
     """Compare what two commits pin, and ask for what only the new one pins."""
     # By checksum: upstream renames rules, and moves URLs, without another archive.
     before, after = _by_checksum(old), _by_checksum(new)
@@ -120,7 +120,7 @@ def _by_checksum(rules: Rules) -> dict[str, Repository]:
     return {rule.sha256: rule for rule in rules.repositories if rule.sha256}
 
 
-def _lost(fresh: Sequence[Repository], rules: Rules, job: BuildRequest) -> Iterator[str]:
+def _lost(fresh: Sequence[Repository], rules: Rules, job: RecipeJob) -> Iterator[str]:
     """Yield the names of archives that no source gives; nothing is downloaded for that."""
     substituted = job.recipe.fetch.substitutes
     asked = tuple(rule for rule in fresh if rule.name not in substituted)

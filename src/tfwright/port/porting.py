@@ -23,7 +23,7 @@ from tfwright.new import bazel
 from tfwright.patch import writing as patch_command
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.port import aims, archives, patches
 from tfwright.port.patches import Fate, TriedPatch
 from tfwright.rules import tree_bazel, tree_requirements, tree_version
@@ -62,7 +62,7 @@ class Port:
     pins: tuple[PortedPin, ...]
 
 
-def port(old: BuildRequest, path: Path, to: str) -> Port:
+def port(old: RecipeJob, path: Path, to: str) -> Port:
     """Write a recipe for another tag or branch next to `path`, and judge each of its pins.
 
     `to` is a tag, a branch or a version, and may name the commit behind an @. Raises RecipeError if
@@ -93,9 +93,7 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
     return Port(target, named.commit, tuple(pins))
 
 
-def _judged(
-    old: BuildRequest, new: BuildRequest, path: Path, made: list[Path]
-) -> Iterator[PortedPin]:
+def _judged(old: RecipeJob, new: RecipeJob, path: Path, made: list[Path]) -> Iterator[PortedPin]:
     """Yield the verdict about each pin, in the order in which a build would meet it.
 
     What follows from a verdict without a doubt is written into the new recipe. Files that are
@@ -120,7 +118,7 @@ def _judged(
     yield from _tests(new.recipe, repository)
 
 
-def _exclusions(new: BuildRequest, path: Path) -> Iterator[PortedPin]:
+def _exclusions(new: RecipeJob, path: Path) -> Iterator[PortedPin]:
     """Remove the paths of ``source.exclude`` that the new commit does not have."""
     source = new.recipe.source
     while True:
@@ -218,7 +216,7 @@ def _asked_for(prompt: Prompt) -> str:
 
 
 def _patches(
-    old: BuildRequest, new: BuildRequest, path: Path, tried: Sequence[TriedPatch], made: list[Path]
+    old: RecipeJob, new: RecipeJob, path: Path, tried: Sequence[TriedPatch], made: list[Path]
 ) -> Iterator[PortedPin]:
     """Enter the patches into the new recipe, and say of each what became of it."""
     source = new.recipe.source
@@ -261,7 +259,7 @@ def _outcome(patch: TriedPatch, recipe: str) -> str:
     return patch.says
 
 
-def _history(job: BuildRequest) -> Path | None:
+def _history(job: RecipeJob) -> Path | None:
     """Return a repository on this host with the history of the source, if there is one."""
     source = job.recipe.source
     local = external.origin(job.job, source.url).local
@@ -269,7 +267,7 @@ def _history(job: BuildRequest) -> Path | None:
     return local if local and local.is_dir() else None
 
 
-def _rules(job: BuildRequest, repository: Path) -> Rules | None:
+def _rules(job: RecipeJob, repository: Path) -> Rules | None:
     """Read the rules of a commit without its patches, which may not fit."""
     bare = job.recipe.source.model_copy(update={"patches": (), "assets": {}})
     pins = RecipePins(bare, job.recipe.bazel, job.recipe.fetch)
@@ -313,7 +311,7 @@ def _substitutes(
             yield PortedPin("substitute", name, "change", says)
 
 
-def _archives(job: BuildRequest, old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
+def _archives(job: RecipeJob, old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
     """List the archives that are new, changed or gone, and those that no server has any more."""
     if old is None or new is None:
         yield PortedPin("archive", "all", "look", "the rules of one of the trees cannot be read")

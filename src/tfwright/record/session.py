@@ -14,7 +14,7 @@ from tfwright.configure.prompt import Answers
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs, Tree
 from tfwright.pipeline.stages import configure
 from tfwright.record.recording import Ask, HeardQuestion, Recorder
@@ -33,17 +33,13 @@ class RecordedDialogue:
     """The lines of the written file that this ./configure has more or less than TensorFlow's."""
 
 
-def _before_configure(job: BuildRequest) -> tuple[HostFacts, Inputs, Tree]:
+def _before_configure(job: RecipeJob) -> tuple[HostFacts, Inputs, Tree]:
     """Return what the stages make that come before configure; those run that have to."""
-    made = engine.results(replace(job, until="source"))
-    host, inputs, tree = (made[kind] for kind in (HostFacts, Inputs, Tree))
-    # mypy cannot know which result belongs to a type.
-    if not (isinstance(host, HostFacts) and isinstance(inputs, Inputs) and isinstance(tree, Tree)):
-        raise TypeError("check makes HostFacts, fetch makes Inputs, source makes Tree")
-    return host, inputs, tree
+    made = engine.build(replace(job, until="source"))
+    return made.of(HostFacts), made.of(Inputs), made.of(Tree)
 
 
-def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
+def record(job: RecipeJob, path: Path, ask: Ask) -> RecordedDialogue:
     """Run ./configure once, and write what the recipe lacks into it.
 
     Raises what the stages up to source raise, and ToolError if ./configure fails or hangs.
@@ -73,7 +69,7 @@ def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
     return RecordedDialogue(path, tuple(recorder.questions), tuple(recorder.answers), lines)
 
 
-def _keep(job: BuildRequest, path: Path, recorder: Recorder) -> None:
+def _keep(job: RecipeJob, path: Path, recorder: Recorder) -> None:
     """Enter what was answered before the dialogue broke off, and say so."""
     if not recorder.answers:
         return

@@ -28,7 +28,7 @@ from tfwright.errors import (
     WheelError,
 )
 from tfwright.host import probes, pythons
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.smoke import PROGRAMS, run
 from tfwright.smoke.run import TrialOutcome
 from tfwright.smoke.wheel_venv import WheelVenv
@@ -83,7 +83,7 @@ class Request:
         return WheelVenv(self.place / "venv")
 
 
-def request_of(job: BuildRequest, wheel: Path) -> Request:
+def request_of(job: RecipeJob, wheel: Path) -> Request:
     """Return the request to try a wheel as its recipe asks for it."""
     interpreter = job.recipe.host.python
     python = "" if interpreter == "any" else interpreter

@@ -14,7 +14,7 @@ from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError
 from tfwright.host import nvidia, toolchain, versions
 from tfwright.host.place import HERE
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.toolkit import directory, layout, nvcc, nvidia_archive, soundness, sources, tree
 from tfwright.toolkit.sources import Obtained, Supplier
 from tfwright.toolkit.tree import InstalledPart, ToolkitRecord
@@ -133,7 +133,7 @@ def _wanted(recipe: Recipe) -> str:
 
 
 def provide(
-    job: BuildRequest, downloads: Sequence[Download], *, licence_accepted: bool
+    job: RecipeJob, downloads: Sequence[Download], *, licence_accepted: bool
 ) -> Iterator[Provided]:
     """Put what was downloaded into place, or else what the recipe pins; yield each part."""
     for file in downloads:
@@ -153,7 +153,7 @@ def _pinned(recipe: Recipe, kind: Kind) -> str:
     return getattr(recipe.host, kind.name) or ""
 
 
-def _root(job: BuildRequest, kind: Kind) -> Path:
+def _root(job: RecipeJob, kind: Kind) -> Path:
     # The compiler has a root of its own: several toolkits may use the same one.
     place = compiler_root if kind.name == "compiler" else toolkit_root
     root = place(job.host_file.build_out, job.recipe)
@@ -165,7 +165,7 @@ def _root(job: BuildRequest, kind: Kind) -> Path:
     return root
 
 
-def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
+def obtain(job: RecipeJob, *, licence_accepted: bool) -> Iterator[Provided]:
     """Bring every part that the recipe pins into place; yield each of them.
 
     A part that is there already, made from the same packages, is left alone. Raises SupplyError
@@ -183,7 +183,7 @@ def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
 
 
 @contextmanager
-def _alone(job: BuildRequest, root: Path) -> Iterator[None]:
+def _alone(job: RecipeJob, root: Path) -> Iterator[None]:
     """Keep other builds away from a toolkit, which recipes share.
 
     A second build waits, and then finds the part in place.
@@ -201,7 +201,7 @@ def _room(root: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _insist_on_lock(job: BuildRequest) -> None:
+def _insist_on_lock(job: RecipeJob) -> None:
     """Refuse packages that are not the locked ones."""
     locked = lock.read(job.locked).toolkit if job.locked else ()
     pinned = locking.toolkit(job.recipe.toolkit)
@@ -215,7 +215,7 @@ def _insist_on_lock(job: BuildRequest) -> None:
 
 
 def _provided(
-    job: BuildRequest, kind: Kind, table: PartTable, root: Path, *, licence_accepted: bool
+    job: RecipeJob, kind: Kind, table: PartTable, root: Path, *, licence_accepted: bool
 ) -> InstalledPart:
     if installed := _installed(kind, table, root):
         return installed
@@ -249,7 +249,7 @@ def _is_sound(root: Path, part: InstalledPart) -> bool:
     return not (nvcc.outdated(part.files) or soundness.changed(root, part.files))
 
 
-def _supplier(job: BuildRequest) -> Supplier:
+def _supplier(job: RecipeJob) -> Supplier:
     store = sources.store(job.places.vault)
     store.root.mkdir(parents=True, exist_ok=True)
     return Supplier(store, job.host_file, job.listener, job.log("toolkit"), job.offline)
@@ -303,7 +303,7 @@ class _Origin:
     accepted: bool
 
 
-def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> InstalledPart:
+def _put(job: RecipeJob, kind: Kind, origin: _Origin, made: Path) -> InstalledPart:
     """Put what was unpacked into the toolkit, once it is what the recipe wants."""
     # Read from the unpacked files: names of archives
     # promise versions that they do not hold.
@@ -333,7 +333,7 @@ def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> Installe
     return part
 
 
-def _insist_on_tree(job: BuildRequest, kind: Kind, part: InstalledPart) -> None:
+def _insist_on_tree(job: RecipeJob, kind: Kind, part: InstalledPart) -> None:
     """Refuse files that are not those that the recipe pins; show a stated difference."""
     table = dict(job.recipe.toolkit.parts()).get(kind.name)
     if table is None or part.tree == table.tree:
@@ -353,7 +353,7 @@ def _insist_on_tree(job: BuildRequest, kind: Kind, part: InstalledPart) -> None:
 
 
 def install(
-    job: BuildRequest, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
+    job: RecipeJob, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
 ) -> tuple[Path, InstalledPart]:
     """Put what the user downloaded, or has installed, into the toolkit that the recipe uses.
 
@@ -377,7 +377,7 @@ def install(
         return root, _put(job, kind, origin, made)
 
 
-def _adopt(job: BuildRequest, kind: Kind, installed: Path, root: Path) -> InstalledPart:
+def _adopt(job: RecipeJob, kind: Kind, installed: Path, root: Path) -> InstalledPart:
     """Copy a part that is installed on this host; whoever installed it accepted its licence."""
     with _room(root) as room:
         made = room / "made"
@@ -436,7 +436,7 @@ def _unaccepted(kind: Kind, archive: Path, licences: list[Path]) -> HostError:
     )
 
 
-def record(job: BuildRequest) -> ToolkitRecord:
+def record(job: RecipeJob) -> ToolkitRecord:
     """Return what the toolkit of a recipe consists of; an empty record if there is none."""
     root = toolkit_root(job.host_file.build_out, job.recipe)
     return tree.read(root) if root else ToolkitRecord()

@@ -12,7 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import Evidence, HostError, RecipeError, TfwrightError, ToolError, WheelError
 from tfwright.index import write as index
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
 from tfwright.tools.remote import ssh
@@ -154,7 +154,7 @@ def on_workers(
         asked = options
         try:
             if host.supplied:
-                job = BuildRequest.of(given.recipe, settings, offline=options.offline)
+                job = RecipeJob.of(given.recipe, settings, offline=options.offline)
                 if failed := supply.send(host, job, log):
                     return failed
                 asked = options.supplied()
@@ -182,7 +182,7 @@ def by_slurm(
     def program_of(recipe: str) -> Sequence[str]:
         if not (settings.slurm and settings.slurm.inputs):
             return options.program(recipe)
-        job = BuildRequest.of(recipe, settings, offline=options.offline)
+        job = RecipeJob.of(recipe, settings, offline=options.offline)
         supply.bring(recipe, job, note)
         return options.supplied().program(recipe)
 

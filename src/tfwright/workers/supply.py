@@ -18,7 +18,7 @@ from tfwright.bundle import packing as bundles
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.errors import HostError, SupplyError, TfwrightError
-from tfwright.pipeline.job import BuildRequest, Places
+from tfwright.pipeline.job import Places, RecipeJob
 from tfwright.progress import SILENCE, Listener
 from tfwright.toolkit import providing as toolkit
 from tfwright.toolkit import sources
@@ -51,7 +51,7 @@ _GATHERING = threading.Lock()
 programs."""
 
 
-def send(host: RemoteHost, job: BuildRequest, log: Path) -> RemoteBuild | None:
+def send(host: RemoteHost, job: RecipeJob, log: Path) -> RemoteBuild | None:
     """Give a worker what it lacks, so that it can build offline; return what failed there, if any.
 
     Logs get names like that of `log`. Raises ToolError if rsync cannot reach the worker.
@@ -72,7 +72,7 @@ def send(host: RemoteHost, job: BuildRequest, log: Path) -> RemoteBuild | None:
         return _Transfer(host, job, room, log).done(manifest, own)
 
 
-def bring(recipe: str, job: BuildRequest, note: Callable[[str], None]) -> None:
+def bring(recipe: str, job: RecipeJob, note: Callable[[str], None]) -> None:
     """Bring the inputs of a build into this host's vault, which the machines that build share.
 
     `note` receives a line, since they may take an hour. Raises what `fetch` raises.
@@ -81,7 +81,7 @@ def bring(recipe: str, job: BuildRequest, note: Callable[[str], None]) -> None:
     bundles.fetched(replace(job, listener=SILENCE))
 
 
-def gather(job: BuildRequest, folder: Path, *, with_toolkit: bool) -> Manifest:
+def gather(job: RecipeJob, folder: Path, *, with_toolkit: bool) -> Manifest:
     """Bring a build's inputs to this host, and lay them out in a folder like a bundle's.
 
     Raises SupplyError for what cannot be obtained.
@@ -103,7 +103,7 @@ def gather(job: BuildRequest, folder: Path, *, with_toolkit: bool) -> Manifest:
     return manifest
 
 
-def _own_packages(host: RemoteHost, job: BuildRequest, room: Path) -> list[Path]:
+def _own_packages(host: RemoteHost, job: RecipeJob, room: Path) -> list[Path]:
     """Bring tfwright's own packages for a worker whose checkout has none installed yet."""
     digest = files.sha256(ROOT / "requirements.txt")
     if not ssh.lacks_packages(host, digest):
@@ -116,7 +116,7 @@ class _Transfer:
     """The way of a build's inputs to a worker."""
 
     host: RemoteHost
-    job: BuildRequest
+    job: RecipeJob
     room: Path
     log: Path
 
@@ -297,7 +297,7 @@ def _make_toolkit(
     host_file = settings.of(recipe)
     if not sent or host_file.cuda:
         return
-    job = BuildRequest(recipe=recipe, host_file=host_file, listener=listener, offline=True)
+    job = RecipeJob(recipe=recipe, host_file=host_file, listener=listener, offline=True)
     for made in toolkit.obtain(job, licence_accepted=True):
         listener.note(f"{made.title} is in {made.root}")
 
