@@ -13,8 +13,7 @@ from tfwright.cache.usage import (
     ToolchainChange,
 )
 from tfwright.terminal.answer import plain
-from tfwright.tools.cache.history import CachedBuild
-from tfwright.tools.cache.tally import CacheUse
+from tfwright.tools.cache.usage import CachedBuild, CacheUse
 
 
 def changed(name: str, what: str) -> ActionChange:

@@ -128,7 +128,7 @@ def test_the_demo_is_no_tensorflow_to_be_found(bundled: list[Recipe], ubuntu: Ho
         (
             Wish(system="Linux", gpu="12.0"),
             {
-                "TensorFlow": "2.20",
+                "TensorFlow": "2.21",
                 "CUDA": "12.8 (tested with 12.5)",
                 "cuDNN": "9.7 or later",
                 "driver": "570.26 or later",
@@ -264,7 +264,7 @@ def test_other_gpus_are_nearer_than_no_cuda_and_new_releases_than_old_ones(
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("cuda", "9"), ("python", "3"), ("glibc", "x"), ("os", "Windows")]
+    ("option", "value"), [("cuda", "new"), ("python", "3"), ("glibc", "x"), ("os", "Windows")]
 )
 def test_a_wish_that_cannot_be_read_is_answered_about_its_own_option(
     option: str, value: str, ubuntu: Host

@@ -62,9 +62,9 @@ def run(
             "Bazel runs actions on other machines, by remote_execution of the host file: untested"
         )
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
+    if not caching.is_believed(job):
+        _start_over(job, client)
     with caching.opened(job, compilers, bazel.options.build, pinned.version) as cache:
-        if cache and cache.spoiled_before:
-            _start_over(job, client)
         # Here and not at the end, which a build that is killed does not come to.
         if not client.output_base.exists():
             caching.forget(job)

@@ -160,7 +160,7 @@ def _wheel_remedy(table: PackageTable, target: str) -> str:
 def _relink(job: Job, table: PackageTable, path: Path) -> None:
     """Write library names and search paths into the wheel's macOS libraries; report each change."""
     from tfwright.wheel import archive, relinking
-    from tfwright.wheel.binary.load_commands import WantedCommands
+    from tfwright.wheel.relinking import WantedCommands
 
     with (
         archive.opened(path) as wheel,

@@ -172,8 +172,6 @@ class Client:
     options: Options
     alone: bool = False
     """Whether client, server and actions run without a network."""
-    first: tuple[str, ...] = ()
-    """What is run first without a network, and becomes Bazel."""
 
     def command(self, *arguments: str) -> Command:
         """Return a run of this Bazel.
@@ -183,7 +181,7 @@ class Client:
         command = self._command(*arguments)
         if not self.alone:
             return command
-        return isolation.enclosed(replace(command, argv=(*self.first, *command.argv)))
+        return isolation.enclosed(command)
 
     def _command(self, *arguments: str) -> Command:
         """Return a run in the network of the caller."""

@@ -10,7 +10,7 @@ from tfwright.terminal.text import Column, Styled
 if TYPE_CHECKING:
     from tfwright.wheel.inspect.inspection import Inspection
     from tfwright.wheel.inspect.library import Library
-    from tfwright.wheel.inspect.summary import Summary
+    from tfwright.wheel.inspect.needs import Summary
 
 COLUMNS = (
     Column("library", 0, "middle", least=24),

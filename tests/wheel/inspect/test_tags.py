@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from packaging.tags import Tag, platform_tags
 
-from tfwright.wheel import tags
+from tfwright.wheel.inspect import tags
 
 HERE = next(iter(platform_tags()))
 
 
 def faults(path: Path, python: str) -> list[str]:
     with zipfile.ZipFile(path) as wheel:
-        return tags.faults(path, wheel, python)
+        return tags.misfits(path, wheel, python)
 
 
 def test_a_wheel_for_this_python_and_machine_fits(make_wheel: Callable[..., Path]) -> None:

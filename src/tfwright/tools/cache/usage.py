@@ -1,9 +1,15 @@
-"""What the cache did for a build, in figures."""
+"""What the cache did for builds: counted while one runs, and kept as lines of JSON next to it."""
 
 import threading
 from collections import Counter
+from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+KEPT = 50
+"""Builds that are remembered."""
+HISTORY = "builds.jsonl"
 
 
 class CacheUse(BaseModel):
@@ -34,6 +40,17 @@ class CacheUse(BaseModel):
         )
 
 
+class CachedBuild(BaseModel):
+    """One run of Bazel that the cache took part in."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    recipe: str
+    finished: Annotated[float, Field(ge=0, lt=253_402_300_800)]
+    """Seconds since 1970, before the year 10000, where calendars end."""
+    use: CacheUse
+
+
 class Tally:
     """Counts while several threads work."""
 
@@ -45,8 +62,7 @@ class Tally:
 
     def count(self, name: str) -> None:
         """Count a lookup, hit or stored entry."""
-        with self._lock:
-            self._counts[name] += 1
+        self._counts[name] += 1
 
     def fault(self, what: str) -> None:
         """Count something that went wrong."""
@@ -55,7 +71,30 @@ class Tally:
 
     def use(self, toolchain: str) -> CacheUse:
         """Return the figures so far."""
-        with self._lock:
-            counts = {name: self._counts[name] for name in ("lookups", "hits", "stored")}
-            faults = dict(sorted(self._faults.items()))
-        return CacheUse(toolchain=toolchain, faults=faults, **counts)
+        return CacheUse(
+            toolchain=toolchain, faults=dict(sorted(self._faults.items())), **self._counts
+        )
+
+
+def add(root: Path, build: CachedBuild) -> None:
+    """Add a build to the history of a cache. Raises OSError."""
+    with (root / HISTORY).open("a", encoding="utf-8") as stream:
+        stream.write(build.model_dump_json() + "\n")
+
+
+def read(root: Path) -> tuple[CachedBuild, ...]:
+    """Return the last builds, the newest last; lines that cannot be read are left out."""
+    from tfwright.tools import files
+
+    try:
+        lines = files.text(root / HISTORY).splitlines()[-KEPT:]
+    except OSError:
+        return ()
+    builds = []
+    for line in lines:
+        # Two builds may write at once, and a kill may cut a line off.
+        try:
+            builds.append(CachedBuild.model_validate_json(line))
+        except ValueError:
+            continue
+    return tuple(builds)
