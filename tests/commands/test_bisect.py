@@ -22,7 +22,7 @@ from tfwright.nightly.builds import CommitLine, NightlyBuild
 from tfwright.nightly.inputs import KeptInputs
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Published
-from tfwright.pipeline.stage import Artefact
+from tfwright.pipeline.stage import Artefact, Results
 from tfwright.smoke import smoking
 from tfwright.smoke.run import TrialOutcome
 from tfwright.smoke.smoking import SmokeReport
@@ -139,7 +139,7 @@ class FakeEngine:
         self.culprit = culprit
         self.built: list[str] = []
 
-    def build(self, request: RecipeJob) -> None:
+    def build(self, request: RecipeJob) -> Results:
         """Fail as the real engine does."""
         commit = request.recipe.source.commit
         self.built.append(commit)
@@ -147,6 +147,7 @@ class FakeEngine:
             fault = ToolError("the compiler found an error", remedy="Correct it.")
             fault.stage = "compile"
             raise fault
+        return Results()
 
 
 @pytest.fixture
@@ -194,10 +195,10 @@ def test_an_interrupted_run_repeats_no_trial(
 ) -> None:
     engine = FakeEngine(5)
 
-    def cut_off(request: RecipeJob) -> None:
+    def cut_off(request: RecipeJob) -> Results:
         if len(engine.built) == 2:
             raise KeyboardInterrupt
-        engine.build(request)
+        return engine.build(request)
 
     monkeypatch.setattr(trial, "engine", type("Cut", (), {"build": staticmethod(cut_off)}))
     with pytest.raises(KeyboardInterrupt):
@@ -262,11 +263,12 @@ def test_a_lock_file_that_broke_is_shown_with_how_to_read_it(
     steps = tuple(steps_between(good, bad, [], tmp_path / "steps"))
     locked = replace(wanted, start=good, steps=steps, home=tmp_path / "builds")
 
-    def build(request: RecipeJob) -> None:
+    def build(request: RecipeJob) -> Results:
         if request.locked == bad.locked:
             fault = ToolError("the lock does not fit", remedy="Lock it again.")
             fault.stage = "compile"
             raise fault
+        return Results()
 
     monkeypatch.setattr(trial, "engine", type("Locked", (), {"build": staticmethod(build)}))
     monkeypatch.setattr("tfwright.nightly.targets.fingerprint", lambda job: str(job.locked))
@@ -414,7 +416,7 @@ def publishing(
         if damaged:
             path.write_bytes(path.read_bytes().replace(b"small", b"smell"))
         wheel = Artefact.of(path)
-        made = Published(wheel=wheel, statement=wheel)
+        made = Results({Published: Published(wheel=wheel, statement=wheel)})
         monkeypatch.setattr(
             trial, "engine", type("Whole", (), {"build": staticmethod(lambda _: made)})
         )

@@ -17,7 +17,7 @@ from tfwright.host import probes
 from tfwright.pipeline import containers, engine, host_facts
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import SealedWheel
-from tfwright.pipeline.stage import Artefact
+from tfwright.pipeline.stage import Artefact, Results
 from tfwright.progress import Listener
 from tfwright.tools.process import inside, randomisation
 from tfwright.tools.process.command import Command
@@ -43,11 +43,11 @@ def built(monkeypatch: pytest.MonkeyPatch, make_wheel: Maker) -> Callable[[Baked
     def use(baked: Baked) -> list[RecipeJob]:
         jobs = list[RecipeJob]()
 
-        def build(job: RecipeJob, *, fresh: bool) -> SealedWheel:
-            assert fresh
+        def build(job: RecipeJob) -> Results:
+            assert job.fresh
             jobs.append(job)
             path = make_wheel({"baked.txt": f"{baked(job)}\n"}, folder=f"build{len(jobs)}")
-            return SealedWheel(wheel=Artefact.of(path))
+            return Results({SealedWheel: SealedWheel(wheel=Artefact.of(path))})
 
         monkeypatch.setattr(engine, "build", build)
         return jobs

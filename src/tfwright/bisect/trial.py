@@ -162,7 +162,7 @@ def _share(shared: Path, link: Path) -> None:
 def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
     """Build up to the stage that failed, then look for the symptom."""
     try:
-        made = engine.build(request).last
+        made = engine.build(request)
     except HostError:
         # Not an answer about the recipe: the disk is full, or a program is missing.
         raise
@@ -170,8 +170,8 @@ def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
         # A failure in another stage is another fault, and says nothing about this one.
         same = fault.stage == symptom.stage
         return TrialResult("bad" if same else "skip", fault.stage or "", _line(fault))
-    if isinstance(made, Published) and symptom.stage not in NAMES:
-        return _looked_at(request, made.wheel.path, symptom)
+    if Published in made and symptom.stage not in NAMES:
+        return _looked_at(request, made.of(Published).wheel.path, symptom)
     return TrialResult("good")
 
 
