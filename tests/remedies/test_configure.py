@@ -361,10 +361,10 @@ def test_a_venv_that_does_not_run_is_made_again_by_the_command(
 
     own = fetched()
     own.write_text("#!/bin/sh\nexit 1\n", "utf-8")
-    fault = failing(lambda: configure._site_packages(job, own), ToolError)
+    fault = failing(lambda: configure.site_packages(job, own), ToolError)
     (command,) = commands(fault.remedy)
     words = command.split()
     assert words[1:3] == ["build", "--again"]
     assert engine.stage_named(words[3]).name == "fetch"
     # What that stage does for the target Python.
-    assert configure._site_packages(job, fetched())
+    assert configure.site_packages(job, fetched())

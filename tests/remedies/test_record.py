@@ -14,7 +14,9 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
+from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
+from tfwright.pipeline.stage import Result, Results
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
 from tfwright.record import page
@@ -75,8 +77,9 @@ def configured(
         read = recipes.read(str(path))
         return RecipeJob(recipe=read, host_file=made.host_file, listener=listener)
 
-    def run(job: RecipeJob, _: Recipe, *parts: object) -> object:
-        monkeypatch.setattr(recording, "_before_configure", lambda *_: parts)
+    def run(job: RecipeJob, _: Recipe, *parts: Result) -> object:
+        made = Results({type(part): part for part in parts})
+        monkeypatch.setattr(engine, "build", lambda _: made)
         return stage(job, job.recipe, *parts)  # type: ignore[arg-type]
 
     stage = configure.run

@@ -9,7 +9,6 @@ import pytest
 from tests.upstream import run_git
 
 from tfwright.configure import dialect, rendering
-from tfwright.configure.answering import Typist
 from tfwright.configure.interview import Interview
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -496,18 +495,6 @@ def test_the_command_in_a_plan_has_the_python_that_was_fetched(bench: Bench) -> 
     command, _ = Stage(configure).steps(job, {Inputs: inputs})
     assert isinstance(command, Command)
     assert command.env["PYTHON_BIN_PATH"] == str(inputs.python)
-
-
-def test_a_rehearsal_returns_what_configure_writes_and_leaves_the_tree_as_it_was(
-    bench: Bench,
-) -> None:
-    bench.commit(WHOLE + "\necho edited > tracked.cc\n")
-    job = bench.job(ANSWERS)
-    parts = bench.parts(job)
-    text = configure.rehearse(job, job.recipe, parts, Typist)
-    assert 'build --action_env TF_NEED_CUDA="0"\n' in text
-    assert not bench.bazelrc.exists()
-    assert (bench.tree / "tracked.cc").read_text() == "as upstream\n"
 
 
 def test_a_file_that_appears_in_the_configured_tree_is_damage(bench: Bench) -> None:
