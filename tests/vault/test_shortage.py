@@ -14,7 +14,7 @@ from tests.upstream import commit, run_git
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
-from tfwright.lock import writing as pinning
+from tfwright.lock import inputs as pinning
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs
@@ -49,9 +49,8 @@ class Chain:
     lock: Path
 
     def fetched(self, **changes: object) -> Inputs:
-        made = engine.build(replace(self.job, until="fetch", **changes))  # type: ignore[arg-type]
-        assert isinstance(made, Inputs)
-        return made
+        job = replace(self.job, until="fetch", **changes)  # type: ignore[arg-type]
+        return engine.build(job).of(Inputs)
 
     def locked(self) -> RecipeJob:
         """Write the lock with everything at hand, as one that asked Bazel does."""

@@ -23,7 +23,7 @@ from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.host import probes
 from tfwright.index import labels
-from tfwright.lock import links as link_check
+from tfwright.lock import inputs as lock_inputs
 from tfwright.nightly import cache, due, inputs, targets
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
 from tfwright.nightly.inputs import KeptInputs
@@ -39,7 +39,7 @@ from tfwright.smoke.run import TrialOutcome
 from tfwright.smoke.smoking import SmokeReport
 from tfwright.tools import files
 from tfwright.tools.git.remote import Remote
-from tfwright.vault import keeping as vault
+from tfwright.vault import usage
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection
@@ -261,7 +261,7 @@ class PipelineBuilder:
 
     def links(self, target: Target) -> str:
         """Ask the servers of a target's archives; name what no server has any more."""
-        rows = link_check.check(self.job(target), deep=False)
+        rows = lock_inputs.check(self.job(target), deep=False)
         lost = [row.name for row in rows if not row.left and not row.kept]
         kept = [row.name for row in rows if not row.left and row.kept]
         said = []
@@ -308,7 +308,7 @@ class PipelineBuilder:
         # A build by hand may be about to need something, and a recipe may have a fault.
         with suppress(TfwrightError):
             names = [wanted.name for wanted in self.nightly.recipe]
-            vault.collect(build_out, lambda _: None, names, locks)
+            usage.collect(build_out, usage.known_recipes(names), lambda _: None, locks)
 
 
 def _write_statement(wheel: Path, text: bytes, sign: Sign | None) -> None:
@@ -441,9 +441,9 @@ def _unanswered(fault: TfwrightError) -> bool:
 
 def _diagnosed(broken: Breakage, log: Path) -> Breakage:
     """Let the catalogue say which line broke, why, and what helps."""
-    from tfwright.diagnosis import logs
+    from tfwright.diagnosis import reader
 
-    found = logs.diagnose(str(log))
+    found = reader.diagnose(str(log))
     update: dict[str, object] = {"log": f"logs/{log.name}"}
     if found.first:
         update |= {"line": found.first.what, "number": found.first.line}

@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from tfwright.bundle import packing as bundles
+from tfwright.bundle.unpacking import Arrival
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.errors import HostError, SupplyError, TfwrightError
@@ -272,7 +273,7 @@ def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
     places = Places(settings.build_out, recipe.name)
     with _emptied(folder, places.build_out):
         placed = bundle.verified_folder(folder, manifest)
-        bundles.place_inputs(manifest, recipe, placed, places, listener, store=places.vault)
+        Arrival(manifest, recipe, placed, places, listener).place_inputs(places.vault)
         # `invoke vault --gc` keeps what this names.
         files.write(places.own / "bundle.json", manifest.encoded())
     _make_toolkit(manifest, recipe, settings, listener)
@@ -297,8 +298,10 @@ def _make_toolkit(
     host_file = settings.of(recipe)
     if not sent or host_file.cuda:
         return
-    job = RecipeJob(recipe=recipe, host_file=host_file, listener=listener, offline=True)
-    for made in toolkit.obtain(job, licence_accepted=True):
+    places = Places(host_file.build_out, recipe.name)
+    store, log = sources.store(places.vault), places.logs / "toolkit.log"
+    supplier = sources.Supplier(store, host_file, listener, log, offline=True)
+    for made in toolkit.Installer(recipe, supplier, licence_accepted=True).obtain():
         listener.note(f"{made.title} is in {made.root}")
 
 

@@ -8,16 +8,15 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from tfwright.diagnosis import again
-from tfwright.diagnosis.again import FailureRecord
-from tfwright.diagnosis.reader import Match
+from tfwright.diagnosis import reader
+from tfwright.diagnosis.reader import FailureRecord, Match
 from tfwright.documents.recipe import CompileTable
 from tfwright.pipeline import cost
 from tfwright.pipeline.compile import failure
 from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.job import Job
 from tfwright.progress import Listener, Progress
-from tfwright.rules import resolved
+from tfwright.rules import repositories as rules
 from tfwright.tools import files
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
@@ -146,7 +145,7 @@ def build(bazel: Invocation) -> BazelRun:
             return outcome
         # From where this run began: the log of all attempts holds earlier errors as well.
         died = outcome.status == bazel_client.SERVER_DIED
-        failed = again.record(log, outcome.start, killed=outcome.killed > 0, died=died)
+        failed = reader.record(log, outcome.start, killed=outcome.killed > 0, died=died)
         known = failed.match
         # Halving ends at 1, so it needs no limit of its own.
         if known and known.entry.retry == "fewer" and jobs > 1:
@@ -249,4 +248,4 @@ def repositories(bazel: Invocation) -> Mapping[str, str]:
     job.listener.finished("analysis", time.monotonic() - begun)
     if outcome.status != 0:
         raise failure.error_of(job, command, outcome, FailureRecord(None, None), bazel.unpinned)
-    return resolved.pins(files.text(report))
+    return rules.resolved(files.text(report))

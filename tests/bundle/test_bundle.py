@@ -1,0 +1,684 @@
+"""What becomes of a bundle where it is unpacked."""
+
+import hashlib
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.remedies.following import CommandLine
+from tests.upstream import commit
+
+from tfwright.bundle import packing, unpacking
+from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import PATCHES
+from tfwright.documents.toolkit import ToolkitTable
+from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.pipeline.job import Places, RecipeJob
+from tfwright.pipeline.results import Inputs
+from tfwright.progress import SILENCE, Silence
+from tfwright.toolkit import sources
+from tfwright.tools.bazel import binary
+from tfwright.tools.container import image
+from tfwright.tools.git import mirror
+from tfwright.tools.python import packages
+from tfwright.vault import bundle
+from tfwright.vault.bundle import Carried, Content, Kind, Manifest
+
+ARCHIVE = b"an archive"
+SOURCE = recipes.read("demo").source
+DOCUMENTS = sorted({*SOURCE.patches, *SOURCE.assets.values()})
+BAZEL = b"a Bazel"
+SOURCE_BAZEL = recipes.read("demo").bazel.sha256["linux-x86_64"]
+PACKAGE = "six-1.11.0-py3-none-any.whl"
+PIN = "six==1.11.0"
+SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
+
+
+@pytest.fixture
+def build_out(tmp_path: Path) -> Path:
+    return tmp_path / "build_out"
+
+
+@pytest.fixture(autouse=True)
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let documents go to a checkout of the test's own, which has none yet."""
+    monkeypatch.setattr(unpacking, "RECIPES", tmp_path / "checkout/recipes")
+    monkeypatch.setattr(unpacking, "PATCHES", tmp_path / "checkout/patches")
+    return tmp_path / "checkout"
+
+
+def recipe_of(folder: Path, bazel: bytes | None = BAZEL, pin: str = PIN) -> Path:
+    """Write the demo recipe with the checksum of a Bazel of the test's, and one more package."""
+    text = recipes.find("demo").read_text("utf-8")
+    pinned = f'sha256.linux-x86_64 = "{SOURCE_BAZEL}"'
+    own = hashlib.sha256(bazel).hexdigest() if bazel else ""
+    text = text.replace(pinned, pinned.replace(SOURCE_BAZEL, own) if own else "")
+    path = folder / "demo.toml"
+    path.write_text(text.replace("[verify]\n", f'[verify]\nrequirements = ["{pin}"]\n'), "utf-8")
+    return path
+
+
+def made(
+    folder: Path,
+    *more: tuple[Kind, str, bytes],
+    recipe: Path | None = None,
+    bazel: str = "0.26.1",
+    clones: tuple[Carried, ...] = (),
+    documents: Sequence[str] = DOCUMENTS,
+) -> Path:
+    """Write a bundle of the demo recipe, its documents and an archive."""
+    contents = [
+        Content.of("recipe", recipe or recipe_of(folder)),
+        *(Content.of("patch", PATCHES / name, name) for name in documents),
+    ]
+    for kind, name, content in (
+        ("archive", SHA256, ARCHIVE),
+        ("bazel", "bazel", BAZEL),
+        ("package", PACKAGE, b"six"),
+        *more,
+    ):
+        path = folder / f"{kind}-{name.replace('/', '-')}"
+        path.write_bytes(content)
+        # The kind is a literal, which the loop forgets.
+        contents.append(Content.of(kind, path, name))  # type: ignore[arg-type]
+    manifest = Manifest(
+        tfwright="0.1.0",
+        recipe="demo",
+        platform="linux-x86_64",
+        python="3.11",
+        bazel=bazel,
+        members=tuple(content.member for content in contents),
+        clones=clones,
+    )
+    bundle.write(
+        folder / "made.tar",
+        manifest,
+        {content.member: content.source for content in contents},
+        SILENCE.progress,
+    )
+    return folder / "made.tar"
+
+
+@pytest.mark.medium
+def test_everything_is_put_where_a_build_looks_for_it(
+    tmp_path: Path, build_out: Path, checkout: Path
+) -> None:
+    unpacking.unpack(made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE)
+    assert (
+        build_out / f"vault/repository_cache/content_addressable/sha256/{SHA256}/file"
+    ).read_bytes() == ARCHIVE
+    assert [
+        path.read_bytes() for path in (build_out / "vault/bundles/demo/bazel").glob("*/bazel")
+    ] == [BAZEL]
+    assert PACKAGE in (build_out / "vault/bundles/demo/packages/index.html").read_text("utf-8")
+    assert (build_out / "added/cuda.run").read_bytes() == b"CUDA"
+    assert (checkout / "recipes/demo.toml").read_bytes() == (tmp_path / "demo.toml").read_bytes()
+    assert (checkout / "patches/demo/nccl.h").is_file()
+
+
+@pytest.mark.medium
+def test_unpacking_again_changes_nothing(tmp_path: Path, build_out: Path) -> None:
+    file = made(tmp_path)
+    unpacking.unpack(file, build_out, SILENCE)
+    unpacking.unpack(file, build_out, SILENCE)
+
+
+@pytest.mark.medium
+def test_of_a_damaged_bundle_nothing_is_put_anywhere(
+    tmp_path: Path, build_out: Path, checkout: Path
+) -> None:
+    file = made(tmp_path)
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"\0six\0", b"\0sax\0"))
+    with pytest.raises(SupplyError, match=r"at package/six-1\.11\.0") as caught:
+        unpacking.unpack(file, build_out, SILENCE)
+    assert [path.name for path in build_out.iterdir()] == ["unbundling.lock"]
+    assert not checkout.exists()
+    assert caught.value.remedy.startswith("Copy the bundle again")
+    file.write_bytes(content)
+    unpacking.unpack(file, build_out, SILENCE)
+
+
+@pytest.mark.medium
+def test_what_a_killed_unbundle_left_is_cleared_away(tmp_path: Path, build_out: Path) -> None:
+    (build_out / "unbundling").mkdir(parents=True)
+    (build_out / "unbundling/0").write_bytes(b"half")
+    unpacking.unpack(made(tmp_path), build_out, SILENCE)
+    assert not (build_out / "unbundling").exists()
+
+
+@pytest.mark.medium
+def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
+    tmp_path: Path, build_out: Path, checkout: Path
+) -> None:
+    (checkout / "recipes").mkdir(parents=True)
+    (checkout / "recipes/demo.toml").write_text("another", "utf-8")
+    with pytest.raises(RecipeError, match=r"another .*demo\.toml than this host") as caught:
+        unpacking.unpack(made(tmp_path), build_out, SILENCE)
+    assert not (build_out / "vault").exists()
+    # As it says: move them away.
+    assert "move these files away" in caught.value.remedy
+    for line in caught.value.evidence.lines:
+        Path(line).rename(tmp_path / "away")
+    unpacking.unpack(made(tmp_path), build_out, SILENCE)
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """Return a repository with one commit."""
+    commit(tmp_path / "upstream", {"WORKSPACE": "", "core/op.cc": "int one;"})
+    return tmp_path / "upstream"
+
+
+def git(repository: Path, *arguments: str, given: bytes = b"") -> bytes:
+    command = ["git", *arguments]
+    return subprocess.run(
+        command, cwd=repository, input=given, capture_output=True, check=True
+    ).stdout
+
+
+def packed(repository: Path, commit: str, *lacking: str) -> bytes:
+    """Return a commit as `invoke bundle` packs it, less some objects."""
+    listed = git(repository, "rev-list", "--objects", commit).decode()
+    ids = [line.partition(" ")[0] for line in listed.splitlines()]
+    wanted = "".join(f"{name}\n" for name in ids if name not in lacking)
+    pack = git(repository, "pack-objects", "--stdout", "-q", given=wanted.encode())
+    return f"# v2 git bundle\n{commit} refs/pins/{commit}\n\n".encode() + pack
+
+
+def head(repository: Path) -> str:
+    return git(repository, "rev-parse", "HEAD").decode().strip()
+
+
+def recipe_of_commit(folder: Path, pinned: str) -> Path:
+    """Write the demo recipe with a tree that tfwright does not ship."""
+    path = recipe_of(folder)
+    text = path.read_text("utf-8").replace(SOURCE.commit, pinned)
+    path.write_text(text.replace(SOURCE.url, "https://example.org/t.git"), "utf-8")
+    return path
+
+
+def nothing_is_placed(build_out: Path) -> bool:
+    return [path.name for path in build_out.iterdir()] == ["unbundling.lock"]
+
+
+@pytest.mark.parametrize("path", ["WORKSPACE", "core", "core/op.cc", ""])
+@pytest.mark.parametrize("kind", ["source", "clone"])
+def test_half_a_commit_is_refused_before_anything_is_put_anywhere(
+    tmp_path: Path, build_out: Path, upstream: Path, path: str, kind: Kind
+) -> None:
+    pinned = head(upstream)
+    lacking = git(upstream, "rev-parse", f"{pinned}:{path}").decode().strip()
+    half = packed(upstream, pinned, lacking)
+    cloned = Carried(remote="https://example.org/r.git", commit=pinned)
+    if kind == "source":
+        recipe = recipe_of_commit(tmp_path, pinned)
+        file = made(tmp_path, ("source", bundle.SOURCE, half), recipe=recipe)
+    else:
+        file = made(tmp_path, ("clone", pinned, half), clones=(cloned,))
+    with pytest.raises(SupplyError, match=f"{kind}/.* does not hold all of"):
+        unpacking.unpack(file, build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+
+
+def test_a_commit_is_put_into_the_mirror_of_its_url(
+    tmp_path: Path, build_out: Path, upstream: Path
+) -> None:
+    pinned = head(upstream)
+    recipe = recipe_of_commit(tmp_path, pinned)
+    source = packed(upstream, pinned)
+    unpacking.unpack(
+        made(tmp_path, ("source", bundle.SOURCE, source), recipe=recipe), build_out, SILENCE
+    )
+    (mirror,) = (build_out / "git").glob("*.git")
+    assert git(mirror, "show", f"{pinned}:core/op.cc") == b"int one;"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        # With a filter, git takes what is missing for promised.
+        (b"# v3 git bundle\n@filter=blob:none\n", b"# v2 git bundle\n"),
+        (b"# v3 git bundle\n@object-format=sha1\n", b"# v2 git bundle\n"),
+        (b" refs/heads/../../hooks/x\n", b" refs/pins/"),
+        (b" --upload-pack=/bin/true\n", b" refs/pins/"),
+    ],
+)
+def test_a_git_bundle_that_begins_in_another_way_is_refused(
+    tmp_path: Path, build_out: Path, upstream: Path, wrong: bytes, right: bytes
+) -> None:
+    pinned = head(upstream)
+    source = packed(upstream, pinned)
+    more = pinned.encode() + b"\n" if b"pins" in right else b""
+    changed = source.replace(right + more, wrong)
+    assert changed != source
+    recipe = recipe_of_commit(tmp_path, pinned)
+    file = made(tmp_path, ("source", bundle.SOURCE, changed), recipe=recipe)
+    with pytest.raises(SupplyError, match="does not hold all of the commit"):
+        unpacking.unpack(file, build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+
+
+def test_a_bundle_that_lacks_a_commit_is_refused_before_anything_is_put_anywhere(
+    tmp_path: Path, build_out: Path
+) -> None:
+    cloned = Carried(remote="https://example.org/r.git", commit="1" * 40)
+    file = made(tmp_path, clones=(cloned,))
+    with pytest.raises(SupplyError, match=f"no member clone/{'1' * 40}, of http"):
+        unpacking.unpack(file, build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+    file = made(tmp_path, recipe=recipe_of_commit(tmp_path, "1" * 40))
+    with pytest.raises(SupplyError, match=r"no member source/source\.bundle"):
+        unpacking.unpack(file, build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("clone", "2" * 40), ("source", "other"), ("clone", "x")]
+)
+def test_a_commit_that_nothing_asks_for_is_refused(
+    tmp_path: Path, build_out: Path, kind: Kind, name: str
+) -> None:
+    with pytest.raises(SupplyError, match="which its recipe does not name"):
+        unpacking.unpack(made(tmp_path, (kind, name, b"")), build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+
+
+@pytest.mark.parametrize("kind", ["recipe", "lock"])
+def test_a_faulty_document_is_named_by_its_member(
+    tmp_path: Path, build_out: Path, kind: str
+) -> None:
+    if kind == "recipe":
+        (tmp_path / "demo.toml").write_text("nonsense = 1\n", "utf-8")
+        file = made(tmp_path, recipe=tmp_path / "demo.toml")
+    else:
+        file = made(tmp_path, ("lock", "demo.lock", b"nonsense = 1\n"))
+    name = "demo.toml" if kind == "recipe" else "demo.lock"
+    with pytest.raises(RecipeError) as caught:
+        unpacking.unpack(file, build_out, SILENCE)
+    assert f"In the bundle, {kind}/{name}" in caught.value.what
+    assert "unbundling" not in caught.value.what
+    assert "where the bundle was made" in caught.value.remedy
+
+
+def test_a_bundle_with_two_recipes_is_refused(tmp_path: Path, build_out: Path) -> None:
+    with pytest.raises(SupplyError, match="has 2 recipes"):
+        unpacking.unpack(made(tmp_path, ("recipe", "second.toml", b"")), build_out, SILENCE)
+
+
+def test_a_bundle_with_two_locks_is_refused(tmp_path: Path, build_out: Path) -> None:
+    locks: list[tuple[Kind, str, bytes]] = [
+        ("lock", name, b"") for name in ("demo.lock", "other.lock")
+    ]
+    with pytest.raises(SupplyError, match="has 2 locks; it may have one"):
+        unpacking.unpack(made(tmp_path, *locks), build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+
+
+def test_a_faulty_lock_of_the_checkout_is_named_where_it_is(
+    tmp_path: Path, build_out: Path, checkout: Path
+) -> None:
+    lock = checkout / "recipes/demo.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("nonsense = 1\n", "utf-8")
+    with pytest.raises(RecipeError, match=f"^{lock}") as caught:
+        unpacking.unpack(made(tmp_path), build_out, SILENCE)
+    assert "where the bundle was made" not in caught.value.remedy
+
+
+@pytest.mark.medium
+def test_an_image_goes_into_the_vault_by_its_digest(tmp_path: Path, build_out: Path) -> None:
+    with tarfile.open(tmp_path / "root.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("etc"))
+    kept = image.add(tmp_path / "root.tar", tmp_path / "there")
+    recipe = recipe_of(tmp_path)
+    pin = f'[host.image]\nname = "small"\ndigest = "{kept.digest}"\n'
+    text = recipe.read_text("utf-8").replace("[bazel]\n", f"{pin}[bazel]\n")
+    recipe.write_text(text, "utf-8")
+    blobs: list[tuple[Kind, str, bytes]] = [
+        ("image", blob.name, blob.read_bytes()) for blob in kept.blobs()
+    ]
+    unpacking.unpack(made(tmp_path, *blobs, recipe=recipe), build_out, SILENCE)
+    assert image.kept(build_out / "vault", kept.digest).config == kept.config
+
+
+def test_a_faulty_lock_is_refused_before_anything_is_put_anywhere(
+    tmp_path: Path, build_out: Path
+) -> None:
+    with pytest.raises(RecipeError):
+        unpacking.unpack(
+            made(tmp_path, ("lock", "demo.lock", b"[[archives]]\n")), build_out, SILENCE
+        )
+    assert not (build_out / "vault").exists()
+
+
+@pytest.mark.parametrize("name", ["evilrepo/HEAD", "demo/other.patch", "README.md", "demo"])
+def test_a_patch_that_the_recipe_does_not_name_is_refused_and_nothing_is_put_anywhere(
+    tmp_path: Path, build_out: Path, checkout: Path, name: str
+) -> None:
+    file = made(tmp_path, ("patch", name, b"gitdir: evil"))
+    with pytest.raises(SupplyError, match="which its recipe does not name"):
+        unpacking.unpack(file, build_out, SILENCE)
+    assert not checkout.exists()
+    assert not (build_out / "vault").exists()
+
+
+def test_a_manifest_that_names_what_some_file_system_takes_for_git_is_refused(
+    tmp_path: Path, build_out: Path
+) -> None:
+    file = made(tmp_path, ("patch", "xgit", b"gitdir: evil"))
+    file.write_bytes(file.read_bytes().replace(b"xgit", b".git"))
+    with pytest.raises(SupplyError, match=r"must not contain \.git"):
+        unpacking.unpack(file, build_out, SILENCE)
+
+
+def test_a_directory_in_the_place_of_a_document_is_not_replaced(
+    tmp_path: Path, build_out: Path, checkout: Path
+) -> None:
+    (checkout / "patches/demo/nccl.h").mkdir(parents=True)
+    with pytest.raises(RecipeError, match=r"another .*demo/nccl\.h than this host"):
+        unpacking.unpack(made(tmp_path), build_out, SILENCE)
+
+
+@pytest.mark.parametrize("kind", ["source", "clone"])
+def test_a_commit_that_git_cannot_read_is_refused_before_anything_has_its_place(
+    tmp_path: Path, build_out: Path, kind: Kind
+) -> None:
+    cloned = Carried(remote="https://example.org/r.git", commit="a" * 40)
+    if kind == "source":
+        recipe = recipe_of_commit(tmp_path, "a" * 40)
+        member: tuple[Kind, str, bytes] = (kind, bundle.SOURCE, b"no git bundle")
+        file = made(tmp_path, member, recipe=recipe)
+    else:
+        file = made(tmp_path, (kind, "a" * 40, b"no git bundle"), clones=(cloned,))
+    with pytest.raises(SupplyError, match="does not hold all of the commit"):
+        unpacking.unpack(file, build_out, SILENCE)
+    assert nothing_is_placed(build_out)
+
+
+def test_what_a_killed_unpacking_left_is_removed_by_the_next_fetch_and_by_the_vault(
+    build_out: Path,
+) -> None:
+    left = build_out / bundle.UNPACKING / "0"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"large")
+    bundle.discard_leftovers(build_out)
+    assert not left.parent.exists()
+
+
+def test_a_running_unpacking_is_not_disturbed(build_out: Path) -> None:
+    build_out.mkdir()
+    with bundle.unpacking_room(build_out, "x.tar") as room:
+        bundle.discard_leftovers(build_out)
+        assert room.is_dir()
+
+
+@pytest.mark.medium
+def test_another_recipe_takes_neither_bazel_nor_packages_of_a_bundle(
+    tmp_path: Path, build_out: Path
+) -> None:
+    unpacking.unpack(
+        made(tmp_path, ("tool", "numpy-1.14.5-py3-none-any.whl", b"evil")), build_out, SILENCE
+    )
+    (mine,) = (build_out / "vault/bundles/demo/bazel").glob("*/bazel")
+    other, own = Places(build_out, "other"), Places(build_out, "demo")
+    assert binary.stored("0.26.1", {}, other.stores) is None
+    assert not any(map(packages.kept, other.stores))
+    kept = [path.name for store in own.stores for path in packages.kept(store)]
+    assert kept == [PACKAGE]
+    if binary.here() == "linux-x86_64":
+        found = binary.stored("0.26.1", {}, own.stores)
+        assert found
+        assert found.path == mine
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (
+            ("package", "numpy-1.14.5-py3-none-any.whl", b"evil"),
+            "package/numpy-1.14.5-py3-none-any.whl, which its recipe does not name",
+        ),
+        (
+            ("package", "six-1.16.0-py3-none-any.whl", b"evil"),
+            "package/six-1.16.0-py3-none-any.whl, which its recipe does not name",
+        ),
+        (("package", "six.pth", b"evil"), "not the name of a Python package"),
+        (("bazel", "second", b"evil"), "has 2 times Bazel 0.26.1; its recipe"),
+    ],
+)
+def test_a_program_that_the_recipe_does_not_ask_for_is_refused(
+    tmp_path: Path, build_out: Path, more: tuple[Kind, str, bytes], says: str
+) -> None:
+    with pytest.raises(SupplyError, match=says):
+        unpacking.unpack(made(tmp_path, more), build_out, SILENCE)
+    assert not (build_out / "vault").exists()
+
+
+def test_other_bytes_than_the_recipe_pins_are_refused(tmp_path: Path, build_out: Path) -> None:
+    wrong = recipe_of(tmp_path, b"the right Bazel")
+    with pytest.raises(SupplyError, match="bazel/bazel of the bundle is not"):
+        unpacking.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
+    wrong = recipe_of(tmp_path, pin=f"{PIN} --hash=sha256:{'0' * 64}")
+    with pytest.raises(SupplyError, match=r"package/six-.* of the bundle is not"):
+        unpacking.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
+    assert not (build_out / "vault").exists()
+
+
+def test_a_package_with_the_bytes_that_the_recipe_pins_needs_no_belief(tmp_path: Path) -> None:
+    pin = f"{PIN} --hash=sha256:{hashlib.sha256(b'six').hexdigest()}"
+    pinned = recipe_of(tmp_path, pin=pin)
+    manifest = bundle.read(made(tmp_path, recipe=pinned))
+    found = recipes.read(str(pinned))
+    assert unpacking.insist(found, None, manifest) == ()
+
+
+def test_a_bundle_that_lacks_a_patch_of_its_recipe_is_refused(
+    tmp_path: Path, build_out: Path, checkout: Path
+) -> None:
+    file = made(tmp_path, documents=DOCUMENTS[1:])
+    with pytest.raises(SupplyError, match=f"lacks patch/{DOCUMENTS[0]}"):
+        unpacking.unpack(file, build_out, SILENCE)
+    assert not checkout.exists()
+
+
+def test_a_bundle_of_another_bazel_than_the_recipe_wants_is_refused(
+    tmp_path: Path, build_out: Path
+) -> None:
+    with pytest.raises(SupplyError, match=r"1 times Bazel 0\.24\.1; its recipe"):
+        unpacking.unpack(made(tmp_path, bazel="0.24.1"), build_out, SILENCE)
+
+
+@pytest.mark.medium
+def test_what_no_checksum_holds_is_named(tmp_path: Path, build_out: Path) -> None:
+    said: list[str] = []
+
+    class Notes(Silence):
+        def note(self, text: str) -> None:
+            said.append(text)
+
+    loose = recipe_of(tmp_path, bazel=None)
+    unpacking.unpack(made(tmp_path, recipe=loose), build_out, Notes())
+    (text,) = said
+    assert text.startswith("Only builds of demo use what neither it nor a lock")
+    assert f"bazel, {PACKAGE}" in text
+
+
+@pytest.mark.medium
+def test_a_file_that_was_added_replaces_no_other(tmp_path: Path, build_out: Path) -> None:
+    unpacking.unpack(made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE)
+    with pytest.raises(RecipeError, match=r"another .*added/cuda\.run than"):
+        unpacking.unpack(made(tmp_path, ("added", "cuda.run", b"evil")), build_out, SILENCE)
+    assert (build_out / "added/cuda.run").read_bytes() == b"CUDA"
+
+
+# What of a recipe's inputs goes into its bundle.
+
+
+@pytest.fixture
+def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tfwright need no packages itself."""
+    monkeypatch.setattr(packing, "own", lambda *_: [])
+
+
+def members(manifest: Manifest, kind: Kind) -> list[str]:
+    """Return the names of a bundle's members of one kind."""
+    return [each.name for each in manifest.members if each.kind == kind]
+
+
+@pytest.mark.medium
+def test_all_that_a_build_takes_goes_into_its_bundle_and_from_there_to_its_place(  # noqa: PLR0913, PLR0917
+    small_job: RecipeJob,
+    document: Path,
+    brought: Inputs,
+    make_wheel: Callable[..., Path],
+    tmp_path: Path,
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wheel = make_wheel()
+    sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setattr(packing, "ROOT", tmp_path)
+    needed = f"small==1.0 --hash=sha256:{sha256}\n"
+    (tmp_path / "requirements.txt").write_text(needed, "utf-8")
+    (tmp_path / "cuda.run").write_bytes(b"CUDA")
+    file = tmp_path / "small.tar"
+    manifest = packing.pack(small_job, document, file, [tmp_path / "cuda.run"])
+    assert sorted(each.path for each in manifest.members) == [
+        "added/cuda.run",
+        f"archive/{SHA256}",
+        "bazel/bazel",
+        f"clone/{brought.clones[0].commit}",
+        "patch/main/0001-two.patch",
+        "recipe/small.toml",
+        f"source/{bundle.SOURCE}",
+        f"tool/{wheel.name}",
+    ]
+    elsewhere = tmp_path / "elsewhere"
+    unpacking.unpack(file, elsewhere, SILENCE)
+    kept = mirror.place(elsewhere / "git", small_job.recipe.source.url)
+    assert git(kept, "show", f"{brought.commit}:BUILD") == b"one\n"
+    assert (checkout / "patches/main/0001-two.patch").is_file()
+    assert not list(small_job.places.own.glob("bundle-*"))
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought", "no_packages")
+def test_packages_that_pip_has_to_build_are_named(
+    small_job: RecipeJob, tmp_path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = small_job.recipe.host.changed(requirements=("small==1.0", "old==0.1"))
+    found = [tmp_path / "small-1.0-py3-none-any.whl", tmp_path / "old-0.1.zip"]
+    for path in found:
+        path.write_bytes(b"a package")
+    monkeypatch.setattr(packages, "supply", lambda *_, **__: found)
+    changed = replace(small_job, recipe=small_job.recipe.changed(host=host))
+    manifest = packing.pack(changed, found[0], tmp_path / "file", [])
+    assert members(manifest, "package") == ["old-0.1.zip", found[0].name]
+    (note,) = notes
+    assert note.startswith("old-0.1.zip is not a wheel: pip builds it")
+
+
+CUDNN = "0" * 64
+
+
+@pytest.fixture
+def with_cuda(small_job: RecipeJob) -> RecipeJob:
+    """Return a job whose recipe builds for CUDA."""
+    host = small_job.recipe.host.changed(cuda="11.8", cudnn="8.6")
+    answers = {"TF_NEED_CUDA": True}
+    configure = small_job.recipe.configure.changed(answers=answers)
+    recipe = small_job.recipe.changed(host=host, configure=configure)
+    return replace(small_job, recipe=recipe)
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought", "no_packages")
+def test_a_bundle_names_the_cuda_that_licences_keep_out_of_it(
+    with_cuda: RecipeJob, tmp_path: Path
+) -> None:
+    root = tmp_path / "cuda"
+    root.mkdir()
+    (root / "version.txt").write_text("CUDA Version 11.8.0", "utf-8")
+    settings = with_cuda.host_file.changed(cuda=root)
+    job = replace(with_cuda, host_file=settings)
+    manifest = packing.pack(job, root / "version.txt", tmp_path / "file", [])
+    cuda, cudnn = manifest.absent
+    assert (cuda.name, cudnn.name) == ("CUDA 11.8", "cuDNN 8.6")
+    assert [*cuda.files] == ["version.txt"]
+    assert not cudnn.files, "this host has none"
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought", "no_packages")
+def test_packages_of_cuda_are_packed_only_when_the_user_says_so(
+    with_cuda: RecipeJob, document: Path, tmp_path: Path
+) -> None:
+    content = b"a package of cuDNN"
+    sha256 = hashlib.sha256(content).hexdigest()
+    table = {"cudnn": {"wheels": {"nvidia_cudnn-8-py3-none-any.whl": sha256}}}
+    toolkit = ToolkitTable.model_validate(table)
+    job = replace(with_cuda, recipe=with_cuda.recipe.changed(toolkit=toolkit))
+    file = tmp_path / "file"
+    without = packing.pack(job, document, file, [])
+    assert [each.files for each in without.absent] == [{"nvidia_cudnn-8-py3-none-any.whl": sha256}]
+    with pytest.raises(SupplyError, match="of cudnn are not on") as caught:
+        packing.pack(job, document, file, [], with_toolkit=True)
+    assert f"'invoke toolkit --recipe {document}'" in caught.value.remedy
+    kept = sources.store(job.places.vault).path(sha256)
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(content)
+    whole = packing.pack(job, document, file, [], with_toolkit=True)
+    assert members(whole, "toolkit") == [sha256]
+    assert whole.absent == ()
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought", "no_packages")
+def test_a_lock_file_goes_along_and_a_tree_of_ours_stays(
+    small_job: RecipeJob, tmp_path: Path
+) -> None:
+    lock = tmp_path / "small.lock"
+    shutil.copy(recipes.RECIPES / "linux-r1.8-cpu.lock", lock)
+    ours = small_job.recipe.source.changed(url="bundled:demo")
+    recipe = small_job.recipe.changed(source=ours)
+    job = replace(small_job, recipe=recipe, locked=lock)
+    manifest = packing.pack(job, lock, tmp_path / "file", [])
+    assert members(manifest, "lock") == ["small.lock"]
+    assert members(manifest, "source") == []
+
+
+@pytest.mark.medium
+def test_a_recipe_of_another_system_is_bundled_there(
+    small_job: RecipeJob,
+    document: Path,
+    brought: Inputs,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    foreign = brought.model_copy(update={"programs": None})
+    monkeypatch.setattr(packing, "fetched", lambda _: foreign)
+    host = small_job.recipe.host.changed(system="Darwin")
+    job = replace(small_job, recipe=small_job.recipe.changed(host=host))
+    with pytest.raises(HostError, match="Darwin") as caught:
+        packing.pack(job, document, tmp_path / "file", [])
+    assert caught.value.remedy == "Run the command on Darwin."
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought", "no_packages")
+def test_the_checksum_of_a_manifest_is_printed_to_be_compared_elsewhere(
+    shell: CommandLine, document: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "small.tar"
+    shell.succeeds(f"invoke bundle --recipe {document} --output {file}")
+    said = f"manifest sha256 {bundle.read(file).sha256}"
+    assert said in capsys.readouterr().out
+    shell.succeeds(f"invoke bundle --unpack {file} --into {tmp_path}/there")
+    assert said in capsys.readouterr().out
