@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.configure.test_recording import recorded
+from tests.record.test_recording import recorded
 from tests.pipeline.stages.test_configure import (
     ANSWERS,
     END,
