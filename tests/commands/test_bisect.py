@@ -16,10 +16,9 @@ from tfwright.bisect.steps import BisectStep, steps_between
 from tfwright.bisect.trial import Symptom, Trials
 from tfwright.documents import nightly, recipe
 from tfwright.errors import Evidence, HostError, ToolError, WheelError
-from tfwright.nightly import inputs
+from tfwright.nightly import builds
 from tfwright.nightly import state as states
-from tfwright.nightly.builds import CommitLine, NightlyBuild
-from tfwright.nightly.inputs import KeptInputs
+from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Published
 from tfwright.pipeline.stage import Artefact
@@ -109,9 +108,9 @@ def test_equal_inputs_have_no_step_between_them(tmp_path: Path, changed: Changed
 
 def test_a_build_keeps_its_patches_as_they_were(tmp_path: Path, changed: Changed) -> None:
     made = changed("now", lock="pins", texts=("a",), patches=("a.patch", PATCH))
-    inputs.keep(made, tmp_path / "build")
+    builds.keep_inputs(made, tmp_path / "build")
     made.recipe.source.file("a.patch").write_text("changed since")
-    kept = inputs.read(tmp_path / "build")
+    kept = builds.read_inputs(tmp_path / "build")
     assert kept is not None
     # Who verified a recipe decides nothing, and is not kept.
     without = {"verified"}
@@ -122,14 +121,14 @@ def test_a_build_keeps_its_patches_as_they_were(tmp_path: Path, changed: Changed
 
 
 def test_a_build_without_a_lock_keeps_none(tmp_path: Path, changed: Changed) -> None:
-    inputs.keep(changed("now"), tmp_path / "build")
-    kept = inputs.read(tmp_path / "build")
+    builds.keep_inputs(changed("now"), tmp_path / "build")
+    kept = builds.read_inputs(tmp_path / "build")
     assert kept is not None
     assert kept.locked is None
 
 
 def test_a_build_without_inputs_is_no_error(tmp_path: Path) -> None:
-    assert inputs.read(tmp_path) is None
+    assert builds.read_inputs(tmp_path) is None
 
 
 class FakeEngine:
@@ -342,7 +341,7 @@ class FailingNight:
         home = self.folder / "host/site/builds" / build.id
         made_from = recipe.read(str(self.recipe))
         source = made_from.source.model_copy(update={"commit": pinned})
-        inputs.keep(KeptInputs(made_from.model_copy(update={"source": source})), home)
+        builds.keep_inputs(KeptInputs(made_from.model_copy(update={"source": source})), home)
         return home
 
     def fail(self, pinned: str) -> Path:
@@ -392,7 +391,7 @@ def test_a_build_whose_inputs_are_damaged_is_left_for_another_one(
 ) -> None:
     good = failing_night.add("built", failing_night.good)
     failing_night.fail(failing_night.good)
-    (good / inputs.FOLDER / inputs.RECIPE).write_text("{", "utf-8")
+    (good / builds.INPUTS / builds.RECIPE).write_text("{", "utf-8")
     remedy = shell.remedy(f"invoke bisect {failing_night.target.name}")
     assert shell.fault
     assert shell.fault.what == "What 2026-01-01-built was made from cannot be read"

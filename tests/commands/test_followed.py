@@ -10,8 +10,7 @@ from tfwright.documents import recipe
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.documents.nightly import targets as targets_of
-from tfwright.index import labels
-from tfwright.nightly import night, targets
+from tfwright.nightly import night, targets, versions
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.night import BuildOrder
@@ -135,9 +134,9 @@ def test_each_choice_of_the_axes_has_its_own_lock_fingerprint_version_and_row(
     fingerprints = [targets.fingerprint(targets.job_of(target, settings)) for target in found]
     for number, one in enumerate(fingerprints):
         assert one not in fingerprints[:number]
-    versions = {labels.labelled_version("1.0", target.local) for target in found}
+    labelled = {versions.nightly_version("1.0", target.local) for target in found}
     # The Python is in the wheel's tag.
-    assert versions == {"1.0+cu118.sm70", "1.0+cu118.sm86.sm90"}
+    assert labelled == {"1.0+cu118.sm70", "1.0+cu118.sm86.sm90"}
     night.run(night.BuildHost(nightly, host.builder, host.clock))
     text = (host.site / "index.html").read_text()
     for target in found:

@@ -15,7 +15,7 @@ from tests.upstream import commit
 from tests.workers.test_remote import LOCAL_SSH, ssh_that
 
 from tfwright.bundle import packing as bundles
-from tfwright.documents.host_file import HostFile
+from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.documents.recipe import ROOT, ImageTable, Recipe
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import HostError, SupplyError
@@ -30,7 +30,7 @@ from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.python import packages
 from tfwright.tools.remote import ssh
-from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.vault import bundle
 from tfwright.vault.bundle import Carried, Content, Kind, Manifest
 from tfwright.wheel.seal import build_record
@@ -41,7 +41,9 @@ SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
 CUDNN = CUDNNS["wheel"]
 REMOTE = "https://example.org/small.git"
 ALL = ["source", "clone", "archive", "bazel", "package", "toolkit"]
-HOST = RemoteHost("one", "one.example", "/srv/tfwright", build_out="/out", inputs=True)
+HOST = WorkerTable(
+    name="one", address="one.example", directory="/srv/tfwright", build_out="/out", inputs=True
+)
 
 
 @pytest.fixture
@@ -207,15 +209,15 @@ def test_a_worker_is_sent_what_it_lacks_of_what_was_offered(
     without = [each for each in manifest.members if each.kind != "toolkit"]
     manifest = manifest.model_copy(update={"members": tuple(without)})
     monkeypatch.setattr(supply, "gather", lambda *_, **__: manifest)
-    monkeypatch.setattr(supply, "_own_packages", lambda *_: [])
+    monkeypatch.setattr(ssh, "lacks_packages", lambda *_: False)
     lists: list[list[str]] = []
     asked: list[str] = []
 
-    def send_files(_: RemoteHost, __: Path, names: list[str], to: str, ___: Path) -> None:
+    def send_files(_: WorkerTable, __: Path, names: list[str], to: str, ___: Path) -> None:
         assert to == f"/out/inputs/{job.name}"
         lists.append(names)
 
-    def run(_: RemoteHost, program: Sequence[str], __: Path) -> RemoteBuild:
+    def run(_: WorkerTable, program: Sequence[str], __: Path) -> RemoteBuild:
         asked.append(program[1])
         return RemoteBuild(0.0, printed=json.dumps(answer))
 
@@ -248,14 +250,14 @@ def test_what_a_worker_cannot_take_is_removed_there_and_goes_on_if_it_was_lost(
 ) -> None:
     manifest = bundle.read_folder(offered)
     monkeypatch.setattr(supply, "gather", lambda *_, **__: manifest)
-    monkeypatch.setattr(supply, "_own_packages", lambda *_: [])
+    monkeypatch.setattr(ssh, "lacks_packages", lambda *_: False)
     gone: list[str] = []
 
-    def send_files(_: RemoteHost, __: Path, names: list[str], *___: object) -> None:
+    def send_files(_: WorkerTable, __: Path, names: list[str], *___: object) -> None:
         if isinstance(ends, HostError) and bundle.MANIFEST not in names:
             raise ends
 
-    def run(_: RemoteHost, program: Sequence[str], __: Path) -> RemoteBuild:
+    def run(_: WorkerTable, program: Sequence[str], __: Path) -> RemoteBuild:
         if program[1] == supply.LACKING:
             return RemoteBuild(0.0, printed="[]")
         assert isinstance(ends, RemoteBuild)
@@ -333,8 +335,8 @@ def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
     )
     monkeypatch.setattr(bundles, "own", own)
     ssh_that(tmp_path, LOCAL_SSH.format(home=tmp_path), monkeypatch)
-    host = replace(
-        HOST, address="one", directory=str(checkout), python=sys.executable, build_out="~/there"
+    host = HOST.changed(
+        address="one", directory=str(checkout), python=sys.executable, build_out="~/there"
     )
     assert supply.send(host, small_job, tmp_path / "log") is None
     seen = {path.name for path in (tmp_path / "seen").iterdir()}

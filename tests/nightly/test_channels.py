@@ -18,9 +18,8 @@ import pytest
 
 from tfwright.documents.nightly import MailTable, NoticesTable, ProgramTable, WebhookTable
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.nightly import channels
-from tfwright.nightly.channels import MailChannel, ProgramChannel, WebhookChannel
-from tfwright.nightly.notices import Notice
+from tfwright.nightly import notices
+from tfwright.nightly.notices import MailChannel, Notice, ProgramChannel, WebhookChannel
 from tfwright.tools import mail
 from tfwright.tools.http import webhook
 from tfwright.tools.mail import Letter, MailServer
@@ -217,7 +216,7 @@ def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
     secret.write_text("x")
     secret.chmod(0o644)
     with pytest.raises(HostError, match="can be read by others") as caught:
-        channels.secret(secret)
+        notices.secret(secret)
     assert "chmod 600" in caught.value.remedy
 
 
@@ -229,18 +228,18 @@ def test_beside_systemd_credentials_a_file_has_to_be_private_too(
     secret.write_text("x")
     secret.chmod(0o644)
     with pytest.raises(HostError, match="can be read by others"):
-        channels.secret(secret)
+        notices.secret(secret)
 
 
 def test_a_pipe_in_the_place_of_a_secret_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "secret", 0o600)
     with pytest.raises(RecipeError, match="cannot be read"):
-        channels.secret(tmp_path / "secret")
+        notices.secret(tmp_path / "secret")
 
 
 def test_a_missing_secret_is_explained(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="cannot be read"):
-        channels.secret(tmp_path / "absent")
+        notices.secret(tmp_path / "absent")
 
 
 def test_a_systemd_credential_is_found_by_its_name(
@@ -248,7 +247,7 @@ def test_a_systemd_credential_is_found_by_its_name(
 ) -> None:
     (tmp_path / "smtp").write_text("pw\n")
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
-    assert channels.secret(Path("smtp")) == "pw"
+    assert notices.secret(Path("smtp")) == "pw"
 
 
 def test_a_program_reads_the_notice_and_gets_a_clean_environment(
@@ -275,7 +274,7 @@ def test_every_channel_has_a_name_without_secrets() -> None:
         webhook=(WebhookTable(url="https://chat.example/hooks/s3cret"),),
         program=(ProgramTable(command=("/bin/true",)),),
     )
-    names = [channel.name for channel in channels.of(table)]
+    names = [channel.name for channel in notices.channels_of(table)]
     assert names == ["mail to t@example.org", "webhook 1", "program 1: true"]
 
 

@@ -18,7 +18,8 @@ from tests.nightly.wheels import write_wheel
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT
 from tfwright.host import pythons
-from tfwright.index import nginx, write
+from tfwright.index import serving, write
+from tfwright.index.serving import IndexPlace
 from tfwright.tools.http import server
 
 pytestmark = pytest.mark.real
@@ -65,7 +66,9 @@ def nginx_command(site: Path, port: int, scratch: Path) -> list[str]:
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin")
     if program is None:
         pytest.skip("nginx is not installed")
-    (scratch / "site.conf").write_text(nginx.configuration(site, port, "localhost"))
+    (scratch / "site.conf").write_text(
+        serving.nginx_configuration(IndexPlace(site, "packages"), port, "localhost")
+    )
     # pytest's folders belong to this user only.
     user = "user root; " if os.getuid() == 0 else ""
     (scratch / "nginx.conf").write_text(

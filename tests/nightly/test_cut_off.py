@@ -18,8 +18,8 @@ from tfwright.documents.recipe import ROOT
 from tfwright.nightly import night, site
 from tfwright.nightly import state as states
 from tfwright.nightly.night import BuildHost
-from tfwright.nightly.standing import stand
-from tfwright.nightly.state import Nightfall
+from tfwright.nightly.state import NightVerdict
+from tfwright.nightly.status import status_of
 from tfwright.tools.process import file_lock
 
 pytestmark = pytest.mark.medium
@@ -218,8 +218,8 @@ def test_a_night_killed_before_the_clock_was_set_back_is_over(tmp_path: Path) ->
 def test_silence_is_noticed_although_the_last_night_lies_ahead(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     now = builder_of(host).clock()
-    nights = [Nightfall(1, now + dt.timedelta(days=3650), "good", "", "")]
-    assert stand(nights, now, stale_nights=3).word == "stale"
+    nights = [NightVerdict(1, now + dt.timedelta(days=3650), "good", "", "")]
+    assert status_of(nights, now, stale_nights=3).word == "stale"
 
 
 def test_a_state_that_is_read_again_orders_builds_of_one_day_by_their_time(tmp_path: Path) -> None:

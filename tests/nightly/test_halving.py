@@ -1,22 +1,22 @@
 """Halving over steps."""
 
-from functools import partial
-
 import pytest
 
-from tfwright.bisect.halving import TrialAnswer, expected_trials, first_bad
-
-
-def judged(culprit: int, step: int) -> TrialAnswer:
-    return "bad" if step >= culprit else "good"
+from tfwright.bisect.bisection import expected_trials, first_bad
+from tfwright.bisect.trial import TrialAnswer
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 100])
 def test_the_first_bad_step_is_found_wherever_it_is(count: int) -> None:
     for culprit in range(count):
-        found = first_bad(range(count), partial(judged, culprit))
-        assert found.suspects == (culprit,)
-        assert found.trials <= expected_trials(count) + 1
+        tried: list[int] = []
+
+        def judged(step: int, culprit: int = culprit) -> TrialAnswer:
+            tried.append(step)  # noqa: B023 called within the loop
+            return "bad" if step >= culprit else "good"
+
+        assert first_bad(range(count), judged).suspects == (culprit,)
+        assert len(tried) <= expected_trials(count) + 1
 
 
 def test_steps_that_cannot_be_tried_leave_more_than_one_suspect() -> None:
@@ -31,5 +31,11 @@ def test_steps_that_cannot_be_tried_leave_more_than_one_suspect() -> None:
 
 
 def test_a_single_step_needs_no_trial() -> None:
-    found = first_bad(["only"], lambda _: "good")
-    assert (found.first_bad, found.trials) == ("only", 0)
+    asked: list[str] = []
+
+    def tried(step: str) -> TrialAnswer:
+        asked.append(step)
+        return "good"
+
+    found = first_bad(["only"], tried)
+    assert (found.first_bad, asked) == ("only", [])

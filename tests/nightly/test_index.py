@@ -13,8 +13,9 @@ import pytest
 from tests.nightly.wheels import write_wheel
 
 from tfwright.errors import HostError, RecipeError, SupplyError, WheelError
-from tfwright.index import catalog, matching, nginx, write
+from tfwright.index import catalog, matching, write
 from tfwright.index import serving as index
+from tfwright.index.serving import IndexPlace
 from tfwright.index.wheels import parse_name, read_wheel
 from tfwright.match.ranking import Wish
 from tfwright.tools.http import server
@@ -336,7 +337,7 @@ def test_a_wheel_of_other_bytes_is_refused_with_a_version_that_is_free(
 
 @pytest.mark.parametrize("name", ["wheels.example.org", "_", "localhost"])
 def test_nginx_serves_the_folder_under_its_name(name: str, tmp_path: Path) -> None:
-    text = nginx.configuration(tmp_path, 8080, name)
+    text = index.nginx_configuration(IndexPlace(tmp_path, ""), 8080, name)
     assert f"    server_name {name};\n    root {tmp_path};\n" in text
     assert "    listen 8080;\n" in text
 
@@ -344,9 +345,9 @@ def test_nginx_serves_the_folder_under_its_name(name: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("value", ["a;b", "a b", "a\nb", "a'b", "$host", "{", "#a", "a\\"])
 def test_what_could_end_a_directive_of_nginx_is_refused(value: str, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="nginx configuration"):
-        nginx.configuration(tmp_path, 8080, value)
+        index.nginx_configuration(IndexPlace(tmp_path, ""), 8080, value)
     with pytest.raises(RecipeError, match="nginx configuration"):
-        nginx.configuration(tmp_path / value, 8080, "localhost")
+        index.nginx_configuration(IndexPlace(tmp_path / value, ""), 8080, "localhost")
 
 
 @pytest.mark.parametrize(

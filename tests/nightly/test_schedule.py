@@ -8,7 +8,7 @@ import pytest
 
 from tfwright.documents import account
 from tfwright.errors import HostError, RecipeError
-from tfwright.nightly import page, schedule
+from tfwright.nightly import page, timer
 from tfwright.tools.process import environment
 
 AddProgram = Callable[[str, str], Path]
@@ -46,13 +46,13 @@ def add_program(host: Path) -> AddProgram:
 
 def test_an_unknown_kind_of_timer_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(RecipeError, match="kind of timer 'upstart'") as found:
-        schedule.planned("upstart", "02:00", remove=False)
+        timer.planned("upstart", "02:00", remove=False)
     assert "user" in found.value.remedy
     assert "cron" in found.value.remedy
 
 
 def test_a_plan_changes_nothing(host: Path) -> None:
-    wanted = schedule.planned("user", "02:00", remove=False)
+    wanted = timer.planned("user", "02:00", remove=False)
     assert [file.path.suffix for file in wanted.files].count(".timer") == 2
     assert not (host / "config").exists()
     assert not (host / "nights").exists()
@@ -61,10 +61,10 @@ def test_a_plan_changes_nothing(host: Path) -> None:
 def test_units_are_written_before_systemd_reads_and_starts_them(
     host: Path, add_program: AddProgram
 ) -> None:
-    timer = host / "config/systemd/user/tfwright-nightly.timer"
-    noted = add_program("systemctl", f"test -f {timer}")
-    schedule.install(schedule.planned("user", "02:30", remove=False))
-    assert "02:30" in timer.read_text("utf-8")
+    unit = host / "config/systemd/user/tfwright-nightly.timer"
+    noted = add_program("systemctl", f"test -f {unit}")
+    timer.install(timer.planned("user", "02:30", remove=False))
+    assert "02:30" in unit.read_text("utf-8")
     first, second = noted.read_text("utf-8").splitlines()
     assert first == "--user daemon-reload"
     assert second.startswith("--user enable --now tfwright-nightly.timer")
@@ -76,22 +76,22 @@ def test_a_timer_that_does_not_start_is_an_error_with_the_command_to_run(
 ) -> None:
     if does:
         add_program("systemctl", does)
-    wanted = schedule.planned("user", "02:00", remove=False)
+    wanted = timer.planned("user", "02:00", remove=False)
     # A directory without systemctl: this host may have a real one in the others.
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(environment, "SYSTEM_PATH", environment.SYSTEM_PATH[:1])
         with pytest.raises(HostError, match="files are written") as found:
-            schedule.install(wanted)
+            timer.install(wanted)
     assert "systemctl --user daemon-reload" in found.value.remedy
 
 
 def test_units_are_stopped_before_they_are_removed(host: Path, add_program: AddProgram) -> None:
     folder = host / "config/systemd/user"
     noted = add_program("systemctl", f"ls {folder} | wc -l >> {host}/left")
-    schedule.install(schedule.planned("user", "02:00", remove=False))
+    timer.install(timer.planned("user", "02:00", remove=False))
     noted.unlink()
     (host / "left").unlink()
-    schedule.uninstall(schedule.planned("user", "02:00", remove=True))
+    timer.uninstall(timer.planned("user", "02:00", remove=True))
     disabled, reloaded = noted.read_text("utf-8").splitlines()
     assert disabled.startswith("--user disable --now tfwright-nightly.timer")
     assert reloaded == "--user daemon-reload"
@@ -102,7 +102,7 @@ def test_a_timer_that_is_gone_already_is_removed_without_an_error(
     host: Path, add_program: AddProgram
 ) -> None:
     add_program("systemctl", "exit 1")
-    schedule.uninstall(schedule.planned("user", "02:00", remove=True))
+    timer.uninstall(timer.planned("user", "02:00", remove=True))
     assert list(host.rglob("*.timer")) == []
 
 
@@ -111,17 +111,17 @@ def test_a_crontab_keeps_the_lines_of_others(host: Path, add_program: AddProgram
     table.write_text("5 4 * * * backup\n", "utf-8")
     given = f'if [ "$1" = - ]; then cat > {table}; else cat {table}; fi'
     add_program("crontab", given)
-    schedule.install(schedule.planned("cron", "02:00", remove=False))
+    timer.install(timer.planned("cron", "02:00", remove=False))
     lines = table.read_text("utf-8").splitlines()
     assert lines[0] == "5 4 * * * backup"
     assert lines[1].startswith("0 2 * * * cd ")
-    schedule.uninstall(schedule.planned("cron", "02:00", remove=True))
+    timer.uninstall(timer.planned("cron", "02:00", remove=True))
     assert table.read_text("utf-8") == "5 4 * * * backup\n"
 
 
 def test_a_user_without_a_crontab_gets_the_first_one(add_program: AddProgram) -> None:
     add_program("crontab", "echo 'no crontab for you' >&2; exit 1")
-    wanted = schedule.planned("cron", "02:00", remove=False)
+    wanted = timer.planned("cron", "02:00", remove=False)
     assert wanted.crontab is not None
     assert "no crontab" not in wanted.crontab
     assert len(wanted.crontab.splitlines()) == 2
@@ -129,9 +129,9 @@ def test_a_user_without_a_crontab_gets_the_first_one(add_program: AddProgram) ->
 
 def test_a_refused_crontab_is_an_error_with_what_cron_said(add_program: AddProgram) -> None:
     add_program("crontab", "echo 'bad minute' >&2; exit 1")
-    wanted = schedule.planned("cron", "02:00", remove=False)
+    wanted = timer.planned("cron", "02:00", remove=False)
     with pytest.raises(HostError, match="crontab refused") as found:
-        schedule.install(wanted)
+        timer.install(wanted)
     assert found.value.evidence.lines == ("bad minute",)
 
 
@@ -140,16 +140,16 @@ def test_a_host_without_cron_is_pointed_to_systemd(
 ) -> None:
     monkeypatch.setattr(environment, "SYSTEM_PATH", (str(host / "bin"),))
     with pytest.raises(HostError, match="no crontab") as found:
-        schedule.planned("cron", "02:00", remove=False)
+        timer.planned("cron", "02:00", remove=False)
     assert "--install user" in found.value.remedy
 
 
 def test_on_a_mac_each_property_list_is_loaded_for_the_user(host: Path) -> None:
-    wanted = schedule.planned("launchd", "02:00", remove=False)
+    wanted = timer.planned("launchd", "02:00", remove=False)
     lists = [file.path for file in wanted.files if file.path.suffix == ".plist"]
     assert {path.parent for path in lists} == {host / "Library/LaunchAgents"}
     assert [argv[:2] for argv in wanted.commands] == [("launchctl", "bootstrap")] * len(lists)
-    removing = schedule.planned("launchd", "02:00", remove=True)
+    removing = timer.planned("launchd", "02:00", remove=True)
     assert [argv[1] for argv in removing.commands] == ["bootout"] * len(lists)
 
 
@@ -180,7 +180,7 @@ def test_a_timer_that_needs_a_login_says_how_that_changes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     add_program("systemctl", "")
-    monkeypatch.setattr(schedule, "LINGERING", host)
+    monkeypatch.setattr(timer, "LINGERING", host)
     assert page.schedule("user", "02:00", remove=False, yes=True) == 0
     assert "loginctl enable-linger" in capsys.readouterr().err
     (host / account.name()).touch()

@@ -3,8 +3,8 @@
 import pytest
 
 from tfwright.documents import account
-from tfwright.nightly.pages import words
-from tfwright.nightly.pages.redaction import redacted
+from tfwright.nightly import pages as words
+from tfwright.nightly.pages.log import redacted
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ import pytest
 from tfwright.documents.nightly import Target
 from tfwright.nightly import page
 from tfwright.nightly.builds import Breakage, NightlyBuild
-from tfwright.nightly.due import DueTarget
+from tfwright.nightly.fleets import Rebuilt
 from tfwright.nightly.night import NightOutcome, NightPlan
-from tfwright.nightly.orders import Rebuilt
+from tfwright.nightly.plan import PlannedTarget
 
 
-def due(name: str, why: str, **keys: object) -> DueTarget:
+def due(name: str, why: str, **keys: object) -> PlannedTarget:
     known = {"target": Target(name=name, recipe=name), "fingerprint": {}}
-    return DueTarget(**{**known, "why": why, **keys})  # type: ignore[arg-type]
+    return PlannedTarget(**{**known, "why": why, **keys})  # type: ignore[arg-type]
 
 
 CHANGED = due("changed", "changed", changed=("commit", "patches"), seconds=3600.0)
@@ -113,14 +113,14 @@ def test_a_worker_says_what_broke_in_an_order() -> None:
         result="failed",
         broken=Breakage(stage="compile", line="no such header"),
     )
-    assert page.said_of(build) == "mine: failed in 61 s: no such header"
+    assert page.order_line(build) == "mine: failed in 61 s: no such header"
 
 
 @pytest.mark.parametrize(
     ("difference", "said"), [("", "mine: reproduced"), ("a.so differs", "mine: a.so differs")]
 )
 def test_a_worker_says_whether_a_wheel_came_out_the_same(difference: str, said: str) -> None:
-    assert page.said_of(Rebuilt(target="mine", difference=difference)) == said
+    assert page.order_line(Rebuilt(target="mine", difference=difference)) == said
 
 
 def test_an_outcome_shows_how_a_wheel_that_was_built_again_differs(

@@ -5,24 +5,19 @@ import json
 import pytest
 
 from tfwright.workers import page
-from tfwright.workers.schedule import Assignment, WorkSchedule
+from tfwright.workers.schedule import Assignment
 
-DONE = WorkSchedule(
-    {
-        "one": Assignment("one", "built", "red", seconds=60),
-        "two": Assignment(
-            "two", "failed", "blue", seconds=5, detail="no CUDA", remedy="Install it."
-        ),
-        "three": Assignment("three", "lost", detail="no worker was left"),
-    },
-    ("red", "blue"),
-)
+DONE = [
+    Assignment("one", "built", "red", seconds=60),
+    Assignment("two", "failed", "blue", seconds=5, detail="no CUDA", remedy="Install it."),
+    Assignment("three", "lost", detail="no worker was left"),
+]
 
 
 def test_what_was_not_built_is_explained_by_worker_reason_and_remedy(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page.show_schedule(DONE, as_json=False)
+    page.show_assignments(DONE, as_json=False)
     said = capsys.readouterr().err
     assert "1 built, 1 failed, 1 lost" in said
     assert "two: failed on blue" in said
@@ -32,11 +27,11 @@ def test_what_was_not_built_is_explained_by_worker_reason_and_remedy(
 
 
 def test_the_table_alone_explains_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_schedule(DONE, as_json=False, explain=False)
+    page.show_assignments(DONE, as_json=False, explain=False)
     assert "why:" not in capsys.readouterr().err
 
 
 def test_all_builds_are_one_list_of_json(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_schedule(DONE, as_json=True)
+    page.show_assignments(DONE, as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert [row["state"] for row in told] == ["built", "failed", "lost"]

@@ -154,7 +154,7 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
         else:
             done = builds.by_slurm(settings, names, builds.RemoteOptions.of(options), hear, tell)
         # A build on this host has said why it failed.
-        page.show_schedule(done, as_json=as_json, explain=place != "here")
+        page.show_assignments(done, as_json=as_json, explain=place != "here")
         if status := builds.exit_status(done):
             sys.exit(status)
 

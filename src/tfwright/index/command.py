@@ -32,6 +32,7 @@ def index(
     with explained():
         from tfwright.index import page
         from tfwright.index import serving as index
+        from tfwright.nightly import site
 
         one_of(serve=serve, nginx=nginx, yank=yank, unyank=unyank)
         # The build host's, if it has a nightly.toml, else the wheelhouse.
@@ -41,10 +42,13 @@ def index(
             sys.stdout.write(index.nginx_configuration(place, port, nginx))
             return
         if yank or unyank:
+            host = place.build_host()
             # A yanked wheel stays: pip still takes it for a pin of exactly its version.
-            index.yank(place, yank or unyank, reason if yank else None)
+            site.yank(host.directory, yank or unyank, reason if yank else None)
+            # The yank is stored before the index is written: a kill in between loses nothing.
+            site.refresh(host)
             return
-        update = index.refresh(place)
+        update = site.refresh(place.nightly) if place.nightly else index.refresh(place)
         page.show_update(update, str(place.folder))
         if serve:
             with index.serving(place, port) as (url, forever):

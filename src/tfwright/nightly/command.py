@@ -39,25 +39,32 @@ def nightly(
     """Run one night of this build host: build what changed, publish it, show it on a page."""
     again = resuming("nightly", recipe=recipe, now=now, wait=wait)
     with explained(resume=again):
-        from tfwright.nightly import page
-        from tfwright.nightly import start as nightly
+        import datetime as dt
+        from pathlib import Path
+
+        from tfwright.documents import nightly as document
+        from tfwright.nightly import fleets, night, notices, page
         from tfwright.terminal import console
         from tfwright.terminal.text import tell
 
         one_of(install=install, uninstall=uninstall, order=order, watch=watch, dry_run=dry_run)
-        # The timer itself runs `nightly` without options,
-        # so these two never meet a night.
+        # The timer itself runs `nightly` without options, so these two never meet a night.
         if install or uninstall:
             sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
         if order:
-            tell(page.said_of(nightly.carry_out(order, console.Terminal())))
+            tell(page.order_line(fleets.carry_out(Path(order), console.Terminal())))
         elif watch:
-            tell(f"{nightly.watch()} notices sent")
+            # Without the host file: a fault in it keeps no notice back.
+            wanted = document.read()
+            channels = notices.channels_of(wanted.notices)
+            tell(f"{night.watch(wanted, dt.datetime.now(dt.UTC), channels)} notices sent")
         elif dry_run:
-            page.show_plan(nightly.plan(only=recipe, now=now), as_json=json)
+            page.show_plan(night.plan(fleets.host(), only=recipe, now=now), as_json=json)
         else:
-            outcome = nightly.run(console.Terminal(), tell, only=recipe, now=now, wait=wait)
-            page.show_outcome(outcome, nightly.page(), as_json=json)
+            host = fleets.host(console.Terminal(), tell)
+            outcome = night.run(host, only=recipe, now=now, wait=wait)
+            first = host.nightly.url or str(host.site / "index.html")
+            page.show_outcome(outcome, first, as_json=json)
 
 
 @task(
@@ -69,8 +76,8 @@ def nightly(
 def report(_: Context, build: str = "", html: bool = False) -> None:
     """Print a report of one nightly build for an issue: without secrets, tokens or home paths."""
     with explained():
-        from tfwright.nightly import report
+        from tfwright.nightly.pages import build as pages
 
         # Plain Markdown on standard output, to be pasted or piped into another tool.
-        found = report.find(build)
-        sys.stdout.write(report.html(found) if html else report.markdown(found))
+        found = pages.find(build)
+        sys.stdout.write(found.html() if html else found.markdown())

@@ -10,12 +10,9 @@ from tfwright.terminal.text import Column, Style, Styled
 
 if TYPE_CHECKING:
     from tfwright.nightly.builds import NightlyBuild
-    from tfwright.nightly.due import DueTarget
+    from tfwright.nightly.fleets import Rebuilt
     from tfwright.nightly.night import NightOutcome, NightPlan
-    from tfwright.nightly.orders import Rebuilt
-    from tfwright.nightly.schedule import Installation
-    from tfwright.nightly.units import UnitFile
-
+    from tfwright.nightly.timer import Installation
 
 PLANNED = (
     Column("recipe", cut="middle"),
@@ -36,66 +33,42 @@ def show_plan(night: "NightPlan", *, as_json: bool) -> None:
     """Print what a night would build, in its order."""
     found, blocked = night.targets, night.blocked
     if as_json:
-        text.as_json(
-            [_plain(due) for due in found] + [_blocked(name, why) for name, why in blocked.items()]
-        )
+        known = ("due", "within_budget", "why", "changed", "seconds")
+        rows: list[dict[str, object]] = [
+            {"recipe": item.target.name} | {name: getattr(item, name) for name in known}
+            for item in found
+        ]
+        for name, why in blocked.items():
+            values = (False, False, f"blocked: {why}", (), 0.0)
+            rows.append({"recipe": name, **dict(zip(known, values, strict=True))})
+        text.as_json(rows)
         return
     # An empty table would not say where the recipes are named.
     if not found and not blocked:
         print("nightly.toml lists no recipe.")
         return
-    due = [planned for planned in found if planned.due and planned.within_budget]
-    rows = [_row(planned) for planned in found]
-    rows += [
-        (name, Styled("blocked", text.WARNING), why.partition("\n")[0], "-")
-        for name, why in blocked.items()
-    ]
-    text.table(PLANNED, rows)
-    seconds = sum(planned.seconds for planned in due)
+    table: list[tuple[text.Part, ...]] = []
+    for item in found:
+        tonight = "no"
+        if item.due:
+            tonight = "build" if item.within_budget else "out of budget"
+        why = f"{item.why}: {', '.join(item.changed)}" if item.changed else item.why
+        # Of a target that was never built, the seconds are a guess.
+        last = f"{item.seconds / 60:.0f} min" if item.why != "never built" else "-"
+        table.append((item.target.name, tonight, why, last))
+    for name, why in blocked.items():
+        table.append((name, Styled("blocked", text.WARNING), why.partition("\n")[0], "-"))
+    text.table(PLANNED, table)
+    due = [item for item in found if item.due and item.within_budget]
+    seconds = sum(item.seconds for item in due)
     lasts = f", in about {text.as_duration(seconds)}" if due else ""
     text.line()
-    text.line(f"{len(due)} of {len(rows)} would be built{lasts}.")
+    text.line(f"{len(due)} of {len(table)} would be built{lasts}.")
 
 
-def _row(planned: "DueTarget") -> tuple[str, str | Styled, str, str]:
-    tonight = "no"
-    if planned.due:
-        tonight = "build" if planned.within_budget else "out of budget"
-    why: str = planned.why
-    if planned.changed:
-        why += f": {', '.join(planned.changed)}"
-    # Of a target that was never built, the seconds are a guess.
-    last = f"{planned.seconds / 60:.0f} min" if planned.why != "never built" else "-"
-    return planned.target.name, tonight, why, last
-
-
-def _plain(planned: "DueTarget") -> dict[str, object]:
-    """Return a line of the plan for machines."""
-    return {
-        "recipe": planned.target.name,
-        "due": planned.due,
-        "within_budget": planned.within_budget,
-        "why": planned.why,
-        "changed": planned.changed,
-        "seconds": planned.seconds,
-    }
-
-
-def _blocked(name: str, why: str) -> dict[str, object]:
-    """Return a line of the plan for machines, about a target that cannot be built here."""
-    return {
-        "recipe": name,
-        "due": False,
-        "within_budget": False,
-        "why": f"blocked: {why}",
-        "changed": (),
-        "seconds": 0.0,
-    }
-
-
-def said_of(build: "NightlyBuild | Rebuilt") -> str:
+def order_line(build: "NightlyBuild | Rebuilt") -> str:
     """Return the line that a worker prints about an order."""
-    from tfwright.nightly.orders import Rebuilt
+    from tfwright.nightly.fleets import Rebuilt
 
     if isinstance(build, Rebuilt):
         return f"{build.target}: {build.difference or 'reproduced'}"
@@ -128,17 +101,17 @@ def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:
 
 def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
     """Show what installing or removing the timer does, ask, and do it; return the exit status."""
-    from tfwright.nightly import schedule as timers
+    from tfwright.nightly import timer
 
-    wanted = timers.planned(kind, at, remove=remove)
+    wanted = timer.planned(kind, at, remove=remove)
     # Everything is shown before the question: nothing is installed unseen.
     _show_installation(wanted, remove=remove)
     if not yes and not _agreed():
         text.tell("Nothing was changed.")
         return 1
-    (timers.uninstall if remove else timers.install)(wanted)
+    (timer.uninstall if remove else timer.install)(wanted)
     # At night no user is logged in to a build host.
-    if not remove and timers.needs_login(wanted):
+    if not remove and timer.needs_login(wanted):
         text.tell(
             "The timer runs only while you are logged in; 'loginctl enable-linger' changes that.",
             text.WARNING,
@@ -148,21 +121,17 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
 
 def _show_installation(wanted: "Installation", *, remove: bool) -> None:
     for file in wanted.files:
-        _show_file(file, remove=remove)
+        # What goes away needs no second look.
+        if remove:
+            print(f"remove {file.path}")
+        else:
+            print(f"write {file.path}")
+            print(textwrap.indent(file.text, "    "))
     if wanted.crontab is not None:
         print("new crontab:")
         print(textwrap.indent(wanted.crontab or "(empty)", "    "))
     for argv in (*wanted.commands, *wanted.afterwards):
         print(f"run {shlex.join(argv)}")
-
-
-def _show_file(file: "UnitFile", *, remove: bool) -> None:
-    # What goes away needs no second look.
-    if remove:
-        print(f"remove {file.path}")
-        return
-    print(f"write {file.path}")
-    print(textwrap.indent(file.text, "    "))
 
 
 def _agreed() -> bool:

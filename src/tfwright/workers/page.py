@@ -8,7 +8,9 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column, Styled
 
 if TYPE_CHECKING:
-    from tfwright.workers.schedule import Assignment, WorkSchedule
+    from collections.abc import Sequence
+
+    from tfwright.workers.schedule import Assignment
 
 COLUMNS = (
     Column("recipe"),
@@ -39,13 +41,22 @@ def show_assignment(given: "Assignment") -> None:
         text.tell(f"  {given.recipe}: {where} in {given.seconds:.0f} s")
 
 
-def show_schedule(done: "WorkSchedule", *, as_json: bool, explain: bool = True) -> None:
+def show_assignments(rows: "Sequence[Assignment]", *, as_json: bool, explain: bool = True) -> None:
     """Print who built what; with `explain`, also why the others were not built."""
-    rows = list(done.assignments.values())
     if as_json:
         text.as_json([asdict(row) for row in rows])
         return
-    text.table(COLUMNS, [_row(row) for row in rows])
+    table = [
+        (
+            row.recipe,
+            Styled(row.state, STYLES.get(row.state, "")),
+            row.worker,
+            f"{row.seconds:.0f}",
+            ", ".join(row.lost),
+        )
+        for row in rows
+    ]
+    text.table(COLUMNS, table)
     counts = Counter(row.state for row in rows)
     text.tell(", ".join(f"{count} {state}" for state, count in counts.items()))
     for row in rows if explain else ():
@@ -60,13 +71,3 @@ def _explain(given: "Assignment") -> None:
     for label, sentence in (("why:", given.detail), ("do:", given.remedy), ("log:", given.log)):
         if sentence:
             text.part(f"    {label}", sentence)
-
-
-def _row(given: "Assignment") -> tuple[text.Part, ...]:
-    return (
-        given.recipe,
-        Styled(given.state, STYLES.get(given.state, "")),
-        given.worker,
-        f"{given.seconds:.0f}",
-        ", ".join(given.lost),
-    )

@@ -12,8 +12,8 @@ import pytest
 from tests.nightly.wheels import write_wheel
 
 from tfwright.errors import WheelError
-from tfwright.index import labels
 from tfwright.index.wheels import read_wheel
+from tfwright.nightly import versions
 from tfwright.wheel import archive, record
 from tfwright.wheel.seal import sbom
 
@@ -37,12 +37,12 @@ EPOCH = 1_795_305_600  # 2026-11-22
 def test_a_version_says_what_a_wheel_is_for(
     version: str, local: str, commit: str, expected: str
 ) -> None:
-    assert labels.labelled_version(version, local, commit=commit, epoch=EPOCH) == expected
+    assert versions.nightly_version(version, local, commit=commit, epoch=EPOCH) == expected
 
 
 def test_a_relabelled_wheel_is_whole_and_can_be_listed(tmp_path: Path) -> None:
     source = write_wheel(tmp_path)
-    target = labels.relabel(source, tmp_path / "out", "1.0+cpu")
+    target = versions.with_version(source, tmp_path / "out", "1.0+cpu")
     assert target.name == "demo-1.0+cpu-py3-none-any.whl"
     with archive.opened(target) as wheel:
         assert record.faults(wheel) == []
@@ -53,13 +53,13 @@ def test_the_same_wheel_and_version_give_the_same_bytes(tmp_path: Path) -> None:
     source = write_wheel(tmp_path)
     digests = set()
     for name in ("one", "two"):
-        target = labels.relabel(source, tmp_path / name, "1.0+cpu")
+        target = versions.with_version(source, tmp_path / name, "1.0+cpu")
         digests.add(hashlib.sha256(target.read_bytes()).hexdigest())
     assert len(digests) == 1
 
 
 def test_pip_installs_a_relabelled_wheel(tmp_path: Path) -> None:
-    target = labels.relabel(write_wheel(tmp_path), tmp_path / "out", "1.0+cpu")
+    target = versions.with_version(write_wheel(tmp_path), tmp_path / "out", "1.0+cpu")
     place = tmp_path / "installed"
     argv = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(place)]
     subprocess.run([*argv, str(target)], check=True, capture_output=True)
@@ -75,13 +75,13 @@ def test_a_wheel_without_a_version_in_its_metadata_is_refused(tmp_path: Path) ->
         for name, content in members.items():
             wheel.writestr(name, content)
     with pytest.raises(WheelError, match="states 0 versions"):
-        labels.relabel(source, tmp_path / "out", "1.0+cpu")
+        versions.with_version(source, tmp_path / "out", "1.0+cpu")
 
 
 def test_the_bill_of_a_relabelled_wheel_speaks_of_the_new_version(
     make_sealed: Callable[..., Path], tmp_path: Path
 ) -> None:
-    target = labels.relabel(make_sealed(), tmp_path / "out", "1.0+cpu")
+    target = versions.with_version(make_sealed(), tmp_path / "out", "1.0+cpu")
     with archive.opened(target) as wheel:
         assert record.faults(wheel) == []
         bill = json.loads(wheel.read(f"small-1.0+cpu.dist-info/{sbom.NAME}"))

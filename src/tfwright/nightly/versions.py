@@ -1,4 +1,4 @@
-"""A wheel under another version: the same files, with a local version that says what it is for.
+"""A wheel under its nightly version: the same files, with a local version that says what it is for.
 
 Two wheels of TensorFlow 1.8.0 for different GPUs would have one name. The version is changed in the
 name, in METADATA and in the bill of materials; compressed members are copied as they are, so that
@@ -22,7 +22,7 @@ from tfwright.wheel.seal import sbom
 from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
 
 
-def labelled_version(version: str, local: str, *, commit: str = "", epoch: int = 0) -> str:
+def nightly_version(version: str, local: str, *, commit: str = "", epoch: int = 0) -> str:
     """Return the version that a wheel gets.
 
     A followed commit makes a development version of its day: ``2.22.0.dev20261122+g0a1b2c3d4e``.
@@ -42,7 +42,7 @@ def labelled_version(version: str, local: str, *, commit: str = "", epoch: int =
     return f"{public}+{'.'.join(parts)}" if parts else public
 
 
-def relabel(source: Path, folder: Path, version: str) -> Path:
+def with_version(source: Path, folder: Path, version: str) -> Path:
     """Write the wheel at `source` under another version into `folder`; return its path.
 
     The same wheel and version give the same bytes. Raises WheelError for a damaged wheel.

@@ -7,20 +7,27 @@ from typing import Literal
 
 from tfwright.documents.nightly import Target
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.state import Nightfall, State
+from tfwright.nightly.state import NightVerdict, State
 
 UNKNOWN_SECONDS = 3600.0
 """How long a target is expected to take that was never built here."""
-
 Why = Literal[
     "changed", "never built", "failed before", "asked for", "unchanged", "its name is taken"
 ]
+RANK: Mapping[Why, int] = {
+    "asked for": 0,
+    "changed": 1,
+    "never built": 1,
+    "failed before": 2,
+    "unchanged": 3,
+    "its name is taken": 3,
+}
 LONGEST_WAIT = 32
 """Nights between two attempts at a wheel whose name is taken."""
 
 
 @dataclass(frozen=True)
-class DueTarget:
+class PlannedTarget:
     """A target, and why it is or is not built tonight."""
 
     target: Target
@@ -42,17 +49,31 @@ class DueTarget:
         return self.why not in {"unchanged", "its name is taken"}
 
 
-RANK = {"asked for": 0, "changed": 1, "never built": 1, "failed before": 2}
-RANK |= {"unchanged": 3, "its name is taken": 3}
-
-
 @dataclass(frozen=True)
 class Past:
     """What earlier nights say of a target."""
 
     last: NightlyBuild | None
     last_good: NightlyBuild | None
-    nights: Sequence[Nightfall]
+    nights: Sequence[NightVerdict]
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next attempt at a taken name has to wait: 1, 2, 4 nights and so on.
+
+        The same inputs give the same name again, which the index refuses again. Only different
+        bytes from the same inputs, or a person who corrects ``local``, can change that.
+        """
+        attempts = since = 0
+        for night in reversed(self.nights):
+            # Another failure before this one was no attempt at this name.
+            if night.verdict != "failed" or night.detail != self.nights[-1].detail:
+                break
+            attempts += bool(night.build)
+            # Nights since the newest attempt: those before it do not count.
+            since += attempts == 0
+        doubled: int = 2 ** max(0, attempts - 1)
+        return since + 1 < min(doubled, LONGEST_WAIT)
 
 
 def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
@@ -78,48 +99,30 @@ def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
     return found
 
 
-def judge(
+def planned(
     target: Target, fingerprint: Mapping[str, str], past: Past, *, asked: bool = False
-) -> DueTarget:
+) -> PlannedTarget:
     """Say whether a target has to be built, given what decides its wheel now."""
-    good = past.last_good
-    changed = differing(good.fingerprint if good else {}, fingerprint) if good else ()
-    seconds = past.last.seconds if past.last else UNKNOWN_SECONDS
+    good, last = past.last_good, past.last
     why: Why = "unchanged"
     if asked:
         why = "asked for"
-    elif past.last is None:
+    elif last is None:
         why = "never built"
-    elif differing(past.last.fingerprint, fingerprint):
+    elif differing(last.fingerprint, fingerprint):
         why = "changed"
     # The same inputs may build tonight: a server or a disk may have been at fault.
-    elif not past.last.good:
-        waits = bool(past.last.unpublished) and _waits(past.nights)
-        why = "its name is taken" if waits else "failed before"
-    identifier = good.id if good else ""
-    detail = past.last.unpublished if past.last else ""
-    return DueTarget(
-        target, fingerprint, why, tuple(changed), seconds, last_good=identifier, detail=detail
+    elif not last.good:
+        why = "its name is taken" if last.unpublished and past.waits else "failed before"
+    return PlannedTarget(
+        target,
+        fingerprint,
+        why,
+        differing(good.fingerprint, fingerprint) if good else (),
+        last.seconds if last else UNKNOWN_SECONDS,
+        last_good=good.id if good else "",
+        detail=last.unpublished if last else "",
     )
-
-
-def _waits(nights: Sequence[Nightfall]) -> bool:
-    """Say whether a target waits with its next attempt: 1, 2, 4 nights and so on.
-
-    The same inputs give the same name again, which the index refuses again. Only different bytes
-    from the same inputs, or a person who corrects ``local``, can change that.
-    """
-    attempts = since = 0
-    for fell in reversed(nights):
-        # Another failure before this one was no attempt at this name.
-        if fell.verdict != "failed" or fell.detail != nights[-1].detail:
-            break
-        attempts += bool(fell.build)
-        # Nights since the newest attempt: those before it do not count.
-        since += attempts == 0
-    doubled: int = 2 ** max(0, attempts - 1)
-    wait = min(doubled, LONGEST_WAIT)
-    return since + 1 < wait
 
 
 def differing(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
@@ -129,37 +132,28 @@ def differing(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, .
     return tuple(name for name in names if before.get(name) != now.get(name))
 
 
-def ordered(found: Sequence[DueTarget], past: Mapping[str, Past]) -> list[DueTarget]:
+def ordered(found: Sequence[PlannedTarget], past: Mapping[str, Past]) -> list[PlannedTarget]:
     """Sort by worth: what changed, then the newest failure, then what waited longest.
 
     Among equals the shorter build comes first, so that a budget serves the most targets.
     """
 
-    def worth(due: DueTarget) -> tuple[float, float, float, str]:
-        nights = past[due.target.name].nights
-        newest = -_moment(nights[-1].at) if nights else 0.0
-        failure = -_failing_since(nights) if due.why == "failed before" else 0.0
-        waited = -newest if due.why != "failed before" else 0.0
-        return RANK[due.why], failure, waited or due.seconds, due.target.name
+    def worth(item: PlannedTarget) -> tuple[float, float, float, str]:
+        nights = past[item.target.name].nights
+        if item.why != "failed before":
+            waited = nights[-1].at.timestamp() if nights else 0.0
+            return RANK[item.why], 0.0, waited or item.seconds, item.target.name
+        since = 0.0
+        for night in reversed(nights):
+            if night.verdict not in {"failed", "smoke failed"}:
+                break
+            since = night.at.timestamp()
+        return RANK[item.why], -since, item.seconds, item.target.name
 
     return sorted(found, key=worth)
 
 
-def _failing_since(nights: Sequence[Nightfall]) -> float:
-    """Return when the present failure began, in seconds since 1970; a new one ranks first."""
-    since = 0.0
-    for fell in reversed(nights):
-        if fell.verdict not in {"failed", "smoke failed"}:
-            break
-        since = _moment(fell.at)
-    return since
-
-
-def _moment(at: dt.datetime) -> float:
-    return at.timestamp()
-
-
-def fitting(found: Sequence[DueTarget], hours: float) -> list[DueTarget]:
+def fitting(found: Sequence[PlannedTarget], hours: float) -> list[PlannedTarget]:
     """Mark which targets fit into the night's budget, by what they took last time.
 
     The first one always fits: a build longer than every night would otherwise never come.
@@ -167,13 +161,13 @@ def fitting(found: Sequence[DueTarget], hours: float) -> list[DueTarget]:
     left = hours * 3600
     marked = []
     first = True
-    for due in found:
-        fits = not due.due or first or due.seconds <= left
-        if due.due and fits:
-            left -= due.seconds
+    for item in found:
+        fits = not item.due or first or item.seconds <= left
+        if item.due and fits:
+            left -= item.seconds
             first = False
         # A target that does not fit is passed over; a shorter one after it may still fit.
-        marked.append(due if fits else replace(due, within_budget=False))
+        marked.append(item if fits else replace(item, within_budget=False))
     return marked
 
 
