@@ -13,7 +13,7 @@ import pytest
 from tests.nightly.wheels import write_wheel
 
 from tfwright.errors import HostError, RecipeError, SupplyError, WheelError
-from tfwright.index import catalog, matching, write
+from tfwright.index import matching, wheels, write
 from tfwright.index import serving as index
 from tfwright.index.serving import IndexPlace
 from tfwright.index.wheels import parse_name, read_wheel
@@ -202,7 +202,7 @@ def test_a_lost_catalog_costs_time_and_nothing_else(tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages")
     write.refresh(tmp_path)
     before = (tmp_path / "simple/demo/index.html").read_text()
-    (tmp_path / "packages" / catalog.FILE).unlink()
+    (tmp_path / "packages" / wheels.FILE).unlink()
     assert write.refresh(tmp_path).read == 1
     after = (tmp_path / "simple/demo/index.html").read_text()
     assert before.split("data-upload-time")[0] == after.split("data-upload-time")[0]
@@ -211,10 +211,10 @@ def test_a_lost_catalog_costs_time_and_nothing_else(tmp_path: Path) -> None:
 def test_a_damaged_catalog_says_what_to_delete(tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     packages.mkdir()
-    (packages / catalog.FILE).write_bytes(b"not a database at all, but long enough" * 40)
+    (packages / wheels.FILE).write_bytes(b"not a database at all, but long enough" * 40)
     with pytest.raises(HostError, match="catalog") as caught:
         write.refresh(tmp_path)
-    assert catalog.FILE in caught.value.remedy
+    assert wheels.FILE in caught.value.remedy
 
 
 @pytest.mark.parametrize("described", ["{", "[]", '{"extras": 5}', "{}", "[" * 200_000])
@@ -222,7 +222,7 @@ def test_a_wheel_whose_row_is_damaged_is_read_again(described: str, tmp_path: Pa
     write_wheel(tmp_path / "packages")
     assert write.refresh(tmp_path).read == 1
     assert write.refresh(tmp_path).read == 0
-    with closing(sqlite3.connect(tmp_path / "packages" / catalog.FILE)) as database:
+    with closing(sqlite3.connect(tmp_path / "packages" / wheels.FILE)) as database:
         database.execute("update wheel set described = ?", (described,))
         database.commit()
     assert write.refresh(tmp_path).read == 1
@@ -331,7 +331,7 @@ def test_a_wheel_of_other_bytes_is_refused_with_a_version_that_is_free(
 ) -> None:
     name = f"demo-1.0{'+' if local else ''}{local}-py3-none-any.whl"
     with pytest.raises(WheelError, match="with other bytes") as found:
-        catalog.refuse_other_bytes({name: "2" * 64}, name, "1" * 64)
+        wheels.refuse_other_bytes({name: "2" * 64}, name, "1" * 64)
     assert f"demo 1.0+{bumped}:" in found.value.remedy
 
 

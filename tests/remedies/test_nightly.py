@@ -24,7 +24,7 @@ from tfwright.documents.nightly import FollowTable, NightlyFile
 from tfwright.documents.recipe import ROOT
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.index import catalog, serving, write
+from tfwright.index import serving, wheels, write
 from tfwright.index.serving import IndexPlace
 from tfwright.nightly import night, notices, site
 from tfwright.nightly import state as states
@@ -257,7 +257,7 @@ def test_a_name_that_is_taken_gets_the_local_version_that_is_shown(tmp_path: Pat
 def test_a_catalog_that_cannot_be_read_is_deleted(
     shell: CommandLine, of_demo: Path, published: str
 ) -> None:
-    file = of_demo / "site/packages" / catalog.FILE
+    file = of_demo / "site/packages" / wheels.FILE
     file.write_bytes(b"no database, but long enough to be looked at " * 99)
     remedy = shell.remedy("invoke index")
     assert remedy.startswith(f"Delete {file};")

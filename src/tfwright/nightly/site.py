@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.errors import RecipeError, WheelError
-from tfwright.index import catalog, write
+from tfwright.index import wheels, write
 from tfwright.index.wheels import SAFE_NAME
 from tfwright.index.write import EXTRAS, PACKAGES, IndexUpdate
 from tfwright.nightly import state as states
@@ -93,10 +93,10 @@ def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
     if not build.wheel:
         return build
     # The catalog also knows the names of deleted wheels, which users may have pinned.
-    with catalog.opened(site / PACKAGES) as known:
+    with wheels.catalog(site / PACKAGES) as known:
         taken = known.digests()
     try:
-        catalog.refuse_other_bytes(taken, build.wheel, build.sha256)
+        wheels.refuse_other_bytes(taken, build.wheel, build.sha256)
     except WheelError as fault:
         return build.model_copy(update={"unpublished": f"{fault.what}. {fault.remedy}"})
     return build
