@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.workers.test_remote import LOCAL_SSH, a_host, slurm_that, ssh_that
 
@@ -88,8 +89,19 @@ def test_two_workers_fit_twice_as_much_into_a_night(tmp_path: Path) -> None:
     assert list(again.verdicts.values()).count("skipped") == 1
 
 
-def pipeline_builder(tmp_path: Path) -> PipelineBuilder:
-    return PipelineBuilder(NightlyFile(directory=tmp_path), HostFile())
+def pipeline_builder(
+    tmp_path: Path, on: str = "here", *workers: WorkerTable, slurm: SlurmTable | None = None
+) -> PipelineBuilder:
+    nightly = NightlyFile.model_validate({"directory": tmp_path, "on": on})
+    return PipelineBuilder(
+        nightly, HostFile(build_out=tmp_path / "out", workers=workers, slurm=slurm)
+    )
+
+
+def slurm_fleet(tmp_path: Path, **keys: object) -> fleets.NightFleet:
+    """Return a fleet of one Slurm."""
+    table = SlurmTable.model_validate({"directory": tmp_path, **keys})
+    return fleets.NightFleet(pipeline_builder(tmp_path, "slurm", slurm=table), print)
 
 
 def order_of(tmp_path: Path, fingerprint: Mapping[str, str]) -> BuildOrder:
@@ -189,9 +201,7 @@ def test_the_result_of_another_order_is_refused(changes: dict[str, str], tmp_pat
 
 
 def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -> None:
-    builder = pipeline_builder(tmp_path)
-    heard: list[str] = []
-    fleet = fleets.SshFleet(tmp_path, HostFile(), builder, heard.append, {})
+    fleet = ssh_fleet(tmp_path, "two")
     settled: list[NightlyBuild] = []
     order = order_of(tmp_path, {})
     given = Assignment("demo", "refused", "two", ("one",), ("two",), detail="no CUDA 11.8")
@@ -203,12 +213,9 @@ def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -
 
 
 def test_a_night_on_workers_needs_workers(tmp_path: Path) -> None:
-    builder = pipeline_builder(tmp_path)
     for place, table in (("workers", "[[workers]]"), ("slurm", "[slurm]")):
-        nightly = NightlyFile.model_validate({"directory": str(tmp_path), "on": place})
-        with pytest.raises(HostError) as caught:
-            fleets.fleet_of(nightly, HostFile(), builder, lambda _: None)
-        assert table in caught.value.remedy or table in caught.value.what
+        with fails(HostError, table):
+            fleets.fleet_of(pipeline_builder(tmp_path, place), print)
 
 
 def test_an_order_is_plain_json_that_a_person_can_read(tmp_path: Path) -> None:
@@ -242,12 +249,10 @@ def test_a_wheel_is_built_again_where_wheels_are_built(tmp_path: Path) -> None:
     assert night.run(host).difference == "1 file differs"
 
 
-def ssh_fleet(tmp_path: Path, *names: str) -> fleets.SshFleet:
+def ssh_fleet(tmp_path: Path, *names: str) -> fleets.NightFleet:
     """Return a fleet of workers that see this host's directories."""
-    settings = HostFile(build_out=tmp_path / "out")
-    hosts = {name: a_host(name, f"{name}.example", "/srv/tfwright") for name in names}
-    builder = pipeline_builder(tmp_path)
-    return fleets.SshFleet(tmp_path, settings, builder, print, hosts)
+    hosts = [a_host(name, f"{name}.example", "/srv/tfwright") for name in names]
+    return fleets.NightFleet(pipeline_builder(tmp_path, "workers", *hosts), print)
 
 
 def order_again(tmp_path: Path, worker: str) -> BuildOrder:
@@ -382,9 +387,7 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
     monkeypatch.setattr(bundle, "fetched", lambda _: None)
     monkeypatch.setattr(hand_out, "by_slurm", submit)
     for inputs in (False, True):
-        table = SlurmTable(directory=tmp_path, inputs=inputs)
-        settings = HostFile(build_out=tmp_path / "out", slurm=table)
-        fleet = fleets.SlurmFleet(tmp_path, settings, pipeline_builder(tmp_path), print)
+        fleet = slurm_fleet(tmp_path, inputs=inputs)
         fleet.build([order_of(tmp_path, {})], {}, lambda *_: None)
     assert seen == [False, True]
 
@@ -400,15 +403,10 @@ def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     sbatch.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(bundle, "fetched", fetch)
-    table = SlurmTable(directory=tmp_path, inputs=True)
-    settings = HostFile(build_out=tmp_path / "out", slurm=table)
-    fleet = fleets.SlurmFleet(tmp_path, settings, pipeline_builder(tmp_path), print)
-    settled: list[NightlyBuild] = []
-    order = order_of(tmp_path, {})
-    fleet.build([order], {}, lambda _, made: settled.append(made()))
-    assert settled[0].result == "blocked"
-    assert settled[0].broken
-    assert "Eigen could not be found" in settled[0].broken.line
+    build = settled_by(slurm_fleet(tmp_path, inputs=True), order_of(tmp_path, {}))
+    assert build.result == "blocked"
+    assert build.broken
+    assert "Eigen could not be found" in build.broken.line
     assert not (tmp_path / "sbatch.ran").exists()
 
 
@@ -420,16 +418,10 @@ def test_a_slurm_that_takes_no_job_blocks_targets_and_ends_no_night(
     sbatch.write_text(f"#!/bin/sh\necho '{said}' >&2; exit 1\n", "utf-8")
     sbatch.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    table = SlurmTable(directory=tmp_path)
-    settings = HostFile(build_out=tmp_path / "out", slurm=table)
-    builder = pipeline_builder(tmp_path)
-    fleet = fleets.SlurmFleet(tmp_path, settings, builder, print)
-    settled: list[NightlyBuild] = []
-    order = order_of(tmp_path, {})
-    fleet.build([order], {}, lambda _, made: settled.append(made()))
-    assert settled[0].result == "blocked"
-    assert settled[0].broken
-    assert said in settled[0].broken.line
+    build = settled_by(slurm_fleet(tmp_path), order_of(tmp_path, {}))
+    assert build.result == "blocked"
+    assert build.broken
+    assert said in build.broken.line
 
 
 # What a worker's `nightly --order` leaves, without a build: its wheel is made of the order.
@@ -461,19 +453,16 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def with_own_disk(tmp_path: Path, heard: list[str], *hosts: WorkerTable) -> fleets.SshFleet:
+def with_own_disk(tmp_path: Path, heard: list[str], *hosts: WorkerTable) -> fleets.NightFleet:
     """Return a fleet of workers that share no directory with this host."""
-    settings = HostFile(build_out=tmp_path / "out")
-    builder = pipeline_builder(tmp_path)
-    named = {host.name: host for host in hosts}
-    return fleets.SshFleet(tmp_path, settings, builder, heard.append, named)
+    return fleets.NightFleet(pipeline_builder(tmp_path, "workers", *hosts), heard.append)
 
 
 def a_worker(checkout: Path, name: str = "one") -> WorkerTable:
     return a_host(name, name, str(checkout), python=sys.executable, build_out="~/o")
 
 
-def settled_by(fleet: fleets.SshFleet, order: BuildOrder) -> NightlyBuild:
+def settled_by(fleet: fleets.NightFleet, order: BuildOrder) -> NightlyBuild:
     """Let a fleet build an order; return the build."""
     settled: list[NightlyBuild] = []
     fleet.build([order], {}, lambda _, made: settled.append(made()))
@@ -556,26 +545,18 @@ def test_slurm_carries_out_the_orders_of_a_night(
     task = "SLURM_ARRAY_TASK_ID=0 SLURMD_NODENAME=n1"
     script = f'for script; do :; done; {task} sh "$script"; echo 17'
     slurm_that(tmp_path, monkeypatch, sbatch=script, squeue="true")
-    table = SlurmTable(directory=checkout, python=sys.executable, most=3)
-    settings = HostFile(build_out=tmp_path / "out", slurm=table)
-    nightly = NightlyFile.model_validate({"directory": tmp_path, "on": "slurm"})
-    fleet = fleets.fleet_of(nightly, settings, pipeline_builder(tmp_path), print)
-    assert fleet
+    fleet = slurm_fleet(tmp_path, directory=checkout, python=sys.executable, most=3)
     assert fleet.width == 3
     if again:
         order = order_again(tmp_path, "n1")
         assert fleet.reproduce(order) == "1 difference"
         return
-    settled: list[NightlyBuild] = []
-    order = replace(order_of(tmp_path, {}), work=tmp_path / "id")
-    fleet.build([order], {}, lambda _, made: settled.append(made()))
-    assert [(build.result, build.worker) for build in settled] == [("built", "n1")]
+    build = settled_by(fleet, replace(order_of(tmp_path, {}), work=tmp_path / "id"))
+    assert (build.result, build.worker) == ("built", "n1")
 
 
 def test_a_night_on_this_host_has_no_fleet(tmp_path: Path) -> None:
-    nightly = NightlyFile(directory=tmp_path)
-    builder = pipeline_builder(tmp_path)
-    assert fleets.fleet_of(nightly, HostFile(), builder, print) is None
+    assert fleets.fleet_of(pipeline_builder(tmp_path), print) is None
 
 
 def test_the_lock_file_of_an_axis_goes_with_its_order(

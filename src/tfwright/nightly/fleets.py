@@ -87,25 +87,23 @@ def host(listener: Listener = SILENCE, note: Callable[[str], None] = lambda _: N
     wanted, settings = nightly_document.read(), host_file.read()
     builder = PipelineBuilder(wanted, settings, listener)
     channels = notices.channels_of(wanted.notices)
-    fleet = fleet_of(wanted, settings, builder, note)
+    fleet = fleet_of(builder, note)
     return BuildHost(wanted, builder, note=note, channels=channels, fleet=fleet)
 
 
-def fleet_of(
-    nightly: NightlyFile, settings: HostFile, builder: PipelineBuilder, note: Callable[[str], None]
-) -> Fleet | None:
+def fleet_of(builder: PipelineBuilder, note: Callable[[str], None]) -> Fleet | None:
     """Return the machines that build, or None for this one.
 
     Raises HostError if the host file does not name them.
     """
     # As nightly.toml says: a single build never moves to another machine by itself.
-    if nightly.on == "workers":
-        return SshFleet(nightly.directory, settings, builder, note, hand_out.hosts(settings))
-    if nightly.on == "slurm":
-        if settings.slurm is None:
-            raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
-        return SlurmFleet(nightly.directory, settings, builder, note)
-    return None
+    if builder.nightly.on == "here":
+        return None
+    if builder.nightly.on == "workers":
+        hand_out.hosts(builder.host_file)
+    elif builder.host_file.slurm is None:
+        raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
+    return NightFleet(builder, note)
 
 
 def write(
@@ -241,30 +239,87 @@ def take(folder: Path, work: Path) -> NightlyBuild:
 
 
 @dataclass(frozen=True)
-class _Orders:
-    """What both kinds of fleet need: a folder for each order, and what they do with a result."""
+class NightFleet:
+    """The workers of the host file, or its Slurm, whose nodes all see the night's directory."""
 
-    directory: Path
-    settings: HostFile
     builder: PipelineBuilder
     note: Callable[[str], None]
+    lost: set[str] = field(default_factory=set)
+    """Workers that did not answer this night: each attempt to reach one takes ten seconds."""
+
+    @property
+    def settings(self) -> HostFile:
+        """The host file."""
+        return self.builder.host_file
+
+    @property
+    def hosts(self) -> Mapping[str, WorkerTable]:
+        """The workers; none where Slurm builds."""
+        return {} if self._slurm else hand_out.hosts(self.settings)
+
+    @property
+    def _slurm(self) -> bool:
+        return self.builder.nightly.on == "slurm"
+
+    @property
+    def width(self) -> int:
+        """How many targets are built at once; by Slurm without a limit, very many."""
+        table = self.settings.slurm
+        most = table.most if table and table.most else 10_000
+        return most if self._slurm else len(self.hosts)
 
     def folder(self, order: BuildOrder) -> Path:
         """Return the folder of an order."""
-        return self.directory / ORDERS / order.id
+        return self.builder.nightly.directory / ORDERS / order.id
 
-    def tidy(self) -> None:
-        """Remove the orders of a night that was cut off; one night runs at a time."""
-        files.remove(self.directory / ORDERS)
+    def build(
+        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+    ) -> None:
+        """Build all orders; the order of a lost worker goes to another one."""
+        # One night runs at a time: what is there is of one that was cut off.
+        files.remove(self.builder.nightly.directory / ORDERS)
+        left = {order.target.name: order for order in orders}
+        schedule = WorkSchedule(tuple(left), self._reached(), seconds)
 
-    def write(self, order: BuildOrder, *, carry: bool, offline: bool) -> Path:
-        """Write an order into an empty folder of its own; return the folder."""
-        folder = self.folder(order)
-        # A lost worker may have left a part of its result there.
-        files.remove(folder)
-        folder.mkdir(parents=True)
-        write(folder, order, self.builder, carry=carry, offline=offline)
-        return folder
+        def hear(given: Assignment) -> None:
+            self.report(given)
+            # By Slurm, a lost task has been tried again.
+            if given.state in {"built", "failed", "refused"} or self._slurm:
+                self.settle(left.pop(given.recipe), given, settle)
+
+        try:
+            self._hand_out(schedule, left, hear)
+        except (HostError, ToolError) as fault:
+            # A Slurm that takes no job blocks targets, and ends no night.
+            why = RemoteBuild(0.0, failure=fault.what, remedy=fault.remedy)
+            schedule.assignments |= {name: Assignment(name).after("refused", why) for name in left}
+        self.lost.update(schedule.gone)
+        # What still waited at the end had no worker left.
+        for name, order in left.items():
+            self.settle(order, schedule.assignments[name], settle)
+
+    def reproduce(self, order: BuildOrder) -> str:
+        """Build the last good wheel of an order again from nothing; say how it differs.
+
+        Raises HostError if no machine could build it.
+        """
+        built_on = order.last_good.worker if order.last_good else ""
+        # The same bytes from another machine prove more.
+        names = sorted(self._reached(), key=lambda name: name == built_on)
+        name = order.target.name
+        schedule = WorkSchedule((name,), names, {})
+        self._hand_out(schedule, {name: order}, self.report)
+        given = schedule.assignments[name]
+        try:
+            if given.state == "built":
+                return difference(self.folder(order))
+        finally:
+            files.remove(self.folder(order))
+        raise HostError(given.detail, remedy=given.remedy or READ)
+
+    def _reached(self) -> tuple[str, ...]:
+        """Return the workers that are not lost."""
+        return tuple(name for name in self.hosts if name not in self.lost)
 
     def settle(self, order: BuildOrder, given: Assignment, settle: Settle) -> None:
         """Hand a finished order to the night."""
@@ -290,159 +345,74 @@ class _Orders:
         settle(order, made)
         files.remove(folder)
 
-    def difference(self, order: BuildOrder, schedule: WorkSchedule) -> str:
-        """Return how a wheel differs that was built again. Raises HostError if none was."""
-        (given,) = schedule.assignments.values()
-        try:
-            if given.state == "built":
-                return difference(self.folder(order))
-        finally:
-            files.remove(self.folder(order))
-        raise HostError(given.detail, remedy=given.remedy or READ)
-
     def report(self, given: Assignment) -> None:
         """Say where a target is built."""
         if given.state == "running":
             self.note(f"{given.recipe}: started on {given.worker}")
         elif given.state == "waiting":
             self.note(f"{given.recipe}: given back by {given.worker}: {given.detail}")
-        elif given.state == "lost":
+        elif given.state == "lost" and given.worker:
             self.note(f"{given.recipe}: {given.worker}, the last worker, was lost: {given.detail}")
 
-
-@dataclass(frozen=True)
-class SshFleet(_Orders):
-    """The workers of the host file."""
-
-    hosts: Mapping[str, WorkerTable]
-    lost: set[str] = field(default_factory=set)
-    """Workers that did not answer this night: each attempt to reach one takes ten seconds."""
-
-    @property
-    def width(self) -> int:
-        """How many targets are built at once: one on each worker."""
-        return len(self.hosts)
-
-    def build(
-        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+    def _hand_out(
+        self,
+        schedule: WorkSchedule,
+        orders: Mapping[str, BuildOrder],
+        hear: Callable[[Assignment], None],
     ) -> None:
-        """Build all orders; the order of a lost worker goes to another one."""
-        self.tidy()
-        by_target = {order.target.name: order for order in orders}
-        schedule = WorkSchedule(tuple(by_target), self._reached(), seconds)
+        """Let the machines carry out orders, each of which is written when its turn has come."""
+        settings = self.settings
+        if not self._slurm:
+            hosts = self.hosts
+            hand_out.run(
+                schedule,
+                lambda given: self._on_worker(orders[given.recipe], hosts[given.worker]),
+                hear,
+            )
+            return
+        # Where nodes have no network, this host fetches the inputs first.
+        supplies = bool(settings.slurm and settings.slurm.inputs)
 
-        def hear(given: Assignment) -> None:
-            self.report(given)
-            if given.state in {"built", "failed", "refused"}:
-                self.settle(by_target[given.recipe], given, settle)
+        def program_of(name: str) -> Sequence[str]:
+            order = orders[name]
+            if supplies:
+                supply.bring(name, self.builder.job(order.target), self.note)
+            folder = self._written(order, carry=False, offline=supplies)
+            return ("nightly", "--order", str(folder))
 
-        def build(given: Assignment) -> RemoteBuild:
-            return self._on_worker(by_target[given.recipe], self.hosts[given.worker])
+        hand_out.by_slurm(settings, schedule, program_of, hear, self.note)
 
-        hand_out.run(schedule, build, hear)
-        self.lost.update(schedule.gone)
-        # What still waited at the end had no worker left.
-        for given in schedule.assignments.values():
-            if given.state == "lost":
-                self.settle(by_target[given.recipe], given, settle)
-
-    def reproduce(self, order: BuildOrder) -> str:
-        """Build the last good wheel of an order again from nothing; say how it differs."""
-        built_on = order.last_good.worker if order.last_good else ""
-        # The same bytes from another machine prove more.
-        names = sorted(self._reached(), key=lambda name: name == built_on)
-        schedule = WorkSchedule((order.target.name,), names, {})
-
-        def build(given: Assignment) -> RemoteBuild:
-            return self._on_worker(order, self.hosts[given.worker])
-
-        hand_out.run(schedule, build, self.report)
-        return self.difference(order, schedule)
-
-    def _reached(self) -> tuple[str, ...]:
-        """Return the workers that are not lost."""
-        return tuple(name for name in self.hosts if name not in self.lost)
+    def _written(self, order: BuildOrder, *, carry: bool, offline: bool) -> Path:
+        """Write an order into an empty folder of its own; return the folder."""
+        folder = self.folder(order)
+        # A lost worker may have left a part of its result there.
+        files.remove(folder)
+        folder.mkdir(parents=True)
+        write(folder, order, self.builder, carry=carry, offline=offline)
+        return folder
 
     def _on_worker(self, order: BuildOrder, host: WorkerTable) -> RemoteBuild:
         """Run an order on a worker, and bring its result."""
         log = self.settings.build_out / "workers/logs" / f"{order.id}-{host.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        folder = self.write(order, carry=bool(host.build_out), offline=host.supplied)
-        # Without a disk of its own the worker sees this host's directories.
-        there = f"{host.build_out}/{ORDERS}/{order.id}" if host.build_out else str(folder)
         copied = log.with_suffix(".rsync.log")
-
-        def send() -> None:
-            if host.build_out:
-                ssh.send_folder(host, folder, there, copied)
+        folder = self._written(order, carry=bool(host.build_out), offline=host.supplied)
+        # Without a disk of its own the worker sees this host's directories.
+        if not host.build_out:
+            return hand_out.on_worker(host, ("nightly", "--order", str(folder)), log)
+        there = f"{host.build_out}/{ORDERS}/{order.id}"
 
         def bring(_: RemoteBuild) -> None:
-            if host.build_out:
-                try:
-                    ssh.fetch(host, there, folder, copied)
-                finally:
-                    ssh.remove(host, there)
+            try:
+                ssh.fetch(host, there, folder, copied)
+            finally:
+                ssh.remove(host, there)
 
         return hand_out.on_worker(
             host,
             ("nightly", "--order", there),
             log,
             job=lambda: self.builder.job(order.target),
-            send=send,
+            send=lambda: ssh.send_folder(host, folder, there, copied),
             bring=bring,
         )
-
-
-@dataclass(frozen=True)
-class SlurmFleet(_Orders):
-    """The Slurm of the host file; all nodes see the night's directory."""
-
-    @property
-    def width(self) -> int:
-        """How many targets are built at once; without a limit in the host file, very many."""
-        table = self.settings.slurm
-        return table.most if table and table.most else 10_000
-
-    def build(
-        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
-    ) -> None:
-        """Build all orders."""
-        self.tidy()
-        by_target = {order.target.name: order for order in orders}
-        schedule = WorkSchedule(tuple(by_target), (), seconds)
-
-        def hear(given: Assignment) -> None:
-            self.settle(by_target.pop(given.recipe), given, settle)
-
-        try:
-            hand_out.by_slurm(
-                self.settings,
-                schedule,
-                lambda name: self._program(by_target[name]),
-                hear,
-                self.note,
-            )
-        except (HostError, ToolError) as fault:
-            why = RemoteBuild(0.0, failure=fault.what, remedy=fault.remedy)
-            # A Slurm that takes no job blocks targets, and ends no night.
-            for name in tuple(by_target):
-                hear(Assignment(name).after("refused", why))
-
-    def reproduce(self, order: BuildOrder) -> str:
-        """Build the last good wheel of an order again from nothing; say how it differs."""
-        schedule = WorkSchedule((order.target.name,), (), {})
-        hand_out.by_slurm(
-            self.settings, schedule, lambda _: self._program(order), self.report, self.note
-        )
-        return self.difference(order, schedule)
-
-    def _program(self, order: BuildOrder) -> tuple[str, ...]:
-        """Write an order; return the command that carries it out.
-
-        Where nodes have no network, this host fetches the inputs first. Raises TfwrightError.
-        """
-        supplies = bool(self.settings.slurm and self.settings.slurm.inputs)
-        if supplies:
-            supply.bring(order.target.name, self.builder.job(order.target), self.note)
-        folder = self.write(order, carry=False, offline=supplies)
-        return ("nightly", "--order", str(folder))

@@ -65,7 +65,7 @@ def on_worker(  # noqa: PLR0913 a command, and what surrounds it
     program: Sequence[str],
     log: Path,
     *,
-    job: Callable[[], BuildRequest],
+    job: Callable[[], BuildRequest] | None = None,
     send: Callable[[], None] = lambda: None,
     bring: Callable[[RemoteBuild], None] = lambda _: None,
 ) -> RemoteBuild:
@@ -75,7 +75,7 @@ def on_worker(  # noqa: PLR0913 a command, and what surrounds it
     copy the rest. Any error is part of the result.
     """
     try:
-        if host.supplied and (failed := supply.send(host, job(), log)):
+        if job and host.supplied and (failed := supply.send(host, job(), log)):
             return failed
         send()
         done = ssh.run(host, program, log)
