@@ -1,15 +1,14 @@
 """What verifying costs: a build out of a full cache, against Bazel's own disk cache.
 
-    python benchmarks/cache_cost.py BAZEL [--actions 400] [--rounds 10] [--proxy]
-    python benchmarks/cache_cost.py --recipe linux-r1.8-cpu [--rounds 3] [--proxy]
+    python benchmarks/cache_cost.py BAZEL [--actions 400] [--rounds 10]
+    python benchmarks/cache_cost.py --recipe linux-r1.8-cpu [--rounds 3]
 
 The first kind builds small libraries. The second repeats the last build of a recipe, out of the
-cache that it filled. Bazel is one from 0.17 to 2.1, which gets a private cache laid out; with
-``--proxy`` it asks the proxy. Every build starts a server in an empty output base and takes all from
-the cache. Both kinds run in turn, each of them first in every second pair; the ratio is that of each
-pair, since other programs disturb both alike. Measured is processor time, user and system, of the
-client, the server, all that it started, and this process, which opens the cache, lays it out or
-serves it, and takes it in again: waiting for a busy core does not count. Linux only.
+cache that it filled. Bazel is one from 0.17 to 2.1. Every build starts a server in an empty output
+base and takes all from the cache. Both kinds run in turn, each of them first in every second pair;
+the ratio is that of each pair, since other programs disturb both alike. Measured is processor time,
+user and system, of the client, the server, all that it started, and this process, which lays the
+cache out and takes it in again: waiting for a busy core does not count. Linux only.
 """
 
 import argparse
@@ -22,7 +21,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,9 +29,10 @@ from tfwright.options import job_of
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files
-from tfwright.tools.cache import history, private_cache, proxy, seal
-from tfwright.tools.cache.build_cache import BuildCache, Trust
-from tfwright.tools.cache.store import CacheDirectory
+from tfwright.tools.cache import seal, usage
+from tfwright.tools.cache.private import PrivateCache
+from tfwright.tools.cache.seal import Seal
+from tfwright.tools.cache.store import CacheStore
 from tfwright.tools.process.command import Command
 
 LIMIT = 100 << 30
@@ -78,13 +77,13 @@ class Cache:
     """Our cache, as each build opens it."""
 
     root: Path
-    trust: Trust
-    flag: str | None
-    """How this Bazel calls an HTTP cache; None where it gets a directory."""
+    seal: Seal
 
-    def open(self) -> BuildCache:
-        """Open it as a process of its own would."""
-        return BuildCache(CacheDirectory(self.root, LIMIT), self.trust)
+    def open(self, place: Path, tree: Path) -> PrivateCache:
+        """Lay it out as a process of its own would."""
+        private = PrivateCache(CacheStore(self.root, LIMIT), self.seal, place, tree)
+        private.lay_out()
+        return private
 
 
 def libraries(bazel: Path, room: Path, actions: int) -> Subject:
@@ -113,14 +112,14 @@ def last_build(job: BuildRequest) -> Subject:
     )
 
 
-def as_disk_cache(root: Path, toolchain: str, theirs: Path) -> None:
+def as_disk_cache(root: Path, sealing: Seal, theirs: Path) -> None:
     """Lay out what our cache holds as Bazel lays out its own, with copies of our files."""
     theirs.mkdir()
     for blob in root.glob("cas/*/*"):
         shutil.copy(blob, theirs)
-    for entry in (root / "ac" / toolchain).glob("*/*"):
-        payload, _ = seal.remove(entry.read_bytes())
-        (theirs / f"ac_{entry.name}").write_bytes(payload)
+    for entry in (root / "ac" / sealing.toolchain).glob("*/*"):
+        payload = sealing.opened(entry.name, entry.read_bytes())
+        (theirs / f"ac_{entry.name}").write_bytes(payload or b"")
 
 
 def workspace(room: Path, actions: int) -> Path:
@@ -184,36 +183,32 @@ def main() -> None:
     parser.add_argument("--recipe")
     parser.add_argument("--actions", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--proxy", action="store_true")
-    parser.add_argument("--flag", default="remote_cache", help="how this Bazel calls an HTTP cache")
     asked = parser.parse_args()
-    flag = asked.flag if asked.proxy else None
     if asked.recipe:
-        of_recipe(asked.recipe, asked.rounds, flag)
+        of_recipe(asked.recipe, asked.rounds)
         return
     with tempfile.TemporaryDirectory(prefix="tfwright-cache-") as place:
         room = Path(place)
         subject = libraries(asked.bazel, room, asked.actions)
-        cache = Cache(room / "ours", Trust("0" * 64, b"s" * 32), flag)
+        cache = Cache(room / "ours", Seal(b"s" * 32, "0" * 64))
         own = build(subject, room, f"--disk_cache={room / 'theirs'}")
         shown("fill", own, through(cache, subject, room))
         pairs = measured(subject, cache, room, asked.rounds)
     summary(asked.actions, pairs)
 
 
-def of_recipe(name: str, rounds: int, flag: str | None) -> None:
+def of_recipe(name: str, rounds: int) -> None:
     """Measure pairs of the last build of a recipe."""
-    # Not offline: Bazel in a network of its own would not reach the proxy here.
     job = job_of(name)
     host_file = job.host_file
     root = host_file.cache_directory
-    use = [one.use for one in history.read(root) if one.recipe == name][-1]
-    trust = Trust(use.toolchain, seal.secret(host_file.cache_secret))
+    use = [one.use for one in usage.read(root) if one.recipe == name][-1]
+    sealing = Seal(seal.secret(host_file.cache_secret), use.toolchain)
     # On the disk of the cache, so that files can be linked.
     with tempfile.TemporaryDirectory(prefix="cost-", dir=root) as place:
         room = Path(place)
-        as_disk_cache(root, use.toolchain, room / "theirs")
-        cache = Cache(root, trust, flag)
+        as_disk_cache(root, sealing, room / "theirs")
+        cache = Cache(root, sealing)
         pairs = measured(last_build(job), cache, room, rounds)
     summary(use.lookups, pairs)
 
@@ -221,25 +216,14 @@ def of_recipe(name: str, rounds: int, flag: str | None) -> None:
 def through(cache: Cache, subject: Subject, room: Path) -> Cost:
     """Build with our cache, as compile opens it."""
     begun = time.process_time()
-    opened = cache.open()
-    with ExitStack() as stack:
-        if cache.flag:
-            server = stack.enter_context(proxy.serving(opened))
-            flag, take_in = f"--{cache.flag}={server.url}", None
-        else:
-            place, tree = room / "private", subject.folder
-            private = stack.enter_context(private_cache.laid_out(opened, place, tree))
-            if private is None:
-                sys.exit("the cache cannot be laid out here")
-            flag, take_in = f"--disk_cache={private.folder}", private.take_in
-        before = time.process_time() - begun
-        cost = build(subject, room, flag)
-        # To remove what was built is no part of a build.
-        begun = time.process_time()
-        if take_in:
-            take_in()
+    private = cache.open(room / "private", subject.folder)
+    before = time.process_time() - begun
+    cost = build(subject, room, f"--disk_cache={private.folder}")
+    # To remove what was built is no part of a build.
+    begun = time.process_time()
+    private.take_in()
     after = time.process_time() - begun
-    said = opened.tally.use(cache.trust.toolchain)
+    said = private.tally.use(cache.seal.toolchain)
     print(f"     {said.hits} hits of {said.lookups} lookups {said.faults or ''}")
     return Cost(cost.bazel, before + cost.ours + after)
 

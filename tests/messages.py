@@ -23,6 +23,8 @@ def text_of(node: ast.expr) -> str:
             return "".join(map(text_of, parts))
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return text_of(left) + text_of(right)
+        case ast.FormattedValue(value=ast.Call(func=ast.Name(id="invoke"), args=[command])):
+            return f"invoke {text_of(command)} --recipe {{recipe}}"
         case ast.FormattedValue(value=value):
             return f"{{{ast.unparse(value)}}}"
     return f"{{{ast.unparse(node)}}}"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from tests.failing import fails
 
 from tfwright.diagnosis import facts
 from tfwright.documents import recipe
@@ -21,7 +22,8 @@ from tfwright.index import wheels
 from tfwright.rules import tree_requirements
 from tfwright.tools import unpacking
 from tfwright.tools.bazel.output import Display
-from tfwright.tools.git import mirror, remote
+from tfwright.tools.git import transport
+from tfwright.tools.git.remote import Remote
 
 LONG = "9" * 5_000
 FLOAT = "9" * 400
@@ -53,13 +55,15 @@ def test_a_git_server_cannot_end_a_fetch_by_its_progress(number: str) -> None:
             told.append(progress)
 
     lines = [f"remote: Counting objects: 100% ({number}/{number}), done.\n"]
-    mirror._watch(lines, Listener())  # type: ignore[arg-type]  # all that it calls
+    transport._progress(lines, Listener())  # type: ignore[arg-type]  # all that it calls
     assert len(told) == (1 if number == "0" else 0)
 
 
 @pytest.mark.parametrize("tag", [f"v{LONG}.0", f"v1.{LONG}", f"v1.0.dev{LONG}"])
-def test_a_tag_of_a_git_server_is_no_version(tag: str) -> None:
-    assert remote._version(tag) is None
+def test_a_tag_of_a_git_server_is_no_version(tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Remote, "_refs", lambda *_: {f"refs/tags/{tag}": "0" * 40})
+    with fails(SupplyError, "follow.tags"):
+        Remote(Path(), "https://git.example/r.git").newest_tag("*")
 
 
 @pytest.mark.parametrize("text", [f"r{LONG}.1", f"1.{LONG}"])

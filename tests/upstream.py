@@ -2,8 +2,12 @@
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from tfwright.tools.git import demo
+from tfwright.tools.git.repository import GitRepository
 
 AUTHOR = {
     "GIT_AUTHOR_NAME": "a",
@@ -27,6 +31,12 @@ def run_git(*words: str | Path, cwd: Path, **variables: str) -> str:
         env={**os.environ, **AUTHOR, **variables},
     )
     return done.stdout.strip()
+
+
+def bundled_commit(url: str = demo.URL) -> str:
+    """Return the commit that a bundled tree is now, which its recipe has to pin."""
+    with tempfile.TemporaryDirectory() as folder:
+        return demo.commit(GitRepository(Path(folder)).make().path, url)
 
 
 def commit(folder: Path, contents: Mapping[str, str] | None = None, message: str = "one") -> str:

@@ -9,6 +9,22 @@ from tfwright.printable import printable, printable_lines
 
 INTERRUPTED_STATUS = 130
 """Exit status after Ctrl-C, as shells report it (128 + SIGINT)."""
+_RECIPE = "\ue000"
+"""Stands for the option ``--recipe`` in a command: a letter for private use, so in no message."""
+
+
+def invoke(command: str) -> str:
+    """Return a command for a remedy, about the recipe that the error will turn out to be about.
+
+    What fails below a command or the pipeline knows no recipe, and without ``--recipe`` the command
+    would be about the demo.
+    """
+    return f"invoke {command}{_RECIPE}"
+
+
+def with_recipe(remedy: str, recipe: str) -> str:
+    """Put ``--recipe`` into the commands that `invoke` made; leave it out for no recipe."""
+    return remedy.replace(_RECIPE, f" --recipe {recipe}" if recipe else "")
 
 
 @dataclass(frozen=True)
@@ -47,11 +63,19 @@ class TfwrightError(Exception):
         """Describe the failure in one sentence, the remedy in another."""
         # Messages quote recipes, servers and archives, which may hold escape sequences.
         self.what = printable_lines(what)
-        self.remedy = printable_lines(remedy)
         super().__init__(self.what)
+        self.template = remedy
+        """The remedy with commands as `invoke` makes them, which know no recipe yet."""
         self.evidence = evidence or Evidence()
         self.stage = ""
         """The stage that failed; set by the engine."""
+        self.recipe = ""
+        """What ``--recipe`` takes for the recipe that the commands of the remedy are about."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it, with whole commands."""
+        return printable_lines(with_recipe(self.template, self.recipe))
 
 
 # The statuses from here on are part of the interface: README.md lists them for scripts.

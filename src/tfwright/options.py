@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import invoke
+from invoke.parser import Argument
+
+from tfwright.terminal.answer import Answer
 
 if TYPE_CHECKING:
+    from tfwright.errors import TfwrightError
     from tfwright.pipeline.job import BuildRequest
 
 # What options of several commands mean, so that each reads the same in every --help.
@@ -27,56 +31,128 @@ MACHINE = {
 }
 
 
-_WITH = "with --"
-"""How the help of an option begins that does nothing without another one."""
+SHORT = {"recipe": "r", "until": "u", "jobs": "j", "output": "o", "dry-run": "n"}
+"""The letters of options; each means the same for every command, and there are no others."""
 
 
-class TypedCommand(invoke.Task[Any]):
-    """A command as invoke knows it; nothing changes it after its module was read."""
+class Command(invoke.Task[Any]):
+    """A command as invoke knows it; what its function returns or yields is shown."""
 
-    def __init__(self, body: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401 invoke's
-        """Take what invoke's decorator was given."""
-        super().__init__(body, **options)
-        # Read at once: invoke takes out of `help` what it has shown.
-        heads = ((name, text.partition(": ")[0]) for name, text in self.help.items())
-        self.needs = {
-            name: head.removeprefix(_WITH) for name, head in heads if head.startswith(_WITH)
-        }
-        """Options that do nothing without another one."""
+    def __init__(
+        self,
+        body: Callable[..., Any],
+        *,
+        help: Mapping[str, str],  # noqa: A002 invoke's name
+        needs: Mapping[str, str] | None = None,
+        resumes: Sequence[str] = (),
+        **options: Any,  # noqa: ANN401 invoke's
+    ) -> None:
+        """Take what invoke's decorator was given.
+
+        `needs` names for an option the one without which it does nothing, `resumes` the options
+        of the command that goes on with what this one began.
+        """
+        self.needs, self.resumes = needs or {}, resumes
+        self.meanings = dict(help)
+        for name, needed in self.needs.items():
+            self.meanings[name] = f"with --{needed}: {help[name]}"
+        super().__init__(body, auto_shortflags=False, **options)
+        parameters = self.argspec(body).parameters
+        self.defaults = {name: parameter.default for name, parameter in parameters.items()}
 
     def __deepcopy__(self, _: object) -> Self:
         """Return the same command: invoke copies all of them, to run one."""
         return self
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 invoke's
-        """Run the command, unless an option lacks the one without which it does nothing."""
+    def arg_opts(self, name: str, default: str, taken_names: set[str]) -> dict[str, Any]:
+        """Return what invoke asks of an option, with its letter."""
+        made = super().arg_opts(name, default, taken_names)
+        made["names"] += [SHORT[flag] for flag in made["names"] if flag in SHORT]
+        return made
+
+    def get_arguments(self, *given: Any, **named: Any) -> list[Argument]:  # noqa: ANN401 invoke's
+        """Return the options; most functions need not know of --json."""
+        # Each time: invoke takes out of `help` what it has shown.
+        self.help = dict(self.meanings)
+        shown = [] if "json" in self.defaults else [self.help.pop("json", "")]
+        arguments = super().get_arguments(*given, **named)
+        flags = [Argument("json", kind=bool, default=False, help=text) for text in shown]
+        return arguments + [flag for flag in flags if flag.help]
+
+    def __call__(self, context: invoke.Context, **options: Any) -> None:  # noqa: ANN401 invoke's
+        """Run the command and show its answers; end with the status of the last one."""
+        as_json = options.get("json", False)
+        if "json" not in self.defaults:
+            options.pop("json", None)
+        recipe = options.get("recipe") or ""
+        if not isinstance(recipe, str):
+            recipe = recipe[0] if len(recipe) == 1 else ""
+        shown: list[Answer[Any]] = []
+        # A second document would make both of them unreadable.
+        with explained(recipe, self.resume(options), as_json=lambda: as_json and not shown):
+            self._insist(context, options)
+            found = self.body(context, **options)
+            for answer in found if isinstance(found, Iterator) else (found,):
+                if answer is not None:
+                    answer.show(as_json=as_json)
+                    shown.append(answer)
+        if shown and shown[-1].status:
+            sys.exit(shown[-1].status)
+
+    def _insist(self, context: invoke.Context, options: Mapping[str, Any]) -> None:
+        """Refuse what would not be followed; raises RecipeError."""
+        from tfwright.errors import RecipeError
+
+        # By the environment or a file of invoke's; the option --dry is refused before.
+        if context.config.run.dry:
+            raise RecipeError(
+                "invoke's dry mode is on, which tfwright's commands do not have",
+                remedy="Unset INVOKE_RUN_DRY, and 'run.dry' in invoke's configuration; "
+                "'invoke plan' shows what a build would do.",
+            )
+        given = {name.replace("_", "-") for name in self._given(options)}
         for name, needed in self.needs.items():
-            if self._given(name, options) and not self._given(needed, options):
-                with explained():
-                    _refuse_alone(name, needed)
-        return super().__call__(*arguments, **options)
+            if name in given and needed not in given:
+                raise RecipeError(
+                    f"--{name} does nothing without --{needed}",
+                    remedy=f"Add --{needed}, or leave out --{name}.",
+                )
 
-    def _given(self, name: str, options: Mapping[str, object]) -> bool:
-        """Say whether an option has another value than without it."""
-        name = name.replace("-", "_")
-        default = self.argspec(self.body).parameters[name].default
-        return name in options and options[name] != default
+    def _given(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options that have another value than by default."""
+        return {
+            name: value
+            for name, value in options.items()
+            if value != self.defaults.get(name) and value != []
+        }
+
+    def resume(self, options: Mapping[str, Any]) -> str:
+        """Return the command that goes on where this one ended; empty where none does."""
+        given = self._given(options)
+        kept = {
+            f"no-{name}" if value is False else name: value is False or value
+            for name, value in given.items()
+            if name in self.resumes
+        }
+        return resuming(self.name, **kept) if self.resumes else ""
 
 
-task = partial(invoke.task, klass=TypedCommand)
-"""Makes a function a command; see invoke's decorator of that name."""
+task = partial(invoke.task, klass=Command)
+"""Makes a function a command; see invoke's decorator of that name, and `Command`."""
 
 
 @contextmanager
-def explained(recipe: str = "", resume: str = "") -> Iterator[None]:
+def explained(
+    recipe: str = "", resume: str = "", *, as_json: Callable[[], bool] = bool
+) -> Iterator[None]:
     """Turn an expected failure into its message and exit status; the only `except` of its kind.
 
     `recipe` is the one that the command is about, which the commands in a remedy are about as well.
+    The message is for people; where `as_json` says so, standard output gets it for machines.
     """
     # Imported here: `invoke --list` runs no command, and need not load a terminal.
     from tfwright import errors, printable
-    from tfwright.documents import completion
-    from tfwright.terminal import console
+    from tfwright.terminal import answer, console
     from tfwright.tools import disk
 
     try:
@@ -90,18 +166,31 @@ def explained(recipe: str = "", resume: str = "") -> Iterator[None]:
             # A line without its end is still in memory.
             sys.stdout.flush()
     except errors.TfwrightError as fault:
-        if recipe:
-            fault.remedy = completion.naming_recipe(fault.remedy, printable.shell_word(recipe))
-        # Without a stage nothing was begun, so the same command would only fail again.
+        fault.recipe = fault.recipe or (recipe and printable.shell_word(recipe))
         # The streams end the program where the reader of the message has gone; scripts
         # look at the status.
         with suppress(SystemExit):
-            console.explain(fault, resume if fault.stage else "")
+            explain(fault, resume, as_json=as_json())
         sys.exit(fault.exit_status)
     except KeyboardInterrupt:
         with suppress(SystemExit):
             console.interrupted(resume)
+            if as_json():
+                stopped = {"what": "Stopped", "resume": resume}
+                answer.print_json(stopped | {"exit_status": errors.INTERRUPTED_STATUS})
         sys.exit(errors.INTERRUPTED_STATUS)
+
+
+def explain(fault: "TfwrightError", resume: str = "", *, as_json: bool = False) -> None:
+    """Show an error with what is known of its cause; `resume` goes on where a stage failed."""
+    from tfwright.diagnosis import page
+    from tfwright.terminal import answer, console
+
+    # Without a stage nothing was begun, so the same command would only fail again.
+    resume = resume if fault.stage else ""
+    console.explain(fault, resume, page.tell_cause)
+    if as_json:
+        answer.print_json(answer.fault_data(fault, resume))
 
 
 def resuming(command: str, **options: "str | bool | Sequence[str]") -> str:
@@ -144,15 +233,6 @@ def job_of(
         jobs=jobs,
         until=until,
         complete=complete,
-    )
-
-
-def _refuse_alone(name: str, needed: str) -> NoReturn:
-    from tfwright.errors import RecipeError
-
-    raise RecipeError(
-        f"--{name} does nothing without --{needed}",
-        remedy=f"Add --{needed}, or leave out --{name}.",
     )
 
 

@@ -18,10 +18,11 @@ from tests.records import record_of
 
 from tfwright.documents import recipe
 from tfwright.errors import TfwrightError
-from tfwright.wheel import headers, record, tags
-from tfwright.wheel.binary import elf, fatbin, libraries, macho_content
+from tfwright.wheel import archive as wheel_archive
+from tfwright.wheel import record
+from tfwright.wheel.binary import elf, fatbin, macho
 from tfwright.wheel.compare import comparison
-from tfwright.wheel.inspect import build_info, inspection, nccl
+from tfwright.wheel.inspect import cuda, inspection, library, tags
 from tfwright.wheel.inspect.leaks import HostDirectory, LeakSearch
 from tfwright.wheel.seal import build_record
 
@@ -291,10 +292,12 @@ options = ["--partition=long"]
 """
 TARGETS = {
     "elf": Target(elf.examine, corpus("elf-*"), (ValueError,)),
-    "mach-o": Target(macho_content.read, corpus("macho-*"), (ValueError,)),
+    "mach-o": Target(macho.read, corpus("macho-*"), (ValueError,)),
     "fat binary": Target(fatbin.architectures, corpus("fatbin-*"), (ValueError,)),
-    "registered operations": Target(libraries.read, corpus("elf-*"), (ValueError,)),
-    "NCCL's version": Target(nccl.version, lambda: [b"\0NCCL version 2.4.7+cuda10.0\0"]),
+    "registered operations": Target(
+        by_path(library.registered, "a.so"), corpus("elf-*"), (ValueError,)
+    ),
+    "NCCL's version": Target(library.nccl, lambda: [b"\0NCCL version 2.4.7+cuda10.0\0"]),
     "directories of the host": Target(
         leaking, lambda: [b"\0/home/me/a.cc\0/srv/out/a.cc\0-I/srv/out\0"]
     ),
@@ -304,14 +307,16 @@ TARGETS = {
         member(f"{INFO}/RECORD", record.faults), lambda: [b"small/a.so,sha256=x,1\n" * 9]
     ),
     "METADATA": Target(
-        member(f"{INFO}/METADATA", lambda archive: headers.read(archive, "METADATA").items()),
+        member(
+            f"{INFO}/METADATA", lambda archive: wheel_archive.headers(archive, "METADATA").items()
+        ),
         lambda: [b"Name: small\nVersion: 1.0\nRequires-Dist: a; python_version<'3'\n\nText\n"],
     ),
     "WHEEL": Target(
         member(f"{INFO}/WHEEL", tags.stated_tags), lambda: [b"Wheel-Version: 1.0\nTag: a.b-c-d\n"]
     ),
     "build_info": Target(
-        member("small/platform/build_info.py", build_info.read),
+        member("small/platform/build_info.py", cuda.stated),
         lambda: [b"build_info = {'cuda_version': '9.0'}\nx = ('a', 1)\n"],
     ),
     "build record": Target(

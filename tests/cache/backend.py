@@ -17,6 +17,8 @@ class Backend:
     status: int = 0
     change: Callable[[bytes], bytes] = bytes
     url: str = ""
+    full: bool = False
+    authorised: list[str] = field(default_factory=list)
 
 
 class BackendHandler(http.server.BaseHTTPRequestHandler):
@@ -26,6 +28,8 @@ class BackendHandler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         backend = self.backend
         backend.asked.append(self.path)
+        if given := self.headers["Authorization"]:
+            backend.authorised.append(given)
         time.sleep(backend.delay)
         found = backend.content.get(self.path)
         status = backend.status or (404 if found is None else 200)
@@ -42,9 +46,10 @@ class BackendHandler(http.server.BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        if not self.backend.status:
+        status = self.backend.status or (507 if self.backend.full else 201)
+        if status == 201:
             self.backend.content[self.path] = body
-        self.send_response(self.backend.status or 201)
+        self.send_response(status)
         self.send_header("Content-Length", "0")
         self.end_headers()
 

@@ -1,30 +1,59 @@
-"""A cache in a directory of its own."""
+"""Builds with a cache in a directory of its own."""
 
 import http.server
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 from tests.cache.backend import Backend, BackendHandler
+from tests.cache.builds import ACTION, SEAL, Begin, Build
 
-from tfwright.tools.cache.build_cache import BuildCache, Trust
-from tfwright.tools.cache.store import CacheDirectory
+from tfwright.tools.cache.private import PrivateCache
+from tfwright.tools.cache.remote import RemoteCache
+from tfwright.tools.cache.seal import Seal
+from tfwright.tools.cache.store import CacheStore
 
-
-@pytest.fixture
-def directory(tmp_path: Path) -> CacheDirectory:
-    return CacheDirectory(tmp_path / "cache", 1 << 30)
-
-
-@pytest.fixture
-def trust() -> Trust:
-    return Trust("a" * 64, b"s" * 32)
+MakeRemote = Callable[[CacheStore, Seal, PrivateCache], RemoteCache]
 
 
 @pytest.fixture
-def cache(directory: CacheDirectory, trust: Trust) -> BuildCache:
-    return BuildCache(directory, trust)
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/a.cc").write_text("int a;\n", "utf-8")
+    return tmp_path / "tree"
+
+
+@pytest.fixture
+def begin(tmp_path: Path, tree: Path) -> Begin:
+    """Return what begins a build of a host, as if it were a process of its own."""
+    numbers = count()
+
+    def begun(
+        host: str = "host",
+        seal: Seal = SEAL,
+        *,
+        flat: bool = True,
+        limit: int = 1 << 30,
+        remote: MakeRemote | None = None,
+    ) -> Build:
+        store = CacheStore(tmp_path / host / "cache", limit)
+        place = store.root / f"private/{next(numbers)}"
+        private = PrivateCache(store, seal, place, tree, flat=flat)
+        private.lay_out(remote(store, seal, private) if remote else None)
+        return Build(private, store, flat)
+
+    return begun
+
+
+@pytest.fixture
+def store(begin: Begin) -> CacheStore:
+    """Return the cache of a host that holds the result of one action."""
+    build = begin()
+    build.add(ACTION, b"object")
+    build.end()
+    return build.store
 
 
 @pytest.fixture

@@ -1,19 +1,19 @@
 """What is read of an action in Bazel's execution log."""
 
 from tfwright.tools.cache import execution_log as log
-from tfwright.tools.cache import wire
+from tfwright.tools.cache import messages
 
 
 def test_an_action_is_read_and_what_a_later_bazel_adds_is_left() -> None:
-    digest = wire.field(2, wire.field(1, b"ab12") + wire.integer(2, 7))
+    digest = messages.field(2, messages.field(1, b"ab12") + b"\x10\x07")
     message = (
-        wire.field(log.ARGUMENT, b"gcc")
-        + wire.field(log.VARIABLE, wire.field(1, b"MODE") + wire.field(2, b"fast"))
-        + wire.field(log.INPUT, wire.field(1, b"a.cc") + digest + wire.field(9, b"?"))
-        + wire.field(log.LISTED_OUTPUT, b"a.o")
-        + wire.field(log.MNEMONIC, b"CppCompile")
-        + wire.integer(log.HIT, 1)
-        + wire.field(99, b"of a later Bazel")
+        messages.field(log.ARGUMENT, b"gcc")
+        + messages.field(log.VARIABLE, messages.field(1, b"MODE") + messages.field(2, b"fast"))
+        + messages.field(log.INPUT, messages.field(1, b"a.cc") + digest + messages.field(9, b"?"))
+        + messages.field(log.LISTED_OUTPUT, b"a.o")
+        + messages.field(log.MNEMONIC, b"CppCompile")
+        + b"\x68\x01"  # a hit
+        + messages.field(99, b"of a later Bazel")
     )
     found = log._action(message)
     assert (found.mnemonic, found.arguments) == ("CppCompile", ("gcc",))

@@ -3,26 +3,27 @@
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import HostError
 from tfwright.tools.cache import seal
+from tfwright.tools.cache.seal import Seal
 
-SECRET = b"s" * 32
+SEAL = Seal(b"s" * 32, "t" * 64)
 
 
 def test_a_seal_holds_for_its_entry_toolchain_and_action_only() -> None:
-    entry = seal.add(b"payload", SECRET, "t" * 64, "a" * 64)
-    payload, found = seal.remove(entry)
-    assert payload == b"payload"
-    assert seal.holds(payload, found, SECRET, "t" * 64, "a" * 64)
-    assert not seal.holds(b"other", found, SECRET, "t" * 64, "a" * 64)
-    assert not seal.holds(payload, found, SECRET, "u" * 64, "a" * 64)
-    assert not seal.holds(payload, found, SECRET, "t" * 64, "b" * 64)
-    assert not seal.holds(payload, found, b"x" * 32, "t" * 64, "a" * 64)
+    entry = SEAL.add("a" * 64, b"payload")
+    assert SEAL.opened("a" * 64, entry) == b"payload"
+    assert SEAL.opened("b" * 64, entry) is None
+    assert SEAL.opened("a" * 64, b"other" + entry) is None
+    assert Seal(SEAL.secret, "u" * 64).opened("a" * 64, entry) is None
+    assert Seal(b"x" * 32, SEAL.toolchain).opened("a" * 64, entry) is None
 
 
-def test_an_entry_without_a_seal_is_left_whole() -> None:
-    assert seal.remove(b"payload") == (b"payload", b"")
+@pytest.mark.parametrize("entry", [b"payload", b"", b"x" * 100])
+def test_an_entry_without_a_seal_is_not_believed(entry: bytes) -> None:
+    assert SEAL.opened("a" * 64, entry) is None
 
 
 def test_a_secret_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
@@ -36,14 +37,13 @@ def test_a_secret_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
 def test_a_short_secret_is_refused_until_it_is_deleted(tmp_path: Path) -> None:
     file = tmp_path / "cache-secret"
     file.write_text("password\n", "ascii")
-    with pytest.raises(HostError, match="has 8 bytes; 32 is the least") as found:
+    with fails(HostError, file, 8, seal.SIZE):
         seal.secret(file)
-    assert found.value.remedy.startswith("Delete it")
     file.unlink()
     assert len(seal.secret(file)) >= seal.SIZE
 
 
 def test_a_secret_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(HostError, match="cannot be read or made"):
+    with fails(HostError, tmp_path / "file/cache-secret"):
         seal.secret(tmp_path / "file/cache-secret")

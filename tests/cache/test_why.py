@@ -10,10 +10,9 @@ from tfwright.cache import page
 from tfwright.cache import usage as cache
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError
-from tfwright.tools.cache import history, toolchain, wire
-from tfwright.tools.cache.history import CachedBuild
-from tfwright.tools.cache.tally import CacheUse
+from tfwright.tools.cache import messages, toolchain, usage
 from tfwright.tools.cache.toolchain import Toolchain
+from tfwright.tools.cache.usage import CachedBuild, CacheUse
 
 
 def action(
@@ -24,16 +23,16 @@ def action(
     **named: str,
 ) -> bytes:
     """Return a SpawnExec after its length, as Bazel writes it."""
-    message = b"".join(wire.field(1, argument.encode()) for argument in ("gcc", *arguments))
-    message += wire.field(2, wire.field(1, b"PATH") + wire.field(2, b"/usr/bin"))
+    message = b"".join(messages.field(1, argument.encode()) for argument in ("gcc", *arguments))
+    message += messages.field(2, messages.field(1, b"PATH") + messages.field(2, b"/usr/bin"))
     for path, digest in {**(inputs or {}), **named}.items():
         name = path.replace("__", "/").encode()
-        message += wire.field(
-            4, wire.field(1, name) + wire.field(2, wire.field(1, digest.encode()))
+        message += messages.field(
+            4, messages.field(1, name) + messages.field(2, messages.field(1, digest.encode()))
         )
     for made in output.split():
-        message += wire.field(5, made.encode())
-    message += wire.field(10, b"CppCompile")
+        message += messages.field(5, made.encode())
+    message += messages.field(10, b"CppCompile")
     length = bytearray()
     size = len(message)
     while size > 0x7F:
@@ -151,7 +150,7 @@ def test_a_cache_whose_first_build_still_runs_shows_what_it_holds(
         builds=(),
         logs=(),
     )
-    page.show_cache(state, as_json=False)
+    page.show_cache(state)
     said = capsys.readouterr().out
     assert "3c626f2935f9" in said
     assert "No build that used the cache has ended yet." in said
@@ -163,7 +162,7 @@ def kept_build(settings: HostFile, moment: str, tools: Toolchain) -> str:
     toolchain.keep(tools, root)
     finished = time.mktime(time.strptime(moment, cache.LOG_TIME)) + 0.5
     use = CacheUse(toolchain=tools.digest)
-    history.add(root, CachedBuild(recipe="demo", finished=finished, use=use))
+    usage.add(root, CachedBuild(recipe="demo", finished=finished, use=use))
     (root / f"logs/demo-{moment}.log").write_bytes(action("a.o", a="1"))
     return f"demo-{moment}"
 

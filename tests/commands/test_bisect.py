@@ -243,7 +243,7 @@ def test_a_good_build_that_fails_now_points_at_the_host(
     monkeypatch.setattr(trial, "engine", type("Broken", (), {"build": staticmethod(broken)}))
     changed_host = replace(wanted, host_changes=(HostChange("the compiler", "gcc 12", "gcc 4"),))
     outcome = run(changed_host)
-    page.show_outcome(changed_host, outcome, as_json=False)
+    page.show_outcome(changed_host, outcome)
     printed = capsys.readouterr().out
     assert outcome.culprits is None
     assert outcome.ran == 1
@@ -271,7 +271,7 @@ def test_a_lock_file_that_broke_is_shown_with_how_to_read_it(
     monkeypatch.setattr("tfwright.nightly.targets.fingerprint", lambda job: str(job.locked))
     page.show_start(locked)
     outcome = run(locked)
-    page.show_outcome(locked, outcome, as_json=False)
+    page.show_outcome(locked, outcome)
     printed, said = capsys.readouterr()
     assert "1 change in between: about 2 trials" in said + printed
     assert outcome.ran == 2

@@ -179,7 +179,7 @@ def test_a_lock_that_knows_the_needs_is_not_replaced_where_bazel_cannot_be_asked
     assert caught.value.remedy == "Read the log. Then run 'invoke lock' again."
     assert "needed" not in path.read_text("utf-8")
     # Lines that are there to be copied end where the sentence begins.
-    why.remedy = "Add to the recipe:\n[configure.answers]\nA = false"
+    why.template = "Add to the recipe:\n[configure.answers]\nA = false"
     with pytest.raises(HostError) as caught:
         pinning.write(job, path)
     assert caught.value.remedy.splitlines()[2:] == ["A = false", "Then run 'invoke lock' again."]

@@ -69,7 +69,7 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
     clones.bring(Clone(REMOTE, cloned), made, Origin.of(str(tmp_path / "small")), offline=False)
     kept = clones.place(made, REMOTE)
     git_bundle.pack(upstream, recipe.source.commit, made / "source.bundle")
-    clones.pack(Clone(REMOTE, cloned), kept, made / cloned)
+    git_bundle.pack(kept, cloned, made / cloned, history=True)
     (made / "recipe.json").write_text(
         build_record.recipe_content(recipe).model_dump_json(), "utf-8"
     )

@@ -13,7 +13,7 @@ from tfwright.documents import host_file
 from tfwright.documents import recipe as recipes
 from tfwright.tools import files
 from tfwright.tools.process import environment
-from tfwright.wheel.binary import libraries
+from tfwright.wheel.inspect import library
 
 DEMO = Path(tools.__file__).parents[1] / "demo" / "tree"
 LIBRARIES = ("tensorflow/_demo_ops.so", "tensorflow/contrib/nccl/python/ops/_nccl_ops.so")
@@ -112,4 +112,4 @@ assert tf.__version__ == "1.12.0"
 
 def test_with_cuda_the_nccl_library_has_its_operation(tmp_path: Path) -> None:
     outputs = built(tmp_path / "one", "0.26.1", "--config=cuda")
-    assert libraries.registered(outputs / LIBRARIES[1]).operations
+    assert library.registered(outputs / LIBRARIES[1]).operations

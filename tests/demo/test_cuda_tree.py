@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.upstream import bundled_commit
 
 from tfwright.configure.answers import UNKNOWN_PYTHON, complete
 from tfwright.documents import host_file
@@ -34,7 +35,7 @@ def configure(folder: Path, typed: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.medium
 def test_the_recipe_pins_the_tree_as_it_is_bundled() -> None:
-    assert RECIPE.source.commit == demo.commit_id(demo.CUDA_URL)
+    assert RECIPE.source.commit == bundled_commit(demo.CUDA_URL)
 
 
 def test_the_places_of_the_host_answer_the_questions_of_a_program_of_its_own() -> None:

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.diagnosis import again
+from tfwright.diagnosis import again, page
 from tfwright.diagnosis.facts import Facts
-from tfwright.errors import Evidence, ToolError
-from tfwright.terminal import console
+from tfwright.errors import Evidence
 
 TIMEOUT = """\
 ERROR: /t/BUILD:1:1: no such package '@grpc//': java.io.IOException: \
@@ -42,9 +41,7 @@ def test_people_are_shown_the_cause_that_the_stage_decided_by(
     log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = again.record(log, len(TIMEOUT), killed=False, died=False)
-    console.explain(
-        ToolError("Bazel failed", remedy="x", evidence=Evidence(log=log, failure=record))
-    )
+    page.tell_cause(Evidence(log=log, failure=record))
     shown = capsys.readouterr().err
 
     assert "compile-gettid" in shown
@@ -54,7 +51,7 @@ def test_people_are_shown_the_cause_that_the_stage_decided_by(
 def test_a_log_without_a_record_is_read_as_a_whole(
     log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    console.explain(ToolError("configure failed", remedy="x", evidence=Evidence(log=log)))
+    page.tell_cause(Evidence(log=log))
 
     assert "fetch-connection" in capsys.readouterr().err
 

@@ -1,6 +1,5 @@
 import gzip
 import io
-import json
 import time
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from tfwright.diagnosis.families import Family, refinements
 from tfwright.diagnosis.reader import Diagnosis
 from tfwright.errors import RecipeError
 from tfwright.progress import Progress, Silence
+from tfwright.terminal.answer import plain
 
 CLEAN = sorted(Path(__file__).with_name("clean").iterdir())
 HARMLESS = sorted(Path(__file__).with_name("harmless").iterdir())
@@ -275,13 +275,13 @@ def test_a_log_that_cannot_be_read_is_explained(tmp_path: Path, content: bytes |
 def test_an_empty_log_is_told_from_one_without_complaints(
     log: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page.show_diagnosis(diagnose(log), None, as_json=False)
+    page.show_diagnosis(diagnose(log), None)
 
     assert said in capsys.readouterr().err
 
 
 def test_only_what_is_proved_is_called_known(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_diagnosis(diagnose(BAZEL), None, as_json=False)
+    page.show_diagnosis(diagnose(BAZEL), None)
     shown = capsys.readouterr().err
 
     assert shown.startswith("Line 8: b.cc:10:1: error: ambiguating")
@@ -378,16 +378,15 @@ def test_of_several_errors_of_ops_the_first_is_the_root() -> None:
     assert found.first.line == 5
 
 
-def test_a_diagnosis_is_one_document_of_json(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_diagnosis(diagnose(BAZEL), None, as_json=True)
-    told = json.loads(capsys.readouterr().out)
+def test_a_diagnosis_is_one_document_of_json() -> None:
+    told = plain(page.diagnosis_data(diagnose(BAZEL)))
     assert told["first"]["line"] == 8
 
 
 def test_where_the_report_of_an_unknown_message_is_stands_alone_on_standard_output(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page.show_diagnosis(diagnose("error: nobody knows\n"), tmp_path, as_json=False)
+    page.show_diagnosis(diagnose("error: nobody knows\n"), tmp_path)
     shown = capsys.readouterr()
     assert shown.out == f"{tmp_path}\n"
     assert "This message is not in the catalogue" in shown.err

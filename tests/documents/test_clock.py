@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.documents import clock
-from tfwright.tools.cache import history
+from tfwright.tools.cache import usage
 
 
 @pytest.mark.parametrize("seconds", [2**62, 10**13, -(10**13), float("inf"), 0, -1])
@@ -14,4 +14,4 @@ def test_every_time_of_a_commit_or_file_is_one(seconds: float) -> None:
 def test_a_line_of_the_history_with_such_a_time_is_left_out(tmp_path: Path) -> None:
     line = '{"recipe": "demo", "finished": 1e300, "use": {"toolchain": ""}}\n'
     (tmp_path / "builds.jsonl").write_text(line)
-    assert history.read(tmp_path) == ()
+    assert usage.read(tmp_path) == ()

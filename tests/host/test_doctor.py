@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tfwright.doctor import examination, inventory
+from tfwright.doctor import inventory, requirements
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT
@@ -20,7 +20,7 @@ def test_every_recipe_can_be_held_against_this_host(name: str) -> None:
     recipe, host = recipes.read(name), probes.here()
     assert all(
         finding.found and finding.wanted and finding.remedy
-        for finding in examination.examine(recipe, HostFile(), host)
+        for finding in requirements.examine(recipe, HostFile(), host)
     )
     assert next(fact.name for fact in inventory.take(recipe, HostFile(), host)) == "system"
 

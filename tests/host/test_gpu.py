@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tfwright.doctor import gpu
+from tfwright.doctor.gpu import CudaRequirements, _clang_too_new
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -48,7 +48,7 @@ def test_the_tensorrt_that_a_recipe_wants_is_compared(
     files: dict[str, str], said: list[str], play: Player, tmp_path: Path
 ) -> None:
     settings = HostFile(build_out=tmp_path, cuda=CUDA, cudnn=CUDA)
-    found = gpu._tensorrt(recipe(), settings, play({"files": files}))
+    found = CudaRequirements(recipe(), settings, play({"files": files})).tensorrt()
     assert [f"{finding.found}; wanted: {finding.wanted}" for finding in found] == said
 
 
@@ -57,15 +57,15 @@ def test_what_a_recipe_without_cuda_answers_of_tensorrt_does_not_matter(
 ) -> None:
     plain = recipe(TF_NEED_CUDA=False)
     settings = HostFile(build_out=tmp_path)
-    assert list(gpu._tensorrt(plain, settings, play({}))) == []
-    assert list(gpu._driver(plain, settings, play({}))) == []
+    assert list(CudaRequirements(plain, settings, play({})).tensorrt()) == []
+    assert list(CudaRequirements(plain, settings, play({})).driver()) == []
 
 
 def test_a_capability_that_nvcc_does_not_know_is_found_before_it_compiles(
     play: Player, tmp_path: Path
 ) -> None:
     old = recipe(TF_CUDA_COMPUTE_CAPABILITIES="3.0,8.6")
-    (finding,) = gpu._capabilities(old, HostFile(build_out=tmp_path), play({}))
+    (finding,) = CudaRequirements(old, HostFile(build_out=tmp_path), play({})).capabilities()
     assert finding.found.startswith("compute capability 3.0 with CUDA 11.8")
 
 
@@ -76,4 +76,4 @@ def test_a_clang_that_cudas_header_refuses_is_found(
 ) -> None:
     compiler = Compiler("clang", version, "/usr/bin/clang")
     ceiling = nvidia.Ceiling("", "15", "host_config.h")
-    assert bool(list(gpu._clang_too_new(compiler, ceiling))) is refused
+    assert bool(list(_clang_too_new(compiler, ceiling))) is refused

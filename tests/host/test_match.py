@@ -1,5 +1,4 @@
 import re
-import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,6 @@ from tfwright.doctor import page
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
-from tfwright.host import compatibility
 from tfwright.host.probes import Host
 from tfwright.match import ranking as match
 from tfwright.match.ranking import Wish
@@ -130,7 +128,7 @@ def test_the_demo_is_no_tensorflow_to_be_found(bundled: list[Recipe], ubuntu: Ho
         (
             Wish(system="Linux", gpu="12.0"),
             {
-                "TensorFlow": "2.20",
+                "TensorFlow": "2.21",
                 "CUDA": "12.8 (tested with 12.5)",
                 "cuDNN": "9.7 or later",
                 "driver": "570.26 or later",
@@ -173,11 +171,7 @@ def test_the_answer_is_readable_and_says_when_nothing_fits(
 ) -> None:
     wanted = Wish(system="Linux", gpu="3.0", python="2.7")
     page.show_matches(
-        wanted,
-        match.rank(bundled, wanted, ubuntu),
-        match.needs(wanted),
-        match.NEAREST,
-        as_json=False,
+        wanted, match.rank(bundled, wanted, ubuntu), match.needs(wanted), match.NEAREST
     )
     said = capsys.readouterr().out
     assert said.startswith(
@@ -244,16 +238,6 @@ def test_a_mistyped_gpu_is_answered_with_the_nearest(typed: str, meant: str, ubu
         match.wish(ubuntu, gpu=typed)
 
 
-def test_every_name_that_is_suggested_is_known_by_its_own_row() -> None:
-    rows = tomllib.loads(compatibility.TABLE.read_text("utf-8"))["gpu"]
-    for row in rows:
-        for name in row["examples"]:
-            found = compatibility.gpu_named(name)
-            assert found
-            assert found.capability == row["capability"], name
-            assert found.machine == row.get("machine", ""), name
-
-
 @pytest.mark.parametrize(
     ("name", "machine"), [("Jetson Orin", "aarch64"), ("GH200", "aarch64"), ("H100", "x86_64")]
 )
@@ -280,7 +264,7 @@ def test_other_gpus_are_nearer_than_no_cuda_and_new_releases_than_old_ones(
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("cuda", "9"), ("python", "3"), ("glibc", "x"), ("os", "Windows")]
+    ("option", "value"), [("cuda", "new"), ("python", "3"), ("glibc", "x"), ("os", "Windows")]
 )
 def test_a_wish_that_cannot_be_read_is_answered_about_its_own_option(
     option: str, value: str, ubuntu: Host

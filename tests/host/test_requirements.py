@@ -96,14 +96,14 @@ def only(findings: list[Finding]) -> Finding:
 
 
 def test_a_host_that_has_everything_gives_no_findings(recipe: Recipe, good: Good) -> None:
-    assert requirements.compare(recipe, UNSET, good()) == []
+    assert requirements.examine(recipe, UNSET, good()) == []
 
 
 @pytest.mark.parametrize(("name", "odd"), [("my disk", " "), ("b\u00fcro", "\u00fc")])
 def test_a_place_that_tensorflow_or_bazel_would_trip_over_is_refused(
     recipe: Recipe, tmp_path: Path, name: str, odd: str, good: Good
 ) -> None:
-    finding = only(requirements.compare(recipe, HostFile(build_out=tmp_path / name), good()))
+    finding = only(requirements.examine(recipe, HostFile(build_out=tmp_path / name), good()))
     assert (finding.found, finding.blocks) == (f"{odd!r} in {tmp_path / name}", "fetch")
 
 
@@ -111,7 +111,7 @@ def test_a_recipe_for_another_system_is_blocked_from_configure_on_only(
     recipe: Recipe, good: Good
 ) -> None:
     finding = only(
-        requirements.compare(
+        requirements.examine(
             varied(recipe, host={"system": "Darwin", "machine": "x86_64"}), UNSET, good()
         )
     )
@@ -121,7 +121,7 @@ def test_a_recipe_for_another_system_is_blocked_from_configure_on_only(
 
 def test_another_machine_of_the_same_system_will_not_do(recipe: Recipe, good: Good) -> None:
     finding = only(
-        requirements.compare(
+        requirements.examine(
             varied(recipe, host={"machine": "x86_64"}), UNSET, good(uname={"-sm": "Linux aarch64"})
         )
     )
@@ -129,7 +129,7 @@ def test_another_machine_of_the_same_system_will_not_do(recipe: Recipe, good: Go
 
 
 def test_a_missing_python_says_how_to_get_and_how_to_name_one(recipe: Recipe, good: Good) -> None:
-    finding = only(requirements.compare(varied(recipe, host={"python": "3.2"}), UNSET, good()))
+    finding = only(requirements.examine(varied(recipe, host={"python": "3.2"}), UNSET, good()))
     assert finding.found == "no Python 3.2"
     assert "pyenv install 3.2" in finding.remedy
     assert "host file" in finding.remedy
@@ -146,22 +146,22 @@ def test_what_an_image_has_is_not_asked_of_the_host(
         compile={"env": {}, "flags": ["--repo_env=CLANG_COMPILER_PATH=/opt/clang"]},
     )
     bare = good(c__=None, nvidia_smi=None)
-    assert requirements.compare(wanted, UNSET, bare) == []
+    assert requirements.examine(wanted, UNSET, bare) == []
     with inside.entered(container):
-        found = {finding.found: finding for finding in requirements.compare(wanted, UNSET, bare)}
+        found = {finding.found: finding for finding in requirements.examine(wanted, UNSET, bare)}
     for lacking in ("no Python 3.2", "no swig", "no /opt/clang"):
         assert "the new digest into [host.image]" in found[lacking].remedy
     assert "image" in found["no Python 3.2"].wanted
     assert "no CUDA at /usr/local/cuda" in found
     monkeypatch.setattr(engine, "installed", lambda _: False)
-    assert only(requirements.compare(wanted, UNSET, bare)).found == "no podman"
+    assert only(requirements.examine(wanted, UNSET, bare)).found == "no podman"
 
 
 def test_a_wrong_python_in_the_host_file_is_named(
     recipe: Recipe, tmp_path: Path, good: Good
 ) -> None:
     host_file = HostFile(build_out=BUILD_OUT, pythons={"3.2": tmp_path / "python"})
-    finding = only(requirements.compare(varied(recipe, host={"python": "3.2"}), host_file, good()))
+    finding = only(requirements.examine(varied(recipe, host={"python": "3.2"}), host_file, good()))
     assert finding.found == f"{tmp_path / 'python'} does not run"
 
 
@@ -178,7 +178,7 @@ def test_a_missing_compiler_names_the_command_of_this_system(
     recipe: Recipe, installer: str, command: str, good: Good
 ) -> None:
     finding = only(
-        requirements.compare(
+        requirements.examine(
             recipe, UNSET, good(**{"apt_get": None, "c++": None, installer: {"*": ""}})
         )
     )
@@ -198,12 +198,12 @@ def test_a_program_that_the_recipes_patches_run_is_looked_for(
 ) -> None:
     wanted = varied(recipe, host={"programs": ["perl", "bison"]})
     host = good(**{"apt_get": None, "perl": {"*": ""}, installer: {"*": ""}})
-    finding = only(requirements.compare(wanted, UNSET, host))
+    finding = only(requirements.examine(wanted, UNSET, host))
     assert (finding.found, finding.remedy, finding.blocks) == ("no bison", command, "compile")
 
 
 def test_a_missing_git_blocks_the_first_download(recipe: Recipe, good: Good) -> None:
-    finding = only(requirements.compare(recipe, UNSET, good(git=None)))
+    finding = only(requirements.examine(recipe, UNSET, good(git=None)))
     assert (finding.remedy, finding.blocks) == ("sudo apt-get install git", "fetch")
 
 
@@ -213,7 +213,7 @@ def test_missing_cuda_and_cudnn_are_two_findings_at_the_recipes_places(
     wanted = with_cuda(
         recipe, CUDA_TOOLKIT_PATH=str(tmp_path / "cuda"), CUDNN_INSTALL_PATH=str(tmp_path / "cudnn")
     )
-    found = [str(finding) for finding in requirements.compare(wanted, UNSET, good())]
+    found = [str(finding) for finding in requirements.examine(wanted, UNSET, good())]
     assert found == [
         f"no CUDA at {tmp_path / 'cuda'}; wanted: CUDA 9.2",
         f"no cuDNN at {tmp_path / 'cudnn'}; wanted: cuDNN 7.2",
@@ -224,7 +224,7 @@ def test_the_host_file_says_where_cuda_is(recipe: Recipe, good: Good) -> None:
     wanted = with_cuda(recipe, CUDA_TOOLKIT_PATH="/nowhere", CUDNN_INSTALL_PATH="/nowhere")
     files = {f"/opt/{path}": text for path, text in HEADERS.items()}
     assert (
-        requirements.compare(
+        requirements.examine(
             wanted,
             HostFile(build_out=BUILD_OUT, cuda=Path("/opt"), cudnn=Path("/opt")),
             good(files),
@@ -244,13 +244,13 @@ def test_the_first_of_the_later_releases_paths_is_the_toolkit(recipe: Recipe) ->
 
 
 def test_a_hermetic_release_needs_no_cuda_of_this_host(recipe: Recipe, good: Good) -> None:
-    assert requirements.compare(with_cuda(recipe, "2.20"), UNSET, good()) == []
+    assert requirements.examine(with_cuda(recipe, "2.20"), UNSET, good()) == []
 
 
 def test_one_source_of_bazel_only_is_worth_a_note_but_blocks_nothing(
     recipe: Recipe, good: Good
 ) -> None:
-    finding = only(requirements.compare(recipe, UNSET, good(npm=None)))
+    finding = only(requirements.examine(recipe, UNSET, good(npm=None)))
     assert finding.blocks == ""
     assert "[bazels]" in finding.remedy
 
@@ -259,7 +259,7 @@ def test_a_bazel_named_in_the_host_file_needs_no_second_source(
     recipe: Recipe, tmp_path: Path, good: Good
 ) -> None:
     assert (
-        requirements.compare(
+        requirements.examine(
             recipe,
             HostFile(build_out=BUILD_OUT, bazels={recipe.bazel.version: tmp_path}),
             good(npm=None),
@@ -271,19 +271,19 @@ def test_a_bazel_named_in_the_host_file_needs_no_second_source(
 def test_little_room_is_a_note_that_names_the_place(
     recipe: Recipe, tmp_path: Path, good: Good
 ) -> None:
-    finding = only(requirements.compare(recipe, HostFile(build_out=tmp_path), good(df=LITTLE_ROOM)))
+    finding = only(requirements.examine(recipe, HostFile(build_out=tmp_path), good(df=LITTLE_ROOM)))
     assert finding.found == f"3.0 GiB free at {tmp_path}"
     assert finding.blocks == ""
 
 
 def test_a_bundled_tree_is_content_with_less_room(recipe: Recipe, good: Good) -> None:
     bundled = varied(recipe, source={"url": "bundled:demo"})
-    assert requirements.compare(bundled, UNSET, good(df=LITTLE_ROOM)) == []
+    assert requirements.examine(bundled, UNSET, good(df=LITTLE_ROOM)) == []
 
 
 def test_an_old_git_is_found_before_it_fails(recipe: Recipe, good: Good) -> None:
     finding = only(
-        requirements.compare(recipe, UNSET, good(git={"--version": "git version 2.17.1"}))
+        requirements.examine(recipe, UNSET, good(git={"--version": "git version 2.17.1"}))
     )
     assert (finding.found, finding.blocks) == ("git 2.17.1", "fetch")
 
@@ -295,7 +295,7 @@ def test_a_network_disk_stops_bazel_and_one_in_memory_is_a_note(
     recipe: Recipe, kind: str, blocks: str, good: Good
 ) -> None:
     finding = only(
-        requirements.compare(
+        requirements.examine(
             recipe, UNSET, good({"/proc/mounts": f"rootfs / rootfs rw\nserver:/x / {kind} rw\n"})
         )
     )
@@ -306,7 +306,7 @@ def test_a_network_disk_stops_bazel_and_one_in_memory_is_a_note(
 def test_a_bazel_that_configure_refuses_is_found_before_configure_runs(
     recipe: Recipe, good: Good
 ) -> None:
-    finding = only(requirements.compare(varied(recipe, bazel={"version": "0.9.0"}), UNSET, good()))
+    finding = only(requirements.examine(varied(recipe, bazel={"version": "0.9.0"}), UNSET, good()))
     assert str(finding) == "Bazel 0.9.0 for TensorFlow 1.8; wanted: Bazel 0.10.0 or later"
     assert finding.blocks == "configure"
     assert finding.why.startswith("https://")
@@ -323,7 +323,7 @@ def test_a_newer_bazel_stops_nothing_where_the_recipe_switches_configures_check_
         bazel={"version": version},
         configure={"answers": answers},
     )
-    findings = requirements.compare(wanted, UNSET, good())
+    findings = requirements.examine(wanted, UNSET, good())
     found = f"Bazel {version} for TensorFlow 2.6"
     assert {finding.found: finding.blocks for finding in findings}[found] == blocks
 
@@ -338,7 +338,7 @@ def test_an_instruction_set_that_this_processor_lacks_stops_only_the_trial_of_th
 ) -> None:
     wanted = varied(recipe, configure={"answers": {"CC_OPT_FLAGS": "-mavx2"}})
     finding = only(
-        requirements.compare(wanted, UNSET, good({"/proc/cpuinfo": "flags : sse4_1 avx"}))
+        requirements.examine(wanted, UNSET, good({"/proc/cpuinfo": "flags : sse4_1 avx"}))
     )
     assert (finding.found, finding.blocks) == ("a processor without avx2", "verify")
 
@@ -346,7 +346,7 @@ def test_an_instruction_set_that_this_processor_lacks_stops_only_the_trial_of_th
 def test_code_for_this_very_processor_is_told_to_be_no_pin(recipe: Recipe, good: Good) -> None:
     wanted = varied(recipe, configure={"answers": {"CC_OPT_FLAGS": "-march=native"}})
     assert (
-        only(requirements.compare(wanted, UNSET, good())).wanted == "the same bytes on every host"
+        only(requirements.examine(wanted, UNSET, good())).wanted == "the same bytes on every host"
     )
 
 
@@ -354,7 +354,7 @@ def test_a_capability_that_a_cuda_does_not_compile_for_is_found(recipe: Recipe, 
     files = {f"/usr/local/cuda/{path}": text for path, text in HEADERS.items()}
     wanted = with_cuda(recipe, TF_CUDA_COMPUTE_CAPABILITIES="6.1,7.5")
     assert (
-        only(requirements.compare(wanted, UNSET, good(files))).found
+        only(requirements.examine(wanted, UNSET, good(files))).found
         == "compute capability 7.5 with CUDA 9.2"
     )
 
@@ -372,14 +372,14 @@ def test_another_minor_version_of_cudnn_stops_only_releases_that_ask_for_it(
     wanted = varied(
         with_cuda(recipe, release), bazel={"version": {"1.14": "0.24.1"}.get(release, "0.26.1")}
     )
-    finding = only(requirements.compare(wanted, UNSET, good(files)))
+    finding = only(requirements.examine(wanted, UNSET, good(files)))
     assert (finding.found, finding.blocks) == ("cuDNN 7.3.1", blocks)
 
 
 def test_a_python_that_a_release_was_never_tested_with_is_a_note(
     recipe: Recipe, good: Good
 ) -> None:
-    findings = requirements.compare(varied(recipe, host={"python": "3.9"}), UNSET, good())
+    findings = requirements.examine(varied(recipe, host={"python": "3.9"}), UNSET, good())
     told = next(finding for finding in findings if "TensorFlow" in finding.found)
     assert (str(told), told.blocks) == (
         "Python 3.9 for TensorFlow 1.8; wanted: Python 2.7 to 3.6",

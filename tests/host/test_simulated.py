@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tfwright.doctor import examination, inventory, page
+from tfwright.doctor import inventory, page, requirements
 from tfwright.doctor.findings import Finding
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -46,9 +46,7 @@ def test_doctors_whole_output_is_the_reviewed_one(
         recipes.read(description["recipe"]),
     )
     facts = inventory.take(recipe, host_file, host)
-    page.show_examination(
-        recipe.name, facts, examination.examine(recipe, host_file, host), as_json=False
-    )
+    page.show_examination(recipe.name, facts, requirements.examine(recipe, host_file, host))
     said = f"On a simulated host, {name}.toml:\n\n{capsys.readouterr().out}"
     if os.environ.get("TFWRIGHT_KEEP"):
         (EXPECTED / f"{name}.txt").write_text(said, "utf-8")
@@ -68,7 +66,7 @@ def examined(description: Description, play: Player) -> list[Finding]:
     """Hold a host against its recipe; ``asks`` is what is changed in that."""
     asked = recipes.read(description["recipe"]).model_dump(mode="json")
     recipe = Recipe.model_validate(changed(asked, description.get("asks", {})))
-    return examination.examine(recipe, settings_of(description), play(description))
+    return requirements.examine(recipe, settings_of(description), play(description))
 
 
 MAC, UBUNTU, CONTAINER, LAPTOP, SERVER = (

@@ -71,7 +71,7 @@ def test_the_bundled_kernel_needs_its_cuda_as_tensorflow_does(
     recipe: Recipe, play: Player, tmp_path: Path
 ) -> None:
     host = play({"programs": {**APT, "/usr/bin/uname": {"-sm": "Linux x86_64"}}})
-    found = requirements.compare(recipe, HostFile(build_out=tmp_path), host)
+    found = requirements.examine(recipe, HostFile(build_out=tmp_path), host)
     blocking = [str(finding) for finding in found if finding.blocks == "configure"]
     assert "no CUDA at /usr/local/cuda; wanted: CUDA 11.8" in blocking
     assert not [text for text in blocking if "cuDNN" in text]

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.progress import SILENCE
-from tfwright.tools.http.downloads import fetch
-from tfwright.tools.http.transfer import WantedFile
+from tfwright.tools.http.downloads import WantedFile, fetch
 from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.slow
@@ -31,7 +30,7 @@ import json, sys
 from pathlib import Path
 from tfwright.progress import SILENCE
 from tfwright.tools.http.downloads import fetch
-from tfwright.tools.http.transfer import WantedFile
+from tfwright.tools.http.downloads import WantedFile
 from tfwright.vault.store import Store
 wanted = [WantedFile(path, digest, (sys.argv[2] + path,)) for path, digest in json.loads(sys.argv[3]).items()]
 print("ready", flush=True)

@@ -61,7 +61,14 @@ def checkout(folder: Path, command: str) -> Path:
 
 def _pin(folder: Path) -> None:
     """Let the recipe pin the changed tree."""
-    script = "import sys; from tfwright.tools.git import demo; from tfwright.documents import recipe; print(recipe.read('demo').source.commit, demo.commit_id())"
+    script = """
+from pathlib import Path
+from tempfile import mkdtemp
+from tfwright.documents import recipe
+from tfwright.tools.git import demo
+from tfwright.tools.git.repository import GitRepository
+print(recipe.read('demo').source.commit, demo.commit(GitRepository(Path(mkdtemp())).make().path))
+"""
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=folder,

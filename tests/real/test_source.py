@@ -13,9 +13,10 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs
 from tfwright.pipeline.stages import source
 from tfwright.progress import Silence
-from tfwright.tools import git
 from tfwright.tools.git import mirror
 from tfwright.tools.git.mirror import Origin, Pin
+from tfwright.tools.git.repository import GitRepository
+from tfwright.tools.git.work_tree import WorkTree
 
 pytestmark = pytest.mark.real
 
@@ -36,14 +37,16 @@ class Printer(Silence):
 
 def mirror_of(commit: str) -> Path:
     """Return a repository that holds a commit; skip the test where there is none."""
-    found = next((path for path in MIRRORS if git.kind(path, commit) == "commit"), None)
+    found = next((path for path in MIRRORS if GitRepository(path).kind(commit) == "commit"), None)
     return found or pytest.skip(f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}")
 
 
 def absent_in(repository: Path, commit: str) -> tuple[str, ...]:
     """Return the paths of a commit whose content a repository lacks."""
-    missing = git.missing(repository, commit)
-    return tuple(entry.path for entry in git.entries(repository, commit) if entry.blob in missing)
+    missing = GitRepository(repository).missing(commit)
+    return tuple(
+        entry.path for entry in GitRepository(repository).entries(commit) if entry.blob in missing
+    )
 
 
 @pytest.mark.parametrize(("branch", "commit"), [("r1.8", V1_8_0), ("r1.15", V1_15_0_RC0)])
@@ -71,11 +74,11 @@ def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_t
     )
     found = mirror.bring(pin, job.places.git, Origin.of(str(whole)), job.listener, offline=False)
     inputs = Inputs(
-        mirror=found, commit=pin.commit, epoch=git.epoch(found, pin.commit), programs=None
+        mirror=found, commit=pin.commit, epoch=GitRepository(found).epoch(pin.commit), programs=None
     )
     table = table.model_copy(update={"exclude": pin.exclude})
     first = source.run(job, table, FetchTable(), inputs)
-    changed = git.changes(first.path, table.commit, first.content)
+    changed = WorkTree(first.path).changes(table.commit, first.content)
     assert source.run(job, table, FetchTable(), inputs) == first
     assert source.damage(table, first) is None
     assert set(table.assets) <= set(changed)

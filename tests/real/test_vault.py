@@ -14,10 +14,10 @@ from tfwright.documents import host_file
 from tfwright.documents import recipe as recipes
 from tfwright.progress import SILENCE
 from tfwright.rules import repositories
-from tfwright.tools import git
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
+from tfwright.tools.git.repository import GitRepository
 from tfwright.vault import origins, reach, substitutes
 from tfwright.vault.origins import GIT, Origins
 from tfwright.vault.reach import Reached, Suppliers
@@ -37,8 +37,8 @@ V1_8, V1_15, V2_1 = (
 def texts(commit: str) -> dict[str, str]:
     """Return the files of a commit that can hold rules."""
     for mirror in MIRRORS:
-        if git.kind(mirror, commit):
-            return git.texts(mirror, commit, repositories.relevant)
+        if GitRepository(mirror).kind(commit):
+            return GitRepository(mirror).texts(commit, repositories.relevant)
     pytest.skip(f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}")
 
 

@@ -91,5 +91,14 @@ def _literals(value: ast.expr) -> Iterator[ast.expr]:
 def _said(text: ast.expr) -> str:
     if isinstance(text, ast.Constant):
         return str(text.value)
-    parts = text.values if isinstance(text, ast.JoinedStr) else []
-    return "".join(str(part.value) if isinstance(part, ast.Constant) else BLANK for part in parts)
+    return "".join(map(_part, text.values)) if isinstance(text, ast.JoinedStr) else ""
+
+
+def _part(part: ast.expr) -> str:
+    match part:
+        case ast.Constant(value=value):
+            return str(value)
+        # A command that gets its --recipe later; see `errors.invoke`.
+        case ast.FormattedValue(value=ast.Call(func=ast.Name(id="invoke"), args=[command])):
+            return f"invoke {_said(command)} --recipe {BLANK}"
+    return BLANK

@@ -84,7 +84,7 @@ class CommandLine:
             monkeypatch.setattr(Program, method, getattr(Program, method))
         program.install(tasks.names(), tasks.REPLACED)
 
-    def _hear(self, fault: TfwrightError, resume: str = "") -> None:
+    def _hear(self, fault: TfwrightError, resume: str = "", *_: object) -> None:
         self.fault, self.resume = fault, resume
 
     def status(self, command: str) -> int:

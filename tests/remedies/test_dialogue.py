@@ -13,7 +13,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import ConfigureTable, SourceTable
 from tfwright.errors import HostError, RecipeError, ToolError
 from tfwright.rules.patched_tree import PatchedTree
-from tfwright.tools import git
+from tfwright.tools.git.work_tree import WorkTree
 from tfwright.tools.process import dialogue
 from tfwright.tools.process.command import Command
 
@@ -38,9 +38,9 @@ def test_a_patch_makes_a_script_run(
             url=f"file://{upstream}", branch="main", commit=pinned, release="1.8", patches=patches
         )
         tree = tmp_path / "tree"
-        git.discard(tree)
+        WorkTree(tree).discard()
         content = PatchedTree(tree, table, upstream / ".git", pinned).patched()
-        git.check_out(tree, content)
+        WorkTree(tree).check_out(content)
         command = Command((str(tree / "configure"),), tree, {"PATH": "/bin"})
         return talk(command, {r"Fine\? ": "yes"})[0].text
 

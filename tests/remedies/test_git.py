@@ -20,11 +20,15 @@ from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.progress import SILENCE
 from tfwright.rules.patched_tree import PatchedTree
-from tfwright.tools import git
-from tfwright.tools.git import archive, clones, merging, mirror, patching, remote, transport
+from tfwright.tools.git import archive, clones, mirror, patching, program, transport
+from tfwright.tools.git import repository as repositories
 from tfwright.tools.git.archive import Layout, Pack
 from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.merging import Merge
 from tfwright.tools.git.mirror import Origin, Pin
+from tfwright.tools.git.remote import Remote
+from tfwright.tools.git.repository import GitRepository
+from tfwright.tools.git.work_tree import WorkTree
 from tfwright.tools.process import environment
 
 pytestmark = pytest.mark.medium
@@ -76,7 +80,11 @@ def test_the_git_that_is_named_is_installed(
     monkeypatch.setattr(environment, "SYSTEM_PATH", (str(tmp_path / "bin"),))
     if before:
         programs(git=before)
-    make = partial(mirror.open_or_make, tmp_path / "m.git")
+
+    def make() -> None:
+        with mirror.held(tmp_path / "m.git", "test"):
+            pass
+
     fault = failing(make, HostError)
     least = re.fullmatch(r"Install git (\d+)\.(\d+) or newer\.", fault.remedy)
     assert least
@@ -157,8 +165,8 @@ def test_a_commit_off_the_branch_of_an_old_server_is_corrected_or_mirrored(
     run_git("config", "uploadpack.allowAnySHA1InWant", "false", cwd=upstream)
     old = tmp_path / "gitconfig"
     # Servers of before 2018 give the tips of branches, and nothing else.
-    old.write_text(f"{git.CONFIG.read_text()}[protocol]\n\tversion = 0\n")
-    monkeypatch.setattr(git, "CONFIG", old)
+    old.write_text(f"{program.CONFIG.read_text()}[protocol]\n\tversion = 0\n")
+    monkeypatch.setattr(program, "CONFIG", old)
     pin = Pin(f"file://{upstream}", "main", pinned)
     fault = failing(lambda: brought(pin, store), SupplyError)
     assert "the branch does not lead to it" in fault.what
@@ -174,7 +182,7 @@ def test_names_that_a_server_does_not_say_are_asked_of_a_mirror(
     upstream: Path, store: Path
 ) -> None:
     def newest(origin: Origin) -> str:
-        return remote.head(store, origin.address, "main")
+        return Remote(store, origin.address).head("main")
 
     gone = f"file://{upstream}-gone"
     fault = failing(lambda: newest(Origin.of(gone)), SupplyError)
@@ -249,10 +257,10 @@ def test_a_repository_beyond_measure_gives_way_to_another(
     files = {f"{number}.bzl": f"x = {number}\n" * 9 for number in range(99)}
     commit(tmp_path / "bomb", files)
     commit(tmp_path / "source", {"a.bzl": "x = 1\n"})
-    monkeypatch.setattr(git, larger, 4096)
+    monkeypatch.setattr(repositories, larger, 4096)
 
     def read(repository: Path) -> dict[str, str]:
-        return git.texts(repository / ".git", "HEAD", lambda _: True)
+        return GitRepository(repository / ".git").texts("HEAD", lambda _: True)
 
     fault = failing(lambda: read(tmp_path / "bomb"), SupplyError)
     assert fault.remedy.startswith("Do not use this repository")
@@ -438,7 +446,7 @@ def patched(upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             **assets,
         )
         scratch = tmp_path / "scratch"
-        git.discard(scratch)
+        WorkTree(scratch).discard()
         place = upstream / ".git"
         return PatchedTree(scratch, table, place, table.commit).patched()
 
@@ -525,12 +533,12 @@ def test_a_file_behind_a_link_is_left_out_of_a_patch_or_named_itself(
     (upstream / "op.cc").rename(upstream / "moved.cc")
     (upstream / "op.cc").symlink_to("moved.cc")
     tree, patch = tmp_path / "tree", tmp_path / "1.patch"
-    git.prepare(tree, upstream / ".git", commit(upstream), ())
-    git.check_out(tree, git.content(tree))
+    WorkTree(tree).prepare(upstream / ".git", commit(upstream), ())
+    WorkTree(tree).check_out(WorkTree(tree).content())
     patch.write_text(DIFF.format(path="op.cc"), "utf-8")
 
     def merge() -> list[str]:
-        return merging.merge(tree, patch, upstream / ".git", base, print)
+        return Merge(tree, upstream / ".git", base, print).carry(patch)
 
     fault = failing(merge, RecipeError)
     assert fault.remedy.startswith("Leave this file out of the patch, or name")

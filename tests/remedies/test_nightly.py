@@ -30,7 +30,7 @@ from tfwright.nightly import night, notices, site
 from tfwright.nightly import state as states
 from tfwright.nightly.notices import Notice
 from tfwright.tools.cache import seal
-from tfwright.tools.git import remote
+from tfwright.tools.git.remote import Remote
 from tfwright.tools.process import file_lock
 
 pytestmark = pytest.mark.medium
@@ -395,8 +395,8 @@ def test_what_a_night_follows_is_corrected(tmp_path: Path, follows: str) -> None
     def newest(table: FollowTable) -> str:
         address = f"file://{upstream}"
         if table.branch:
-            return remote.head(store, address, table.branch)
-        return remote.newest_tag(store, address, table.tags or "")[1]
+            return Remote(store, address).head(table.branch)
+        return Remote(store, address).newest_tag(table.tags or "")[1]
 
     wrong, right = {"branch": ("r9.9", "main"), "tags": ("v9.*", "v1.*")}[follows]
     fault = failing(lambda: newest(FollowTable.model_validate({follows: wrong})), SupplyError)

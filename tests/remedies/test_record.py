@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.patch.test_page import Typed
 from tests.pipeline.stages.test_configure import ANSWERS, WHOLE, Bench
 from tests.remedies.following import commands, failing
-from tests.terminal.test_patch import Typed
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile

@@ -13,7 +13,7 @@ from tests.host.conftest import lay_out, write_program
 from tests.host.test_requirements import BUILD_OUT, PROGRAMS, varied, with_cuda
 from tests.remedies.following import commands
 
-from tfwright.doctor import examination, gpu, images, requirements
+from tfwright.doctor import gpu, images, requirements
 from tfwright.doctor.findings import Finding
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -48,12 +48,8 @@ class Trial:
         """Look at the host again, as a new command does."""
         return Host(Place(self.root, {}))
 
-    def findings(self, *more: requirements.Requirement) -> list[Finding]:
-        host = self.host()
-        found = requirements.compare(self.recipe, self.host_file, host)
-        for requirement in more:
-            found += requirement(self.recipe, self.host_file, host)
-        return found
+    def findings(self) -> list[Finding]:
+        return requirements.examine(self.recipe, self.host_file, self.host())
 
     def remedy(self, text: str) -> str:
         """Return the remedy of the one finding that says something."""
@@ -110,7 +106,7 @@ def test_another_machine_or_an_earlier_stage_is_chosen(trial: Trial) -> None:
     (finding,) = trial.findings()
     until = re.search(r"--until (\w+)", finding.remedy)
     assert until
-    assert not examination.blocks(finding, until[1])
+    assert not finding.stops(until[1])
     trial.program("/usr/bin/uname", {"-sm": "Linux aarch64"})
     assert trial.findings() == []
 
@@ -192,7 +188,9 @@ def test_the_python_of_a_recipe_is_corrected(trial: Trial) -> None:
         trial.program(f"/usr/bin/python{version}", {"*": version})
 
     def of_release() -> list[Finding]:
-        return list(requirements._release(trial.recipe, trial.host_file, trial.host()))
+        return list(
+            requirements.Requirements(trial.recipe, trial.host_file, trial.host()).release()
+        )
 
     trial.changed(host={"python": "3.9"})
     (finding,) = of_release()
@@ -337,7 +335,7 @@ def test_an_older_compiler_of_nvcc_is_installed_and_named_as_is_shown(kernels: T
     kernels.changed(configure={"answers": answers})
     # The path is one of the host that runs this test.
     settings = kernels.host_file
-    assert not list(gpu._host_compiler(kernels.recipe, settings, kernels.host()))
+    assert not list(gpu.CudaRequirements(kernels.recipe, settings, kernels.host()).host_compiler())
 
 
 def test_a_toolkit_is_obtained_where_apt_is_or_named_in_the_host_file(trial: Trial) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import failing
+from tests.wheel import test_relinking as machs
 from tests.wheel import test_relinking as relinks
-from tests.wheel.binary import test_load_commands as machs
 
 from tfwright.errors import WheelError
 from tfwright.tools import files
-from tfwright.wheel import archive, headers, record
-from tfwright.wheel.binary import load_commands
-from tfwright.wheel.binary.load_commands import WantedCommands
+from tfwright.wheel import archive, record, relinking
+from tfwright.wheel.relinking import WantedCommands
 from tfwright.wheel.seal import build_record, platform_tag, sealing
 
 Maker = Callable[..., Path]
@@ -53,13 +52,13 @@ def rewritten(path: Path, name: str, content: str | bytes) -> Path:
         (
             f"{INFO}/METADATA",
             "A: b\n" * 100_000,
-            lambda wheel: headers.read(wheel, "METADATA"),
+            lambda wheel: archive.headers(wheel, "METADATA"),
             "Do not trust this wheel",
         ),
         (
             f"{INFO}/METADATA",
             "A: " + "b" * (20 << 20),
-            lambda wheel: headers.read(wheel, "METADATA"),
+            lambda wheel: archive.headers(wheel, "METADATA"),
             "Do not trust this wheel",
         ),
         (
@@ -101,7 +100,7 @@ def test_what_packs_a_wheel_with_a_false_record_is_corrected(
 
 
 def test_a_library_that_is_not_sound_is_made_in_another_way(tmp_path: Path) -> None:
-    wrong = relinks.wheel(tmp_path, relinks.LIBRARY[:60])
+    wrong = relinks.wheel(tmp_path, relinks.SMALL[:60])
     fault = failing(lambda: relinks.relinked(wrong), WheelError)
     assert fault.remedy.startswith("Correct by a patch how this library is made")
     assert relinks.relinked(relinks.wheel(tmp_path))
@@ -118,7 +117,7 @@ def test_room_is_linked_into_a_library_or_shorter_paths_are_given(way: str) -> N
     def rewrite(wanted: WantedCommands, *, padded: bool = False) -> None:
         code = rooms[padded]
         before = machs.library([machs.path(0xC, CUDART)], code=code)
-        load_commands.rewrite(bytearray(before), wanted, "a.so")
+        relinking.rewrite(bytearray(before), wanted, "a.so")
 
     fault = failing(lambda: rewrite(machs.WANTED), WheelError)
     if way == "shorter":

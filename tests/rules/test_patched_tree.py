@@ -11,8 +11,8 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import SourceTable
 from tfwright.errors import RecipeError
 from tfwright.rules.patched_tree import STEPS, PatchedTree
-from tfwright.tools import git
 from tfwright.tools.git import patching
+from tfwright.tools.git.work_tree import WorkTree, repository_of
 
 LINES = "".join(f"line {number}\n" for number in range(1, 30))
 
@@ -41,18 +41,17 @@ def patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def applied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the names of the patches that git was asked to apply."""
     names: list[str] = []
-    plain = patching.apply_to
+    plain = patching.apply
 
     def apply(
-        tree: Path,
-        before: str,
+        tree: WorkTree,
         patch: Path,
         *more: Any,  # noqa: ANN401 as it takes them
     ) -> patching.AppliedPatch:
         names.append(patch.name)
-        return plain(tree, before, patch, *more)
+        return plain(tree, patch, *more)
 
-    monkeypatch.setattr(patching, "apply_to", apply)
+    monkeypatch.setattr(patching, "apply", apply)
     return names
 
 
@@ -79,7 +78,7 @@ def make(tmp_path: Path, patches: Path) -> Make:
 
 
 def op_of(content: str, tmp_path: Path) -> str:
-    return git.text(git.repository_of(tmp_path / "scratch"), f"{content}:op.cc")
+    return WorkTree(tmp_path / "scratch").text(f"{content}:op.cc")
 
 
 def test_a_second_run_applies_nothing_and_gives_the_same(make: Make, applied: list[str]) -> None:
@@ -156,7 +155,7 @@ def test_what_was_damaged_meanwhile_is_made_again(
     make: Make, damage: str, patches: Path, tmp_path: Path
 ) -> None:
     expected = make().patched()
-    repository = git.repository_of(tmp_path / "scratch")
+    repository = repository_of(tmp_path / "scratch")
     found = sorted((repository / "objects").glob("??/*"))
     if damage == "object":
         for path in found:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.remedies.following import CommandLine
-from tests.terminal.test_smoke import report
+from tests.smoke.test_page import report
 
 from tfwright.smoke import smoking
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.build import plan_page as page
+from tfwright.build import page
+from tfwright.diagnosis.page import tell_cause
 from tfwright.errors import Evidence, HostError
 from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import BuildRequest
@@ -60,7 +61,7 @@ def test_an_error_says_where_it_was_found_and_which_cause_its_log_shows(
     log = tmp_path / "pip.log"
     log.write_text("ModuleNotFoundError: No module named 'numpy'\n", "utf-8")
     evidence = Evidence(where="recipe.toml:3", log=log, command=("pip",))
-    console.explain(HostError("pip failed", remedy="x", evidence=evidence))
+    console.explain(HostError("pip failed", remedy="x", evidence=evidence), "", tell_cause)
     said = capsys.readouterr().err
     assert "  where:  recipe.toml:3\n" in said
     assert "  ran:    pip\n" in said
@@ -72,7 +73,7 @@ def test_a_log_that_shows_no_known_cause_is_only_named(
 ) -> None:
     log = tmp_path / "x.log"
     log.write_text("all is well\n", "utf-8")
-    console.explain(HostError("x", remedy="y", evidence=Evidence(log=log)))
+    console.explain(HostError("x", remedy="y", evidence=Evidence(log=log)), "", tell_cause)
     assert capsys.readouterr().err.splitlines()[-1] == f"  log:    {log}"
 
 
@@ -97,8 +98,8 @@ def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
     wheel = tmp_path / "x.whl"
     wheel.write_bytes(b"wheel")
     made = Artefact.of(wheel)
-    console.announce(job)
-    console.conclude(job, RawWheel(wheel=made))
+    page.announce(job)
+    page.conclude(job, RawWheel(wheel=made))
     said = capsys.readouterr()
     assert said.out == f"{wheel}\n"
     assert said.err == (f"small: A recipe for tests\n  5 bytes, sha256 {made.sha256}\n")
@@ -110,7 +111,7 @@ def test_a_build_up_to_another_stage_says_that_this_was_asked_for(
     wheel = tmp_path / "x.whl"
     wheel.write_bytes(b"wheel")
     made = RawWheel(wheel=Artefact.of(wheel))
-    console.conclude(replace(job, until="package"), made)
+    page.conclude(replace(job, until="package"), made)
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "  stopped after package, as requested\n"
@@ -155,8 +156,7 @@ def test_a_plan_shows_commands_environment_and_files_of_the_stages_that_run(
         Writes(Path("/tree/rc"), "build --x\n"),
     )
     page.show_plan(
-        [Planned(PIPELINE[0], "", lambda: ()), Planned(PIPELINE[4], "not done yet", lambda: steps)],
-        as_json=False,
+        [Planned(PIPELINE[0], "", lambda: ()), Planned(PIPELINE[4], "not done yet", lambda: steps)]
     )
     assert capsys.readouterr().out == (
         f"keep check      {PIPELINE[0].summary}\nrun  compile    not done yet\n       $ make 'a b'\n           in /tree\n           TZ=UTC\n       writes /tree/rc\n           build --x\n"

@@ -1,6 +1,8 @@
+import hashlib
 import io
 import struct
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,21 +10,235 @@ import pytest
 from tfwright.errors import WheelError
 from tfwright.wheel import archive, record, relinking
 from tfwright.wheel.binary import macho
-from tfwright.wheel.binary.load_commands import WantedCommands
+from tfwright.wheel.relinking import WantedCommands
+
+X86_64, ARM64, POWERPC = 0x01000007, 0x0100000C, 18
+MAGICS = {
+    ("<", True): b"\xcf\xfa\xed\xfe",
+    ("<", False): b"\xce\xfa\xed\xfe",
+    (">", True): b"\xfe\xed\xfa\xcf",
+    (">", False): b"\xfe\xed\xfa\xce",
+}
+PAGE, CODE = 0x1000, 0x800
+CUDART = "/usr/local/cuda/lib/libcudart.9.2.dylib"
+WANTED = WantedCommands({"@rpath/libcudart.9.2.dylib": CUDART})
+
+
+def path(kind: int, text: str, order: str = "<") -> bytes:
+    """Return a load command that names a library, with a version beside the name."""
+    body = text.encode() + b"\0"
+    body += bytes(-len(body) % 8)
+    return struct.pack(f"{order}6I", kind, 24 + len(body), 24, 2, 0x10203, 0x10000) + body
+
+
+def folder(text: str, order: str = "<") -> bytes:
+    body = text.encode() + b"\0"
+    body += bytes(-(12 + len(body)) % 8)
+    return struct.pack(f"{order}3I", 0x8000001C, 12 + len(body), 12) + body
+
+
+def library(  # noqa: PLR0913 what a library can have
+    commands: Sequence[bytes],
+    *,
+    order: str = "<",
+    wide: bool = True,
+    machine: int = X86_64,
+    code: int = CODE,
+    signature: bytes = b"",
+) -> bytes:
+    """Return a library of two pages with its code at `code`, and the signature behind them."""
+    long = "Q" if wide else "I"
+    segment, section = (f"{order}2I16s4{long}4I", f"{order}16s16s2{long}{8 if wide else 7}I")
+    size = struct.calcsize(segment) + struct.calcsize(section)
+    text = struct.pack(
+        segment, 0x19 if wide else 0x1, size, b"__TEXT", 0, 2 * PAGE, 0, 2 * PAGE, 5, 5, 1, 0
+    )
+    text += struct.pack(
+        section, b"__text", b"__TEXT", code, 2 * PAGE - code, code, *[0] * (7 if wide else 6)
+    )
+    signed = [struct.pack(f"{order}4I", 0x1D, 16, 2 * PAGE, len(signature))] if signature else []
+    content = b"".join([text, *commands, *signed])
+    header = struct.pack(
+        f"{order}6I", machine, 0, 6, 1 + len(commands) + len(signed), len(content), 0
+    ) + bytes(4 if wide else 0)
+    start = (MAGICS[order, wide] + header + content).ljust(code, b"\0")
+    return start.ljust(2 * PAGE, b"\x90") + signature
+
+
+def adhoc(digests: Sequence[bytes] = (bytes(32),) * 2, certificate: bytes = b"") -> bytes:
+    """Return a signature as the linker makes it: digests, and an empty part for a certificate."""
+    directory = struct.pack(
+        ">9I4BII", 0xFADE0C02, 48 + 64, 0x20100, 2, 48, 0, 0, 2, 2 * PAGE, 32, 2, 0, 12, 0, 0
+    ) + b"".join(digests)
+    wrapper = struct.pack(">2I", 0xFADE0B01, 8 + len(certificate)) + certificate
+    return (
+        struct.pack(
+            ">7I",
+            0xFADE0CC0,
+            28 + len(directory) + len(wrapper),
+            2,
+            0,
+            28,
+            0x10000,
+            28 + len(directory),
+        )
+        + directory
+        + wrapper
+    )
+
+
+def pages(content: bytes) -> list[bytes]:
+    return [hashlib.sha256(content[start : start + PAGE]).digest() for start in (0, PAGE)]
+
+
+def rewritten(content: bytes, wanted: WantedCommands = WANTED) -> tuple[bytes, tuple[str, ...]]:
+    made = bytearray(content)
+    changes = relinking.rewrite(made, wanted, "a.so")
+    return bytes(made), changes
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_name_is_replaced_wherever_it_stands_and_nothing_else_changes(
+    order: str, *, wide: bool
+) -> None:
+    kinds = (0xD, 0xC, 0x80000018, 0x8000001F)
+    before = library(
+        [
+            *(path(kind, "@rpath/libcudart.9.2.dylib", order) for kind in kinds),
+            path(0xC, "/usr/lib/libc++.1.dylib", order),
+        ],
+        order=order,
+        wide=wide,
+    )
+    after, changes = rewritten(before)
+    read = macho.read(after)[0]
+    assert (read.install_name, read.needed) == (
+        CUDART,
+        (CUDART, CUDART, CUDART, "/usr/lib/libc++.1.dylib"),
+    )
+    assert changes == (f"@rpath/libcudart.9.2.dylib is now {CUDART}",)
+    assert (len(after), after[CODE:]) == (len(before), before[CODE:])
+
+
+def test_versions_beside_a_name_stay() -> None:
+    after, _ = rewritten(library([path(0xC, "@rpath/libcudart.9.2.dylib")]))
+    assert struct.pack("<3I", 2, 0x10203, 0x10000) + CUDART.encode() in after
+
+
+def test_a_library_that_names_nothing_of_it_keeps_its_bytes() -> None:
+    before = library([path(0xC, "/usr/lib/libc++.1.dylib")])
+    assert rewritten(before) == (before, ())
+
+
+def test_the_building_machines_directories_give_way_and_those_beside_the_library_stay() -> None:
+    before = library(
+        [
+            path(0xC, "@rpath/libcudart.9.2.dylib"),
+            folder("/Users/me/cuda/lib"),
+            folder("@loader_path/.."),
+        ]
+    )
+    after, changes = rewritten(before, WantedCommands(rpath=("/usr/local/cuda/lib",)))
+    assert macho.read(after)[0].search == ("@loader_path/..", "/usr/local/cuda/lib")
+    assert changes == (
+        "@rpath/ is also looked for in /usr/local/cuda/lib",
+        "@rpath/ is not looked for in /Users/me/cuda/lib any more",
+    )
+
+
+def test_a_library_that_asks_for_nothing_below_rpath_gets_no_directory() -> None:
+    before = library([path(0xC, "/usr/lib/libc++.1.dylib")])
+    assert rewritten(before, WantedCommands(rpath=("/usr/local/cuda/lib",))) == (before, ())
+
+
+def test_a_shorter_name_leaves_zeros_and_no_remains() -> None:
+    after, _ = rewritten(
+        library([path(0xC, "@rpath/libcudart.9.2.dylib")]),
+        WantedCommands({"@rpath/libcudart.9.2.dylib": "/a"}),
+    )
+    assert b"libcudart" not in after
+    assert macho.read(after)[0].needed == ("/a",)
+
+
+def test_each_machine_of_a_universal_library_is_rewritten() -> None:
+    thin = [
+        library([path(0xC, "@rpath/libcudart.9.2.dylib")]),
+        library(
+            [path(0xC, "@rpath/libcudart.9.2.dylib", ">")], order=">", wide=False, machine=POWERPC
+        ),
+    ]
+    table = b"".join(
+        struct.pack(">5I", machine, 3, PAGE * (1 + 2 * number), 2 * PAGE, 12)
+        for number, machine in enumerate((X86_64, POWERPC))
+    )
+    before = (b"\xca\xfe\xba\xbe" + struct.pack(">I", 2) + table).ljust(PAGE, b"\0") + b"".join(
+        thin
+    )
+    after, changes = rewritten(before)
+    assert [part.needed for part in macho.read(after)] == [(CUDART,), (CUDART,)]
+    assert len(changes) == 1
+
+
+def test_names_that_have_no_room_before_the_code_are_refused_and_nothing_is_written() -> None:
+    before = library([path(0xC, "@rpath/libcudart.9.2.dylib")], code=0xF0)
+    made = bytearray(before)
+    with pytest.raises(
+        WheelError,
+        match=r"a\.so \(x86_64\) has room for 208 bytes of load commands, "
+        r"and the new ones take 216",
+    ) as caught:
+        relinking.rewrite(made, WANTED, "a.so")
+    assert "headerpad_max_install_names" in caught.value.remedy
+    assert made == before
+
+
+def test_a_signature_made_ad_hoc_is_made_true_again() -> None:
+    commands = [path(0xC, "@rpath/libcudart.9.2.dylib")]
+    before = library(commands, machine=ARM64, signature=adhoc())
+    after, _ = rewritten(library(commands, machine=ARM64, signature=adhoc(pages(before))))
+    assert after[2 * PAGE :] == adhoc(pages(after))
+    assert pages(after)[0] != pages(before)[0]
+
+
+def test_a_signature_by_certificate_is_refused() -> None:
+    before = library(
+        [path(0xC, "@rpath/libcudart.9.2.dylib")], signature=adhoc(certificate=b"who signed")
+    )
+    with pytest.raises(WheelError, match="signed with a certificate"):
+        rewritten(before)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        library([path(0xC, "@rpath/libcudart.9.2.dylib")])[:150],
+        library([struct.pack("<2I", 0xC, 4)]),
+        b"\xca\xfe\xba\xbe\0\0\0\x34",
+    ],
+)
+def test_a_lying_or_truncated_file_is_refused(content: bytes) -> None:
+    with pytest.raises((ValueError, struct.error)):
+        rewritten(content)
+
+
+def test_a_signature_that_lies_outside_the_file_is_refused() -> None:
+    with pytest.raises(ValueError, match="outside the file"):
+        rewritten(library([path(0xC, "@rpath/libcudart.9.2.dylib")], signature=adhoc())[: 2 * PAGE])
+
 
 NAME = "tensorflow/_pywrap.so"
-WANTED = WantedCommands({"@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"})
-LIBRARY = (
+SMALL = (
     b"\xcf\xfa\xed\xfe"
     + struct.pack("<6I4x", 0x01000007, 0, 6, 1, 56, 0)
     + (struct.pack("<6I", 0xC, 56, 24, 0, 0, 0) + b"@rpath/libcudart.9.2.dylib").ljust(56, b"\0")
 ).ljust(512, b"\0")
 
 
-def wheel(folder: Path, content: bytes = LIBRARY, digest: str = "") -> Path:
+def wheel(place: Path, content: bytes = SMALL, digest: str = "") -> Path:
     """Write a wheel with one library, listed truly unless a `digest` is given."""
-    path = folder / "small-1.0-cp36-cp36m-macosx_10_13_x86_64.whl"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+    file = place / "small-1.0-cp36-cp36m-macosx_10_13_x86_64.whl"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr(NAME, content)
         made.writestr("small-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\n")
         lines = [record.describe(made, member) for member in made.infolist()]
@@ -32,22 +248,20 @@ def wheel(folder: Path, content: bytes = LIBRARY, digest: str = "") -> Path:
             "small-1.0.dist-info/RECORD",
             record.render([*lines, record.RecordEntry("small-1.0.dist-info/RECORD", "", "")]),
         )
-    return path
+    return file
 
 
-def relinked(path: Path) -> tuple[zipfile.ZipFile, dict[str, int]]:
+def relinked(file: Path) -> tuple[zipfile.ZipFile, dict[str, int]]:
     target = io.BytesIO()
-    with archive.opened(path) as source:
+    with archive.opened(file) as source:
         changes = relinking.relink(source, target, WANTED)
     return zipfile.ZipFile(target), dict(changes)
 
 
 def test_the_libraries_of_a_wheel_are_rewritten_and_its_record_is_true(tmp_path: Path) -> None:
     made, changes = relinked(wheel(tmp_path))
-    assert macho.read(made.read(NAME))[0].needed == ("/usr/local/cuda/lib/libcudart.9.2.dylib",)
-    assert changes == {
-        "@rpath/libcudart.9.2.dylib is now /usr/local/cuda/lib/libcudart.9.2.dylib": 1
-    }
+    assert macho.read(made.read(NAME))[0].needed == (CUDART,)
+    assert changes == {f"@rpath/libcudart.9.2.dylib is now {CUDART}": 1}
     assert record.faults(made) == []
 
 
@@ -64,4 +278,4 @@ def test_a_record_that_was_false_before_is_not_made_true(tmp_path: Path) -> None
 
 def test_a_damaged_library_is_named(tmp_path: Path) -> None:
     with pytest.raises(WheelError, match=f"{NAME} cannot be relinked"):
-        relinked(wheel(tmp_path, LIBRARY[:60]))
+        relinked(wheel(tmp_path, SMALL[:60]))

@@ -258,7 +258,7 @@ def test_every_recipe_that_was_not_built_is_explained_with_worker_remedy_and_log
     done = WorkSchedule(["a", "b"], ["dying", "steady"], {})
     hand_out.run(done, build, hear)
     given = [*done.assignments.values()]
-    workers_page.show_assignments(given, as_json=False)
+    workers_page.show_assignments(given)
     said = capsys.readouterr().err
     assert "a: dying was lost; another worker takes it\n    why:  no answer" in said
     assert "b: failed on steady\n    why:  wheel too big\n    do:   Read it" in said

@@ -19,7 +19,7 @@ from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
 from tfwright.nightly.state import State
 from tfwright.progress import SILENCE, Listener
-from tfwright.tools.git import remote
+from tfwright.tools.git.remote import Remote
 
 Step = TypeVar("Step")
 
@@ -161,7 +161,7 @@ def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[CommitLine]:
     store = host.build_out / "git"
     store.mkdir(parents=True, exist_ok=True)
     address = targets.origin_of(bad.source.url, host)
-    pairs = remote.subjects(store, address, before, now)
+    pairs = Remote(store, address).subjects(before, now)
     found = [CommitLine(commit=commit, subject=subject) for commit, subject in pairs]
     # After a rewritten branch no path leads from one to the other: the new tip is the only step.
     return found[::-1] or [CommitLine(commit=now, subject="and all before it")]

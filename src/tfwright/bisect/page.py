@@ -15,15 +15,13 @@ if TYPE_CHECKING:
 
 def show_start(wanted: "Bisection") -> None:
     """Say what lies between the two builds, and about how many trials that takes."""
-    stage = wanted.symptom.stage
-    count = len(wanted.steps)
+    stage, count = wanted.symptom.stage, len(wanted.steps)
     # One more: the good build is tried first, to see whether this host still builds it. A single
     # change is tried as well, before it is blamed.
     trials = max(min(count, 1), expected_trials(count)) + 1
     text.tell(f"{wanted.good.id} is good, {wanted.bad.id} fails in {stage}.")
-    changes = text.counted(count, "change")
-    expected = text.counted(trials, "trial")
     if count:
+        changes, expected = text.counted(count, "change"), text.counted(trials, "trial")
         text.tell(f"{changes} in between: about {expected}, each up to {stage}.")
     else:
         text.tell(f"The recipe did not change: one trial, up to {stage}.")
@@ -37,11 +35,8 @@ def show_trial(step: "BisectStep", result: "TrialResult") -> None:
     text.tell(f"{result.answer}: {step.said}{failed}")
 
 
-def show_outcome(wanted: "Bisection", outcome: "BisectOutcome", *, as_json: bool) -> None:
+def show_outcome(wanted: "Bisection", outcome: "BisectOutcome") -> None:
     """Say what broke the recipe, and what to do about it."""
-    if as_json:
-        text.as_json(_plain(wanted, outcome))
-        return
     if outcome.culprits:
         _show_culprits(wanted, outcome.culprits, outcome.result)
     elif outcome.start.answer == "good":
@@ -49,7 +44,13 @@ def show_outcome(wanted: "Bisection", outcome: "BisectOutcome", *, as_json: bool
         # Unchanged, so a night would not build it by itself.
         text.line("Run 'invoke nightly --now' to build it again.")
     else:
-        _show_host(wanted, outcome)
+        text.line(f"What was good fails now as well: {outcome.start.stage}: {outcome.start.line}")
+        if wanted.host_changes:
+            text.line("So the change is on this host:")
+        else:
+            text.line("This host or a server changed in something that tfwright does not record.")
+        for change in wanted.host_changes:
+            text.line(f"  {_host_change(change)}")
     remembered = f", {outcome.remembered} remembered" if outcome.remembered else ""
     text.line(f"{text.counted(outcome.ran, 'trial')} built{remembered}.")
 
@@ -67,11 +68,11 @@ def _show_culprits(
             text.line(f"  {step.said}")
     text.line(f"  {result.stage} fails: {result.line}")
     if culprits.first_bad.commit:
-        text.line(f"Read it with 'git show {culprits.first_bad.commit[:12]}' in the source tree.")
         # Patches and the lock are steps as well, and have no commit.
         position = wanted.steps.index(culprits.first_bad)
         before = wanted.steps[position - 1].commit if position else ""
         before = before or wanted.start.recipe.source.commit
+        text.line(f"Read it with 'git show {culprits.first_bad.commit[:12]}' in the source tree.")
         text.line(f'Until it is corrected, pin the commit before it: commit = "{before}"')
     else:
         both = [wanted.home / build.id / INPUTS for build in (wanted.good, wanted.bad)]
@@ -79,28 +80,16 @@ def _show_culprits(
         text.line(f"Read what changed with '{command}'.")
 
 
-def _show_host(wanted: "Bisection", outcome: "BisectOutcome") -> None:
-    """Say that the host is at fault, and what of it changed."""
-    text.line(f"What was good fails now as well: {outcome.start.stage}: {outcome.start.line}")
-    if not wanted.host_changes:
-        text.line("This host or a server changed in something that tfwright does not record.")
-        return
-    text.line("So the change is on this host:")
-    for change in wanted.host_changes:
-        text.line(f"  {_host_change(change)}")
-
-
 def _host_change(change: "HostChange") -> str:
     return f"{change.name}, from {change.before or 'none'} to {change.after or 'none'}"
 
 
-def _plain(wanted: "Bisection", outcome: "BisectOutcome") -> dict[str, object]:
+def outcome_data(wanted: "Bisection", outcome: "BisectOutcome") -> dict[str, object]:
     """Return the outcome for machines."""
     culprits = outcome.culprits
     verdict = "changed" if culprits else "passes now"
     if outcome.start.answer != "good":
         verdict = "host"
-    host = {change.name: [change.before, change.after] for change in wanted.host_changes}
     return {
         "good": wanted.good.id,
         "bad": wanted.bad.id,
@@ -109,7 +98,7 @@ def _plain(wanted: "Bisection", outcome: "BisectOutcome") -> dict[str, object]:
         "commit": culprits.first_bad.commit if culprits else "",
         "stage": outcome.result.stage,
         "line": outcome.result.line,
-        "host changes": host,
+        "host changes": {c.name: [c.before, c.after] for c in wanted.host_changes},
         "trials": outcome.ran,
         "remembered": outcome.remembered,
     }

@@ -2,18 +2,22 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from invoke import Context
 
-from tfwright.options import JSON, OFFLINE, RECIPE, UNTIL, explained, job_of, resuming, task
+from tfwright.options import JSON, OFFLINE, RECIPE, UNTIL, explain, job_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
     default=True,
     iterable=["recipe"],
     positional=(),  # else invoke would demand at least one recipe
+    # Neither --fresh nor --again: a resumed build must not begin from nothing.
+    resumes=("recipe", "until", "offline", "jobs", "wait", "verified_by", "cache"),
     help=JSON
     | UNTIL
     | OFFLINE
@@ -42,8 +46,7 @@ def build(
     verified_by: str = "",
     cache: bool = True,
     on: str = "",
-    json: bool = False,
-) -> None:
+) -> Shown:
     """Build a recipe into a wheel; stages whose result is up to date are skipped.
 
     Several recipes are handed to the workers or the Slurm of the host file, if it names any.
@@ -61,102 +64,71 @@ def build(
     # Only the demo builds on every host, so it is what a first "invoke build" runs.
     names = [*(recipe or ("demo",))]
     if len(names) > 1 or on:
-        _build_several(names, on, options, as_json=json)
-        return
-    with explained(names[0], _resuming(names[0], options)):
-        _build_one(names[0], **options)
+        return _build_several(names, on, options)
+    return _build_one(names[0], options)
 
 
-def _resuming(recipe: str, options: Mapping[str, Any]) -> str:
-    """Return the command that goes on with a build."""
-    until = options["until"]
-    # Neither --fresh nor --again: a resumed build must not begin from nothing.
-    return resuming(
-        "build",
-        recipe=recipe,
-        until="" if until == "publish" else until,
-        offline=options["offline"],
-        jobs=options["jobs"],
-        wait=options["wait"],
-        verified_by=options["verified_by"],
-        no_cache=not options["cache"],
-    )
-
-
-def _build_one(
-    recipe: str,
-    *,
-    until: str,
-    again: str,
-    fresh: bool,
-    offline: bool,
-    jobs: str,
-    wait: bool,
-    verified_by: str,
-    cache: bool,
-) -> None:
+def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
+    from tfwright.build import page, verified
     from tfwright.documents import recipe as recipes
     from tfwright.pipeline import engine
-    from tfwright.terminal import console
 
+    until, again, by = options["until"], options["again"], options["verified_by"]
     # A mistyped stage is refused before the recipe is read.
     engine.insist(until, again)
-    job = job_of(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
-    job = job if cache else job.without_cache()
+    jobs = engine.jobs_asked(options["jobs"])
+    job = job_of(recipe, until=until, offline=options["offline"], jobs=jobs)
+    job = job if options["cache"] else job.without_cache()
     built: dict[str, str] = {}
-    if verified_by:
-        from tfwright.build import verified
-
-        verified.insist_on_name(verified_by)
+    if by:
+        verified.insist_on_name(by)
         # Before the build: what is edited while it runs is not what it builds.
         lock = recipes.find(recipe).with_suffix(".lock")
         built = verified.parts(job.recipe, lock)
-    console.announce(job)
-    console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
-    if verified_by:
+    page.announce(job)
+    result = engine.build(job, again=again, fresh=options["fresh"], wait=options["wait"])
+    if by:
         # After the build: a recipe must not claim what was not seen.
-        verified.write(recipes.find(recipe), built, until=until, by=verified_by)
+        verified.write(recipes.find(recipe), built, until=until, by=by)
+    return Answer(result, partial(page.conclude, job), partial(page.built_data, job))
 
 
-def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_json: bool) -> None:
+def _build_several(names: list[str], on: str, options: dict[str, Any]) -> Shown:
     """Build recipes here or on other machines, and show which machine built what."""
-    with explained():
-        from tfwright.documents import host_file
-        from tfwright.documents import recipe as recipes
-        from tfwright.errors import TfwrightError
-        from tfwright.pipeline import engine
-        from tfwright.terminal import console
-        from tfwright.terminal.text import tell
-        from tfwright.workers import dispatch as builds
-        from tfwright.workers import page
+    from tfwright.documents import host_file
+    from tfwright.documents import recipe as recipes
+    from tfwright.errors import TfwrightError
+    from tfwright.pipeline import engine
+    from tfwright.terminal.text import tell
+    from tfwright.workers import dispatch as builds
+    from tfwright.workers import page
 
-        # Everything that was typed is checked before the first recipe is built.
-        engine.insist(options["until"], options["again"])
-        for name in names:
-            recipes.find(name)
-        settings = host_file.read()
-        place = builds.place_of(settings, on, names)
-        hear = page.show_assignment
+    # Everything that was typed is checked before the first recipe is built.
+    engine.insist(options["until"], options["again"])
+    for name in names:
+        recipes.find(name)
+    settings = host_file.read()
+    place = builds.place_of(settings, on, names)
+    hear = page.show_assignment
 
-        def build_here(name: str) -> None:
-            try:
-                _build_one(name, **options)
-            # Shown at once: the other recipes are built all the same.
-            except TfwrightError as fault:
-                resume = _resuming(name, options) if fault.stage else ""
-                console.explain(fault, resume)
-                raise
+    def build_here(name: str) -> None:
+        try:
+            if answer := _build_one(name, options):
+                answer.show()
+        # Shown at once: the other recipes are built all the same.
+        except TfwrightError as fault:
+            explain(fault, build.resume({"recipe": [name], **options}))
+            raise
 
-        if place == "here":
-            done = builds.here(settings, names, build_here, hear)
-        elif place == "workers":
-            done = builds.on_workers(settings, names, builds.RemoteOptions.of(options), hear)
-        else:
-            done = builds.by_slurm(settings, names, builds.RemoteOptions.of(options), hear, tell)
-        # A build on this host has said why it failed.
-        page.show_assignments(done, as_json=as_json, explain=place != "here")
-        if status := builds.exit_status(done):
-            sys.exit(status)
+    if place == "here":
+        done = builds.here(settings, names, build_here, hear)
+    elif place == "workers":
+        done = builds.on_workers(settings, names, builds.RemoteOptions.of(options), hear)
+    else:
+        done = builds.by_slurm(settings, names, builds.RemoteOptions.of(options), hear, tell)
+    # A build on this host has said why it failed.
+    show = partial(page.show_assignments, explain=place != "here")
+    return Answer(done, show, status=builds.exit_status(done))
 
 
 @task(
@@ -176,36 +148,33 @@ def plan(
     again: str = "",
     offline: bool = False,
     bazelrc: bool = False,
-    json: bool = False,
-) -> None:
+) -> Shown:
     """Show which stages would run and why, with their commands, environment and files.
 
     Nothing is run and nothing is changed. A recipe that this host cannot build is planned as well.
     """
-    with explained(recipe):
-        from tfwright.build import plan as plans
-        from tfwright.build import plan_page as page
-        from tfwright.pipeline import engine
+    from tfwright.build import page
+    from tfwright.build import plan as plans
+    from tfwright.pipeline import engine
 
-        engine.insist(until, again)
-        job = job_of(recipe, until=until, offline=offline)
-        # Text as it is, so that it can be sent into a file and compared.
-        if bazelrc:
-            sys.stdout.write(plans.bazelrc(job))
-            return
-        planned, findings = plans.plan(job, again=again)
-        page.show_plan(
-            planned, findings, tuple(plans.doubled(job)), recipe=job.argument, as_json=json
-        )
+    engine.insist(until, again)
+    job = job_of(recipe, until=until, offline=offline)
+    # Text as it is, so that it can be sent into a file and compared.
+    if bazelrc:
+        return Answer(plans.bazelrc(job), sys.stdout.write)
+    planned, findings = plans.plan(job, again=again)
+    planned = [*planned]
+    doubled = tuple(plans.doubled(job))
+    show = partial(page.show_plan, findings=findings, doubled=doubled, recipe=job.argument)
+    return Answer(planned, show, page.plan_data)
 
 
 @task(help=RECIPE | {"stage": "whose directory and environment"})
 def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
     """Open a shell in a stage's directory, with the environment of its first command."""
-    with explained(recipe):
-        from tfwright.pipeline import engine
+    from tfwright.pipeline import engine
 
-        engine.enter(job_of(recipe), stage)
+    engine.enter(job_of(recipe), stage)
 
 
 @task(
@@ -214,10 +183,9 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
 )
 def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
     """Remove what was built of a recipe, except its wheels."""
-    with explained(recipe):
-        from tfwright.pipeline import engine
+    from tfwright.pipeline import engine
 
-        engine.clean(job_of(recipe), caches=caches)
+    engine.clean(job_of(recipe), caches=caches)
 
 
 @task(
@@ -233,29 +201,27 @@ def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
     }
 )
 def reproduce(
-    _: Context,
-    wheel: str = "",
-    recipe: str = "",
-    cached: bool = False,
-    control: bool = True,
-    json: bool = False,
-) -> None:
+    _: Context, wheel: str = "", recipe: str = "", cached: bool = False, control: bool = True
+) -> Shown:
     """Build a wheel again from nothing in another directory, and compare the two.
 
     The exit status is 0 if they are the same bytes; if not, the cause is looked for.
     """
-    with explained(recipe):
-        from tfwright.build import reproduce as reproduction
-        from tfwright.wheel.compare import page
+    from tfwright.build import page
+    from tfwright.build import reproduce as reproduction
 
-        # A wheel of ours names its recipe.
-        job = job_of(recipe or reproduction.recipe_named(wheel))
-        original = Path(wheel) if wheel else reproduction.published(job)
-        # Refused before hours of building: another recipe cannot give the same wheel.
-        reproduction.insist(job, original)
-        found = reproduction.reproduce(job, original, cached=cached, control=control)
-        page.show_reproduction(found, as_json=json)
-        sys.exit(0 if found.comparison.same else 1)
+    # A wheel of ours names its recipe.
+    job = job_of(recipe or reproduction.recipe_named(wheel))
+    original = Path(wheel) if wheel else reproduction.published(job)
+    # Refused before hours of building: another recipe cannot give the same wheel.
+    reproduction.insist(job, original)
+    found = reproduction.reproduce(job, original, cached=cached, control=control)
+    return Answer(
+        found,
+        page.show_reproduction,
+        lambda found: {"reproduced": found.comparison.same, **vars(found)},
+        status=0 if found.comparison.same else 1,
+    )
 
 
 @task(help=RECIPE | OFFLINE | {"everything": "download for all recipes in recipes/"})
@@ -263,15 +229,14 @@ def fetch(
     _: Context, recipe: str = "demo", everything: bool = False, offline: bool = False
 ) -> None:
     """Download all inputs of a recipe into the vault; what failed before is tried again."""
-    with explained("" if everything else recipe):
-        from tfwright.documents import recipe as recipes
-        from tfwright.pipeline import engine
-        from tfwright.terminal import console
+    from tfwright.build import page
+    from tfwright.documents import recipe as recipes
+    from tfwright.pipeline import engine
 
-        # In turn: inputs that recipes share are then downloaded once.
-        for name in recipes.names() if everything else (recipe,):
-            job = job_of(name, until="fetch", offline=offline)
-            console.announce(job)
-            # Again, also where a stamp holds: a mirror may
-            # have been added for what was missing.
-            console.conclude(job, engine.build(job, again="fetch"))
+    # In turn: inputs that recipes share are then downloaded once.
+    for name in recipes.names() if everything else (recipe,):
+        job = job_of(name, until="fetch", offline=offline)
+        page.announce(job)
+        # Again, also where a stamp holds: a mirror may
+        # have been added for what was missing.
+        page.conclude(job, engine.build(job, again="fetch"))

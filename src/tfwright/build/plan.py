@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tfwright.doctor import examination
+from tfwright.doctor import requirements
 from tfwright.doctor.findings import Finding
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET
 from tfwright.host import probes, versions
@@ -21,8 +21,8 @@ HOST_IS_EXEC = "6"
 
 def plan(job: BuildRequest, *, again: str = "") -> tuple[Iterable[Planned], list[Finding]]:
     """Return the plan, and what keeps this host from building the recipe up to the last stage."""
-    findings = examination.examine(job.recipe, job.host_file, probes.here())
-    blocking = [finding for finding in findings if examination.blocks(finding, job.until)]
+    findings = requirements.examine(job.recipe, job.host_file, probes.here())
+    blocking = [finding for finding in findings if finding.stops(job.until)]
     # A host that cannot build still gets the plan: it shows what another host would do.
     return engine.plan(job, again=again, blocked=bool(blocking)), blocking
 

@@ -122,7 +122,7 @@ def _pins(requirements: Sequence[str]) -> dict[tuple[str, str], list[str]]:
 def _stranger(path: str, lines: Sequence[str]) -> SupplyError:
     return SupplyError(
         f"The bundle has {path}, which its recipe does not name",
-        remedy="Do not use this bundle: 'invoke bundle' writes no such file.",
+        remedy="Do not use this bundle: tfwright puts no such file into one.",
         evidence=Evidence(lines=lines),
     )
 
@@ -131,5 +131,5 @@ def _other_bytes(member: BundleMember, pins: Sequence[str]) -> SupplyError:
     return SupplyError(
         f"{member.path} of the bundle is not the file that its recipe or lock pins: sha256 "
         f"{member.sha256}, wanted {' or '.join(pins)}",
-        remedy="Do not use this bundle: 'invoke bundle' writes only what is pinned.",
+        remedy="Do not use this bundle: tfwright puts only what is pinned into one.",
     )

@@ -1,23 +1,27 @@
 """The command bundle."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from invoke import Context
 
-from tfwright.options import RECIPE, explained, file_of, job_of, one_of, resuming, task
+from tfwright.options import JSON, RECIPE, file_of, job_of, one_of, resuming, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
     iterable=["add"],
+    needs={"into": "unpack"},
+    # What to type again after an interruption differs for the two directions.
+    resumes=("recipe", "output", "add", "with_toolkit", "unpack", "into"),
     help=RECIPE
+    | JSON
     | {
         "output": "the file to write",
         "add": "a further file to carry, such as CUDA's installer; may be repeated",
         "unpack": "verify this bundle, and put its files where 'invoke build --offline' finds them",
         "lacking": "on a worker: list what it lacks of the inputs for this folder",
         "with-toolkit": "add the recipe's packages of CUDA; their licences must allow it",
-        "into": "with --unpack: directory to build in, instead of the host file's build_out",
+        "into": "directory to build in, instead of the host file's build_out",
     },
 )
 def bundle(
@@ -29,34 +33,31 @@ def bundle(
     lacking: str = "",
     into: str = "",
     with_toolkit: bool = False,
-) -> None:
+) -> Shown:
     """Pack everything that a recipe's build needs into one file, or unpack such a file.
 
     A host without a network unpacks it and builds with --offline.
     """
-    # What to type again after an interruption differs for the two directions.
-    resume = (
-        resuming("bundle", unpack=unpack, into=into)
-        if unpack
-        else resuming("bundle", recipe=recipe, output=output, add=add, with_toolkit=with_toolkit)
-    )
-    with explained("" if unpack else recipe, resume):
-        one_of(unpack=unpack, output=output, lacking=lacking)
-        # A folder holds inputs that another host sends to this one, its worker.
-        if lacking or (unpack and Path(unpack).is_dir()):
-            _take_inputs(lacking, unpack)
-        elif unpack:
-            _unpack(unpack, into)
-        else:
-            _pack(recipe, output, add, with_toolkit=with_toolkit)
-
-
-def _pack(recipe: str, output: str, add: Sequence[str], *, with_toolkit: bool) -> None:
     from tfwright.bundle import packing as bundles
+    from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
     from tfwright.errors import RecipeError
+    from tfwright.terminal.console import Terminal
     from tfwright.vault import page
+    from tfwright.workers import supply
 
+    one_of(unpack=unpack, output=output, lacking=lacking)
+    if lacking:
+        return Answer(supply.lacking(Path(lacking), host_file.read()), page.show_lacking)
+    # A folder holds inputs that another host sends to this one, its worker.
+    if unpack and Path(unpack).is_dir():
+        supply.take(Path(unpack), host_file.read(), Terminal())
+        return None
+    if unpack:
+        # Absolute, since Bazel and ./configure write the place down.
+        build_out = Path(into).resolve() if into else host_file.read().build_out
+        file = file_of(unpack, "bundle --unpack")
+        return Answer(bundles.unpack(file, build_out, Terminal()), page.show_bundle)
     if not output:
         raise RecipeError(
             "The bundle needs a file name",
@@ -69,30 +70,4 @@ def _pack(recipe: str, output: str, add: Sequence[str], *, with_toolkit: bool) -
         [Path(file) for file in add],
         with_toolkit=with_toolkit,
     )
-    page.show_bundle(manifest)
-
-
-def _unpack(unpack: str, into: str) -> None:
-    from tfwright.bundle import packing as bundles
-    from tfwright.documents import host_file
-    from tfwright.terminal import console
-    from tfwright.vault import page
-
-    # Absolute, since Bazel and ./configure write the place down.
-    build_out = Path(into).resolve() if into else host_file.read().build_out
-    bundle = file_of(unpack, "bundle --unpack")
-    page.show_bundle(bundles.unpack(bundle, build_out, console.Terminal()))
-
-
-def _take_inputs(lacking: str, unpack: str) -> None:
-    """Say what this worker lacks of the inputs in a folder, or put what is there into its vault."""
-    from tfwright.documents import host_file
-    from tfwright.terminal import console
-    from tfwright.vault import page
-    from tfwright.workers import supply
-
-    settings = host_file.read()
-    if lacking:
-        page.show_lacking(supply.lacking(Path(lacking), settings))
-    else:
-        supply.take(Path(unpack), settings, console.Terminal())
+    return Answer(manifest, page.show_bundle)

@@ -195,7 +195,7 @@ def _clones(inputs: Inputs, room: Path) -> Iterator[Content]:
     """Yield the commits that rules clone, each packed into a file of git's own form."""
     for copied in inputs.clones:
         packed = room / copied.commit
-        clones.pack(Clone(copied.remote, copied.commit), copied.repository, packed)
+        git_bundle.pack(copied.repository, copied.commit, packed, history=True)
         yield Content.of("clone", packed)
 
 
@@ -401,11 +401,8 @@ def _has_its_commit(recipe: Recipe, member: BundleMember, path: Path, scratch: P
     commit = member.name if cloned else recipe.source.commit
     if not git_bundle.begins_with(path, commit):
         return False
-    if cloned:
-        clones.verify(commit, path, scratch)
-        return True
-    git_bundle.verify(path, commit, scratch)
-    return mirror.is_complete(scratch, Pin.of(recipe.source))
+    git_bundle.verify(path, commit, scratch, history=cloned)
+    return cloned or mirror.is_complete(scratch, Pin.of(recipe.source))
 
 
 def _of(kind: str, unpacked: Unpacked) -> dict[BundleMember, Path]:

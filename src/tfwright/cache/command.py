@@ -2,7 +2,8 @@
 
 from invoke import Context
 
-from tfwright.options import JSON, explained, task
+from tfwright.options import JSON, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
@@ -10,15 +11,13 @@ from tfwright.options import JSON, explained, task
     help=JSON
     | {"why": "execution log of a build, given twice: show what made the builds' actions differ"},
 )
-def cache(_: Context, why: list[str], json: bool = False) -> None:
+def cache(_: Context, why: list[str]) -> Shown:
     """Show what the build cache holds, how large it is, and what it did for the last builds."""
-    with explained():
-        from tfwright.cache import page
-        from tfwright.cache import usage as caches
-        from tfwright.documents import host_file
+    from tfwright.cache import page
+    from tfwright.cache import usage as caches
+    from tfwright.documents import host_file
 
-        settings = host_file.read()
-        if why:
-            page.show_why(caches.why(settings, why), as_json=json)
-        else:
-            page.show_cache(caches.look(settings), as_json=json)
+    settings = host_file.read()
+    if why:
+        return Answer(caches.why(settings, why), page.show_why)
+    return Answer(caches.look(settings), page.show_cache)

@@ -2,7 +2,6 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.printable import listed
@@ -11,7 +10,6 @@ from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
     from tfwright.cache.usage import ActionChange, CacheComparison, CacheState, ToolchainChange
-    from tfwright.tools.cache.history import CachedBuild
 
 MIB, GIB = 1 << 20, 1 << 30
 KEPT = (Column("toolchain"), Column("entries", right=True))
@@ -26,73 +24,76 @@ BUILDS = (
 )
 EXPLAINED = 20
 """Differences that are listed one by one."""
-FILES = 3
-"""Files of a part of the toolchain that are named."""
-DIFFERENT = "The toolchains differ, so neither build can use what the other one left:"
-NOT_KNOWN = "Their toolchains are not known: the history lists the last 50 builds here."
-MISSED = (
-    "The second build ran the same actions again: their entries were not in the cache any more, "
-    "or it was off."
-)
 
 
-def show_cache(state: "CacheState", *, as_json: bool) -> None:
+def show_cache(state: "CacheState") -> None:
     """Print what the cache holds and what it did for the last builds."""
-    if as_json:
-        # JSON would otherwise hold the models inside the state as Python's text.
-        builds = [build.model_dump() for build in state.builds]
-        tools = [vars(toolchain) for toolchain in state.toolchains]
-        text.as_json({**vars(state), "builds": builds, "toolchains": tools})
-        return
     share = f"{state.held / MIB:,.1f} MiB of {state.limit / GIB:g} GiB"
     behind = f", behind it {state.server}" if state.server else ""
     text.line(f"{share} in {state.directory}{behind}")
-    # Twelve digits tell toolchains apart, and fit the table.
-    held = [(kept.digest[:12], str(kept.entries)) for kept in state.toolchains]
-    if held:
-        text.table(KEPT, held)
+    if state.toolchains:
+        # Twelve digits tell toolchains apart, and fit the table.
+        text.table(KEPT, [(kept.digest[:12], str(kept.entries)) for kept in state.toolchains])
         text.line()
-    if state.builds:
-        text.table(BUILDS, map(_row, state.builds))
-        _show_faults(state)
+    rows, faults = [], Counter[str]()
+    for build in state.builds:
+        use = build.use
+        faults.update(use.faults)
+        rows.append(
+            (
+                # The reader's own time zone; the history keeps seconds.
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(build.finished)),
+                build.recipe,
+                use.toolchain[:12],
+                str(use.hits),
+                str(use.lookups),
+                f"{100 * use.hits / use.lookups:.0f} %" if use.lookups else "-",
+                str(sum(use.faults.values())),
+            )
+        )
+    if rows:
+        text.table(BUILDS, rows)
     else:
         # The first one may be adding to it now.
         text.line("No build that used the cache has ended yet.")
+    # Faults of a cache fail no build, so this page is where they show.
+    for what, count in faults.most_common():
+        text.tell(f"  {count}x {what}; the action was run", text.WARNING)
     for log in state.logs:
         text.tell(f"  execution log: {log.stem}")
 
 
-def show_why(found: "CacheComparison", *, as_json: bool) -> None:
+def show_why(found: "CacheComparison") -> None:
     """Print what made actions differ, causes before consequences."""
-    if as_json:
-        tools = found.toolchains
-        text.as_json(
-            {
-                **vars(found),
-                "changes": [vars(change) for change in found.changes],
-                "toolchains": None if tools is None else [vars(c) for c in tools],
-            }
-        )
-        return
     # A changed header makes hundreds of actions differ; only the first ones explain it.
     causes = [change for change in found.changes if not change.follows]
-    first, second = found.only_first, found.only_second
-    total = found.same + len(found.changes) + second
+    total = found.same + len(found.changes) + found.only_second
     text.line(f"The second build took {found.hits} of {total} actions from the cache.")
     _show_toolchains(found)
-    same = text.counted(found.same, "action")
-    text.line(f"The same in both: {same}.")
+    text.line(f"The same in both: {text.counted(found.same, 'action')}.")
     text.line(f"Different: {len(found.changes)}, {len(causes)} of them not because of another one.")
-    text.line(f"In the first build only: {first}, in the second only: {second}.")
-    _show_causes(causes)
+    text.line(
+        f"In the first build only: {found.only_first}, in the second only: {found.only_second}."
+    )
+    # One variable makes each action differ: it is said once.
+    grouped: dict[str, list[ActionChange]] = {}
+    for change in causes:
+        grouped.setdefault(change.what, []).append(change)
+    for what, changes in list(grouped.items())[:EXPLAINED]:
+        others = text.counted(len(changes) - 1, "other action")
+        more = f", and {others}" if len(changes) > 1 else ""
+        text.line(f"\n{changes[0].mnemonic} {changes[0].name}{more}")
+        text.paragraph("", what, indent=2)
+    if len(grouped) > EXPLAINED:
+        text.line(f"\nand {len(grouped) - EXPLAINED} more differences; --json lists them all")
 
 
 def _show_toolchains(found: "CacheComparison") -> None:
     """Say whether the builds could share entries at all, and whether shared ones are gone."""
     if found.toolchains is None:
-        text.line(NOT_KNOWN)
+        text.line("Their toolchains are not known: the history lists the last 50 builds here.")
     elif found.toolchains:
-        text.line(DIFFERENT)
+        text.line("The toolchains differ, so neither build can use what the other one left:")
         # gcc and cc are one program in most systems.
         parts: dict[str, list[str]] = {}
         for change in found.toolchains:
@@ -102,7 +103,10 @@ def _show_toolchains(found: "CacheComparison") -> None:
             text.paragraph("", what, indent=4)
         text.line()
     elif found.missed:
-        text.line(MISSED)
+        text.line(
+            "The second build ran the same actions again: their entries were not in the cache any "
+            "more, or it was off."
+        )
 
 
 def _became(change: "ToolchainChange") -> str:
@@ -117,39 +121,5 @@ def _became(change: "ToolchainChange") -> str:
     # Digests of many files say nothing, their names do.
     if change.files:
         word = "file" if len(change.files) == 1 else "files"
-        lines.append(f"{word}: {listed(change.files, FILES)}")
+        lines.append(f"{word}: {listed(change.files, 3)}")
     return "\n".join(lines)
-
-
-def _show_causes(causes: Sequence["ActionChange"]) -> None:
-    # One variable makes each action differ: it is said once.
-    grouped: dict[str, list[ActionChange]] = {}
-    for change in causes:
-        grouped.setdefault(change.what, []).append(change)
-    for what, changes in list(grouped.items())[:EXPLAINED]:
-        others = text.counted(len(changes) - 1, "other action")
-        more = f", and {others}" if len(changes) > 1 else ""
-        text.line(f"\n{changes[0].mnemonic} {changes[0].name}{more}")
-        text.paragraph("", what, indent=2)
-    if len(grouped) > EXPLAINED:
-        text.line(f"\nand {len(grouped) - EXPLAINED} more differences; --json lists them all")
-
-
-def _row(build: "CachedBuild") -> tuple[str, ...]:
-    use = build.use
-    # The reader's own time zone; the history keeps seconds.
-    finished = time.strftime("%Y-%m-%d %H:%M", time.localtime(build.finished))
-    share = f"{100 * use.hits / use.lookups:.0f} %" if use.lookups else "-"
-    faults = str(sum(use.faults.values()))
-    hits = (str(use.hits), str(use.lookups))
-    return (finished, build.recipe, use.toolchain[:12], *hits, share, faults)
-
-
-def _show_faults(state: "CacheState") -> None:
-    """Say what went wrong in the builds that are listed."""
-    faults: Counter[str] = Counter()
-    for build in state.builds:
-        faults.update(build.use.faults)
-    # Faults of a cache fail no build, so this page is where they show.
-    for what, count in faults.most_common():
-        text.tell(f"  {count}x {what}; the action was run", text.WARNING)

@@ -10,13 +10,12 @@ from pathlib import Path
 
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
-from tfwright.pipeline import caching
 from tfwright.printable import listed
-from tfwright.tools.cache import execution_log, history, toolchain
+from tfwright.tools.cache import execution_log, toolchain, usage
 from tfwright.tools.cache.execution_log import LoggedAction
-from tfwright.tools.cache.history import CachedBuild
-from tfwright.tools.cache.store import CacheDirectory
+from tfwright.tools.cache.store import GIB, CacheStore
 from tfwright.tools.cache.toolchain import Toolchain
+from tfwright.tools.cache.usage import CachedBuild
 
 SHOWN = 10
 """Builds that are listed."""
@@ -103,19 +102,19 @@ def look(settings: HostFile) -> CacheState:
     Raises HostError if its directory cannot be read.
     """
     root = settings.cache_directory
-    limit = int(settings.cache.size * caching.GIB)
-    builds = tuple(reversed(history.read(root)))[:SHOWN]
+    limit = int(settings.cache.size * GIB)
+    builds = tuple(reversed(usage.read(root)))[:SHOWN]
     # The names end with date and time, so the newest sort last.
     logs = tuple(sorted((root / "logs").glob("*.log"), reverse=True))
     # Looking must not make a directory: a host without a cache has none.
     if not root.is_dir():
         return CacheState(root, 0, limit, settings.cache.server, (), (), ())
-    directory = CacheDirectory(root, limit)
+    directory = CacheStore(root, limit)
     toolchains = tuple(
         KeptToolchain(digest, entries, toolchain.kept(root, digest).parts)
         for digest, entries in directory.toolchains().items()
     )
-    held = directory.held()
+    held = directory.held
     return CacheState(root, held, limit, settings.cache.server, toolchains, builds, logs)
 
 
@@ -316,7 +315,7 @@ def _build_of(root: Path, name: str) -> CachedBuild | None:
         return None
     builds = [
         build
-        for build in history.read(root)
+        for build in usage.read(root)
         # The name has whole seconds.
         if build.recipe == named["recipe"] and build.finished < moment + 1
     ]

@@ -7,7 +7,7 @@ from tfwright.configure import catalogue, stanzas
 from tfwright.configure.dialect import Dialect
 from tfwright.configure.interview import Interview, as_text
 from tfwright.configure.prompt import Prompt
-from tfwright.errors import Evidence, RecipeError
+from tfwright.errors import Evidence, RecipeError, invoke
 from tfwright.tools.process.dialogue import last_lines
 
 
@@ -97,7 +97,7 @@ def unknown(text: str, dialect: Dialect) -> RecipeError:
     variable = stanzas.variable_of(text)
     return RecipeError(
         f"./configure asks a question that is not known for {dialect}: {question.strip()}",
-        remedy="Let 'invoke record' ask you and write the lines. Or find out which variable "
+        remedy=f"Let '{invoke('record')}' ask you and write the lines. Or find out which variable "
         "configure reads the answer into, and what it writes. "
         f"Then add to the recipe {stanzas.WHERE}:\n"
         f"{stanzas.prompt(question, variable, yes_no=yes_no)}",

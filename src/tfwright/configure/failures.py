@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tfwright.configure.interview import By
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import Evidence, RecipeError, TfwrightError, ToolError
+from tfwright.errors import Evidence, RecipeError, TfwrightError, ToolError, invoke
 from tfwright.tools.process import dialogue
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.dialogue import Spoken
@@ -60,7 +60,9 @@ def explained(
 
 def _end_remedy(status: int, lines: Sequence[str]) -> str:
     if not lines:
-        return "It printed nothing; 'invoke shell --stage configure' opens a shell in its place."
+        return (
+            f"It printed nothing; '{invoke('shell --stage configure')}' opens a shell in its place."
+        )
     if status == 0:
         return "Its last lines say how far it came; add a patch, so that it writes the file."
     return "Its last lines say what it needs."
@@ -100,7 +102,7 @@ def _toolkit_lacks(
     return RecipeError(
         f"./configure did not find {found['what']}{version} in the places of CUDA",
         remedy="Correct the version in [configure.answers], or the places of CUDA and cuDNN "
-        "in the host file; 'invoke doctor' shows what they hold.",
+        f"in the host file; '{invoke('doctor')}' shows what they hold.",
         evidence=Evidence(
             command=command.argv,
             status=spoken.status,

@@ -2,7 +2,8 @@
 
 from invoke import Context
 
-from tfwright.options import JSON, RECIPE, explained, job_of, task
+from tfwright.options import JSON, RECIPE, job_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
@@ -13,19 +14,19 @@ from tfwright.options import JSON, RECIPE, explained, job_of, task
         "against": "compare with a build: 'previous', a nightly build, or the path of a profile",
     }
 )
-def cost(
-    _: Context, recipe: str = "demo", page: str = "", against: str = "", json: bool = False
-) -> None:
+def cost(_: Context, recipe: str = "demo", page: str = "", against: str = "") -> Shown:
     """Show what a recipe's build took: time, processor time, memory, slowest actions, disk."""
-    with explained(recipe):
-        if page or against:
-            from tfwright.cost import account as pages
-            from tfwright.cost import page as shown
+    from tfwright.cost import page as shown
 
-            shown.show_page(pages.write(job_of(recipe), page, against))
-            return
-        from tfwright.cost import page as shown
-        from tfwright.pipeline import cost as costs
-        from tfwright.pipeline.stages import PIPELINE
+    if page or against:
+        from tfwright.cost import account as pages
 
-        shown.show_cost(costs.of(job_of(recipe), PIPELINE), as_json=json)
+        return Answer(pages.write(job_of(recipe), page, against), shown.show_page)
+    from tfwright.pipeline import cost as costs
+    from tfwright.pipeline.stages import PIPELINE
+
+    return Answer(
+        costs.of(job_of(recipe), PIPELINE),
+        shown.show_cost,
+        lambda spent: {**vars(spent), "slowest": spent.slowest},
+    )

@@ -2,27 +2,27 @@
 
 from invoke import Context
 
-from tfwright.options import explained, task
+from tfwright.options import task
 
 
-@task
+@task(help={})
 def types(_: Context) -> None:
     """Check the types of the whole project with mypy."""
-    with explained():
-        from tfwright.develop import checks as develop
+    from tfwright.develop import checks as develop
 
-        develop.run("mypy")
+    develop.run("mypy")
 
 
 @task(
+    needs={"seconds": "attack", "seed": "attack", "part": "attack"},
     help={
         "everything": "run the slow and the real tests as well",
         "coverage": "measure and report coverage",
         "attack": "run the attacks instead, and print their table",
-        "seconds": "with --attack: how long all attacks together go on, an hour unless given",
-        "seed": "with --attack: decides the cases; the same seed tries the same ones",
-        "part": "with --attack: only readers, strangers, kills, disks or damage",
-    }
+        "seconds": "how long all attacks together go on, an hour unless given",
+        "seed": "decides the cases; the same seed tries the same ones",
+        "part": "only readers, strangers, kills, disks or damage",
+    },
 )
 def test(
     _: Context,
@@ -37,10 +37,9 @@ def test(
 
     With --attack, run the attacks on readers, builds, disks and servers instead.
     """
-    with explained():
-        from tfwright.develop import checks as develop
+    from tfwright.develop import checks as develop
 
-        if attack:
-            develop.attack(seconds, seed, part)
-        else:
-            develop.test(everything=everything, coverage=coverage)
+    if attack:
+        develop.attack(seconds, seed, part)
+    else:
+        develop.test(everything=everything, coverage=coverage)

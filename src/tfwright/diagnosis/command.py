@@ -1,10 +1,11 @@
-"""The command diagnosis."""
+"""The command diagnose."""
 
-import sys
+from functools import partial
 
 from invoke import Context
 
-from tfwright.options import JSON, explained, file_of, task
+from tfwright.options import JSON, file_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
@@ -15,25 +16,24 @@ from tfwright.options import JSON, explained, file_of, task
         "learn": "make an entry for the catalogue of the root error, and a test fixture",
     },
 )
-def diagnose(_: Context, log: str, json: bool = False, learn: bool = False) -> None:
+def diagnose(_: Context, log: str, learn: bool = False) -> Shown:
     """Find the root error in a log, its cause, and what helps.
 
     The exit status is 0 if the error is known.
     """
-    with explained():
-        from tfwright.diagnosis import learn as learning
-        from tfwright.diagnosis import logs, page, report
-        from tfwright.documents import host_file
-        from tfwright.terminal import console
+    from tfwright.diagnosis import learn as learning
+    from tfwright.diagnosis import logs, page, report
+    from tfwright.documents import host_file
+    from tfwright.terminal.console import Terminal
 
-        found = logs.diagnose(str(file_of(log, "diagnose")), console.Terminal())
-        reports = host_file.read().build_out / "reports"
-        if learn:
-            # For maintainers: the entry is written for the
-            # catalogue, not for this reader.
-            page.show_lesson(*learning.write(found, log, reports), as_json=json)
-            return
-        written = report.write(found, log, reports)
-        page.show_diagnosis(found, written, as_json=json)
-        # So that a script can tell known failures from new ones.
-        sys.exit(0 if found.recognised else 1)
+    found = logs.diagnose(str(file_of(log, "diagnose")), Terminal())
+    reports = host_file.read().build_out / "reports"
+    if learn:
+        # For maintainers: the entry is written for the
+        # catalogue, not for this reader.
+        lesson, fixture = learning.write(found, log, reports)
+        show = partial(page.show_lesson, fixture=fixture)
+        return Answer(lesson, show, lambda lesson: {**vars(lesson), "path": fixture})
+    shown = partial(page.show_diagnosis, report=report.write(found, log, reports))
+    # So that a script can tell known failures from new ones.
+    return Answer(found, shown, page.diagnosis_data, status=0 if found.recognised else 1)

@@ -1,10 +1,18 @@
 """The command doctor."""
 
-import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from invoke import Context
 
-from tfwright.options import JSON, RECIPE, explained, job_of, task
+from tfwright.options import JSON, RECIPE, job_of, task
+from tfwright.terminal.answer import Answer, Shown
+
+if TYPE_CHECKING:
+    from tfwright.doctor.findings import Finding
+    from tfwright.doctor.inventory import Fact
+    from tfwright.pipeline.job import BuildRequest
 
 
 @task(help=RECIPE | JSON | {"all": "list what was looked for and not found, too"})
@@ -12,19 +20,46 @@ def doctor(
     _: Context,
     recipe: str = "demo",
     all: bool = False,  # noqa: A002 the flag's name
-    json: bool = False,
-) -> None:
+) -> Shown:
     """Compare this host with a recipe: what is missing, the worst first, each with its remedy.
 
     The exit status is 0 only if the build may start.
     """
-    with explained(recipe):
-        from tfwright import errors
-        from tfwright.doctor import look as doctor
-        from tfwright.doctor import page
+    from tfwright import errors
+    from tfwright.doctor import page
 
-        facts, findings = doctor.look(job_of(recipe))
-        page.show_examination(recipe, facts, findings, as_json=json, everything=all)
+    facts, findings = look(job_of(recipe))
+    blocks = any(finding.blocks for finding in findings)
+    return Answer(
+        findings,
+        partial(page.show_examination, recipe, facts, everything=all),
+        partial(page.examination_data, recipe, facts),
         # The status of the build that would be refused, so that a script can ask first.
-        if any(finding.blocks for finding in findings):
-            sys.exit(errors.HostError.exit_status)
+        status=errors.HostError.exit_status if blocks else 0,
+    )
+
+
+def look(job: "BuildRequest") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
+    """Return what there is, and what is not as the recipe wants it, the worst first.
+
+    Of a recipe that names a container image, compiler and Python are those of the image. Without
+    the image they cannot be known, and only the image is reported.
+    """
+    from tfwright.doctor import images, inventory, requirements
+    from tfwright.doctor.findings import worst_first
+    from tfwright.host import probes
+    from tfwright.pipeline import containers
+    from tfwright.tools.container import image
+
+    found = images.findings(job.recipe, job.host_file)
+    if any(finding.blocks for finding in found):
+        return (), found
+    pinned = job.recipe.host.image
+    if pinned and not image.place(job.places.vault, pinned.digest).is_dir():
+        # A look downloads nothing: the build will pull the image, and examine it then.
+        return (), found
+    with containers.around(job, "check"):
+        host = probes.here()
+        found += requirements.examine(job.recipe, job.host_file, host)
+        facts = inventory.take(job.recipe, job.host_file, host)
+    return facts, worst_first(found)

@@ -1,6 +1,12 @@
 """A finding: one thing about this host that is not as a recipe wants it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.documents.stages import NAMES
+from tfwright.host.probes import Host
 
 
 @dataclass(frozen=True)
@@ -19,3 +25,26 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.found}; wanted: {self.wanted}"
+
+    def stops(self, until: str) -> bool:
+        """Say whether a build up to the stage `until` would run into it."""
+        return bool(self.blocks) and NAMES.index(self.blocks) <= NAMES.index(until)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A recipe, and the host on which it is to be built."""
+
+    recipe: Recipe
+    host_file: HostFile
+    host: Host
+
+
+def worst_first(findings: Sequence[Finding]) -> list[Finding]:
+    """Sort by the stage that is blocked, the earliest first, notes last."""
+
+    def place(finding: Finding) -> int:
+        # The sort is stable: within a stage the order of the requirements stays.
+        return NAMES.index(finding.blocks) if finding.blocks else len(NAMES)
+
+    return sorted(findings, key=place)

@@ -5,13 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from tfwright.doctor.findings import Finding
-from tfwright.documents.host_file import HostFile
+from tfwright.doctor.findings import Comparison, Finding
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.host import compatibility, cuda, nvidia, toolchain, versions
 from tfwright.host.place import Place, Seen
-from tfwright.host.probes import Host
 from tfwright.toolkit import ways as toolkit_ways
 
 Library = Literal["nccl", "tensorrt"]
@@ -30,39 +28,293 @@ DISABLING_NOUVEAU = (
 )
 
 
-def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    if not cuda.needed(recipe):
-        return
-    place = cuda.toolkit(recipe, host_file)
-    wanted = recipe.host.cuda or ""
-    seen = nvidia.cuda(host.place, place)
-    remedy = _get_cuda(recipe, host, place, _line(seen[0].value) if seen else wanted)
-    if not seen:
-        yield _missing("CUDA", [place], wanted, remedy)
-    # A second CUDA unpacked over the first leaves files of both; nvcc then fails in the middle.
-    elif len({_line(witness.value) for witness in seen}) > 1:
-        yield Finding(
-            f"several CUDAs mixed at {place}: {_named(seen)}",
-            f"CUDA {wanted} alone",
-            remedy,
-            blocks="configure",
-        )
-    # Compared as far as the recipe states it: 9.2 takes any patch level.
-    elif wanted and not versions.is_of(seen[0].value, wanted):
-        yield Finding(
-            f"CUDA {seen[0]} at {place}",
-            f"CUDA {wanted}",
-            remedy,
-            blocks="configure",
-            why=f"the recipe, against {seen[0].by}",
+class CudaRequirements(Comparison):
+    """What a recipe with CUDA wants of a host; each method compares one thing."""
+
+    def toolkit(self) -> Iterator[Finding]:
+        if not cuda.needed(self.recipe):
+            return
+        place = cuda.toolkit(self.recipe, self.host_file)
+        wanted = self.recipe.host.cuda or ""
+        seen = nvidia.cuda(self.host.place, place)
+        remedy = self._get_cuda(place, _line(seen[0].value) if seen else wanted)
+        if not seen:
+            yield _missing("CUDA", [place], wanted, remedy)
+        # A second CUDA unpacked over the first leaves files of both; nvcc then fails in the middle.
+        elif len({_line(witness.value) for witness in seen}) > 1:
+            yield Finding(
+                f"several CUDAs mixed at {place}: {_named(seen)}",
+                f"CUDA {wanted} alone",
+                remedy,
+                blocks="configure",
+            )
+        # Compared as far as the recipe states it: 9.2 takes any patch level.
+        elif wanted and not versions.is_of(seen[0].value, wanted):
+            yield Finding(
+                f"CUDA {seen[0]} at {place}",
+                f"CUDA {wanted}",
+                remedy,
+                blocks="configure",
+                why=f"the recipe, against {seen[0].by}",
+            )
+
+    def _get_cuda(self, place: Path, found: str) -> str:
+        """Say how to get the recipe's CUDA; `found` is the version that is there, if any."""
+        return toolkit_ways.remedy(self.recipe, "cuda", self.host) or self.host.remedy(
+            "cuda",
+            recipe=self.recipe.argument,
+            cuda=self.recipe.host.cuda or "",
+            place=str(place),
+            found=found,
         )
 
+    def cudnn(self) -> Iterator[Finding]:
+        # TensorFlow does not build with CUDA alone; another
+        # repository may.
+        own = self.recipe.source.interface == "own"
+        without = own and not self.recipe.host.cudnn
+        if without or not cuda.needed(self.recipe):
+            return
+        wanted = self.recipe.host.cudnn or ""
+        prefixes = cuda.prefixes(self.recipe, self.host_file)
+        row = compatibility.cuda(cuda.version(self.recipe))
+        found = nvidia.cudnn(self.host.place, prefixes)
+        remedy = toolkit_ways.remedy(self.recipe, "cudnn", self.host) or self._get_cudnn()
+        if not found:
+            yield _missing("cuDNN", prefixes, wanted, remedy)
+        elif wanted and not versions.is_of(found.value, wanted):
+            other = _of_another_version("cuDNN", found, wanted, remedy)
+            alike = _alike(self.recipe, found.value, wanted)
+            yield replace(other, blocks="") if alike else other
+        elif row and not versions.within(found.value, *row.cudnn):
+            yield _cudnn_of_another_cuda(found, row, remedy)
 
-def _get_cuda(recipe: Recipe, host: Host, place: Path, found: str) -> str:
-    """Say how to get the recipe's CUDA; `found` is the version that is there, if any."""
-    return toolkit_ways.remedy(recipe, "cuda", host) or host.remedy(
-        "cuda", recipe=recipe.argument, cuda=recipe.host.cuda or "", place=str(place), found=found
-    )
+    def one_root(self) -> Iterator[Finding]:
+        """Look for cuDNN in CUDA's own root, which NVIDIA's fork needs."""
+        # The fork includes cudnn.h from files whose include path has CUDA's own root only.
+        forked = self.recipe.source.url.startswith("https://github.com/NVIDIA/")
+        if not forked or not cuda.needed(self.recipe):
+            return
+        root = cuda.toolkit(self.recipe, self.host_file)
+        apart = nvidia.cudnn(self.host.place, cuda.prefixes(self.recipe, self.host_file))
+        if apart and not nvidia.cudnn(self.host.place, [root]):
+            yield Finding(
+                f"cuDNN's headers are not in {root}",
+                "CUDA and cuDNN in one root",
+                toolkit_ways.remedy(self.recipe, "cudnn", self.host)
+                or f"Copy cuDNN into {root}, or link it there.",
+                blocks="compile",
+                why=f"bias_op_gpu.cu.cc does not find cudnn.h otherwise; {apart.by}",
+            )
+
+    def nccl(self) -> Iterator[Finding]:
+        # Without a version, TensorFlow compiles the NCCL that its own tree names.
+        if self.recipe.configure.answers.get("TF_NCCL_VERSION") and self.recipe.host.nccl:
+            yield from self._library("nccl", nvidia.nccl)
+
+    def tensorrt(self) -> Iterator[Finding]:
+        if self.recipe.configure.answers.get("TF_NEED_TENSORRT") is True:
+            yield from self._library("tensorrt", nvidia.tensorrt)
+
+    def _library(self, part: Library, look: Look) -> Iterator[Finding]:
+        """Compare a library that is installed into the toolkit, or next to it, with the recipe."""
+        if not cuda.needed(self.recipe):
+            return
+        title = {"nccl": "NCCL", "tensorrt": "TensorRT"}[part]
+        wanted = getattr(self.recipe.host, part) or ""
+        places = [
+            cuda.toolkit(self.recipe, self.host_file),
+            *cuda.prefixes(self.recipe, self.host_file),
+        ]
+        # The toolkit first: `invoke toolkit` puts every library there.
+        prefixes = list(dict.fromkeys(places))
+        found = look(self.host.place, prefixes)
+        remedy = toolkit_ways.remedy(self.recipe, part, self.host) or self.host.remedy(
+            part, recipe=self.recipe.argument, version=wanted
+        )
+        if not found:
+            yield _missing(title, prefixes, wanted, remedy)
+        elif wanted and not versions.is_of(found.value, wanted):
+            yield _of_another_version(title, found, wanted, remedy)
+
+    def _get_cudnn(self) -> str:
+        """Say how to get a cuDNN."""
+        wanted = self.recipe.host.cudnn or ""
+        # From 9 on they are on another page.
+        folder = "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
+        return self.host.remedy(
+            "cudnn",
+            recipe=self.recipe.argument,
+            cudnn=wanted,
+            archive=_cudnn_archive(self.recipe.host.cuda or "", wanted),
+            page=f"https://developer.nvidia.com/{folder}",
+        )
+
+    def host_compiler(self) -> Iterator[Finding]:
+        # With TF_CUDA_CLANG, clang compiles the device code
+        # itself, and nvcc has no host compiler.
+        if (
+            not cuda.needed(self.recipe)
+            or self.recipe.configure.answers.get("TF_CUDA_CLANG") is True
+        ):
+            return
+        answered = self.recipe.configure.answers.get("GCC_HOST_COMPILER_PATH")
+        # The host file wins over the recipe; without either, nvcc takes gcc from PATH.
+        program = str(self.host_file.compiler or answered or "gcc")
+        line = toolchain.version_line(self.host.place, program)
+        compiler = toolchain.parse(line.value)
+        if compiler is None:
+            yield Finding(
+                f"no compiler at {program}",
+                "the host compiler of nvcc",
+                toolkit_ways.remedy(self.recipe, "compiler", self.host)
+                or self.host.remedy("compiler"),
+                blocks="configure",
+            )
+        elif compiler.family == "Apple clang":
+            yield from self._apple(compiler)
+        else:
+            yield from self._too_new(compiler, self._ceiling())
+
+    def _ceiling(self) -> nvidia.Ceiling:
+        """Return what the toolkit says about compilers, if it is the one that the recipe wants."""
+        # The header of another CUDA states the limits of that one.
+        place = cuda.toolkit(self.recipe, self.host_file)
+        right = all(
+            versions.is_of(seen.value, self.recipe.host.cuda or "")
+            for seen in nvidia.cuda(self.host.place, place)
+        )
+        return nvidia.ceiling(self.host.place, place) if right else nvidia.UNKNOWN
+
+    def _apple(self, compiler: toolchain.Compiler) -> Iterator[Finding]:
+        row = compatibility.mac(self.recipe.host.cuda or "")
+        # On macOS the rule is in nvcc itself, so the table is the only source for it.
+        if row and versions.newer(compiler.version, row.clang):
+            remedy = self.host.remedy("xcode", xcode=self.recipe.host.xcode or row.xcode)
+            yield Finding(
+                f"{compiler} with CUDA {row.cuda}",
+                f"Apple clang {row.clang} or earlier, of Xcode {row.xcode}",
+                remedy,
+                blocks="compile",
+                why=row.why,
+            )
+
+    def _too_new(self, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Iterator[Finding]:
+        """Compare gcc or clang with what CUDA and the recipe accept."""
+        # CUDA's own header is the best source; the table serves hosts that do not have it yet.
+        row = compatibility.cuda(cuda.version(self.recipe))
+        if compiler.family == "clang":
+            yield from _clang_too_new(compiler, ceiling)
+            return
+        rules = [(ceiling.gcc, ceiling.by)]
+        if row and not ceiling.gcc:
+            rules.append((row.gcc, row.source("gcc")))
+        rules.append((self.recipe.host.gcc or "", "the recipe"))
+        for newest, why in rules:
+            if newest and versions.newer(compiler.version, newest):
+                yield self._gcc_too_new(compiler, newest, why)
+                # One finding is enough: an older gcc may well satisfy the other rules, too.
+                return
+
+    def _gcc_too_new(self, compiler: toolchain.Compiler, newest: str, why: str) -> Finding:
+        packaged = toolkit_ways.remedy(self.recipe, "compiler", self.host)
+        return Finding(
+            f"{compiler} as the host compiler of nvcc",
+            f"gcc {newest} or earlier",
+            packaged or self.host.remedy("gcc", gcc=newest),
+            blocks="compile",
+            why=why,
+        )
+
+    def capabilities(self) -> Iterator[Finding]:
+        row = compatibility.cuda(cuda.version(self.recipe))
+        if row is None:
+            return
+        built = cuda.capabilities(self.recipe)
+        (oldest, newest) = row.capabilities
+        # nvcc refuses them only when it compiles the first kernel.
+        beyond = [made for made in built if not versions.within(made, oldest, newest)]
+        if beyond:
+            remedy = "Correct the compute capabilities in the recipe, or take another CUDA."
+            yield Finding(
+                f"compute capability {', '.join(beyond)} with CUDA {row.version}",
+                f"{oldest} to {newest}",
+                remedy,
+                blocks="compile",
+                why=row.source("capabilities"),
+            )
+
+    def driver(self) -> Iterator[Finding]:
+        if not cuda.wanted(self.recipe):
+            return
+        least, why = self._oldest_driver()
+        remedy = self.host.remedy("driver", driver=least, major=least.partition(".")[0])
+        # Only a note: wheels are often built on hosts without a GPU.
+        if not self.host.driver:
+            yield Finding(
+                "no NVIDIA driver",
+                f"{least} or later, to run the wheel; it is built without one",
+                remedy,
+                why=why,
+            )
+        elif least and versions.older(self.host.driver.value, least):
+            yield Finding(
+                f"driver {self.host.driver}",
+                f"{least} or later, to run the wheel",
+                remedy,
+                why=f"{why}, against {self.host.driver.by}",
+            )
+
+    def _oldest_driver(self) -> tuple[str, str]:
+        """Return the oldest driver that runs the wheel, and its source; empty if unknown."""
+        if self.recipe.host.driver:
+            return self.recipe.host.driver, "the recipe"
+        row = compatibility.cuda(cuda.version(self.recipe))
+        if row is None:
+            return "", ""
+        # The table has the drivers for Linux only.
+        known = row.driver if self.host.system == "Linux" else ""
+        return known, row.source("driver")
+
+    def gpus(self) -> Iterator[Finding]:
+        # A driver that does not report the capability gives
+        # no finding: the wheel may well run.
+        built = cuda.capabilities(self.recipe)
+        for gpu in self.host.gpus if built else ():
+            if gpu.capability and not cuda.runs_on(built, gpu.capability):
+                remedy = (
+                    "Add its compute capability to the recipe's; 'invoke match' names recipes that "
+                    "have it."
+                )
+                yield Finding(
+                    f"{gpu}",
+                    f"one of {', '.join(built)}, which the wheel has code for",
+                    remedy,
+                    why=f"the recipe, against {gpu.by}",
+                )
+
+    def nouveau(self) -> Iterator[Finding]:
+        if nvidia.nouveau(self.host.place):
+            yield Finding(
+                "the nouveau driver is loaded",
+                "NVIDIA's driver, which cannot load while nouveau is loaded",
+                self.host.remedy("nouveau"),
+                why=DISABLING_NOUVEAU,
+            )
+
+    def protection(self) -> Iterator[Finding]:
+        """Look for macOS's System Integrity Protection."""
+        # Tools that the build itself made load CUDA by DYLD_LIBRARY_PATH. With protection on, macOS
+        # removes that variable from whatever /bin/sh starts.
+        if not cuda.needed(self.recipe) or self.host.system != "Darwin":
+            return
+        if nvidia.protection(self.host.place).value == "enabled":
+            yield Finding(
+                "System Integrity Protection is on",
+                "off while building, or DYLD_LIBRARY_PATH is lost",
+                self.host.remedy("protection"),
+                why=SHIELDED,
+            )
 
 
 def _named(witnesses: Iterable[Seen]) -> str:
@@ -73,28 +325,6 @@ def _named(witnesses: Iterable[Seen]) -> str:
 def _line(version: str) -> str:
     """Return major and minor version; patch levels of one CUDA may differ from file to file."""
     return ".".join(version.split(".")[:2])
-
-
-def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    # TensorFlow does not build with CUDA alone; another
-    # repository may.
-    own = recipe.source.interface == "own"
-    without = own and not recipe.host.cudnn
-    if without or not cuda.needed(recipe):
-        return
-    wanted = recipe.host.cudnn or ""
-    prefixes = cuda.prefixes(recipe, host_file)
-    row = compatibility.cuda(cuda.version(recipe))
-    found = nvidia.cudnn(host.place, prefixes)
-    remedy = toolkit_ways.remedy(recipe, "cudnn", host) or _get_cudnn(recipe, host)
-    if not found:
-        yield _missing("cuDNN", prefixes, wanted, remedy)
-    elif wanted and not versions.is_of(found.value, wanted):
-        other = _of_another_version("cuDNN", found, wanted, remedy)
-        alike = _alike(recipe, found.value, wanted)
-        yield replace(other, blocks="") if alike else other
-    elif row and not versions.within(found.value, *row.cudnn):
-        yield _cudnn_of_another_cuda(found, row, remedy)
 
 
 def _cudnn_of_another_cuda(found: Seen, row: compatibility.Cuda, remedy: str) -> Finding:
@@ -113,57 +343,6 @@ def _alike(recipe: Recipe, found: str, wanted: str) -> bool:
     first, last = MAJOR_ONLY
     same_major = versions.numbers(found)[0] == versions.numbers(wanted)[0]
     return first <= recipe.source.release <= last and same_major
-
-
-def _one_root(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    """Look for cuDNN in CUDA's own root, which NVIDIA's fork needs."""
-    # The fork includes cudnn.h from files whose include path has CUDA's own root only.
-    forked = recipe.source.url.startswith("https://github.com/NVIDIA/")
-    if not forked or not cuda.needed(recipe):
-        return
-    root = cuda.toolkit(recipe, host_file)
-    apart = nvidia.cudnn(host.place, cuda.prefixes(recipe, host_file))
-    if apart and not nvidia.cudnn(host.place, [root]):
-        yield Finding(
-            f"cuDNN's headers are not in {root}",
-            "CUDA and cuDNN in one root",
-            toolkit_ways.remedy(recipe, "cudnn", host)
-            or f"Copy cuDNN into {root}, or link it there.",
-            blocks="compile",
-            why=f"bias_op_gpu.cu.cc does not find cudnn.h otherwise; {apart.by}",
-        )
-
-
-def _nccl(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    # Without a version, TensorFlow compiles the NCCL that its own tree names.
-    if recipe.configure.answers.get("TF_NCCL_VERSION") and recipe.host.nccl:
-        yield from _library(recipe, "nccl", nvidia.nccl, host_file, host)
-
-
-def _tensorrt(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    if recipe.configure.answers.get("TF_NEED_TENSORRT") is True:
-        yield from _library(recipe, "tensorrt", nvidia.tensorrt, host_file, host)
-
-
-def _library(
-    recipe: Recipe, part: Library, look: Look, host_file: HostFile, host: Host
-) -> Iterator[Finding]:
-    """Compare a library that is installed into the toolkit, or next to it, with the recipe."""
-    if not cuda.needed(recipe):
-        return
-    title = {"nccl": "NCCL", "tensorrt": "TensorRT"}[part]
-    wanted = getattr(recipe.host, part) or ""
-    places = [cuda.toolkit(recipe, host_file), *cuda.prefixes(recipe, host_file)]
-    # The toolkit first: `invoke toolkit` puts every library there.
-    prefixes = list(dict.fromkeys(places))
-    found = look(host.place, prefixes)
-    remedy = toolkit_ways.remedy(recipe, part, host) or host.remedy(
-        part, recipe=recipe.argument, version=wanted
-    )
-    if not found:
-        yield _missing(title, prefixes, wanted, remedy)
-    elif wanted and not versions.is_of(found.value, wanted):
-        yield _of_another_version(title, found, wanted, remedy)
 
 
 def _missing(title: str, places: Iterable[Path], wanted: str, remedy: str) -> Finding:
@@ -185,20 +364,6 @@ def _of_another_version(title: str, found: Seen, wanted: str, remedy: str) -> Fi
     )
 
 
-def _get_cudnn(recipe: Recipe, host: Host) -> str:
-    """Say how to get a cuDNN."""
-    wanted = recipe.host.cudnn or ""
-    # From 9 on they are on another page.
-    folder = "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
-    return host.remedy(
-        "cudnn",
-        recipe=recipe.argument,
-        cudnn=wanted,
-        archive=_cudnn_archive(recipe.host.cuda or "", wanted),
-        page=f"https://developer.nvidia.com/{folder}",
-    )
-
-
 def _cudnn_archive(toolkit: str, wanted: str) -> str:
     """Return what the name of NVIDIA's archive of a cuDNN looks like."""
     if versions.newer("8.3", wanted):
@@ -206,87 +371,6 @@ def _cudnn_archive(toolkit: str, wanted: str) -> str:
     # Since then it names the major version of CUDA only.
     major = toolkit.partition(".")[0]
     return f"cudnn-linux-x86_64-{wanted}*_cuda{major}*-archive.tar.xz"
-
-
-def _host_compiler(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    # With TF_CUDA_CLANG, clang compiles the device code
-    # itself, and nvcc has no host compiler.
-    if not cuda.needed(recipe) or recipe.configure.answers.get("TF_CUDA_CLANG") is True:
-        return
-    answered = recipe.configure.answers.get("GCC_HOST_COMPILER_PATH")
-    # The host file wins over the recipe; without either, nvcc takes gcc from PATH.
-    program = str(host_file.compiler or answered or "gcc")
-    line = toolchain.version_line(host.place, program)
-    compiler = toolchain.parse(line.value)
-    if compiler is None:
-        yield Finding(
-            f"no compiler at {program}",
-            "the host compiler of nvcc",
-            toolkit_ways.remedy(recipe, "compiler", host) or host.remedy("compiler"),
-            blocks="configure",
-        )
-    elif compiler.family == "Apple clang":
-        yield from _apple(recipe, compiler, host)
-    else:
-        yield from _too_new(recipe, compiler, _ceiling(recipe, host_file, host), host)
-
-
-def _ceiling(recipe: Recipe, host_file: HostFile, host: Host) -> nvidia.Ceiling:
-    """Return what the toolkit says about compilers, if it is the one that the recipe wants."""
-    # The header of another CUDA states the limits of that one.
-    place = cuda.toolkit(recipe, host_file)
-    right = all(
-        versions.is_of(seen.value, recipe.host.cuda or "")
-        for seen in nvidia.cuda(host.place, place)
-    )
-    return nvidia.ceiling(host.place, place) if right else nvidia.UNKNOWN
-
-
-def _apple(recipe: Recipe, compiler: toolchain.Compiler, host: Host) -> Iterator[Finding]:
-    row = compatibility.mac(recipe.host.cuda or "")
-    # On macOS the rule is in nvcc itself, so the table is the only source for it.
-    if row and versions.newer(compiler.version, row.clang):
-        remedy = host.remedy("xcode", xcode=recipe.host.xcode or row.xcode)
-        yield Finding(
-            f"{compiler} with CUDA {row.cuda}",
-            f"Apple clang {row.clang} or earlier, of Xcode {row.xcode}",
-            remedy,
-            blocks="compile",
-            why=row.why,
-        )
-
-
-def _too_new(
-    recipe: Recipe, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling, host: Host
-) -> Iterator[Finding]:
-    """Compare gcc or clang with what CUDA and the recipe accept."""
-    # CUDA's own header is the best source; the table serves hosts that do not have it yet.
-    row = compatibility.cuda(cuda.version(recipe))
-    if compiler.family == "clang":
-        yield from _clang_too_new(compiler, ceiling)
-        return
-    rules = [(ceiling.gcc, ceiling.by)]
-    if row and not ceiling.gcc:
-        rules.append((row.gcc, row.source("gcc")))
-    rules.append((recipe.host.gcc or "", "the recipe"))
-    for newest, why in rules:
-        if newest and versions.newer(compiler.version, newest):
-            yield _gcc_too_new(recipe, compiler, newest, why, host)
-            # One finding is enough: an older gcc may well satisfy the other rules, too.
-            return
-
-
-def _gcc_too_new(
-    recipe: Recipe, compiler: toolchain.Compiler, newest: str, why: str, host: Host
-) -> Finding:
-    packaged = toolkit_ways.remedy(recipe, "compiler", host)
-    return Finding(
-        f"{compiler} as the host compiler of nvcc",
-        f"gcc {newest} or earlier",
-        packaged or host.remedy("gcc", gcc=newest),
-        blocks="compile",
-        why=why,
-    )
 
 
 def _clang_too_new(compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Iterator[Finding]:
@@ -301,114 +385,18 @@ def _clang_too_new(compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Ite
         )
 
 
-def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
-    row = compatibility.cuda(cuda.version(recipe))
-    if row is None:
-        return
-    built = cuda.capabilities(recipe)
-    (oldest, newest) = row.capabilities
-    # nvcc refuses them only when it compiles the first kernel.
-    beyond = [made for made in built if not versions.within(made, oldest, newest)]
-    if beyond:
-        remedy = "Correct the compute capabilities in the recipe, or take another CUDA."
-        yield Finding(
-            f"compute capability {', '.join(beyond)} with CUDA {row.version}",
-            f"{oldest} to {newest}",
-            remedy,
-            blocks="compile",
-            why=row.source("capabilities"),
-        )
-
-
-def _driver(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    if not cuda.wanted(recipe):
-        return
-    least, why = _oldest_driver(recipe, host)
-    remedy = host.remedy("driver", driver=least, major=least.partition(".")[0])
-    # Only a note: wheels are often built on hosts without a GPU.
-    if not host.driver:
-        yield Finding(
-            "no NVIDIA driver",
-            f"{least} or later, to run the wheel; it is built without one",
-            remedy,
-            why=why,
-        )
-    elif least and versions.older(host.driver.value, least):
-        yield Finding(
-            f"driver {host.driver}",
-            f"{least} or later, to run the wheel",
-            remedy,
-            why=f"{why}, against {host.driver.by}",
-        )
-
-
-def _oldest_driver(recipe: Recipe, host: Host) -> tuple[str, str]:
-    """Return the oldest driver that runs the wheel, and where that is from; empty if unknown."""
-    if recipe.host.driver:
-        return recipe.host.driver, "the recipe"
-    row = compatibility.cuda(cuda.version(recipe))
-    if row is None:
-        return "", ""
-    # The table has the drivers for Linux only.
-    known = row.driver if host.system == "Linux" else ""
-    return known, row.source("driver")
-
-
-def _gpus(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    # A driver that does not report the capability gives
-    # no finding: the wheel may well run.
-    built = cuda.capabilities(recipe)
-    for gpu in host.gpus if built else ():
-        if gpu.capability and not cuda.runs_on(built, gpu.capability):
-            remedy = (
-                "Add its compute capability to the recipe's; 'invoke match' names recipes that "
-                "have it."
-            )
-            yield Finding(
-                f"{gpu}",
-                f"one of {', '.join(built)}, which the wheel has code for",
-                remedy,
-                why=f"the recipe, against {gpu.by}",
-            )
-
-
-def _nouveau(_recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    if nvidia.nouveau(host.place):
-        yield Finding(
-            "the nouveau driver is loaded",
-            "NVIDIA's driver, which cannot load while nouveau is loaded",
-            host.remedy("nouveau"),
-            why=DISABLING_NOUVEAU,
-        )
-
-
-def _protection(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    """Look for macOS's System Integrity Protection."""
-    # Tools that the build itself made load CUDA by DYLD_LIBRARY_PATH. With protection on, macOS
-    # removes that variable from whatever /bin/sh starts.
-    if not cuda.needed(recipe) or host.system != "Darwin":
-        return
-    if nvidia.protection(host.place).value == "enabled":
-        yield Finding(
-            "System Integrity Protection is on",
-            "off while building, or DYLD_LIBRARY_PATH is lost",
-            host.remedy("protection"),
-            why=SHIELDED,
-        )
-
-
-REQUIREMENTS = (
-    _toolkit,
-    _cudnn,
-    _one_root,
-    _nccl,
-    _tensorrt,
-    _host_compiler,
-    _capabilities,
-    _nouveau,
-    _driver,
-    _gpus,
-    _protection,
+CHECKS = (
+    CudaRequirements.toolkit,
+    CudaRequirements.cudnn,
+    CudaRequirements.one_root,
+    CudaRequirements.nccl,
+    CudaRequirements.tensorrt,
+    CudaRequirements.host_compiler,
+    CudaRequirements.capabilities,
+    CudaRequirements.nouveau,
+    CudaRequirements.driver,
+    CudaRequirements.gpus,
+    CudaRequirements.protection,
 )
 """Of a recipe that builds with CUDA; most return at once where Bazel downloads it. nouveau comes
 before the driver: it must be gone before NVIDIA's driver can load."""

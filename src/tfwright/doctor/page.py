@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
-from tfwright.terminal.text import Column, Part, Style, Styled
+from tfwright.terminal.text import Column, Part, Styled
 
 if TYPE_CHECKING:
     from tfwright.doctor.findings import Finding
@@ -28,79 +28,70 @@ LABEL = 11
 
 
 def show_examination(
-    recipe: str,
-    facts: "Sequence[Fact]",
-    findings: "Sequence[Finding]",
-    *,
-    as_json: bool,
-    everything: bool = False,
+    recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]", *, everything: bool = False
 ) -> None:
     """Print the verdict, the findings with the worst first, then what this host has.
 
     What was looked for and not found is only in the list with `everything`.
     """
-    # Machines get every fact, also those that a person would not read.
-    if as_json:
-        _show_examination_as_json(recipe, facts, findings)
-        return
     text.line(Styled(recipe, text.HEADING), ": ", _verdict(findings))
     # Findings before facts: they are what the reader has to act on.
     for number, finding in enumerate(findings, 1):
+        # A note is marked as such: otherwise readers mend what need not be mended.
+        stops = f"stops '{finding.blocks}'" if finding.blocks else "stops nothing"
+        found = Styled(finding.found, text.BAD if finding.blocks else text.WARNING)
         text.line()
-        _show_finding(number, finding)
-    # Most hosts lack most of NVIDIA's parts; twenty lines of "-" would hide the rest.
-    shown = [fact for fact in facts if fact.seen or everything]
+        text.line(f"{number}. ", found, Styled(f"  ({stops})", text.DETAIL))
+        text.paragraph("   wanted", finding.wanted, indent=LABEL)
+        if finding.why:
+            text.paragraph("   why", finding.why, indent=LABEL)
+        label = "   do"
+        for row in finding.remedy.splitlines():
+            _show_remedy(label, row)
+            label = ""
     # Without the container image nothing is known of what is in it.
     if facts:
-        _show_facts(shown, left_out=len(facts) - len(shown))
+        # Most hosts lack most of NVIDIA's parts; twenty lines of "-" would hide the rest.
+        _show_facts([fact for fact in facts if fact.seen or everything], len(facts))
 
 
-def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:
-    text.line()
+def _show_facts(shown: "Sequence[Fact]", known: int) -> None:
     text.heading("This host")
-    text.table(FACT_COLUMNS, [_fact(fact) for fact in shown])
+    rows: list[tuple[Part, ...]] = []
+    for fact in shown:
+        mark = "*" if fact.decides and fact.seen else " "
+        source = fact.seen.by if fact.seen else ""
+        rows.append((mark, fact.name, fact.seen.value or "-", Styled(source, text.DETAIL)))
+    text.table(FACT_COLUMNS, rows)
     if any(fact.decides for fact in shown):
         text.line()
         text.line(Styled("* can change the bytes of this recipe's wheel", text.DETAIL))
-    if left_out:
+    if left_out := known - len(shown):
         absent = text.counted(left_out, "further thing")
         were, them = ("was", "it") if left_out == 1 else ("were", "them")
-        said = f"{absent} {were} looked for and not found; --all lists {them}"
-        text.line(Styled(said, text.DETAIL))
+        hint = f"{absent} {were} looked for and not found; --all lists {them}"
+        text.line(Styled(hint, text.DETAIL))
 
 
-def _show_examination_as_json(
+def examination_data(
     recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]"
-) -> None:
-    """Print the same for machines; every fact is included."""
-    seen = [_fact_as_json(fact) for fact in facts]
-    # One entry for a command, so that a script need not split the text.
-    amiss = [{**vars(finding), "remedy": finding.remedy.splitlines()} for finding in findings]
-    may_start = not any(finding.blocks for finding in findings)
-    text.as_json({"recipe": recipe, "may_start": may_start, "facts": seen, "findings": amiss})
-
-
-def _fact_as_json(fact: "Fact") -> dict[str, object]:
-    name, seen = fact.name.strip(), fact.seen
-    return {"name": name, "value": seen.value, "by": seen.by, "decides": fact.decides}
-
-
-def _fact(fact: "Fact") -> tuple[Part, ...]:
-    mark = "*" if fact.decides and fact.seen else " "
-    source = fact.seen.by if fact.seen else ""
-    return mark, fact.name, fact.seen.value or "-", Styled(source, text.DETAIL)
-
-
-def _show_finding(number: int, finding: "Finding") -> None:
-    """Print a finding: what it stops, what is wanted and why, and the commands, one a line."""
-    text.line(f"{number}. ", *_found(finding))
-    text.paragraph("   wanted", finding.wanted, indent=LABEL)
-    if finding.why:
-        text.paragraph("   why", finding.why, indent=LABEL)
-    label = "   do"
-    for row in finding.remedy.splitlines():
-        _show_remedy(label, row)
-        label = ""
+) -> dict[str, object]:
+    """Return the same for machines, with every fact."""
+    return {
+        "recipe": recipe,
+        "may_start": not any(finding.blocks for finding in findings),
+        "facts": [
+            {
+                "name": fact.name.strip(),
+                "value": fact.seen.value,
+                "by": fact.seen.by,
+                "decides": fact.decides,
+            }
+            for fact in facts
+        ],
+        # One entry for a command, so that a script need not split the text.
+        "findings": [{**vars(found), "remedy": found.remedy.splitlines()} for found in findings],
+    }
 
 
 def _show_remedy(label: str, row: str) -> None:
@@ -117,15 +108,6 @@ def _show_remedy(label: str, row: str) -> None:
         text.line(" " * LABEL + f"# {further}", whole=True)
 
 
-def _found(finding: "Finding") -> tuple[Styled, Styled]:
-    # A note is marked as such: otherwise readers mend what need not be mended.
-    if not finding.blocks:
-        stops = Styled("  (stops nothing)", text.DETAIL)
-        return Styled(finding.found, text.WARNING), stops
-    stops = Styled(f"  (stops '{finding.blocks}')", text.DETAIL)
-    return Styled(finding.found, text.BAD), stops
-
-
 def _verdict(findings: "Sequence[Finding]") -> Styled:
     """Say whether a build may start; the worst finding comes first."""
     blocking = [finding for finding in findings if finding.blocks]
@@ -140,61 +122,35 @@ def _verdict(findings: "Sequence[Finding]") -> Styled:
 
 
 def show_matches(
-    wanted: "Wish",
-    ranked: "Sequence[Candidate]",
-    needs: "Sequence[Need]",
-    nearest: int,
-    *,
-    as_json: bool,
+    wanted: "Wish", ranked: "Sequence[Candidate]", needs: "Sequence[Need]", nearest: int
 ) -> None:
     """Print which recipes fit, how the nearest others differ, and what a new one would pin."""
-    if as_json:
-        recipes = [vars(candidate) for candidate in ranked]
-        new = [vars(need) for need in needs]
-        text.as_json({"wanted": vars(wanted), "recipes": recipes, "new": new})
-        return
     text.paragraph("wanted: ", str(wanted), indent=8)
     if wanted.named:
         text.paragraph("        ", wanted.named, indent=8)
-    _show_candidates(ranked, nearest)
-    if not needs:
-        _heading("No TensorFlow release was made for this combination")
-        return
-    _heading("A new recipe would pin")
-    _show_needs(needs)
-
-
-def _show_needs(needs: "Sequence[Need]") -> None:
-    """Print what a new recipe would pin; its sources stand below, each once and whole."""
-    named = [need.source for need in needs if need.source]
-    sources = {source: f"[{number}]" for number, source in enumerate(dict.fromkeys(named), 1)}
-    text.table(
-        NEED_COLUMNS,
-        [(f"  {need.name}", need.value, sources.get(need.source, "")) for need in needs],
-    )
-    for source, number in sources.items():
-        text.paragraph(f"  {number}", source, indent=6)
-
-
-def _show_candidates(ranked: "Sequence[Candidate]", nearest: int) -> None:
     fitting = [candidate for candidate in ranked if not candidate.differs]
     # Ranked by the number of differences, so those that fit come first.
     others = ranked[len(fitting) : len(fitting) + nearest]
     if fitting:
-        _heading("These recipes fit", text.GOOD)
+        text.heading("These recipes fit", text.GOOD)
     else:
-        _heading("No recipe fits")
+        text.heading("No recipe fits")
     names = [candidate.recipe for candidate in (*fitting, *others)]
     indent = 4 + max(map(len, names), default=0)
     for candidate in fitting:
         text.paragraph(f"  {candidate.recipe}", candidate.summary, indent=indent)
     if others:
-        _heading("The nearest others, and how they differ")
+        text.heading("The nearest others, and how they differ")
     for candidate in others:
-        differs = "; ".join(candidate.differs)
-        text.paragraph(f"  {candidate.recipe}", differs, indent=indent)
-
-
-def _heading(title: str, style: Style = "") -> None:
-    text.line()
-    text.line(Styled(title, style or text.HEADING))
+        text.paragraph(f"  {candidate.recipe}", "; ".join(candidate.differs), indent=indent)
+    if not needs:
+        text.heading("No TensorFlow release was made for this combination")
+        return
+    text.heading("A new recipe would pin")
+    # The sources stand below, each once and whole.
+    named = [need.source for need in needs if need.source]
+    sources = {source: f"[{number}]" for number, source in enumerate(dict.fromkeys(named), 1)}
+    rows = [(f"  {need.name}", need.value, sources.get(need.source, "")) for need in needs]
+    text.table(NEED_COLUMNS, rows)
+    for source, mark in sources.items():
+        text.paragraph(f"  {mark}", source, indent=6)

@@ -4,18 +4,17 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tfwright.doctor.findings import Finding
+from tfwright.doctor import images
+from tfwright.doctor.findings import Comparison, Finding, worst_first
 from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
-from tfwright.host import cuda, machine, pythons, toolchain, versions
+from tfwright.host import cuda, machine, probes, pythons, toolchain, versions
 from tfwright.host.probes import Host
-from tfwright.tools import git
+from tfwright.tools.git.program import OLDEST
 from tfwright.tools.process import inside
-
-Requirement = Callable[[Recipe, HostFile, Host], Iterator[Finding]]
 
 GIB = machine.GIB
 ROOM = 16 * GIB
@@ -27,374 +26,396 @@ OUTPUT_BASE = "https://bazel.build/remote/output-directories"
 TO_IMAGE = "Add it to the image, and write the new digest into [host.image]: docs/containers.md."
 
 
-def compare(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
-    """Return everything that is not as the recipe wants it, in the order of REQUIREMENTS.
+class Requirements(Comparison):
+    """What a recipe wants of any host; each method compares one thing."""
 
-    What only makes sense on the recipe's own system, such as CUDA, is not asked for on another.
-    """
-    # On another system only the first stages run, which
-    # need no compiler of the recipe's.
-    at_home = recipe.host.system in {"any", host.system}
-    requirements = REQUIREMENTS
-    if not at_home:
-        requirements = GENERAL
-    elif _bundled(recipe):
-        # The bundled tree with a kernel is compiled by a
-        # real CUDA, as TensorFlow is.
-        requirements = (*GENERAL, _cuda)
-    findings = list[Finding]()
-    if recipe.host.image and not inside.current():
-        from tfwright.doctor import images
+    def compare(self) -> list[Finding]:
+        """Return everything that is not as the recipe wants it, in the order of CHECKS.
 
-        # Only a look into the image tells what is in it: `doctor` and `check` open a container.
-        unknown = {*OF_IMAGE, _cuda}
-        requirements = tuple(each for each in requirements if each not in unknown)
-        findings += images.without_engine(host_file)
-    for requirement in requirements:
-        found = requirement(recipe, host_file, host)
-        if inside.current() and requirement in OF_IMAGE:
-            found = (replace(finding, remedy=TO_IMAGE) for finding in found)
-        findings += found
-    return findings
+        What only makes sense on the recipe's own system, such as CUDA, is not asked for on another.
+        """
+        checks = CHECKS
+        # On another system only the first stages run, which need no compiler of the recipe's.
+        if self.recipe.host.system not in {"any", self.host.system}:
+            checks = GENERAL
+        # The bundled tree with a kernel is compiled by a real CUDA, as TensorFlow is.
+        elif self.bundled:
+            checks = (*GENERAL, Requirements.cuda)
+        findings = list[Finding]()
+        enclosed = inside.current()
+        if self.recipe.host.image and not enclosed:
+            # Only a look into the image tells what is in it: `doctor` and `check` open a container.
+            unknown = {*OF_IMAGE, Requirements.cuda}
+            checks = tuple(check for check in checks if check not in unknown)
+            findings += images.without_engine(self.host_file)
+        for check in checks:
+            found = check(self)
+            if enclosed and check in OF_IMAGE:
+                found = (replace(finding, remedy=TO_IMAGE) for finding in found)
+            findings += found
+        return findings
 
+    @property
+    def bundled(self) -> bool:
+        """Whether tfwright ships the source tree; TensorFlow's rules do not apply to it."""
+        return self.recipe.source.url.startswith("bundled:")
 
-def _bundled(recipe: Recipe) -> bool:
-    """Say whether tfwright ships the source tree; TensorFlow's rules do not apply to it."""
-    return recipe.source.url.startswith("bundled:")
-
-
-def _platform(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    wanted = recipe.host
-    right_system = wanted.system in {"any", host.system}
-    right_machine = wanted.machine in {"any", host.machine}
-    if not (right_system and right_machine):
-        # The sources are the same everywhere, so patches can be written on any host.
-        remedy = "Build on such a machine; the stages up to 'source' run here: add --until source."
-        yield Finding(
-            f"this host is {host}", f"{wanted.system}-{wanted.machine}", remedy, blocks="configure"
-        )
-
-
-def _python(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    version = recipe.host.python
-    if pythons.find(version, host_file, host.place):
-        return
-    absence = pythons.absence(version, host_file, host.place)
-    yield Finding(absence.found, absence.wanted, absence.remedy, blocks="check")
-
-
-def _git(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    least = ".".join(map(str, git.OLDEST))
-    version = host.git.value.removeprefix("git version ")
-    if not version:
-        yield Finding("no git", "git on the system's PATH", host.remedy("git"), blocks="fetch")
-    # The bundled tree is committed by tfwright itself, and needs nothing new of git.
-    elif versions.older(version, least) and not _bundled(recipe):
-        remedy = host.remedy("old-git", least=least)
-        yield Finding(
-            f"git {version}",
-            f"git {least} or newer",
-            remedy,
-            blocks="fetch",
-            why="GIT_CONFIG_GLOBAL, which keeps the user's configuration out, came with it",
-        )
-
-
-def _compiler(_recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    # Blocks compile only: sources can be fetched, patched and configured without one.
-    if not host.compiler:
-        yield Finding(
-            "no C++ compiler",
-            "c++, g++ or clang++ on the system's PATH",
-            host.remedy("compiler"),
-            blocks="compile",
-        )
-
-
-def _programs(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    for program in recipe.host.programs:
-        if not host.has(program):
-            remedy = host.remedy("program", program=program)
+    def platform(self) -> Iterator[Finding]:
+        wanted = self.recipe.host
+        right_system = wanted.system in {"any", self.host.system}
+        right_machine = wanted.machine in {"any", self.host.machine}
+        if not (right_system and right_machine):
+            # The sources are the same everywhere, so patches can be written on any host.
+            remedy = (
+                "Build on such a machine; the stages up to 'source' run here: add --until source."
+            )
             yield Finding(
-                f"no {program}",
-                f"{program} on the system's PATH",
+                f"this host is {self.host}",
+                f"{wanted.system}-{wanted.machine}",
+                remedy,
+                blocks="configure",
+            )
+
+    def python(self) -> Iterator[Finding]:
+        version = self.recipe.host.python
+        if pythons.find(version, self.host_file, self.host.place):
+            return
+        absence = pythons.absence(version, self.host_file, self.host.place)
+        yield Finding(absence.found, absence.wanted, absence.remedy, blocks="check")
+
+    def git(self) -> Iterator[Finding]:
+        least = OLDEST
+        version = self.host.git.value.removeprefix("git version ")
+        if not version:
+            yield Finding(
+                "no git", "git on the system's PATH", self.host.remedy("git"), blocks="fetch"
+            )
+        # The bundled tree is committed by tfwright itself, and needs nothing new of git.
+        elif versions.older(version, least) and not self.bundled:
+            remedy = self.host.remedy("old-git", least=least)
+            yield Finding(
+                f"git {version}",
+                f"git {least} or newer",
+                remedy,
+                blocks="fetch",
+                why="GIT_CONFIG_GLOBAL, which keeps the user's configuration out, came with it",
+            )
+
+    def compiler(self) -> Iterator[Finding]:
+        # Blocks compile only: sources can be fetched, patched and configured without one.
+        if not self.host.compiler:
+            yield Finding(
+                "no C++ compiler",
+                "c++, g++ or clang++ on the system's PATH",
+                self.host.remedy("compiler"),
+                blocks="compile",
+            )
+
+    def programs(self) -> Iterator[Finding]:
+        for program in self.recipe.host.programs:
+            if not self.host.has(program):
+                remedy = self.host.remedy("program", program=program)
+                yield Finding(
+                    f"no {program}",
+                    f"{program} on the system's PATH",
+                    remedy,
+                    blocks="compile",
+                    why="the recipe: host.programs",
+                )
+
+    def clang(self) -> Iterator[Finding]:
+        """Look for a clang where the recipe says that it is."""
+        answers = [f"{name}={value}" for name, value in self.recipe.configure.answers.items()]
+        # Newer trees overrule the answer in .bazelrc, so that recipes name the clang in a flag.
+        stated = " ".join((*answers, *self.recipe.compile.flags))
+        named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", stated)
+        # A recipe may name the same clang in an answer and in a flag.
+        for path in dict.fromkeys(named):
+            if not self.host.place.exists(path):
+                version = re.search(r"/llvm-(\d+)/", path)
+                remedy = self.host.remedy(
+                    "clang", package=f"clang-{version[1]}" if version else "clang"
+                )
+                yield Finding(
+                    f"no {path}", "the clang that the recipe names", remedy, blocks="compile"
+                )
+
+    def bazel(self) -> Iterator[Finding]:
+        version = self.recipe.bazel.version
+        # The release may have gone from its server; npm's package is the second source.
+        if version not in self.host_file.bazels and not self.host.has("npm"):
+            yield Finding(
+                f"Bazel {version} can only come from its official release on GitHub",
+                "npm, whose registry is the second source",
+                "Nothing, if this host reaches github.com. Otherwise install npm, or name a binary "
+                f"in the host file: [bazels] {version!r} = '/path/to/bazel'.",
+            )
+
+    def disk(self) -> Iterator[Finding]:
+        disk = self.host.disk(self.host_file.build_out)
+        wanted = SMALL_ROOM if self.bundled else ROOM
+        move = "Set build_out in the host file to a directory on"
+        # It stops nothing: how much a build needs depends on what is there already.
+        if disk.free < wanted:
+            yield Finding(
+                f"{disk.free / GIB:.1f} GiB free at {self.host_file.build_out}",
+                f"{wanted // GIB} GiB",
+                "Free some space, or set build_out in the host file to a larger disk.",
+            )
+        if disk.kind in machine.NETWORK:
+            remedy = f"{move} a local disk."
+            yield Finding(
+                f"{self.host_file.build_out} is on {disk.kind}",
+                "a local disk for Bazel's output base",
                 remedy,
                 blocks="compile",
-                why="the recipe: host.programs",
+                why=OUTPUT_BASE,
             )
-
-
-def _clang(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    """Look for a clang where the recipe says that it is."""
-    answers = [f"{name}={value}" for name, value in recipe.configure.answers.items()]
-    # Newer trees overrule the answer in .bazelrc, so that recipes name the clang in a flag.
-    stated = " ".join((*answers, *recipe.compile.flags))
-    named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", stated)
-    # A recipe may name the same clang in an answer and in a flag.
-    for path in dict.fromkeys(named):
-        if not host.place.exists(path):
-            version = re.search(r"/llvm-(\d+)/", path)
-            remedy = host.remedy("clang", package=f"clang-{version[1]}" if version else "clang")
-            yield Finding(f"no {path}", "the clang that the recipe names", remedy, blocks="compile")
-
-
-def _bazel(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    version = recipe.bazel.version
-    # The release may have gone from its server; npm's package is the second source.
-    if version not in host_file.bazels and not host.has("npm"):
-        yield Finding(
-            f"Bazel {version} can only come from its official release on GitHub",
-            "npm, whose registry is the second source",
-            "Nothing, if this host reaches github.com. Otherwise install npm, or name a binary in "
-            f"the host file: [bazels] {version!r} = '/path/to/bazel'.",
-        )
-
-
-def _disk(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    disk = host.disk(host_file.build_out)
-    wanted = SMALL_ROOM if _bundled(recipe) else ROOM
-    move = "Set build_out in the host file to a directory on"
-    # It stops nothing: how much a build needs depends on what is there already.
-    if disk.free < wanted:
-        yield Finding(
-            f"{disk.free / GIB:.1f} GiB free at {host_file.build_out}",
-            f"{wanted // GIB} GiB",
-            "Free some space, or set build_out in the host file to a larger disk.",
-        )
-    if disk.kind in machine.NETWORK:
-        remedy = f"{move} a local disk."
-        yield Finding(
-            f"{host_file.build_out} is on {disk.kind}",
-            "a local disk for Bazel's output base",
-            remedy,
-            blocks="compile",
-            why=OUTPUT_BASE,
-        )
-    # There a build takes its memory twice: for its files, and for its compilers.
-    if disk.kind == "tmpfs":
-        remedy = f"{move} a disk, unless there is memory for both."
-        yield Finding(
-            f"{host_file.build_out} is on tmpfs, in memory",
-            "a disk, which leaves memory to the compilers",
-            remedy,
-        )
-
-
-def _place(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Finding]:
-    # Refused at fetch, which would download gigabytes
-    # into a place where no build can run.
-    odd = re.search(r"\s|[^\x00-\x7f]", str(host_file.build_out))
-    if odd:
-        remedy = f"Set build_out to such a directory in {host_files.path()}."
-        if host_file.build_out == ROOT / "build_out":
-            remedy = f"{remedy[:-1]}, or move the checkout."
-        why = (
-            "TensorFlow's build scripts do not quote their paths, and Bazel's Java does not find "
-            "itself behind other letters"
-        )
-        yield Finding(
-            f"{odd[0]!r} in {host_file.build_out}",
-            "a build_out in ASCII, without a space",
-            remedy,
-            blocks="fetch",
-            why=why,
-        )
-
-
-def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    version = recipe.host.python
-    interpreter = pythons.find(version, host_file, host.place)
-    if interpreter is None:
-        return
-    parts = pythons.parts(interpreter, host.place)
-    # Asked before hours of compiling: the glue comes late in a build.
-    if "no headers" in parts.value:
-        yield Finding(
-            f"Python {version} without headers",
-            "Python.h",
-            host.remedy("headers", python=version),
-            blocks="configure",
-            why="TensorFlow's Python glue includes Python.h",
-        )
-    # Python 2 has no venv module; its environments are made by virtualenv.
-    if "no pip" in parts.value and not version.startswith("2."):
-        yield Finding(
-            f"Python {version} without ensurepip",
-            "what a venv is made with",
-            host.remedy("venv", python=version),
-            blocks="fetch",
-            why="the build gets a venv of its own, with exact pins",
-        )
-    if "no distutils" in parts.value:
-        yield Finding(
-            f"Python {version} without distutils",
-            "what its ensurepip and its venv module import",
-            host.remedy("distutils"),
-            blocks="fetch",
-        )
-
-
-def _release(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
-    if recipe.source.interface == "own":
-        return
-    from tfwright.host import compatibility
-
-    release = recipe.source.release
-    fork = "nv" if recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
-    python = compatibility.python(release, fork)
-    yield from _accepted_bazel(recipe, release)
-    # It stops nothing: patches can make a release work with a Python that came later.
-    if python and recipe.host.python != "any" and not python.holds(recipe.host.python):
-        remedy = "Correct host.python in the recipe, or add the patches that make it work."
-        yield Finding(
-            f"Python {recipe.host.python} for TensorFlow {release}",
-            f"Python {python}",
-            remedy,
-            why=python.source,
-        )
-
-
-def _accepted_bazel(recipe: Recipe, release: Release) -> Iterator[Finding]:
-    """Compare the pinned Bazel with what ./configure of the release takes."""
-    from tfwright.host import compatibility
-
-    version = recipe.bazel.version
-    bazel = compatibility.bazel(release)
-    if not bazel or bazel.holds(version):
-        return
-    # ./configure compares the version itself, and stops, unless an answer lets a newer one pass.
-    newer = versions.within(version, bazel.least, "")
-    allowed = recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
-    remedy = "Correct bazel.version in the recipe."
-    if newer and allowed:
-        remedy = "If the build fails, pin such a Bazel: the recipe switches configure's check off."
-    yield Finding(
-        f"Bazel {version} for TensorFlow {release}",
-        f"Bazel {bazel}",
-        remedy,
-        blocks="" if newer and allowed else "configure",
-        why=bazel.source,
-    )
-
-
-def _memory(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    # One action must fit; how many fit at once is decided when the build starts.
-    # The kernel moves what other programs hold into it.
-    swap = int(machine.swap(host.place).value or 0)
-    free = (int(host.memory.value or 0) + swap) / GIB
-    if host.memory and free < recipe.compile.peak:
-        remedy = "Stop other programs, raise the container's limit, or add swap."
-        yield Finding(
-            f"{free:.1f} GiB of memory{' and swap' if swap else ''}",
-            f"{recipe.compile.peak} GiB for a single compile action",
-            remedy,
-            why=f"compile.peak, against {host.memory.by}",
-        )
-
-
-def _processor(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    flags = str(recipe.configure.answers.get("CC_OPT_FLAGS", ""))
-    has = host.processor.value.split()
-    wanted = [name for name in machine.EXTENSIONS if f"-m{name}" in flags.split()]
-    # Where the processor could not be read, nothing is known to be missing.
-    lacking = [name for name in wanted if host.processor.by and name not in has]
-    if lacking:
-        why = f"CC_OPT_FLAGS, against {host.processor.by}"
-        remedy = "Verify the wheel on another machine, or take the flag out of the recipe."
-        yield Finding(
-            f"a processor without {', '.join(lacking)}",
-            "one that runs what it compiles",
-            remedy,
-            blocks="verify",
-            why=why,
-        )
-    # Worth a note on any host: such a wheel differs from builder to builder.
-    if "native" in flags:
-        yield Finding(
-            "-march=native in CC_OPT_FLAGS",
-            "the same bytes on every host",
-            "Name an instruction set in the recipe, such as -mavx.",
-        )
-
-
-def _macos(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    wanted = recipe.host
-    # The version of macOS decides which symbols the wheel may use.
-    version = host.release.value.removeprefix("macOS ") if wanted.macos else ""
-    if wanted.macos and version and not versions.is_of(version, wanted.macos):
-        yield Finding(f"macOS {version}", f"macOS {wanted.macos}", "Build on such a Mac.")
-    if wanted.xcode and host.xcode and not versions.is_of(host.xcode.value, wanted.xcode):
-        remedy = host.remedy("xcode", xcode=wanted.xcode)
-        yield Finding(
-            f"Xcode {host.xcode}",
-            f"Xcode {wanted.xcode}",
-            remedy,
-            blocks="compile",
-            why=f"the recipe, against {host.xcode.by}",
-        )
-
-
-def _compiler_line(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    found = toolchain.parse(host.compiler.value)
-    wanted = recipe.host.clang
-    # By the build number: two Xcodes may have a clang of the same version.
-    if wanted and found and found.build != wanted:
-        remedy = host.remedy("xcode", xcode=recipe.host.xcode or "")
-        yield Finding(
-            str(found),
-            f"Apple's clang {wanted}",
-            remedy,
-            why=f"the recipe, against {host.compiler.by}",
-        )
-
-
-def _signing_key(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Finding]:
-    if host_file.sign:
-        from tfwright.tools import signing
-
-        # Tried now, since publish comes after hours of compiling.
-        try:
-            signing.signer(host_file.sign.key)
-        except HostError as fault:
+        # There a build takes its memory twice: for its files, and for its compilers.
+        if disk.kind == "tmpfs":
+            remedy = f"{move} a disk, unless there is memory for both."
             yield Finding(
-                fault.what,
-                "a private key that signs",
-                fault.remedy,
-                blocks="publish",
-                why="the host file: sign.key",
+                f"{self.host_file.build_out} is on tmpfs, in memory",
+                "a disk, which leaves memory to the compilers",
+                remedy,
             )
 
+    def place(self) -> Iterator[Finding]:
+        # Refused at fetch, which would download gigabytes
+        # into a place where no build can run.
+        odd = re.search(r"\s|[^\x00-\x7f]", str(self.host_file.build_out))
+        if odd:
+            remedy = f"Set build_out to such a directory in {host_files.path()}."
+            if self.host_file.build_out == ROOT / "build_out":
+                remedy = f"{remedy[:-1]}, or move the checkout."
+            why = (
+                "TensorFlow's build scripts do not quote their paths, and Bazel's Java does not "
+                "find itself behind other letters"
+            )
+            yield Finding(
+                f"{odd[0]!r} in {self.host_file.build_out}",
+                "a build_out in ASCII, without a space",
+                remedy,
+                blocks="fetch",
+                why=why,
+            )
 
-def _cuda(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    if cuda.wanted(recipe):
-        from tfwright.doctor import gpu
+    def parts(self) -> Iterator[Finding]:
+        version = self.recipe.host.python
+        interpreter = pythons.find(version, self.host_file, self.host.place)
+        if interpreter is None:
+            return
+        parts = pythons.parts(interpreter, self.host.place)
+        # Asked before hours of compiling: the glue comes late in a build.
+        if "no headers" in parts.value:
+            yield Finding(
+                f"Python {version} without headers",
+                "Python.h",
+                self.host.remedy("headers", python=version),
+                blocks="configure",
+                why="TensorFlow's Python glue includes Python.h",
+            )
+        # Python 2 has no venv module; its environments are made by virtualenv.
+        if "no pip" in parts.value and not version.startswith("2."):
+            yield Finding(
+                f"Python {version} without ensurepip",
+                "what a venv is made with",
+                self.host.remedy("venv", python=version),
+                blocks="fetch",
+                why="the build gets a venv of its own, with exact pins",
+            )
+        if "no distutils" in parts.value:
+            yield Finding(
+                f"Python {version} without distutils",
+                "what its ensurepip and its venv module import",
+                self.host.remedy("distutils"),
+                blocks="fetch",
+            )
 
-        for requirement in gpu.REQUIREMENTS:
-            yield from requirement(recipe, host_file, host)
+    def release(self) -> Iterator[Finding]:
+        if self.recipe.source.interface == "own":
+            return
+        from tfwright.host import compatibility
+
+        release = self.recipe.source.release
+        fork = "nv" if self.recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
+        python = compatibility.python(release, fork)
+        yield from self._accepted_bazel(release)
+        # It stops nothing: patches can make a release work with a Python that came later.
+        if (
+            python
+            and self.recipe.host.python != "any"
+            and not python.holds(self.recipe.host.python)
+        ):
+            remedy = "Correct host.python in the recipe, or add the patches that make it work."
+            yield Finding(
+                f"Python {self.recipe.host.python} for TensorFlow {release}",
+                f"Python {python}",
+                remedy,
+                why=python.source,
+            )
+
+    def _accepted_bazel(self, release: Release) -> Iterator[Finding]:
+        """Compare the pinned Bazel with what ./configure of the release takes."""
+        from tfwright.host import compatibility
+
+        version = self.recipe.bazel.version
+        bazel = compatibility.bazel(release)
+        if not bazel or bazel.holds(version):
+            return
+        # ./configure compares the version, and stops, unless an answer lets a newer one pass.
+        newer = versions.within(version, bazel.least, "")
+        allowed = self.recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
+        remedy = "Correct bazel.version in the recipe."
+        if newer and allowed:
+            remedy = (
+                "If the build fails, pin such a Bazel: the recipe switches configure's check off."
+            )
+        yield Finding(
+            f"Bazel {version} for TensorFlow {release}",
+            f"Bazel {bazel}",
+            remedy,
+            blocks="" if newer and allowed else "configure",
+            why=bazel.source,
+        )
+
+    def memory(self) -> Iterator[Finding]:
+        # One action must fit; how many fit at once is decided when the build starts.
+        # The kernel moves what other programs hold into it.
+        swap = int(machine.swap(self.host.place).value or 0)
+        free = (int(self.host.memory.value or 0) + swap) / GIB
+        if self.host.memory and free < self.recipe.compile.peak:
+            remedy = "Stop other programs, raise the container's limit, or add swap."
+            yield Finding(
+                f"{free:.1f} GiB of memory{' and swap' if swap else ''}",
+                f"{self.recipe.compile.peak} GiB for a single compile action",
+                remedy,
+                why=f"compile.peak, against {self.host.memory.by}",
+            )
+
+    def processor(self) -> Iterator[Finding]:
+        flags = str(self.recipe.configure.answers.get("CC_OPT_FLAGS", ""))
+        has = self.host.processor.value.split()
+        wanted = [name for name in machine.EXTENSIONS if f"-m{name}" in flags.split()]
+        # Where the processor could not be read, nothing is known to be missing.
+        lacking = [name for name in wanted if self.host.processor.by and name not in has]
+        if lacking:
+            why = f"CC_OPT_FLAGS, against {self.host.processor.by}"
+            remedy = "Verify the wheel on another machine, or take the flag out of the recipe."
+            yield Finding(
+                f"a processor without {', '.join(lacking)}",
+                "one that runs what it compiles",
+                remedy,
+                blocks="verify",
+                why=why,
+            )
+        # Worth a note on any host: such a wheel differs from builder to builder.
+        if "native" in flags:
+            yield Finding(
+                "-march=native in CC_OPT_FLAGS",
+                "the same bytes on every host",
+                "Name an instruction set in the recipe, such as -mavx.",
+            )
+
+    def macos(self) -> Iterator[Finding]:
+        wanted = self.recipe.host
+        # The version of macOS decides which symbols the wheel may use.
+        version = self.host.release.value.removeprefix("macOS ") if wanted.macos else ""
+        if wanted.macos and version and not versions.is_of(version, wanted.macos):
+            yield Finding(f"macOS {version}", f"macOS {wanted.macos}", "Build on such a Mac.")
+        if (
+            wanted.xcode
+            and self.host.xcode
+            and not versions.is_of(self.host.xcode.value, wanted.xcode)
+        ):
+            remedy = self.host.remedy("xcode", xcode=wanted.xcode)
+            yield Finding(
+                f"Xcode {self.host.xcode}",
+                f"Xcode {wanted.xcode}",
+                remedy,
+                blocks="compile",
+                why=f"the recipe, against {self.host.xcode.by}",
+            )
+
+    def compiler_line(self) -> Iterator[Finding]:
+        found = toolchain.parse(self.host.compiler.value)
+        wanted = self.recipe.host.clang
+        # By the build number: two Xcodes may have a clang of the same version.
+        if wanted and found and found.build != wanted:
+            remedy = self.host.remedy("xcode", xcode=self.recipe.host.xcode or "")
+            yield Finding(
+                str(found),
+                f"Apple's clang {wanted}",
+                remedy,
+                why=f"the recipe, against {self.host.compiler.by}",
+            )
+
+    def signing_key(self) -> Iterator[Finding]:
+        if self.host_file.sign:
+            from tfwright.tools import signing
+
+            # Tried now, since publish comes after hours of compiling.
+            try:
+                signing.signer(self.host_file.sign.key)
+            except HostError as fault:
+                yield Finding(
+                    fault.what,
+                    "a private key that signs",
+                    fault.remedy,
+                    blocks="publish",
+                    why="the host file: sign.key",
+                )
+
+    def cuda(self) -> Iterator[Finding]:
+        if cuda.wanted(self.recipe):
+            from tfwright.doctor import gpu
+
+            wanted = gpu.CudaRequirements(self.recipe, self.host_file, self.host)
+            for check in gpu.CHECKS:
+                yield from check(wanted)
 
 
-GENERAL: tuple[Requirement, ...] = (
-    _platform,
-    _python,
-    _git,
-    _compiler,
-    _bazel,
-    _disk,
-    _place,
-    _signing_key,
+Check = Callable[[Requirements], Iterator[Finding]]
+GENERAL: tuple[Check, ...] = (
+    Requirements.platform,
+    Requirements.python,
+    Requirements.git,
+    Requirements.compiler,
+    Requirements.bazel,
+    Requirements.disk,
+    Requirements.place,
+    Requirements.signing_key,
 )
 """What makes sense on any host, and costs four short programs: builds ask on every start."""
-REQUIREMENTS: tuple[Requirement, ...] = (
+CHECKS: tuple[Check, ...] = (
     *GENERAL,
-    _programs,
-    _clang,
-    _parts,
-    _release,
-    _memory,
-    _processor,
-    _macos,
-    _compiler_line,
-    _cuda,
+    Requirements.programs,
+    Requirements.clang,
+    Requirements.parts,
+    Requirements.release,
+    Requirements.memory,
+    Requirements.processor,
+    Requirements.macos,
+    Requirements.compiler_line,
+    Requirements.cuda,
 )
-OF_IMAGE: tuple[Requirement, ...] = (_python, _compiler, _programs, _clang, _parts, _compiler_line)
+OF_IMAGE: tuple[Check, ...] = (
+    Requirements.python,
+    Requirements.compiler,
+    Requirements.programs,
+    Requirements.clang,
+    Requirements.parts,
+    Requirements.compiler_line,
+)
 """What the image of a recipe has to have, and not the host. CUDA may be in either."""
+
+
+def examine(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
+    """Return all that is not as the recipe wants it, the worst first, as `invoke doctor` does."""
+    return worst_first(Requirements(recipe, host_file, host).compare())
+
+
+def obstacle(recipe: Recipe, host_file: HostFile) -> str | None:
+    """Say in a few words what keeps this host from building a recipe; None if nothing does."""
+    findings = examine(recipe, host_file, probes.here())
+    return next((finding.found for finding in findings if finding.blocks), None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tfwright.documents import spelling
 from tfwright.documents.names import FORMS
+from tfwright.errors import invoke
 from tfwright.printable import printable
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def _of_value(finding: "ErrorDetails", source: str, place: Location) -> tuple[st
         remedy = "Write name==version."
         # pin resolves the lists of this name, and no plugins.
         if place[1:2] == ("requirements",):
-            remedy = "Write name==version, or let 'invoke pin' choose the version."
+            remedy = f"Write name==version, or let '{invoke('pin')}' choose the version."
     return f"{given} {message}" if quoted else message, remedy
 
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from tfwright.documents import account
 from tfwright.documents.names import Flag, HttpUrl, Line
@@ -95,7 +95,8 @@ class CacheTable(Table):
     size: Annotated[float, Field(gt=0, le=1_000_000)] = 20.0
     """GiB that the directory may hold; the entries that were used longest ago are removed first."""
     server: Annotated[str, Field(pattern=r"^https?://[^\s/]")] | None = None
-    """A cache server that several hosts share: bazel-remote, or nginx with DAV."""
+    """A cache server that several hosts share: bazel-remote, or nginx with DAV. Before a build
+    tfwright fetches from it what the directory lacks, after a good one it sends what is new."""
     writes: Flag = True
     """Whether this host uploads its results to the server."""
     secret: HostPath | None = None
@@ -103,8 +104,16 @@ class CacheTable(Table):
     ``cache-secret`` in build_out, so that each build_out trusts its own entries only."""
     logs: Flag = False
     """Whether Bazel writes an execution log, which 'invoke cache --why' compares."""
-    trust: tuple[HostPath, ...] = ()
-    """Public keys, in PEM, of other builders whose signed entries this host trusts."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_lists(cls, given: object) -> object:
+        if isinstance(given, dict) and "trust" in given:
+            raise ValueError(
+                "trust: the cache has no signed lists any more; take the key out, and give hosts "
+                "that share entries the same secret"
+            )
+        return given
 
 
 Engine = Literal["podman", "docker"]

@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
 from tfwright.documents import spelling
-from tfwright.documents.completion import naming_recipe
 from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
     LONGEST_PATH,
@@ -37,7 +36,7 @@ from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.stages import Stage
 from tfwright.documents.toml import DocumentError, Table, load
 from tfwright.documents.toolkit import ToolkitTable
-from tfwright.errors import Evidence, RecipeError
+from tfwright.errors import Evidence, RecipeError, invoke, with_recipe
 from tfwright.printable import shell_word
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -203,7 +202,7 @@ class SourceTable(Table):
         return version._replace(fork="ipu") if of_graphcore and not version.fork else version
 
 
-_PINNED = {"sha256": "Let 'invoke pin' write it."}
+_PINNED = {"sha256": f"Let '{invoke('pin')}' write it."}
 """What to do about a checksum that is missing."""
 
 
@@ -751,10 +750,10 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
 
 def _name_recipe(fault: RecipeError, argument: str) -> None:
     """Complete the commands in the remedies of a recipe that does not load."""
-    fault.remedy = naming_recipe(fault.remedy, argument)
+    fault.recipe = argument
     if isinstance(fault, DocumentError):
         fault.faults = tuple(
-            replace(found, remedy=naming_recipe(found.remedy, argument)) for found in fault.faults
+            replace(found, remedy=with_recipe(found.remedy, argument)) for found in fault.faults
         )
 
 

@@ -1,7 +1,6 @@
 """What goes with what, as compatibility.toml has it: every answer comes with its source."""
 
 import functools
-import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -167,46 +166,6 @@ def _generation(gpu: str) -> dict[str, Any] | None:
         if gpu and not versions.older(gpu, generation["capability"]):
             return generation
     return None
-
-
-@dataclass(frozen=True)
-class NamedGpu:
-    """What is known of GPUs by their name."""
-
-    capability: str
-    source: str
-    machine: str = ""
-    """The only kind of machine that it is built into; empty for a card."""
-
-
-def gpu_named(name: str) -> NamedGpu | None:
-    """Return what is known of a GPU by the name that people or drivers give it.
-
-    ``RTX 3090``, ``rtx3090``, ``3090`` and ``NVIDIA GeForce RTX 3090`` are the same.
-    """
-    # People write RTX3090 and GTX1080Ti; the table's patterns expect a blank.
-    spaced = re.sub(r"(?i)\b([RG]TX?)(?=\d)", r"\1 ", name.strip())
-    series = re.fullmatch(r"(?i)(\d{3,4})( ?(?:Ti|Super|Laptop|M).*)?", spaced)
-    # A bare number is of a GeForce: RTX from 2050 on, GTX before.
-    spellings = [f"{line} {spaced}" for line in ("RTX", "GTX")] if series else [spaced]
-    for spelling in spellings:
-        for row in _table()["gpu"]:
-            if re.search(row["name"], spelling, re.IGNORECASE):
-                return NamedGpu(
-                    str(row["capability"]), str(row["source"]), str(row.get("machine", ""))
-                )
-    return None
-
-
-def gpu_names() -> list[str]:
-    """Return names of GPUs that people know, to find what a mistyped one means."""
-    return [name for row in _table()["gpu"] for name in row["examples"]]
-
-
-def capability_of(gpu: str) -> str:
-    """Return the compute capability of a GPU by its name; empty for one that is not known."""
-    found = gpu_named(gpu)
-    return found.capability if found else ""
 
 
 def _ranges(kind: str, fork: str = "") -> list[Range]:

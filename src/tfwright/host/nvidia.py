@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.host import compatibility
+from tfwright.facts import gpus as gpus_by_name
 from tfwright.host.place import NOTHING, Place, Seen
 from tfwright.tools import json_text
 
@@ -185,7 +186,15 @@ def gpus(place: Place) -> list[Gpu]:
     if not named:
         named = place.ask("system_profiler", "SPDisplaysDataType")
         names = re.findall(r"Chipset Model: (NVIDIA .*)", named.value)
-    return [Gpu(name, compatibility.capability_of(name), named.by) for name in names]
+    return [Gpu(name, _capability(name), named.by) for name in names]
+
+
+def _capability(name: str) -> str:
+    """Return the compute capability of a GPU by its name; empty where the name does not tell."""
+    with suppress(gpus_by_name.AmbiguousGpu):
+        found = gpus_by_name.named(name)
+        return found.capability if found else ""
+    return ""
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -1,10 +1,12 @@
 """The command image."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from invoke import Context
 
-from tfwright.options import JSON, RECIPE, explained, file_of, job_of, one_of, task
+from tfwright.options import JSON, RECIPE, file_of, job_of, one_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 if TYPE_CHECKING:
     from tfwright.tools.container.image import KeptImage
@@ -27,24 +29,24 @@ def image(
     pull: bool = False,
     build: bool = False,
     containerfile: str = "",
-    json: bool = False,
-) -> None:
+) -> Shown:
     """List the container images in the vault, or bring one; a recipe names it by its digest."""
-    with explained(recipe):
-        from tfwright.image import images, page
+    from tfwright.image import images, page
 
-        one_of(add=add, pull=pull, build=build, containerfile=containerfile)
-        job = job_of(recipe)
-        if build:
-            page.show_built(images.build(job, recipe), recipe)
-            return
-        if pull:
-            found: tuple[KeptImage, ...] = (images.pull(job, recipe),)
-        elif add:
-            found = (images.add(file_of(add, "image --add"), job.places.vault),)
-        elif containerfile:
-            file = file_of(containerfile, "image --containerfile")
-            found = (images.build_file(job, file),)
-        else:
-            found = images.listed(job.places.vault)
-        page.show_images(found, as_json=json)
+    one_of(add=add, pull=pull, build=build, containerfile=containerfile)
+    job = job_of(recipe)
+    if build:
+        built = images.build(job, recipe)
+        show = partial(page.show_built, recipe=recipe)
+        return Answer(
+            built, show, lambda built: {**page.image_data(built.kept), "pinned": built.pinned}
+        )
+    if pull:
+        found: tuple[KeptImage, ...] = (images.pull(job, recipe),)
+    elif add:
+        found = (images.add(file_of(add, "image --add"), job.places.vault),)
+    elif containerfile:
+        found = (images.build_file(job, file_of(containerfile, "image --containerfile")),)
+    else:
+        found = tuple(images.listed(job.places.vault))
+    return Answer(found, page.show_images, lambda found: map(page.image_data, found))

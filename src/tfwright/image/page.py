@@ -16,11 +16,8 @@ COLUMNS = (
 )
 
 
-def show_images(images: "Sequence[KeptImage]", *, as_json: bool) -> None:
+def show_images(images: "Sequence[KeptImage]") -> None:
     """Print the digests and sizes of images."""
-    if as_json:
-        text.as_json([_plain(image) for image in images])
-        return
     if not images:
         text.line("The vault holds no container image.")
         return
@@ -30,7 +27,7 @@ def show_images(images: "Sequence[KeptImage]", *, as_json: bool) -> None:
 
 def show_built(built: "BuiltImage", recipe: str) -> None:
     """Say which image was built, and whether the recipe already names it."""
-    show_images((built.kept,), as_json=False)
+    show_images((built.kept,))
     if built.as_pinned:
         text.tell(f"{recipe} pins this image.", text.GOOD)
     else:
@@ -38,11 +35,11 @@ def show_built(built: "BuiltImage", recipe: str) -> None:
         text.tell(f'  do:     Write digest = "{built.kept.digest}" into its [host.image].')
 
 
-def _plain(image: "KeptImage") -> dict[str, object]:
+def image_data(image: "KeptImage") -> dict[str, object]:
     """Return an image for machines."""
     return {
         "digest": image.digest,
         "config": image.config,
-        "layout": str(image.layout),
+        "layout": image.layout,
         "size": image.size,
     }

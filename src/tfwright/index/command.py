@@ -1,22 +1,27 @@
 """The command index."""
 
 import sys
+from collections.abc import Iterator
+from functools import partial
 
 from invoke import Context
 
-from tfwright.options import explained, one_of, task
+from tfwright.options import JSON, one_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
-    help={
+    needs={"reason": "yank"},
+    help=JSON
+    | {
         "folder": "a folder of wheels, instead of the build host's or the wheelhouse",
         "serve": "serve it to this machine until Ctrl-C",
         "port": "of --serve, or of the configuration that --nginx prints",
         "nginx": "print the nginx configuration for this server name",
         "yank": "file name of a wheel that nothing but an exact pin may take any more",
         "unyank": "file name of a wheel to offer again",
-        "reason": "with --yank: why; pip shows it",
-    }
+        "reason": "why; pip shows it",
+    },
 )
 def index(
     _: Context,
@@ -27,29 +32,27 @@ def index(
     yank: str = "",
     unyank: str = "",
     reason: str = "",
-) -> None:
+) -> Iterator[Shown]:
     """Bring the wheel index up to date; serve it, or yank a wheel."""
-    with explained():
-        from tfwright.index import page
-        from tfwright.index import serving as index
-        from tfwright.nightly import site
+    from tfwright.index import page
+    from tfwright.index import serving as index
+    from tfwright.nightly import site
 
-        one_of(serve=serve, nginx=nginx, yank=yank, unyank=unyank)
-        # The build host's, if it has a nightly.toml, else the wheelhouse.
-        place = index.place(folder)
-        # Printed and not installed: the web server's files belong to the administrator.
-        if nginx:
-            sys.stdout.write(index.nginx_configuration(place, port, nginx))
-            return
-        if yank or unyank:
-            host = place.build_host()
-            # A yanked wheel stays: pip still takes it for a pin of exactly its version.
-            site.yank(host.directory, yank or unyank, reason if yank else None)
-            # The yank is stored before the index is written: a kill in between loses nothing.
-            site.refresh(host)
-            return
+    one_of(serve=serve, nginx=nginx, yank=yank, unyank=unyank)
+    # The build host's, if it has a nightly.toml, else the wheelhouse.
+    place = index.place(folder)
+    # Printed and not installed: the web server's files belong to the administrator.
+    if nginx:
+        yield Answer(index.nginx_configuration(place, port, nginx), sys.stdout.write)
+    elif yank or unyank:
+        host = place.build_host()
+        # A yanked wheel stays: pip still takes it for a pin of exactly its version.
+        site.yank(host.directory, yank or unyank, reason if yank else None)
+        # The yank is stored before the index is written: a kill in between loses nothing.
+        site.refresh(host)
+    else:
         update = site.refresh(place.nightly) if place.nightly else index.refresh(place)
-        page.show_update(update, str(place.folder))
+        yield Answer(update, partial(page.show_update, folder=place.folder))
         if serve:
             with index.serving(place, port) as (url, forever):
                 page.show_serving(url)

@@ -1,10 +1,12 @@
 """The command lint."""
 
-import sys
+from collections.abc import Iterator
+from functools import partial
 
 from invoke import Context
 
-from tfwright.options import JSON, explained, job_of, one_of, task
+from tfwright.options import JSON, job_of, one_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
@@ -14,34 +16,34 @@ from tfwright.options import JSON, explained, job_of, one_of, task
         "changed": "check only the recipes that differ from this git revision, such as main",
     }
 )
-def lint(_: Context, recipe: str = "", changed: str = "", json: bool = False) -> None:
+def lint(_: Context, recipe: str = "", changed: str = "", json: bool = False) -> Iterator[Shown]:
     """Check the recipes with their patches and lock files, then the code's style and imports.
 
     The exit status is 2 if a recipe has findings, 5 if the code has.
     """
-    with explained():
-        from tfwright import errors
-        from tfwright.develop import checks as develop
-        from tfwright.documents import host_file
-        from tfwright.documents import recipe as recipes
-        from tfwright.lint import page
-        from tfwright.lint import recipes as linting
+    from tfwright import errors
+    from tfwright.develop import checks as develop
+    from tfwright.documents import host_file
+    from tfwright.documents import recipe as recipes
+    from tfwright.lint import page
+    from tfwright.lint import recipes as linting
 
-        one_of(recipe=recipe, changed=changed)
-        change = linting.change_since(changed) if changed else None
-        names = [recipe] if recipe else recipes.names()
-        # A change of code alone leaves no recipe to check.
-        names = list(change.recipes) if change else names
-        findings = linting.lint_all(names, host_file.read())
-        if change:
-            sound = linting.loadable(names, findings)
-            plans = [linting.planned(job_of(name)) for name in sound]
-            page.show_review(change, plans, findings, as_json=json)
-        else:
-            page.show_findings(names, findings, as_json=json)
-        if any(not finding.harmless for finding in findings):
-            sys.exit(errors.RecipeError.exit_status)
-        # The code only with everything: a maintainer of
-        # recipes needs no developers' tools.
-        if not (recipe or changed):
-            develop.check_code()
+    one_of(recipe=recipe, changed=changed)
+    change = linting.change_since(changed) if changed else None
+    names = [recipe] if recipe else recipes.names()
+    # A change of code alone leaves no recipe to check.
+    names = list(change.recipes) if change else names
+    findings = linting.lint_all(names, host_file.read())
+    serious = any(not finding.harmless for finding in findings)
+    status = errors.RecipeError.exit_status if serious else 0
+    if change:
+        plans = [linting.planned(job_of(name)) for name in linting.loadable(names, findings)]
+        show = partial(page.show_review, plans=plans, findings=findings)
+        more = {"plans": plans, "findings": findings}
+        yield Answer(change, show, lambda change: {**vars(change), **more}, status)
+    else:
+        yield Answer(findings, partial(page.show_findings, names), status=status)
+    # The code only with everything: a maintainer of
+    # recipes needs no developers' tools. What they print is no JSON.
+    if not (serious or recipe or changed or json):
+        develop.check_code()

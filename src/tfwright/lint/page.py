@@ -1,7 +1,6 @@
 """The page of lint: findings with file, line and remedy."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
@@ -11,13 +10,8 @@ if TYPE_CHECKING:
     from tfwright.lint.recipes import LintFinding, PlannedRecipe, RecipeChange
 
 
-def show_findings(
-    recipes: Sequence[str], findings: "Sequence[LintFinding]", *, as_json: bool
-) -> None:
+def show_findings(recipes: Sequence[str], findings: "Sequence[LintFinding]") -> None:
     """Print each finding in two lines; a clean result says how many recipes were checked."""
-    if as_json:
-        text.as_json([asdict(finding) for finding in findings])
-        return
     for finding in findings:
         # FILE:LINE: first, which editors and terminals make a link of.
         place = Styled(f"{finding.file}:{finding.line}: ", text.HEADING)
@@ -28,58 +22,42 @@ def show_findings(
     checked = text.counted(len(recipes), "recipe")
     serious = sum(not finding.harmless for finding in findings)
     if serious:
-        count = text.counted(serious, "finding")
-        text.tell(f"{count} in {checked}", text.BAD)
+        text.tell(f"{text.counted(serious, 'finding')} in {checked}", text.BAD)
     else:
         text.tell(f"{checked} checked, nothing to correct", text.GOOD)
 
 
 def show_review(
-    change: "RecipeChange",
-    plans: "Sequence[PlannedRecipe]",
-    findings: "Sequence[LintFinding]",
-    *,
-    as_json: bool,
+    change: "RecipeChange", plans: "Sequence[PlannedRecipe]", findings: "Sequence[LintFinding]"
 ) -> None:
     """Print what a change means: keys before and after, findings, plans, and what to run."""
-    if as_json:
-        listed = {
-            "plans": [asdict(planned) for planned in plans],
-            "findings": [asdict(finding) for finding in findings],
-        }
-        text.as_json({**asdict(change), **listed})
-        return
     _show_change(change)
     for planned in plans:
-        _show_plan(planned)
+        text.line(Styled(f"plan of {planned.recipe}", text.HEADING))
+        for label, stages in (("runs", planned.runs), ("keeps", planned.keeps)):
+            if stages:
+                text.paragraph(f"  {label}", ", ".join(stages), indent=9)
+        for hindrance in planned.hindered:
+            text.paragraph(Styled("  not here:", text.WARNING), hindrance, indent=13)
     if change.tests:
-        text.heading("run next")
+        text.line(Styled("run next", text.HEADING))
     for command in change.tests:
         text.line(f"  {command}", whole=True)
-    show_findings(change.recipes, findings, as_json=False)
-
-
-def _show_plan(planned: "PlannedRecipe") -> None:
-    text.heading(f"plan of {planned.recipe}")
-    for label, stages in (("runs", planned.runs), ("keeps", planned.keeps)):
-        if stages:
-            text.paragraph(f"  {label}", ", ".join(stages), indent=9)
-    for finding in planned.hindered:
-        text.paragraph(Styled("  not here:", text.WARNING), finding, indent=13)
+    show_findings(change.recipes, findings)
 
 
 def _show_change(change: "RecipeChange") -> None:
     if not change.files:
         text.tell("No recipe, patch or template differs.")
-        return
     for recipe in change.recipes:
-        text.heading(recipe)
+        text.line(Styled(recipe, text.HEADING))
         for key in change.keys:
             # Grouped by recipe: whoever reviews a change reviews recipe by recipe.
             if key.recipe == recipe:
                 after = Styled(key.after or "(removed)", text.GOOD)
                 before = Styled(key.before or "(new)", text.BAD)
                 text.line(f"  {key.key}  ", before, " -> ", after)
-    text.heading("files")
+    if change.files:
+        text.line(Styled("files", text.HEADING))
     for file in change.files:
         text.line(f"  {file}")

@@ -25,9 +25,9 @@ from tfwright.pipeline import rivals
 from tfwright.pipeline.job import BuildRequest
 from tfwright.rules import dropping
 from tfwright.rules.dropping import DropFacts
-from tfwright.tools import git
 from tfwright.tools.git import patching
 from tfwright.tools.git.mirror import Origin
+from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import pips
 from tfwright.vault import lock, locking
 
@@ -605,8 +605,7 @@ def planned(job: BuildRequest) -> PlannedRecipe:
 
 def _repository() -> Path:
     """Return git's own directory of this checkout, which may be one of several worktrees."""
-    asked = git.command(ROOT / ".git", "rev-parse", "--absolute-git-dir", tree=ROOT)
-    return Path(git.run(asked).strip())
+    return Path(_git("rev-parse", "--absolute-git-dir").strip())
 
 
 def _changed_files(tree: str) -> list[str]:
@@ -617,7 +616,7 @@ def _changed_files(tree: str) -> list[str]:
 
 def _git(*arguments: str) -> str:
     """Run git in this checkout; return what it prints."""
-    return git.run(git.command(ROOT / ".git", *arguments, tree=ROOT))
+    return GitRepository(ROOT / ".git", ROOT).run(*arguments)
 
 
 def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:
@@ -629,7 +628,7 @@ def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:
         # A finding of its own; all its keys would look as if they were removed.
         return
     try:
-        text = git.text(_repository(), f"{tree}:{path}") or ""
+        text = GitRepository(_repository()).text(f"{tree}:{path}") or ""
         before = _flat(tomllib.loads(text))
     except _UNREADABLE:
         before = {}

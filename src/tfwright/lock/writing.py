@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tfwright.errors import Evidence, HostError, TfwrightError
+from tfwright.errors import Evidence, HostError, TfwrightError, invoke
 from tfwright.lock import reached
 from tfwright.pipeline import analysis, engine, external, stamps
 from tfwright.pipeline.external import RecipePins
@@ -75,7 +75,7 @@ def _incomplete(path: Path, fault: TfwrightError) -> HostError:
     """Return the error for a lock that was written without asking Bazel."""
     return HostError(
         f"{path.name} was written without a record of which archives the build needs: {fault.what}",
-        remedy=_followed(fault.remedy, "Then run 'invoke lock' again."),
+        remedy=_followed(fault.remedy, f"Then run '{invoke('lock')}' again."),
         evidence=fault.evidence,
     )
 
@@ -117,7 +117,7 @@ def _requirements(job: BuildRequest, inputs: Inputs) -> tuple[lock.LockedRequire
     if inputs.programs is None:
         raise HostError(
             f"Only a host with {system} can tell which files pip takes for {', '.join(wanted)}",
-            remedy=f"Run 'invoke lock' on {system}: every build of {job.recipe.name} would "
+            remedy=f"Run '{invoke('lock')}' on {system}: every build of {job.recipe.name} would "
             "refuse a lock file without them.",
         )
     # pip chooses freely here: the hashes of the recipe, if it has any, are verified by builds.

@@ -1,5 +1,6 @@
 """Which recipes fit a wish, what keeps the others from it, and what a new one would need."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,12 +11,13 @@ from tfwright.documents.levels import CpuLevel
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release, is_version
 from tfwright.errors import RecipeError
+from tfwright.facts import gpus
 from tfwright.host import compatibility, cuda, versions
 from tfwright.host.probes import Host
 
 KNOWN = [
     Release(major, minor)
-    for major, first, last in ((2, 0, 20), (1, 0, 15), (0, 11, 12))
+    for major, first, last in ((2, 0, 21), (1, 0, 15), (0, 11, 12))
     for minor in range(last, first - 1, -1)
 ]
 """Releases of TensorFlow that recipes can be written for, the newest first."""
@@ -27,7 +29,7 @@ _FORMS = {
     "gpu": r"((sm_|compute_)\d{2,3}|\d{1,2}\.\d)[af]?",
     "python": r"\d\.\d+",
     "glibc": r"2\.\d+",
-    "cuda": r"\d+\.\d+",
+    "cuda": r"\d+(\.\d+)?",
     "system": "Linux|Darwin",
 }
 
@@ -36,7 +38,7 @@ _OPTIONS = {
     "gpu": ("gpu", "--gpu sm_61 or --gpu 6.1"),
     "python": ("python", "--python 3.6"),
     "glibc": ("glibc", "--glibc 2.17"),
-    "cuda": ("cuda", "--cuda 10.1"),
+    "cuda": ("cuda", "--cuda 10.1 or --cuda 10"),
     "system": ("os", "--os Linux or --os Darwin"),
 }
 """Each part of a wish that has a form: its option, and how that is written."""
@@ -130,15 +132,28 @@ def _line_of(release: str) -> str:
 
 def _named(name: str) -> dict[str, str]:
     """Look up a GPU by its name, and the source of its compute capability."""
-    known = compatibility.gpu_named(name)
-    if known is None:
-        meant = spelling.guess(name, compatibility.gpu_names())
+    try:
+        known = gpus.named(name)
+    except gpus.AmbiguousGpu as several:
         raise RecipeError(
-            f"No GPU of NVIDIA is known by the name {name!r}{meant}",
-            remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, "
-            "and write it as in --gpu 8.6.",
+            f"Cards named {name!r} have one of the compute capabilities {several}",
+            remedy="Ask the driver: nvidia-smi --query-gpu=compute_cap --format=csv; then write it "
+            "as in --gpu 5.0.",
+        ) from several
+    if known is None:
+        if maker := gpus.other_maker(name):
+            raise RecipeError(
+                f"{name!r} is a GPU of {maker}; tfwright has recipes for GPUs of NVIDIA only",
+                remedy="For the CPU alone, leave out --gpu.",
+            )
+        meant = spelling.guess(name, gpus.names())
+        raise RecipeError(
+            f"No GPU of NVIDIA is known by the name {name!r}{meant}; the list is of "
+            f"{gpus.published()}",
+            remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, and "
+            "write it as in --gpu 8.6.",
         )
-    found = {"gpu": known.capability, "named": f"{name}: {known.source}"}
+    found = {"gpu": known.capability, "named": f"{name}: {gpus.source()}"}
     # A Jetson is a whole machine: recipes for this one's processor do not fit it.
     return found | ({"machine": known.machine} if known.machine else {})
 
@@ -277,6 +292,79 @@ def needs(wanted: Wish) -> list[Need]:
             found += _floor(wanted)
             return found
     return []
+
+
+def exclusions(wanted: Wish) -> list[str]:
+    """Say why no TensorFlow fits a wish: which parts exclude each other, and what is nearest.
+
+    The list is empty if one fits.
+    """
+    if needs(wanted):
+        return []
+    if wanted.release and Release.parse(wanted.release) > KNOWN[0]:
+        command = f"invoke new --release {wanted.release}@COMMIT"
+        said = f"TensorFlow {wanted.release} is unknown, since the tables end with {KNOWN[0]}"
+        return [f"{said}; '{command}' reads what it needs from its source tree"]
+    return [*_refusals(wanted), *_nearest(wanted)]
+
+
+def _refusals(wanted: Wish) -> Iterator[str]:
+    """Say what a release, or any release, does not go with."""
+    if not wanted.release:
+        parts = ("python", "gpu", "cuda", "system")
+        given = [part for part in parts if getattr(wanted, part)]
+        for one, other in itertools.combinations(given, 2):
+            alone = Wish(**{one: getattr(wanted, one), other: getattr(wanted, other)})
+            if not needs(alone):
+                yield f"no release goes with both {_said(wanted, one)} and {_said(wanted, other)}"
+        return
+    release = Release.parse(wanted.release)
+    if release not in KNOWN:
+        yield f"there is no TensorFlow {release} that recipes can be written for"
+    python = compatibility.python(release)
+    if wanted.python and not (python and python.holds(wanted.python)):
+        yield f"TensorFlow {release} takes Python {python}, and not {wanted.python}"
+    tested = tested_with(release)
+    if (wanted.gpu or wanted.cuda) and toolkit_for(wanted, tested) is None:
+        major = tested.cuda.partition(".")[0] if tested else ""
+        rows = [row for row in compatibility.cudas() if versions.is_of(row.version, major)]
+        if not rows:
+            yield f"TensorFlow {release} was tested with no CUDA that is known"
+        elif wanted.cuda and not versions.is_of(wanted.cuda, major):
+            yield f"TensorFlow {release} is made for CUDA {major}, and not {wanted.cuda}"
+        else:
+            oldest, newest = rows[0].capabilities[0], rows[-1].capabilities[1]
+            yield (
+                f"CUDA {wanted.cuda or major} compiles for compute capabilities {oldest} to "
+                f"{newest}, and not for {wanted.gpu}"
+            )
+
+
+def _said(wanted: Wish, part: str) -> str:
+    return f"{_TITLES.get(part, '')}{getattr(wanted, part)}"
+
+
+def _nearest(wanted: Wish) -> Iterator[str]:
+    """Name the nearest release that fits the rest of a wish, or the rest without one part."""
+    for part in ("release", "cuda", "python", "gpu"):
+        if not getattr(wanted, part):
+            continue
+        rest = replace(wanted, **{part: ""})
+        fitting = [release for release in KNOWN if needs(replace(rest, release=str(release)))]
+        if wanted.release and part != "release":
+            fitting = [release for release in fitting if str(release) == wanted.release]
+        if fitting:
+            asked = Release.parse(wanted.release) if wanted.release else KNOWN[0]
+            near = min(fitting, key=lambda release: abs(KNOWN.index(release) - _place(asked)))
+            what = f"without {_said(wanted, part)}"
+            if part == "release":
+                what = "the nearest release that fits"
+            yield f"{what}: TensorFlow {near}"
+            return
+
+
+def _place(release: Release) -> int:
+    return KNOWN.index(release) if release in KNOWN else 0
 
 
 def tested_with(release: Release) -> compatibility.Tested | None:

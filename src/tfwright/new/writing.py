@@ -31,7 +31,7 @@ from tfwright.printable import shell_word
 from tfwright.rules import tree_bazel, tree_requirements, tree_version
 from tfwright.schema import writing as schema
 from tfwright.tools import files
-from tfwright.tools.git import remote
+from tfwright.tools.git.remote import Remote, named_commit
 
 URL = "https://github.com/tensorflow/tensorflow.git"
 ROUNDS = 8
@@ -230,7 +230,8 @@ def _source(draft: _Draft, wanted: WantedRelease, host_file: HostFile) -> dict[s
     address = host_file.mirror_of(URL) or URL
     # git needs a directory to run in, and a new checkout has none yet.
     host_file.build_out.mkdir(parents=True, exist_ok=True)
-    reason, commit = _commit(wanted, host_file.build_out, address)
+    remote = Remote(host_file.build_out, address)
+    reason, commit = _commit(wanted, remote)
     draft.table("source")
     # A branch moves; the commit is what makes the recipe build the same next year.
     draft.lines += [
@@ -242,7 +243,7 @@ def _source(draft: _Draft, wanted: WantedRelease, host_file: HostFile) -> dict[s
     if wanted.tag:
         draft.lines.append(f'version = "{wanted.version}"')
     paths = (*tree_bazel.PATHS, *tree_version.PLACES, *tree_requirements.PATHS)
-    texts = remote.texts(host_file.build_out, address, commit, paths)
+    texts = remote.texts(commit, paths)
     stated = tree_version.stated(texts)
     if wanted.commit and not texts:
         draft.open.append(
@@ -257,14 +258,14 @@ def _source(draft: _Draft, wanted: WantedRelease, host_file: HostFile) -> dict[s
     return texts
 
 
-def _commit(wanted: WantedRelease, store: Path, address: str) -> tuple[str, str]:
+def _commit(wanted: WantedRelease, remote: Remote) -> tuple[str, str]:
     """Return the commit that a person names, of a tag, or the newest one of a branch; and why."""
     if wanted.commit:
         return "The commit that was asked for.", wanted.commit
     if wanted.tag:
-        name, commit = remote.release_of(store, address, wanted.version)
+        name, commit = remote.release_of(wanted.version)
         return f"The tag {name} at upstream.", commit
-    commit = remote.commit_of(store, address, f"r{wanted.line}")
+    commit = remote.commit_of(f"r{wanted.line}")
     return (f"The branch of release {wanted.line}; the commit is its newest one today.", commit)
 
 
@@ -453,7 +454,7 @@ def wanted_of(text: str) -> WantedRelease:
 
     Raises RecipeError for anything else.
     """
-    name, commit = remote.named_commit(text)
+    name, commit = named_commit(text)
     if not is_version(name):
         raise RecipeError(
             f"{name!r} is not a TensorFlow release",

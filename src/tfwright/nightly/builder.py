@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from tfwright.build import reproduce as reproduction
-from tfwright.doctor import examination
+from tfwright.doctor import requirements
 from tfwright.documents import nightly as nightly_document
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
@@ -35,7 +35,7 @@ from tfwright.progress import SILENCE, Listener
 from tfwright.smoke import smoking
 from tfwright.tools import files
 from tfwright.tools.cache import store
-from tfwright.tools.git import remote
+from tfwright.tools.git.remote import Remote
 from tfwright.vault import keeping as vault
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
@@ -105,7 +105,7 @@ class PipelineBuilder:
         if self.nightly.on != "here":
             return ""
         job = self.job(target)
-        return examination.obstacle(job.recipe, job.host_file) or ""
+        return requirements.obstacle(job.recipe, job.host_file) or ""
 
     def build(self, order: BuildOrder) -> NightlyBuild:
         """Build one target; whatever fails is in the result."""
@@ -151,7 +151,7 @@ class PipelineBuilder:
         if last.commit and last.commit != source.commit:
             # The mirror that this host names, as for the build.
             address = targets.origin_of(source.url, self.host_file)
-            pairs = remote.subjects(job.places.git, address, last.commit, source.commit)
+            pairs = Remote(job.places.git, address).subjects(last.commit, source.commit)
             found["commits"] = tuple(CommitLine(commit=one, subject=text) for one, text in pairs)
             if not pairs:
                 # The page would list no commit, and a reader would miss the reason.
@@ -162,7 +162,7 @@ class PipelineBuilder:
     def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
         """Run doctor and the pipeline, then look at the wheel."""
         # First what costs seconds: a host that lacks something would fail after hours.
-        for finding in examination.examine(job.recipe, job.host_file, probes.here()):
+        for finding in requirements.examine(job.recipe, job.host_file, probes.here()):
             if finding.blocks:
                 raise HostError(str(finding), remedy=finding.remedy)
         made = engine.build(job)

@@ -1,13 +1,19 @@
 """Commands of the build host: nightly, report."""
 
+import datetime as dt
 import sys
+from functools import partial
+from pathlib import Path
 
 from invoke import Context
 
-from tfwright.options import JSON, explained, one_of, resuming, task
+from tfwright.options import JSON, one_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
+    needs={"at": "install"},
+    resumes=("recipe", "now", "wait"),
     help=JSON
     | {
         "recipe": "only this recipe of nightly.toml",
@@ -17,10 +23,10 @@ from tfwright.options import JSON, explained, one_of, resuming, task
         "watch": "only send notices: what waits, and that no night came for too long",
         "install": "write the timer that runs a night: user, system, cron or launchd",
         "uninstall": "remove the timer: user, system, cron or launchd",
-        "at": "with --install: time of day",
+        "at": "time of day",
         "yes": "do not ask before --install or --uninstall",
         "order": "on a worker: carry out the build order in this folder; nights start this",
-    }
+    },
 )
 def nightly(
     _: Context,
@@ -34,37 +40,33 @@ def nightly(
     at: str = "02:00",
     yes: bool = False,
     order: str = "",
-    json: bool = False,
-) -> None:
+) -> Shown:
     """Run one night of this build host: build what changed, publish it, show it on a page."""
-    again = resuming("nightly", recipe=recipe, now=now, wait=wait)
-    with explained(resume=again):
-        import datetime as dt
-        from pathlib import Path
+    from tfwright.documents import nightly as document
+    from tfwright.nightly import fleets, night, notices, page
+    from tfwright.terminal.console import Terminal
+    from tfwright.terminal.text import tell
 
-        from tfwright.documents import nightly as document
-        from tfwright.nightly import fleets, night, notices, page
-        from tfwright.terminal import console
-        from tfwright.terminal.text import tell
-
-        one_of(install=install, uninstall=uninstall, order=order, watch=watch, dry_run=dry_run)
-        # The timer itself runs `nightly` without options, so these two never meet a night.
-        if install or uninstall:
-            sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
-        if order:
-            tell(page.order_line(fleets.carry_out(Path(order), console.Terminal())))
-        elif watch:
-            # Without the host file: a fault in it keeps no notice back.
-            wanted = document.read()
-            channels = notices.channels_of(wanted.notices)
-            tell(f"{night.watch(wanted, dt.datetime.now(dt.UTC), channels)} notices sent")
-        elif dry_run:
-            page.show_plan(night.plan(fleets.host(), only=recipe, now=now), as_json=json)
-        else:
-            host = fleets.host(console.Terminal(), tell)
-            outcome = night.run(host, only=recipe, now=now, wait=wait)
-            first = host.nightly.url or str(host.site / "index.html")
-            page.show_outcome(outcome, first, as_json=json)
+    one_of(install=install, uninstall=uninstall, order=order, watch=watch, dry_run=dry_run)
+    # The timer itself runs `nightly` without options,
+    # so these two never meet a night.
+    if install or uninstall:
+        sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
+    if order:
+        return Answer(fleets.carry_out(Path(order), Terminal()), page.show_order)
+    if watch:
+        # Without the host file: a fault in it keeps no notice back.
+        wanted = document.read()
+        channels = notices.channels_of(wanted.notices)
+        sent = night.watch(wanted, dt.datetime.now(dt.UTC), channels)
+        return Answer(f"{sent} notices sent", tell, lambda _: {"notices": sent})
+    if dry_run:
+        planned = page.planned(night.plan(fleets.host(), only=recipe, now=now))
+        return Answer(planned, page.show_plan)
+    host = fleets.host(Terminal(), tell)
+    outcome = night.run(host, only=recipe, now=now, wait=wait)
+    first = host.nightly.url or str(host.site / "index.html")
+    return Answer(outcome, partial(page.show_outcome, place=first))
 
 
 @task(
@@ -75,9 +77,8 @@ def nightly(
 )
 def report(_: Context, build: str = "", html: bool = False) -> None:
     """Print a report of one nightly build for an issue: without secrets, tokens or home paths."""
-    with explained():
-        from tfwright.nightly.pages import build as pages
+    from tfwright.nightly.pages import build as pages
 
-        # Plain Markdown on standard output, to be pasted or piped into another tool.
-        found = pages.find(build)
-        sys.stdout.write(found.html() if html else found.markdown())
+    # Plain Markdown on standard output, to be pasted or piped into another tool.
+    found = pages.find(build)
+    sys.stdout.write(found.html() if html else found.markdown())

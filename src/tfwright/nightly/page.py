@@ -1,18 +1,17 @@
 """What `invoke nightly` prints."""
 
-import dataclasses
 import shlex
 import textwrap
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tfwright.nightly.fleets import Rebuilt
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Style, Styled
 
 if TYPE_CHECKING:
     from tfwright.nightly.builds import NightlyBuild
-    from tfwright.nightly.fleets import Rebuilt
     from tfwright.nightly.night import NightOutcome, NightPlan
-    from tfwright.nightly.timer import Installation
 
 PLANNED = (
     Column("recipe", cut="middle"),
@@ -29,69 +28,75 @@ STYLES: dict[str, Style] = {
 }
 
 
-def show_plan(night: "NightPlan", *, as_json: bool) -> None:
+@dataclass(frozen=True)
+class PlanLine:
+    """A recipe of nightly.toml, and what a night would do with it."""
+
+    recipe: str
+    due: bool
+    within_budget: bool
+    why: str
+    changed: tuple[str, ...] = ()
+    seconds: float = 0.0
+    """How long it took last time; of one that was never built, a guess."""
+
+
+def planned(night: "NightPlan") -> list[PlanLine]:
+    """Return what a night would build, in its order; what cannot be built here comes last."""
+    return [
+        PlanLine(due.target.name, due.due, due.within_budget, due.why, due.changed, due.seconds)
+        for due in night.targets
+    ] + [
+        PlanLine(name, due=False, within_budget=False, why=f"blocked: {why}")
+        for name, why in night.blocked.items()
+    ]
+
+
+def show_plan(targets: list[PlanLine]) -> None:
     """Print what a night would build, in its order."""
-    found, blocked = night.targets, night.blocked
-    if as_json:
-        known = ("due", "within_budget", "why", "changed", "seconds")
-        rows: list[dict[str, object]] = [
-            {"recipe": item.target.name} | {name: getattr(item, name) for name in known}
-            for item in found
-        ]
-        for name, why in blocked.items():
-            values = (False, False, f"blocked: {why}", (), 0.0)
-            rows.append({"recipe": name, **dict(zip(known, values, strict=True))})
-        text.as_json(rows)
-        return
     # An empty table would not say where the recipes are named.
-    if not found and not blocked:
+    if not targets:
         print("nightly.toml lists no recipe.")
         return
-    table: list[tuple[text.Part, ...]] = []
-    for item in found:
-        tonight = "no"
-        if item.due:
-            tonight = "build" if item.within_budget else "out of budget"
-        why = f"{item.why}: {', '.join(item.changed)}" if item.changed else item.why
-        # Of a target that was never built, the seconds are a guess.
-        last = f"{item.seconds / 60:.0f} min" if item.why != "never built" else "-"
-        table.append((item.target.name, tonight, why, last))
-    for name, why in blocked.items():
-        table.append((name, Styled("blocked", text.WARNING), why.partition("\n")[0], "-"))
-    text.table(PLANNED, table)
-    due = [item for item in found if item.due and item.within_budget]
-    seconds = sum(item.seconds for item in due)
-    lasts = f", in about {text.as_duration(seconds)}" if due else ""
+    rows: list[tuple[text.Part, ...]] = []
+    for target in targets:
+        blocked, _, why = target.why.partition("blocked: ")
+        changed = f": {', '.join(target.changed)}" if target.changed else ""
+        tonight: text.Part = "no"
+        if why:
+            tonight = Styled("blocked", text.WARNING)
+        elif target.due:
+            tonight = "build" if target.within_budget else "out of budget"
+        known = not why and target.why != "never built"
+        last = f"{target.seconds / 60:.0f} min" if known else "-"
+        rows.append((target.recipe, tonight, (why or blocked).partition("\n")[0] + changed, last))
+    text.table(PLANNED, rows)
+    due = [target.seconds for target in targets if target.due and target.within_budget]
+    lasts = f", in about {text.as_duration(sum(due))}" if due else ""
     text.line()
-    text.line(f"{len(due)} of {len(table)} would be built{lasts}.")
+    text.line(f"{len(due)} of {len(rows)} would be built{lasts}.")
 
 
-def order_line(build: "NightlyBuild | Rebuilt") -> str:
-    """Return the line that a worker prints about an order."""
-    from tfwright.nightly.fleets import Rebuilt
-
+def show_order(build: "NightlyBuild | Rebuilt") -> None:
+    """Say in a line what a worker did for an order."""
     if isinstance(build, Rebuilt):
-        return f"{build.target}: {build.difference or 'reproduced'}"
-    broken = f": {build.broken.line}" if build.broken else ""
-    return f"{build.target}: {build.result} in {build.seconds:.0f} s{broken}"
+        text.tell(f"{build.target}: {build.difference or 'reproduced'}")
+    else:
+        broken = f": {build.broken.line}" if build.broken else ""
+        text.tell(f"{build.target}: {build.result} in {build.seconds:.0f} s{broken}")
 
 
-def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:
+def show_outcome(outcome: "NightOutcome", place: object) -> None:
     """Say what a night did, and where to look."""
-    if as_json:
-        text.as_json(dataclasses.asdict(outcome))
-        return
     if not outcome.verdicts:
         print("nightly.toml lists no recipe.")
         return
     rows = []
     for name, verdict in sorted(outcome.verdicts.items()):
         styled = Styled(verdict, STYLES.get(verdict, text.WARNING))
-        why = outcome.details.get(name, "").partition("\n")[0]
-        rows.append((name, styled, why))
-    # A night without a fault has nothing to say in the third column.
-    shown = len(JUDGED) if outcome.details else len(JUDGED) - 1
-    text.table(JUDGED[:shown], [row[:shown] for row in rows])
+        rows.append((name, styled, outcome.details.get(name, "").partition("\n")[0]))
+    # Without a fault the third column is empty, and left out.
+    text.table(JUDGED, rows)
     if outcome.difference:
         print(f"not reproduced: {outcome.reproduced}: {outcome.difference}")
     elif outcome.reproduced:
@@ -105,7 +110,16 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
 
     wanted = timer.planned(kind, at, remove=remove)
     # Everything is shown before the question: nothing is installed unseen.
-    _show_installation(wanted, remove=remove)
+    for file in wanted.files:
+        print(f"{'remove' if remove else 'write'} {file.path}")
+        # What goes away needs no second look.
+        if not remove:
+            print(textwrap.indent(file.text, "    "))
+    if wanted.crontab is not None:
+        print("new crontab:")
+        print(textwrap.indent(wanted.crontab or "(empty)", "    "))
+    for argv in (*wanted.commands, *wanted.afterwards):
+        print(f"run {shlex.join(argv)}")
     if not yes and not _agreed():
         text.tell("Nothing was changed.")
         return 1
@@ -117,21 +131,6 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
             text.WARNING,
         )
     return 0
-
-
-def _show_installation(wanted: "Installation", *, remove: bool) -> None:
-    for file in wanted.files:
-        # What goes away needs no second look.
-        if remove:
-            print(f"remove {file.path}")
-        else:
-            print(f"write {file.path}")
-            print(textwrap.indent(file.text, "    "))
-    if wanted.crontab is not None:
-        print("new crontab:")
-        print(textwrap.indent(wanted.crontab or "(empty)", "    "))
-    for argv in (*wanted.commands, *wanted.afterwards):
-        print(f"run {shlex.join(argv)}")
 
 
 def _agreed() -> bool:

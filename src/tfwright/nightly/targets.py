@@ -26,9 +26,10 @@ from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import SILENCE, Listener
-from tfwright.tools import files, git
-from tfwright.tools.git import remote
+from tfwright.tools import files
 from tfwright.tools.git.mirror import Origin
+from tfwright.tools.git.remote import Remote
+from tfwright.tools.git.repository import GitRepository
 from tfwright.wheel.seal import sealing
 
 CAPABILITIES = ("HERMETIC_CUDA_COMPUTE_CAPABILITIES", "TF_CUDA_COMPUTE_CAPABILITIES")
@@ -132,9 +133,9 @@ def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
 
 def _followed(follow: FollowTable, store: Path, address: str) -> FollowedCommit:
     if branch := follow.branch:
-        return FollowedCommit(remote.head(store, address, branch), branch)
+        return FollowedCommit(Remote(store, address).head(branch), branch)
     # Without a branch there are tags: nightly.toml names one of the two.
-    tag, commit = remote.newest_tag(store, address, str(follow.tags))
+    tag, commit = Remote(store, address).newest_tag(str(follow.tags))
     return FollowedCommit(commit, tag)
 
 
@@ -239,7 +240,7 @@ def _checkout() -> str:
     if not (ROOT / ".git").exists():
         return ""
     try:
-        return git.run(git.command(ROOT / ".git", "rev-parse", "--short=12", "HEAD")).strip()
+        return GitRepository(ROOT / ".git").run("rev-parse", "--short=12", "HEAD").strip()
     except TfwrightError:
         return ""
 

@@ -17,14 +17,16 @@ from pydantic import BaseModel
 from tfwright.configure import edits
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import Evidence, RecipeError
+from tfwright.errors import Evidence, RecipeError, invoke
 from tfwright.pipeline import external
 from tfwright.pipeline.job import BuildRequest
 from tfwright.printable import shell_word
 from tfwright.rules import dropping, patched_tree
-from tfwright.tools import files, git, toml_editing
+from tfwright.tools import files, toml_editing
 from tfwright.tools.git import merging, patching
+from tfwright.tools.git.merging import Merge
 from tfwright.tools.git.patching import PatchHeader
+from tfwright.tools.git.work_tree import WorkTree
 
 CONTEXT = 1
 """Lines of context around a change: the smallest that git still applies in one place only."""
@@ -49,8 +51,8 @@ def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> Writt
     `path` is the recipe's file, `name` the words of the patch's file name. Raises RecipeError if
     the tree is missing or nothing was edited.
     """
-    tree = job.places.tree
-    if not git.is_tree(tree):
+    tree = WorkTree(job.places.tree)
+    if not tree.exists():
         raise RecipeError(
             f"{job.recipe.name} has no tree to edit yet",
             remedy=f"Make it: invoke build --recipe {job.recipe.argument} --until source",
@@ -78,30 +80,30 @@ def prepare(job: BuildRequest, number: int) -> Path:
     patch = _numbered(job.recipe, number)
     position = source.patches.index(patch)
     before = source.changed(patches=source.patches[:position])
-    tree = _workplace(job)
+    tree = _work_tree(job)
     _insist_on_written(job, tree)
     # Earlier patches go into the index, so that the difference holds this patch alone.
     repository = external.repository(job.job, source)
     try:
-        content = patched_tree.make(tree, before, repository, source.commit)
+        content = patched_tree.make(tree.place, before, repository, source.commit)
     except RecipeError as fault:
         raise _earlier_first(job.recipe, number, before.patches, fault) from fault
-    git.check_out(tree, content)
+    tree.check_out(content)
     _bring_in(job, tree, source.file(patch))
     begun = BegunPatch(number=number, content=_edits(tree))
     files.write(_begun(job), begun.model_dump_json())
-    return tree
+    return tree.place
 
 
-def _bring_in(job: BuildRequest, tree: Path, patch: Path) -> None:
+def _bring_in(job: BuildRequest, tree: WorkTree, patch: Path) -> None:
     """Bring what a patch changes into the files of a tree, as far as it fits."""
     base = merging.base_of(patch)
     if not base:
-        git.apply_what_fits(tree, patch)
+        tree.apply_what_fits(patch)
         return
     made_for = job.recipe.source.changed(commit=base)
     original = external.repository(job.job, made_for)
-    merging.merge(tree, patch, original, base, job.listener.note)
+    Merge(tree.place, original, base, job.listener.note).carry(patch)
 
 
 class BegunPatch(BaseModel):
@@ -111,22 +113,24 @@ class BegunPatch(BaseModel):
     content: str
 
 
-def _insist_on_written(job: BuildRequest, tree: Path) -> None:
+def _insist_on_written(job: BuildRequest, tree: WorkTree) -> None:
     """Raise RecipeError if the tree has edits that no patch has yet: they would be lost."""
     begun = _begun_in(job)
-    if begun is None or not git.is_tree(tree) or _edits(tree) == begun.content:
+    if begun is None or not tree.exists() or _edits(tree) == begun.content:
         return
     own = f"invoke patch --recipe {job.recipe.argument} --refresh {begun.number} --write"
     raise RecipeError(
-        f"{tree} holds edits of patch {begun.number} that are not written yet",
+        f"{tree.place} holds edits of patch {begun.number} that are not written yet",
         remedy=f"Write them: '{own}'. Or delete that directory, and them with it.",
     )
 
 
-def _edits(tree: Path) -> str:
+def _edits(tree: WorkTree) -> str:
     """Return a checksum of all files of a tree that differ from its index, new ones included."""
-    names = sorted({*git.changed(tree), *git.strangers(tree)})
-    found = {name: files.sha256(tree / name) for name in names if (tree / name).is_file()}
+    names = sorted({*tree.changed(), *tree.strangers()})
+    found = {
+        name: files.sha256(tree.place / name) for name in names if (tree.place / name).is_file()
+    }
     return hashlib.sha256(json.dumps([names, found]).encode()).hexdigest()
 
 
@@ -158,20 +162,21 @@ def _earlier_first(
     return fault
 
 
-def waiting(tree: Path) -> list[str]:
+def waiting(place: Path) -> list[str]:
     """Return what a person still has to do in a tree: conflicts, and parts that did not fit."""
-    rejected = [file for file in tree.rglob("*.rej") if file.is_file()]
-    touched = [tree / name for name in (*git.changed(tree), *git.strangers(tree))]
+    tree = WorkTree(place)
+    rejected = [file for file in place.rglob("*.rej") if file.is_file()]
+    touched = [place / name for name in (*tree.changed(), *tree.strangers())]
     conflicting = [file for file in touched if merging.unresolved(file)]
-    return sorted({str(file.relative_to(tree)) for file in (*rejected, *conflicting)})
+    return sorted({str(file.relative_to(place)) for file in (*rejected, *conflicting)})
 
 
 def refresh(job: BuildRequest, number: int) -> WrittenPatch:
     """Write a patch of the series again from the tree that `prepare` made; its header stays."""
     source = job.recipe.source
     target = source.file(_numbered(job.recipe, number))
-    tree = _workplace(job)
-    if not git.is_tree(tree):
+    tree = _work_tree(job)
+    if not tree.exists():
         raise RecipeError(
             f"{target.name} has no tree to be redone in",
             remedy=f"Make it: invoke patch --recipe {job.recipe.argument} --refresh {number}",
@@ -179,39 +184,39 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
     begun = _begun_in(job)
     if begun and begun.number != number:
         raise RecipeError(
-            f"The tree in {tree} is for patch {begun.number}, not for {number}",
+            f"The tree in {tree.place} is for patch {begun.number}, not for {number}",
             remedy=f"Write that one: 'invoke patch --recipe {job.recipe.argument} "
             f"--refresh {begun.number} --write'. Without --write, --refresh {number} makes the "
             "tree of this one.",
         )
     # With a part left out, the new patch would silently do less than the old one.
-    if left := waiting(tree):
+    if left := waiting(tree.place):
         raise RecipeError(
             f"Parts of {target.name} that did not fit are still waiting in {len(left)} of the "
-            f"files in {tree}",
+            f"files in {tree.place}",
             remedy="Make the change by hand; delete git's marks in the file, and each FILE.rej. "
             "Then run this again.",
             evidence=Evidence(lines=left),
         )
     header = patching.header(target)
     changed = _write(tree, target, header, patching.head_text(target))
-    git.discard(tree)
+    tree.discard()
     files.remove(_begun(job))
     return WrittenPatch(target, changed, added=False)
 
 
-def _write(tree: Path, target: Path, header: PatchHeader, head: str = "") -> tuple[str, ...]:
+def _write(tree: WorkTree, target: Path, header: PatchHeader, head: str = "") -> tuple[str, ...]:
     """Write the difference between a tree and its index as a patch; return the files it changes.
 
     `head` is the header as its author wrote it, if there is one.
     """
     # The configure stage writes into tracked files too; that is not part of a patch.
-    diff = git.difference(tree, CONTEXT, but=tuple(edits.TRACKED))
+    diff = tree.difference(CONTEXT, but=tuple(edits.TRACKED))
     if not diff.strip():
         raise RecipeError(
-            f"Nothing differs in {tree}", remedy="Edit the files there, then run this again."
+            f"Nothing differs in {tree.place}", remedy="Edit the files there, then run this again."
         )
-    _insist_on_text(tree, diff)
+    _insist_on_text(tree.place, diff)
     _insist_on_condition(header, target if head else None)
     before = target.read_bytes() if target.exists() else None
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -282,9 +287,9 @@ def as_text(header: PatchHeader) -> str:
     return "\n".join([*filled, ""])
 
 
-def _workplace(job: BuildRequest) -> Path:
-    """Return the directory in which a patch is redone; no stage reads it."""
-    return job.places.own / "patch"
+def _work_tree(job: BuildRequest) -> WorkTree:
+    """Return the tree in which a patch is redone; no stage reads it."""
+    return WorkTree(job.places.own / "patch")
 
 
 def _numbered(recipe: Recipe, number: int) -> str:
@@ -333,6 +338,6 @@ def _words(name: str) -> str:
     if not words:
         raise RecipeError(
             f"{name!r} names no patch",
-            remedy="Say in a few words why, such as 'invoke patch no-numa'.",
+            remedy=f"Say in a few words why, such as '{invoke('patch no-numa')}'.",
         )
     return words

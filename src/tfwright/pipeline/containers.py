@@ -132,7 +132,11 @@ def _writable(job: Job) -> Iterator[Path]:
     build_out.mkdir(parents=True, exist_ok=True)
     yield build_out
     # Another build_out may share the vault of this one by a link.
-    for shared in (job.places.vault, job.places.git):
+    # Its Bazel finds the cache in one of these.
+    cache = job.private_cache
+    if job.host_file.cache.enabled:
+        cache.mkdir(parents=True, exist_ok=True)
+    for shared in (job.places.vault, job.places.git, cache):
         if not shared.resolve().is_relative_to(build_out.resolve()):
             yield shared.resolve()
 

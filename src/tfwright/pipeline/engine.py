@@ -12,14 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from tfwright.documents import completion, spelling
+from tfwright.documents import spelling
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.pipeline import containers, rivals, stamps
 from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.pipeline.stage import Result, Results, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.pipeline.stamps import Seen, Stamp, Took
-from tfwright.tools import disk, files, git
+from tfwright.tools import disk, files
+from tfwright.tools.git.work_tree import repository_of
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import become
@@ -194,7 +195,7 @@ def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
                 stamps.write(request, stage, depends, result, took)
     except TfwrightError as fault:
         fault.stage = stage.name
-        fault.remedy = completion.naming_recipe(fault.remedy, request.argument)
+        fault.recipe = request.argument
         raise
     request.listener.finished(stage.name, seconds)
     return result
@@ -267,9 +268,9 @@ def _clear(job: Job) -> None:
         # First: a clean that is interrupted must leave no stamp of files that are gone.
         places.stamps,
         places.tree,
-        git.repository_of(places.tree),
+        repository_of(places.tree),
         places.patched,
-        git.repository_of(places.patched),
+        repository_of(places.patched),
         places.readings,
         places.bazel,
         places.dist,

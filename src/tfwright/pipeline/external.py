@@ -15,11 +15,11 @@ from tfwright.rules import patched_tree, repositories
 from tfwright.rules.model import Rules
 from tfwright.rules.patched_tree import PatchedTree
 from tfwright.rules.readings import Readings
-from tfwright.tools import git
 from tfwright.tools.bazel import workspaces
 from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
+from tfwright.tools.git.repository import GitRepository
 from tfwright.vault import lock, locking, origins, reach, substitutes, unpinned
 from tfwright.vault.lock import Lock, LockedBinary
 from tfwright.vault.origins import Origins
@@ -178,7 +178,7 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
         binaries = locking.binaries(bazel.version, stored.path, stored.sha256)
     pinned = {archive.name: archive.sha256 for archive in substituted(pins, reached.rules)}
     gathered = lock.Gathered(
-        tree=git.tree_of(repository, source.commit),
+        tree=GitRepository(repository).tree_of(source.commit),
         binaries=binaries,
         files=patched_tree.digests(source),
         sizes=store(job).sizes(),

@@ -8,16 +8,15 @@ from pathlib import Path
 from tfwright.documents.recipe import CompileTable
 from tfwright.documents.release import NO_RELEASE, Release
 from tfwright.pipeline import caching, cost, remote_execution
-from tfwright.pipeline.caching import OpenCache
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, Copied, Inputs, Tree, Unpinned
 from tfwright.pipeline.stage import Writes
 from tfwright.tools import files
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import Client, Options
-from tfwright.tools.cache.proxy import CacheProxy
+from tfwright.tools.cache.private import PrivateCache
 from tfwright.tools.git import clones
-from tfwright.tools.process import capacity, environment, inside, isolation, runner
+from tfwright.tools.process import capacity, environment, inside, isolation
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
 
@@ -56,9 +55,7 @@ class Invocation:
     unpinned: tuple[Unpinned, ...] = ()
     """What only Bazel can download."""
     cache: str = ""
-    """The directory or url of the build cache; empty for none."""
-    first: tuple[str, ...] = ()
-    """What is run first in a build without a network, and becomes Bazel."""
+    """The directory of the build cache; empty for none."""
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917 each is a fact of its own
@@ -101,24 +98,11 @@ class Invocation:
             {**self.environment, **self.exported},
             self.options,
             self._alone(),
-            self.first,
         )
 
-    def with_cache(self, cache: OpenCache | None) -> "Invocation":
-        """Return the same with a build cache; a Bazel without a network reaches it by a door."""
-        if cache is None:
-            return self
-        if not isinstance(cache.front, CacheProxy):
-            return replace(self, cache=cache.address)
-        # The proxy listens in tfwright, so a process without its network needs the open
-        # socket, which `adopt` hands over.
-        first: tuple[str, ...] = ()
-        box = inside.current()
-        if box:
-            runner.answer(box.listening(cache.front.adopt(), cache.front.port))
-        if self.client.alone:
-            first = isolation.listening(cache.front.adopt(), cache.front.port)
-        return replace(self, cache=cache.address, first=first)
+    def with_cache(self, cache: PrivateCache | None) -> "Invocation":
+        """Return the same with a build cache."""
+        return replace(self, cache=str(cache.folder)) if cache else self
 
     def _alone(self) -> bool:
         """Say whether Bazel needs an enclosure of its own; a container has no network anyway."""
@@ -216,7 +200,7 @@ class Invocation:
         """Yield the flags for what recipes and hosts share."""
         if self.cache:
             yield from caching.log_flags(self.job, self.options.build)
-            yield from caching.flags(self.options.build, self.version, self.cache)
+            yield from caching.flags(self.options.build, self.cache)
         # Not --distdir, which goes by the last part of a url:
         # 1.22.0.tar.gz exists several times.
         if "repository_cache" in self.options.build:

@@ -1,5 +1,6 @@
 """What is asked of tfwright: one recipe, to be built on this host, in places of its own."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -148,6 +149,13 @@ class Job:
     def places(self) -> Places:
         """Where this job works."""
         return Places(self.host_file.build_out, self.name)
+
+    @property
+    def private_cache(self) -> Path:
+        """Where its Bazel finds the build cache: on the disk of the cache, for the links."""
+        # Several build_out may share a cache, and have recipes of the same name.
+        place = hashlib.sha256(str(self.places.own.resolve()).encode()).hexdigest()[:8]
+        return self.host_file.cache_directory / "private" / f"{self.name}-{place}"
 
     def log(self, name: str) -> Path:
         """Return the log file of a stage, or of one program within it."""

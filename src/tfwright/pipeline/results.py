@@ -6,7 +6,7 @@ from tfwright.documents.names import Commit
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.pipeline.stage import Artefact, Folder, Result
-from tfwright.tools.cache.tally import CacheUse
+from tfwright.tools.cache.usage import CacheUse
 
 NCCL_LIBRARY = "tensorflow/contrib/nccl/python/ops/_nccl_ops.so"
 """The library that the nccl stage puts in the place of Bazel's, by its path in the tree."""

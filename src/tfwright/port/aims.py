@@ -13,7 +13,7 @@ from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.rules import tree_version
 from tfwright.tools import files, toml_editing
-from tfwright.tools.git import remote
+from tfwright.tools.git.remote import Remote, named_commit
 
 HEAD = "# Ported to {to}; 'invoke lint' and the comments below say what is left to decide."
 
@@ -54,7 +54,7 @@ def of(old: BuildRequest, to: str) -> Aim:
             f"{old.recipe.source.url} comes with tfwright, and has no other release",
             remedy=f"Copy the recipe instead: invoke new --like {old.argument} --name mine",
         )
-    name, stated = remote.named_commit(to)
+    name, stated = named_commit(to)
     if not re.fullmatch(r"(?!-)[\w./+-]+", name) or ".." in name:
         raise RecipeError(
             f"{name!r} is not the name of a tag or a branch",
@@ -72,30 +72,30 @@ def of(old: BuildRequest, to: str) -> Aim:
 
 def _found(old: BuildRequest, name: str) -> tuple[str, str]:
     """Return the name as the repository spells it, and its commit."""
-    address = _address(old)
+    remote = _remote(old)
     try:
-        return name, remote.commit_of(old.places.own, address, name)
+        return name, remote.commit_of(name)
     except SupplyError:
         if not is_version(name):
             raise
         version = ExactRelease.parse(name)
     if version.patch or version.candidate or name.count(".") > 1:
-        return remote.release_of(old.places.own, address, version)
+        return remote.release_of(version)
     branch = f"r{version.line}"
-    return branch, remote.commit_of(old.places.own, address, branch)
+    return branch, remote.commit_of(branch)
 
 
-def _address(old: BuildRequest) -> str:
+def _remote(old: BuildRequest) -> Remote:
     source = old.recipe.source
     # git needs a directory to run in, and a recipe that was never built has none.
     old.places.own.mkdir(parents=True, exist_ok=True)
-    return old.host_file.mirror_of(source.url) or source.url
+    return Remote(old.places.own, old.host_file.mirror_of(source.url) or source.url)
 
 
 def _release_of(old: BuildRequest, commit: str) -> Release | None:
     """Read the release off the tree, where the name does not say it: of master, or a fork."""
     places = tuple(tree_version.PLACES)
-    texts = remote.texts(old.places.own, _address(old), commit, places)
+    texts = _remote(old).texts(commit, places)
     return tree_version.stated(texts)
 
 

@@ -2,15 +2,17 @@
 
 from invoke import Context
 
-from tfwright.options import RECIPE, explained, job_of, task
+from tfwright.options import JSON, RECIPE, job_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
-@task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0, or v1.12.0@COMMIT"})
-def port(_: Context, to: str, recipe: str = "demo") -> None:
+@task(
+    help=RECIPE | JSON | {"to": "tag or branch of the other release, as v1.12.0, or v1.12.0@COMMIT"}
+)
+def port(_: Context, to: str, recipe: str = "demo") -> Shown:
     """Carry a recipe to another release: a new file, and a report of what no longer fits."""
-    with explained(recipe):
-        from tfwright.documents import recipe as recipes
-        from tfwright.port import page, porting
+    from tfwright.documents import recipe as recipes
+    from tfwright.port import page, porting
 
-        # The original stays as it is: the new release gets a file of its own.
-        page.show_port(porting.port(job_of(recipe), recipes.find(recipe), to))
+    # The original stays as it is: the new release gets a file of its own.
+    return Answer(porting.port(job_of(recipe), recipes.find(recipe), to), page.show_port)

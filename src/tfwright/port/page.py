@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tfwright.configure.prompt import Prompt
     from tfwright.new.writing import NewRecipe
     from tfwright.pin.packages import Pinned
-    from tfwright.port.porting import Port, PortedPin
+    from tfwright.port.porting import Port
 
 COLOURS: dict[str, Style] = {"fits": text.GOOD, "look": text.WARNING, "change": text.BAD}
 
@@ -23,7 +23,13 @@ def show_port(port: "Port") -> None:
 
     # What must change comes first: it is the maintainer's list of work.
     for pin in worst_first(port.pins):
-        _show_pin(pin)
+        text.line(
+            # Filled up, so that the names stand below each other.
+            Styled(f"  {pin.state:<7}", COLOURS[pin.state]),
+            Styled(f" {pin.kind} {pin.name}", text.HEADING),
+            f": {pin.says}",
+            hang=10,
+        )
     changes = sum(pin.state == "change" for pin in port.pins)
     if changes:
         text.tell(f"{text.counted(changes, 'pin')} must change before it can be built")
@@ -95,13 +101,3 @@ _YES_NO = {
     "no": "false",
     "false": "false",
 }
-
-
-def _show_pin(pin: "PortedPin") -> None:
-    text.line(
-        # Filled up, so that the names stand below each other.
-        Styled(f"  {pin.state:<7}", COLOURS[pin.state]),
-        Styled(f" {pin.kind} {pin.name}", text.HEADING),
-        f": {pin.says}",
-        hang=10,
-    )

@@ -10,8 +10,9 @@ from tfwright.errors import RecipeError
 from tfwright.pipeline.job import Job
 from tfwright.rules import dropping
 from tfwright.rules.dropping import DropFacts
-from tfwright.tools import files, git
+from tfwright.tools import files
 from tfwright.tools.git import merging, patching
+from tfwright.tools.git.work_tree import WorkTree
 
 Fate = Literal["kept", "dropped", "redo", "compare"]
 """``kept``: it applies. ``dropped``: its header says that this release does not need it.
@@ -30,22 +31,22 @@ class TriedPatch:
 def tried(job: Job, recipe: Recipe, repository: Path, facts: DropFacts) -> Iterator[TriedPatch]:
     """Try every patch of the old recipe on the commit of the new one."""
     source = recipe.source
-    tree = job.places.own / "porting"
+    tree = WorkTree(job.places.own / "porting")
     for name in source.patches:
         verdict = dropping.judge(patching.header(source.file(name)).drop_when, facts)
         if verdict.answer == "due":
             yield TriedPatch(name, "dropped", f"its header says: drop when {verdict.condition}")
             continue
         # A clean tree each time: a patch that fails must not make the next one fail.
-        git.prepare(tree, repository, source.commit, source.exclude)
+        tree.prepare(repository, source.commit, source.exclude)
         yield _try(tree, source.file(name), name)
     # The index of the tree is kept apart from it, in a repository of its own.
-    git.discard(tree)
+    tree.discard()
 
 
-def _try(tree: Path, patch: Path, name: str) -> TriedPatch:
+def _try(tree: WorkTree, patch: Path, name: str) -> TriedPatch:
     try:
-        notes = patching.apply(tree, patch)
+        notes = patching.apply(tree, patch).notes
     except RecipeError as fault:
         # Upstream may have the change now; whether it does the same, a person has to see.
         done = fault.remedy.startswith(("Remove the patch", "Compare the lines"))

@@ -31,8 +31,9 @@ from tfwright.rules.dropping import DropFacts
 from tfwright.rules.model import Rules
 from tfwright.rules.tree_bazel import TreeBazel
 from tfwright.schema import writing as schema
-from tfwright.tools import files, git, toml_editing
+from tfwright.tools import files, toml_editing
 from tfwright.tools.git import mirror
+from tfwright.tools.git.repository import GitRepository
 
 Kind = Literal[
     "source", "exclude", "patch", "substitute", "answer", "archive", "tool", "requirement", "test"
@@ -139,7 +140,7 @@ def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
     """Compare Bazel, Python, CUDA and the target with what the new release takes."""
     release = recipe.source.release
     commit = recipe.source.commit
-    texts = git.texts_at(repository, commit, tree_bazel.PATHS)
+    texts = GitRepository(repository).texts_at(commit, tree_bazel.PATHS)
     yield _bazel(recipe, tree_bazel.stated(texts))
     python = recipe.host.python
     known = compatibility.python(release)
@@ -332,7 +333,7 @@ def _archives(job: BuildRequest, old: Rules | None, new: Rules | None) -> Iterat
 
 def _requirements(recipe: Recipe, path: Path, repository: Path) -> Iterator[PortedPin]:
     """Hold verify.requirements against setup.py, and name the command that resolves them again."""
-    texts = git.texts_at(repository, recipe.source.commit, tree_requirements.PATHS)
+    texts = GitRepository(repository).texts_at(recipe.source.commit, tree_requirements.PATHS)
     setup = tree_requirements.setup_of(texts)
     pins = recipe.verify.requirements
     python = recipe.host.python
@@ -353,7 +354,7 @@ def _requirements(recipe: Recipe, path: Path, repository: Path) -> Iterator[Port
 def _tests(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
     """Name the tests of the source tree that are not where they were."""
     for test in recipe.verify.tests:
-        if not git.text(repository, f"{recipe.source.commit}:{test}"):
+        if not GitRepository(repository).text(f"{recipe.source.commit}:{test}"):
             says = "the new tree has no such file"
             yield PortedPin("test", test, "change", says)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tfwright.build import verified
-from tfwright.doctor import examination
+from tfwright.doctor import requirements
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -45,7 +45,7 @@ def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
         platform=host.system if host.system == "any" else f"{host.system}-{host.machine}",
         patches=len(recipe.source.patches),
         # `invoke toolkit` may have made the CUDA of this recipe.
-        builds_here=examination.obstacle(recipe, host_file.of(recipe)) or "yes",
+        builds_here=requirements.obstacle(recipe, host_file.of(recipe)) or "yes",
         # Compared with the recipe as it is now: an edit makes it unverified.
         verified=_verified(recipe),
     )

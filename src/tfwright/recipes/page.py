@@ -24,11 +24,8 @@ COLUMNS = (
 )
 
 
-def show_recipes(rows: "Sequence[RecipeRow]", *, as_json: bool) -> None:
+def show_recipes(rows: "Sequence[RecipeRow]") -> None:
     """Print the recipes as a table."""
-    if as_json:
-        text.as_json([vars(row) for row in rows])
-        return
     if not rows:
         text.line("The directory recipes/ holds no recipe.")
         return

@@ -1,18 +1,20 @@
 """The command record."""
 
+from functools import partial
+
 from invoke import Context
 
-from tfwright.options import RECIPE, explained, job_of, task
+from tfwright.options import JSON, RECIPE, job_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
-@task(help=RECIPE)
-def record(_: Context, recipe: str = "demo") -> None:
+@task(help=RECIPE | JSON)
+def record(_: Context, recipe: str = "demo") -> Shown:
     """Answer ./configure yourself, once: questions and answers are written into the recipe."""
-    with explained(recipe):
-        from tfwright.documents import recipe as recipes
-        from tfwright.record import page
-        from tfwright.record import session as recording
+    from tfwright.documents import recipe as recipes
+    from tfwright.record import page
+    from tfwright.record import session as recording
 
-        job = job_of(recipe)
-        recorded = recording.record(job, recipes.find(recipe), page.ask)
-        page.show(recorded, job.argument)
+    job = job_of(recipe)
+    recorded = recording.record(job, recipes.find(recipe), page.ask)
+    return Answer(recorded, partial(page.show, recipe=job.argument))

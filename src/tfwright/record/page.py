@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from tfwright.errors import RecipeError
+from tfwright.errors import RecipeError, invoke
 from tfwright.printable import printable_lines
 from tfwright.terminal import text
 from tfwright.terminal.text import Styled
@@ -32,7 +32,7 @@ def ask(question: "HeardQuestion") -> str:
         text.tell("  that line has characters that cannot be printed; type it again")
     raise RecipeError(
         f"The input ended before {question.variable} was answered",
-        remedy="Run 'invoke record' again; what was answered before is kept.",
+        remedy=f"Run '{invoke('record')}' again; what was answered before is kept.",
     )
 
 

@@ -23,7 +23,7 @@ from typing import Literal
 
 from tfwright.documents.recipe import Recipe, SourceTable
 from tfwright.rules.model import Rules
-from tfwright.tools import git
+from tfwright.tools.git.repository import GitRepository
 
 Answer = Literal["due", "not due", "unknown"]
 """Whether a patch has to go. ``unknown``: a person has to judge, or a fact is missing."""
@@ -139,7 +139,7 @@ def _release(found: re.Match[str], facts: DropFacts) -> bool | None:
 def _upstream(found: re.Match[str], facts: DropFacts) -> bool | None:
     if facts.repository is None:
         return None
-    return git.is_ancestor(facts.repository, found["commit"], facts.source.commit)
+    return GitRepository(facts.repository).is_ancestor(found["commit"], facts.source.commit)
 
 
 def _pins(found: re.Match[str], facts: DropFacts) -> bool | None:

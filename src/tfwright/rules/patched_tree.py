@@ -13,7 +13,9 @@ from pydantic import ValidationError
 from tfwright.documents.recipe import SourceTable
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, RecipeError
-from tfwright.tools import files, git
+from tfwright.tools import files
+from tfwright.tools.git.repository import is_excluded
+from tfwright.tools.git.work_tree import WorkTree
 
 STEPS = "tfwright-steps.json"
 """The file, in the tree's repository, that says which content each step made."""
@@ -46,9 +48,9 @@ class PatchedTree:
 
     def __init__(self, tree: Path, table: SourceTable, mirror: Path, commit: str) -> None:
         """Use what an earlier run left at `tree`, as far as it is sound."""
-        self._tree, self._table = tree, table
+        self._tree, self._table = WorkTree(tree), table
         self._mirror, self._commit = mirror, commit
-        self._known = _kept(tree, commit)
+        self._known = _kept(self._tree, commit)
         self._taken: list[TreeStep] = []
         self._index = ""
         """What the index is known to hold; empty where that is not known."""
@@ -82,7 +84,7 @@ class PatchedTree:
 
         def replace() -> tuple[str, ...]:
             for path, text in texts(before).items():
-                git.replace(self._tree, path, text)
+                self._tree.replace(path, text)
             return ()
 
         step = self._take(self._key_after(key), replace)
@@ -99,7 +101,7 @@ class PatchedTree:
             self._known = []
             self._put_into_index()
             notes = work()
-            step = TreeStep(key=key, content=git.content(self._tree), notes=notes)
+            step = TreeStep(key=key, content=self._tree.content(), notes=notes)
             self._insist_on_origins(step.content)
             self._index, self._new = step.content, True
         self._taken.append(step)
@@ -107,27 +109,24 @@ class PatchedTree:
 
     def _insist_on_origins(self, content: str) -> None:
         """Insist that what a step was made from are the commit's own objects, by their ids."""
-        from tfwright.tools.git import soundness
-
-        repository = git.repository_of(self._tree)
         before = self._taken[-1].content if self._taken else self._commit
-        changed = git.changes(self._tree, before, content)
-        soundness.insist(repository, before, {change.old for change in changed.values()})
+        changed = self._tree.changes(before, content)
+        self._tree.verify_objects(before, {change.old for change in changed.values()})
 
     def _put_into_index(self) -> None:
         """Let the index hold what the last step made; it may have been left with anything."""
         if self._taken and self._index != self._taken[-1].content:
-            git.put(self._tree, self._taken[-1].content)
+            self._tree.put(self._taken[-1].content)
 
     def _key_after(self, key: str) -> str:
         return _digest([self._taken[-1].key, key])
 
     def _prepare(self) -> tuple[str, ...]:
         """Start from nothing with the commit, then put the assets in."""
-        git.prepare(self._tree, self._mirror, self._commit, self._table.exclude)
+        self._tree.prepare(self._mirror, self._commit, self._table.exclude)
         # Assets come first: a patch may change one, as it may any file of the tree.
         for path, asset in self._table.assets.items():
-            git.add(self._tree, path, self._table.file(asset))
+            self._tree.add(path, self._table.file(asset))
         return ()
 
     def _apply_patches(self) -> None:
@@ -140,31 +139,25 @@ class PatchedTree:
 
             def apply(path: Path = path) -> tuple[str, ...]:
                 before = self._taken[-1].content
-                applied = patching.apply_to(self._tree, before, path, self._outlived)
-                return tuple(applied.notes)
+                return tuple(patching.apply(self._tree, path, self._due, before).notes)
 
             try:
                 self._take(self._key_after(files.sha256(path)), apply)
             except RecipeError as fault:
-                # Not the patch may be wrong, but what it changes.
-                self._insist_on_patched(path)
+                # Not the patch may be wrong, but the bytes of the files that it names.
+                self._verify_files_of(files.text(path))
                 faults.append(fault)
                 # git leaves the index alone, or half changed, and the next patch needs it whole.
                 self._index = ""
         if faults:
             raise patching.combined(faults)
 
-    def _insist_on_patched(self, patch: Path) -> None:
-        """Insist that the files that a patch names are the commit's, by their ids."""
-        from tfwright.tools.git import soundness
-
-        text = files.text(patch)
-        repository = git.repository_of(self._tree)
+    def _verify_files_of(self, patch: str) -> None:
         before = self._taken[-1].content
-        named = git.named(repository, before, lambda path: path in text)
-        soundness.insist(repository, before, named.values())
+        named = self._tree.plain_files(before, lambda path: path in patch)
+        self._tree.verify_objects(before, named.values())
 
-    def _outlived(self, drop_when: str) -> str:
+    def _due(self, drop_when: str) -> str:
         """Return the condition of a patch's header that says that it is not needed any more."""
         from tfwright.rules import dropping
         from tfwright.rules.dropping import DropFacts
@@ -176,28 +169,26 @@ class PatchedTree:
         """Write down which steps were taken, and the objects that their contents consist of."""
         if not self._new:
             return
-        repository = git.repository_of(self._tree)
-        kept = KeptSteps(
-            steps=tuple(self._taken), objects=tuple(sorted(git.own_objects(repository)))
-        )
-        files.write(repository / STEPS, kept.model_dump_json(indent=1))
+        sound = sorted(name for name, is_sound in self._tree.loose_objects() if is_sound)
+        kept = KeptSteps(steps=tuple(self._taken), objects=tuple(sound))
+        files.write(self._tree.path / STEPS, kept.model_dump_json(indent=1))
         self._new = False
 
 
 def make(tree: Path, table: SourceTable, mirror: Path, commit: str) -> str:
     """Make a tree from nothing, and return git's id of its content after all patches."""
-    git.discard(tree)
+    WorkTree(tree).discard()
     return PatchedTree(tree, table, mirror, commit).patched()
 
 
 def rule_files(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
     """Return git's ids of the files of a content that can hold repository rules, by path."""
-    return git.named(git.repository_of(tree), content, _holding_rules(table))
+    return WorkTree(tree).plain_files(content, _holding_rules(table))
 
 
 def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
     """Return the files of a tree's content that can hold repository rules, by path."""
-    return git.texts(git.repository_of(tree), content, _holding_rules(table))
+    return WorkTree(tree).texts(content, _holding_rules(table))
 
 
 def digests(table: SourceTable) -> Mapping[str, str]:
@@ -208,7 +199,7 @@ def digests(table: SourceTable) -> Mapping[str, str]:
 def _holding_rules(table: SourceTable) -> Callable[[str], bool]:
     from tfwright.rules import repositories
 
-    return lambda path: repositories.relevant(path) and not git.left_out(path, table.exclude)
+    return lambda path: repositories.relevant(path) and not is_excluded(path, table.exclude)
 
 
 def _first_key(table: SourceTable, mirror: Path, commit: str) -> str:
@@ -220,29 +211,32 @@ def _digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _kept(tree: Path, commit: str) -> Sequence[TreeStep]:
+def _kept(tree: WorkTree, commit: str) -> Sequence[TreeStep]:
     """Return the steps that an earlier run took; none where anything is not as it was left.
 
     `commit` is the one that they began with.
     """
-    repository = git.repository_of(tree)
     try:
-        kept = KeptSteps.model_validate_json(files.content(repository / STEPS))
+        kept = KeptSteps.model_validate_json(files.content(tree.path / STEPS))
     except (OSError, ValidationError):
         return ()
     # The commit's own objects are in the mirror, which is verified when the commit comes in.
-    whole = tree.is_dir() and git.own_objects(repository).issuperset(kept.objects)
-    # With attributes of somebody else git would read other bytes.
-    whole = whole and git.is_plain(tree)
-    # Its settings, and the way to the mirror: git would fail in the middle of the first new step.
-    opens = whole and git.kind(repository, commit) == "commit"
-    return kept.steps if opens else ()
+    sound = {name for name, is_sound in tree.loose_objects() if is_sound}
+    usable = (
+        tree.place.is_dir()
+        and sound.issuperset(kept.objects)
+        # With attributes of somebody else git would read other bytes.
+        and tree.is_plain()
+        # Its settings, and the way to the mirror: git would fail in the middle of the first step.
+        and tree.kind(commit) == "commit"
+    )
+    return kept.steps if usable else ()
 
 
 def _insist_on_included(table: SourceTable) -> None:
     """Refuse to change what is never checked out, before anything is changed."""
     for what, path in _changed(table):
-        if git.left_out(path, table.exclude):
+        if is_excluded(path, table.exclude):
             raise RecipeError(
                 f"{what} changes {path}, which source.exclude leaves out",
                 remedy=f"Take {path} out of source.exclude, or drop the patch or asset.",

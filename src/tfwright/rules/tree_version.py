@@ -7,7 +7,7 @@ from pathlib import Path
 from tfwright.documents.recipe import SourceTable
 from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import Evidence, RecipeError
-from tfwright.tools import git
+from tfwright.tools.git.repository import GitRepository
 
 _NUMBERS = r"[0-9]{1,9}\.[0-9]{1,9}(?![0-9])"
 """As `ExactRelease.parse` reads them: the tree may say anything."""
@@ -30,7 +30,7 @@ def insist(repository: Path, commit: str, table: SourceTable) -> None:
     if table.interface != "tensorflow":
         return
     for path, pattern in PLACES.items():
-        found = pattern.search(git.text(repository, f"{commit}:{path}"))
+        found = pattern.search(GitRepository(repository).text(f"{commit}:{path}"))
         if found and not _agree(ExactRelease.parse(found[1]), table):
             says = table.version or table.release
             raise RecipeError(

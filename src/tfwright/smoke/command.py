@@ -1,10 +1,12 @@
 """The command smoke."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from invoke import Context
 
-from tfwright.options import JSON, WHEEL, explained, file_of, one_of, task
+from tfwright.options import JSON, WHEEL, file_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
@@ -29,29 +31,26 @@ def smoke(
     report: str = "",
     runs: bool = False,
     json: bool = False,
-) -> None:
+) -> Iterator[Shown]:
     """Install a wheel in a fresh venv and run small programs with it, on the CPU and on GPUs."""
-    with explained():
-        from tfwright.documents import host_file
-        from tfwright.smoke import page, smoking
-        from tfwright.tools import plotting
+    from tfwright.documents import host_file
+    from tfwright.smoke import page, smoking
+    from tfwright.tools import plotting
 
-        one_of(runs=runs, json=json)
-        if runs:
-            # Kept from earlier trials; nothing is run for the table.
-            page.show_runs(smoking.kept(host_file.read()))
-            return
-        # Asked before the trial, which takes minutes: a plot
-        # needs a library that may be missing.
-        if report:
-            plotting.require()
-        file = file_of(wheel, "smoke")
-        request = smoking.Request(file, host_file.read(), python, requirement, module)
-        # Standard output must hold nothing but the JSON.
-        hear = (lambda _: None) if json else page.show_outcome
-        seen = smoking.smoke(request, hear)
-        page.show_report(seen, as_json=json)
-        if report:
-            page.write_report(seen, Path(report))
-        # Last: the report is written also of a wheel that fails.
-        smoking.insist(request, seen)
+    if runs:
+        # Kept from earlier trials; nothing is run for the table.
+        yield Answer(smoking.kept(host_file.read()), page.show_runs)
+        return
+    # Asked before the trial, which takes minutes: a plot
+    # needs a library that may be missing.
+    if report:
+        plotting.require()
+    file = file_of(wheel, "smoke")
+    request = smoking.Request(file, host_file.read(), python, requirement, module)
+    # Standard output must hold nothing but the JSON.
+    seen = smoking.smoke(request, (lambda _: None) if json else page.show_outcome)
+    yield Answer(seen, page.show_report)
+    if report:
+        page.write_report(seen, Path(report))
+    # Last: the report is written also of a wheel that fails.
+    smoking.insist(request, seen)

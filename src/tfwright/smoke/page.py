@@ -4,7 +4,6 @@ import ast
 import re
 import sys
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,12 +31,9 @@ def show_outcome(outcome: "TrialOutcome") -> None:
     sys.stdout.flush()
 
 
-def show_report(report: "SmokeReport", *, as_json: bool) -> None:
-    """Print everything for machines, and the totals for people, who saw each program's line."""
-    if as_json:
-        text.as_json(asdict(report))
-    else:
-        text.line(f"{report.wheel} on Python {report.python}: {tally(report)}")
+def show_report(report: "SmokeReport") -> None:
+    """Print the totals: each program's line was printed when it ended."""
+    text.line(f"{report.wheel} on Python {report.python}: {tally(report)}")
 
 
 def tally(report: "SmokeReport") -> str:

@@ -4,9 +4,8 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +17,6 @@ from tfwright.terminal.text import Styled, tell
 
 if TYPE_CHECKING:
     from tqdm import tqdm
-
-    from tfwright.diagnosis.reader import Match
-    from tfwright.pipeline.job import BuildRequest
-    from tfwright.pipeline.stage import Result
 
 WHY = 27
 """Characters in front of the reason why a stage ran."""
@@ -82,7 +77,9 @@ class Terminal:
     def _report(self, progress: Progress) -> None:
         if time.monotonic() - self._reported >= LINE_SECONDS:
             self._reported = time.monotonic()
-            tell(f"  {self._stage:<10} {_sentence(progress)}")
+            known = ", ".join(measures(progress))
+            doing = f": {progress.doing}" if progress.doing else ""
+            tell(f"  {self._stage:<10} {known}{doing}")
 
     def _draw_bar(self, progress: Progress) -> None:
         """Move the bar of a download or of a count."""
@@ -120,29 +117,6 @@ class Terminal:
             self._bar = None
 
 
-def _sentence(progress: Progress) -> str:
-    """Say progress in one line of text."""
-    known = ", ".join(measures(progress))
-    return f"{known}: {progress.doing}" if progress.doing else known
-
-
-def announce(job: "BuildRequest") -> None:
-    """Say what is going to be built."""
-    name = Styled(job.recipe.name, text.HEADING)
-    text.line(name, f": {job.recipe.summary}", to=sys.stderr)
-
-
-def conclude(job: "BuildRequest", result: "Result") -> None:
-    """Say what was made: the wheel's path on stdout, for scripts."""
-    wheel = getattr(result, "wheel", None)
-    if job.until == "publish" and wheel is not None:
-        tell(f"  {wheel.size:,} bytes, sha256 {wheel.sha256}")
-        # Alone on standard output: pip install "$(invoke build …)".
-        print(wheel.path)
-    else:
-        tell(f"  stopped after {job.until}, as requested")
-
-
 @contextmanager
 def ending_gently() -> Iterator[None]:
     """Let SIGTERM end the block as Ctrl-C does, so that a service's stop leaves nothing running."""
@@ -158,8 +132,13 @@ def ending_gently() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def explain(fault: TfwrightError, resume: str = "") -> None:
-    """Write an error: what happened, what to do, where to look, how to resume."""
+def explain(
+    fault: TfwrightError, resume: str = "", show_cause: Callable[[Evidence], None] | None = None
+) -> None:
+    """Write an error: what happened, what to do, where to look, how to resume.
+
+    `show_cause` adds what is known of the root error in a log.
+    """
     evidence = fault.evidence
     stage = f" in {fault.stage}" if fault.stage else ""
     text.line(to=sys.stderr)
@@ -176,41 +155,15 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
         tell(ran, whole=True)
     if evidence.log:
         tell(f"  log:    {evidence.log}", whole=True)
-        _suspect(evidence)
+        if show_cause:
+            show_cause(evidence)
     if resume:
         tell(f"  resume: {resume}", whole=True)
-
-
-def _suspect(evidence: Evidence) -> None:
-    """Add what is known of the root error, from the record of the stage where it made one.
-
-    A log may hold several attempts: only the stage knows which part of it failed in the end.
-    """
-    from tfwright.diagnosis.page import tell_match
-
-    log = evidence.log
-    if log is None or not log.is_file():
-        return
-    if match := _match_of(evidence, log):
-        tell_match(match, log.parent)
-
-
-def _match_of(evidence: Evidence, log: Path) -> "Match | None":
-    from tfwright.diagnosis import logs
-    from tfwright.diagnosis.again import FailureRecord
-
-    if isinstance(evidence.failure, FailureRecord):
-        return evidence.failure.match
-    # Errors of other programs carry no record; their log holds one attempt only.
-    found = logs.diagnose(str(log)).matches
-    return next((known for known in found if known.explains), None)
 
 
 def interrupted(resume: str = "") -> None:
     """Say that the user stopped the build, and that nothing is lost."""
     # Only builds have stages; a lint or a pin begins again.
-    if not resume:
-        tell("\nStopped.")
-        return
-    tell("\nStopped; finished stages are kept.")
-    tell(f"  resume: {resume}", whole=True)
+    tell("\nStopped; finished stages are kept." if resume else "\nStopped.")
+    if resume:
+        tell(f"  resume: {resume}", whole=True)

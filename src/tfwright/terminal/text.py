@@ -4,7 +4,6 @@ Every line goes through here, so that one place decides about width, colour and 
 On a terminal, tables shrink to its width; into a pipe they are written whole, for grep and awk.
 """
 
-import json
 import os
 import re
 import shlex
@@ -146,24 +145,22 @@ def _rows_of(parts: Sequence[Styled], room: int, hang: int | None) -> Iterator[l
     end = 0
     for row in _wrapped(whole, room, further=further):
         start = whole.index(row.strip(), end)
-        pad = further if end else indent
+        shown = [Styled(" " * (further if end else indent))]
         end = start + len(row.strip())
-        yield [Styled(" " * pad), *_slice(parts, start, end)]
+        begin = 0
+        for part in parts:
+            # What the part has of this row.
+            text = part.text[max(0, start - begin) : max(0, end - begin)]
+            begin += len(part.text)
+            if text:
+                shown.append(Styled(text, part.style))
+        yield shown
 
 
-def _slice(parts: Iterable[Styled], start: int, end: int) -> Iterator[Styled]:
-    """Yield what parts hold of the characters from `start` to `end` of the whole line."""
-    begin = 0
-    for part in parts:
-        text = part.text[max(0, start - begin) : max(0, end - begin)]
-        begin += len(part.text)
-        if text:
-            yield Styled(text, part.style)
-
-
-def heading(title: str) -> None:
-    """Write the line above what belongs together."""
-    line(Styled(title, HEADING))
+def heading(title: str, style: Style = HEADING) -> None:
+    """Write an empty line and the one above what belongs together."""
+    line()
+    line(Styled(title, style))
 
 
 def tell(text: str, style: Style = "", *, whole: bool = False) -> None:
@@ -233,11 +230,6 @@ def _wrapped(row: str, room: int, taken: int = 0, further: int | None = None) ->
     return [lines[0][taken:], *lines[1:]]
 
 
-def as_json(value: object) -> None:
-    """Print a value for machines."""
-    print(json.dumps(value, indent=2, default=str))
-
-
 def table(
     columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, to: TextIO | None = None
 ) -> None:
@@ -247,127 +239,82 @@ def table(
     A column without a text is left out. A pipe gets every text whole.
     """
     stream = to or sys.stdout
-    columns, cells = _filled(columns, [[_styled(cell) for cell in row] for row in rows])
-    room = width(stream)
-    if room is None:
-        columns = [replace(column, cut="never") for column in columns]
-        widths = _natural(columns, cells, most=WIDE)
-    else:
-        widths = fitted(columns, _natural(columns, cells), room)
-    heads = [Styled(column.head, HEADING) for column in columns]
-    shown = [heads, *cells] if any(column.head for column in columns) else cells
-    for row in shown:
-        _row(columns, row, widths, stream)
-
-
-def _filled(
-    columns: Sequence[Column], cells: Sequence[Sequence[Styled]]
-) -> tuple[list[Column], list[list[Styled]]]:
-    """Return a table without the columns in which every row is empty."""
-    shown = [
+    cells = [[_styled(cell) for cell in row] for row in rows]
+    filled = [
         number
         for number in range(len(columns))
         if not cells or any(row[number].text.strip() for row in cells)
     ]
-    kept = [[row[number] for number in shown] for row in cells]
-    return [columns[number] for number in shown], kept
-
-
-def _natural(
-    columns: Sequence[Column], cells: Sequence[Sequence[Styled]], most: int | None = None
-) -> list[int]:
-    """Return the width of the longest text of each column, of those up to `most` characters."""
-    widths = []
-    for number, column in enumerate(columns):
-        lengths = [len(column.head), *(len(row[number].text) for row in cells)]
+    columns = [columns[number] for number in filled]
+    shown = [[row[number] for number in filled] for row in cells]
+    if any(column.head for column in columns):
+        shown.insert(0, [Styled(column.head, HEADING) for column in columns])
+    lengths = [[len(row[number].text) for row in shown] or [0] for number in range(len(columns))]
+    room = width(stream)
+    if room is None:
+        columns = [replace(column, cut="never") for column in columns]
         # One long text must not push a whole column out of sight.
-        fitting = [length for length in lengths if most is None or length <= most]
-        widths.append(max(fitting))
-    return widths
+        widths = [max(length for length in each if length <= WIDE) for each in lengths]
+    else:
+        widths = fitted(columns, [max(each) for each in lengths], room)
+    for row in shown:
+        parts: list[Styled] = []
+        for column, cell, wide in zip(columns, row, widths, strict=True):
+            if wide:
+                cut = shortened(cell.text, wide, column.cut)
+                parts.append(Styled(f"{cut:{'>' if column.right else '<'}{wide}}", cell.style))
+                parts.append(Styled(GAP))
+        # Blanks at the end of a full line would begin a second one on some terminals.
+        while parts and not parts[-1].text.strip():
+            parts.pop()
+        if parts:
+            parts[-1] = Styled(parts[-1].text.rstrip(), parts[-1].style)
+        line(*parts, to=stream, whole=True)
 
 
 def fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
     """Return the width of each column within `room` characters; 0 for one that is left out."""
-    widths = _without_outliers(columns, natural, room)
+    widths = list(natural)
+    # Below it a column is dropped rather than shortened.
+    least = [
+        wide if column.cut == "never" else min(wide, max(column.least, len(column.head)))
+        for column, wide in zip(columns, natural, strict=True)
+    ]
+    # One long text would otherwise shorten every text of the columns after it.
+    for number, column in enumerate(columns):
+        if column.cut != "never":
+            _shrink(widths, number, max(column.least, room // 2), room)
     # The least important first; among equals the one further right.
     by_rank = sorted(range(len(columns)), key=lambda number: (-columns[number].rank, -number))
     # First every column that may be cut shrinks to its
     # least width, then columns are dropped.
     for number in by_rank:
-        excess = max(0, _total(widths) - room)
-        column = columns[number]
-        least = _least(column, widths[number])
-        widths[number] = max(least, widths[number] - excess)
+        _shrink(widths, number, least[number], room)
     for number in by_rank:
-        if _total(widths) > room and columns[number].rank > 0:
+        if _free(widths, room) < 0 and columns[number].rank > 0:
             widths[number] = 0
     # A wide column may have made room for several small ones.
     for number in reversed(by_rank):
-        least = _least(columns[number], natural[number])
-        if not widths[number] and _total([*widths, least]) <= room:
-            widths[number] = least
+        if not widths[number] and least[number] + (len(GAP) if any(widths) else 0) <= _free(
+            widths, room
+        ):
+            widths[number] = least[number]
     # What was shortened more than needed gets the room that has become free.
-    _grow(widths, natural, room)
-    return widths
-
-
-def _least(column: Column, natural: int) -> int:
-    """Return the width below which a column is dropped rather than shortened."""
-    if column.cut == "never":
-        return natural
-    return min(natural, max(column.least, len(column.head)))
-
-
-def _without_outliers(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
-    """Return the widths with no column over half of the room, if the table is too wide."""
-    widths = list(natural)
-    # One long text would otherwise shorten every text of the columns after it.
-    for number, column in enumerate(columns):
-        excess = max(0, _total(widths) - room)
-        if column.cut != "never":
-            least = min(widths[number], max(column.least, room // 2))
-            widths[number] = max(least, widths[number] - excess)
-    return widths
-
-
-def _grow(widths: list[int], natural: Sequence[int], room: int) -> None:
     for number, wanted in enumerate(natural):
         if widths[number]:
-            free = max(0, room - _total(widths))
-            widths[number] = min(wanted, widths[number] + free)
+            widths[number] = min(wanted, widths[number] + max(0, _free(widths, room)))
+    return widths
 
 
-def _total(widths: Sequence[int]) -> int:
+def _free(widths: Sequence[int], room: int) -> int:
+    """Return how many characters of `room` the shown columns leave; below 0 they are too wide."""
     shown = [width for width in widths if width]
-    return sum(shown) + len(GAP) * max(0, len(shown) - 1)
+    return room - sum(shown) - len(GAP) * max(0, len(shown) - 1)
 
 
-def _row(
-    columns: Sequence[Column], row: Sequence[Styled], widths: Sequence[int], stream: TextIO
-) -> None:
-    parts: list[Part] = []
-    shown = [number for number, room in enumerate(widths) if room]
-    for number in shown:
-        column = columns[number]
-        cell = row[number]
-        room = widths[number]
-        text = shortened(cell.text, room, column.cut)
-        if column.right:
-            text = text.rjust(room)
-        elif number != shown[-1]:
-            text = text.ljust(room)
-        parts += [GAP if parts else "", Styled(text, cell.style)]
-    # Blanks at the end of a full line would begin a second one on some terminals.
-    _without_trailing_blanks(parts)
-    line(*parts, to=stream, whole=True)
-
-
-def _without_trailing_blanks(parts: list[Part]) -> None:
-    while parts and not _styled(parts[-1]).text.strip():
-        parts.pop()
-    if parts:
-        last = _styled(parts[-1])
-        parts[-1] = Styled(last.text.rstrip(), last.style)
+def _shrink(widths: list[int], number: int, least: int, room: int) -> None:
+    excess = max(0, -_free(widths, room))
+    widths[number] = max(min(widths[number], least), widths[number] - excess)
 
 
 def shortened(text: str, room: int, cut: Cut = "end") -> str:

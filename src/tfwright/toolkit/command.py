@@ -1,24 +1,29 @@
 """The command toolkit."""
 
+from collections.abc import Iterator
+
 from invoke import Context
 
-from tfwright.options import OFFLINE, RECIPE, explained, job_of, task
+from tfwright.options import JSON, OFFLINE, RECIPE, job_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
+    needs={f"{part}-sha256": part for part in ("cuda", "cudnn", "nccl", "tensorrt")},
     help=RECIPE
+    | JSON
     | OFFLINE
     | {
         "cuda": "CUDA as downloaded: .run file for Linux, .tar.gz for macOS",
         "cudnn": "cuDNN as downloaded: .tgz, .tar.xz, wheel or .deb",
         "nccl": "NCCL as downloaded: .txz, wheel or .deb",
         "tensorrt": "TensorRT as downloaded: .tar.gz, wheel or .deb",
-        "cuda-sha256": "with --cuda: checksum of that file, where the recipe pins none",
-        "cudnn-sha256": "with --cudnn: checksum of that file",
-        "nccl-sha256": "with --nccl: checksum of that file",
-        "tensorrt-sha256": "with --tensorrt: checksum of that file",
+        "cuda-sha256": "checksum of that file, where the recipe pins none",
+        "cudnn-sha256": "checksum of that file",
+        "nccl-sha256": "checksum of that file",
+        "tensorrt-sha256": "checksum of that file",
         "licence-accepted": "state that you have read and accepted NVIDIA's licences",
-    }
+    },
 )
 def toolkit(
     _: Context,
@@ -33,7 +38,7 @@ def toolkit(
     tensorrt_sha256: str = "",
     licence_accepted: bool = False,
     offline: bool = False,
-) -> None:
+) -> Iterator[Shown]:
     """Obtain the CUDA, its libraries and the compiler that a recipe pins.
 
     With --cuda, --cudnn and so on, what you downloaded is unpacked instead. Builds of the recipe
@@ -46,13 +51,12 @@ def toolkit(
         "nccl": (nccl, nccl_sha256),
         "tensorrt": (tensorrt, tensorrt_sha256),
     }
-    with explained(recipe):
-        from tfwright.toolkit import page
-        from tfwright.toolkit import providing as toolkits
+    from tfwright.toolkit import page
+    from tfwright.toolkit import providing as toolkits
 
-        job = job_of(recipe, offline=offline)
-        downloaded = toolkits.downloaded(given)
-        # Before the first part is put into place: half a toolkit serves no build.
-        toolkits.insist(job.recipe, downloaded)
-        for part in toolkits.provide(job, downloaded, licence_accepted=licence_accepted):
-            page.show(part)
+    job = job_of(recipe, offline=offline)
+    downloaded = toolkits.downloaded(given)
+    # Before the first part is put into place: half a toolkit serves no build.
+    toolkits.insist(job.recipe, downloaded)
+    parts = toolkits.provide(job, downloaded, licence_accepted=licence_accepted)
+    yield Answer([*parts], page.show)

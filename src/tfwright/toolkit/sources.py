@@ -13,7 +13,7 @@ from tfwright.errors import Evidence, SupplyError
 from tfwright.progress import Listener
 from tfwright.tools import apt, files
 from tfwright.tools.http import downloads
-from tfwright.tools.http.transfer import DownloadOutcome
+from tfwright.tools.http.downloads import DownloadOutcome
 from tfwright.tools.python import packages
 from tfwright.vault.origins import Origins, WantedArchive
 from tfwright.vault.store import Store

@@ -21,7 +21,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError, 
 from tfwright.documents import faults, opening
 from tfwright.documents.names import Commit, InnerPath, Line, RecipeName, Sha256, file_name
 from tfwright.documents.toml import Table
-from tfwright.errors import Evidence, HostError, SupplyError
+from tfwright.errors import Evidence, HostError, SupplyError, invoke
 from tfwright.progress import Progress
 from tfwright.tools import files
 from tfwright.tools.process import file_lock
@@ -210,7 +210,7 @@ class Content:
 
 def remaking_remedy(recipe: str) -> str:
     """Return what to do about a bundle that was not made as it has to be."""
-    return f"Make the bundle of {recipe} again on the host that it is from, with 'invoke bundle'."
+    return f"Make the bundle of {recipe} again on the host that it is from: '{invoke('bundle')}'."
 
 
 def write(
@@ -430,7 +430,7 @@ def read_folder(folder: Path) -> Manifest:
     except (OSError, ValidationError) as fault:
         raise SupplyError(
             f"{folder} does not hold the inputs of a build",
-            remedy="'invoke build --on workers' fills such folders by itself.",
+            remedy=f"'{invoke('build --on workers')}' fills such folders by itself.",
             evidence=Evidence(where=str(folder / MANIFEST)),
         ) from fault
 

@@ -2,10 +2,12 @@
 
 from invoke import Context
 
-from tfwright.options import JSON, RECIPE, explained, job_of, one_of, task
+from tfwright.options import JSON, RECIPE, job_of, one_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
+    needs={"deep": "links"},
     help=RECIPE
     | JSON
     | {
@@ -13,8 +15,8 @@ from tfwright.options import JSON, RECIPE, explained, job_of, one_of, task
         "repair": "as --verify, and remove damaged files, so that they are downloaded again",
         "gc": "remove what no recipe and no lock needs",
         "links": "ask which sources of a recipe's archives still have them",
-        "deep": "with --links: download the files and compare their checksums",
-    }
+        "deep": "download the files and compare their checksums",
+    },
 )
 def vault(
     _: Context,
@@ -25,23 +27,29 @@ def vault(
     links: bool = False,
     deep: bool = False,
     json: bool = False,
-) -> None:
+) -> Shown:
     """Show what the vault holds, how large it is, which recipes share it, and what is unused."""
-    with explained(recipe if links else ""):
-        from tfwright.documents import host_file
-        from tfwright.lock import links as link_check
-        from tfwright.vault import keeping as vaults
-        from tfwright.vault import page
+    from tfwright.documents import host_file
+    from tfwright.lock import links as link_check
+    from tfwright.vault import keeping as vaults
+    from tfwright.vault import page
 
-        # The vault is shared by all recipes, so only --links asks for one.
-        one_of(verify=verify or repair, gc=gc, links=links)
-        one_of(verify=verify or repair, gc=gc, json=json)
-        build_out = host_file.read().build_out
-        if links:
-            page.show_links(link_check.check(job_of(recipe), deep=deep), as_json=json)
-        elif verify or repair:
-            page.show_sound(vaults.verify(build_out, repair=repair))
-        elif gc:
-            vaults.collect(build_out, page.show_garbage)
-        else:
-            page.show_vault(vaults.look(build_out), as_json=json)
+    # The vault is shared by all recipes, so only --links asks for one.
+    one_of(verify=verify or repair, gc=gc, links=links)
+    build_out = host_file.read().build_out
+    if links:
+        rows = link_check.check(job_of(recipe), deep=deep)
+        return Answer(
+            rows, page.show_links, lambda rows: [{**vars(row), "left": row.left} for row in rows]
+        )
+    if verify or repair:
+        sound = vaults.verify(build_out, repair=repair)
+        return Answer(sound, page.show_sound, page.entries_data)
+    if gc:
+        # At once: what is gone has no size.
+        vaults.collect(
+            build_out,
+            lambda unused: Answer(unused, page.show_garbage, page.entries_data).show(as_json=json),
+        )
+        return None
+    return Answer(vaults.look(build_out), page.show_vault, page.vault_data)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import Evidence, SupplyError
+from tfwright.errors import Evidence, SupplyError, invoke
 from tfwright.tools import files
 from tfwright.tools.git import mirror
 from tfwright.vault import bundle, usage, verification
@@ -92,7 +92,7 @@ def _remedy(removed: Sequence[Damage], left: Sequence[Damage], users: Sequence[s
             f"Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch' {needing}."
         )
     if any(not damage.removable for damage in left):
-        steps.append("Install the toolkit again with 'invoke toolkit'.")
+        steps.append(f"Install the toolkit again with '{invoke('toolkit')}'.")
     if removed:
         steps.append(f"Run 'invoke fetch' {needing}.")
     return " ".join(steps)

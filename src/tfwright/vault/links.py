@@ -10,7 +10,7 @@ from pathlib import Path
 from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files
-from tfwright.tools.http import availability, downloads
+from tfwright.tools.http import client, downloads
 from tfwright.vault.origins import URL, Origins, Source, WantedArchive
 from tfwright.vault.store import Store
 
@@ -135,7 +135,7 @@ def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -
 
 def _head(wanted: WantedArchive, source: Source, store: Store) -> Link:
     """Ask a server without a download: of the content it can tell only the size."""
-    answer = availability.ask(source.where)
+    answer = client.ask(source.where)
     size = store.path(wanted.sha256).stat().st_size if store.holds(wanted.sha256) else wanted.size
     # A server need not state a size, and a lock knows none before the first download.
     if answer.there and None not in {answer.size, size} and answer.size != size:

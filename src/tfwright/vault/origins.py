@@ -17,7 +17,7 @@ from tfwright.tools.git import archive, transport
 from tfwright.tools.git.archive import Form, Layout, Pack, SourceArchive
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.http import downloads
-from tfwright.tools.http.transfer import DownloadOutcome, WantedFile
+from tfwright.tools.http.downloads import DownloadOutcome, WantedFile
 from tfwright.tools.python import sdist
 from tfwright.tools.python.sdist import Sdist
 from tfwright.tools.registry import RegistryPackage

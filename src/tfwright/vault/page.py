@@ -1,8 +1,8 @@
 """The pages of vault, lock and bundle: what is kept, locked, carried and still served."""
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,16 +21,12 @@ LINKS = (
     Column("in the vault", 1, "never"),
     Column("source", 0, "middle", least=24),
 )
-MEMBERS = (
-    Column("", 0, "never"),
-    Column("files", 0, "never", right=True),
-    Column("size", 0, "never", right=True),
-)
 KINDS = (
-    Column("kind", 0, "never"),
+    Column("  kind", 0, "never"),
     Column("entries", 0, "never", right=True),
     Column("size", 0, "never", right=True),
 )
+MEMBERS = (Column("", 0, "never"), replace(KINDS[1], head="files"), KINDS[2])
 NEEDS = (
     Column("recipe", 0, "never"),
     Column("needs", 0, "never", right=True),
@@ -69,18 +65,25 @@ def show_lock(path: Path, lock: "Lock") -> None:
     print(path)
 
 
-def show_links(rows: "Sequence[LinkRow]", *, as_json: bool) -> None:
+def show_links(rows: "Sequence[LinkRow]") -> None:
     """Print which sources of each archive still have it; archives with the fewest come first."""
-    if as_json:
-        text.as_json([_link_row(row) for row in rows])
-        return
     if not rows:
         text.line("The rules of this recipe's tree download no archive.")
         return
     cells: list[tuple[Part, ...]] = []
     # The archives that are nearest to being lost come first.
     for row in sorted(rows, key=lambda row: row.left):
-        cells += _link_cells(row)
+        sources = [
+            f"{link.where}: {link.state}{f' ({link.why})' if link.why else ''}"
+            for link in row.links
+        ]
+        # One source is a warning: when it goes, only a vault has the archive.
+        style = {0: text.BAD, 1: text.WARNING}.get(row.left, text.GOOD)
+        left = Styled(f"{row.left} of {len(row.links)}", style)
+        first, *others = sources or ["no source"]
+        # Several rules may share an archive; the first name is enough to find it.
+        cells.append((row.name.partition(",")[0], left, "yes" if row.kept else "no", first))
+        cells += [("", "", "", source) for source in others]
     text.table(LINKS, cells)
     gone = sum(row.left == 0 for row in rows)
     single = sum(row.left == 1 for row in rows)
@@ -88,27 +91,6 @@ def show_links(rows: "Sequence[LinkRow]", *, as_json: bool) -> None:
         f"  {text.counted(len(rows), 'archive')}: {gone} without a source, "
         f"{single} with one source, {len(rows) - gone - single} with more"
     )
-
-
-def _link_row(row: "LinkRow") -> dict[str, object]:
-    return {**vars(row), "left": row.left, "links": [vars(link) for link in row.links]}
-
-
-def _link_cells(row: "LinkRow") -> list[tuple[Part, ...]]:
-    """Return the lines of one archive: one for each source."""
-    sources = []
-    for link in row.links:
-        why = f" ({link.why})" if link.why else ""
-        sources.append(f"{link.where}: {link.state}{why}")
-    # One source is a warning: when it goes, only a vault has the archive.
-    style = {0: text.BAD, 1: text.WARNING}.get(row.left, text.GOOD)
-    left = Styled(f"{row.left} of {len(row.links)}", style)
-    first, *others = sources or ["no source"]
-    # Several rules may share an archive; the first name is enough to find it.
-    name = row.name.partition(",")[0]
-    kept = "yes" if row.kept else "no"
-    further = [("", "", "", source) for source in others]
-    return [(name, left, kept, first), *further]
 
 
 def show_lacking(paths: Sequence[str]) -> None:
@@ -119,12 +101,7 @@ def show_lacking(paths: Sequence[str]) -> None:
 def show_bundle(manifest: "Manifest") -> None:
     """Print what a bundle holds, what it lacks, and the checksum to compare on the other host."""
     # A bundle holds hundreds of archives; their kinds and sizes are what matters.
-    counts = Counter(member.kind for member in manifest.members)
-    rows = []
-    for kind, count in counts.items():
-        size = sum(member.size for member in manifest.members if member.kind == kind)
-        rows.append((f"  {kind}", f"{count:,}", text.as_size(size)))
-    text.table(MEMBERS, rows)
+    text.table(MEMBERS, _by_kind((member.kind, member.size) for member in manifest.members))
     # What licences keep out of a bundle, with the
     # checksums to compare on the other host.
     for absent in manifest.absent:
@@ -137,58 +114,56 @@ def show_bundle(manifest: "Manifest") -> None:
     text.line(f"  manifest sha256 {manifest.sha256}")
 
 
-def show_vault(inventory: "Inventory", *, as_json: bool) -> None:
+def _by_kind(sizes: Iterable[tuple[str, int]]) -> list[tuple[str, str, str]]:
+    """Return a row for each kind: its name, how many there are, and their size."""
+    kinds: dict[str, list[int]] = {}
+    for kind, size in sizes:
+        kinds.setdefault(kind, []).append(size)
+    return [
+        (f"  {kind}", f"{len(each):,}", text.as_size(sum(each))) for kind, each in kinds.items()
+    ]
+
+
+def show_vault(inventory: "Inventory") -> None:
     """Print what the vault holds by kind, what each recipe needs of it, and what is unused."""
-    if as_json:
-        unused = set(inventory.garbage)
-        text.as_json([_entry(thing, inventory, unused) for thing in inventory.things])
-        return
     # Asked once: the size of a directory is a walk through it.
     sizes = {thing: thing.size for thing in inventory.things}
     if not sizes:
         text.line("The vault is empty: 'invoke fetch' fills it.")
         return
-    text.table(KINDS, _kinds(sizes))
+    rows = _by_kind((thing.kind, size) for thing, size in sizes.items())
+    if len(rows) > 1:
+        rows.append(("  total", f"{len(sizes):,}", text.as_size(sum(sizes.values()))))
+    text.table(KINDS, rows)
     text.line()
     text.table(NEEDS, _needs(inventory, sizes))
     # Without Bazel's word an archive counts as needed: a vault must not lose a source.
     if inventory.undecided:
-        text.line()
         undecided = text.counted(len(inventory.undecided), "archive")
-        reason = (
+        text.line()
+        text.line(
             f"{undecided} kept: what {', '.join(inventory.unknown)} needs is unknown; "
             "'invoke lock' finds out"
         )
-        text.paragraph("", reason, indent=0)
     text.line()
     show_garbage(inventory.garbage)
 
 
-def _entry(
-    thing: "VaultEntry", inventory: "Inventory", unused: "set[VaultEntry]"
-) -> dict[str, object]:
-    """Return one entry for machines; its size is in bytes."""
-    return {
-        "kind": thing.kind,
-        "name": thing.name,
-        "path": str(thing.path),
-        "size": thing.size,
-        "recipes": inventory.users(thing),
-        "unused": thing in unused,
-    }
+def vault_data(inventory: "Inventory") -> list[dict[str, object]]:
+    """Return what the vault holds, for machines."""
+    unused = {*inventory.garbage}
+    return [
+        {**data, "recipes": inventory.users(thing), "unused": thing in unused}
+        for thing, data in zip(inventory.things, entries_data(inventory.things), strict=True)
+    ]
 
 
-def _kinds(sizes: "dict[VaultEntry, int]") -> list[tuple[str, str, str]]:
-    """Return one row for each kind of entry: its name, how many, and their size."""
-    counts = Counter(thing.kind for thing in sizes)
-    rows = []
-    for kind, count in counts.items():
-        size = sum(size for thing, size in sizes.items() if thing.kind == kind)
-        rows.append((kind, f"{count:,}", text.as_size(size)))
-    if len(rows) > 1:
-        total = text.as_size(sum(sizes.values()))
-        rows.append(("total", f"{len(sizes):,}", total))
-    return rows
+def entries_data(things: "Sequence[VaultEntry]") -> list[dict[str, object]]:
+    """Return entries for machines; sizes are in bytes."""
+    return [
+        {"kind": thing.kind, "name": thing.name, "path": thing.path, "size": thing.size}
+        for thing in things
+    ]
 
 
 def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple[str, ...]]:
@@ -196,26 +171,20 @@ def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple
     users = {thing: set(inventory.users(thing)) for thing in inventory.things}
     rows: list[tuple[str, ...]] = []
     for need in inventory.needs:
-        own = {thing: sizes[thing] for thing in sizes if need.recipe in users[thing]}
+        own = [thing for thing in sizes if need.recipe in users[thing]]
+        # Shared entries count for each recipe, so the column does not add up to the vault.
+        shared = sum(sizes[thing] for thing in own if len(users[thing]) > 1)
+        others = set[str]().union(*(users[thing] for thing in own)) - {need.recipe}
         if own:
-            rows.append(_need_row(need.recipe, own, users))
+            rows.append(
+                (
+                    need.recipe,
+                    text.as_size(sum(sizes[thing] for thing in own)),
+                    text.as_size(shared) if others else "-",
+                    ", ".join(sorted(others)) or "-",
+                )
+            )
     return rows
-
-
-def _need_row(
-    recipe: str, own: "dict[VaultEntry, int]", users: "dict[VaultEntry, set[str]]"
-) -> tuple[str, ...]:
-    # Shared entries count for each recipe, so the column does not add up to the vault.
-    shared = [size for thing, size in own.items() if len(users[thing]) > 1]
-    others = set[str]()
-    for thing in own:
-        others |= users[thing]
-    return (
-        recipe,
-        text.as_size(sum(own.values())),
-        text.as_size(sum(shared)) if shared else "-",
-        ", ".join(sorted(others - {recipe})) or "-",
-    )
 
 
 def show_garbage(things: "Sequence[VaultEntry]") -> None:
@@ -223,11 +192,17 @@ def show_garbage(things: "Sequence[VaultEntry]") -> None:
     if not things:
         text.line("Everything in the vault is needed by a recipe or a lock.")
         return
-    rows = [(f"  {text.as_size(thing.size)}", thing.kind, thing.name) for thing in things]
+    sizes = [thing.size for thing in things]
+    rows = [
+        (f"  {text.as_size(size)}", thing.kind, thing.name)
+        for thing, size in zip(things, sizes, strict=True)
+    ]
     text.table(UNUSED, rows)
-    total = text.as_size(sum(thing.size for thing in things))
     count = "1 entry" if len(things) == 1 else f"{len(things):,} entries"
-    text.line(f"{total} in {count} that no recipe and no lock needs; 'invoke vault --gc' frees it")
+    text.line(
+        f"{text.as_size(sum(sizes))} in {count} that no recipe and no lock needs; "
+        "'invoke vault --gc' frees it"
+    )
 
 
 def show_sound(things: "Sequence[VaultEntry]") -> None:

@@ -16,8 +16,9 @@ from tfwright.rules import repositories
 from tfwright.rules.model import Linked, Load, Nested, Repository, Rules
 from tfwright.rules.readings import Readings
 from tfwright.rules.starlark.syntax import LONGEST_FILE
-from tfwright.tools import git, unpacking
+from tfwright.tools import unpacking
 from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.repository import GitRepository
 from tfwright.vault import substitutes, unpinned
 from tfwright.vault.lock import Lock
 from tfwright.vault.origins import Missing, Supply, WantedArchive, listed
@@ -334,7 +335,7 @@ def _content(
     if clone and clone in reached.clones:
         place = reached.clones[clone]
         commit = clone.commit
-        return [commit], partial(git.texts, place, commit, repositories.relevant)
+        return [commit], partial(GitRepository(place).texts, commit, repositories.relevant)
     return None
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from tfwright.errors import TfwrightError
 from tfwright.toolkit import tree
-from tfwright.tools import files, git
+from tfwright.tools import files
 from tfwright.tools.bazel import client
+from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import installed, venv
 from tfwright.vault.usage import BAZEL, VENV, VaultEntry
 
@@ -72,12 +73,13 @@ def _of_mirror(mirror: Path) -> str:
     try:
         # verify-pack reads packs only: a damaged config, HEAD, ref or list of shallow commits
         # shows in these two.
-        git.run(git.command(mirror, "config", "--local", "--get", "core.bare"))
-        git.run(git.command(mirror, "rev-list", "--all", "--count"))
+        repository = GitRepository(mirror)
+        repository.run("config", "--local", "--get", "core.bare")
+        repository.run("rev-list", "--all", "--count")
         if packs:
-            git.run(git.command(mirror, "verify-pack", "--", *map(str, packs)))
+            repository.run("verify-pack", "--", *map(str, packs))
         # It does not read the objects that are files of their own.
-        if damaged := git.damaged_objects(mirror):
+        if damaged := sorted(name for name, sound in repository.loose_objects() if not sound):
             return f"object {damaged[0]} does not have the bytes of its id"
     except TfwrightError as fault:
         return fault.what

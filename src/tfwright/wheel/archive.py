@@ -13,11 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from tfwright.errors import Evidence, HostError, WheelError
 from tfwright.tools.process import capacity
 from tfwright.wheel.binary.content import Content
+
+if TYPE_CHECKING:
+    from email.message import Message
 
 LARGEST = 16 * 1024**3
 """Bytes that a wheel may unpack to; a TensorFlow with debug symbols takes a few GiB."""
@@ -30,6 +33,12 @@ CHUNK = 1024 * 1024
 """Bytes that are read at once."""
 BUILD_RECORD = "tfwright.json"
 """The file in ``.dist-info`` that wheels of tfwright have."""
+SBOM = "sboms/tfwright.cdx.json"
+"""Their bill of materials there."""
+LARGEST_HEADERS = 4 * 1024**2
+"""Bytes of METADATA or WHEEL; the README in METADATA is most of it."""
+MOST_HEADERS = 5_000
+"""Lines of them before the first empty one; the METADATA of a TensorFlow has a hundred."""
 
 _LENGTHS = 26
 """Where the lengths of name and extra field stand in a member's own header."""
@@ -304,3 +313,28 @@ def text(wheel: zipfile.ZipFile, name: str, limit: int) -> bytes:
             evidence=Evidence(where=str(wheel.filename)),
         )
     return wheel.read(member)
+
+
+def headers(wheel: zipfile.ZipFile, name: str) -> "Message[str, str]":
+    """Return the headers of METADATA or WHEEL in ``.dist-info``; none where it is missing.
+
+    Raises WheelError where there are so many that they are meant to keep their reader busy.
+    """
+    # Few commands read them.
+    import email.parser
+    import email.policy
+
+    place = f"{metadata_directory(wheel)}/{name}"
+    content = text(wheel, place, LARGEST_HEADERS)
+    # The body is the README: a megabyte of it would be parsed for nothing.
+    head = content.replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+    # A bare carriage return ends a line for the mail parser too.
+    lines = max(head.count(b"\n"), head.count(b"\r"))
+    if lines > MOST_HEADERS:
+        raise WheelError(
+            f"{place} has {lines:,} lines of headers, more than the {MOST_HEADERS:,} that are read",
+            remedy="Do not trust this wheel: no tool that builds wheels writes so many.",
+        )
+    # compat32 hands values out as they stand; newer policies parse and fold them.
+    parser = email.parser.Parser(policy=email.policy.compat32)
+    return parser.parsestr(head.decode("utf-8", "replace"), headersonly=True)

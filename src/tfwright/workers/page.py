@@ -1,15 +1,13 @@
 """Builds on several machines, as people read them."""
 
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Styled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tfwright.workers.schedule import Assignment
 
 COLUMNS = (
@@ -41,22 +39,21 @@ def show_assignment(given: "Assignment") -> None:
         text.tell(f"  {given.recipe}: {where} in {given.seconds:.0f} s")
 
 
-def show_assignments(rows: "Sequence[Assignment]", *, as_json: bool, explain: bool = True) -> None:
+def show_assignments(rows: "Sequence[Assignment]", *, explain: bool = True) -> None:
     """Print who built what; with `explain`, also why the others were not built."""
-    if as_json:
-        text.as_json([asdict(row) for row in rows])
-        return
-    table = [
-        (
-            row.recipe,
-            Styled(row.state, STYLES.get(row.state, "")),
-            row.worker,
-            f"{row.seconds:.0f}",
-            ", ".join(row.lost),
-        )
-        for row in rows
-    ]
-    text.table(COLUMNS, table)
+    text.table(
+        COLUMNS,
+        [
+            (
+                row.recipe,
+                Styled(row.state, STYLES.get(row.state, "")),
+                row.worker,
+                f"{row.seconds:.0f}",
+                ", ".join(row.lost),
+            )
+            for row in rows
+        ],
+    )
     counts = Counter(row.state for row in rows)
     text.tell(", ".join(f"{count} {state}" for state, count in counts.items()))
     for row in rows if explain else ():

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.doctor import examination
-from tfwright.doctor.findings import Finding
+from tfwright.doctor import requirements
+from tfwright.doctor.findings import Finding, worst_first
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError
@@ -136,7 +136,7 @@ def test_all_findings_come_at_once_the_earliest_obstacle_first(job: BuildRequest
 
 def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> None:
     findings = [Finding(stage, "", "", blocks=stage) for stage in ("", "compile", "check", "fetch")]
-    assert [finding.blocks for finding in examination.worst_first(findings)] == [
+    assert [finding.blocks for finding in worst_first(findings)] == [
         "check",
         "fetch",
         "compile",
@@ -148,11 +148,11 @@ def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> No
     ("until", "blocked"), [("source", False), ("configure", True), ("publish", True)]
 )
 def test_a_finding_blocks_only_builds_that_reach_its_stage(until: str, *, blocked: bool) -> None:
-    assert examination.blocks(Finding("", "", "", blocks="configure"), until) is blocked
+    assert Finding("", "", "", blocks="configure").stops(until) is blocked
 
 
 def test_a_note_blocks_nothing() -> None:
-    assert not examination.blocks(Finding("", "", ""), "publish")
+    assert not Finding("", "", "").stops("publish")
 
 
 def test_the_obstacle_is_the_worst_finding_in_a_few_words(
@@ -160,10 +160,10 @@ def test_the_obstacle_is_the_worst_finding_in_a_few_words(
 ) -> None:
     host_file = HostFile(build_out=tmp_path)
     assert (
-        examination.obstacle(for_host(job, system="Darwin", python="3.2").recipe, host_file)
+        requirements.obstacle(for_host(job, system="Darwin", python="3.2").recipe, host_file)
         == "no Python 3.2"
     )
-    assert examination.obstacle(recipe, host_file) is None
+    assert requirements.obstacle(recipe, host_file) is None
 
 
 def test_what_stops_nothing_is_not_listed_under_what_stops_the_build(

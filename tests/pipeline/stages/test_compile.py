@@ -182,7 +182,7 @@ def calls(job: BuildRequest, *names: str) -> Invocation:
         binary=Path("bazel"),
         options=options(*names),
         python=PYTHON,
-        cache="http://127.0.0.1:80",
+        cache="/laid/out",
     )
 
 
@@ -194,46 +194,22 @@ def with_settings(job: BuildRequest, **host_file: object) -> BuildRequest:
     return replace(job, host_file=job.host_file.model_copy(update=host_file))
 
 
-@pytest.mark.parametrize(
-    ("names", "flag"),
-    [
-        (("remote_http_cache", "remote_cache"), "--remote_http_cache=http://127.0.0.1:80"),
-        (("remote_cache", "disk_cache"), "--remote_cache=http://127.0.0.1:80"),
-    ],
-)
-def test_the_proxy_is_named_as_this_bazel_names_it(
-    job: BuildRequest, names: Sequence[str], flag: str
-) -> None:
-    given = arguments(job, *names)
-    assert flag in given
-    assert not [name for name in given if "disk_cache" in name]
-
-
 def test_a_cache_that_is_laid_out_is_a_disk_cache(job: BuildRequest) -> None:
-    laid = replace(calls(job, "remote_cache", "disk_cache"), cache="/laid/out")
-    given = laid.arguments(1)
+    given = arguments(job, "remote_cache", "disk_cache", "remote_download_outputs")
     assert "--disk_cache=/laid/out" in given
+    assert "--remote_download_outputs=all" in given
     assert not [name for name in given if "remote_cache" in name]
 
 
 @pytest.mark.parametrize(
-    ("version", "server", "laid_out"),
-    [
-        ("0.16.1", None, False),
-        ("0.17.2", None, True),
-        ("2.1.0", None, True),
-        ("2.2.0", None, False),
-        ("0.26.1", "http://cache.example", False),
-    ],
+    ("version", "laid_out"), [("0.16.1", False), ("0.17.2", True), ("2.1.0", True), ("7.4.1", True)]
 )
-def test_a_bazel_whose_disk_cache_is_known_gets_one_unless_there_is_a_server(
-    job: BuildRequest, version: str, server: str | None, *, laid_out: bool
+def test_a_bazel_whose_disk_cache_is_known_gets_one(
+    job: BuildRequest, version: str, *, laid_out: bool
 ) -> None:
-    asked = with_settings(job, cache=CacheTable(server=server))
-    known = dict.fromkeys(("disk_cache", "remote_cache"), "")
-    planned = caching.planned(asked, known, version)
-    assert planned.startswith(str(job.places.own)) == laid_out
-    assert planned.startswith("http://") != laid_out
+    planned = caching.planned(job, {"disk_cache": ""}, version)
+    assert planned.startswith(str(job.host_file.cache_directory)) == laid_out
+    assert caching.planned(job, {}, version) == ""
 
 
 def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: BuildRequest) -> None:
@@ -771,7 +747,7 @@ def test_a_build_that_writes_into_the_cache_is_refused_and_removed(
     run(workspace, binary, "//:step1")
     files.remove(workspace.places.bazel)
     rules = workspace.places.tree / "BUILD"
-    cache = str(workspace.places.own / "disk-cache")
+    cache = str(workspace.private_cache)
     text = rules.read_text("utf-8") + SPOILING.replace("@CACHE@", cache)
     rules.write_text(text, "utf-8")
     with pytest.raises(HostError, match="changed while Bazel read them"):
@@ -779,7 +755,8 @@ def test_a_build_that_writes_into_the_cache_is_refused_and_removed(
     assert not workspace.places.bazel.exists()
     use = run(workspace, binary, "//:step1").cache
     assert use
-    assert (use.lookups, use.hits, use.stored) == (2, 0, 2)
+    # The entries that it wrote into were copies.
+    assert (use.lookups, use.hits, use.faults) == (2, 2, {})
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.upstream import bundled_commit
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -43,7 +44,7 @@ def bazel(tmp_path: Path) -> Path:
 def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> BuildRequest:
     """Return a job for the bundled tree, with a Bazel from the host file."""
     source = recipe.source.model_copy(
-        update={"url": demo.URL, "branch": "main", "commit": demo.commit_id()}
+        update={"url": demo.URL, "branch": "main", "commit": bundled_commit()}
     )
     host_file = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": bazel})
     return BuildRequest(
@@ -64,7 +65,7 @@ def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(
 ) -> None:
     made = run(job, quick_python)
     assert made.mirror == mirror.place(job.places.git, demo.URL)
-    assert (made.commit, made.epoch) == (demo.commit_id(), 1514764800)
+    assert (made.commit, made.epoch) == (bundled_commit(), 1514764800)
     assert made.bazel.sha256 == files.sha256(bazel)
     assert os.access(made.python, os.X_OK)
     assert run(job, quick_python) == made

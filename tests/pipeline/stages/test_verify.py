@@ -19,7 +19,7 @@ from tfwright.smoke import PROGRAMS
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import packages
 from tfwright.wheel.binary import elf, macho
-from tfwright.wheel.inspect import readings
+from tfwright.wheel.inspect import needs
 from tfwright.wheel.inspect.library import Library
 
 # What smoke/matmul.py needs of a module, in the style of TensorFlow 2.
@@ -249,7 +249,7 @@ def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> No
     ]
 
     def faults(**floor: str) -> list[str]:
-        found = readings._floor(ALONE.model_copy(update=floor), libraries)
+        found = needs._floor(ALONE.model_copy(update=floor), libraries)
         return [fault for reading in found for fault in reading.faults]
 
     assert faults(cpu="avx") == [

@@ -10,9 +10,10 @@ import pytest
 from tests.upstream import run_git
 
 from tfwright.errors import SupplyError
-from tfwright.tools import git
 from tfwright.tools.git import archive
+from tfwright.tools.git import repository as repositories
 from tfwright.tools.git.archive import SourceArchive, regenerate
+from tfwright.tools.git.repository import GitRepository
 
 
 @pytest.fixture
@@ -152,8 +153,8 @@ def test_a_file_of_a_repository_is_written_as_it_is_and_not_through_memory(
     run_git("add", ".", cwd=tmp_path / "work")
     run_git("commit", "--quiet", "-m", "Add", cwd=tmp_path / "work")
     blob = run_git("rev-parse", "HEAD:a.tar.gz", cwd=tmp_path / "work")
-    monkeypatch.setattr(git, "LARGEST_TEXTS", 1000)
+    monkeypatch.setattr(repositories, "LARGEST_TEXTS", 1000)
     archive.write_blob(blob, tmp_path / "work/.git", tmp_path / "made")
     assert (tmp_path / "made").read_bytes() == content
     with pytest.raises(SupplyError, match="printed more than 1,000 bytes"):
-        git.blobs(tmp_path / "work/.git", [blob])
+        GitRepository(tmp_path / "work/.git").blobs([blob])

@@ -107,7 +107,7 @@ def test_a_carried_commit_serves_as_one_that_was_fetched(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:
     there = clones.bring(wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False)
-    clones.pack(wanted, there, tmp_path / "file")
+    git_bundle.pack(there, wanted.commit, tmp_path / "file", history=True)
     clones.unpack(wanted, tmp_path / "file", tmp_path / "here")
     here = clones.bring(wanted, tmp_path / "here", Origin.of(REMOTE.replace(" ", "")), offline=True)
     assert cloned(wanted, here, tmp_path / "bazel") == "second"
@@ -118,7 +118,7 @@ def test_a_carried_file_without_the_commit_or_its_history_is_refused(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:
     there = clones.bring(wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False)
-    clones.pack(wanted, there, tmp_path / "file")
+    git_bundle.pack(there, wanted.commit, tmp_path / "file", history=True)
     with pytest.raises(ToolError):
         clones.unpack(Clone(REMOTE, "1" * 40), tmp_path / "file", tmp_path / "here")
     git_bundle.pack(there, wanted.commit, tmp_path / "shallow")

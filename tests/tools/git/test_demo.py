@@ -5,13 +5,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.upstream import bundled_commit
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
 from tfwright.progress import SILENCE
-from tfwright.tools import git
 from tfwright.tools.git import demo, mirror
 from tfwright.tools.git.mirror import Origin, Pin
+from tfwright.tools.git.repository import GitRepository
 
 pytestmark = pytest.mark.medium
 
@@ -23,26 +24,26 @@ def bring(commit: str, store: Path) -> Path:
 
 
 def test_the_demo_recipe_pins_the_bundled_tree_as_it_is() -> None:
-    assert recipes.read("demo").source.commit == demo.commit_id()
+    assert recipes.read("demo").source.commit == bundled_commit()
 
 
 def test_the_commit_is_brought_without_a_network_and_dated_2018(tmp_path: Path) -> None:
-    commit = demo.commit_id()
-    assert git.epoch(bring(commit, tmp_path / "git"), commit) == 1514764800
+    commit = bundled_commit()
+    assert GitRepository(bring(commit, tmp_path / "git")).epoch(commit) == 1514764800
 
 
 def test_a_stale_pin_is_told_the_new_commit(tmp_path: Path) -> None:
     with pytest.raises(
-        RecipeError, match=f"bundled:demo is commit {demo.commit_id()} now"
+        RecipeError, match=f"bundled:demo is commit {bundled_commit()} now"
     ) as caught:
         bring("0123456789" * 4, tmp_path / "git")
-    assert caught.value.remedy == f'Write commit = "{demo.commit_id()}" into [source].'
+    assert caught.value.remedy == f'Write commit = "{bundled_commit()}" into [source].'
 
 
 def test_neither_modes_nor_leftovers_nor_the_users_git_change_the_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = demo.commit_id()
+    expected = bundled_commit()
     copy = tmp_path / "tree"
     shutil.copytree(demo.TREE, copy)
     for path in copy.rglob("*"):
@@ -54,7 +55,7 @@ def test_neither_modes_nor_leftovers_nor_the_users_git_change_the_commit(
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     before = os.umask(0o077)
     try:
-        assert demo.commit_id() == expected
+        assert bundled_commit() == expected
     finally:
         os.umask(before)
 
@@ -66,11 +67,11 @@ def test_a_changed_file_changes_the_commit_and_a_program_is_executable(
     (tmp_path / "tree/configure").write_bytes(b"#!/bin/sh\r\n")
     (tmp_path / "tree/BUILD").write_text("", "utf-8")
     monkeypatch.setattr(demo, "TREE", tmp_path / "tree")
-    commit = demo.commit_id()
-    entries = git.entries(bring(commit, tmp_path / "git"), commit)
+    commit = bundled_commit()
+    entries = GitRepository(bring(commit, tmp_path / "git")).entries(commit)
     assert {entry.path: entry.mode for entry in entries} == {
         "configure": 0o100755,
         "BUILD": 0o100644,
     }
     (tmp_path / "tree/BUILD").write_text("# another\n", "utf-8")
-    assert demo.commit_id() != commit
+    assert bundled_commit() != commit

@@ -1,14 +1,19 @@
 """git in an environment of its own, and the trees that are checked out of its repositories."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.upstream import run_git
 
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.tools import disk, git
+from tfwright.tools import disk
+from tfwright.tools.git import program
+from tfwright.tools.git import repository as repositories
+from tfwright.tools.git.repository import GitRepository
+from tfwright.tools.git.work_tree import WorkTree, repository_of
 from tfwright.tools.process.command import Command
 
 
@@ -30,8 +35,8 @@ def upstream(tmp_path: Path) -> Path:
 
 
 def make_tree(upstream: Path, tree: Path, exclude: tuple[str, ...] = ()) -> Path:
-    git.prepare(tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), exclude)
-    git.check_out(tree, git.content(tree))
+    WorkTree(tree).prepare(upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), exclude)
+    WorkTree(tree).check_out(WorkTree(tree).content())
     return tree
 
 
@@ -63,7 +68,7 @@ def test_none_of_the_callers_git_variables_or_configuration_reach_git(
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.name")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "somebody")
-    told = git.run(git.command(upstream / ".git", "config", "--list"))
+    told = GitRepository(upstream / ".git").run("config", "--list")
     assert "somebody" not in told
     assert "core.autocrlf=false" in told
 
@@ -72,10 +77,11 @@ def test_only_a_network_command_is_told_how_to_get_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("https_proxy", "http://proxy:3128")
-    local = git.command(tmp_path, "status").env
+    local = GitRepository(tmp_path).command("status").env
     assert ("https_proxy" in local, local["GIT_ALLOW_PROTOCOL"]) == (False, "")
     assert (
-        git.command(tmp_path, "fetch", env=git.network()).env["https_proxy"] == "http://proxy:3128"
+        GitRepository(tmp_path).command("fetch", env=program.network()).env["https_proxy"]
+        == "http://proxy:3128"
     )
 
 
@@ -83,30 +89,30 @@ def test_a_command_that_is_no_network_command_cannot_reach_even_a_file_url(
     upstream: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ToolError, match="transport 'file' not allowed"):
-        git.run(git.command(tmp_path, "ls-remote", f"file://{upstream}"))
+        GitRepository(tmp_path).run("ls-remote", f"file://{upstream}")
 
 
 def test_a_transport_that_runs_a_command_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="transport 'ext' not allowed"):
-        git.run(git.command(tmp_path, "ls-remote", "ext::touch made", env=git.network()))
+        GitRepository(tmp_path).run("ls-remote", "ext::touch made", env=program.network())
 
 
 def test_what_git_complains_about_is_the_error(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="git failed: fatal: not a git repository") as caught:
-        git.run(git.command(tmp_path, "rev-parse", "HEAD"))
+        GitRepository(tmp_path).run("rev-parse", "HEAD")
     assert caught.value.evidence.status == 128
 
 
 def test_a_host_without_git_is_told_to_install_it(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="git cannot be run") as caught:
-        git.run(Command(("git", "version"), tmp_path, {"PATH": str(tmp_path)}))
+        program.run(Command(("git", "version"), tmp_path, {"PATH": str(tmp_path)}))
     assert caught.value.remedy == "Install git 2.32 or newer."
 
 
 def test_a_git_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git, "OLDEST", (99, 0))
-    with pytest.raises(HostError, match=r"too old: 99\.0 or newer"):
-        git.insist_on_version(tmp_path)
+    monkeypatch.setattr(program, "OLDEST", "99.0")
+    with fails(HostError, "99.0"):
+        GitRepository(tmp_path).insist_on_version()
 
 
 def test_a_git_that_found_no_room_is_the_hosts_fault_though_it_does_not_say_so(
@@ -114,14 +120,14 @@ def test_a_git_that_found_no_room_is_the_hosts_fault_though_it_does_not_say_so(
 ) -> None:
     monkeypatch.setattr(disk, "NO_ROOM", 2**80)
     with pytest.raises(HostError, match="The disk is full"):
-        git.run(git.command(tmp_path, "rev-parse", "HEAD"))
+        GitRepository(tmp_path).run("rev-parse", "HEAD")
 
 
 def test_a_tree_has_the_files_modes_and_links_of_the_commit(tree: Path) -> None:
     assert (tree / "configure").stat().st_mode & 0o777 == 0o755
     assert (tree / "core/op.cc").stat().st_mode & 0o777 == 0o644
     assert (tree / "core/link").readlink() == Path("op.cc")
-    assert git.changed(tree) == []
+    assert WorkTree(tree).changed() == []
 
 
 def test_a_trees_git_is_a_file_so_that_tensorflow_takes_it_for_an_export(tree: Path) -> None:
@@ -146,7 +152,7 @@ def test_a_tree_made_again_has_nothing_of_the_one_before(upstream: Path, tree: P
     before = files_of(tree)
     (tree / "core/op.cc").write_text("other", "utf-8")
     (tree / "junk").touch()
-    (git.repository_of(tree) / "index.lock").touch()
+    (repository_of(tree) / "index.lock").touch()
     assert files_of(make_tree(upstream, tree)) == before
 
 
@@ -156,7 +162,7 @@ def test_paths_that_are_left_out_are_not_checked_out_and_count_as_unchanged(
     tree = make_tree(upstream, tmp_path / "tree", exclude=("core/testdata", "core/o?.cc"))
     assert not (tree / "core/testdata").exists()
     assert (tree / "core/op.cc").exists()
-    assert git.changed(tree) == []
+    assert WorkTree(tree).changed() == []
 
 
 def test_a_content_whose_left_out_file_is_nowhere_can_be_checked_out(
@@ -165,7 +171,7 @@ def test_a_content_whose_left_out_file_is_nowhere_can_be_checked_out(
     name = run_git("rev-parse", "HEAD:core/testdata/big.bin", cwd=upstream)
     (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
     tree = make_tree(upstream, tmp_path / "tree", exclude=("core/testdata/big.bin",))
-    git.restore(tree)
+    WorkTree(tree).restore()
     assert (tree / "core/op.cc").read_text("utf-8") == "int op;\n"
 
 
@@ -186,11 +192,11 @@ def test_a_changed_a_missing_and_a_made_executable_file_are_seen_and_a_touched_o
     tree: Path,
 ) -> None:
     os.utime(tree / ".gitignore")
-    assert git.changed(tree) == []
+    assert WorkTree(tree).changed() == []
     (tree / "core/op.cc").write_text("int up;\n", "utf-8")
     (tree / "core/link").unlink()
     (tree / ".gitignore").chmod(0o755)
-    assert git.changed(tree) == [".gitignore", "core/link", "core/op.cc"]
+    assert WorkTree(tree).changed() == [".gitignore", "core/link", "core/op.cc"]
 
 
 def test_restoring_brings_the_patched_state_back_and_keeps_bazels_links_only(
@@ -206,7 +212,7 @@ def test_restoring_brings_the_patched_state_back_and_keeps_bazels_links_only(
     (tree / "core/ignored.rc").touch()
     (tree / "configure").unlink()
     (tree / "core/op.cc").write_text("sed was here", "utf-8")
-    git.restore(tree)
+    WorkTree(tree).restore()
     (tree / "bazel-out").unlink()
     assert files_of(tree) == before
     assert (outside / "kept").exists()
@@ -218,7 +224,7 @@ def test_restoring_a_tree_whose_repository_is_gone_touches_no_other_repository(
     (upstream / "sub").mkdir()
     (upstream / "untracked").touch()
     with pytest.raises(ToolError, match="not a git repository"):
-        git.restore(upstream / "sub")
+        WorkTree(upstream / "sub").restore()
     assert (upstream / "untracked").exists()
 
 
@@ -227,9 +233,9 @@ def test_a_file_is_added_under_a_new_path_though_git_ignores_it(
 ) -> None:
     source, tree = tmp_path / "asset", tmp_path / "tree"
     source.write_bytes(b"line\r\n")
-    git.prepare(tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ())
-    git.add(tree, "third_party/nccl/nccl.rc", source)
-    git.check_out(tree, git.content(tree))
+    WorkTree(tree).prepare(upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ())
+    WorkTree(tree).add("third_party/nccl/nccl.rc", source)
+    WorkTree(tree).check_out(WorkTree(tree).content())
     assert (tree / "third_party/nccl/nccl.rc").read_bytes() == b"line\r\n"
     assert (tree / "third_party/nccl/nccl.rc").stat().st_mode & 0o777 == 0o644
 
@@ -252,19 +258,19 @@ def test_a_file_is_not_added_over_another_or_through_a_link_or_into_git(
 ) -> None:
     source, tree = tmp_path / "asset", tmp_path / "tree"
     source.touch()
-    git.prepare(tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ())
+    WorkTree(tree).prepare(upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ())
     with pytest.raises(RecipeError):
-        git.add(tree, path, source)
+        WorkTree(tree).add(path, source)
 
 
 def test_trees_that_repeat_each_other_are_not_listed_to_their_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git, "LARGEST_LISTING", 1_000_000)
+    monkeypatch.setattr(repositories, "LARGEST_LISTING", 1_000_000)
     repository = tmp_path / "bomb.git"
     run_git("init", "--quiet", "--bare", repository, cwd=tmp_path)
     (tmp_path / "f").write_text("", "utf-8")
-    name = git.run(git.command(repository, "hash-object", "-w", str(tmp_path / "f"))).strip()
+    name = GitRepository(repository).run("hash-object", "-w", str(tmp_path / "f")).strip()
     kind, mode = "blob", "100644"
     # Ten billion files in eleven objects.
     for _ in range(10):
@@ -272,10 +278,10 @@ def test_trees_that_repeat_each_other_are_not_listed_to_their_end(
             "".join(f"{mode} {kind} {name}\t{number}\n" for number in range(10)), "utf-8"
         )
         with (tmp_path / "tree").open("rb") as given:
-            made = git.collect(git.command(repository, "mktree"), given)
+            made = program.collect(GitRepository(repository).command("mktree"), given)
         name, kind, mode = made.printed.decode().strip(), "tree", "040000"
     with pytest.raises(SupplyError, match="printed more than 1,000,000 bytes"):
-        git.entries(repository, name)
+        GitRepository(repository).entries(name)
 
 
 @pytest.mark.parametrize("date", ["9" * 5000, "9" * 20, "-5", "abc"])
@@ -286,7 +292,7 @@ def test_a_commit_without_a_date_that_a_calendar_knows_is_refused(
     run_git("init", "--quiet", "--bare", repository, cwd=tmp_path)
     (tmp_path / "tree").write_text("", "utf-8")
     with (tmp_path / "tree").open("rb") as given:
-        tree = git.collect(git.command(repository, "mktree"), given)
+        tree = program.collect(GitRepository(repository).command("mktree"), given)
     (tmp_path / "commit").write_text(
         f"tree {tree.printed.decode().strip()}\n"
         f"author A <a> 1 +0000\ncommitter A <a> {date} +0000\n\nMessage\n",
@@ -295,11 +301,11 @@ def test_a_commit_without_a_date_that_a_calendar_knows_is_refused(
     write = ("hash-object", "-t", "commit", "-w", "--literally")
     made = run_git(*write, tmp_path / "commit", cwd=repository)
     with pytest.raises(RecipeError, match="no date that a calendar knows"):
-        git.epoch(repository, made)
+        GitRepository(repository).epoch(made)
 
 
 def test_entries_are_the_files_of_a_commit(upstream: Path) -> None:
-    entries = git.entries(upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream))
+    entries = GitRepository(upstream / ".git").entries(run_git("rev-parse", "HEAD", cwd=upstream))
     assert [
         (entry.path, entry.mode) for entry in sorted(entries, key=lambda entry: entry.path)
     ] == [
@@ -329,29 +335,29 @@ def test_a_tree_has_the_bytes_of_the_commit_whatever_its_attributes_ask_for(tmp_
         run_git("update-index", "--add", "--cacheinfo", f"100644,{blob},{name}", cwd=work)
     content = run_git("write-tree", cwd=work)
     pinned = run_git("commit-tree", content, "-m", "one", cwd=work)
-    git.prepare(tree, work / ".git", pinned, ())
-    git.check_out(tree, content)
+    WorkTree(tree).prepare(work / ".git", pinned, ())
+    WorkTree(tree).check_out(content)
     found = {name: (tree / name).read_bytes().decode() for name in texts}
     assert found == texts
 
 
 def test_a_folder_has_no_text_and_neither_has_what_is_not_there(upstream: Path) -> None:
     names = ["HEAD:core", "HEAD:configure", "HEAD:absent", "HEAD:a\nb"]
-    assert git.blobs(upstream / ".git", names) == {"HEAD:configure": "#!/bin/sh\n"}
+    assert GitRepository(upstream / ".git").blobs(names) == {"HEAD:configure": "#!/bin/sh\n"}
 
 
 def test_an_older_git_that_gives_up_at_one_file_is_asked_for_each(
     upstream: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = git._blobs
+    whole = GitRepository._objects
 
-    def of_before_2_44(repository: Path, asked: Sequence[str]) -> dict[str, str]:
+    def of_before_2_44(self: GitRepository, asked: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         if "HEAD:absent" in asked:
             raise ToolError("fatal: could not fetch", remedy="-")
-        return whole(repository, asked)
+        return whole(self, asked)
 
-    monkeypatch.setattr(git, "_blobs", of_before_2_44)
-    found = git.blobs(upstream / ".git", ["HEAD:configure", "HEAD:absent"])
+    monkeypatch.setattr(GitRepository, "_objects", of_before_2_44)
+    found = GitRepository(upstream / ".git").blobs(["HEAD:configure", "HEAD:absent"])
     assert found == {"HEAD:configure": "#!/bin/sh\n"}
 
 
@@ -359,25 +365,26 @@ def test_files_that_a_repository_lost_are_named_with_how_to_get_them_back(upstre
     name = run_git("rev-parse", "HEAD:core/op.cc", cwd=upstream)
     (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
     with pytest.raises(ToolError, match=r"lacks 1 files of HEAD: core/op\.cc") as found:
-        git.texts(upstream / ".git", "HEAD", lambda path: path.endswith(".cc"))
+        GitRepository(upstream / ".git").texts("HEAD", lambda path: path.endswith(".cc"))
     assert "invoke vault --verify --repair" in found.value.remedy
 
 
 def test_a_damaged_object_does_not_count_as_a_repositorys_own(upstream: Path) -> None:
-    before = git.own_objects(upstream / ".git")
-    damaged, swapped, other = sorted(before)[:3]
+    repository = GitRepository(upstream / ".git")
+    before = sorted(repository.loose_objects())
+    damaged, swapped, other = (name for name, _ in before[:3])
     folder = upstream / ".git/objects"
     (folder / damaged[:2] / damaged[2:]).chmod(0o644)
     (folder / damaged[:2] / damaged[2:]).write_bytes(b"no object")
     (folder / swapped[:2] / swapped[2:]).chmod(0o644)
     (folder / swapped[:2] / swapped[2:]).write_bytes((folder / other[:2] / other[2:]).read_bytes())
-    assert git.own_objects(upstream / ".git") == before - {damaged, swapped}
+    assert sorted(repository.loose_objects()) == [(damaged, False), (swapped, False), *before[2:]]
 
 
 def test_a_disk_that_changes_what_is_checked_out_is_refused(
     upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git, "changed", lambda _: ["core/OP.cc"])
+    monkeypatch.setattr(WorkTree, "changed", lambda _: ["core/OP.cc"])
     with pytest.raises(ToolError, match=r"core/OP\.cc was not checked out") as found:
         make_tree(upstream, tmp_path / "other")
     assert "upper from lower case" in found.value.remedy
@@ -388,7 +395,7 @@ def test_a_difference_has_new_files_and_no_change_of_the_index(tree: Path) -> No
     (tree / "core/new.cc").write_text("int fresh;\n", "utf-8")
     (tree / "core/left.cc").write_text("int left;\n", "utf-8")
     (tree / "configure").unlink()
-    said = git.difference(tree, 3, ("core/left.cc",))
+    said = WorkTree(tree).difference(3, ("core/left.cc",))
     assert "+int other;" in said
     assert "+int fresh;" in said
     assert "deleted file" in said

@@ -7,9 +7,9 @@ import pytest
 
 from tfwright.errors import SupplyError
 from tfwright.progress import SILENCE
-from tfwright.tools import git
 from tfwright.tools.git import git_bundle, mirror
 from tfwright.tools.git.mirror import Origin, Pin
+from tfwright.tools.git.repository import GitRepository
 
 
 def run(folder: Path, *arguments: str) -> str:
@@ -58,7 +58,7 @@ def test_a_commit_arrives_with_its_files_and_without_its_history(
     pin = pin_of(upstream)
     here = carried(upstream, tmp_path, pin)
     assert mirror.bring(pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True) == here
-    assert git.text(here, f"{pin.commit}:kept") == "second"
+    assert GitRepository(here).text(f"{pin.commit}:kept") == "second"
     assert run(here, "rev-list", pin.commit) == pin.commit
     assert run(here, "fsck") == ""
 
@@ -68,7 +68,7 @@ def test_what_a_recipe_leaves_out_is_left_out(upstream: Path, tmp_path: Path) ->
     pin = pin_of(upstream, "large")
     here = carried(upstream, tmp_path, pin)
     mirror.bring(pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True)
-    assert git.text(here, f"{pin.commit}:large/data") == ""
+    assert GitRepository(here).text(f"{pin.commit}:large/data") == ""
     with pytest.raises(SupplyError, match="offline"):
         mirror.bring(pin_of(upstream), tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True)
 

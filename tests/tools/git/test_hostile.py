@@ -17,10 +17,11 @@ from tests.upstream import commit
 from tfwright.errors import SupplyError, ToolError
 from tfwright.printable import printable_lines
 from tfwright.progress import SILENCE
-from tfwright.tools import git
-from tfwright.tools.git import archive, clones, mirror, remote, transport
+from tfwright.tools.git import archive, clones, mirror, program, transport
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
+from tfwright.tools.git.remote import Remote
+from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.process import supervised
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.supervised import Allowance
@@ -140,7 +141,7 @@ Serve = Callable[..., str]
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Return what starts a server with lies and gives its address."""
-    monkeypatch.setattr(git, "PROTOCOLS", "http:https:ssh:file")
+    monkeypatch.setattr(program, "PROTOCOLS", "http:https:ssh:file")
     running: list[http.server.ThreadingHTTPServer] = []
 
     def start(**lies: Lie) -> str:
@@ -204,11 +205,10 @@ def test_an_answer_without_end_that_brings_nothing_is_not_waited_for(
 def test_branches_without_end_are_not_waited_for(serve: Serve, store: Path) -> None:
     store.mkdir()
     place = store / "m.git"
-    mirror.open_or_make(place)
+    repository = GitRepository(place).make()
     begun = time.monotonic()
-    asked = git.command(place, "ls-remote", serve(refs=endless_refs), env=git.network())
     with pytest.raises(SupplyError, match=r"it took more than 1 seconds|it printed more"):
-        transport.ask(asked, place)
+        transport.ask(repository, serve(refs=endless_refs))
     assert time.monotonic() - begun < 8
 
 
@@ -216,27 +216,27 @@ def test_what_commands_ask_of_a_server_is_bounded_too(serve: Serve, store: Path)
     store.mkdir()
     begun = time.monotonic()
     with pytest.raises(SupplyError, match=r"took more than|printed more"):
-        remote.head(store, serve(refs=endless_refs), "main")
+        Remote(store, serve(refs=endless_refs)).head("main")
     address = serve(fetch=endless_pack)
     scratch = store / "looking.git"
-    mirror.open_or_make(scratch)
+    repository = GitRepository(scratch).make()
     with pytest.raises(SupplyError, match="it wrote more than"):
-        remote._bring_texts(scratch, address, COMMIT, ("a",))
-    assert remote.subjects(store, address, "0" * 40, COMMIT) == []
+        Remote(store, address)._bring_texts(repository, COMMIT, ("a",))
+    assert Remote(store, address).subjects("0" * 40, COMMIT) == []
     assert left(store) == 0
     assert time.monotonic() - begun < 60
 
 
 def test_a_branch_that_only_ends_as_the_wanted_one_is_not_it(tmp_path: Path) -> None:
     repository = tmp_path / "r.git"
-    git.run(git.command(tmp_path, "init", "--quiet", "--bare", str(repository)))
+    GitRepository(tmp_path).run("init", "--quiet", "--bare", str(repository))
     (tmp_path / "empty").write_bytes(b"")
     with (tmp_path / "empty").open("rb") as given:
-        tree = git.collect(git.command(repository, "mktree"), given)
+        tree = program.collect(GitRepository(repository).command("mktree"), given)
     name = tree.printed.decode().strip()
-    git.run(git.command(repository, "update-ref", "refs/x/refs/heads/main", name))
+    GitRepository(repository).run("update-ref", "refs/x/refs/heads/main", name)
     with pytest.raises(SupplyError, match="has no branch main"):
-        remote.head(tmp_path, f"file://{repository}", "main")
+        Remote(tmp_path, f"file://{repository}").head("main")
 
 
 @pytest.mark.parametrize(
@@ -307,6 +307,6 @@ def test_a_real_server_gives_a_commit_through_the_same_bounds(tmp_path: Path, st
     made = commit(work, {"file": "content"})
     pin = Pin("https://example.org/r.git", "main", made)
     place = mirror.bring(pin, store, Origin(work.as_uri()), SILENCE, offline=False)
-    assert git.kind(place, made) == "commit"
+    assert GitRepository(place).kind(made) == "commit"
     with pytest.raises(ToolError):
-        git.run(git.command(place, "cat-file", "-e", COMMIT))
+        GitRepository(place).run("cat-file", "-e", COMMIT)

@@ -12,10 +12,10 @@ from tests.upstream import commit, run_git
 
 from tfwright.errors import SupplyError
 from tfwright.progress import SILENCE, Listener
-from tfwright.tools import git
-from tfwright.tools.git import archive, clones, mirror
+from tfwright.tools.git import archive, clones, mirror, program
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
+from tfwright.tools.git.repository import GitRepository
 
 URL = "https://example.org/r.git"
 FILES = {"op.cc": "int op;\n", "WORKSPACE": "\n", "testdata/big": "big\n"}
@@ -104,7 +104,7 @@ def upstream(tmp_path: Path) -> Path:
 @pytest.fixture
 def serve(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Return what starts the server and gives the repository's address."""
-    monkeypatch.setattr(git, "PROTOCOLS", "http:https:ssh:file")
+    monkeypatch.setattr(program, "PROTOCOLS", "http:https:ssh:file")
     running: list[http.server.ThreadingHTTPServer] = []
 
     def start(*, protocol: bool = True, status: int = 0) -> str:
@@ -133,7 +133,7 @@ def test_both_a_branchs_end_and_its_past_come_from_a_real_server(
     for which, expected in {"HEAD": "int at;\n", "HEAD~1": "int op;\n"}.items():
         pin = pin_of(upstream, which)
         place = mirror.bring(pin, tmp_path / "git", origin, SILENCE, offline=False)
-        assert git.text(place, f"{pin.commit}:op.cc") == expected
+        assert GitRepository(place).text(f"{pin.commit}:op.cc") == expected
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_a_server_that_gives_branches_only_is_asked_for_the_whole_branch(
     pin = pin_of(upstream, "HEAD~1")
     address = serve(protocol=False)
     place = mirror.bring(pin, tmp_path / "git", Origin(address), listener, offline=False)
-    assert git.kind(place, pin.commit) == "commit"
+    assert GitRepository(place).kind(pin.commit) == "commit"
     assert any("whole branches only" in note for note in notes)
 
 
@@ -156,8 +156,8 @@ def test_files_that_are_left_out_are_not_needed(
     run_git("config", "uploadpack.allowFilter", filters, cwd=upstream)
     pin = pin_of(upstream, exclude=("testdata",))
     place = mirror.bring(pin, tmp_path / "git", Origin(serve()), listener, offline=False)
-    assert git.text(place, f"{pin.commit}:op.cc") == "int at;\n"
-    left_out = git.text(place, f"{pin.commit}:testdata/big")
+    assert GitRepository(place).text(f"{pin.commit}:op.cc") == "int at;\n"
+    left_out = GitRepository(place).text(f"{pin.commit}:testdata/big")
     assert left_out == ("" if filters == "true" else "big\n")
 
 
@@ -167,9 +167,9 @@ def test_a_clone_and_an_archive_come_the_same_way(
 ) -> None:
     address, wanted = serve(), pin_of(upstream).commit
     place = clones.bring(Clone(address, wanted), tmp_path / "git", Origin(address), offline=False)
-    assert git.text(place, f"{wanted}:op.cc") == "int at;\n"
+    assert GitRepository(place).text(f"{wanted}:op.cc") == "int at;\n"
     place = archive.holding(wanted, Origin(address), tmp_path / "archives")
-    assert git.text(place, f"{wanted}:op.cc") == "int at;\n"
+    assert GitRepository(place).text(f"{wanted}:op.cc") == "int at;\n"
 
 
 @pytest.mark.slow

@@ -6,8 +6,10 @@ from tests import upstream
 from tests.upstream import run_git
 
 from tfwright.errors import RecipeError
-from tfwright.tools import files, git
+from tfwright.tools import files
 from tfwright.tools.git import merging
+from tfwright.tools.git.merging import Merge
+from tfwright.tools.git.work_tree import WorkTree
 
 BEFORE = "".join(f"line {number} of the file\n" for number in range(1, 60))
 HEAD = """\
@@ -54,9 +56,9 @@ def merged(source: Path, text: str, diff: str = DIFF) -> tuple[Path, list[str]]:
     patch.write_text(HEAD.format(base=base) + diff, "utf-8")
     assert merging.base_of(patch) == base
     tree = source.parent / "tree"
-    git.prepare(tree, source / ".git", new, ())
-    git.check_out(tree, git.content(tree))
-    return tree, merging.merge(tree, patch, source / ".git", base, print)
+    WorkTree(tree).prepare(source / ".git", new, ())
+    WorkTree(tree).check_out(WorkTree(tree).content())
+    return tree, Merge(tree, source / ".git", base, print).carry(patch)
 
 
 def test_what_upstream_changed_elsewhere_and_the_patch_come_together(source: Path) -> None:
@@ -78,7 +80,7 @@ def test_nothing_is_written_through_a_link_of_the_tree(source: Path, link: str) 
     (tree / link).symlink_to(outside / "x" if "/" in link else outside)
     base = merging.base_of(source.parent / "0001-x.patch")
     with pytest.raises(RecipeError, match=r"core/op\.cc is reached by a link"):
-        merging.merge(tree, source.parent / "0001-x.patch", source / ".git", base, print)
+        Merge(tree, source / ".git", base, print).carry(source.parent / "0001-x.patch")
     assert list(outside.iterdir()) == []
 
 
@@ -168,10 +170,10 @@ def merged_after_a_move(source: Path, place: str) -> tuple[Path, list[str]]:
     patch = source.parent / "0001-x.patch"
     patch.write_text(HEAD.format(base=base) + DIFF, "utf-8")
     tree = source.parent / "tree"
-    git.prepare(tree, source / ".git", new, ())
-    git.check_out(tree, git.content(tree))
+    WorkTree(tree).prepare(source / ".git", new, ())
+    WorkTree(tree).check_out(WorkTree(tree).content())
     said: list[str] = []
-    merging.merge(tree, patch, source / ".git", base, said.append)
+    Merge(tree, source / ".git", base, said.append).carry(patch)
     return tree, said
 
 

@@ -16,9 +16,9 @@ from tests.upstream import run_git
 
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.progress import Progress, Silence
-from tfwright.tools import git
-from tfwright.tools.git import mirror
+from tfwright.tools.git import mirror, program
 from tfwright.tools.git.mirror import Origin, Pin
+from tfwright.tools.git.repository import GitRepository
 
 pytestmark = pytest.mark.medium
 
@@ -90,8 +90,8 @@ def store(tmp_path: Path) -> Path:
 def old_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Speak git's protocol of before 2018, in which a server refuses what its branches do not name."""
     config = tmp_path / "gitconfig"
-    config.write_text(git.CONFIG.read_text("utf-8") + "[protocol]\n\tversion = 0\n", "utf-8")
-    monkeypatch.setattr(git, "CONFIG", config)
+    config.write_text(program.CONFIG.read_text("utf-8") + "[protocol]\n\tversion = 0\n", "utf-8")
+    monkeypatch.setattr(program, "CONFIG", config)
 
 
 def allow(upstream: Path, *, filters: bool, any_id: bool) -> None:
@@ -113,9 +113,11 @@ def bring(
 
 def paths_of(repository: Path, pin: Pin) -> set[str]:
     """Return the paths whose content is there."""
-    missing = git.missing(repository, pin.commit)
+    missing = GitRepository(repository).missing(pin.commit)
     return {
-        entry.path for entry in git.entries(repository, pin.commit) if entry.blob not in missing
+        entry.path
+        for entry in GitRepository(repository).entries(pin.commit)
+        if entry.blob not in missing
     }
 
 
@@ -236,7 +238,7 @@ def test_a_moved_branch_is_reported_and_never_followed(
         notebook.notes[-1]
         == f"Branch r1.8 is at {tip[:12]} now; {pin.commit[:12]} is built, as pinned"
     )
-    assert git.kind(found, tip) is None
+    assert GitRepository(found).kind(tip) is None
 
 
 @pytest.mark.parametrize("year", [2016, 2020])
@@ -417,11 +419,12 @@ def test_a_mirror_whose_settings_were_damaged_is_mended_and_keeps_its_objects(
     tmp_path: Path, name: str
 ) -> None:
     place = tmp_path / "mirror.git"
-    mirror.open_or_make(place)
-    blob = git.run(git.command(place, "hash-object", "-w", "--", str(place / "config"))).strip()
+    with mirror.held(place, "test"):
+        pass
+    blob = GitRepository(place).run("hash-object", "-w", "--", str(place / "config")).strip()
     (place / name).write_bytes(b"\x00damaged")
-    mirror.open_or_make(place)
-    assert git.kind(place, blob) == "blob"
+    with mirror.held(place, "test") as repository:
+        assert repository.kind(blob) == "blob"
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00damaged"])
@@ -444,7 +447,7 @@ def test_a_server_of_files_that_knows_no_git_is_asked_for_the_whole_branch(
     which: str,
     text: str,
 ) -> None:
-    monkeypatch.setattr(git, "PROTOCOLS", "http:https:ssh:file")
+    monkeypatch.setattr(program, "PROTOCOLS", "http:https:ssh:file")
     work = tmp_path / "work"
     repositories.commit(work, {"WORKSPACE": "one\n"})
     repositories.commit(work, {"WORKSPACE": "two\n"}, "two")
@@ -453,4 +456,4 @@ def test_a_server_of_files_that_knows_no_git_is_asked_for_the_whole_branch(
     pin = Pin(address, "main", run_git("rev-parse", which, cwd=work), ())
     origin = Origin(address)
     place = mirror.bring(pin, tmp_path / "git", origin, Notebook(), offline=False)
-    assert git.text(place, f"{pin.commit}:WORKSPACE") == text
+    assert GitRepository(place).text(f"{pin.commit}:WORKSPACE") == text

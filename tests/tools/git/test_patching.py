@@ -7,9 +7,9 @@ import pytest
 from tests.upstream import commit
 
 from tfwright.errors import RecipeError
-from tfwright.tools import git
 from tfwright.tools.git import patching
 from tfwright.tools.git.patching import PatchHeader
+from tfwright.tools.git.work_tree import WorkTree
 
 OP = "".join(f"line {number}\n" for number in range(1, 21))
 FITS = """\
@@ -61,7 +61,7 @@ def tree(tmp_path: Path) -> Path:
     commit(upstream, {"core/op.cc": OP, "core/end.txt": "no end"})
     (upstream / "core/out").symlink_to(tmp_path)
     pinned = commit(upstream)
-    git.prepare(tmp_path / "tree", upstream / ".git", pinned, ())
+    WorkTree(tmp_path / "tree").prepare(upstream / ".git", pinned, ())
     return tmp_path / "tree"
 
 
@@ -72,12 +72,12 @@ def patch(tmp_path: Path) -> Path:
 
 def put_in(tree: Path, patch: Path, text: str) -> None:
     patch.write_text(text, "utf-8")
-    patching.apply(tree, patch)
+    patching.apply(WorkTree(tree), patch)
 
 
 def test_a_patch_changes_the_files_as_its_hunks_say(tree: Path, patch: Path) -> None:
     put_in(tree, patch, HEADER + FITS + CREATES)
-    git.check_out(tree, git.content(tree))
+    WorkTree(tree).check_out(WorkTree(tree).content())
     lines = (tree / "core/op.cc").read_text("utf-8").splitlines()
     assert (lines[1:5], lines[-2:]) == (
         ["line 2", "line three", "line three and a half", "line 4"],
@@ -94,7 +94,7 @@ def test_the_last_line_may_gain_and_lose_its_end(tree: Path, patch: Path) -> Non
     )
     put_in(tree, patch, f"{head}-no end\n\\ No newline at end of file\n+no end\n")
     put_in(tree, patch, f"{head}-no end\n+an end\n\\ No newline at end of file\n")
-    assert git.text(git.repository_of(tree), f"{git.content(tree)}:core/end.txt") == "an end"
+    assert WorkTree(tree).text(f"{WorkTree(tree).content()}:core/end.txt") == "an end"
 
 
 def test_a_file_may_be_removed(tree: Path, patch: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_file_may_be_removed(tree: Path, patch: Path) -> None:
         "diff --git a/core/end.txt b/core/end.txt\ndeleted file mode 100644\n--- "
         "a/core/end.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-no end\n\\ No newline at end of file\n",
     )
-    git.check_out(tree, git.content(tree))
+    WorkTree(tree).check_out(WorkTree(tree).content())
     assert not (tree / "core/end.txt").exists()
 
 
@@ -151,7 +151,7 @@ def test_a_misfit_whose_header_says_that_it_is_due_is_to_be_removed(
 ) -> None:
     patch.write_text(HEADER + FITS.replace("-line 19", "-line nineteen"), "utf-8")
     with pytest.raises(RecipeError) as caught:
-        patching.apply(tree, patch, lambda _: "release >= 1.9")
+        patching.apply(WorkTree(tree), patch, lambda _: "release >= 1.9")
     assert caught.value.remedy == (
         "Remove the patch from the recipe; its header says: drop when release >= 1.9."
     )
@@ -166,7 +166,7 @@ def test_a_misfit_is_shown_where_the_code_is_now(tree: Path, patch: Path) -> Non
 
 def test_a_hunk_that_moved_is_applied_with_a_note(tree: Path, patch: Path) -> None:
     patch.write_text(HEADER + FITS.replace("@@ -18,3 +19,2 @@", "@@ -11,3 +12,2 @@"), "utf-8")
-    (note,) = patching.apply(tree, patch)
+    (note,) = patching.apply(WorkTree(tree), patch).notes
     assert "hunk 2 of core/op.cc applies at line 18, 7 lines below" in note
 
 
@@ -208,7 +208,7 @@ def test_a_file_that_is_made_or_removed_by_now_needs_no_patch(tree: Path, patch:
 def test_ends_of_lines_that_differ_are_shown_as_what_differs(tmp_path: Path, patch: Path) -> None:
     upstream = tmp_path / "windows"
     commit(upstream, {"core/op.cc": OP.replace("\n", "\r\n")})
-    git.prepare(tmp_path / "tree", upstream / ".git", commit(upstream), ())
+    WorkTree(tmp_path / "tree").prepare(upstream / ".git", commit(upstream), ())
     with pytest.raises(RecipeError, match="fits at line 2 but for the ends of its lines") as caught:
         put_in(tmp_path / "tree", patch, FITS)
     assert r"  tree:  'line 2\r\n'" in caught.value.evidence.lines
@@ -277,7 +277,7 @@ def test_a_file_created_over_one_that_exists_is_refused(tree: Path, patch: Path)
             "only changes of text",
         ),
         (FITS.replace("\n", "\r\n"), "its lines end in CRLF"),
-        (FITS.replace("-2,3 +2,4", "-2,5 +2,6"), "counts 5 and 6 lines, and 3 and 4 follow"),
+        (FITS.replace("-2,3 +2,4", "-2,5 +2,6"), ":15: the hunk @@ -2,5 [+]2,6 @@"),
         (FITS.partition("\n")[2], "no 'diff --git"),
         ("", "no 'diff --git"),
     ],
@@ -307,7 +307,7 @@ def test_names_that_disagree_are_refused(tree: Path, patch: Path) -> None:
 def test_a_part_that_git_skipped_without_a_word_is_noticed(
     tree: Path, patch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    only_one = git.inside(tree, "apply", "--cached", "--exclude=core/new.sh", str(patch))
+    only_one = WorkTree(tree).command("apply", "--cached", "--exclude=core/new.sh", str(patch))
     monkeypatch.setattr(patching, "command", lambda _tree, _patch: only_one)
     with pytest.raises(
         RecipeError, match=r"core/new\.sh is not what the patch says after git applied it"
@@ -320,7 +320,7 @@ def test_a_file_that_git_changed_in_another_way_is_noticed(
 ) -> None:
     other = patch.with_name("other.patch")
     other.write_text(FITS.replace("+line three\n", "+line 3.0\n"), "utf-8")
-    replacing = git.inside(tree, "apply", "--cached", str(other))
+    replacing = WorkTree(tree).command("apply", "--cached", str(other))
     monkeypatch.setattr(patching, "command", lambda _tree, _patch: replacing)
     with pytest.raises(RecipeError, match=r"core/op\.cc is not what the patch says"):
         put_in(tree, patch, FITS)
@@ -329,9 +329,7 @@ def test_a_file_that_git_changed_in_another_way_is_noticed(
 @pytest.mark.medium
 def test_a_form_feed_ends_no_line(tree: Path, patch: Path) -> None:
     put_in(tree, patch, FITS.replace("+line three\n", "+line\fthree\u2028\r\n"))
-    assert "line\fthree\u2028\r\n" in git.text(
-        git.repository_of(tree), f"{git.content(tree)}:core/op.cc"
-    )
+    assert "line\fthree\u2028\r\n" in WorkTree(tree).text(f"{WorkTree(tree).content()}:core/op.cc")
 
 
 def test_a_header_says_why_whence_and_until_when(patch: Path) -> None:

@@ -8,8 +8,8 @@ from tests.upstream import commit, run_git
 
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import SupplyError
-from tfwright.tools import git
-from tfwright.tools.git import remote
+from tfwright.tools.git.remote import Remote
+from tfwright.tools.git.repository import GitRepository
 
 
 @pytest.fixture
@@ -37,28 +37,28 @@ def test_a_few_files_of_a_commit_are_read_without_the_others(
     upstream: Path, tmp_path: Path
 ) -> None:
     address = f"file://{upstream}"
-    commit = remote.commit_of(tmp_path, address, "v2.6.0-rc1")
+    commit = Remote(tmp_path, address).commit_of("v2.6.0-rc1")
     paths = (".bazelversion", "configure.py")
     # A repository on this host is read where it is; a server is asked for these files.
-    assert remote.texts(tmp_path, str(upstream), commit, paths) == {".bazelversion": "3.7.2\n"}
+    assert Remote(tmp_path, str(upstream)).texts(commit, paths) == {".bazelversion": "3.7.2\n"}
     scratch = tmp_path / "scratch.git"
-    git.run(git.command(tmp_path, "init", "--quiet", "--bare", str(scratch)))
-    remote._bring_texts(scratch, address, commit, paths)
-    assert git.text(scratch, f"{commit}:.bazelversion") == "3.7.2\n"
-    large = git.run(git.command(upstream / ".git", "rev-parse", f"{commit}:large"))
-    assert git.kind(scratch, large.strip()) is None
+    GitRepository(tmp_path).run("init", "--quiet", "--bare", str(scratch))
+    Remote(tmp_path, address)._bring_texts(GitRepository(scratch), commit, paths)
+    assert GitRepository(scratch).text(f"{commit}:.bazelversion") == "3.7.2\n"
+    large = GitRepository(upstream / ".git").run("rev-parse", f"{commit}:large")
+    assert GitRepository(scratch).kind(large.strip()) is None
 
 
 def test_a_server_that_gives_nothing_gives_no_texts(tmp_path: Path) -> None:
     nowhere = "https://nowhere.invalid/tensorflow.git"
-    assert remote.texts(tmp_path, nowhere, "0" * 40, (".bazelversion",)) == {}
+    assert Remote(tmp_path, nowhere).texts("0" * 40, (".bazelversion",)) == {}
     assert not (tmp_path / "looking.git").exists()
 
 
 @pytest.mark.medium
 def test_a_name_that_a_repository_lacks_is_refused(upstream: Path, tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match=r"has no tag and no branch v2\.6\.0$"):
-        remote.commit_of(tmp_path, f"file://{upstream}", "v2.6.0")
+        Remote(tmp_path, f"file://{upstream}").commit_of("v2.6.0")
 
 
 @pytest.mark.medium
@@ -66,13 +66,13 @@ def test_the_names_that_a_repository_has_of_the_same_version_are_listed(
     upstream: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(SupplyError) as caught:
-        remote.commit_of(tmp_path, str(upstream), "r2.6.0")
+        Remote(tmp_path, str(upstream)).commit_of("r2.6.0")
     assert caught.value.remedy == "Name one that it has: v2.6.0-rc1."
     with pytest.raises(SupplyError) as caught:
-        remote.commit_of(tmp_path, str(upstream), "v2.6")
+        Remote(tmp_path, str(upstream)).commit_of("v2.6")
     assert caught.value.remedy == "Name one that it has: r2.6, v2.6.0-rc1."
     with pytest.raises(SupplyError, match="no tag and no branch") as caught:
-        remote.commit_of(tmp_path, str(upstream), "main")
+        Remote(tmp_path, str(upstream)).commit_of("main")
     # What is told to be typed is followed: the repository's own names are listed.
     command = re.search(r"'(git ls-remote [^']+)'", caught.value.remedy)
     assert command
@@ -88,12 +88,12 @@ def test_a_release_candidate_is_found_however_its_tag_is_spelled(
 ) -> None:
     subprocess.run(["git", "tag", tag], cwd=upstream, check=True)
     version = ExactRelease.parse("1.0.0rc2")
-    name, commit = remote.release_of(tmp_path, f"file://{upstream}", version)
+    name, commit = Remote(tmp_path, f"file://{upstream}").release_of(version)
     assert name == tag
     assert len(commit) == 40
     other = ExactRelease.parse("1.0.0-rc1")
     with pytest.raises(SupplyError, match=r"has no tag v1\.0\.0-rc1"):
-        remote.release_of(tmp_path, f"file://{upstream}", other)
+        Remote(tmp_path, f"file://{upstream}").release_of(other)
 
 
 @pytest.fixture
@@ -108,10 +108,10 @@ def test_the_commits_since_a_build_are_named_newest_first(
     history: list[str], tmp_path: Path
 ) -> None:
     address = f"file://{tmp_path / 'history'}"
-    listed = remote.subjects(tmp_path, address, history[1], history[4])
+    listed = Remote(tmp_path, address).subjects(history[1], history[4])
     assert listed == [(history[4], "Change 4"), (history[3], "Change 3"), (history[2], "Change 2")]
     # What was brought before serves again; nothing lies between a commit and itself.
-    assert remote.subjects(tmp_path, address, history[4], history[4]) == []
+    assert Remote(tmp_path, address).subjects(history[4], history[4]) == []
 
 
 @pytest.mark.medium
@@ -120,7 +120,7 @@ def test_after_a_rewritten_branch_no_commits_are_named(history: list[str], tmp_p
     run_git("checkout", "--quiet", "--orphan", "again", cwd=place)
     rewritten = commit(place, message="Begin again")
     address = f"file://{place}"
-    assert remote.subjects(tmp_path, address, history[4], rewritten) == []
+    assert Remote(tmp_path, address).subjects(history[4], rewritten) == []
 
 
 @pytest.mark.medium
@@ -131,11 +131,11 @@ def test_the_newest_tag_is_that_of_the_highest_version(history: list[str], tmp_p
     # An annotated tag is an object of its own, and leads to the commit.
     run_git("tag", "-m", "Release", "v1.10.0", history[4], cwd=place)
     address = f"file://{place}"
-    found = remote.newest_tag(tmp_path, address, "v1.*")
+    found = Remote(tmp_path, address).newest_tag("v1.*")
     assert found == ("v1.10.0", history[4])
-    assert remote.newest_tag(tmp_path, address, "*") == ("v2.0.0", history[3])
+    assert Remote(tmp_path, address).newest_tag("*") == ("v2.0.0", history[3])
     with pytest.raises(SupplyError, match=r"is a version matches night\*"):
-        remote.newest_tag(tmp_path, address, "night*")
+        Remote(tmp_path, address).newest_tag("night*")
 
 
 @pytest.mark.medium
@@ -145,7 +145,7 @@ def test_of_many_similar_names_some_are_listed(tmp_path: Path) -> None:
     for patch in range(8):
         run_git("tag", f"v1.8.{patch}", cwd=place)
     with pytest.raises(SupplyError) as caught:
-        remote.commit_of(tmp_path, f"file://{place}", "r1.8")
+        Remote(tmp_path, f"file://{place}").commit_of("r1.8")
     assert caught.value.remedy == (
         "Name one that it has: v1.8.0, v1.8.1, v1.8.2, v1.8.3, v1.8.4, v1.8.5 and others."
     )

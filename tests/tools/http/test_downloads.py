@@ -19,8 +19,7 @@ from tests.limits import largest_file
 
 from tfwright.errors import HostError
 from tfwright.progress import SILENCE, Progress
-from tfwright.tools.http.downloads import fetch
-from tfwright.tools.http.transfer import DownloadOutcome, Failure, Limits, WantedFile
+from tfwright.tools.http.downloads import DownloadOutcome, Failure, Limits, WantedFile, fetch
 from tfwright.vault.store import Store
 
 CONTENT = b"TensorFlow" * 30_000

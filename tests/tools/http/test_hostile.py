@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from tfwright.progress import SILENCE
-from tfwright.tools.http import availability, connections
-from tfwright.tools.http.downloads import download, fetch
-from tfwright.tools.http.transfer import DownloadOutcome, Limits, WantedFile
+from tfwright.tools.http import client, connections
+from tfwright.tools.http.downloads import DownloadOutcome, Limits, WantedFile, download, fetch
 from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.medium
@@ -269,12 +268,12 @@ def test_a_reason_phrase_cannot_reach_the_terminal(hosts: Hosts, store: Store) -
     escape = says(b"HTTP/1.1 404 \x1b]52;c;eA==\x07\r\nContent-Length: 0\r\n\r\n")
     outcome = bring(store, url := hosts.start(escape))
     assert outcome.failures[0].why.isprintable()
-    assert availability.ask(url).why.isprintable()
+    assert client.ask(url).why.isprintable()
 
 
 @pytest.mark.parametrize("lie", ["a redirect that does not parse", "a length of 5,000 digits"])
 def test_a_head_that_makes_no_sense_says_nothing_about_the_file(hosts: Hosts, lie: str) -> None:
-    assert availability.ask(hosts.start(LIES[lie])).size is None
+    assert client.ask(hosts.start(LIES[lie])).size is None
 
 
 def test_a_redirect_is_followed_without_reading_its_body(hosts: Hosts, tmp_path: Path) -> None:

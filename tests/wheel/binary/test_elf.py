@@ -12,9 +12,10 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from tfwright.wheel.binary import elf, elf_image, elf_sections, elf_symbols, machine_code
-from tfwright.wheel.binary.content import text
+from tfwright.wheel.binary import content as binary_content
+from tfwright.wheel.binary import elf, elf_image, machine_code
 from tfwright.wheel.binary.elf import Elf
+from tfwright.wheel.binary.elf_image import ElfImage
 
 pytestmark = pytest.mark.skipif(
     shutil.which("g++") is None or shutil.which("otool") is not None,
@@ -74,9 +75,14 @@ def test_the_newest_glibc_is_named_with_a_symbol_that_needs_it(tmp_path: Path) -
     assert (need.version, need.symbol) == ("2.25", "getrandom")
 
 
-def test_packed_relocations_ask_for_the_glibc_that_knows_them() -> None:
-    assert elf._parted("GLIBC_ABI_DT_RELR") == ("GLIBC", "2.36")
-    assert elf._parted("GLIBC_PRIVATE") == ("", "")
+@pytest.mark.parametrize(
+    ("version", "glibc"), [(b"GLIBC_ABI_DT_RELR", "2.36"), (b"GLIBC_PRIVATE", None)]
+)
+def test_packed_relocations_ask_for_the_glibc_that_knows_them(
+    version: bytes, glibc: str | None
+) -> None:
+    need = elf.facts(ElfImage(handmade("<", wide=True, version=version)))[0].requires
+    assert (need["GLIBC"].version if need else None) == glibc
 
 
 @pytest.mark.medium
@@ -85,13 +91,16 @@ def test_the_strings_of_the_interface_tell_the_abi(
     tmp_path: Path, abi: str, said: tuple[str, ...]
 ) -> None:
     source = "#include <string>\nstd::string f(const std::string& one) { return one + one; }\n"
-    assert read(built(tmp_path, source, "-O0", f"-D_GLIBCXX_USE_CXX11_ABI={abi}")).strings == said
+    assert (
+        read(built(tmp_path, source, "-O0", f"-D_GLIBCXX_USE_CXX11_ABI={abi}")).symbols.strings
+        == said
+    )
 
 
 @pytest.mark.medium
 def test_the_strings_of_the_standard_librarys_own_functions_tell_nothing(tmp_path: Path) -> None:
     source = "#include <string>\nnamespace std { void f(const string&) {} }\n"
-    assert read(built(tmp_path, source, "-O0")).strings == ()
+    assert read(built(tmp_path, source, "-O0")).symbols.strings == ()
 
 
 def test_gpu_code_is_found_in_all_sections_that_hold_it(
@@ -118,7 +127,7 @@ def test_a_file_that_says_that_it_has_millions_of_sections_is_refused_at_once(
     )  # none in the header: their number is then in the first section's size
     content[table + 32 : table + 40] = (2**40).to_bytes(8, "little")
     with pytest.raises(ValueError, match="it says that it has"):
-        elf_sections.read(content)
+        ElfImage(content).sections()
 
 
 @pytest.mark.medium
@@ -359,7 +368,7 @@ def test_versions_in_a_chain_without_an_end_are_refused(putting: bytes) -> None:
 def test_a_table_in_which_all_names_are_the_whole_table_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(elf_symbols, "OVERLAP", -(2**20))
+    monkeypatch.setattr(binary_content, "OVERLAP", -(2**20))
     with pytest.raises(ValueError, match="the same bytes many times over"):
         elf.read(built(tmp_path, "int f() { return 1; }\n").read_bytes())
 
@@ -383,26 +392,25 @@ def test_a_chain_of_hashes_without_an_end_is_refused(putting: bytes) -> None:
     offset, size = struct.unpack_from("<Q16xQ", content, header_of(content, 1) + 8)
     content[chain : offset + size] = bytes(offset + size - chain)
     with pytest.raises(ValueError, match="table of hashes does not end"):
-        elf_symbols.counted(elf_image.load(content))
+        _ = ElfImage(content).symbol_count
 
 
 def test_a_version_that_no_symbol_has_is_named_without_one(putting: bytes) -> None:
     content = bytearray(putting)
-    image = elf_image.load(content)
-    assert elf_symbols.name_with_version(image, 0x7FFF) == ""
+    assert ElfImage(content).name_with_version(0x7FFF) == ""
     without(content, elf_image.SYMBOLS)
-    assert elf_symbols.name_with_version(elf_image.load(content), 2) == ""
+    assert ElfImage(content).name_with_version(2) == ""
 
 
 def test_a_table_of_sections_that_lacks_one_byte_counts_as_none(putting: bytes) -> None:
-    assert elf_sections.named(elf_sections.read(putting), ".dynsym")
+    assert ".dynsym" in [section.name for section in ElfImage(putting).sections()]
     start, count = struct.unpack_from("<Q", putting, 40)[0], putting[60]
-    assert elf_sections.read(putting[: start + 64 * count - 1]) == []
+    assert ElfImage(putting[: start + 64 * count - 1]).sections() == []
 
 
-def handmade(order: str, *, wide: bool) -> bytes:
+def handmade(order: str, *, wide: bool, version: bytes = b"") -> bytes:
     """Return a library that gives `sum` and wants `lost`, by DT_HASH, of any width and byte order."""
-    names = b"\0libown.so\0sum\0lost\0"
+    names = b"\0libown.so\0sum\0lost\0" + version + b"\0"
     symbol = ("IBBHQQ" if wide else "IIIBBH", 24 if wide else 16)
     rows = [(0, 0, 0), (names.index(b"sum"), 0x12, 7), (names.index(b"lost"), 0x12, 0)]
     table = b"".join(
@@ -415,9 +423,11 @@ def handmade(order: str, *, wide: bool) -> bytes:
     # A copy of `lost`, as a relocation that names the symbol asks for it.
     info = 2 << 32 | 1 if wide else 2 << 8 | 1
     moves = struct.pack(f"{order}2{'Q' if wide else 'I'}", 0, info)
+    # One version of one library (Elf64_Verneed, Elf64_Vernaux).
+    asked = struct.pack(f"{order}HHIIIIHHII", 1, 1, 0, 16, 0, 0, 0, 2, names.index(version, 20), 0)
     head = 64 + 2 * 56 if wide else 52 + 2 * 32
     places, content = [], b""
-    for part in (names, table, hashes, moves):
+    for part in (names, table, hashes, moves, asked):
         places.append(head + len(content))
         content += part
     entries = [
@@ -428,6 +438,7 @@ def handmade(order: str, *, wide: bool) -> bytes:
         (17, places[3]),
         (18, len(moves)),
         (elf_image.SONAME, 1),
+        *([(elf_image.REQUIRED_VERSIONS, places[4])] if version else []),
         (0, 0),
     ]
     dynamic = head + len(content)
@@ -488,22 +499,24 @@ def test_a_library_that_names_itself_without_a_table_of_names_is_refused() -> No
 
 
 def test_a_text_without_an_end_is_refused() -> None:
+    image = ElfImage(handmade("<", wide=True))
+    image.content = bytes(image.content).replace(b"\0", b"x")
     with pytest.raises(ValueError, match="does not end where its texts end"):
-        text(b"libc.so.6", 0, 9, "name")
+        image.string(0, "name")
 
 
 def code_of(content: bytes | bytearray) -> machine_code.Code:
-    code = machine_code.of_elf(elf_image.load(content))
+    code = machine_code.of_elf(ElfImage(content))
     assert code is not None
     return code
 
 
 def test_code_beyond_the_end_of_a_cut_file_is_refused(putting: bytes) -> None:
-    image = elf_image.load(putting)
-    end = next(part.offset + part.size for part in image.loaded() if part.flags & 1)
-    cut = elf_image.ElfImage(putting[: end - 1], image.header, image.segments, image.entries)
+    image = ElfImage(putting)
+    end = next(part.offset + part.size for part in image.loaded if part.flags & 1)
+    image.content = putting[: end - 1]
     with pytest.raises(ValueError, match="the file ends before them"):
-        machine_code.of_elf(cut)
+        machine_code.of_elf(image)
 
 
 def test_more_symbols_than_any_library_has_are_refused(
@@ -549,5 +562,5 @@ def test_a_table_of_frames_beyond_its_segment_is_refused(putting: bytes) -> None
 
 def test_only_short_gaps_between_functions_are_searched_with_them() -> None:
     functions = [(0, 10, 0), (20, 10, 0), (20 + 2 * machine_code.GAP, 5, 0)]
-    spans = list(machine_code._spans(functions))
+    spans = list(machine_code.spans(functions))
     assert spans == [(0, 30), (20 + 2 * machine_code.GAP, 25 + 2 * machine_code.GAP)]

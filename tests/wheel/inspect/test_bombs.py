@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import WheelError
+from tfwright.terminal.answer import Answer
 from tfwright.wheel import archive
 from tfwright.wheel.inspect import inspection, page
 from tfwright.wheel.inspect.inspection import Inspection
@@ -142,7 +143,7 @@ def test_nothing_of_a_wheel_reaches_the_terminal_as_it_is(
     }
     report = inspection.inspect(wheel(tmp_path, files))
     for as_json in (False, True):
-        page.show_report(report, as_json=as_json)
+        Answer(report, page.show_report).show(as_json=as_json)
     with pytest.raises(WheelError) as caught:
         inspection.insist(report)
     printed = capsys.readouterr().out + caught.value.what

@@ -10,7 +10,6 @@ import pytest
 from tfwright.wheel.binary import elf
 from tfwright.wheel.binary.macho import MachO
 from tfwright.wheel.inspect import cuda
-from tfwright.wheel.inspect import library as inspection_library
 from tfwright.wheel.inspect.library import Library
 
 pytestmark = pytest.mark.skipif(
@@ -131,7 +130,7 @@ def test_many_directories_are_counted(tmp_path: Path) -> None:
 def test_a_name_that_only_begins_like_the_origin_is_a_working_directory(tmp_path: Path) -> None:
     search = "$ORIGINAL/lib::${ORIGIN}/x:$ORIGIN"
     found = library(tmp_path, "tensorflow/own.so", search)
-    assert [note for note in inspection_library.notes(found) if note.startswith("looks for")] == [
+    assert [note for note in found.notes() if note.startswith("looks for")] == [
         "looks for libraries in $ORIGINAL/lib, ., below whatever directory it is started in"
     ]
 

@@ -1,4 +1,3 @@
-import json
 import shutil
 import struct
 import subprocess
@@ -9,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import WheelError
-from tfwright.wheel import headers, record
+from tfwright.terminal.answer import plain
+from tfwright.wheel import archive, record
 from tfwright.wheel.binary.cpu import Cpu, Use
 from tfwright.wheel.binary.elf import Elf, VersionRequirement
 from tfwright.wheel.binary.macho import MachO
-from tfwright.wheel.inspect import cuda, floor, inspection, tags
+from tfwright.wheel.inspect import cuda, inspection, needs, tags
 from tfwright.wheel.inspect import page as inspect
 from tfwright.wheel.inspect.inspection import Inspection
 from tfwright.wheel.inspect.leaks import HostDirectory
 from tfwright.wheel.inspect.library import Library
-from tfwright.wheel.inspect.summary import Summary, WheelNeed
+from tfwright.wheel.inspect.needs import Summary, WheelNeed
 
 MakeWheel = Callable[..., Path]
 compiler = pytest.mark.skipif(
@@ -308,7 +308,7 @@ def test_a_wheel_with_64_bit_fields_is_read(tmp_path: Path) -> None:
 def test_a_description_that_would_fill_the_memory_is_a_fault(
     make_wheel: MakeWheel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(headers, "LARGEST", 20)
+    monkeypatch.setattr(archive, "LARGEST_HEADERS", 20)
     assert "METADATA has 47 bytes" in faults(make_wheel())
 
 
@@ -318,16 +318,13 @@ def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[
     report = Inspection(
         "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)
     )
-    inspect.show_report(report, as_json=False)
+    inspect.show_report(report)
     shown = capsys.readouterr().out
     assert "sm_70 compute_70" in shown
     assert "macOS 12.0" in shown
     assert "note: It is small." in shown
-    inspect.show_report(report, as_json=True)
-    assert (
-        json.loads(capsys.readouterr().out)["libraries"][0]["elf"]["requires"]["GLIBC"]["version"]
-        == "2.12"
-    )
+    (elf, _) = plain(report)["libraries"]
+    assert elf["elf"]["requires"]["GLIBC"]["version"] == "2.12"
 
 
 def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
@@ -356,7 +353,7 @@ def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
             1234,
         ),
     )
-    inspect.show_report(report, as_json=False)
+    inspect.show_report(report)
     # The terminal may be narrow, and break lines.
     shown = " ".join(capsys.readouterr().out.split())
     for line in (
@@ -378,8 +375,8 @@ def test_the_floor_names_the_library_and_the_symbol_that_need_more() -> None:
         library(glibc="2.18", path="b.so"),
         library(glibc="2.27", path="c.so"),
     ]
-    assert floor.glibc_faults(found, "2.27") == []
-    assert floor.glibc_faults(found, "2.17") == [
+    assert needs.glibc_faults(found, "2.27") == []
+    assert needs.glibc_faults(found, "2.17") == [
         "c.so needs glibc 2.27 (memcpy), the floor is 2.17",
         "b.so needs glibc 2.18 (memcpy), the floor is 2.17",
     ]
@@ -391,19 +388,19 @@ def test_every_library_with_gpu_code_must_hold_the_architectures() -> None:
         library(architectures=("sm_30", "sm_70"), path="b.so"),
         library(architectures=("sm_70", "compute_70"), path="c.so"),
     ]
-    assert floor.architecture_faults(found[2:], ("sm_70",)) == []
-    assert floor.architecture_faults(found, ("sm_70",)) == [
+    assert needs.architecture_faults(found[2:], ("sm_70",)) == []
+    assert needs.architecture_faults(found, ("sm_70",)) == [
         "b.so (x86_64) holds code for sm_30 as well, and verify.architectures lists only sm_70"
     ]
-    assert floor.architecture_faults(found, ("sm_70", "sm_30")) == [
+    assert needs.architecture_faults(found, ("sm_70", "sm_30")) == [
         "c.so (x86_64) holds no code for sm_30, only for sm_70, compute_70"
     ]
-    assert floor.architecture_faults(found[:1], ("sm_30",)) == [
+    assert needs.architecture_faults(found[:1], ("sm_30",)) == [
         "no library holds GPU code, wanted is sm_30"
     ]
 
 
 def test_a_library_about_which_nothing_can_be_said_is_named() -> None:
-    assert floor.unreadable([library(), Library("b.so", 1, fault="it is cut")]) == [
+    assert needs.unreadable([library(), Library("b.so", 1, fault="it is cut")]) == [
         "b.so cannot be read: it is cut"
     ]

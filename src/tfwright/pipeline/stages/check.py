@@ -7,7 +7,7 @@ TensorFlow's own source or CUDA, a handful of programs that answer within millis
 from collections.abc import Sequence
 
 from tfwright.configure import expected
-from tfwright.doctor import examination
+from tfwright.doctor import requirements
 from tfwright.doctor.findings import Finding
 from tfwright.documents.recipe import Recipe, insist_on_wheel
 from tfwright.documents.stages import NAMES
@@ -33,13 +33,13 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     if _reaches(job, "package"):
         insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
     host = probes.here()
-    findings = examination.examine(recipe, job.host_file, host)
+    findings = requirements.examine(recipe, job.host_file, host)
     interpreter = pythons.find(recipe.host.python, job.host_file)
-    blocking = [finding for finding in findings if examination.blocks(finding, job.until)]
+    blocking = [finding for finding in findings if finding.stops(job.until)]
     # What stops nothing is a note also where something else stops the build.
     for finding in findings:
         if finding not in blocking:
-            job.listener.note(f"{finding}. {_advice(finding)}")
+            job.listener.note(f"{finding}. {_advice(job, finding)}")
     # The facts name the interpreter, so a build without one stops here in any case.
     if interpreter is None or blocking:
         raise _refusal(job, blocking or findings)
@@ -77,14 +77,14 @@ def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:
     lines = [f"{goal}:"]
     for number, finding in enumerate(findings, 1):
         lines.append(f"  {number}. {finding}")
-        lines.append(f"     {_advice(finding)}")
+        lines.append(f"     {_advice(job, finding)}")
     return HostError(
         "\n".join(lines), remedy="Follow the advice under each finding, then start again."
     )
 
 
-def _advice(finding: Finding) -> str:
+def _advice(job: Job, finding: Finding) -> str:
     """Return a remedy on one line; several commands are left to where there is room for them."""
     if "\n" not in finding.remedy:
         return finding.remedy
-    return "'invoke doctor' with the same --recipe has the commands."
+    return f"'invoke doctor --recipe {job.argument}' has the commands."

@@ -24,10 +24,10 @@ from tfwright.pipeline.stage import Artefact, Folder, Step
 from tfwright.tools import files, trees
 
 if TYPE_CHECKING:
-    from tfwright.pipeline.caching import OpenCache
     from tfwright.pipeline.invocation import Invocation
     from tfwright.tools.bazel.client import BazelRun, Client
-    from tfwright.tools.cache.tally import CacheUse
+    from tfwright.tools.cache.private import PrivateCache
+    from tfwright.tools.cache.usage import CacheUse
 
 
 REVISION = 2
@@ -62,6 +62,8 @@ def run(
         job.listener.note(remote_execution.NOTE)
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
     known = calls.options.build
+    if not caching.is_believed(job):
+        _start_over(job, calls.client)
     with caching.opened(job, compilers, known, bazel.version) as cache:
         outcome, use = _compile(job, calls, cache)
     # The outputs reach the disk before the stamp that vouches for them.
@@ -127,14 +129,12 @@ def _prepare(job: Job, calls: "Invocation", host: HostFacts) -> None:
 
 
 def _compile(
-    job: Job, calls: "Invocation", cache: "OpenCache | None"
+    job: Job, calls: "Invocation", cache: "PrivateCache | None"
 ) -> "tuple[BazelRun, CacheUse | None]":
     """Run Bazel to its end; return what it did, and what the cache did for it."""
     from tfwright.pipeline import attempts, caching
     from tfwright.tools.bazel import external
 
-    if cache and cache.spoiled_before:
-        _start_over(job, calls.client)
     # Here and not at the end, which a build that is killed does not come to.
     if not calls.client.output_base.exists():
         caching.forget(job)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ConfigureTable, Recipe, is_bazelrc_line
 from tfwright.documents.release import Release
-from tfwright.errors import Evidence, RecipeError, ToolError
+from tfwright.errors import Evidence, RecipeError, ToolError, invoke
 from tfwright.pipeline import questions
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact, Folder, Step, Writes
-from tfwright.tools import files, git
+from tfwright.tools import files
+from tfwright.tools.git.work_tree import WorkTree
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 
@@ -43,7 +44,7 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     table = recipe.configure
     python = _target_python(job, inputs)
     # An earlier ./configure may have edited tracked files; its edits are not part of the source.
-    git.restore(tree.path)
+    WorkTree(tree.path).restore()
     scripts = traits.scripts_in(tree.path)
     interview = questions.on_host(job, recipe, host, python, scripts)
     # Answers that cannot be meant are refused before a program of the tree runs.
@@ -94,7 +95,7 @@ def rehearse(
     from tfwright.configure import expected, traits
 
     host, inputs, tree = parts
-    git.restore(tree.path)
+    WorkTree(tree.path).restore()
     python = _target_python(job, inputs)
     scripts = traits.scripts_in(tree.path)
     interview = questions.on_host(job, recipe, host, python, scripts)
@@ -108,7 +109,7 @@ def rehearse(
         text = _text_of(tree.path, written)
     for path in paths:
         files.remove(path)
-    git.restore(tree.path)
+    WorkTree(tree.path).restore()
     return text
 
 
@@ -148,7 +149,7 @@ def _strangers(tree: Path) -> tuple[list[Path], tuple[str, ...]]:
     Of a link it is said where it leads: rules follow one to a directory.
     """
     plain, others = list[Path](), list[str]()
-    for name in git.strangers(tree):
+    for name in WorkTree(tree).strangers():
         path = tree / name
         if path.is_file():
             plain.append(path)
@@ -219,7 +220,7 @@ def _site_packages(job: Job, python: Path) -> str:
     code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
     argv = (str(python), "-c", code)
     command = Command(argv, job.places.own, environment.clean(job.places.home))
-    remedy = "Run 'invoke build --again fetch' to create the target Python's venv again."
+    remedy = f"Run '{invoke('build --again fetch')}' to create the target Python's venv again."
     return runner.run(command, job.log("configure-python"), remedy=remedy).strip()
 
 

@@ -15,7 +15,8 @@ from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs
 from tfwright.pipeline.stage import Artefact, Folder, Step, Writes
 from tfwright.printable import first_of
-from tfwright.tools import files, git, trees
+from tfwright.tools import files, trees
+from tfwright.tools.git.repository import GitRepository
 
 if TYPE_CHECKING:
     from tfwright.vault.lock import Lock
@@ -60,7 +61,7 @@ def run(
     return Inputs(
         mirror=repository,
         commit=source.commit,
-        epoch=git.epoch(repository, source.commit),
+        epoch=GitRepository(repository).epoch(source.commit),
         programs=programs,
         archives=_artefacts(external.store(job), reached),
         clones=_copied(reached),

@@ -44,7 +44,7 @@ def run(
     job: Job, table: NcclTable, compiling: CompileTable, host: HostFacts, tree: Tree, built: Built
 ) -> NcclOps:
     """Put the rebuilt library where Bazel put its own; a recipe that does not ask has none."""
-    from tfwright.wheel.binary import libraries
+    from tfwright.wheel.inspect import library as libraries
 
     if not table.rebuild:
         return NcclOps(library=None, stub=False)

@@ -19,7 +19,7 @@ from tfwright.documents.recipe import (
     insist_on_wheel,
 )
 from tfwright.documents.release import Release
-from tfwright.errors import Evidence, RecipeError, ToolError
+from tfwright.errors import Evidence, RecipeError, ToolError, invoke
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, RawWheel, Tree
 from tfwright.pipeline.stage import Artefact, Step
@@ -51,7 +51,7 @@ def run(
         _collect(built, _destination(job))
     else:
         insist_on_wheel(built.target, table)
-        remedy = "Look into the log; 'invoke shell --stage package' opens a shell there."
+        remedy = f"Look into the log; '{invoke('shell --stage package')}' opens a shell there."
         command = _command(job, table, tree.release, tree.epoch)
         _insist_on_program(Path(command.argv[0]), built.target)
         runner.run(command, job.log("package"), remedy=remedy)
@@ -160,7 +160,7 @@ def _wheel_remedy(table: PackageTable, target: str) -> str:
 def _relink(job: Job, table: PackageTable, path: Path) -> None:
     """Write library names and search paths into the wheel's macOS libraries; report each change."""
     from tfwright.wheel import archive, relinking
-    from tfwright.wheel.binary.load_commands import WantedCommands
+    from tfwright.wheel.relinking import WantedCommands
 
     with (
         archive.opened(path) as wheel,

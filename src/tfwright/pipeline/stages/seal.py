@@ -201,12 +201,12 @@ def _checks(
     path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFacts
 ) -> "Iterator[build_record.RecordedCheck]":
     """Say what can be read off the wheel; verify, which reads the sealed wheel, refuses it."""
-    from tfwright.wheel.inspect import inspection, readings
+    from tfwright.wheel.inspect import inspection, needs
     from tfwright.wheel.seal import build_record
 
     # Without a search for this host's directories: the record must be the same on all hosts.
     found = inspection.contents(wheel)
-    for reading in readings.read(path, wheel, found, floor, host.python):
+    for reading in needs.readings(path, wheel, found, floor, host.python):
         detail = reading.faults[0] if reading.faults else reading.detail
         yield build_record.RecordedCheck(
             name=reading.name, passed=not reading.faults, detail=detail

@@ -8,7 +8,7 @@ from tfwright.errors import ToolError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Tree
 from tfwright.pipeline.stage import Step, Writes
-from tfwright.tools import git
+from tfwright.tools.git.work_tree import WorkTree
 
 REVISION = 1
 
@@ -20,7 +20,6 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
     the tree as it was. The fetch stage has applied the same patches there, to read the rules.
     """
     from tfwright.rules.patched_tree import PatchedTree
-    from tfwright.tools.git import checkout
 
     tree = job.places.tree
     scratch = job.places.patched
@@ -30,7 +29,7 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
         change = partial(_substituted, job, table, fetch)
         key = f"{REVISION} {fetch.model_dump_json(include={'substitutes'})}"
         content = patched.replaced(key, change)
-    checkout.put(tree, scratch, content, table.exclude)
+    WorkTree(tree).bring_to(WorkTree(scratch), content, table.exclude)
     return Tree(
         path=tree, commit=inputs.commit, epoch=inputs.epoch, release=table.release, content=content
     )
@@ -63,12 +62,12 @@ def steps(job: Job, table: SourceTable) -> Sequence[Step]:
     """Return the git commands, and the assets among the files that they write."""
     from tfwright.tools.git import patching
 
-    tree = job.places.tree
+    tree = WorkTree(job.places.tree)
     return (
-        *git.preparation(tree, table.commit),
-        *(Writes(tree / path) for path in table.assets),
+        *tree.preparation(table.commit),
+        *(Writes(tree.place / path) for path in table.assets),
         *(patching.command(tree, table.file(patch)) for patch in table.patches),
-        git.checking_out(tree, "(the patched tree)"),
+        tree.checking_out("(the patched tree)"),
     )
 
 
@@ -79,18 +78,14 @@ def damage(table: SourceTable, tree: Tree) -> str | None:
     """
     from tfwright.configure import edits
 
-    path = tree.path
-    if not git.is_tree(path):
-        return f"{path.name} is gone"
-    if not git.is_plain(path):
-        return f"{git.repository_of(path).name}/info/attributes changed"
+    kept = WorkTree(tree.path)
+    if not kept.exists():
+        return f"{tree.path.name} is gone"
+    if not kept.is_plain():
+        return f"{kept.path.name}/info/attributes changed"
     try:
-        changed = [
-            *git.changed(path),
-            *git.staged(path, tree.content),
-            *git.unwatched(path, table.exclude),
-        ]
+        changed = [*kept.changed(), *kept.staged(tree.content), *kept.unwatched(table.exclude)]
     except ToolError:
-        return f"{git.repository_of(path).name} is damaged"
+        return f"{kept.path.name} is damaged"
     own = [name for name in changed if name not in edits.TRACKED]
     return f"{own[0]} changed in the tree" if own else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
-from tfwright.errors import ToolError
+from tfwright.errors import ToolError, invoke
 from tfwright.progress import Progress
 from tfwright.tools import files, json_text
 from tfwright.tools.bazel import installation
@@ -29,7 +29,7 @@ from tfwright.tools.process import (
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import leashed
 
-REMEDY = "Run 'invoke build --again fetch' to obtain Bazel again."
+REMEDY = f"Run '{invoke('build --again fetch')}' to obtain Bazel again."
 IDLE_SECONDS = 60
 """After so long without work a server ends by itself: what limits the life of one whose tfwright
 was killed."""
@@ -172,8 +172,6 @@ class Client:
     options: Options
     alone: bool = False
     """Whether client, server and actions run without a network."""
-    first: tuple[str, ...] = ()
-    """What is run first without a network, and becomes Bazel."""
 
     def command(self, *arguments: str) -> Command:
         """Return a run of this Bazel.
@@ -183,7 +181,7 @@ class Client:
         command = self._command(*arguments)
         if not self.alone:
             return command
-        return isolation.enclosed(replace(command, argv=(*self.first, *command.argv)))
+        return isolation.enclosed(command)
 
     def _command(self, *arguments: str) -> Command:
         """Return a run in the network of the caller."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.errors import Evidence, HostError
-from tfwright.tools.cache import wire
-from tfwright.tools.cache.wire import MalformedMessageError
+from tfwright.tools.cache import messages
+from tfwright.tools.cache.messages import MalformedMessageError
 
 ARGUMENT, VARIABLE, INPUT, LISTED_OUTPUT, MNEMONIC, HIT = 1, 2, 4, 5, 10, 13
 """Fields of a SpawnExec."""
@@ -53,7 +53,7 @@ def read(path: Path) -> Iterator[LoggedAction]:
     """Yield the actions of a log. Raises HostError if it cannot be read or is not a log."""
     try:
         with path.open("rb") as stream:
-            while message := wire.delimited(stream):
+            while message := messages.delimited(stream):
                 yield _action(message)
     except OSError as fault:
         raise HostError(
@@ -78,33 +78,33 @@ def _action(message: bytes) -> LoggedAction:
     inputs: dict[str, str] = {}
     outputs: list[str] = []
     mnemonic, hit = "", False
-    for number, value in wire.fields(message):
+    for number, value in messages.fields(message):
         if number == ARGUMENT:
-            arguments.append(wire.text(value))
+            arguments.append(messages.text(value))
         elif number == VARIABLE:
-            variables |= _variable(wire.content(value))
+            variables |= _variable(messages.content(value))
         elif number == INPUT:
-            inputs |= _input(wire.content(value))
+            inputs |= _input(messages.content(value))
         elif number == LISTED_OUTPUT:
-            outputs.append(wire.text(value))
+            outputs.append(messages.text(value))
         elif number == MNEMONIC:
-            mnemonic = wire.text(value)
+            mnemonic = messages.text(value)
         elif number == HIT:
             hit = bool(value)
     return LoggedAction(mnemonic, tuple(arguments), variables, inputs, tuple(outputs), hit)
 
 
 def _variable(message: bytes) -> dict[str, str]:
-    found = {number: wire.text(value) for number, value in wire.fields(message)}
+    found = {number: messages.text(value) for number, value in messages.fields(message)}
     return {found.get(1, ""): found.get(2, "")}
 
 
 def _input(message: bytes) -> dict[str, str]:
     path, digest = "", ""
-    for number, value in wire.fields(message):
+    for number, value in messages.fields(message):
         if number == 1:
-            path = wire.text(value)
+            path = messages.text(value)
         elif number == 2:  # noqa: PLR2004 the digest, whose first field is its hex
-            inner = dict(wire.inner(value))
-            digest = wire.text(inner.get(1, b""))
+            inner = dict(messages.fields(messages.content(value)))
+            digest = messages.text(inner.get(1, b""))
     return {path: digest}

@@ -8,35 +8,49 @@ It is one more field of the message, which every server keeps and Bazel ignores.
 import hashlib
 import hmac
 import secrets
+from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.errors import HostError
 from tfwright.tools import files
-from tfwright.tools.cache import wire
+from tfwright.tools.cache import messages
 
 FIELD = 2016
 """Number of the field that holds a seal; the API's own end at 20."""
 SIZE = 32
 """Bytes of a secret and of a seal."""
-_EMPTY = wire.field(FIELD, bytes(SIZE))
-_HEAD = _EMPTY[:-SIZE]
+LENGTH = len(messages.field(FIELD, bytes(SIZE)))
+"""Bytes of the field."""
 
 
-def add(payload: bytes, secret: bytes, toolchain: str, action: str) -> bytes:
-    """Return an entry with its seal."""
-    return payload + wire.field(FIELD, _seal(payload, secret, toolchain, action))
+@dataclass(frozen=True)
+class Seal:
+    """What the entries of one toolchain are sealed with."""
 
+    secret: bytes
+    toolchain: str
+    """Digest of everything that decides about an action's result and that Bazel does not see."""
 
-def remove(entry: bytes) -> tuple[bytes, bytes]:
-    """Return an entry without its seal, and the seal; empty if it has none."""
-    head = entry[-len(_EMPTY) : -SIZE]
-    seal = entry[-SIZE:]
-    return (entry[: -len(_EMPTY)], seal) if head == _HEAD else (entry, b"")
+    def add(self, action: str, payload: bytes) -> bytes:
+        """Return an entry as it is stored."""
+        # Toolchain and action are hex of fixed length: no two triples give the same bytes.
+        head = f"{self.toolchain}:{action}:".encode()
+        mac = hmac.digest(self.secret, head + payload, hashlib.sha256)
+        return payload + messages.field(FIELD, mac)
 
+    def opened(self, action: str, entry: bytes) -> bytes | None:
+        """Return an entry without its seal; None if it was not sealed for this action."""
+        payload = entry[:-LENGTH]
+        good = hmac.compare_digest(entry, self.add(action, payload))
+        return payload if good else None
 
-def holds(payload: bytes, seal: bytes, secret: bytes, toolchain: str, action: str) -> bool:
-    """Say whether a seal was made with the secret, for this toolchain and action."""
-    return hmac.compare_digest(seal, _seal(payload, secret, toolchain, action))
+    def signature(self, text: bytes) -> bytes:
+        """Return what proves that this host wrote a text about the toolchain, in hex."""
+        return hmac.digest(self.secret, b"verified:" + text, hashlib.sha256).hex().encode()
+
+    def key(self, name: str) -> str:
+        """Return a name on a server, where toolchains have no folders of their own."""
+        return hashlib.sha256(f"{self.toolchain}:{name}".encode()).hexdigest()
 
 
 def secret(path: Path) -> bytes:
@@ -55,8 +69,3 @@ def secret(path: Path) -> bytes:
         what = f"The build cache's secret {path} has {len(content)} bytes; {SIZE} is the least"
         raise HostError(what, remedy="Delete it: the next build makes one that is long enough.")
     return content
-
-
-def _seal(payload: bytes, secret: bytes, toolchain: str, action: str) -> bytes:
-    # Toolchain and action are hex of fixed length, so that no two triples give the same bytes.
-    return hmac.digest(secret, f"{toolchain}:{action}:".encode() + payload, hashlib.sha256)

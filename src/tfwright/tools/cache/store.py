@@ -4,34 +4,85 @@
 modification is when it was last used. Several builds share a directory without a lock: files appear
 whole by a rename, and one that vanishes is a miss. Files are read-only: builds may have links to
 them.
+
+A blob is compared with its name before it is used. A file that is written to, replaced or linked
+gets another state, so that the record of a build spares the next one the checksums of files that
+nothing has touched since. The record is sealed with the host's secret.
 """
 
 import contextlib
 import hashlib
+import json
 import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
-from tfwright.tools import files
-from tfwright.tools.cache.action_result import Blob
-from tfwright.tools.cache.verified import FileState, settled_time
+from tfwright.tools import files, json_text
+from tfwright.tools.cache import messages
+from tfwright.tools.cache.messages import ActionResult, Blob, MalformedMessageError
+from tfwright.tools.cache.seal import Seal
 
-PIECE = 1 << 20
-"""Bytes that are read or written at once."""
+GIB = 1 << 30
 FILLED = 0.9
 """Share of the limit that is left after the oldest files were removed."""
 YOUNG_SECONDS = 600
 """What was used within this time is not removed: a build may be about to ask for it."""
+SETTLED_SECONDS = 2
+"""How long ago a file was modified before its state counts; file systems' clocks are coarse."""
 LARGEST_ENTRY = 16 << 20
 """Bytes of an entry of the action cache; larger ones are not read."""
 EMPTY = hashlib.sha256().hexdigest()
-"""The blob that no Bazel needs to upload."""
+"""The blob that no Bazel needs to store."""
 READ_ONLY = 0o400
 """Mode of every file: whoever writes to a link of one by mistake is refused."""
+
+
+class MissError(Exception):
+    """An entry cannot be used; the text says why."""
+
+
+class CacheFullError(OSError):
+    """Everything in the cache is in use, and nothing more fits."""
+
+
+FAULTS = (MissError, MalformedMessageError, OSError)
+"""What makes an entry a miss."""
+
+
+def reason(fault: Exception) -> str:
+    """Say in a few words what kept an entry from being used or stored."""
+    if isinstance(fault, CacheFullError):
+        return "the cache is full and everything in it is in use"
+    if isinstance(fault, OSError):
+        return f"the cache's directory: {fault.strerror or type(fault).__name__}"
+    if isinstance(fault, MalformedMessageError):
+        return "an entry could not be read"
+    return str(fault)
+
+
+class FileState(NamedTuple):
+    """A file as the file system describes it."""
+
+    inode: int
+    size: int
+    """Bytes."""
+    modified: int
+    """Time of the last change of content, in nanoseconds."""
+    changed: int
+    """Time of the last change of content, attributes or links, in nanoseconds."""
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> "FileState":
+        """Return what stat(2) says that matters here."""
+        return cls(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+    def has_content_of(self, earlier: "FileState") -> bool:
+        """Say whether at most links and attributes have changed since an earlier state."""
+        return self[:3] == earlier[:3]
 
 
 class CachedFile(NamedTuple):
@@ -44,7 +95,7 @@ class CachedFile(NamedTuple):
     path: str
 
 
-class CacheDirectory:
+class CacheStore:
     """What this host keeps of the cache."""
 
     def __init__(self, root: Path, limit: int) -> None:
@@ -52,108 +103,84 @@ class CacheDirectory:
         self.root = root
         self.verified: dict[str, FileState] = {}
         """Blobs whose content was compared with their name, as they were then."""
+        self.incoming = root / "incoming"
+        """Where files arrive before they get their place."""
         self._limit = limit
         self._lock = threading.Lock()
-        for folder in (self._incoming, root / "cas", root / "ac"):
+        for folder in (self.incoming, root / "cas", root / "ac"):
             folder.mkdir(parents=True, exist_ok=True)
-        self._held = sum(file.size for file in self._files())
+        self.held = sum(file.size for file in self._files())
+        """Bytes of all files, as counted when last looked at."""
         self._full_until = 0.0
 
-    def blob(self, blob: Blob) -> Path | None:
-        """Return the file of a blob whose content is verified; None if there is none.
+    # Strings: a build asks for tens of thousands, and a Path takes longer than the file's state.
 
-        A file with other content than its name says is removed.
+    def blob_path(self, sha256: str) -> str:
+        """Return where a blob lies, or would."""
+        return f"{self.root}/cas/{sha256[:2]}/{sha256}"
+
+    def entry_path(self, toolchain: str, action: str) -> Path:
+        """Return where an entry lies, or would."""
+        return Path(f"{self.root}/ac/{toolchain}/{action[:2]}/{action}")
+
+    def verify(self, blob: Blob) -> None:
+        """Compare a blob with its name, unless nothing has touched it since that was done.
+
+        Raises MissError if it is gone, or has other content: then it is removed.
         """
         path = Path(self.blob_path(blob.sha256))
         try:
-            good = self.unchanged(blob.sha256) or self._compare(path, blob)
-        except OSError:
-            return None
+            if self.verified.get(blob.sha256) == FileState.of(path.lstat()):
+                return
+            good = self.compare(path, blob.sha256, blob.size)
+        except OSError as fault:
+            raise MissError("a file of a result is gone") from fault
         if not good:
             path.unlink(missing_ok=True)
-            raise DamagedBlobError(blob.sha256)
-        return path
+            raise MissError("a file had other content than its name says")
 
-    def unchanged(self, sha256: str) -> bool:
-        """Say whether a blob is as it was when its content was verified."""
-        known = self.verified.get(sha256)
-        try:
-            return known == FileState.of(os.lstat(self.blob_path(sha256)))
-        except OSError:
-            return False
+    def compare(self, path: Path, sha256: str, size: int | None = None) -> bool:
+        """Say whether a blob, or a link to it, has the content of its name. Raises OSError."""
+        self.verified.pop(sha256, None)
+        with path.open("rb", buffering=0) as stream:
+            descriptor = stream.fileno()
+            found = os.fstat(descriptor)
+            # Before the content is read: from now on every write gives another time.
+            settled = min(found.st_mtime_ns, _settled_time())
+            if settled != found.st_mtime_ns:
+                os.utime(descriptor, ns=(found.st_atime_ns, settled))
+            state = FileState.of(os.fstat(descriptor))
+            expected = size is None or state.size == size
+            if not expected or hashlib.file_digest(stream, "sha256").hexdigest() != sha256:
+                return False
+        self.verified[sha256] = state
+        return True
+
+    def files_of(self, result: ActionResult) -> Iterator[Blob]:
+        """Yield every file of a result; what lists the files of a directory before it is read.
+
+        Raises MissError, MalformedMessageError.
+        """
+        yield from (*result.blobs, *result.trees)
+        for tree in (tree for tree in result.trees if tree.sha256 != EMPTY):
+            try:
+                content = files.content(Path(self.blob_path(tree.sha256)))
+            except OSError as fault:
+                raise MissError("a file of a result is gone") from fault
+            yield from messages.tree_blobs(content)
 
     def refresh(self, sha256: str, *, used: bool) -> None:
-        """Take note that links to a verified blob were changed, or that it was used just now."""
-        state = self.verified.pop(sha256, None)
-        if state is None:
-            return
-        try:
-            now = refreshed(self.blob_path(sha256), state, used=used)
-        except OSError:
-            return
-        if now:
-            self.verified[sha256] = now
-
-    def holds(self, sha256: str) -> bool:
-        """Say whether a blob is there; its content is not read."""
-        return sha256 == EMPTY or Path(self.blob_path(sha256)).is_file()
-
-    def opened(self, sha256: str) -> BinaryIO | None:
-        """Open a blob; None if there is none, or its content is not what its name says."""
-        try:
-            path = Path(self.blob_path(sha256))
-            stream: BinaryIO = path.open("rb", buffering=0)
-        except OSError:
-            return None
-        if self.verified.get(sha256) == FileState.of(os.fstat(stream.fileno())):
-            return stream
-        # Another build used the file since it was verified, or something wrote to it: only its
-        # content can tell.
-        if _sha256(stream) == sha256:
-            stream.seek(0)
-            return stream
-        stream.close()
-        return None
-
-    def keep_blob(self, sha256: str, size: int, read: Callable[[int], bytes]) -> bool:
-        """Store `size` bytes that `read` yields; say whether they have the digest and were stored.
-
-        Raises OSError when the disk refuses, and whatever `read` raises.
-        """
-        with self._room_for(size) as (temporary, stream):
-            with stream:
-                good = _copy(read, size, stream) == sha256
-            if good:
-                self._keep_verified(temporary, sha256, size)
-        return good
-
-    @contextlib.contextmanager
-    def _room_for(self, size: int) -> Iterator[tuple[Path, BinaryIO]]:
-        """Give a new file to fill and to close; it is removed unless it gets its place."""
-        self._make_room(size)
-        handle, name = tempfile.mkstemp(dir=self._incoming)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                yield Path(name), stream
-        finally:
-            Path(name).unlink(missing_ok=True)
-
-    def entry(self, toolchain: str, action: str) -> bytes | None:
-        """Return a sealed entry of the action cache; None if there is none."""
-        path = self.entry_path(toolchain, action)
-        try:
-            with open(path, "rb", opener=_without_access_time) as stream:
-                return stream.read(LARGEST_ENTRY)
-        except OSError:
-            return None
-
-    def keep_entry(self, toolchain: str, action: str, entry: bytes) -> None:
-        """Store a sealed entry. Raises OSError when the disk refuses."""
-        with self._room_for(len(entry)) as (temporary, stream):
-            with stream:
-                stream.write(entry)
-            path = Path(self.entry_path(toolchain, action))
-            self._settle(temporary, path, len(entry))
+        """Take note that links to a verified blob were changed, and whether it was used."""
+        before = self.verified.pop(sha256, None)
+        path = self.blob_path(sha256)
+        with contextlib.suppress(OSError):
+            state = FileState.of(os.lstat(path))
+            if before is None or not state.has_content_of(before):
+                return
+            if used:
+                os.utime(path, ns=(time.time_ns(), _settled_time()))
+                state = FileState.of(os.lstat(path))
+            self.verified[sha256] = state
 
     def adopt(self, file: Path, sha256: str) -> bool:
         """Move a file of this disk in as a blob; say whether it has the digest and was taken.
@@ -163,23 +190,37 @@ class CacheDirectory:
         size = file.stat().st_size
         self._make_room(size)
         # Under a name that no other process knows, before its content is compared.
-        with tempfile.TemporaryDirectory(dir=self._incoming) as room:
+        with tempfile.TemporaryDirectory(dir=self.incoming) as room:
             temporary = file.rename(Path(room, sha256))
             good = files.sha256(temporary) == sha256
             if good:
-                self._keep_verified(temporary, sha256, size)
+                path = Path(self.blob_path(sha256))
+                self._settle(temporary, path, size)
+                self.verified[sha256] = FileState.of(path.lstat())
         return good
+
+    def entry(self, toolchain: str, action: str) -> bytes:
+        """Return a sealed entry of the action cache. Raises OSError if there is none."""
+        with self.entry_path(toolchain, action).open("rb") as stream:
+            return stream.read(LARGEST_ENTRY)
+
+    def keep_entry(self, toolchain: str, action: str, entry: bytes) -> None:
+        """Store a sealed entry. Raises OSError when the disk refuses."""
+        self._make_room(len(entry))
+        with tempfile.TemporaryDirectory(dir=self.incoming) as room:
+            temporary = Path(room, action)
+            temporary.write_bytes(entry)
+            self._settle(temporary, self.entry_path(toolchain, action), len(entry))
 
     def use_entry(self, toolchain: str, action: str) -> None:
         """Let an entry count as used just now."""
         with contextlib.suppress(OSError):
-            now = (time.time_ns(), settled_time())
-            os.utime(self.entry_path(toolchain, action), ns=now)
+            os.utime(self.entry_path(toolchain, action))
 
     def drop_entry(self, toolchain: str, action: str) -> None:
         """Remove an entry that cannot be used."""
         with contextlib.suppress(OSError):
-            Path(self.entry_path(toolchain, action)).unlink(missing_ok=True)
+            self.entry_path(toolchain, action).unlink(missing_ok=True)
 
     def actions(self, toolchain: str) -> list[str]:
         """Return the actions that have an entry."""
@@ -191,57 +232,38 @@ class CacheDirectory:
         folders = filter(Path.is_dir, (self.root / "ac").iterdir())
         return {folder.name: sum(1 for _ in folder.glob("*/*")) for folder in sorted(folders)}
 
-    def held(self) -> int:
-        """Return the bytes that all files take, as counted when last looked at."""
-        return self._held
+    def recall(self, seal: Seal) -> None:
+        """Take over what the last build with a toolchain left verified, if that was this host."""
+        try:
+            given, _, text = files.content(self._record(seal)).partition(b"\n")
+            if given == seal.signature(text):
+                said = json_text.parsed(text)
+                self.verified.update({name: FileState(*state) for name, state in said.items()})
+        except (OSError, ValueError, TypeError, AttributeError):
+            return
 
-    # Strings: a build asks for tens of thousands, and a Path takes longer than the file's state.
+    def remember(self, seal: Seal, names: Iterable[str]) -> None:
+        """Write down which of these blobs are verified."""
+        known = {name: self.verified[name] for name in names if name in self.verified}
+        text = json.dumps(known, separators=(",", ":")).encode()
+        # The record only saves time.
+        with contextlib.suppress(OSError):
+            files.write(self._record(seal), seal.signature(text) + b"\n" + text)
 
-    def blob_path(self, sha256: str) -> str:
-        """Return where a blob lies, or would."""
-        return f"{self.root}/cas/{sha256[:2]}/{sha256}"
-
-    def entry_path(self, toolchain: str, action: str) -> str:
-        """Return where an entry lies, or would."""
-        return f"{self.root}/ac/{toolchain}/{action[:2]}/{action}"
-
-    @property
-    def _incoming(self) -> Path:
-        return self.root / "incoming"
+    def _record(self, seal: Seal) -> Path:
+        # Hosts with other secrets may share the directory.
+        whose = hashlib.sha256(seal.secret).hexdigest()[:16]
+        return self.root / "verified" / f"{seal.toolchain}-{whose}.json"
 
     def _settle(self, temporary: Path, path: Path, size: int) -> None:
         """Give a whole file its place."""
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.chmod(READ_ONLY)
-        os.utime(temporary, ns=(time.time_ns(), settled_time()))
+        os.utime(temporary, ns=(time.time_ns(), _settled_time()))
         # No fsync: what a power cut leaves half written fails its digest and is a miss.
         temporary.replace(path)
         with self._lock:
-            self._held += size
-
-    def _keep_verified(self, temporary: Path, sha256: str, size: int) -> None:
-        """Give a blob its place whose content was just compared with its name."""
-        path = Path(self.blob_path(sha256))
-        self._settle(temporary, path, size)
-        self.verified[sha256] = FileState.of(path.lstat())
-
-    def _compare(self, path: Path, blob: Blob) -> bool:
-        """Say whether a blob's file has the content that its name says. Raises OSError."""
-        with path.open("rb", buffering=0) as stream:
-            descriptor = stream.fileno()
-            found = os.fstat(descriptor)
-            # An earlier tfwright left its files writable.
-            if found.st_mode & 0o222:
-                os.fchmod(descriptor, READ_ONLY)
-            # Before the content is read: from now on every write gives another time.
-            settled = min(found.st_mtime_ns, settled_time())
-            if settled != found.st_mtime_ns:
-                os.utime(descriptor, ns=(found.st_atime_ns, settled))
-            state = FileState.of(os.fstat(descriptor))
-            if state.size != blob.size or _sha256(stream) != blob.sha256:
-                return False
-            self.verified[blob.sha256] = state
-            return True
+            self.held += size
 
     def _make_room(self, size: int) -> None:
         """Remove the least recently used files if `size` more bytes exceed the limit.
@@ -249,22 +271,18 @@ class CacheDirectory:
         Raises CacheFullError where everything is in use.
         """
         with self._lock:
-            if self._held + size <= self._limit:
+            if self.held + size <= self._limit:
                 return
             if time.time() < self._full_until:
                 raise CacheFullError
-            self._evict(size)
-
-    def _evict(self, size: int) -> None:
-        """Count what other builds wrote as well, then remove the oldest files."""
-        self._held = remove_oldest(self._files(), self._limit * FILLED - size)
-        if self._held + size > self._limit:
-            # Looking through a large cache again for every blob would slow the build.
-            self._full_until = time.time() + YOUNG_SECONDS / 10
-            raise CacheFullError
+            # Count what other builds wrote as well.
+            self.held = remove_oldest(self._files(), self._limit * FILLED - size)
+            if self.held + size > self._limit:
+                # Looking through a large cache again for every blob would slow the build.
+                self._full_until = time.time() + YOUNG_SECONDS / 10
+                raise CacheFullError
 
     def _files(self) -> Iterator[CachedFile]:
-        """Yield all blobs and entries."""
         for kind in ("cas", "ac"):
             yield from files_below(f"{self.root}/{kind}")
 
@@ -278,15 +296,11 @@ def files_below(folder: str) -> Iterator[CachedFile]:
     for entry in entries:
         # A build that runs at the same time replaces files.
         with contextlib.suppress(FileNotFoundError):
-            yield from _files_of(entry)
-
-
-def _files_of(entry: os.DirEntry[str]) -> Iterator[CachedFile]:
-    if entry.is_dir(follow_symlinks=False):
-        yield from files_below(entry.path)
-    elif entry.is_file(follow_symlinks=False):
-        state = entry.stat(follow_symlinks=False)
-        yield CachedFile(state.st_mtime, state.st_size, entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                yield from files_below(entry.path)
+            elif entry.is_file(follow_symlinks=False):
+                state = entry.stat(follow_symlinks=False)
+                yield CachedFile(state.st_mtime, state.st_size, entry.path)
 
 
 def remove_oldest(found: Iterable[CachedFile], most: float) -> int:
@@ -307,44 +321,10 @@ def remove_oldest(found: Iterable[CachedFile], most: float) -> int:
     return held
 
 
-class CacheFullError(OSError):
-    """Everything in the cache is in use, and nothing more fits."""
+def _settled_time() -> int:
+    """Return a time of modification that no later write can give a file, in nanoseconds.
 
-
-class DamagedBlobError(Exception):
-    """A file of the cache did not have the content that its name says; it is removed."""
-
-
-def refreshed(path: str, known: FileState, *, used: bool) -> FileState | None:
-    """Return a file's state after its links were changed; None if its content may have, too.
-
-    With `used` it counts as just used. Raises OSError.
+    Two writes within one tick of the file system's clock leave the same time, and so would a write
+    right after the checksum. git calls such files racily clean.
     """
-    state = FileState.of(os.lstat(path))
-    if not state.has_content_of(known):
-        return None
-    if used:
-        os.utime(path, ns=(time.time_ns(), settled_time()))
-        state = FileState.of(os.lstat(path))
-    return state
-
-
-def _without_access_time(path: str, flags: int) -> int:
-    """Open a file of ours so that its time of access stays, by which builds see Bazel's reading."""
-    return os.open(path, flags | getattr(os, "O_NOATIME", 0))
-
-
-def _sha256(stream: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    while piece := stream.read(PIECE):
-        digest.update(piece)
-    return digest.hexdigest()
-
-
-def _copy(read: Callable[[int], bytes], size: int, to: BinaryIO) -> str:
-    """Copy `size` bytes at most; return the digest of what came."""
-    digest = hashlib.sha256()
-    for piece in files.pieces(read, size):
-        digest.update(piece)
-        to.write(piece)
-    return digest.hexdigest()
+    return (int(time.time()) - SETTLED_SECONDS) * 1_000_000_000

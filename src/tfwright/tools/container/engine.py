@@ -21,7 +21,7 @@ from typing import get_args
 from tfwright.documents.host_file import Engine
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools.container.image import KeptImage
-from tfwright.tools.process import isolation, runner
+from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.inside import entered
 
@@ -104,11 +104,6 @@ class Container:
             if _namespace(process) == own and _number_inside(status) == pid:
                 return process
         return None
-
-    def listening(self, door: Path, port: int) -> Command:
-        """Return what makes loopback inside lead to the cache's proxy on the host."""
-        program = isolation.listening(door, port)
-        return isolation.in_network_of(self.first, Command(program, Path("/"), here=True))
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tfwright.errors import Evidence, SupplyError
+from tfwright.errors import Evidence, SupplyError, invoke
 from tfwright.printable import shell_word
 from tfwright.tools import files, json_text, unpacking
 from tfwright.tools.tar import tarfile
@@ -98,9 +98,9 @@ def missing(vault: Path, digest: str) -> SupplyError:
     """Return the error for an image that the vault does not have."""
     return SupplyError(
         f"The container image {digest} is not in the vault",
-        remedy="Pull it with 'invoke image --pull', build it from its Containerfile with "
-        "'invoke image --build', import it with invoke image --add ROOTFS.tar, or copy its OCI "
-        f"layout: skopeo copy --preserve-digests docker://NAME@{digest} "
+        remedy=f"Pull it with '{invoke('image --pull')}', build it from its Containerfile with "
+        f"'{invoke('image --build')}', import it with invoke image --add ROOTFS.tar, or copy its "
+        f"OCI layout: skopeo copy --preserve-digests docker://NAME@{digest} "
         f"{shell_word(f'oci:{place(vault, digest)}')}",
     )
 
@@ -313,6 +313,6 @@ def _damaged(layout: Path, why: str) -> SupplyError:
     return SupplyError(
         f"The container image in the vault is damaged: {why}",
         remedy=f"Remove {shell_word(str(layout))}, and bring the image again: "
-        "'invoke image --pull', or the way it came by.",
+        f"'{invoke('image --pull')}', or the way it came by.",
         evidence=Evidence(where=str(layout)),
     )

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal, Self
 
 from tfwright.errors import SupplyError, ToolError
-from tfwright.tools import git
 from tfwright.tools.git import transport
 from tfwright.tools.git.mirror import Origin, place
+from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.process import file_lock, pipes
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.environment import SYSTEM_PATH
@@ -151,11 +151,9 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
     copy = place(store, f"{origin.address}#archives")
     with file_lock.held(copy.with_suffix(".lock"), f"git fetch {origin.address}", wait=True):
         try:
-            git.run(git.command(store, "init", "--quiet", "--bare", str(copy)))
-            options = ("--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules")
+            repository = GitRepository(copy).make()
             refs = f"+{ref}:refs/archives/{ref}"
-            asked = git.command(copy, "fetch", *options, origin.address, refs, env=git.network())
-            transport.fetch(asked, copy)
+            transport.fetch(transport.fetching(repository, "--depth=1", origin.address, refs))
         except ToolError as fault:
             raise SupplyError(
                 f"{origin.address} does not give {ref}: {fault.what}",
@@ -184,35 +182,20 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
     if wanted.exclude:
         # git takes exclusions only after a path that they are taken from.
         paths = (".", *(f":(exclude,literal){path}" for path in wanted.exclude))
-    if paths_lacking := lacking(mirror, wanted):
-        # git archive would name the first one only.
-        listed = ", ".join(f'"{path}"' for path in paths_lacking)
-        raise SupplyError(
-            f"{mirror} lacks files of {wanted.ref[:12]}: {', '.join(paths_lacking)}",
-            remedy=f"Name a mirror that has them, or leave them out: exclude = [{listed}].",
-        )
+    repository = GitRepository(mirror)
+    if repository.kind(wanted.ref) == "commit":
+        absent = [entry.path for entry in repository.lacking(wanted.ref, wanted.exclude)]
+        if absent:
+            # git archive would name the first one only.
+            listed = ", ".join(f'"{path}"' for path in absent)
+            raise SupplyError(
+                f"{mirror} lacks files of {wanted.ref[:12]}: {', '.join(absent)}",
+                remedy=f"Name a mirror that has them, or leave them out: exclude = [{listed}].",
+            )
     # Not compressed: the bytes would depend on git's zlib.
     form: Form = "zip" if wanted.zipped else "tar.gz"
     layout = Layout(form, wanted.prefix, stored=wanted.zipped)
     pack_ref(layout, wanted.ref, mirror, target, paths)
-
-
-def _packing(layout: Layout, ref: str, mirror: Path, folder: Path, paths: Sequence[str]) -> Command:
-    """Return git's command that writes a commit as a zip or tar file to its output."""
-    packed = "zip" if layout.form == "zip" else "tar"
-    options = (f"--format={packed}", f"--prefix={layout.prefix}")
-    level = ("-0",) if layout.stored else ()
-    what = (*options, *level, ref, "--", *paths)
-    environment = {
-        "PATH": ":".join(SYSTEM_PATH),
-        # git writes a zip's file times in the local time zone.
-        "TZ": layout.zone,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_NO_LAZY_FETCH": "1",
-    }
-    argv = ("git", f"--git-dir={mirror}", "archive", *what)
-    return Command(argv, folder, environment, here=True)
 
 
 def pack_ref(
@@ -222,8 +205,25 @@ def pack_ref(
 
     With `paths`, git's patterns, only what they match. Raises SupplyError as `regenerate` does.
     """
-    _insist_on_size(mirror, ref)
-    packing = _packing(layout, ref, mirror, target.parent, paths)
+    repository = GitRepository(mirror)
+    # git itself says best what is wrong with a ref that is not there.
+    if repository.kind(ref) is not None and (size := repository.size(ref)) > LARGEST:
+        raise SupplyError(
+            f"{ref} of {mirror} has {size:,} bytes of files",
+            remedy=f"Do not use this repository: no archive has more than {LARGEST:,}.",
+        )
+    form = "zip" if layout.form == "zip" else "tar"
+    options = (f"--format={form}", f"--prefix={layout.prefix}", *(("-0",) if layout.stored else ()))
+    variables = {
+        "PATH": ":".join(SYSTEM_PATH),
+        # git writes a zip's file times in the local time zone.
+        "TZ": layout.zone,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_NO_LAZY_FETCH": "1",
+    }
+    argv = ("git", f"--git-dir={mirror}", "archive", *options, ref, "--", *paths)
+    packing = Command(argv, target.parent, variables, here=True)
     try:
         with target.open("wb") as output:
             if compressor := COMPRESSORS.get(layout.form):
@@ -243,37 +243,17 @@ def pack_ref(
         )
 
 
-def _insist_on_size(mirror: Path, ref: str) -> None:
-    """Raise SupplyError for a commit with more in it than any source has."""
-    # git itself says best what is wrong with a ref that is not there.
-    if git.kind(mirror, ref) is None:
-        return
-    if (size := git.size(mirror, ref)) > LARGEST:
-        raise SupplyError(
-            f"{ref} of {mirror} has {size:,} bytes of files",
-            remedy=f"Do not use this repository: no archive has more than {LARGEST:,}.",
-        )
-
-
 def write_blob(blob: str, mirror: Path, target: Path) -> None:
     """Write a file's content, given by its id, to `target`.
 
     Raises SupplyError if the repository lacks it.
     """
-    if git.kind(mirror, blob) != "blob":
+    repository = GitRepository(mirror)
+    if repository.kind(blob) != "blob":
         raise SupplyError(
             f"{mirror} has no file with the id {blob}",
             remedy="Fetch the whole repository into the mirror.",
         )
     # Into the file and not into memory: an archive may have a gigabyte.
     with target.open("wb") as output:
-        git.collect(git.command(mirror, "cat-file", "blob", blob), into=output)
-
-
-def lacking(mirror: Path, wanted: Pack) -> list[str]:
-    """Return the paths of a commit that a repository lacks, without excluded ones."""
-    if git.kind(mirror, wanted.ref) != "commit":
-        return []
-    missing = git.missing(mirror, wanted.ref)
-    absent = [entry.path for entry in git.entries(mirror, wanted.ref) if entry.blob in missing]
-    return [path for path in absent if not git.left_out(path, wanted.exclude)]
+        repository.collect("cat-file", "blob", blob, into=output)

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.errors import SupplyError, ToolError
-from tfwright.tools import git
+from tfwright.errors import SupplyError, ToolError, invoke
 from tfwright.tools.git import git_bundle, mirror, transport
 from tfwright.tools.git.mirror import Origin
-from tfwright.tools.process import file_lock
+from tfwright.tools.git.repository import GitRepository
 
 
 @dataclass(frozen=True, order=True)
@@ -22,6 +21,11 @@ class Clone:
     remote: str
     """As the rule spells it."""
     commit: str
+
+    @property
+    def branch(self) -> str:
+        """The branch that keeps the commit, and lets others find it."""
+        return f"refs/heads/pinned-{self.commit}"
 
 
 def place(store: Path, remote: str) -> Path:
@@ -37,71 +41,32 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
     Raises SupplyError if the commit cannot be fetched.
     """
     kept = place(store, wanted.remote)
-    with file_lock.held(kept.with_suffix(".lock"), f"git fetch {wanted.remote}", wait=True):
-        mirror.open_or_make(kept)
+    with mirror.held(kept, f"git fetch {wanted.remote}") as repository:
         # By our branch and not by the commit, which may be there without its history.
-        if git.kind(kept, _branch(wanted)) is None:
+        if repository.kind(wanted.branch) is None:
             if offline:
                 raise SupplyError(
                     f"{wanted.commit} of {wanted.remote} is not here",
-                    remedy="Run 'invoke fetch' once with a network.",
+                    remedy=f"Run '{invoke('fetch')}' once with a network.",
                 )
             transport.insist_on_host(origin.address)
-            _transfer(wanted, kept, origin)
+            refs = f"+{wanted.commit}:{wanted.branch}"
+            try:
+                transport.fetch(transport.fetching(repository, origin.address, refs))
+            except ToolError as fault:
+                why = fault.what.removeprefix("git failed: ")
+                raise SupplyError(
+                    f"{origin.address} does not give {wanted.commit}: {why}",
+                    remedy="Name a mirror that has it in the host file: [mirrors].",
+                    evidence=fault.evidence,
+                ) from fault
     return kept
 
 
 def holds(wanted: Clone, store: Path) -> bool:
     """Say whether a commit is here already."""
-    kept = place(store, wanted.remote)
-    return kept.is_dir() and git.kind(kept, _branch(wanted)) is not None
-
-
-def _transfer(wanted: Clone, kept: Path, origin: Origin) -> None:
-    # Nothing but the commit: no tags, no submodules, no FETCH_HEAD.
-    options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-    try:
-        asked = git.command(
-            kept,
-            "fetch",
-            *options,
-            origin.address,
-            f"+{wanted.commit}:{_branch(wanted)}",
-            env=git.network(),
-        )
-        transport.fetch(asked, kept)
-    except ToolError as fault:
-        why = fault.what.removeprefix("git failed: ")
-        message = f"{origin.address} does not give {wanted.commit}: {why}"
-        raise SupplyError(
-            message,
-            remedy="Name a mirror that has it in the host file: [mirrors].",
-            evidence=fault.evidence,
-        ) from fault
-
-
-def _branch(wanted: Clone) -> str:
-    """Return the branch that keeps a commit, and lets others find it."""
-    return f"refs/heads/pinned-{wanted.commit}"
-
-
-def pack(wanted: Clone, repository: Path, to: Path) -> None:
-    """Write a commit with its history as a git bundle."""
-    git_bundle.pack(repository, wanted.commit, to, history=True)
-
-
-def verify(commit: str, bundle: Path, scratch: Path) -> None:
-    """Read a git bundle into an empty repository in `scratch`, which is made.
-
-    Raises ToolError unless it has the commit with all its history.
-    """
-    git_bundle.verify(bundle, commit, scratch)
-    _insist_on_history(scratch, commit)
-
-
-def _insist_on_history(repository: Path, commit: str) -> None:
-    # unbundle accepts a pack that lacks objects; rev-list fails over the first one missing.
-    git.run(git.command(repository, "rev-list", "--objects", "--quiet", commit))
+    kept = GitRepository(place(store, wanted.remote))
+    return kept.path.is_dir() and kept.kind(wanted.branch) is not None
 
 
 def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
@@ -110,23 +75,20 @@ def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
     Raises ToolError if the bundle does not have it with all its history.
     """
     kept = place(store, wanted.remote)
-    with file_lock.held(kept.with_suffix(".lock"), f"unbundling {wanted.commit}", wait=True):
-        mirror.open_or_make(kept)
-        git.run(git.command(kept, "bundle", "unbundle", str(bundle)))
-        _insist_on_history(kept, wanted.commit)
+    with mirror.held(kept, f"unbundling {wanted.commit}") as repository:
+        repository.run("bundle", "unbundle", str(bundle))
+        git_bundle.insist_on_history(repository, wanted.commit)
         # Last: the branch says that the commit is there with its history.
-        git.run(git.command(kept, "update-ref", _branch(wanted), wanted.commit))
+        repository.run("update-ref", wanted.branch, wanted.commit)
 
 
 def configuration(kept: Mapping[str, Path]) -> str:
     """Return the user's git configuration that leads clones of remotes to this host."""
-    sections = []
-    for remote, path in sorted(kept.items()):
-        url = _quoted(str(path))
-        replaced = _quoted(remote)
-        sections.append(f'[url "{url}"]\n\tinsteadOf = "{replaced}"\n')
-    return "".join(sections)
 
+    def quoted(text: str) -> str:
+        return text.replace("\\", "\\\\").replace('"', '\\"')
 
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    return "".join(
+        f'[url "{quoted(str(path))}"]\n\tinsteadOf = "{quoted(remote)}"\n'
+        for remote, path in sorted(kept.items())
+    )

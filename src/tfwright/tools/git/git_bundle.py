@@ -8,29 +8,30 @@ file too.
 from pathlib import Path
 
 from tfwright.documents import opening
-from tfwright.tools import files, git
-from tfwright.tools.process import file_lock
+from tfwright.tools import files
+from tfwright.tools.git import mirror
+from tfwright.tools.git.repository import GitRepository
 
 SIGNATURE = "# v2 git bundle"
 
 
-def pack(mirror: Path, commit: str, to: Path, *, history: bool = False) -> None:
-    """Write a commit, or all its history, and what the mirror has of the files.
+def pack(repository: Path, commit: str, to: Path, *, history: bool = False) -> None:
+    """Write a commit, or all its history, and what the repository has of the files.
 
     Raises ToolError with git's complaint.
     """
     extent = () if history else ("--no-walk",)
-    listing = ("rev-list", "--objects", *extent, "--missing=print", commit)
-    objects = git.run(git.command(mirror, *listing))
-    # One thread, so that the same commit gives the same bytes on every host.
-    command = git.command(mirror, "pack-objects", "--stdout", "--quiet", "--threads=1")
+    source = GitRepository(repository)
+    objects = source.run("rev-list", "--objects", *extent, "--missing=print", commit)
     # rev-list marks what the mirror lacks with "?"; pack-objects would fail over it.
     present = [line for line in objects.splitlines() if not line.startswith("?")]
-    with git.input_of(present) as wanted, to.open("wb") as output:
+    with to.open("wb") as output:
         output.write(_header(commit))
         # git writes to the same file, past this process's buffer.
         output.flush()
-        git.collect(command, wanted, output)
+        # One thread, so that the same commit gives the same bytes on every host.
+        options = ("--stdout", "--quiet", "--threads=1")
+        source.collect("pack-objects", *options, lines=present, into=output)
 
 
 def _header(commit: str) -> bytes:
@@ -49,37 +50,34 @@ def begins_with(bundle: Path, commit: str) -> bool:
         return stream.read(len(header)) == header
 
 
-def verify(bundle: Path, commit: str, scratch: Path) -> None:
+def verify(bundle: Path, commit: str, scratch: Path, *, history: bool = False) -> None:
     """Read a git bundle into an empty repository in `scratch`, which is made.
 
-    Raises ToolError unless the bundle holds the commit.
+    Raises ToolError unless the bundle holds the commit, or that with all its history.
     """
-    scratch.mkdir(parents=True)
-    git.run(git.command(scratch, "init", "--quiet", "--bare"))
-    git.run(git.command(scratch, "bundle", "unbundle", str(bundle)))
-    git.run(git.command(scratch, "cat-file", "-e", f"{commit}^{{commit}}"))
+    repository = GitRepository(scratch).make()
+    repository.run("bundle", "unbundle", str(bundle))
+    repository.run("cat-file", "-e", f"{commit}^{{commit}}")
+    if history:
+        insist_on_history(repository, commit)
 
 
-def unpack(bundle: Path, mirror: Path, commit: str) -> None:
+def insist_on_history(repository: GitRepository, commit: str) -> None:
+    """Raise ToolError if an object of a commit, or of one before it, is missing."""
+    # unbundle accepts a pack that lacks objects; rev-list fails over the first one missing.
+    repository.run("rev-list", "--objects", "--quiet", commit)
+
+
+def unpack(bundle: Path, place: Path, commit: str) -> None:
     """Bring a commit into a mirror, which is made if need be.
 
     What the file lacks, whoever needs it has to look for.
     """
-    with file_lock.held(mirror.with_suffix(".lock"), f"unbundling {commit}", wait=True):
-        if not mirror.exists():
-            new = mirror.with_suffix(".unbundled")
-            files.remove(new)
-            new.mkdir(parents=True)
-            git.run(git.command(new, "init", "--quiet", "--bare"))
-            new.rename(mirror)
-        known = git.kind(mirror, commit) is not None
-        git.run(git.command(mirror, "bundle", "unbundle", str(bundle)))
+    with mirror.held(place, f"unbundling {commit}") as repository:
+        known = repository.kind(commit) is not None
+        repository.run("bundle", "unbundle", str(bundle))
         if not known:
-            _end_history(mirror, commit)
-
-
-def _end_history(mirror: Path, commit: str) -> None:
-    """Tell git that what came before a commit is not here, as it knows of a shallow fetch."""
-    shallow = mirror / "shallow"
-    before = files.text(shallow) if shallow.is_file() else ""
-    files.write(shallow, f"{before}{commit}\n")
+            # What came before the commit is not here, as after a shallow fetch.
+            shallow = place / "shallow"
+            before = files.text(shallow) if shallow.is_file() else ""
+            files.write(shallow, f"{before}{commit}\n")

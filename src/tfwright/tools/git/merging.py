@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tfwright.errors import RecipeError, ToolError
-from tfwright.tools import files, git
+from tfwright.tools import files
 from tfwright.tools.git import fitting, patching
 from tfwright.tools.git.fitting import Hunk
 from tfwright.tools.git.patching import FilePatch
+from tfwright.tools.git.repository import GitRepository
 
 _BASE = re.compile(r"^Base: ([0-9a-f]{40})$", re.MULTILINE)
 MARKS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")
@@ -34,105 +35,110 @@ def base_of(patch: Path) -> str:
     return found[1] if found else ""
 
 
-def merge(
-    tree: Path, patch: Path, repository: Path, base: str, note: Callable[[str], None]
-) -> list[str]:
-    """Carry a patch into the files of a tree; return the paths in which conflicts are left.
+class Merge:
+    """Patches made for one commit that are carried into the files of a tree of another."""
 
-    `base` is the commit that the patch was made for, and `repository` holds it. Each file becomes
-    the merge of the tree's own with the patched one, and where both changed the same lines it shows
-    all three versions between git's marks. A file that the tree has elsewhere by now is merged
-    there; the change to one that is gone is next to its place as ``FILE.rej``.
-    """
-    conflicting = []
-    for file in patching.read(patch):
-        before = git.text(repository, f"{base}:{file.path}")
-        place = tree / file.path
-        _insist_on_inside(tree, place)
-        # Without its old text it is a file that the patch creates.
-        if before and not place.is_file():
-            moved = _moved(tree, repository, base, file.path, before)
-            if moved is None:
-                note(f"{file.path} is gone in the new commit")
-                place.parent.mkdir(parents=True, exist_ok=True)
-                files.write(place.with_name(f"{place.name}.rej"), _rejected(file))
+    def __init__(
+        self, tree: Path, repository: Path, base: str, note: Callable[[str], None]
+    ) -> None:
+        """Take the commit that the patches were made for, and a repository that holds it."""
+        self._tree = tree.resolve()
+        self._original, self._base = GitRepository(repository), base
+        self._note = note
+
+    def carry(self, patch: Path) -> list[str]:
+        """Carry a patch into the files; return the paths in which conflicts are left.
+
+        Each file becomes the merge of the tree's own with the patched one, and where both changed
+        the same lines it shows all three versions between git's marks. A file that the tree has
+        elsewhere by now is merged there; the change to one that is gone is next to its place as
+        ``FILE.rej``.
+        """
+        conflicting = []
+        for file in patching.read(patch):
+            before = self._original.text(f"{self._base}:{file.path}")
+            place = self._inside(file.path)
+            # Without its old text it is a file that the patch creates.
+            if before and not place.is_file():
+                moved = self._moved(file.path, before)
+                if moved is None:
+                    self._note(f"{file.path} is gone in the new commit")
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    files.write(place.with_name(f"{place.name}.rej"), _rejected(file))
+                    conflicting.append(file.path)
+                    continue
+                self._note(f"{file.path} is {moved} in the new commit")
+                place = self._inside(moved)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            ours = place.read_text("utf-8", "surrogateescape") if place.is_file() else ""
+            merged = self._merged(ours, before, _patched(before, file))
+            # One hunk after the other leaves less to resolve than git does where all lines changed.
+            if _is_unreadable(merged, file):
+                merged = _patched(ours, file, conflicts=True)
+            _write(place, merged)
+            if unresolved(place):
                 conflicting.append(file.path)
+        return conflicting
+
+    def _inside(self, path: str) -> Path:
+        """Refuse a path that a link of the tree leads out: a merged file would be written there."""
+        place = self._tree / path
+        if place.is_symlink() or not place.resolve().is_relative_to(self._tree):
+            raise RecipeError(
+                f"{path} is reached by a link of the tree",
+                remedy="Leave this file out of the patch, or name the file that the link leads to.",
+            )
+        return place
+
+    def _moved(self, path: str, before: str) -> str | None:
+        """Return where the tree has a file that moved away from a path; None if it lacks it.
+
+        It is the most similar one that is new in the same directory or below it.
+        """
+        parent = str(Path(path).parent)
+        below = "" if parent == "." else f"{parent}/"
+        known = self._original.plain_files(self._base, lambda name: name.startswith(below))
+        lines = before.splitlines()
+        similar = dict[str, float]()
+        for place in sorted((self._tree / parent).rglob("*")):
+            name = str(place.relative_to(self._tree))
+            if name in known or place.is_symlink() or not place.is_file():
                 continue
-            note(f"{file.path} is {moved} in the new commit")
-            place = tree / moved
-            _insist_on_inside(tree, place)
-        _merge_into(place, tree, before, file)
-        if unresolved(place):
-            conflicting.append(file.path)
-    return conflicting
+            # A text of another length cannot be as similar as that.
+            if place.stat().st_size > len(before) / LEAST_SIMILAR + 4096:
+                continue
+            theirs = place.read_text("utf-8", "replace").splitlines()
+            matcher = difflib.SequenceMatcher(None, lines, theirs, autojunk=False)
+            if matcher.quick_ratio() >= LEAST_SIMILAR:
+                similar[name] = matcher.ratio()
+        best = max(similar, key=lambda name: similar[name], default=None)
+        return best if best and similar[best] >= LEAST_SIMILAR else None
+
+    def _merged(self, *texts: str) -> str:
+        """Return git's three-way merge, with its marks where both sides changed a place.
+
+        The texts are the tree's, that of the patch's commit and the patched one.
+        """
+        with tempfile.TemporaryDirectory(prefix="tfwright-merge-") as folder:
+            places = [Path(folder, name) for name in ("ours", "base", "theirs")]
+            for place, text in zip(places, texts, strict=True):
+                _write(place, text)
+            options = [part for label in LABELS for part in ("-L", label)]
+            try:
+                self._original.run("merge-file", "--diff3", *options, *map(str, places))
+            except ToolError:
+                # git exits with the number of conflicts; what it wrote tells them from a failure.
+                if not unresolved(places[0]):
+                    raise
+            return places[0].read_text("utf-8", "surrogateescape")
 
 
-def _merge_into(place: Path, tree: Path, before: str, file: FilePatch) -> None:
-    """Merge what a patch made of the text `before` into a file, which may not exist yet."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    ours = place.read_text("utf-8", "surrogateescape") if place.is_file() else ""
-    merged = _merged(tree, ours, before, _patched(before, file))
-    # One hunk after the other leaves less to resolve than git does where all lines changed.
-    if _unreadable(merged, file):
-        merged = _in_place(ours, file)
-    _write(place, merged)
+def _patched(text: str, file: FilePatch, *, conflicts: bool = False) -> str:
+    """Return a text with each hunk where it belongs; one that does not fit is left out.
 
-
-def _moved(tree: Path, repository: Path, base: str, path: str, before: str) -> str | None:
-    """Return where a tree has a file that moved away from a path; None if the tree lacks it.
-
-    It is the most similar one that is new in the same directory or below it.
+    With `conflicts` it is between git's marks then.
     """
-    parent = str(Path(path).parent)
-    below = "" if parent == "." else f"{parent}/"
-    known = git.named(repository, base, lambda name: name.startswith(below))
-    lines = before.splitlines()
-    similar = dict[str, float]()
-    for place in sorted((tree / parent).rglob("*")):
-        name = str(place.relative_to(tree))
-        if name in known or place.is_symlink() or not place.is_file():
-            continue
-        # A text of another length cannot be as similar as that.
-        if place.stat().st_size > len(before) / LEAST_SIMILAR + 4096:
-            continue
-        theirs = place.read_text("utf-8", "replace").splitlines()
-        matcher = difflib.SequenceMatcher(None, lines, theirs, autojunk=False)
-        if matcher.quick_ratio() >= LEAST_SIMILAR:
-            similar[name] = matcher.ratio()
-    best = max(similar, key=lambda name: similar[name], default=None)
-    return best if best and similar[best] >= LEAST_SIMILAR else None
-
-
-def _rejected(file: FilePatch) -> str:
-    """Return what a patch changes in a file, for a person to make elsewhere."""
-    parts = []
-    for hunk in file.hunks:
-        removed = "".join(f"-{line}" for line in hunk.before)
-        added = "".join(f"+{line}" for line in hunk.after)
-        parts.append(f"@@ line {hunk.start} @@\n{removed}{added}")
-    return f"--- {file.path}\n{''.join(parts)}"
-
-
-def _insist_on_inside(tree: Path, place: Path) -> None:
-    """Refuse a path that a link of the tree leads out: what is merged would be written there."""
-    if place.is_symlink() or not place.resolve().is_relative_to(tree.resolve()):
-        raise RecipeError(
-            f"{place.relative_to(tree)} is reached by a link of the tree",
-            remedy="Leave this file out of the patch, or name the file that the link leads to.",
-        )
-
-
-def _unreadable(merged: str, file: FilePatch) -> bool:
-    """Say whether conflicts are much larger than the patch, as after a file was indented again."""
-    conflicts = re.findall(r"(?ms)^<<<<<<< .*?^>>>>>>> ", merged)
-    lines = sum(str(conflict).count("\n") for conflict in conflicts)
-    of_patch = sum(len(hunk.before) + len(hunk.after) for hunk in file.hunks)
-    return lines > LARGEST_CONFLICT + 3 * of_patch
-
-
-def _in_place(ours: str, file: FilePatch) -> str:
-    """Return a text with each hunk where it belongs now; between marks where it does not fit."""
-    lines = ours.splitlines(keepends=True)
+    lines = text.splitlines(keepends=True)
     # From the end, so that the line numbers of the others stay true.
     for hunk in reversed(file.hunks):
         fit = fitting.judge(lines, hunk)
@@ -140,9 +146,9 @@ def _in_place(ours: str, file: FilePatch) -> str:
         place = slice(first, first + len(hunk.before))
         if fit.verdict in {"fits", "moved"}:
             lines[place] = hunk.after
-        elif fit.verdict == "missing":
+        elif conflicts and fit.verdict == "missing":
             lines[first:first] = _conflict((), hunk)
-        elif fit.verdict in {"fuzz", "changed"}:
+        elif conflicts and fit.verdict in {"fuzz", "changed"}:
             lines[place] = _conflict(lines[place], hunk)
     return "".join(lines)
 
@@ -160,6 +166,24 @@ def _conflict(ours: Sequence[str], hunk: Hunk) -> list[str]:
     ]
 
 
+def _is_unreadable(merged: str, file: FilePatch) -> bool:
+    """Say whether conflicts are much larger than the patch, as after a file was indented again."""
+    conflicts = re.findall(r"(?ms)^<<<<<<< .*?^>>>>>>> ", merged)
+    lines = sum(str(conflict).count("\n") for conflict in conflicts)
+    of_patch = sum(len(hunk.before) + len(hunk.after) for hunk in file.hunks)
+    return lines > LARGEST_CONFLICT + 3 * of_patch
+
+
+def _rejected(file: FilePatch) -> str:
+    """Return what a patch changes in a file, for a person to make elsewhere."""
+    parts = []
+    for hunk in file.hunks:
+        removed = "".join(f"-{line}" for line in hunk.before)
+        added = "".join(f"+{line}" for line in hunk.after)
+        parts.append(f"@@ line {hunk.start} @@\n{removed}{added}")
+    return f"--- {file.path}\n{''.join(parts)}"
+
+
 def _write(path: Path, text: str) -> None:
     # A program stays one: a mode that differs would become a part of the patch.
     mode = path.stat().st_mode & 0o777 if path.is_file() else 0o644
@@ -173,32 +197,3 @@ def unresolved(path: Path) -> bool:
         return False
     lines = path.read_text("utf-8", "surrogateescape").splitlines()
     return any(line.startswith(MARKS) for line in lines)
-
-
-def _patched(before: str, file: FilePatch) -> str:
-    """Return a file's text after its hunks; one that does not fit there is left out."""
-    lines = before.splitlines(keepends=True)
-    # From the end, so that the line numbers of the others stay true.
-    for hunk in reversed(file.hunks):
-        fit = fitting.judge(lines, hunk)
-        if fit.verdict in {"fits", "moved"}:
-            start = fit.line - 1
-            lines[start : start + len(hunk.before)] = hunk.after
-    return "".join(lines)
-
-
-def _merged(tree: Path, ours: str, base: str, theirs: str) -> str:
-    """Return the three-way merge of a text, with git's marks where both sides changed it."""
-    with tempfile.TemporaryDirectory(prefix="tfwright-merge-") as folder:
-        places = [Path(folder, name) for name in ("ours", "base", "theirs")]
-        for place, text in zip(places, (ours, base, theirs), strict=True):
-            _write(place, text)
-        options = [part for label in LABELS for part in ("-L", label)]
-        command = git.inside(tree, "merge-file", "--diff3", *options, *map(str, places))
-        try:
-            git.run(command)
-        except ToolError:
-            # git exits with the number of conflicts; what it wrote tells them from a failure.
-            if not unresolved(places[0]):
-                raise
-        return places[0].read_text("utf-8", "surrogateescape")

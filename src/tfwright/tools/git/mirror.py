@@ -4,30 +4,22 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.documents import account
 from tfwright.documents.recipe import SourceTable
-from tfwright.errors import (
-    Evidence,
-    RecipeError,
-    SilentServerError,
-    SupplyError,
-    TfwrightError,
-    ToolError,
-)
+from tfwright.errors import Evidence, RecipeError, SilentServerError, SupplyError, ToolError, invoke
 from tfwright.printable import listed, shell_word
-from tfwright.progress import Listener, Progress
-from tfwright.tools import files, git, trees
-from tfwright.tools.git import TreeEntry, demo, transport
+from tfwright.progress import Listener
+from tfwright.tools import files, trees
+from tfwright.tools.git import demo, transport
+from tfwright.tools.git.repository import LINK, REGULAR, GitRepository, TreeEntry, is_excluded
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
 
-MOST_OBJECTS = 10**12
-"""What no repository has; progress that counts further is made up."""
 ALL_OF_IT = "--depth=2147483647"
 """The depth that git takes for the whole history."""
 SHOWN = 4
@@ -114,12 +106,9 @@ def fetching(mirror: Path, pin: Pin) -> Command:
 
     With paths left out, the other files come after it.
     """
-    return _fetch(
-        mirror,
-        "--depth=1",
-        "--filter=blob:none" if pin.exclude else "--no-filter",
-        "origin",
-        pin.commit,
+    wanted = "--filter=blob:none" if pin.exclude else "--no-filter"
+    return transport.fetching(
+        GitRepository(mirror), "--depth=1", wanted, "origin", pin.commit, progress=True
     )
 
 
@@ -139,29 +128,10 @@ def bring(  # noqa: PLR0913 each is a fact of its own
     SupplyError if the commit, or one of its files, cannot be fetched.
     """
     mirror = place(store, pin.url)
-    with (
-        file_lock.held(mirror.with_suffix(".lock"), f"git fetch {pin.url}", wait=True),
-        _explaining_damage(mirror),
-    ):
-        open_or_make(mirror)
-        if pin.url in demo.trees():
-            _insist_on_bundled(pin, demo.commit(mirror, pin.url))
-        elif offline:
-            _insist_on_all(mirror, pin)
-        else:
-            _update(mirror, pin, origin, listener)
-            if about_branch:
-                _tell_of_branch(mirror, pin, origin, listener)
-        # A ref of its own, or git's garbage collection would remove the commit.
-        git.run(git.command(mirror, "update-ref", f"refs/pins/{pin.commit}", pin.commit))
-    return mirror
-
-
-@contextmanager
-def _explaining_damage(mirror: Path) -> Iterator[None]:
-    """Name the command that helps where git cannot use a mirror of ours."""
+    pinned = PinnedMirror(mirror, pin, origin, listener)
     try:
-        yield
+        with held(mirror, f"git fetch {pin.url}"):
+            pinned.bring(offline=offline, about_branch=about_branch)
     except ToolError as fault:
         raise ToolError(
             fault.what,
@@ -171,79 +141,52 @@ def _explaining_damage(mirror: Path) -> Iterator[None]:
             ),
             evidence=fault.evidence,
         ) from fault
+    return mirror
 
 
-def open_or_make(mirror: Path) -> None:
-    """Make a mirror that is not there yet; mend one that a kill or a bad disk damaged.
+@contextmanager
+def held(mirror: Path, by: str) -> Iterator[GitRepository]:
+    """Hold the lock of a mirror, and give a repository that git can open.
 
-    Its lock has to be held.
+    One that is not there yet is made; one that a kill or a bad disk damaged is mended.
     """
+    with file_lock.held(mirror.with_suffix(".lock"), by, wait=True):
+        yield _opened(mirror)
+
+
+def _opened(mirror: Path) -> GitRepository:
+    repository = GitRepository(mirror)
+    new = GitRepository(mirror.with_suffix(".new"))
     if not mirror.exists():
-        _make(mirror)
-    _drop_broken_pins(mirror)
-    if not _opens(mirror):
-        _mend(mirror)
+        files.remove(new.path)
+        new.make().insist_on_version()
+        # Renamed at the end, so that a kill leaves no half-made mirror.
+        new.path.rename(mirror)
+    # The refs of pins that do not name their commit: git would not write them again.
+    for pin in mirror.glob("refs/pins/*"):
+        if not pin.is_file() or pin.read_bytes().strip() != pin.name.encode():
+            files.remove(pin)
+    try:
+        repository.run("config", "--local", "--get", "core.bare")
+        repository.run("for-each-ref", "--count=1")
+    except ToolError:
+        # It gets its HEAD and settings again; its objects, which took the time, stay. Every pin is
+        # verified by its commit, so nothing of the mirror is believed for that.
+        files.remove(new.path)
+        new.make()
+        for name in ("HEAD", "config"):
+            files.remove(mirror / name)
+            (new.path / name).rename(mirror / name)
+        for name in ("refs", "objects"):
+            (mirror / name).mkdir(exist_ok=True)
+        # Only git's garbage collection asks for the pins of other recipes; each build sets its own.
+        files.remove(mirror / "packed-refs")
+        files.remove(new.path)
     # We hold the mirror's lock, so no git that is still running needs them.
     for pattern in LEFTOVERS:
         for leftover in mirror.glob(pattern):
             leftover.unlink(missing_ok=True)
-
-
-def _make(mirror: Path) -> None:
-    new = _empty(mirror.with_suffix(".new"))
-    git.insist_on_version(new)
-    git.run(git.command(new, "init", "--quiet", "--bare"))
-    # Renamed at the end, so that a kill leaves no half-made mirror.
-    new.rename(mirror)
-
-
-def _opens(mirror: Path) -> bool:
-    """Tell whether git takes a directory for a repository, and can read its settings and refs."""
-    try:
-        git.run(git.command(mirror, "config", "--local", "--get", "core.bare"))
-        git.run(git.command(mirror, "for-each-ref", "--count=1"))
-    except ToolError:
-        return False
-    return True
-
-
-def _mend(mirror: Path) -> None:
-    """Give a mirror its HEAD and settings again; its objects, which took the time, stay.
-
-    Every pin is verified by its commit, so nothing of the mirror is believed for that.
-    """
-    new = _empty(mirror.with_suffix(".new"))
-    git.run(git.command(new, "init", "--quiet", "--bare"))
-    for name in ("HEAD", "config"):
-        files.remove(mirror / name)
-        (new / name).rename(mirror / name)
-    for name in ("refs", "objects"):
-        (mirror / name).mkdir(exist_ok=True)
-    # Only git's garbage collection asks for the pins of other recipes; each build sets its own.
-    files.remove(mirror / "packed-refs")
-    files.remove(new)
-
-
-def _drop_broken_pins(mirror: Path) -> None:
-    """Remove the refs of pins that do not name their commit: git would not write them again."""
-    for pin in mirror.glob("refs/pins/*"):
-        named = pin.read_bytes().strip() if pin.is_file() else b""
-        if named != pin.name.encode():
-            files.remove(pin)
-
-
-def _empty(folder: Path) -> Path:
-    files.remove(folder)
-    folder.mkdir()
-    return folder
-
-
-def _insist_on_bundled(pin: Pin, made: str) -> None:
-    if pin.commit != made:
-        raise RecipeError(
-            f"{pin.url} is commit {made} now, and the recipe pins {pin.commit}",
-            remedy=f'Write commit = "{made}" into [source].',
-        )
+    return repository
 
 
 def is_complete(repository: Path, pin: Pin) -> bool:
@@ -251,41 +194,19 @@ def is_complete(repository: Path, pin: Pin) -> bool:
 
     Raises ToolError if git cannot list the commit's files, RecipeError as `bring` does.
     """
-    return _lacking(repository, pin) == []
+    return lacking(GitRepository(repository), pin) == []
 
 
-def _insist_on_all(mirror: Path, pin: Pin) -> None:
-    if not is_complete(mirror, pin):
-        raise SupplyError(
-            f"{pin} is not in the mirror of {pin.url}, and an offline build downloads nothing",
-            remedy=(
-                "Run 'invoke fetch' for this recipe once with a network, "
-                "or copy the mirror's directory from a host that has it."
-            ),
-            evidence=Evidence(where=str(mirror)),
-        )
-
-
-def _update(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
-    """Transfer what the mirror lacks."""
-    git.run(git.command(mirror, "config", "remote.origin.url", origin.address))
-    lacking = _lacking(mirror, pin)
-    if lacking is None or lacking:
-        before, begun = size(mirror), time.monotonic()
-        _transfer(mirror, pin, origin, listener)
-        listener.note(_bill(pin, origin, size(mirror) - before, time.monotonic() - begun))
-
-
-def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
+def lacking(repository: GitRepository, pin: Pin) -> list[TreeEntry] | None:
     """Return the wanted files that a repository lacks; None if it lacks the commit itself.
 
     Raises RecipeError if the pin is not a commit, has submodules, or has not what it leaves out.
     """
-    kind = git.kind(repository, pin.commit)
+    kind = repository.kind(pin.commit)
     if kind is None:
         return None
     if kind != "commit":
-        commit = git.commit_named(repository, pin.commit)
+        commit = repository.commit_named(pin.commit)
         asked = f"git ls-remote {shell_word(pin.url)} {shell_word(pin.branch)}"
         raise RecipeError(
             f"{pin.commit} is a {kind}, not a commit",
@@ -293,180 +214,19 @@ def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
             if commit
             else f"Pin a commit: '{asked}' names the newest one of the branch.",
         )
-    entries = git.entries(repository, pin.commit)
-    _refuse_submodules(pin, entries)
-    _refuse_idle(pin, entries)
-    missing = git.missing(repository, pin.commit)
-    lacking = [entry for entry in entries if entry.blob in missing]
-    return [entry for entry in lacking if not git.left_out(entry.path, pin.exclude)]
-
-
-def _refuse_submodules(pin: Pin, entries: Sequence[TreeEntry]) -> None:
-    # Any other mode is a commit of a submodule.
-    known = {*git.REGULAR, git.LINK}
+    entries = repository.entries(pin.commit)
     for entry in entries:
-        if entry.mode not in known:
+        # Any other mode is a commit of a submodule.
+        if entry.mode not in {*REGULAR, LINK}:
             raise RecipeError(
                 f"{pin} has another repository at {entry.path}",
                 remedy="tfwright fetches no submodules; pin a commit that has none.",
             )
-
-
-def _refuse_idle(pin: Pin, entries: Sequence[TreeEntry]) -> None:
-    # A path that leaves out nothing is probably misspelt, and too much would be fetched.
     for excluded in pin.exclude:
-        if not any(git.left_out(entry.path, [excluded]) for entry in entries):
+        # A path that leaves out nothing is probably misspelt, and too much would be fetched.
+        if not any(is_excluded(entry.path, [excluded]) for entry in entries):
             raise IdleExclusionError(excluded, pin)
-
-
-def _transfer(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
-    """Bring the commit, then the wanted files that did not come with it."""
-    try:
-        transport.insist_on_host(origin.address)
-        if _lacking(mirror, pin) is None:
-            _bring_commit(mirror, pin, listener)
-        _bring_files(mirror, pin, listener)
-    except (ToolError, SilentServerError) as fault:
-        raise _unobtainable(pin, origin, fault) from fault
-    lacking = _lacking(mirror, pin)
-    if lacking is None:
-        raise SupplyError(
-            f"{pin} was not found at {origin.address}: the branch does not lead to it",
-            remedy=f"{REMEDY}.",
-        )
-    if lacking:
-        raise _incomplete(pin, origin, lacking)
-
-
-def _bring_commit(mirror: Path, pin: Pin, listener: Listener) -> None:
-    """Ask for the commit alone.
-
-    A server that gives none but its branches is asked for the whole branch.
-    """
-    try:
-        _follow(fetching(mirror, pin), listener)
-    except ToolError as fault:
-        plain = _plain(fault)
-        if not _restrained(fault) and not plain:
-            raise
-        # Servers with git's protocol of before 2018 only give the tips of branches and tags.
-        listener.note(f"The server gives whole branches only, so all of {pin.branch} is fetched")
-        # The pinned commit may lie far behind the tip: without its history it would not come along.
-        branch = f"refs/heads/{pin.branch}"
-        depth = () if plain else (ALL_OF_IT,)
-        whole = _fetch(mirror, *depth, "--no-filter", "origin", branch)
-        _follow(whole, listener)
-
-
-def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
-    """Ask for the missing files by their ids.
-
-    A server that gives no single files is asked for all.
-    """
-    lacking = _lacking(mirror, pin)
-    if not lacking:
-        return
-    try:
-        # On standard input: TensorFlow's thousands of ids are too long for a command line.
-        ids = sorted({entry.blob for entry in lacking})
-        some = _fetch(mirror, "--filter=blob:none", "--stdin", "origin", claiming=False)
-        _follow(some, listener, ids)
-    except ToolError as fault:
-        if not _restrained(fault):
-            raise
-        # Without --refetch git sees the commit here, and asks for nothing.
-        everything = _fetch(mirror, "--refetch", "--depth=1", "--no-filter", "origin", pin.commit)
-        _follow(everything, listener)
-
-
-def _fetch(mirror: Path, *arguments: str, claiming: bool = True) -> Command:
-    """Return a transfer.
-
-    `claiming` tells the server which commits are here, whose files it then takes to be here too.
-    """
-    host_file = () if claiming else ("-c", "fetch.negotiationAlgorithm=noop")
-    options = ("--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-    return git.command(mirror, *host_file, "fetch", *options, *arguments, env=git.network())
-
-
-def _restrained(fault: ToolError) -> bool:
-    """Say whether a server gives only what its branches and tags name, as old ones do."""
-    return any("unadvertised object" in line for line in fault.evidence.lines)
-
-
-def _plain(fault: ToolError) -> bool:
-    """Say whether a server knows no depth, as one that only has git's files to give."""
-    return any("not support shallow" in line for line in fault.evidence.lines)
-
-
-def _follow(command: Command, listener: Listener, given: Iterable[str] = ()) -> None:
-    """Run a transfer and pass on how far it is; raise as `transport.fetch` does."""
-    with git.input_of(given) as stream:
-        transport.fetch(command, command.cwd, lambda lines: _watch(lines, listener), stream)
-
-
-def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
-    """Read git's progress as it comes; return what else git said."""
-    try:
-        import git as gitpython
-    except ImportError:
-        # On its import GitPython runs git with the caller's configuration, which may be faulty.
-        # Our own git never reads that, and goes on without showing its progress.
-        return [line.rstrip() for line in lines]
-
-    class Heard(gitpython.RemoteProgress):
-        def update(
-            self, _code: int, done: str | float, total: str | float | None = None, message: str = ""
-        ) -> None:
-            # A server can send these lines too, with numbers that no float holds.
-            counted = float(done or 0)
-            whole = float(total or 0)
-            if counted < MOST_OBJECTS and whole < MOST_OBJECTS:
-                listener.progress(Progress(int(counted), int(whole) or None, "objects", message))
-
-    heard = Heard()
-    hear: Callable[[str], None] = heard.new_message_handler()
-    for line in lines:
-        hear(line.rstrip())
-    return [*heard.other_lines, *heard.error_lines]
-
-
-def _unobtainable(pin: Pin, origin: Origin, fault: TfwrightError) -> TfwrightError:
-    """Say why a transfer failed; of a mirror on this host, what it lacks."""
-    # A partial clone answers like a server that is broken; here it can be looked into.
-    if origin.local and git.is_repository(origin.local):
-        lacking = _lacking(origin.local, pin)
-        if lacking:
-            return _incomplete(pin, origin, lacking)
-    return SupplyError(
-        f"{pin} could not be fetched from {origin.address}: "
-        f"{fault.what.removeprefix('git failed: ')}",
-        remedy=f"{REMEDY}.",
-        evidence=fault.evidence,
-    )
-
-
-def _incomplete(pin: Pin, origin: Origin, lacking: Sequence[TreeEntry]) -> SupplyError:
-    paths = [entry.path for entry in lacking]
-    return SupplyError(
-        f"{origin.address} lacks {len(paths)} of the files of {pin}: {listed(paths, SHOWN)}",
-        remedy=f"{REMEDY}; or leave out what the build does not need, in [source]: "
-        f"exclude = {_excluding(pin, paths)}",
-        evidence=Evidence(lines=paths),
-    )
-
-
-def _excluding(pin: Pin, paths: Sequence[str]) -> str:
-    """Return what a recipe has to exclude then, to be copied; many paths are left to a person."""
-    if len(paths) > SHOWN:
-        return "[...]"
-    return json.dumps([*pin.exclude, *paths])
-
-
-def _bill(pin: Pin, origin: Origin, transferred: int, seconds: float) -> str:
-    """Say what a transfer cost, and the size of the whole repository if it is local."""
-    whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
-    return f"Fetched {pin} in {seconds:.0f} s: {transferred / 1e6:.1f} MB{whole}"
+    return repository.lacking(pin.commit, pin.exclude)
 
 
 def size(repository: Path) -> int:
@@ -475,52 +235,188 @@ def size(repository: Path) -> int:
     return sum(state.st_size for _, state in stored)
 
 
-def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
-    """Note that the branch has moved, is gone, or does not lead to the pinned commit any more.
+class PinnedMirror(GitRepository):
+    """A mirror that is brought to what a recipe pins; its lock is held."""
 
-    It is never followed.
-    """
-    try:
-        transport.insist_on_host(origin.address)
-        asked = git.command(
-            mirror, "ls-remote", "origin", f"refs/heads/{pin.branch}", env=git.network()
-        )
-        listed = transport.ask(asked, mirror)
-    except (ToolError, SupplyError):
-        listener.note(
-            f"The server did not say whether branch {pin.branch} has moved; "
-            "the pinned commit is in the mirror"
-        )
-        return
-    tip = listed.partition("\t")[0]
-    if not tip:
-        listener.note(f"The server has no branch {pin.branch}; the pinned commit decides")
-    elif tip != pin.commit:
-        lost = (
-            " and does not contain the pinned commit (it never did, or it was rewritten)"
-            if _leads_elsewhere(mirror, pin, origin)
-            else ""
-        )
-        listener.note(
-            f"Branch {pin.branch} is at {tip[:12]} now{lost}; {pin.commit[:12]} is built, as pinned"
+    def __init__(self, mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
+        """Name what is wanted, and who is asked for it."""
+        super().__init__(mirror)
+        self._pin, self._origin, self._listener = pin, origin, listener
+
+    def bring(self, *, offline: bool, about_branch: bool) -> None:
+        """Bring what the mirror lacks, and name the commit in it."""
+        pin = self._pin
+        if pin.url in demo.trees():
+            made = demo.commit(self.path, pin.url)
+            if pin.commit != made:
+                raise RecipeError(
+                    f"{pin.url} is commit {made} now, and the recipe pins {pin.commit}",
+                    remedy=f'Write commit = "{made}" into [source].',
+                )
+        elif not offline:
+            self._update()
+            if about_branch:
+                self._note_branch()
+        elif lacking(self, pin) != []:
+            raise SupplyError(
+                f"{pin} is not in the mirror of {pin.url}, and an offline build downloads nothing",
+                remedy=(
+                    f"Run '{invoke('fetch')}' once with a network, "
+                    "or copy the mirror's directory from a host that has it."
+                ),
+                evidence=Evidence(where=str(self.path)),
+            )
+        # A ref of its own, or git's garbage collection would remove the commit.
+        self.run("update-ref", f"refs/pins/{pin.commit}", pin.commit)
+
+    def _update(self) -> None:
+        """Transfer what the mirror lacks, and note what that took."""
+        pin, origin = self._pin, self._origin
+        self.run("config", "remote.origin.url", origin.address)
+        if lacking(self, pin) == []:
+            return
+        before, begun = size(self.path), time.monotonic()
+        self._transfer()
+        seconds, brought = time.monotonic() - begun, size(self.path) - before
+        whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
+        self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB{whole}")
+
+    def _transfer(self) -> None:
+        """Bring the commit, then the wanted files that did not come with it."""
+        pin, origin = self._pin, self._origin
+        try:
+            transport.insist_on_host(origin.address)
+            if lacking(self, pin) is None:
+                self._bring_commit()
+            if wanted := lacking(self, pin):
+                self._bring_files(wanted)
+        except (ToolError, SilentServerError) as fault:
+            # A partial clone answers like a server that is broken; here it can be looked into.
+            local = GitRepository(origin.local) if origin.local else None
+            if local and local.exists() and (absent := lacking(local, pin)):
+                raise self._incomplete(absent) from fault
+            raise SupplyError(
+                f"{pin} could not be fetched from {origin.address}: "
+                f"{fault.what.removeprefix('git failed: ')}",
+                remedy=f"{REMEDY}.",
+                evidence=fault.evidence,
+            ) from fault
+        absent = lacking(self, pin)
+        if absent is None:
+            raise SupplyError(
+                f"{pin} was not found at {origin.address}: the branch does not lead to it",
+                remedy=f"{REMEDY}.",
+            )
+        if absent:
+            raise self._incomplete(absent)
+
+    def _fetch(self, *arguments: str) -> None:
+        command = transport.fetching(self, *arguments, progress=True)
+        transport.fetch(command, self._listener)
+
+    def _bring_commit(self) -> None:
+        """Ask for the commit alone.
+
+        A server that gives none but its branches is asked for the whole branch.
+        """
+        try:
+            transport.fetch(fetching(self.path, self._pin), self._listener)
+        except ToolError as fault:
+            # One that only has git's files to give knows no depth.
+            plain = _says(fault, "not support shallow")
+            if not (plain or _says(fault, UNNAMED)):
+                raise
+            branch = self._pin.branch
+            # Servers with git's protocol of before 2018 only give the tips of branches and tags.
+            self._listener.note(
+                f"The server gives whole branches only, so all of {branch} is fetched"
+            )
+            # The pinned commit may lie far behind the tip: without its history it would not come
+            # along.
+            depth = () if plain else (ALL_OF_IT,)
+            self._fetch(*depth, "--no-filter", "origin", f"refs/heads/{branch}")
+
+    def _bring_files(self, wanted: Sequence[TreeEntry]) -> None:
+        """Ask for the missing files by their ids.
+
+        A server that gives no single files is asked for all.
+        """
+        arguments = ("--filter=blob:none", "--stdin", "origin")
+        some = transport.fetching(self, *arguments, progress=True, claiming=False)
+        try:
+            # On standard input: TensorFlow's thousands of ids are too long for a command line.
+            transport.fetch(some, self._listener, sorted({entry.blob for entry in wanted}))
+        except ToolError as fault:
+            if not _says(fault, UNNAMED):
+                raise
+            # Without --refetch git sees the commit here, and asks for nothing.
+            self._fetch("--refetch", "--depth=1", "--no-filter", "origin", self._pin.commit)
+
+    def _incomplete(self, absent: Sequence[TreeEntry]) -> SupplyError:
+        paths = [entry.path for entry in absent]
+        # What a recipe has to exclude, to be copied; many paths are left to a person.
+        excluding = "[...]" if len(paths) > SHOWN else json.dumps([*self._pin.exclude, *paths])
+        return SupplyError(
+            f"{self._origin.address} lacks {len(paths)} of the files of {self._pin}: "
+            f"{listed(paths, SHOWN)}",
+            remedy=f"{REMEDY}; or leave out what the build does not need, in [source]: "
+            f"exclude = {excluding}",
+            evidence=Evidence(lines=paths),
         )
 
+    def _note_branch(self) -> None:
+        """Note that the branch has moved, is gone, or does not lead to the pinned commit any more.
 
-def _leads_elsewhere(mirror: Path, pin: Pin, origin: Origin) -> bool:
-    """Say whether the branch is known not to contain the pinned commit; no file is fetched."""
-    # No history is needed from before the pinned commit, and none of the files.
-    since = f"--shallow-since={git.epoch(mirror, pin.commit)}"
-    look = _empty(mirror.with_suffix(".look"))
-    try:
-        git.run(git.command(look, "init", "--quiet", "--bare"))
-        git.run(git.command(look, "config", "remote.origin.url", origin.address))
-        branch = f"refs/heads/{pin.branch}"
-        transport.fetch(_fetch(look, since, "--filter=tree:0", "origin", branch), look)
-    except SupplyError:
-        return False
-    except ToolError as fault:
-        return any("no commits selected" in line for line in fault.evidence.lines)
-    else:
-        return git.kind(look, pin.commit) is None
-    finally:
-        files.remove(look)
+        It is never followed.
+        """
+        pin, note = self._pin, self._listener.note
+        try:
+            transport.insist_on_host(self._origin.address)
+            tip = transport.ask(self, "origin", f"refs/heads/{pin.branch}").partition("\t")[0]
+        except (ToolError, SupplyError):
+            note(
+                f"The server did not say whether branch {pin.branch} has moved; "
+                "the pinned commit is in the mirror"
+            )
+            return
+        if not tip:
+            note(f"The server has no branch {pin.branch}; the pinned commit decides")
+        elif tip != pin.commit:
+            lost = (
+                " and does not contain the pinned commit (it never did, or it was rewritten)"
+                if self._leads_elsewhere()
+                else ""
+            )
+            note(
+                f"Branch {pin.branch} is at {tip[:12]} now{lost}; {pin.commit[:12]} is built, "
+                "as pinned"
+            )
+
+    def _leads_elsewhere(self) -> bool:
+        """Say whether the branch is known not to contain the pinned commit; no file is fetched."""
+        # No history is needed from before the pinned commit, and none of the files.
+        since = f"--shallow-since={self.epoch(self._pin.commit)}"
+        look = GitRepository(self.path.with_suffix(".look"))
+        files.remove(look.path)
+        branch = f"refs/heads/{self._pin.branch}"
+        try:
+            look.make()
+            transport.fetch(
+                transport.fetching(look, since, "--filter=tree:0", self._origin.address, branch)
+            )
+        except SupplyError:
+            return False
+        except ToolError as fault:
+            return _says(fault, "no commits selected")
+        else:
+            return look.kind(self._pin.commit) is None
+        finally:
+            files.remove(look.path)
+
+
+UNNAMED = "unadvertised object"
+"""How a server says that it gives only what its branches and tags name, as old ones do."""
+
+
+def _says(fault: ToolError, words: str) -> bool:
+    return any(words in line for line in fault.evidence.lines)

@@ -2,27 +2,34 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from tfwright.documents.names import inner_path
-from tfwright.errors import Evidence, RecipeError, ToolError
-from tfwright.tools import git
-from tfwright.tools.git import Change, fitting
+from tfwright.errors import Evidence, RecipeError, ToolError, invoke
+from tfwright.tools.git import fitting, program
 from tfwright.tools.git.fitting import Fit, Hunk
+from tfwright.tools.git.repository import REGULAR, Change
+from tfwright.tools.git.work_tree import WorkTree
 from tfwright.tools.process.command import Command
 
+if TYPE_CHECKING:
+    from unidiff import patch as unidiff
+
 _FILE = re.compile(r"diff --git a/(\S+) b/(\S+)\n")
-_HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
+_HUNK = re.compile(r"@@ -\d{1,9}(,\d{1,9})? \+\d{1,9}(,\d{1,9})? @@")
 _MODE = re.compile(r"(?:(?:new file|deleted file|old|new) mode|index \w+\.\.\w+) (.*)\n")
-_UNSUPPORTED = re.compile(
-    r"rename from |copy from |similarity index |GIT binary patch|Binary files "
-)
+_MOVED = re.compile(r"rename from |copy from |similarity index ")
+_BINARY = re.compile(r"GIT binary patch|Binary files ")
 MOST_DIFFERING = 4
 """Differing lines of a hunk that are shown as pairs."""
 _FIELD = re.compile(r"^(Why|Upstream|Drop when):", re.MULTILINE)
+# git shows a file that moved as a rename by default.
+_REMADE = "Make the patch with 'git diff --no-renames' against the pinned commit."
+_RENAMED = "Give the file a name without blanks, quotes and backslashes, or leave it out."
+_LEFT_OUT = "Leave it out of the patch; a new file that is not text is an asset: [source.assets]."
 LARGEST = 4 * 2**20
 """Bytes of a patch; the largest of ours has some thousand."""
 MOST_HUNKS = 5_000
@@ -88,139 +95,123 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
     Raises RecipeError for what cannot be checked afterwards or has no place in a patch: renames,
     binary files, links, and paths that lead out of the tree or into .git.
     """
+    from unidiff.errors import UnidiffParseError
+    from unidiff.patch import PatchSet
+
     lines = _lines(_text(patch))
     starts = [number for number, line in enumerate(lines) if line.startswith("diff --git ")]
     if not starts:
         _refuse(patch, 1, "it has no 'diff --git a/FILE b/FILE' line")
-    ends = [*starts[1:], len(lines)]
-    sections = zip(starts, ends, strict=True)
-    heads = [number for number, line in enumerate(lines, 1) if line.startswith("@@ ")]
-    if len(heads) > MOST_HUNKS:
-        _refuse(patch, heads[MOST_HUNKS], f"it has more than {MOST_HUNKS:,} hunks")
-    return tuple(_read_file(patch, lines, start, end) for start, end in sections)
+    hunks = 0
+    for number, line in enumerate(lines[starts[0] :], starts[0] + 1):
+        # The lines of a hunk begin with a sign or a blank, so that these are none of them.
+        _refuse_oddity(patch, number, line)
+        hunks += line.startswith("@@")
+        if hunks > MOST_HUNKS:
+            _refuse(patch, number, f"it has more than {MOST_HUNKS:,} hunks")
+    number, head = starts[0], ""
 
+    def counted() -> Iterator[str]:
+        nonlocal number, head
+        for line in lines[starts[0] :]:
+            number += 1
+            yield line
+            # Asked for the next line, the reader has taken this one.
+            head = line if line.startswith("@@") else head
 
-def _read_file(patch: Path, lines: Sequence[str], start: int, end: int) -> FilePatch:
-    path = _path(patch, start + 1, lines[start])
-    hunks, number = list[Hunk](), start + 1
-    while number < end:
-        found = _HUNK.match(lines[number])
-        number += 1
-        if found:
-            # A copy of the rest for each hunk would take quadratic time.
-            rest = (lines[at] for at in range(number, end))
-            hunk, length = _hunk(patch, number, found, rest)
-            hunks.append(hunk)
-            number += length
-        else:
-            _refuse_oddity(patch, number, lines[number - 1])
-    return FilePatch(path, tuple(hunks))
-
-
-def _hunk(patch: Path, number: int, head: re.Match[str], rest: Iterable[str]) -> tuple[Hunk, int]:
-    """Read the hunk whose head is on a line; return it with the length of its body."""
-    # diff leaves out a count of one: "@@ -5 +5 @@".
-    before, after = int(head[2] or 1), int(head[3] or 1)
-    body = list(_body(rest, before, after))
-    hunk = Hunk(int(head[1]), _side(body, "-"), _side(body, "+"))
-    if (len(hunk.before), len(hunk.after)) != (before, after):
-        _refuse(
-            patch,
-            number,
-            f"the hunk's head counts {before} and {after} lines, and "
-            f"{len(hunk.before)} and {len(hunk.after)} follow",
-        )
-    return hunk, len(body)
-
-
-def _path(patch: Path, number: int, line: str) -> str:
-    found = _FILE.fullmatch(line)
-    if line.endswith("\r\n"):
-        _refuse(patch, number, "its lines end in CRLF, and those of git in LF")
-    if not found or found[1] != found[2]:
-        _refuse(
-            patch,
-            number,
-            "one file under one plain name is expected here, as in 'diff --git a/FILE b/FILE'",
-            # A rename has two plain names.
-            _REMADE if found else _RENAMED,
-        )
     try:
-        inside = inner_path(found[1])
+        found = PatchSet(counted())
+    except UnidiffParseError as fault:
+        # What follows the colon quotes the patch.
+        why = str(fault).partition(":")[0]
+        hunk = _HUNK.match(head)
+        what = f"the hunk {hunk[0]}" if hunk else "it"
+        _refuse(patch, number, f"{what} cannot be read: {why}")
+    return tuple(
+        FilePatch(
+            _inside(patch, file.diff_line_no or 0, file.path),
+            tuple(Hunk(hunk.source_start, _side(hunk, " -"), _side(hunk, " +")) for hunk in file),
+        )
+        for file in found
+    )
+
+
+def _side(hunk: "unidiff.Hunk", signs: str) -> tuple[str, ...]:
+    """Return the lines that a hunk has before or after it, by the signs that these have."""
+    side = list[str]()
+    last = ""
+    for line in hunk:
+        if line.line_type == "\\":
+            # "\ No newline at end of file" is about the line before it.
+            if last and last in signs:
+                side[-1] = side[-1].removesuffix("\n")
+        elif line.line_type and line.line_type in signs:
+            side.append(line.value)
+        last = line.line_type
+    return tuple(side)
+
+
+def _refuse_oddity(patch: Path, number: int, line: str) -> None:
+    """Refuse a line that says something else than a change of a plain file's text."""
+    if line.startswith("diff --git "):
+        found = _FILE.fullmatch(line)
+        if line.endswith("\r\n"):
+            _refuse(patch, number, "its lines end in CRLF, and those of git in LF")
+        if not found or found[1] != found[2]:
+            _refuse(
+                patch,
+                number,
+                "one file under one plain name is expected here, as in 'diff --git a/FILE b/FILE'",
+                # A rename has two plain names.
+                _REMADE if found else _RENAMED,
+            )
+        _inside(patch, number, found[1])
+    mode = _MODE.fullmatch(line)
+    if mode and mode[1] not in {f"{regular:o}" for regular in REGULAR}:
+        _refuse(patch, number, f"mode {mode[1]} is not a plain file's", _LEFT_OUT)
+    if line.startswith("@@") and not _HUNK.match(line):
+        _refuse(patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'")
+    for pattern, remedy in ((_MOVED, _REMADE), (_BINARY, _LEFT_OUT)):
+        if pattern.match(line):
+            _refuse(
+                patch, number, f"{line.strip()!r}: only changes of text can be verified", remedy
+            )
+
+
+def _inside(patch: Path, number: int, path: str) -> str:
+    """Return a path of a patch as the tree has it; refuse one that leads out of the tree."""
+    try:
+        return str(PurePosixPath(inner_path(path)))
     except ValueError as fault:
         _refuse(
             patch,
             number,
-            f"{found[1]} leads out of the tree or into .git, or is not a plain name: "
-            f"a path {fault}",
+            f"{path} leads out of the tree or into .git, or is not a plain name: a path {fault}",
             _RENAMED,
         )
-    return str(PurePosixPath(inside))
 
 
-def _refuse_oddity(patch: Path, number: int, line: str) -> None:
-    mode = _MODE.fullmatch(line)
-    if mode and mode[1] not in {f"{regular:o}" for regular in git.REGULAR}:
-        _refuse(patch, number, f"mode {mode[1]} is not a plain file's", _LEFT_OUT)
-    if line.startswith("@@"):
-        _refuse(patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'")
-    if _UNSUPPORTED.match(line):
-        moved = line.startswith(("rename", "copy", "similarity"))
-        _refuse(
-            patch,
-            number,
-            f"{line.strip()!r}: only changes of text can be verified",
-            _REMADE if moved else _LEFT_OUT,
-        )
+def _refuse(patch: Path, number: int, why: str, remedy: str = _REMADE) -> NoReturn:
+    raise RecipeError(
+        f"{patch}:{number}: {why}", remedy=remedy, evidence=Evidence(where=f"{patch}:{number}")
+    )
 
 
-def _body(lines: Iterable[str], before: int, after: int) -> Iterator[str]:
-    """Yield the lines of a hunk, as many as its head counts."""
-    for line in lines:
-        if not (before > 0 or after > 0 or line.startswith("\\")):
-            return
-        # The next hunk: the head of this one counts more lines than it has.
-        if line[0] not in " -+\\\r\n":
-            return
-        # Mail programs strip the blank of an empty context line.
-        before -= line[0] in " -\n"
-        after -= line[0] in " +\n"
-        yield line
-
-
-def _side(body: Sequence[str], sign: str) -> tuple[str, ...]:
-    """Return the lines that a hunk has on one side, ``-`` before it and ``+`` after."""
-    side = list[str]()
-    last = ""
-    for line in body:
-        if line[0] == "\\":
-            # "\ No newline at end of file" is about the line before it.
-            if last in (" ", sign):
-                side[-1:] = [side[-1].removesuffix("\n")]
-        elif line[0] in (" ", "\n", sign):
-            side.append(line[1:] or "\n")
-        last = line[0]
-    return tuple(side)
-
-
-def command(tree: Path, patch: Path) -> Command:
+def command(tree: WorkTree, patch: Path) -> Command:
     """Return the command that puts a patch into the index of a tree."""
-    return git.inside(tree, "apply", "--cached", "--whitespace=nowarn", str(patch))
+    return tree.command("apply", "--cached", "--whitespace=nowarn", str(patch))
 
 
-Outlived = Callable[[str], str]
+Due = Callable[[str], str]
 """Takes a patch's ``Drop when:``; returns the condition in it that holds, empty if none does."""
 
 
 def combined(faults: Sequence[RecipeError]) -> RecipeError:
     """Return one error for the patches that do not fit."""
-    return faults[0] if len(faults) == 1 else _several(faults)
-
-
-def _several(faults: Sequence[RecipeError]) -> RecipeError:
-    """Put the misfits of several patches into one error."""
+    if len(faults) == 1:
+        return faults[0]
     listed = "\n".join(f"  {number}. {fault.what}" for number, fault in enumerate(faults, 1))
-    remedies = "\n".join(f"{number}. {fault.remedy}" for number, fault in enumerate(faults, 1))
+    remedies = "\n".join(f"{number}. {fault.template}" for number, fault in enumerate(faults, 1))
     lines = list[str]()
     for fault in faults:
         lines += [f"-- {fault.what}", *fault.evidence.lines]
@@ -229,16 +220,6 @@ def _several(faults: Sequence[RecipeError]) -> RecipeError:
         remedy=remedies,
         evidence=Evidence(where=faults[0].evidence.where, lines=lines),
     )
-
-
-def apply(tree: Path, patch: Path, outlived: Outlived = lambda _: "") -> list[str]:
-    """Put a patch into the index of a tree, and verify by content that it is in.
-
-    Returns a note for each hunk that git found elsewhere than the patch says. Raises RecipeError
-    with file and hunk if the patch does not fit, and if git skipped a part of it, which git can do
-    without an error.
-    """
-    return apply_to(tree, git.content(tree), patch, outlived).notes
 
 
 @dataclass(frozen=True)
@@ -251,21 +232,35 @@ class AppliedPatch:
     """A sentence for each hunk that git found elsewhere than the patch says."""
 
 
-def apply_to(
-    tree: Path, before: str, patch: Path, outlived: Outlived = lambda _: ""
+def apply(
+    tree: WorkTree, patch: Path, due: Due = lambda _: "", before: str | None = None
 ) -> AppliedPatch:
-    """Do the same where the id of what the index holds is known already."""
+    """Put a patch into the index of a tree, and verify by content that it is in.
+
+    `before` is the id of what the index holds, where that is known. Raises RecipeError with file
+    and hunk if the patch does not fit, and if git skipped a part of it, which git can do without an
+    error.
+    """
+    before = before or tree.content()
     wanted = read(patch)
-    fits = list(_fits(tree, before, wanted))
+    places = list(_places(tree, before, wanted))
     try:
-        git.run(command(tree, patch))
+        program.run(command(tree, patch))
     except ToolError as fault:
-        raise _misfit(patch, fits, fault, outlived) from fault
+        raise _misfit(patch, places, fault, due) from fault
     # git exits with 0 even where it skipped a file; only the content proves what it did.
-    after = git.content(tree)
-    _verify(tree, patch, wanted, git.changes(tree, before, after))
-    moved = [_moved(patch, place) for place in fits if place.fit.verdict == "moved"]
-    return AppliedPatch(after, moved)
+    after = tree.content()
+    _verify(tree, patch, wanted, tree.changes(before, after))
+    notes = []
+    for place in places:
+        if offset := place.fit.line - place.hunk.start if place.fit.verdict == "moved" else 0:
+            where = "below" if offset > 0 else "above"
+            counted = "1 line" if abs(offset) == 1 else f"{abs(offset)} lines"
+            notes.append(
+                f"{patch.name}: {place} applies at line {place.fit.line}, "
+                f"{counted} {where} where the patch has it"
+            )
+    return AppliedPatch(after, notes)
 
 
 @dataclass(frozen=True)
@@ -282,50 +277,41 @@ class HunkPlace:
         return f"hunk {self.number} of {self.path}"
 
 
-def _fits(tree: Path, content: str, wanted: Sequence[FilePatch]) -> Iterator[HunkPlace]:
+def _places(tree: WorkTree, content: str, wanted: Sequence[FilePatch]) -> Iterator[HunkPlace]:
     """Judge every hunk of a patch against the content of a tree."""
-    names = [f"{content}:{file.path}" for file in wanted]
-    texts = git.blobs(git.repository_of(tree), names)
-    for name, file in zip(names, wanted, strict=True):
-        has = _lines(texts.get(name, ""))
+    texts = tree.texts_at(content, [file.path for file in wanted])
+    for file in wanted:
+        lines = _lines(texts.get(file.path, ""))
         for number, hunk in enumerate(file.hunks, 1):
-            yield HunkPlace(file.path, number, hunk, fitting.judge(has, hunk))
+            yield HunkPlace(file.path, number, hunk, fitting.judge(lines, hunk))
 
 
-def _moved(patch: Path, place: HunkPlace) -> str:
-    offset = place.fit.offset(place.hunk)
-    where = "below" if offset > 0 else "above"
-    counted = "1 line" if abs(offset) == 1 else f"{abs(offset)} lines"
-    return (
-        f"{patch.name}: {place} applies at line {place.fit.line}, "
-        f"{counted} {where} where the patch has it"
-    )
-
-
-def _misfit(
-    patch: Path, places: Sequence[HunkPlace], fault: ToolError, outlived: Outlived
-) -> RecipeError:
+def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError, due: Due) -> RecipeError:
     """Say of every hunk that does not fit what the tree has in its place, and what to do."""
     unfit = [place for place in places if place.fit.verdict not in {"fits", "moved"}]
     if not unfit:
-        bare = next((place for place in places if _bare(place.hunk)), None)
-        why = f"{bare} has no line of context" if bare else fault.what
+        why = fault.what
+        for place in places:
+            # It changes lines of a file and has none around them; git refuses that.
+            if place.hunk.after and 0 < len(place.hunk.before) == len(place.hunk.removed):
+                why = f"{place} has no line of context"
+                break
         return RecipeError(
             f"{patch} does not fit: {why}", remedy=_redo(patch), evidence=fault.evidence
         )
     says = "; ".join(f"{place}{_SAYS[place.fit.verdict](place)}" for place in unfit)
-    lines = [line for place in unfit for line in _evidence(place)]
-    where = f"{unfit[0].path}:{unfit[0].fit.line}"
+    lines = list[str]()
+    for place in unfit:
+        # What the tree has in a hunk's place, with the lines that differ first.
+        lines.append(f"{place.path}, hunk {place.number}:")
+        for expected, present in place.fit.differing[:MOST_DIFFERING]:
+            lines += [f"  patch: {expected}", f"  tree:  {present}"]
+        lines += place.fit.shown
     return RecipeError(
         f"{patch} does not fit: {says}",
-        remedy=_remedy(patch, [place.fit.verdict for place in places], outlived),
-        evidence=Evidence(where=where, lines=lines),
+        remedy=_remedy(patch, {place.fit.verdict for place in places}, due),
+        evidence=Evidence(where=f"{unfit[0].path}:{unfit[0].fit.line}", lines=lines),
     )
-
-
-def _bare(hunk: Hunk) -> bool:
-    """Say whether a hunk changes lines of a file and has none around them; git refuses that."""
-    return bool(hunk.after) and 0 < len(hunk.before) == len(hunk.removed)
 
 
 def _redo(patch: Path) -> str:
@@ -333,7 +319,7 @@ def _redo(patch: Path) -> str:
     found = re.match(r"0*(\d+)-", patch.name)
     number = found[1] if found else "N"
     return (
-        f"Redo the patch against the pinned commit: 'invoke patch --refresh {number}' "
+        f"Redo the patch against the pinned commit: '{invoke(f'patch --refresh {number}')}' "
         "prepares a tree, and writes the patch from your edits."
     )
 
@@ -370,24 +356,19 @@ def _replaced(expected: str, present: str) -> str:
     return f"{expected.strip()!r} is now {present.strip()!r}"
 
 
-def _evidence(place: HunkPlace) -> list[str]:
-    """Return what the tree has in a hunk's place, with the lines that differ first."""
-    rows = [f"{place.path}, hunk {place.number}:"]
-    for expected, present in place.fit.differing[:MOST_DIFFERING]:
-        rows += [f"  patch: {expected}", f"  tree:  {present}"]
-    return [*rows, *place.fit.shown]
-
-
-def _remedy(patch: Path, verdicts: Sequence[str], outlived: Outlived) -> str:
+def _remedy(patch: Path, verdicts: Collection[str], due: Due) -> str:
     """Say what to do about a patch that does not fit, with what its header says of its end."""
-    drop_when = _drop_when(patch)
+    try:
+        drop_when = header(patch).drop_when
+    except RecipeError:
+        drop_when = ""
     # The author of the patch knew when it is not needed any more, so that comes first.
-    if held := outlived(drop_when):
+    if held := due(drop_when):
         return f"Remove the patch from the recipe; its header says: drop when {held}."
     header_says = f" Its header says: drop when {drop_when}" if drop_when else ""
-    if all(verdict in {"done", "gone"} for verdict in verdicts):
+    if {"done", "gone"}.issuperset(verdicts):
         return f"Remove the patch from the recipe; all of it is in the tree.{header_says}"
-    if all(verdict in {"done", "gone", "reformatted"} for verdict in verdicts):
+    if {"done", "gone", "reformatted"}.issuperset(verdicts):
         return (
             "Compare the lines above with the patch. If they do the same, "
             f"remove it from the recipe.{header_says}"
@@ -395,28 +376,18 @@ def _remedy(patch: Path, verdicts: Sequence[str], outlived: Outlived) -> str:
     return _redo(patch) + header_says
 
 
-def _drop_when(patch: Path) -> str:
-    try:
-        return header(patch).drop_when
-    except RecipeError:
-        return ""
-
-
 def _verify(
-    tree: Path, patch: Path, wanted: Sequence[FilePatch], changes: dict[str, Change]
+    tree: WorkTree, patch: Path, wanted: Sequence[FilePatch], changes: dict[str, Change]
 ) -> None:
     """Raise RecipeError unless exactly the patch's files changed, as its hunks say."""
     # In both directions: files that git left alone, and files that the patch does not name.
     skipped = {file.path for file in wanted} ^ set(changes)
     # A mode of 0 is a deleted file's; links and submodules are refused.
-    regular = {0, *git.REGULAR}
-    odd = [path for path, change in changes.items() if change.mode not in regular]
+    odd = [path for path, change in changes.items() if change.mode not in {0, *REGULAR}]
+    texts = tree.blobs(name for change in changes.values() for name in (change.old, change.new))
     present = [file for file in wanted if file.path in changes]
-    names = [name for change in changes.values() for name in (change.old, change.new)]
-    texts = git.blobs(git.repository_of(tree), names)
     wrong = [file.path for file in present if not _done(texts, file, changes[file.path])]
-    if skipped or odd or wrong:
-        path = [*sorted(skipped), *odd, *wrong][0]
+    if path := next(iter([*sorted(skipped), *odd, *wrong]), ""):
         raise RecipeError(
             f"{patch}: {path} is not what the patch says after git applied it",
             remedy=(
@@ -439,13 +410,8 @@ def _done(texts: Mapping[str, str], file: FilePatch, change: Change) -> bool:
     return (
         +expected == Counter(after)
         and min(expected.values(), default=0) >= 0
-        and all(_holds(after, hunk.after) for hunk in file.hunks)
+        and all(fitting.places(after, hunk.after) for hunk in file.hunks)
     )
-
-
-def _holds(lines: Sequence[str], block: Sequence[str]) -> bool:
-    """Say whether a block of lines stands somewhere in others, without a gap."""
-    return bool(fitting.places(lines, block))
 
 
 def _lines(text: str) -> list[str]:
@@ -463,15 +429,3 @@ def _text(patch: Path) -> str:
             remedy="Leave out what need not change; new files can be assets: [source.assets].",
         )
     return content.decode("utf-8", "surrogateescape")
-
-
-# git shows a file that moved as a rename by default.
-_REMADE = "Make the patch with 'git diff --no-renames' against the pinned commit."
-_RENAMED = "Give the file a name without blanks, quotes and backslashes, or leave it out."
-_LEFT_OUT = "Leave it out of the patch; a new file that is not text is an asset: [source.assets]."
-
-
-def _refuse(patch: Path, number: int, why: str, remedy: str = _REMADE) -> NoReturn:
-    raise RecipeError(
-        f"{patch}:{number}: {why}", remedy=remedy, evidence=Evidence(where=f"{patch}:{number}")
-    )

@@ -3,7 +3,8 @@
 import fnmatch
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from packaging.version import Version
@@ -11,9 +12,10 @@ from packaging.version import Version
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError, SupplyError, ToolError
 from tfwright.printable import shell_word
-from tfwright.tools import files, git
+from tfwright.tools import files
 from tfwright.tools.git import transport
 from tfwright.tools.git.mirror import Origin
+from tfwright.tools.git.repository import GitRepository
 
 DEPTH = 500
 """Commits before the newest one that are asked for: some days of TensorFlow."""
@@ -22,62 +24,162 @@ SHOWN = 6
 """Names of a repository that an error lists."""
 
 
-def head(store: Path, address: str, branch: str) -> str:
-    """Return the newest commit of a branch.
+class Remote:
+    """A repository on a server, or on this host."""
 
-    `store` is a directory that exists. Raises SupplyError if the server does not say.
-    """
-    # git also lists names that end so.
-    commit = _refs(store, address, f"refs/heads/{branch}").get(f"refs/heads/{branch}")
-    if commit is None:
+    def __init__(self, store: Path, address: str) -> None:
+        """Name it; `store` is a directory that exists, for what has to be transferred."""
+        self._store, self._address = store, address
+
+    def head(self, branch: str) -> str:
+        """Return the newest commit of a branch. Raises SupplyError if the server does not say."""
+        # git also lists names that end so.
+        commit = self._refs(f"refs/heads/{branch}").get(f"refs/heads/{branch}")
+        if commit is None:
+            raise SupplyError(
+                f"{self._address} has no branch {branch}",
+                remedy="Correct follow.branch in nightly.toml.",
+            )
+        return commit
+
+    def commit_of(self, name: str) -> str:
+        """Return the commit that a tag or, without such a tag, a branch leads to.
+
+        Raises SupplyError if the repository has neither.
+        """
+        found = self._commit_behind(f"refs/tags/{name}") or self._commit_behind(
+            f"refs/heads/{name}"
+        )
+        if not found:
+            raise SupplyError(
+                f"{self._address} has no tag and no branch {name}", remedy=self._others(name)
+            )
+        return found
+
+    def release_of(self, version: ExactRelease) -> tuple[str, str]:
+        """Return the tag of an exact version, and its commit.
+
+        Raises SupplyError if the repository has no such tag.
+        """
+        dashed = str(version)
+        # TensorFlow spelled its tags in each of these ways: v1.8.0-rc1, v0.11.0rc0, 0.12.0-rc1.
+        plain = dashed.replace("-", "")
+        names = list(dict.fromkeys((f"v{dashed}", f"v{plain}", dashed, plain)))
+        for name in names:
+            if found := self._commit_behind(f"refs/tags/{name}"):
+                return name, found
         raise SupplyError(
-            f"{address} has no branch {branch}", remedy="Correct follow.branch in nightly.toml."
+            f"{self._address} has no tag {names[0]}", remedy=self._others(str(version.line))
         )
-    return commit
 
-
-def commit_of(store: Path, address: str, name: str) -> str:
-    """Return the commit that a tag or, without such a tag, a branch leads to.
-
-    Raises SupplyError if the repository has neither.
-    """
-    for kind in ("tags", "heads"):
+    def _commit_behind(self, ref: str) -> str | None:
+        """Return the commit that a branch or a tag leads to; an annotated tag is an object too."""
         # The server lists the commit behind an annotated tag only if it is asked for all of them.
-        names = _refs(store, address, f"refs/{kind}/{name}*")
-        if found := _commit_behind(f"refs/{kind}/{name}", names):
-            return found
-    raise SupplyError(
-        f"{address} has no tag and no branch {name}", remedy=_others(store, address, name)
-    )
+        listed = self._refs(f"{ref}*")
+        return listed.get(f"{ref}^{{}}") or listed.get(ref)
 
-
-def _commit_behind(ref: str, listed: Mapping[str, str]) -> str | None:
-    """Return the commit that a branch or a tag leads to; an annotated tag is an object itself."""
-    return listed.get(f"{ref}^{{}}") or listed.get(ref)
-
-
-def _others(store: Path, address: str, name: str) -> str:
-    """Return a remedy with the names that a repository has of the same version."""
-    version = re.search(r"\d+(?:\.\d+)*", name)
-    listed = _refs(store, address, f"*{version[0]}*") if version else {}
-    names = sorted(_names(listed))
-    if not names:
-        # A mirror often has the history and neither tags nor branches.
-        return (
-            f"'git ls-remote {shell_word(address)}' lists the names that it has. If it has the "
-            "commit and no name for it, write VERSION@COMMIT."
-        )
-    more = " and others" if names[SHOWN:] else ""
-    return f"Name one that it has: {', '.join(names[:SHOWN])}{more}."
-
-
-def _names(refs: Iterable[str]) -> Iterator[str]:
-    """Yield the names of tags and branches."""
-    for ref in refs:
-        kind, _, short = ref.removeprefix("refs/").partition("/")
+    def _others(self, name: str) -> str:
+        """Return a remedy with the names that a repository has of the same version."""
+        version = re.search(r"\d+(?:\.\d+)*", name)
+        listed = self._refs(f"*{version[0]}*") if version else {}
         # Behind an annotated tag, ^{} stands for the commit that it leads to.
-        if kind in {"tags", "heads"} and not short.endswith("^{}"):
-            yield short
+        found = (re.fullmatch(r"refs/(?:tags|heads)/(.*)(?<!\^\{\})", ref) for ref in listed)
+        names = sorted(match[1] for match in found if match)
+        if not names:
+            # A mirror often has the history and neither tags nor branches.
+            return (
+                f"'git ls-remote {shell_word(self._address)}' lists the names that it has. If it "
+                "has the commit and no name for it, write VERSION@COMMIT."
+            )
+        more = " and others" if names[SHOWN:] else ""
+        return f"Name one that it has: {', '.join(names[:SHOWN])}{more}."
+
+    def newest_tag(self, pattern: str) -> tuple[str, str]:
+        """Return the name and the commit of the newest version among the tags of a pattern."""
+        found = []
+        for name, commit in self._refs("refs/tags/*").items():
+            tag = name.removeprefix("refs/tags/").removesuffix("^{}")
+            if fnmatch.fnmatchcase(tag, pattern):
+                # InvalidVersion is a ValueError; a number of more than 4,300 digits is another.
+                with suppress(ValueError):
+                    version = Version(tag.rpartition("/")[2].removeprefix("v"))
+                    # An annotated tag is listed twice; the second line names its commit.
+                    found.append((version, name.endswith("^{}"), tag, commit))
+        if not found:
+            raise SupplyError(
+                f"No tag of {self._address} that is a version matches {pattern}",
+                remedy="Correct follow.tags in nightly.toml.",
+            )
+        _, _, tag, commit = max(found)
+        return tag, commit
+
+    def _refs(self, pattern: str) -> dict[str, str]:
+        """Ask a server which names it has; the server's answer is read with suspicion."""
+        try:
+            # In a directory of its own, whose growth is watched: others may work in the store.
+            with tempfile.TemporaryDirectory(dir=self._store) as folder:
+                place = GitRepository(Path(folder))
+                printed = transport.ask(place, "--end-of-options", self._address, pattern)
+        except ToolError as fault:
+            raise SupplyError(
+                f"{self._address} does not say which commits it has: {fault.what}",
+                remedy="Check the network, or name a mirror in the host file: [mirrors].",
+                evidence=fault.evidence,
+            ) from fault
+        pairs = (line.split("\t", 1) for line in printed.splitlines() if "\t" in line)
+        # A name with control characters could rewrite the user's terminal.
+        return {
+            name: commit
+            for commit, name in pairs
+            if COMMIT.fullmatch(commit) and name.isprintable()
+        }
+
+    def texts(self, commit: str, paths: Sequence[str]) -> dict[str, str]:
+        """Return some files of a commit by path, those that it has; empty if none is given.
+
+        Only these files are transferred, and the list of all files.
+        """
+        local = Origin.of(self._address).local
+        scratch = GitRepository(self._store / "looking.git")
+        try:
+            if local:
+                return GitRepository(local).texts_at(commit, paths)
+            self._bring_texts(scratch.make(), commit, paths)
+            return scratch.texts_at(commit, paths)
+        except (ToolError, SupplyError):
+            # A server may have no filters, or no network; whoever asks has to do without.
+            return {}
+        finally:
+            files.remove(scratch.path)
+
+    def _bring_texts(self, into: GitRepository, commit: str, paths: Sequence[str]) -> None:
+        self._bring(into, "--depth=1", "--filter=blob:none", commit)
+        listed = into.run("ls-tree", commit, "--", *paths)
+        if ids := re.findall(r"(?m)^100\d+ blob ([0-9a-f]{40})\t", listed):
+            self._bring(into, "--filter=blob:none", *ids)
+
+    def subjects(self, before: str, now: str) -> list[tuple[str, str]]:
+        """Return the commits after `before` up to `now`, newest first, each with its subject.
+
+        Only commits are transferred, no files. Returns nothing if `before` is too far back, or is
+        not an ancestor, as after a rewritten branch.
+        """
+        history = GitRepository(self._store / "history.git")
+        try:
+            self._bring(history.make(), f"--depth={DEPTH}", "--filter=tree:0", now)
+            history.run("merge-base", "--is-ancestor", before, now)
+            options = (f"--max-count={DEPTH}", "--format=%H%x09%s")
+            printed = history.run("log", *options, f"{before}..{now}")
+        except (ToolError, SupplyError):
+            return []
+        pairs = (line.partition("\t") for line in printed.splitlines())
+        return [(commit, subject) for commit, _, subject in pairs]
+
+    def _bring(self, into: GitRepository, *arguments: str) -> None:
+        """Transfer objects; the options come before the address, and the ids behind it."""
+        options = [each for each in arguments if each.startswith("--")]
+        ids = arguments[len(options) :]
+        transport.fetch(transport.fetching(into, *options, self._address, *ids))
 
 
 def named_commit(text: str) -> tuple[str, str]:
@@ -93,138 +195,3 @@ def named_commit(text: str) -> tuple[str, str]:
             remedy=f"Write {name or 'v1.12.0'}@COMMIT with all of them.",
         )
     return name, commit
-
-
-def release_of(store: Path, address: str, version: ExactRelease) -> tuple[str, str]:
-    """Return the tag of an exact version, and its commit.
-
-    Raises SupplyError if the repository has no such tag.
-    """
-    dashed = str(version)
-    # TensorFlow spelled its tags in each of these ways: v1.8.0-rc1, v0.11.0rc0, 0.12.0-rc1.
-    plain = dashed.replace("-", "")
-    names = dict.fromkeys((f"v{dashed}", f"v{plain}", dashed, plain))
-    for name in names:
-        listed = _refs(store, address, f"refs/tags/{name}*")
-        if found := _commit_behind(f"refs/tags/{name}", listed):
-            return name, found
-    raise SupplyError(
-        f"{address} has no tag {next(iter(names))}",
-        remedy=_others(store, address, str(version.line)),
-    )
-
-
-def texts(store: Path, address: str, commit: str, paths: Sequence[str]) -> dict[str, str]:
-    """Return some files of a commit by path, those that it has; empty if the server gives none.
-
-    Only these files are transferred, and the list of all files.
-    """
-    local = Origin.of(address).local
-    scratch = store / "looking.git"
-    try:
-        if local:
-            return git.texts_at(local, commit, paths)
-        git.run(git.command(store, "init", "--quiet", "--bare", str(scratch)))
-        _bring_texts(scratch, address, commit, paths)
-        return git.texts_at(scratch, commit, paths)
-    except (ToolError, SupplyError):
-        # A server may have no filters, or no network; whoever asks has to do without.
-        return {}
-    finally:
-        files.remove(scratch)
-
-
-def _bring_texts(repository: Path, address: str, commit: str, paths: Sequence[str]) -> None:
-    options = ("--filter=blob:none", "--no-tags", "--no-write-fetch-head", "--quiet")
-    env = git.network()
-    command = ("fetch", "--depth=1", *options, address, commit)
-    transport.fetch(git.command(repository, *command, env=env), repository)
-    listed = git.run(git.command(repository, "ls-tree", commit, "--", *paths))
-    ids = re.findall(r"(?m)^100\d+ blob ([0-9a-f]{40})\t", listed)
-    if ids:
-        some = git.command(repository, "fetch", *options, address, *ids, env=env)
-        transport.fetch(some, repository)
-
-
-def newest_tag(store: Path, address: str, pattern: str) -> tuple[str, str]:
-    """Return the name and the commit of the newest version among the tags of a pattern."""
-    names = _refs(store, address, "refs/tags/*")
-    found = []
-    for name, commit in names.items():
-        tag = name.removeprefix("refs/tags/").removesuffix("^{}")
-        version = _version(tag)
-        if version and fnmatch.fnmatchcase(tag, pattern):
-            # An annotated tag is listed twice; the second line names its commit.
-            found.append((version, name.endswith("^{}"), tag, commit))
-    if not found:
-        raise SupplyError(
-            f"No tag of {address} that is a version matches {pattern}",
-            remedy="Correct follow.tags in nightly.toml.",
-        )
-    _, _, tag, commit = max(found)
-    return tag, commit
-
-
-def _version(tag: str) -> Version | None:
-    """Return the version that a tag names: ``v2.20.0-rc1``; None if it names none."""
-    try:
-        return Version(tag.rpartition("/")[2].removeprefix("v"))
-    # InvalidVersion is one; a number of more than 4,300 digits is another.
-    except ValueError:
-        return None
-
-
-def _refs(store: Path, address: str, pattern: str) -> dict[str, str]:
-    """Ask a server which names it has; the server's answer is read with suspicion."""
-    arguments = ("ls-remote", "--end-of-options", address, pattern)
-    try:
-        # In a directory of its own, whose growth is watched: others may work in the store.
-        with tempfile.TemporaryDirectory(dir=store) as folder:
-            place = Path(folder)
-            command = git.command(place, *arguments, env=git.network())
-            printed = transport.ask(command, place)
-    except ToolError as fault:
-        raise SupplyError(
-            f"{address} does not say which commits it has: {fault.what}",
-            remedy="Check the network, or name a mirror in the host file: [mirrors].",
-            evidence=fault.evidence,
-        ) from fault
-    found = {}
-    for line in printed.splitlines():
-        commit, _, name = line.partition("\t")
-        # A name with control characters could rewrite the user's terminal.
-        if COMMIT.fullmatch(commit) and name.isprintable():
-            found[name] = commit
-    return found
-
-
-def subjects(store: Path, address: str, before: str, now: str) -> list[tuple[str, str]]:
-    """Return the commits after `before` up to `now`, newest first, each with its subject.
-
-    Only commits are transferred, no files. Returns nothing if `before` is too far back, or is not
-    an ancestor, as after a rewritten branch.
-    """
-    history = store / "history.git"
-    try:
-        if not history.exists():
-            git.run(git.command(store, "init", "--quiet", "--bare", str(history)))
-        _bring(history, address, now)
-        git.run(git.command(history, "merge-base", "--is-ancestor", before, now))
-        options = (f"--max-count={DEPTH}", "--format=%H%x09%s")
-        printed = git.run(git.command(history, "log", *options, f"{before}..{now}"))
-    except (ToolError, SupplyError):
-        return []
-    pairs = (line.partition("\t") for line in printed.splitlines())
-    return [(commit, subject) for commit, _, subject in pairs]
-
-
-def _bring(history: Path, address: str, commit: str) -> None:
-    options = (
-        f"--depth={DEPTH}",
-        "--filter=tree:0",
-        "--no-tags",
-        "--no-write-fetch-head",
-        "--quiet",
-    )
-    asked = git.command(history, "fetch", *options, address, commit, env=git.network())
-    transport.fetch(asked, history)

@@ -11,13 +11,14 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
 from tfwright.errors import Evidence, SilentServerError, SupplyError
 from tfwright.printable import printable
-from tfwright.tools import git
+from tfwright.progress import Listener, Progress
+from tfwright.tools.git import program
+from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.process import supervised
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import TAIL_LINES
@@ -33,8 +34,8 @@ up, but over https only, and not one that sends what git throws away."""
 CONNECT_SECONDS = 5.0
 """git itself waits minutes for a host that does not take a connection."""
 HTTPS = 443
-Hear = Callable[[Iterable[str]], list[str]]
-"""Reads the lines of git's progress, and returns the other ones."""
+MOST_OBJECTS = 10**12
+"""What no repository has; progress that counts further is made up."""
 
 
 def insist_on_host(address: str) -> None:
@@ -69,47 +70,92 @@ def host_of(address: str) -> tuple[str, int]:
     return "", 0
 
 
+def fetching(
+    repository: GitRepository, *arguments: str, progress: bool = False, claiming: bool = True
+) -> Command:
+    """Return a transfer of nothing but what is asked for: no tags, no submodules, no FETCH_HEAD.
+
+    `claiming` tells the server which commits are here, whose files it then takes to be here too.
+    """
+    return repository.command(
+        *(() if claiming else ("-c", "fetch.negotiationAlgorithm=noop")),
+        "fetch",
+        "--progress" if progress else "--quiet",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--no-recurse-submodules",
+        *arguments,
+        env=program.network(),
+    )
+
+
 def fetch(
-    command: Command, repository: Path, hear: Hear | None = None, given: IO[bytes] | None = None
+    command: Command, listener: Listener | None = None, lines: Iterable[str] | None = None
 ) -> None:
-    """Run a transfer into a repository.
+    """Run a transfer, with lines for its input, and pass on how far it is.
 
     Raises ToolError with git's complaint, SupplyError for an excess.
     """
     # Half of the free space: git writes a received pack before it can judge it.
-    free = shutil.disk_usage(repository).free
-    allowance = Allowance(repository, min(LARGEST, free // 2), idle=LONGEST_PAUSE)
-    _run(command, allowance, hear or _last, given)
+    free = shutil.disk_usage(command.cwd).free
+    allowance = Allowance(command.cwd, min(LARGEST, free // 2), idle=LONGEST_PAUSE)
+    with program.input_of(lines or ()) as given:
+        _run(command, allowance, listener, given)
 
 
-def ask(command: Command, repository: Path) -> str:
-    """Return what a server answers to a question that brings no object. Raises as `fetch`."""
-    allowance = Allowance(repository, growth=supervised.OUTPUT, seconds=LONGEST_ANSWER)
-    return _run(command, allowance, _last, None)
+def ask(repository: GitRepository, *arguments: str) -> str:
+    """Return which names a server has. Raises as `fetch`."""
+    command = repository.command("ls-remote", *arguments, env=program.network())
+    allowance = Allowance(repository.path, growth=supervised.OUTPUT, seconds=LONGEST_ANSWER)
+    return _run(command, allowance)
 
 
-def _last(lines: Iterable[str]) -> list[str]:
-    return list(deque((line.rstrip() for line in lines), TAIL_LINES))
+def _run(
+    command: Command,
+    allowance: Allowance,
+    listener: Listener | None = None,
+    given: IO[bytes] | None = None,
+) -> str:
+    def hear(lines: Iterable[str]) -> list[str]:
+        if listener:
+            return _progress(lines, listener)
+        return list(deque((line.rstrip() for line in lines), TAIL_LINES))
 
-
-def _run(command: Command, allowance: Allowance, hear: Hear, given: IO[bytes] | None) -> str:
     try:
         ended, said = supervised.run(command, allowance, hear, given)
     except OSError as fault:
-        raise git.unusable(fault) from fault
+        raise program.unusable(fault) from fault
     if ended.excess:
-        _remove_unfinished(allowance.place)
+        # The room of a pack that will never be complete.
+        for path in allowance.place.glob("objects/pack/tmp_*"):
+            path.unlink(missing_ok=True)
         raise SupplyError(
             f"git was stopped: {ended.excess}",
             remedy="Do not use this server; name a mirror in the host file: [mirrors].",
             evidence=Evidence(command=command.argv, lines=said[-TAIL_LINES:]),
         )
     if ended.status != 0:
-        raise git.failure(command, ended.status, [printable(line) for line in said])
+        raise program.failure(command, ended.status, [printable(line) for line in said])
     return ended.printed.decode("utf-8", "surrogateescape")
 
 
-def _remove_unfinished(repository: Path) -> None:
-    """Give the room of a pack back that will never be complete."""
-    for path in repository.glob("objects/pack/tmp_*"):
-        path.unlink(missing_ok=True)
+def _progress(lines: Iterable[str], listener: Listener) -> list[str]:
+    """Read git's progress as it comes; return what else git said."""
+    with program.gitpython():
+        import git
+
+    class Heard(git.RemoteProgress):
+        def update(
+            self, _code: int, done: str | float, total: str | float | None = None, message: str = ""
+        ) -> None:
+            # A server can send these lines too, with numbers that no float holds.
+            counted = float(done or 0)
+            whole = float(total or 0)
+            if counted < MOST_OBJECTS and whole < MOST_OBJECTS:
+                listener.progress(Progress(int(counted), int(whole) or None, "objects", message))
+
+    heard = Heard()
+    hear: Callable[[str], None] = heard.new_message_handler()
+    for line in lines:
+        hear(line.rstrip())
+    return [*heard.other_lines, *heard.error_lines]

@@ -21,8 +21,6 @@ from urllib3.response import HTTPResponse
 
 HEAD_SECONDS = 30.0
 """Time for the status line and all headers together, interim answers included."""
-_FINAL = frozenset({101, *range(200, 1000)})
-"""Status codes after which no other answer follows."""
 
 
 @contextmanager
@@ -56,7 +54,7 @@ class _Response(http.client.HTTPResponse):
         # The deadline of the head ends a server that never says anything else.
         while True:
             version, status, reason = super()._read_status()  # type: ignore[misc]
-            if status in _FINAL:
+            if status == http.HTTPStatus.SWITCHING_PROTOCOLS or status >= http.HTTPStatus.OK:
                 return version, status, reason
             http.client.parse_headers(self.fp)
 
@@ -128,13 +126,14 @@ def pool(**options: Any) -> PoolManager:  # noqa: ANN401 as given
     return _with_deadline(PoolManager(**options))
 
 
-def session(trust: ssl.SSLContext) -> requests.Session:
+def session(trust: ssl.SSLContext | None = None) -> requests.Session:
     """Return a session that keeps its connections and takes proxies from the environment.
 
-    It trusts `trust`, and the authorities that $REQUESTS_CA_BUNDLE names. It stores no cookies.
+    It trusts `trust`, or what the system does, and the authorities that $REQUESTS_CA_BUNDLE names.
+    It stores no cookies.
     """
     made = _Session()
-    adapter = _Adapter(trust)
+    adapter = _Adapter(trust or ssl.create_default_context())
     made.mount("https://", adapter)
     made.mount("http://", adapter)
     made.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))

@@ -1,48 +1,109 @@
 """The download engine: many files at once, each verified, from the first url that gives it."""
 
 import math
+import re
 import ssl
 import tempfile
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from tfwright.errors import Evidence, SilentServerError, SupplyError
 from tfwright.progress import SILENCE, Progress
 from tfwright.tools import files
-from tfwright.tools.http import reply
-from tfwright.tools.http.partial import BusyError, Partial
-from tfwright.tools.http.reply import (
-    NoRangeError,
-    OversizeError,
-    RefusedError,
-    Reply,
-    SlowError,
-    TransientError,
-    UnreachableError,
-)
-from tfwright.tools.http.transfer import (
-    PAUSES,
-    DownloadOutcome,
-    Failure,
-    FileTransfer,
-    Limits,
-    WantedFile,
-)
+from tfwright.tools.http import client
+from tfwright.tools.http.client import RequestError, Verdict
+from tfwright.tools.http.partial import PIECE, BusyError, Partial
 
 if TYPE_CHECKING:
     import requests
+    import urllib3
 
+PAUSES = (1.0, 4.0, 15.0)
+"""Seconds before each further attempt."""
 TICK = 0.1
 """Seconds between two reports, and two looks at a file that another process brings."""
 GRACE = 1.0
 """Seconds that threads get to release their files at the end; after Ctrl-C, a thread that still
 waits for a server is left behind."""
+OK, PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 200, 206, 416
+TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Answers of a server that may be another one in a moment."""
+LARGEST = 4 * 2**30
+"""Bytes of a file whose size neither a lock nor the server states: a server may send without
+end."""
+
+
+@dataclass(frozen=True)
+class WantedFile:
+    """A file that has to be downloaded."""
+
+    name: str
+    """What people call it."""
+    sha256: str
+    """Of its content; empty if it is not known."""
+    urls: tuple[str, ...]
+    """Asked in this order."""
+    size: int | None = None
+    """Bytes, where they are known: a server that announces another size is not read."""
+    alternatives: bool = False
+    """Whether the caller can get the file in another way once all urls have failed."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A url that did not give the file."""
+
+    url: str
+    why: str
+    silent: bool = False
+    """Whether no server answered, which says nothing about the file."""
+
+
+@dataclass(frozen=True)
+class DownloadOutcome:
+    """What became of one file."""
+
+    wanted: WantedFile
+    obtained: bool
+    """Whether it is in its place now."""
+    url: str | None
+    """Which url gave it; None if it was there, or another process brought it."""
+    failures: tuple[Failure, ...]
+    """The urls that did not give it, in order."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How servers are treated."""
+
+    at_once: int = 16
+    """Downloads at once."""
+    per_host: int = 8
+    """Downloads at once from one server."""
+    pauses: tuple[float, ...] = PAUSES
+    """Seconds before each further attempt at a url; the count starts again when an attempt brought
+    the file further."""
+    patience: float = 120.0
+    """The longest Retry-After that is waited for, in seconds."""
+    short_patience: float = 15.0
+    """The same while another way is left."""
+    least_speed: float = 1000.0
+    """Bytes a second that a server has to send."""
+    slow_seconds: float = 30.0
+    """Seconds over which the speed is measured while another way to the file is left."""
+    last_seconds: float = 300.0
+    """The same once no other way is left."""
+    deadline: float = 3600.0
+    """Seconds that one url may take while another way is left."""
+
+
 DEFAULTS = Limits()
 
 
@@ -68,7 +129,7 @@ def fetch(
     store and is not asked for again. `report` is called from this thread only. Ctrl-C stops at
     once. Raises HostError if the disk is full.
     """
-    transfers = [FileTransfer(wanted, store.path(wanted.sha256), limits) for wanted in requests]
+    transfers = [_Transfer(wanted, store.path(wanted.sha256), limits) for wanted in requests]
     return _Run(transfers, limits).complete(report)
 
 
@@ -90,25 +151,212 @@ def download(  # noqa: PLR0913 each is a fact of its own
     """
     to.parent.mkdir(parents=True, exist_ok=True)
     # On the same disk, so that the move at the end is a rename.
-    with tempfile.TemporaryDirectory(dir=to.parent, prefix=f".{to.name}.") as room:
-        arrived = Path(room, "file")
+    with tempfile.TemporaryDirectory(dir=to.parent, prefix=f".{to.name}.") as folder:
+        arrived = Path(folder, "file")
         limits = Limits(pauses=pauses)
-        name = url.rpartition("/")[2]
-        wanted = WantedFile(name, sha256, (url,), alternatives=alternatives)
-        (outcome,) = _Run([FileTransfer(wanted, arrived, limits)], limits).complete(report)
+        wanted = WantedFile(url.rpartition("/")[2], sha256, (url,), alternatives=alternatives)
+        (outcome,) = _Run([_Transfer(wanted, arrived, limits)], limits).complete(report)
         if not outcome.obtained:
-            raise _unobtainable(url, outcome.failures[0])
+            failure = outcome.failures[0]
+            kind = SilentServerError if failure.silent else SupplyError
+            raise kind(
+                f"{url} could not be downloaded: {failure.why}",
+                remedy="Check the network and the proxy variables, or name a mirror in the host "
+                "file.",
+                evidence=Evidence(where=url),
+            )
         files.move(arrived, to, 0o644)
     return files.sha256(to)
 
 
-def _unobtainable(url: str, failure: Failure) -> SupplyError:
-    kind = SilentServerError if failure.silent else SupplyError
-    return kind(
-        f"{url} could not be downloaded: {failure.why}",
-        remedy="Check the network and the proxy variables, or name a mirror in the host file.",
-        evidence=Evidence(where=url),
-    )
+class _Transfer:
+    """One file on its way into place: the url that has its turn, the progress, the outcome.
+
+    One thread works on it at a time.
+    """
+
+    def __init__(self, wanted: WantedFile, to: Path, limits: Limits) -> None:
+        self.wanted, self.to = wanted, to
+        self.total, self.arrived = wanted.size, 0
+        self.partial: Partial | None = None
+        self.failures: list[Failure] = []
+        self.outcome: DownloadOutcome | None = None
+        self._limits = limits
+        self._urls = list(wanted.urls)
+        self._deferred: set[str] = set()
+        self._begin_url()
+
+    def _begin_url(self) -> None:
+        self.not_before = 0.0
+        # Later than any moment: no attempt at this url has failed to connect yet.
+        self.missed_at = math.inf
+        self._furthest = 0
+        # Not now: files wait for their turn at a server.
+        self._begun = self._grown_at = math.inf
+        self._pauses = iter(self._limits.pauses)
+
+    @property
+    def url(self) -> str:
+        """The url whose turn it is."""
+        return self._urls[0]
+
+    @property
+    def host(self) -> str:
+        """The server of that url; empty if there is none left, or it cannot be read."""
+        with suppress(IndexError, ValueError):
+            return urlsplit(self.url).netloc
+        return ""
+
+    def begin(self) -> "_Pace":
+        """Begin an attempt, and return how fast the server has to be."""
+        now = time.monotonic()
+        self._begun, self._grown_at = min(self._begun, now), min(self._grown_at, now)
+        if self.another_url() or self.wanted.alternatives:
+            end = self._begun + self._limits.deadline
+            return _Pace(self._limits.least_speed, self._limits.slow_seconds, end)
+        return _Pace(self._limits.least_speed, self._limits.last_seconds)
+
+    def another_url(self) -> bool:
+        """Tell whether a url is left that was not asked yet."""
+        # A url that was deferred offers nothing new: it gets the patience of the last one.
+        return any(url not in self._deferred for url in self._urls[1:])
+
+    def largest(self, announced: int | None, space: int) -> int:
+        """Return how many bytes the file may have, where a server announces so many.
+
+        `space` is what the disk has for it. Raises RequestError for an announcement that cannot be,
+        or must not be, believed.
+        """
+        size = self.wanted.size
+        if size is not None:
+            if announced not in {None, size}:
+                why = f"the server announces {announced:,} bytes, the file has {size:,}"
+                raise RequestError(Verdict.OVERSIZE, why)
+            return size
+        # Without a stated size one file may not use up the disk that the others need too.
+        most = min(LARGEST, space // 2)
+        if announced is not None and announced > most:
+            raise RequestError(
+                Verdict.OVERSIZE,
+                f"the server announces {announced:,} bytes; without a size in the lock file, "
+                f"at most {most:,} are accepted on this disk",
+            )
+        return most // 2 if announced is None else announced
+
+    def next_pause(self) -> float | None:
+        """Return how long to wait before this url is asked again.
+
+        None if it was asked often enough.
+        """
+        now = time.monotonic()
+        least = self._limits.least_speed * (now - self._grown_at)
+        # A server that cuts each answer still gives a large file, a piece at a time; with
+        # a byte an answer it would never end.
+        if self.arrived - self._furthest > least:
+            self._furthest = self.arrived
+            self._grown_at = now
+            self._pauses = iter(self._limits.pauses)
+        return next(self._pauses, None)
+
+    def defer(self, why: str) -> None:
+        """Ask the other urls first.
+
+        A url is deferred once: the slow one may be the only one that has the file.
+        """
+        if self.url in self._deferred or len(self._urls) == 1:
+            self.fail(why)
+            return
+        self._deferred.add(self.url)
+        self._urls.append(self._urls.pop(0))
+        self._begin_url()
+
+    def fail(self, why: str, *, silent: bool = False) -> None:
+        """Turn to the next url; without one, the file cannot be downloaded.
+
+        `silent` says that no server answered.
+        """
+        self.failures.append(Failure(self._urls.pop(0), why, silent))
+        if self._urls:
+            self._begin_url()
+        else:
+            self.conclude(obtained=False)
+
+    def conclude(self, *, obtained: bool, url: str | None = None) -> None:
+        """Close the file, and say what became of it."""
+        self.release()
+        self.outcome = DownloadOutcome(self.wanted, obtained, url, tuple(self.failures))
+
+    def release(self) -> None:
+        """Let other processes have the file."""
+        if self.partial:
+            self.partial.close()
+            self.partial = None
+
+
+@dataclass
+class _Pace:
+    """How fast a server has to send."""
+
+    least: float
+    """Bytes a second."""
+    window: float
+    """Seconds over which that is measured."""
+    end: float = math.inf
+    """When the server has had its time, however fast it is, by the monotonic clock."""
+    since: float = field(default_factory=time.monotonic)
+    before: int = 0
+
+    def too_slow(self, received: int) -> bool:
+        """Tell whether the server that has sent so many bytes since the beginning is too slow."""
+        now = time.monotonic()
+        if now > self.end:
+            return True
+        if now - self.since < self.window:
+            return False
+        slow = received - self.before < self.least * self.window
+        self.since, self.before = now, received
+        return slow
+
+
+@dataclass
+class _Answer:
+    """A server that is sending a file; the main thread may cut it while another one reads."""
+
+    raw: "urllib3.BaseHTTPResponse"
+    pace: _Pace
+    received: int = 0
+    too_slow: bool = False
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield what has arrived, so that a slow line shows its progress and loses little."""
+        piece = b"begin"
+        while piece:
+            try:
+                piece = self.raw.read1(PIECE, decode_content=False)
+            except Exception as fault:
+                # A cut surfaces as one of many exceptions of ssl, http.client and urllib3.
+                raise self._slow() or RequestError.of(fault) from fault
+            self.received += len(piece)
+            yield piece
+        if slow := self._slow():
+            raise slow
+
+    def _slow(self) -> RequestError | None:
+        if not self.too_slow:
+            return None
+        why = f"it sent only {self.received:,} bytes before its time was over"
+        return RequestError(Verdict.SLOW, why)
+
+    def cut_if_slow(self) -> None:
+        """End the transfer of a server that does not keep its pace."""
+        if self.pace.too_slow(self.received):
+            self.too_slow = True
+            self.cut()
+
+    def cut(self) -> None:
+        """End the transfer: whoever reads the pieces meets the end."""
+        with suppress(ValueError, RuntimeError, OSError):  # it ended by itself in this moment
+            self.raw.shutdown()
 
 
 @dataclass
@@ -125,7 +373,7 @@ class _Host:
 class _Run:
     """All downloads of one call: threads that take files, and a main thread that watches them."""
 
-    def __init__(self, transfers: Sequence[FileTransfer], limits: Limits) -> None:
+    def __init__(self, transfers: Sequence[_Transfer], limits: Limits) -> None:
         self.transfers = transfers
         self.limits = limits
         for transfer in transfers:
@@ -137,7 +385,7 @@ class _Run:
         self.waiting = sorted(unfinished, key=lambda transfer: -(transfer.wanted.size or 0))
         self.hosts: dict[str, _Host] = defaultdict(_Host)
         self.turn = threading.Condition()
-        self.active: dict[int, Reply] = {}
+        self.active: list[_Answer] = []
         self.trust = ssl.create_default_context()
         self.fault: BaseException | None = None
 
@@ -152,14 +400,18 @@ class _Run:
                 with self.turn:
                     # Each tick, to report the progress and to find servers that are too slow.
                     self.turn.wait(TICK)
-                    for answer in self.active.values():
-                        answer.give_up_if_slow()
+                    for answer in self.active:
+                        answer.cut_if_slow()
                 report(self._progress())
         except BaseException as fault:
             self._stop(fault)
             raise
         finally:
-            self._dismiss(threads)
+            deadline = time.monotonic() + GRACE
+            for thread in threads:
+                thread.join(max(0.0, deadline - time.monotonic()))
+            for transfer in self.waiting:
+                transfer.release()
         if self.fault:
             raise self.fault
         return [transfer.outcome for transfer in self.transfers if transfer.outcome]
@@ -170,22 +422,16 @@ class _Run:
     def _progress(self) -> Progress:
         """Sum up what this run transfers, without the files that were there or have failed."""
         ended = [transfer.outcome for transfer in self.transfers if transfer.outcome]
-        moving = list[FileTransfer]()
-        under_way = list[str]()
-        for transfer in self.transfers:
-            # Only a file that this run downloaded has a url in its outcome.
-            if not transfer.outcome or transfer.outcome.url:
-                moving.append(transfer)
-            if transfer.arrived and not transfer.outcome:
-                under_way.append(transfer.wanted.name)
+        # Only a file that this run downloaded has a url in its outcome.
+        moving = [one for one in self.transfers if not one.outcome or one.outcome.url]
+        under_way = [one.wanted.name for one in moving if one.arrived and not one.outcome]
         totals = [transfer.total for transfer in moving]
-        counted = f"{len(ended)} of {len(self.transfers)} files"
         return Progress(
             done=sum(transfer.arrived for transfer in moving),
             # One unknown size makes the sum unknown.
             total=None if None in totals else sum(filter(None, totals)),
             unit="B",
-            doing=", ".join([counted, *under_way[:1]]),
+            doing=", ".join([f"{len(ended)} of {len(self.transfers)} files", *under_way[:1]]),
             failures=sum(not outcome.obtained for outcome in ended),
         )
 
@@ -193,17 +439,9 @@ class _Run:
         """Make every thread end, also those that wait for bytes."""
         with self.turn:
             self.fault = self.fault or fault
-            for answer in self.active.values():
+            for answer in self.active:
                 answer.cut()
             self.turn.notify_all()
-
-    def _dismiss(self, threads: Sequence[threading.Thread]) -> None:
-        """Let the threads end, and leave nothing locked."""
-        deadline = time.monotonic() + GRACE
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        for transfer in self.waiting:
-            transfer.release()
 
     def _work(self) -> None:
         """Take files as long as there are any; an error that concerns all of them ends the run."""
@@ -212,12 +450,18 @@ class _Run:
         try:
             with connections.session(self.trust) as session:
                 while transfer := self._next():
-                    self._advance(transfer, session)
+                    try:
+                        self._advance(transfer, session)
+                    finally:
+                        with self.turn:
+                            if not transfer.outcome:
+                                self.waiting.append(transfer)
+                            self.turn.notify_all()
         # It is raised again in the thread that waits for the outcomes.
         except BaseException as fault:  # noqa: BLE001
             self._stop(fault)
 
-    def _next(self) -> FileTransfer | None:
+    def _next(self) -> _Transfer | None:
         """Wait for a file that can continue; None when the run is over."""
         with self.turn:
             while not self._over():
@@ -228,160 +472,185 @@ class _Run:
                 self.turn.wait(TICK)
         return None
 
-    def _ready(self, transfer: FileTransfer) -> bool:
+    def _ready(self, transfer: _Transfer) -> bool:
         host = self.hosts[transfer.host]
         rested = max(transfer.not_before, host.rests_until) <= time.monotonic()
         # A file of a lost host is ready at once: it fails, and turns to its next url.
         return bool(host.gone) or (rested and host.busy < self.limits.per_host)
 
-    def _advance(self, transfer: FileTransfer, session: "requests.Session") -> None:
-        """Make one attempt; keep the file if it is complete, or let it wait for the next."""
-        try:
-            complete = self._visit(transfer, session)
-            if complete and transfer.partial:
-                transfer.partial.keep()
-                transfer.conclude(obtained=True, url=transfer.url)
-        finally:
-            with self.turn:
-                if not transfer.outcome:
-                    self.waiting.append(transfer)
-                self.turn.notify_all()
-
-    def _visit(self, transfer: FileTransfer, session: "requests.Session") -> bool:
-        """Make one attempt.
-
-        The host is free for the next file before this one is flushed to the disk.
-        """
+    def _advance(self, transfer: _Transfer, session: "requests.Session") -> None:
+        """Make one attempt; keep the file if it is complete, or decide how to continue."""
         host = self.hosts[transfer.host]
         try:
-            partial = self._open(transfer)
-            return partial is not None and self._attempt(transfer, partial, session)
+            transfer.partial = transfer.partial or Partial(transfer.to, transfer.wanted.sha256)
+            fault = self._attempt(transfer, transfer.partial, session)
+            if fault:
+                self._decide(transfer, transfer.partial, fault)
+        except BusyError:
+            # Another process brings the file.
+            transfer.not_before = time.monotonic() + TICK
+            return
+        except FileExistsError:
+            transfer.conclude(obtained=True)
+            return
         finally:
+            # The host is free for the next file before this one is flushed to the disk.
             with self.turn:
                 host.busy -= 1
                 self.turn.notify()
-
-    def _open(self, transfer: FileTransfer) -> Partial | None:
-        """Continue what is in the store; None if another process does, or if it is everything."""
-        try:
-            transfer.partial = transfer.partial or Partial(transfer.to, transfer.wanted.sha256)
-        except BusyError:
-            transfer.wait(TICK)
-        except FileExistsError:
-            transfer.conclude(obtained=True)
-        return transfer.partial
+        if not fault:
+            transfer.partial.keep()
+            transfer.conclude(obtained=True, url=transfer.url)
 
     def _attempt(
-        self, transfer: FileTransfer, partial: Partial, session: "requests.Session"
-    ) -> bool:
-        """Ask a url once, and return whether the file is complete now.
-
-        If not, decide how to continue.
-        """
+        self, transfer: _Transfer, partial: Partial, session: "requests.Session"
+    ) -> RequestError | None:
+        """Ask a url once; return what is wrong with its answer, None if the file is complete."""
         try:
-            self._transfer(transfer, partial, session)
-        except OversizeError as fault:
-            # What arrived cannot be a part of the wanted file.
-            partial.restart()
-            transfer.fail(str(fault))
-        except RefusedError as fault:
-            gone = bool(self.hosts[transfer.host].gone)
-            transfer.fail(str(fault), silent=gone)
-        except SlowError as fault:
-            # It may have sent everything, and only not hung up.
-            if partial.whole():
-                return True
-            transfer.defer(str(fault))
-        except TransientError as fault:
+            self._receive(transfer, partial, session)
+        except RequestError as fault:
             # A server that announces more than it has ends every answer with a cut, also the
-            # complete one.
-            if partial.whole():
-                return True
-            self._put_off(transfer, partial, fault)
-        else:
-            return True
-        return False
+            # complete one, and another one does not hang up.
+            final = fault.verdict in {Verdict.REFUSED, Verdict.OVERSIZE}
+            return fault if final or not partial.whole() else None
+        return None
 
-    def _transfer(
-        self, transfer: FileTransfer, partial: Partial, session: "requests.Session"
-    ) -> None:
-        """Bring what is missing of a file; it is complete and right unless an error is raised."""
-        host = self.hosts[transfer.host]
+    def _receive(self, transfer: _Transfer, partial: Partial, session: "requests.Session") -> None:
+        """Bring what is missing of a file; it is complete and right unless an error is raised.
+
+        A server may send all of the file where only the rest was asked for. No validator goes with
+        the range: mirrors give different ones for the same bytes, and the digest of the whole
+        decides in the end.
+        """
+        wanted, host = transfer.wanted, self.hosts[transfer.host]
         if host.gone:
-            raise RefusedError(host.gone)
-        if not transfer.wanted.sha256:
+            raise RequestError(Verdict.REFUSED, host.gone)
+        if not wanted.sha256:
             # Nothing could tell whether the rest belongs to the same file.
             partial.restart()
-        transfer.arrived = partial.size
-        bounds = transfer.bounds(partial)
+        start = transfer.arrived = partial.size
+        space = start + partial.free()
         pace = transfer.begin()
-        asked = reply.asking(session, transfer.url, partial.size, bounds, pace)
-        with asked as answer, self._watched(answer):
-            transfer.total = answer.total or transfer.wanted.size
-            for size in answer.into(partial):
-                transfer.arrived = size
-                host.heard_at = time.monotonic()
-        _verify(transfer.wanted, partial, answer)
+        headers = client.PLAIN | ({"Range": f"bytes={start}-"} if start else {})
+        try:
+            response = client.get(session, transfer.url, headers)
+        except Exception as fault:
+            # Libraries raise what they like for an answer that makes no sense: ValueError,
+            # UnicodeError, …
+            raise RequestError.of(fault) from fault
+        with response:
+            begun, total = _accepted(response, start)
+            largest = transfer.largest(total, space)
+            transfer.total = total or wanted.size
+            if not begun:
+                partial.restart()
+            with self._watched(_Answer(response.raw, pace)) as answer:
+                for piece in answer.pieces():
+                    if partial.size + len(piece) > largest:
+                        raise RequestError(
+                            Verdict.OVERSIZE,
+                            f"the server sends more than the {largest:,} bytes that the file may "
+                            "have",
+                        )
+                    # However many files of unknown size come at once.
+                    if wanted.size is None and partial.free() < space // 4:
+                        why = (
+                            f"{space // 4:,} bytes of the disk are left for files whose size a "
+                            "lock file states"
+                        )
+                        raise RequestError(Verdict.OVERSIZE, why)
+                    partial.append(piece)
+                    transfer.arrived = partial.size
+                    host.heard_at = time.monotonic()
+        _verify(wanted, partial, begun, total)
 
     @contextmanager
-    def _watched(self, answer: Reply) -> Iterator[None]:
+    def _watched(self, answer: _Answer) -> Iterator[_Answer]:
         """Let the main thread cut an answer while it is read."""
         with self.turn:
             if self.fault:
-                raise TransientError("the run was stopped")
-            self.active[id(answer)] = answer
+                raise RequestError(Verdict.BROKEN, "the run was stopped")
+            self.active.append(answer)
         try:
-            yield
+            yield answer
         finally:
             with self.turn:
-                del self.active[id(answer)]
+                self.active.remove(answer)
 
-    def _put_off(self, transfer: FileTransfer, partial: Partial, fault: TransientError) -> None:
-        """Decide when the url is asked again, if at all."""
-        if isinstance(fault, NoRangeError):
-            # No pause: the server answered, and only the question was wrong.
-            partial.restart()
-            return
-        host = self.hosts[transfer.host]
-        pause = transfer.next_pause()
-        if isinstance(fault, UnreachableError):
-            self._doubt(host, transfer, fault)
-        if host.gone or pause is None or fault.after > self.limits.patience:
-            silent = isinstance(fault, UnreachableError)
-            transfer.fail(str(fault), silent=silent)
-            return
-        host.rests_until = max(host.rests_until, time.monotonic() + fault.after)
-        if fault.after > self.limits.short_patience and transfer.another_url():
-            # The file returns to this server when no other has it.
-            transfer.defer(str(fault))
-            return
-        transfer.wait(pause)
+    def _decide(self, transfer: _Transfer, partial: Partial, fault: RequestError) -> None:
+        """Decide which url is asked next, and when."""
+        host, why, now = self.hosts[transfer.host], str(fault), time.monotonic()
+        match fault.verdict:
+            case Verdict.REFUSED:
+                transfer.fail(why, silent=bool(host.gone))
+            case Verdict.OVERSIZE:
+                partial.restart()
+                transfer.fail(why)
+            case Verdict.RESTART:
+                # No pause: the server answered, and only the question was wrong.
+                partial.restart()
+            case Verdict.SLOW:
+                transfer.defer(why)
+            case verdict:
+                pause = transfer.next_pause()
+                silent = verdict is not Verdict.BROKEN
+                if silent:
+                    # It did not answer this file twice, nor any other one in between; one without
+                    # an address is not asked a second time.
+                    missed_twice = host.heard_at <= transfer.missed_at < math.inf
+                    if verdict is Verdict.NO_SUCH_HOST or missed_twice:
+                        host.gone = why
+                    transfer.missed_at = now
+                if host.gone or pause is None or fault.after > self.limits.patience:
+                    transfer.fail(why, silent=silent)
+                    return
+                host.rests_until = max(host.rests_until, now + fault.after)
+                if fault.after > self.limits.short_patience and transfer.another_url():
+                    # The file returns to this server when no other has it.
+                    transfer.defer(why)
+                else:
+                    transfer.not_before = now + pause
 
-    def _doubt(self, host: _Host, transfer: FileTransfer, fault: UnreachableError) -> None:
-        """Give a host up that did not answer this file twice, nor any other one in between.
 
-        One without an address is not asked a second time.
-        """
-        missed_twice = host.heard_at <= transfer.missed_at < math.inf
-        if fault.unknown or missed_twice:
-            host.gone = str(fault)
-        transfer.missed_at = time.monotonic()
+def _accepted(response: "requests.Response", start: int) -> tuple[int, int | None]:
+    """Return where the bytes begin and how large the file is, as far as the server states it.
+
+    Raises RequestError if the answer does not hold the file.
+    """
+    why = f"the server answered {client.status(response)}"
+    code = response.status_code
+    if code in TRANSIENT:
+        raise RequestError(Verdict.BROKEN, why, client.retry_after(response))
+    span = re.fullmatch(
+        r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)",
+        response.headers.get("Content-Range", ""),
+    )
+    if code == PARTIAL_CONTENT and span and int(span[1]) == start:
+        return start, client.number(span[2])
+    if start and code in {PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE}:
+        raise RequestError(Verdict.RESTART, why)
+    if code != OK:
+        raise RequestError(Verdict.REFUSED, why)
+    return 0, client.content_length(response)
 
 
-def _verify(wanted: WantedFile, partial: Partial, answer: Reply) -> None:
-    """Raise an error for a file that did not end as it should; wrong bytes are thrown away."""
+def _verify(wanted: WantedFile, partial: Partial, begun: int, total: int | None) -> None:
+    """Raise RequestError for a file that did not end as it should; wrong bytes are thrown away."""
     if partial.whole():
         return
-    expected = answer.total if wanted.size is None else wanted.size
+    expected = total if wanted.size is None else wanted.size
     if expected is not None and partial.size < expected:
-        raise TransientError(f"the connection ended after {partial.size:,} of {expected:,} bytes")
+        why = f"the connection ended after {partial.size:,} of {expected:,} bytes"
+        raise RequestError(Verdict.BROKEN, why)
     if not wanted.sha256:
         return
     # Two servers may hold different files; the same url is asked again for all of it.
-    if answer.start:
-        raise NoRangeError("the rest does not belong to what another answer began with")
+    if begun:
+        why = "the rest does not belong to what another answer began with"
+        raise RequestError(Verdict.RESTART, why)
     found = partial.sha256()
     partial.restart()
-    raise RefusedError(
-        f"it sent other bytes than the pinned ones: sha256 {found}, wanted {wanted.sha256}"
+    raise RequestError(
+        Verdict.REFUSED,
+        f"it sent other bytes than the pinned ones: sha256 {found}, wanted {wanted.sha256}",
     )

@@ -25,38 +25,60 @@ class BusyError(Exception):
     """Another process, or another thread of this one, is writing the file."""
 
 
-class HashingWriter:
-    """A file that grows at its end and whose digest is known at every moment.
+class Partial:
+    """The beginning of a file, which gets its name only when it has the known digest.
 
     Pieces are hashed while they are written and the next ones arrive, and the kernel begins to
     write them early, so that a single large file waits neither for its digest nor for the disk.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
-        """Take over an unbuffered `stream`; what it holds already is hashed once."""
+    def __init__(self, final: Path, sha256: str) -> None:
+        """Continue what an earlier writer left of `final`, or start it.
+
+        An empty `sha256` means that the digest is not known: then nothing can be continued. Raises
+        BusyError while another writer is at it, and FileExistsError if the file is there by now.
+        """
         self.size = 0
-        self._stream = stream
+        self._final, self._known = final, sha256
+        self._path = final.with_name("partial")
+        self._stream = _locked(self._path)
         self._digest = hashlib.sha256()
         self._hasher = ThreadPoolExecutor(1, "sha256")
         self._hashing: deque[Future[None]] = deque()
-        while piece := stream.read(PIECE):
+        while piece := self._stream.read(PIECE):
             self._digest.update(piece)
             self.size += len(piece)
         self._flushed = self.size
+        there = final.exists()
+        if there or not sha256:
+            self.restart()
+        elif self.whole():
+            # The earlier writer was killed between the last byte and the file's name.
+            self.keep()
+            there = True
+        if there:
+            self.close()
+            raise FileExistsError(final)
 
     def append(self, piece: bytes) -> None:
         """Write a piece at the end. Raises HostError if the disk does not take it."""
         self._settle(AHEAD - 1)
         self._hashing.append(self._hasher.submit(self._digest.update, piece))
         rest = memoryview(piece)
-        with _room_on_disk(self._stream.name):
+        with _naming(self._path):
             while rest:
                 rest = rest[self._stream.write(rest) :]
             self.size += len(piece)
-            self._begin_flush()
+            fresh = self.size - self._flushed
+            # macOS has no such call. Linux cannot drop dirty pages from memory, so it begins to
+            # write them, and does not wait.
+            if fresh >= FLUSHED and hasattr(os, "posix_fadvise"):
+                number, advice = self._stream.fileno(), os.POSIX_FADV_DONTNEED
+                os.posix_fadvise(number, self._flushed, fresh, advice)
+                self._flushed = self.size
 
     def restart(self) -> None:
-        """Forget everything that arrived, and give its room on the disk back."""
+        """Forget everything that arrived, and give its space on the disk back."""
         self._settle()
         self._stream.seek(0)
         self._stream.truncate()
@@ -65,26 +87,35 @@ class HashingWriter:
 
     def free(self) -> int:
         """Return how many bytes the disk has left."""
-        return shutil.disk_usage(Path(self._stream.name).parent).free
+        return shutil.disk_usage(self._path.parent).free
 
     def sha256(self) -> str:
         """Return the digest of what is there, as lower-case hex."""
         self._settle()
         return self._digest.hexdigest()
 
+    def whole(self) -> bool:
+        """Tell whether everything is there, as far as a known digest can tell."""
+        return bool(self._known) and self.sha256() == self._known
+
+    def keep(self) -> None:
+        """Give the complete file its name; its content reaches the disk first.
+
+        Raises HostError if the disk is full, ValueError if the digest is not the known one.
+        """
+        if self._known and not self.whole():
+            raise ValueError(f"{self._path} does not have the digest {self._known}")
+        with _naming(self._path):
+            os.fchmod(self._stream.fileno(), 0o444)
+            os.fsync(self._stream.fileno())
+            self._path.replace(self._final)
+
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; an empty one is removed."""
+        if not self.size:
+            self._path.unlink(missing_ok=True)
         self._hasher.shutdown()
         self._stream.close()
-
-    def _begin_flush(self) -> None:
-        """Let the kernel begin to write what arrived; macOS has no such call."""
-        fresh = self.size - self._flushed
-        if fresh < FLUSHED or not hasattr(os, "posix_fadvise"):
-            return
-        # Linux cannot drop dirty pages from memory, so it begins to write them, and does not wait.
-        os.posix_fadvise(self._stream.fileno(), self._flushed, fresh, os.POSIX_FADV_DONTNEED)
-        self._flushed = self.size
 
     def _settle(self, pending: int = 0) -> None:
         """Wait until no more than `pending` pieces are still to be hashed."""
@@ -92,67 +123,12 @@ class HashingWriter:
             self._hashing.popleft().result()
 
 
-class Partial(HashingWriter):
-    """The beginning of a file, which gets its name only when it has the known digest."""
-
-    def __init__(self, final: Path, sha256: str) -> None:
-        """Continue what an earlier writer left of `final`, or start it.
-
-        An empty `sha256` means that the digest is not known: then nothing can be continued. Raises
-        BusyError while another writer is at it, and FileExistsError if the file is there by now.
-        """
-        self._final, self._sha256 = final, sha256
-        self._path = _partial_of(final)
-        super().__init__(_locked(self._path))
-        if final.exists() or not sha256:
-            self.restart()
-        if final.exists():
-            self.close()
-            raise FileExistsError(final)
-        if self.whole():
-            # The earlier writer was killed between the last byte and the file's name.
-            self.keep()
-            self.close()
-            raise FileExistsError(final)
-
-    def whole(self) -> bool:
-        """Tell whether everything is there, as far as a known digest can tell."""
-        return bool(self._sha256) and self.sha256() == self._sha256
-
-    def keep(self) -> None:
-        """Give the complete file its name; its content reaches the disk first.
-
-        Raises HostError if the disk is full, ValueError if the digest is not the known one.
-        """
-        if self._sha256 and not self.whole():
-            raise ValueError(f"{self._path} does not have the digest {self._sha256}")
-        with _room_on_disk(str(self._path)):
-            os.fchmod(self._stream.fileno(), 0o444)
-            os.fsync(self._stream.fileno())
-            self._path.replace(self._final)
-
-    def room(self) -> int:
-        """Return how many bytes the file could have on this disk."""
-        return self.size + self.free()
-
-    def close(self) -> None:
-        """Close the file; an empty one is removed."""
-        if not self.size:
-            self._path.unlink(missing_ok=True)
-        super().close()
-
-
-def _partial_of(final: Path) -> Path:
-    """Return where a file grows until it is whole."""
-    return final.with_name("partial")
-
-
 def _locked(path: Path) -> BinaryIO:
     """Open a partial file for this writer only.
 
     The kernel drops the lock when the process ends, however it ends.
     """
-    with _room_on_disk(str(path)):
+    with _naming(path):
         while True:
             stream = _opened(path)
             try:
@@ -188,9 +164,9 @@ def _is_still(stream: BinaryIO, path: Path) -> bool:
 
 
 @contextmanager
-def _room_on_disk(name: str) -> Iterator[None]:
+def _naming(path: Path) -> Iterator[None]:
     """Turn what a disk answers to a write into a HostError that names the file."""
     try:
         yield
     except OSError as fault:
-        raise disk.failure(fault, Path(name)) from fault
+        raise disk.failure(fault, path) from fault

@@ -1,6 +1,5 @@
 """Posting JSON to an address that only a secret file may name."""
 
-import ssl
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -16,21 +15,21 @@ SECONDS = 20
 
 def post(url: str, body: Mapping[str, object], token: str = "") -> None:
     """Post JSON; raise SupplyError, which names the server and no more of the address."""
+    server, why = "the address", ""
     try:
+        server = urlsplit(url).hostname or server
         status = _posted(url, body, token)
+        # A redirect is not followed: what it leads to would be another address than the user's.
+        if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+            why = f"status {status}"
     # The message of a library holds the whole address, which may be a secret.
     except Exception as fault:  # noqa: BLE001 a server can make the libraries raise anything
-        raise _failed(_server(url), type(fault).__name__) from None
-    # A redirect is not followed: what it leads to would be another address than the user's.
-    if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        raise _failed(_server(url), f"status {status}")
-
-
-def _server(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or "the address"
-    except ValueError:
-        return "the address"
+        why = type(fault).__name__
+    if why:
+        raise SupplyError(
+            f"{server} did not take the notice: {why}",
+            remedy="The notice is kept and sent again in the next night.",
+        )
 
 
 def _posted(url: str, body: Mapping[str, object], token: str) -> int:
@@ -41,23 +40,12 @@ def _posted(url: str, body: Mapping[str, object], token: str) -> int:
         request.headers["Authorization"] = f"Bearer {token}"
         return request
 
+    auth = authorised if token else None
     with (
-        connections.session(ssl.create_default_context()) as session,
+        connections.session() as session,
         # Only the status counts: a body may have no end.
         session.post(
-            url,
-            json=body,
-            auth=authorised if token else None,
-            timeout=SECONDS,
-            allow_redirects=False,
-            stream=True,
+            url, json=body, auth=auth, timeout=SECONDS, allow_redirects=False, stream=True
         ) as answer,
     ):
         return answer.status_code
-
-
-def _failed(server: str, why: str) -> SupplyError:
-    return SupplyError(
-        f"{server} did not take the notice: {why}",
-        remedy="The notice is kept and sent again in the next night.",
-    )

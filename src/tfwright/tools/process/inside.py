@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Protocol
 
 from tfwright.tools.process.command import Command
@@ -20,9 +19,6 @@ class Inside(Protocol):
 
     def host_process(self, pid: int) -> int | None:
         """Return the host's number for a process inside; None if there is none."""
-
-    def listening(self, door: Path, port: int) -> Command:
-        """Return what makes a port of loopback inside lead to a proxy on the host."""
 
 
 _OPEN: list[Inside] = []

@@ -14,10 +14,8 @@ from pathlib import Path
 from tfwright.tools.process.command import Command
 
 PROGRAM = Path(__file__).with_name("enclosure.py")
-LISTENER = Path(__file__).parents[1] / "cache/netlisten.py"
 # -I -S: neither PYTHONPATH nor site-packages can put code into the enclosure.
-_PYTHON = (sys.executable, "-I", "-S")
-_ENTER = (*_PYTHON, str(PROGRAM))
+_ENTER = (sys.executable, "-I", "-S", str(PROGRAM))
 _CLOSED: list[object] = []
 """One item for each block of `closed` that is under way; threads of a stage see it as well."""
 
@@ -46,11 +44,6 @@ def placed(command: Command) -> Command:
 def enclosed(command: Command) -> Command:
     """Return a command in its own network, which has only loopback; its children inherit it."""
     return replace(command, argv=(*_ENTER, *command.argv))
-
-
-def listening(door: Path, port: int) -> tuple[str, ...]:
-    """Return what a program is started with to reach, in its own network, the proxy at `door`."""
-    return (*_PYTHON, str(LISTENER), str(door), str(port))
 
 
 def in_network_of(process: int, command: Command) -> Command:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from tfwright.errors import SupplyError, ToolError
+from tfwright.errors import SupplyError, ToolError, invoke
 from tfwright.tools import files
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
@@ -17,7 +17,9 @@ from tfwright.tools.python import package_clients
 
 PAGE = "index.html"
 """What pip reads: a link to each file, with its digest, which pip insists on."""
-UNFETCHED = "Run 'invoke fetch' once with a network, or unpack a bundle from a host that has them."
+UNFETCHED = (
+    f"Run '{invoke('fetch')}' once with a network, or unpack a bundle from a host that has them."
+)
 _WHEEL = re.compile(
     r"(?P<name>[\w.]+)-(?P<version>[\w.!+]+)(-\d[\w.]*)?(-[\w.]+){3}\.whl", re.ASCII
 )

@@ -18,12 +18,11 @@ for CPUs that they ask for, under names that no list holds. So this is decided i
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
 from tfwright.documents.levels import CpuLevel
-from tfwright.wheel.binary.disassembly import Disassembler
 from tfwright.wheel.binary.machine_code import Code, MachineFunction
 
 LEVELS = get_args(CpuLevel)
@@ -174,25 +173,27 @@ class Cpu:
         return _rank(names) > LEVELS.index(floor)
 
 
-PlainFunction = tuple[int, int, int]
-"""A `MachineFunction` as a plain tuple."""
-Sample = Mapping[MachineFunction, set[str]]
-"""What each function of the sample uses; ``vector`` are the registers that every x86-64 has."""
-
-
 def read(code: Code) -> Cpu:
     """Say what the CPU must have that runs a library."""
     decoder = _Decoder(code)
-    sample = decoder.sampled()
-    common = _common(code, sample)
+    everything = Sample(code, decoder.sampled())
+    common = everything.common()
     needs, unknown = common, dict[str, Use]()
     # A library that never asks runs its common instructions on every CPU.
     if _rank(common) and (code.choosers or decoder.asks_the_cpu()):
-        needs = _certain(code, sample, common)
-        unknown = _unknown(code, sample, common, needs)
+        certain = everything.unconditional()
+        needs = certain.common()
+        for name, use in common.items():
+            # gcc -mavx recodes every SSE instruction, so nothing but a build for AVX comes near.
+            if everything.count(name) >= NEARLY_ALL * everything.vector:
+                needs.setdefault(name, use)
+        # Where enough of the sample is TensorFlow's, the others are assumed to choose, as in the
+        # search of all code: a TensorFlow holds XNNPACK, oneDNN and BoringSSL, which all do.
+        if certain.vector < ENOUGH:
+            unknown = {name: use for name, use in common.items() if name not in needs}
     chosen = set[str]()
-    # A TensorFlow brings XNNPACK and oneDNN, whose kernels for AVX-512 are only called
-    # where the CPU has it.
+    # A TensorFlow brings XNNPACK and oneDNN, whose kernels for AVX-512 are only called where the
+    # CPU has it.
     for name, function in decoder.searched(_rank(needs)):
         if UNCONDITIONAL.search(function) and not CHOSEN.search(function):
             needs.setdefault(name, Use(name, function, "found by a search of all code"))
@@ -202,8 +203,8 @@ def read(code: Code) -> Cpu:
         LEVELS[_rank(needs)],
         _most_demanding_first(needs.values()),
         tuple(sorted(chosen - set(needs) - set(unknown))),
-        len(sample),
-        _with_vectors(sample),
+        len(everything.uses),
+        everything.vector,
         _most_demanding_first(use for name, use in unknown.items() if name not in needs),
     )
 
@@ -212,83 +213,53 @@ def _most_demanding_first(uses: Iterable[Use]) -> tuple[Use, ...]:
     return tuple(sorted(uses, key=lambda use: (-_rank([use.extension]), use.extension)))
 
 
-def _common(code: Code, sample: Sample) -> dict[str, Use]:
-    """Return the extensions that so many functions of the sample use that they are the rule."""
-    vector = _with_vectors(sample)
-    counts = Counter[str]()
-    for found in sample.values():
-        counts.update(found & EXTENSIONS.keys())
-    common = {}
-    for name, count in counts.items():
-        # One function with AVX proves nothing: memcpy and SHA-1 are often written by
-        # hand.
-        if count >= max(FEWEST, SHARE * vector):
-            decided = f"{count} of {vector} sampled functions with vector registers"
-            common[name] = Use(name, _example(code, sample, name), decided)
-    return common
-
-
-def _certain(code: Code, sample: Sample, common: Mapping[str, Use]) -> dict[str, Use]:
-    """Return the common extensions that a library needs although it asks the CPU what it has."""
-    needs = _common(code, _unconditional(code, sample))
-    least = NEARLY_ALL * _with_vectors(sample)
-    for name, use in common.items():
-        # gcc -mavx recodes every SSE instruction, so nothing but a build for AVX comes
-        # near to this.
-        if sum(name in found for found in sample.values()) >= least:
-            needs.setdefault(name, use)
-    return needs
-
-
-def _unknown(
-    code: Code, sample: Sample, common: Mapping[str, Use], needs: Mapping[str, Use]
-) -> dict[str, Use]:
-    """Return the common extensions of which the code does not tell whether they are needed.
-
-    Where enough of the sample is TensorFlow's, the others are assumed to choose, as in the search
-    of all code: a TensorFlow holds XNNPACK, oneDNN and BoringSSL, which all do.
-    """
-    if _with_vectors(_unconditional(code, sample)) >= ENOUGH:
-        return {}
-    return {name: use for name, use in common.items() if name not in needs}
-
-
-def _unconditional(code: Code, sample: Sample) -> Sample:
-    """Return the functions of a sample whose names say that they run on every CPU."""
-    return {
-        function: found
-        for function, found in sample.items()
-        if UNCONDITIONAL.search(code.name(function))
-    }
-
-
-def _with_vectors(sample: Sample) -> int:
-    """Return how many functions of a sample use vector registers."""
-    return sum(map(bool, sample.values()))
-
-
 def _rank(extensions: Iterable[str]) -> int:
     """Return how far up in `LEVELS` a CPU with all these extensions is."""
     return max((LEVELS.index(EXTENSIONS[name]) for name in extensions), default=0)
 
 
-def _example(code: Code, sample: Sample, extension: str) -> str:
-    """Return the name of a sampled function with an extension, TensorFlow's before others."""
-    names = [code.name(function) for function, found in sample.items() if extension in found]
-    for name in names:
-        if "10tensorflow" in name:
-            return name
-    return names[0]
+@dataclass(frozen=True)
+class Sample:
+    """Functions of a library that were disassembled."""
 
+    code: Code
+    uses: Mapping[MachineFunction, set[str]]
+    """What each uses; ``vector`` are the registers that every x86-64 has."""
 
-def _spread(functions: Sequence[PlainFunction], count: int) -> Sequence[PlainFunction]:
-    """Return at most so many functions, at even distances."""
-    return functions[:: max(-(-len(functions) // count), 1)]
+    @property
+    def vector(self) -> int:
+        """How many use vector registers."""
+        return sum(map(bool, self.uses.values()))
 
+    def count(self, extension: str) -> int:
+        """Return how many use an extension."""
+        return sum(extension in found for found in self.uses.values())
 
-def _end(function: PlainFunction) -> int:
-    """Return where the part of a function ends that is looked at."""
-    return function[0] + min(function[1], LONGEST)
+    def unconditional(self) -> "Sample":
+        """Return those whose names say that they run on every CPU."""
+        named = {
+            function: found
+            for function, found in self.uses.items()
+            if UNCONDITIONAL.search(self.code.name(function))
+        }
+        return Sample(self.code, named)
+
+    def common(self) -> dict[str, Use]:
+        """Return the extensions that so many functions use that they are the rule.
+
+        Each with the name of one of these functions, TensorFlow's before others.
+        """
+        common = {}
+        for extension in EXTENSIONS:
+            count = self.count(extension)
+            # One function with AVX proves nothing: memcpy and SHA-1 are often written by hand.
+            if count >= max(FEWEST, SHARE * self.vector):
+                users = [function for function, found in self.uses.items() if extension in found]
+                names = [self.code.name(function) for function in users]
+                example = next((name for name in names if "10tensorflow" in name), names[0])
+                decided = f"{count} of {self.vector} sampled functions with vector registers"
+                common[extension] = Use(extension, example, decided)
+        return common
 
 
 class _Decoder:
@@ -299,43 +270,50 @@ class _Decoder:
         from capstone import CS_ARCH_X86, CS_MODE_64, Cs
 
         self.code = code
-        self.plain = Disassembler()
+        self.plain = Cs(CS_ARCH_X86, CS_MODE_64)
+        # Without it capstone stops at the first bytes that it cannot decode.
+        self.plain.skipdata = True
         self.detailed = Cs(CS_ARCH_X86, CS_MODE_64)
         # Only this one knows the groups of an instruction, at several times the cost.
         self.detailed.detail = True
-        self.known: dict[tuple[bytes, bool, bool], set[str]] = {}
+        self.known: dict[tuple[str, bool, bool], set[str]] = {}
         self.boundary = -1, 0
         """The function of the place that was looked at last, and where its instruction begins."""
 
     def sampled(self) -> dict[MachineFunction, set[str]]:
-        """Return what each function of the sample uses, but for those whose names say a choice."""
+        """Return what each function of the sample uses, but for those whose names say a choice.
+
+        They lie at even distances among those that may use vector registers.
+        """
+        functions = self.code.functions
+        candidates = [
+            MachineFunction(*function)
+            for function in functions[:: max(-(-len(functions) // LOOKED_AT), 1)]
+            if MAY_BE_VECTOR.search(
+                self.code.content, function[0], function[0] + min(function[1], LONGEST)
+            )
+        ]
         return {
             function: self._uses(function)
-            for function in self._picked()
+            for function in candidates[:: max(-(-len(candidates) // SAMPLE), 1)]
             if not CHOSEN.search(self.code.name(function))
         }
 
-    def _picked(self) -> Iterator[MachineFunction]:
-        """Pick functions at even distances among those that may use vector registers."""
-        candidates = [
-            function
-            for function in _spread(self.code.functions, LOOKED_AT)
-            if MAY_BE_VECTOR.search(self.code.content, function[0], _end(function))
-        ]
-        for function in _spread(candidates, SAMPLE):
-            yield MachineFunction(*function)
-
     def _uses(self, function: MachineFunction) -> set[str]:
         """Return the extensions of a function's instructions with vector registers."""
-        content = bytes(self.code.content[function.start : _end(function)])
+        end = function.start + min(function.size, LONGEST)
+        content = bytes(self.code.content[function.start : end])
         found = set[str]()
-        # Instructions without vector registers hardly ever need an extension.
-        for code, mnemonic, operands in self.plain.vectors(content):
-            # The same mnemonic is another extension with longer registers: vpaddd
-            # is AVX, AVX2 or AVX-512.
-            kind = mnemonic, b"ymm" in operands, b"zmm" in operands
+        for address, size, mnemonic, operands in self.plain.disasm_lite(content, 0):
+            # Instructions without vector registers (xmm, ymm, zmm) hardly ever need an extension.
+            if "mm" not in operands:
+                continue
+            # The same mnemonic is another extension with longer registers: vpaddd is AVX, AVX2 or
+            # AVX-512.
+            kind = mnemonic, "ymm" in operands, "zmm" in operands
             if kind not in self.known:
-                self.known[kind] = {"vector", *self._extensions(code)}
+                own = self._extensions(content[address : address + size])
+                self.known[kind] = {"vector", *own}
             found |= self.known[kind]
         return found
 
@@ -352,47 +330,35 @@ class _Decoder:
     def asks_the_cpu(self) -> bool:
         """Say whether some code asks the CPU what it has."""
         for count, place in enumerate(self._matches(_QUESTION), 1):
-            if self._asks_at(place):
+            function = self.code.at(place)
+            # The same bytes may be part of a constant.
+            if function and self._instruction(function, place)[1] in _QUESTIONS:
                 return True
             # So much code that its names decide, as in a TensorFlow.
             if count == MOST_QUESTIONS:
                 return True
         return False
 
-    def _asks_at(self, place: int) -> bool:
-        """Say whether the bytes at a place ask the CPU, and are not part of a constant."""
-        function = self.code.at(place)
-        if function is None:
-            return False
-        return self._instruction(function, place)[1] in _QUESTIONS
-
     def searched(self, above: int) -> Iterator[tuple[str, str]]:
         """Return extensions above a level that any code uses, with a function that does."""
         tries = Counter[tuple[int, str]]()
-        all_tries = Counter[str]()
-        for place, level in self._places(above):
-            # Short patterns also occur by chance: in a TensorFlow at some 5,000 places.
-            if all_tries[level] == MOST:
-                continue
-            function = self.code.at(place)
-            if function is None or tries[function.start, level] >= TRIES:
-                continue
-            tries[function.start, level] += 1
-            all_tries[level] += 1
-            found = [
-                name
-                for name in self._extensions(self._instruction(function, place)[0])
-                if LEVELS.index(EXTENSIONS[name]) > above
-            ]
-            tries[function.start, level] += TRIES if found else 0
-            yield from ((name, self.code.name(function)) for name in found)
-
-    def _places(self, above: int) -> Iterator[tuple[int, str]]:
-        """Return where an instruction of an extension may begin, and the level of that."""
         for level, pattern in PATTERNS.items():
-            if LEVELS.index(level) > above:
-                for place in self._matches(pattern):
-                    yield place, level
+            left = MOST if LEVELS.index(level) > above else 0
+            for place in self._matches(pattern) if left else ():
+                function = self.code.at(place)
+                if function is None or tries[function.start, level] >= TRIES:
+                    continue
+                found = [
+                    name
+                    for name in self._extensions(self._instruction(function, place)[0])
+                    if LEVELS.index(EXTENSIONS[name]) > above
+                ]
+                tries[function.start, level] += TRIES if found else 1
+                yield from ((name, self.code.name(function)) for name in found)
+                # Short patterns also occur by chance: in a TensorFlow at some 5,000 places.
+                left -= 1
+                if not left:
+                    break
 
     def _matches(self, pattern: re.Pattern[bytes]) -> Iterator[int]:
         """Return where a pattern occurs in the code, as bytes of an instruction or by chance."""
@@ -401,16 +367,16 @@ class _Decoder:
                 yield match.start()
 
     def _instruction(self, function: MachineFunction, place: int) -> tuple[bytes, str]:
-        """Return the instruction that a place is in, and its name."""
-        # x86 instructions have 1 to 15 bytes: where one begins is only known from
-        # before.
+        """Return the instruction that a place is in, and its name; empty where there is none."""
+        # x86 instructions have 1 to 15 bytes: where one begins is only known from before.
         start = function.start if place - function.start <= _BACK else place - _BACK
         # Places come in order, and where one instruction begins all that follow it are known to.
         known, begin = self.boundary
         if known == function.start and start < begin <= place:
             start = begin
         content = bytes(self.code.content[start : place + _INSTRUCTION])
-        at, code, name = self.plain.covering(content, place - start)
-        if code:
-            self.boundary = function.start, start + at
-        return code, name
+        for address, size, mnemonic, _ in self.plain.disasm_lite(content, 0):
+            if start + address <= place < start + address + size:
+                self.boundary = function.start, start + address
+                return content[address : address + size], mnemonic
+        return b"", ""

@@ -4,16 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from tfwright.wheel.binary import cpu, elf_image, elf_symbols, fatbin, machine_code
-from tfwright.wheel.binary.content import Content
+from tfwright.wheel.binary import cpu, elf_image, fatbin, machine_code
+from tfwright.wheel.binary.content import KERNELS, REGISTRY, TENSORFLOW, Content, Symbols
 from tfwright.wheel.binary.cpu import Cpu
-from tfwright.wheel.binary.elf_image import ElfHeader, ElfImage
-from tfwright.wheel.binary.elf_symbols import ElfTable, Symbols
+from tfwright.wheel.binary.elf_image import ElfImage
 
-MAGIC = elf_image.MAGIC
 MOST_VERSIONS = 10_000
 """Versions that a library may ask for; a chain of them may lead anywhere."""
-
 FAMILIES = ("GLIBC", "GLIBCXX", "CXXABI")
 DT_RELR_SINCE = "2.36"
 """The glibc whose ``GLIBC_ABI_DT_RELR`` a library with packed relocations asks for."""
@@ -28,7 +25,14 @@ MACHINES = {
     243: "riscv64",
 }
 """As ``uname -m`` and wheels name them, by e_machine."""
-_X86_64, _POWER = 62, 21
+STRINGS = {"cxx11": b"7__cxx1112basic_string", "before cxx11": b"RKSs"}
+"""In the mangled names of functions with a std::string. The two kinds cannot call each other."""
+STANDARD = (b"_ZNSt", b"_ZNKSt", b"_ZSt", b"_ZGTtNSt", b"_ZT")
+"""How names of the standard library's own begin.
+
+gcc's static half of it brings both kinds of strings into whatever it is linked into.
+"""
+_PYTHON = re.compile(rb"_?Py[A-Z_]")
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,16 @@ class Elf:
     cpu: Cpu | None = None
     """What it needs of an x86-64 CPU; None for other machines, and where the code was not read."""
 
-    @property
-    def strings(self) -> tuple[str, ...]:
-        """The std::string of its interface: ``cxx11``, ``before cxx11``, both or none."""
-        return self.symbols.strings
+
+@dataclass(frozen=True)
+class ElfTable:
+    """The symbols of one library, until all libraries of the wheel have been read."""
+
+    symbols: Symbols
+    given: frozenset[int]
+    """Hashes of the names, which take 100 MB as text."""
+    wanted: tuple[bytes, ...]
+    """Without a version, not weak, and not Python's."""
 
 
 def read(content: Content) -> Elf:
@@ -72,7 +82,7 @@ def read(content: Content) -> Elf:
 
     Raises ValueError where the loader would refuse the file, or what it finds cannot be judged.
     """
-    return _read(elf_image.load(content))[0]
+    return facts(ElfImage(content))[0]
 
 
 def examine(content: Content) -> tuple[Elf, ElfTable]:
@@ -80,21 +90,27 @@ def examine(content: Content) -> tuple[Elf, ElfTable]:
 
     Raises ValueError as `read` does.
     """
-    image = elf_image.load(content)
-    found, table = _read(image)
+    image = ElfImage(content)
+    found, table = facts(image)
     # Only now: decoding takes long, and `read` needs nothing of it.
     code = machine_code.of_elf(image)
     return replace(found, cpu=cpu.read(code) if code else None), table
 
 
-def _read(image: ElfImage) -> tuple[Elf, ElfTable]:
-    table = elf_symbols.read(image)
+def facts(image: ElfImage) -> tuple[Elf, ElfTable]:
+    """Return what a library says of itself, and its symbols."""
+    table = symbols(image)
     gpu = fatbin.architectures(image.content)
+    name = MACHINES.get(image.machine, f"machine {image.machine}")
+    # 64-bit instructions with 32-bit addresses: an ABI of its own, which no wheel tag has.
+    machine = "x32" if name == "x86_64" and not image.wide else name
+    # A runpath makes the loader ignore the rpath; glibc's takes the last of several.
+    search = image.strings(elf_image.RUNPATH) or image.strings(elf_image.RPATH)
     found = Elf(
-        machine=_machine(image.header),
-        soname="".join(_strings(image, elf_image.SONAME)[-1:]),
-        needed=tuple(_strings(image, elf_image.NEEDED)),
-        search=tuple(_search(image)),
+        machine=f"{name}le" if name == "ppc64" and image.order == "<" else machine,
+        soname="".join(image.strings(elf_image.SONAME)[-1:]),
+        needed=tuple(image.strings(elf_image.NEEDED)),
+        search=tuple(search[-1].split(":") if search else ()),
         requires=_requires(image),
         architectures=ordered(gpu),
         gpu_bytes=gpu,
@@ -103,45 +119,55 @@ def _read(image: ElfImage) -> tuple[Elf, ElfTable]:
     return found, table
 
 
-def _machine(header: ElfHeader) -> str:
-    """Return the machine as `uname` and wheels name it, or its number in ELF."""
-    if header.machine == _X86_64 and not header.wide:
-        # 64-bit instructions with 32-bit addresses: an ABI of its own, which no wheel
-        # tag has.
-        return "x32"
-    name = MACHINES.get(header.machine, f"machine {header.machine}")
-    little = header.order == "<"
-    return f"{name}le" if header.machine == _POWER and little else name
-
-
-def _strings(image: ElfImage, tag: int) -> list[str]:
-    """Return the texts of a tag in the dynamic table."""
-    what = "name of a library or directory"
-    return [image.string(value, what) for own, value in image.entries if own == tag]
-
-
-def _search(image: ElfImage) -> Iterator[str]:
-    """Return the directories that the loader searches; a runpath makes it ignore the rpath."""
-    lists = _strings(image, elf_image.RUNPATH) or _strings(image, elf_image.RPATH)
-    # glibc's loader takes the last of several, as of every tag.
-    for folders in lists[-1:]:
-        yield from folders.split(":")
+def symbols(image: ElfImage) -> ElfTable:
+    """Read the dynamic symbols. Raises ValueError where the tables do not agree with each other."""
+    texts = image.names.texts
+    given, wanted, tensorflow = set[int](), [], 0
+    # What the whole table of names does not hold, no symbol has: most libraries end here.
+    unseen = {kind: part for kind, part in STRINGS.items() if part in texts}
+    found = set[str]()
+    for name, weak, here, versioned in image.symbols():
+        if here:
+            given.add(hash(name))
+            tensorflow += TENSORFLOW in name
+        elif not name or versioned:
+            # A version names the library that has the symbol: the loader checks that by itself.
+            continue
+        elif not weak and not _PYTHON.match(name):
+            # A weak symbol may stay undefined; Python's own are in the interpreter.
+            wanted.append(name)
+        if unseen and not name.startswith(STANDARD):
+            present = {kind for kind, part in unseen.items() if part in name}
+            if present:
+                found |= present
+                unseen = {kind: part for kind, part in unseen.items() if kind not in found}
+    counted = Symbols(
+        exports=len(given),
+        tensorflow=tensorflow,
+        registers_ops=REGISTRY in texts,
+        registers_kernels=KERNELS in texts,
+        strings=tuple(kind for kind in STRINGS if kind in found),
+    )
+    return ElfTable(counted, frozenset(given), tuple(wanted))
 
 
 def _requires(image: ElfImage) -> dict[str, VersionRequirement]:
     """Return the newest version of each family that is asked for, with a symbol that has it."""
     newest: dict[str, tuple[str, int]] = {}
     for name, index in _versions(image):
-        family, version = _parted(name)
-        known = newest.get(family, ("", 0))[0]
+        family, _, version = name.partition("_")
+        # Not a version of a symbol: ld adds it so that older loaders refuse the library.
+        if name == "GLIBC_ABI_DT_RELR":
+            version = DT_RELR_SINCE
+        if family not in FAMILIES or not re.fullmatch(r"\d{1,9}(\.\d{1,9})*", version):
+            continue
         # As numbers: as text, 2.5 would be newer than 2.17.
-        if family in FAMILIES and numbers(version) > numbers(known):
+        if numbers(version) > numbers(newest.get(family, ("", 0))[0]):
             newest[family] = version, index
-    found = {}
-    for family, (version, index) in sorted(newest.items()):
-        symbol = elf_symbols.name_with_version(image, index)
-        found[family] = VersionRequirement(version, symbol)
-    return found
+    return {
+        family: VersionRequirement(version, image.name_with_version(index))
+        for family, (version, index) in sorted(newest.items())
+    }
 
 
 def _versions(image: ElfImage) -> Iterator[tuple[str, int]]:
@@ -158,20 +184,8 @@ def _versions(image: ElfImage) -> Iterator[tuple[str, int]]:
             _, _, index, name, following = image.numbers("IHHII", own, "list of versions")
             yield image.string(name, "name of a version"), index
             own = own + following if following else None
-        # The offsets count from the entry itself; 0 ends a chain (Elf64_Verneed in the
-        # gABI).
+        # Offsets count from the entry itself; 0 ends a chain (Elf64_Verneed in the gABI).
         address = address + further if further else None
-
-
-def _parted(name: str) -> tuple[str, str]:
-    """Part ``GLIBC_2.17`` into family and version."""
-    # Not a version of a symbol: ld adds it so that older loaders refuse the library.
-    if name == "GLIBC_ABI_DT_RELR":
-        return "GLIBC", DT_RELR_SINCE
-    family, _, version = name.partition("_")
-    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})*", version):
-        return "", ""
-    return family, version
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -181,9 +195,9 @@ def numbers(version: str) -> tuple[int, ...]:
 
 def ordered(architectures: Iterable[str]) -> tuple[str, ...]:
     """Return GPU architectures once each, SASS first, oldest first."""
-    return tuple(sorted(set(architectures), key=_age))
 
+    def age(name: str) -> tuple[bool, str, tuple[int, ...], str]:
+        kind = name.partition("_")[0]
+        return kind != "sm", kind, numbers(name), name
 
-def _age(architecture: str) -> tuple[bool, str, tuple[int, ...], str]:
-    kind = architecture.partition("_")[0]
-    return kind != "sm", kind, numbers(architecture), architecture
+    return tuple(sorted(set(architectures), key=age))

@@ -3,18 +3,24 @@
 Sections are for linkers and debuggers. The loader never looks at them, so a file may have none, or
 sections that say something else than the loader finds. What a library needs is therefore read here
 only from what the loader reads. Where two loaders could read different things (two dynamic tables,
-segments on top of each other), nothing can be judged, and ValueError says so.
+segments on top of each other), nothing can be judged, and ValueError says so. Sections serve where
+a lie in them does no harm: to name functions, and to say in which part two libraries differ.
 
-pyelftools reads by sections, and follows every size and every chain that a file claims; it serves
-the tests as a second opinion. The layouts are those of the System V ABI and of <elf.h>.
+Why no library reads ELF here: lief 1.0 copies the file twice (1.4 GB for a TensorFlow of 0.8 GB,
+2.1 GB for a sparse file of 1 GiB with small tables), and takes two dynamic tables and segments on
+top of each other without a word. pyelftools reads by sections, follows every size and every chain
+that a file claims, and takes five times as long for the symbols of a TensorFlow; it serves the
+tests as a second opinion. The layouts are those of the System V ABI and of <elf.h>.
 """
 
 import struct
+import sys
+from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
-from tfwright.wheel.binary.content import Content, numbers, piece, text
+from tfwright.wheel.binary.content import Content, NameTable, numbers, piece, text
 
 MAGIC = b"\x7fELF"
 SHARED = 3
@@ -23,28 +29,46 @@ UNCOUNTED = 0xFFFF
 """PN_XNUM: the number of program headers stands in a section, where the loader does not look."""
 PAGE = 4096
 """Bytes. Segments are mapped by whole pages, so two of them may not share one."""
-MOST_ENTRIES = 10_000
-"""Entries that a dynamic table may have; the one of a TensorFlow has a hundred."""
+MOST = 10_000
+"""Entries that a dynamic table may have, and sections that a file may; of each a TensorFlow has
+less than a hundred."""
+LONGEST_NAME = 256
+"""Bytes of a section's name that are read."""
 
 LOAD, DYNAMIC, FRAMES = 1, 2, 0x6474E550
 """PT_LOAD, PT_DYNAMIC, PT_GNU_EH_FRAME."""
 EXECUTABLE = 1
 """PF_X."""
-
 NEEDED, HASH, STRINGS, SYMBOLS, STRINGS_SIZE = 1, 4, 5, 6, 10
 """DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ."""
 SONAME, RPATH, RUNPATH = 14, 15, 29
 """DT_SONAME, DT_RPATH, DT_RUNPATH."""
 GNU_HASH, VERSIONS, REQUIRED_VERSIONS = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFE
 """DT_GNU_HASH, DT_VERSYM, DT_VERNEED."""
+SYMBOL_TABLE, EMPTY = 2, 8
+"""SHT_SYMTAB, SHT_NOBITS (takes no room in the file)."""
+WEAK = 2
+"""STB_WEAK."""
+_RELOCATIONS = ((7, 8), (17, 18), (23, 2))
+"""Address and bytes of each table of relocations: DT_RELA, DT_REL, DT_JMPREL with DT_PLTRELSZ."""
+_RELOCATIONS_KIND = 20
+"""DT_PLTREL: of which kind, DT_RELA or DT_REL, the relocations of DT_JMPREL are."""
 
-_HEADERS = {True: "HHIQQQIHHHHHH", False: "HHIIIIIHHHHHH"}
-"""What follows e_ident, by whether the file has 64 bits."""
-_SEGMENTS = {True: "IIQQQQQQ", False: "IIIIIIII"}
-_ENTRIES = {True: "qQ", False: "iI"}
-_IDENTITY = 16
-_WIDE, _NARROW = 2, 1
-_LITTLE, _BIG = 1, 2
+
+class _Layouts(NamedTuple):
+    """How the tables are laid out, without the byte order."""
+
+    header: str
+    """What follows e_ident."""
+    segment: str
+    entry: str
+    section: str
+    symbol: str
+    word: str
+
+
+_WIDE = _Layouts("HHIQQQIHHHHHH", "IIQQQQQQ", "qQ", "IIQQQQIIQQ", "IBBHQQ", "Q")
+_NARROW = _Layouts("HHIIIIIHHHHHH", "IIIIIIII", "iI", "IIIIIIIIII", "IIIBBH", "I")
 
 
 class Segment(NamedTuple):
@@ -60,70 +84,139 @@ class Segment(NamedTuple):
     memory: int
     """Bytes that it takes in memory; those beyond `size` are zeros."""
 
-    def holds(self, address: int) -> bool:
-        """Say whether the file has the byte at an address: not the zeros beyond `size`."""
-        return self.address <= address < self.address + self.size
 
+class ElfSection(NamedTuple):
+    """A section that lies in the file, or has no bytes there."""
 
-@dataclass(frozen=True)
-class ElfHeader:
-    """What the header of an ELF file says."""
-
-    wide: bool
-    """Whether it has 64 bits."""
-    order: str
-    """The byte order, as `struct` writes it."""
+    name: str
     kind: int
-    machine: int
-    segments: int
-    """Where the program headers are."""
-    sections: int
-    """Where the section headers are; 0 where there are none."""
-    segment_size: int
-    segment_count: int
-    section_size: int
-    section_count: int
-    names: int
-    """The number of the section that holds the sections' names."""
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    """The number of another section: for a table of symbols, the one with their names."""
 
 
-@dataclass(frozen=True)
+class ElfSymbol(NamedTuple):
+    """A dynamic symbol."""
+
+    name: bytes
+    weak: bool
+    here: bool
+    """Whether the library has it itself."""
+    versioned: bool
+    """Whether its version has a name."""
+
+
 class ElfImage:
     """A library with its memory as the loader lays it out."""
 
-    content: Content
-    header: ElfHeader
-    segments: tuple[Segment, ...]
-    entries: tuple[tuple[int, int], ...]
-    """The dynamic table: tag and value, in its order."""
+    def __init__(self, content: Content) -> None:
+        """Read the header, the segments and the dynamic table.
+
+        Raises ValueError for what no loader takes, and for what cannot be judged.
+        """
+        self.content = content
+        identity = piece(content, 0, 16, "header")
+        if identity[:4] != MAGIC:
+            raise ValueError("it is not an ELF file")
+        if identity[4] not in {1, 2} or identity[5] not in {1, 2}:
+            raise ValueError("its header has a class or a byte order that does not exist")
+        self.wide = identity[4] != 1
+        self.order = "<" if identity[5] == 1 else ">"
+        """The byte order, as `struct` writes it."""
+        self._layouts = _WIDE if self.wide else _NARROW
+        fields = numbers(content, self.order + self._layouts.header, 16, "header")
+        kind, self.machine, _, _, start, self._sections_start, _, _, width, count, *rest = fields
+        self._section_size, self._section_count, self._section_names = rest
+        if kind != SHARED:
+            raise ValueError(f"it is an ELF file of type {kind}, and not a shared library")
+        self.segments = list(self._read_segments(start, width, count))
+        self.loaded = [segment for segment in self.segments if segment.kind == LOAD]
+        """Those that the loader maps."""
+        self._refuse_shared_pages()
+        self.entries = list(self._read_entries())
+        """The dynamic table: tag and value, in its order."""
+
+    def _read_segments(self, start: int, width: int, count: int) -> Iterator[Segment]:
+        layout = self.order + self._layouts.segment
+        if count == UNCOUNTED:
+            raise ValueError("cannot be judged: it has more program headers than the loader reads")
+        if width != struct.calcsize(layout):
+            raise ValueError(f"its program headers have {width} bytes each")
+        table = piece(self.content, start, count * width, "table of program headers")
+        for fields in struct.iter_unpack(layout, table):
+            # The flags stand in another place where the file has 32 bits.
+            if self.wide:
+                kind, flags, offset, address, _, size, memory, _ = fields
+            else:
+                kind, offset, address, _, size, memory, flags, _ = fields
+            yield Segment(kind, flags, offset, address, size, memory)
+
+    def _refuse_shared_pages(self) -> None:
+        """Refuse segments that are mapped on top of each other, or from beyond the file."""
+        end = 0
+        for segment in self.loaded:
+            # The later mapping wins, and what was read from the earlier one would not be there.
+            if segment.address // PAGE < -(-end // PAGE):
+                raise ValueError("cannot be judged: its segments lie on top of each other")
+            # mmap maps whole pages: the kernel refuses other offsets.
+            if segment.address % PAGE != segment.offset % PAGE:
+                raise ValueError("its segments cannot be mapped: they are not aligned alike")
+            if segment.size > segment.memory:
+                raise ValueError("one of its segments has more bytes in the file than in memory")
+            end = segment.address + segment.memory
+
+    def _read_entries(self) -> Iterator[tuple[int, int]]:
+        tables = [segment for segment in self.segments if segment.kind == DYNAMIC]
+        if not tables:
+            raise ValueError("it has no dynamic table, without which nothing loads it")
+        if len(tables) > 1:
+            raise ValueError("cannot be judged: it has more than one dynamic table")
+        # At the address where the loader looks for it, whatever its offset says.
+        start, end = self.place(tables[0].address)
+        layout = self.order + self._layouts.entry
+        width = struct.calcsize(layout)
+        for place in range(start, min(end - width + 1, start + MOST * width), width):
+            tag, value = numbers(self.content, layout, place, "dynamic table")
+            if tag == 0:
+                return
+            # Tags are signed in the file; the constants above are as <elf.h> writes them.
+            yield tag & 0xFFFFFFFF, value
+        raise ValueError("its dynamic table does not end")
 
     def value(self, tag: int) -> int | None:
         """Return the value of a tag; of several the last one counts, as for glibc's loader."""
-        values = [value for own, value in self.entries if own == tag]
-        return values[-1] if values else None
+        return next((value for own, value in reversed(self.entries) if own == tag), None)
+
+    def strings(self, tag: int) -> list[str]:
+        """Return the texts of all entries with a tag."""
+        what = "name of a library or directory"
+        return [self.string(value, what) for own, value in self.entries if own == tag]
 
     def place(self, address: int) -> tuple[int, int]:
         """Return where in the file an address lies, and where the file's part of its segment ends.
 
         Raises ValueError for an address that is not mapped from the file.
         """
-        for segment in self.loaded():
-            if segment.holds(address):
+        for segment in self.loaded:
+            if segment.address <= address < segment.address + segment.size:
                 start = segment.offset + address - segment.address
                 return start, segment.offset + segment.size
         raise ValueError(f"it points to {address:#x}, where it has nothing in memory")
 
-    def text(self, address: int, what: str) -> bytes:
-        """Return the text at an address; raise ValueError where it has no end in its segment."""
-        start, end = self.place(address)
-        return text(self.content, start, end, what)
-
     def string(self, offset: int, what: str) -> str:
-        """Return a text of the dynamic string table."""
+        """Return a text of the dynamic string table, which must end in its segment."""
         strings = self.value(STRINGS)
         if strings is None:
             raise ValueError("its dynamic table has no string table")
-        return self.text(strings + offset, what).decode("utf-8", "backslashreplace")
+        start, end = self.place(strings + offset)
+        # find() and not a copy: a table of names may have a hundred megabytes.
+        stop = self.content.find(b"\0", start, min(end, len(self.content)))
+        if stop < 0:
+            raise ValueError(f"its {what} at {start:#x} does not end where its texts end")
+        return text(bytes(self.content[start:stop]))
 
     def piece(self, address: int, size: int, what: str) -> bytes:
         """Return `size` bytes at an address; raise ValueError if its segment ends before."""
@@ -134,99 +227,149 @@ class ElfImage:
 
     def numbers(self, layout: str, address: int, what: str) -> tuple[int, ...]:
         """Return numbers at an address, laid out as `struct` says without the byte order."""
-        row = struct.Struct(self.header.order + layout)
+        row = struct.Struct(self.order + layout)
         return row.unpack(self.piece(address, row.size, what))
 
-    def loaded(self) -> Iterator[Segment]:
-        """Return the segments that the loader maps."""
-        return (segment for segment in self.segments if segment.kind == LOAD)
+    def _array(self, kind: str, address: int, count: int, what: str) -> "array[int]":
+        """Return a table of numbers at an address."""
+        words = array(kind)
+        if count:
+            words.frombytes(self.piece(address, count * words.itemsize, what))
+        if (self.order == "<") != (sys.byteorder == "little"):
+            words.byteswap()
+        return words
 
+    @cached_property
+    def symbol_count(self) -> int:
+        """How many dynamic symbols there are, which no table says.
 
-def load(content: Content) -> ElfImage:
-    """Read a library as the loader does.
+        The tables of hashes know those that the library gives to others, and its relocations those
+        that it wants. What neither reaches, the loader does not look at.
+        """
+        address = self.value(HASH)
+        # nbucket and nchain: the chains have one entry for each symbol.
+        hashed = self.numbers("II", address, "table of hashes")[1] if address is not None else 0
+        return max(hashed, self._hashed_by_gnu(), self._relocated())
 
-    Raises ValueError for what no loader takes, and for what cannot be judged.
-    """
-    header = read_header(content)
-    if header.kind != SHARED:
-        raise ValueError(f"it is an ELF file of type {header.kind}, and not a shared library")
-    segments = tuple(_segments(content, header))
-    _refuse_shared_pages(segments)
-    # The dynamic table is found by its address, which needs the segments first.
-    image = ElfImage(content, header, segments, ())
-    return ElfImage(content, header, segments, tuple(_entries(image)))
+    def _hashed_by_gnu(self) -> int:
+        """Return the number of symbols up to the last one in DT_GNU_HASH."""
+        address = self.value(GNU_HASH)
+        if address is None:
+            return 0
+        # nbuckets, symoffset, bloom_size and bloom_shift, as linkers call them.
+        heads, first, words, _ = self.numbers("4I", address, "table of hashes")
+        buckets = address + 16 + words * (8 if self.wide else 4)
+        last = max(self._array("I", buckets, heads, "table of hashes"), default=0)
+        if last < first:
+            return first
+        chain, end = self.place(buckets + 4 * heads + 4 * (last - first))
+        # Each word of a chain is a hash, whose lowest bit says that the chain ends here.
+        for place in range(chain, end - 3, 4):
+            (word,) = struct.unpack_from(f"{self.order}I", self.content, place)
+            if word & 1:
+                return last + 1 + (place - chain) // 4
+        raise ValueError("its table of hashes does not end")
 
+    def _relocated(self) -> int:
+        """Return the number of symbols up to the last one that a relocation names."""
+        rela = _RELOCATIONS[0][0]
+        last = 0
+        for tag, length in _RELOCATIONS:
+            address, size = self.value(tag), self.value(length)
+            if address is None or not size:
+                continue
+            # The table for calls may be of either kind, and says itself of which.
+            kind = self.value(_RELOCATIONS_KIND) if tag == _RELOCATIONS[-1][0] else tag
+            columns = 3 if kind == rela else 2
+            whole = size // (columns * struct.calcsize(self._layouts.word))
+            words = self._array(
+                self._layouts.word, address, whole * columns, "table of relocations"
+            )
+            # r_info: the symbol in the upper 32 bits, or 24 where the file has 32 bits.
+            last = max(last, max(words[1::columns], default=0) >> (32 if self.wide else 8))
+        return last + 1 if last else 0
 
-def read_header(content: Content) -> ElfHeader:
-    """Read the header of an ELF file; raise ValueError where it is not one."""
-    identity = piece(content, 0, _IDENTITY, "header")
-    if identity[:4] != MAGIC:
-        raise ValueError("it is not an ELF file")
-    if identity[4] not in {_NARROW, _WIDE} or identity[5] not in {_LITTLE, _BIG}:
-        raise ValueError("its header has a class or a byte order that does not exist")
-    wide = identity[4] == _WIDE
-    order = "<" if identity[5] == _LITTLE else ">"
-    fields = numbers(content, order + _HEADERS[wide], _IDENTITY, "header")
-    kind, machine, _, _, segments, sections, _, _, *sizes = fields
-    return ElfHeader(wide, order, kind, machine, segments, sections, *sizes)
+    def symbol_table(self) -> bytes:
+        """Return the rows of the dynamic symbols, as they lie in the file."""
+        address = self.value(SYMBOLS)
+        count = self.symbol_count
+        if address is None or not count:
+            return b""
+        width = struct.calcsize("<" + self._layouts.symbol)
+        return self.piece(address, count * width, f"table of {count:,} symbols")
 
+    @cached_property
+    def names(self) -> NameTable:
+        """The names of the dynamic symbols."""
+        address = self.value(STRINGS)
+        if address is None:
+            return NameTable(b"")
+        start, end = self.place(address)
+        said = self.value(STRINGS_SIZE)
+        # DT_STRSZ is a claim: a name that begins inside may end where the segment does.
+        size = end - start if said is None else min(said, end - start)
+        return NameTable(piece(self.content, start, size, "table of names"))
 
-def _segments(content: Content, header: ElfHeader) -> Iterator[Segment]:
-    """Read the program headers."""
-    layout = header.order + _SEGMENTS[header.wide]
-    if header.segment_count == UNCOUNTED:
-        raise ValueError("cannot be judged: it has more program headers than the loader reads")
-    if header.segment_size != struct.calcsize(layout):
-        raise ValueError(f"its program headers have {header.segment_size} bytes each")
-    table = piece(
-        content,
-        header.segments,
-        header.segment_count * header.segment_size,
-        "table of program headers",
-    )
-    for fields in struct.iter_unpack(layout, table):
-        # The flags stand in another place where the file has 32 bits.
-        if header.wide:
-            kind, flags, offset, address, _, size, memory, _ = fields
-        else:
-            kind, offset, address, _, size, memory, flags, _ = fields
-        yield Segment(kind, flags, offset, address, size, memory)
+    def symbols(self) -> Iterator[ElfSymbol]:
+        """Return the dynamic symbols.
 
+        Raises ValueError where the tables do not agree with each other.
+        """
+        versions = self._versions
+        name = self.names.name
+        for number, row in enumerate(
+            struct.iter_unpack(self.order + self._layouts.symbol, self.symbol_table())
+        ):
+            info, section = (row[1], row[3]) if self.wide else (row[3], row[5])
+            # The first number of a version with a name is 2; the highest bit hides it from linkers.
+            versioned = number < len(versions) and versions[number] & 0x7FFF > 1
+            yield ElfSymbol(name(row[0]), info >> 4 == WEAK, section != 0, versioned)
 
-def _refuse_shared_pages(segments: tuple[Segment, ...]) -> None:
-    """Refuse segments that are mapped on top of each other, or from beyond the file."""
-    loaded = [segment for segment in segments if segment.kind == LOAD]
-    end = 0
-    for segment in loaded:
-        # The later mapping wins, and what was read from the earlier one would not be in
-        # memory.
-        if segment.address // PAGE < -(-end // PAGE):
-            raise ValueError("cannot be judged: its segments lie on top of each other in memory")
-        # mmap maps whole pages: the kernel refuses other offsets.
-        if segment.address % PAGE != segment.offset % PAGE:
-            raise ValueError("its segments cannot be mapped: file and memory are not aligned alike")
-        if segment.size > segment.memory:
-            raise ValueError("one of its segments has more bytes in the file than in memory")
-        end = segment.address + segment.memory
+    @cached_property
+    def _versions(self) -> "array[int]":
+        """The number of each symbol's version; none where no symbol has one."""
+        address = self.value(VERSIONS)
+        count = self.symbol_count if address is not None else 0
+        return self._array("H", address or 0, count, "table of versions")
 
+    def name_with_version(self, index: int) -> str:
+        """Return the name of the first symbol that has a version, by the version's number."""
+        if index not in self._versions:
+            return ""
+        rows = self.symbol_table()
+        layout = self.order + self._layouts.symbol
+        at = self._versions.index(index) * struct.calcsize(layout)
+        # A damaged library may have versions without a table of symbols.
+        if at >= len(rows):
+            return ""
+        return self.string(struct.unpack_from(layout, rows, at)[0], "name of a symbol")
 
-def _entries(image: ElfImage) -> Iterator[tuple[int, int]]:
-    """Read the dynamic table, at the address at which the loader looks for it."""
-    tables = [segment for segment in image.segments if segment.kind == DYNAMIC]
-    if not tables:
-        raise ValueError("it has no dynamic table, without which nothing loads it")
-    if len(tables) > 1:
-        raise ValueError("cannot be judged: it has more than one dynamic table")
-    start, end = image.place(tables[0].address)
-    layout = image.header.order + _ENTRIES[image.header.wide]
-    width = struct.calcsize(layout)
-    for _ in range(MOST_ENTRIES):
-        if start + width > end:
-            break
-        tag, value = numbers(image.content, layout, start, "dynamic table")
-        if tag == 0:
-            return
-        # Tags are signed in the file; the constants above are as <elf.h> writes them.
-        yield tag & 0xFFFFFFFF, value
-        start += width
-    raise ValueError("its dynamic table does not end")
+    def sections(self) -> list[ElfSection]:
+        """Return the sections by number; none where their table is missing or not whole.
+
+        Raises ValueError where the file says that it has too many.
+        """
+        layout = self.order + self._layouts.section
+        width = struct.calcsize(layout)
+        start, content = self._sections_start, self.content
+        if not start or self._section_size != width or start + width > len(content):
+            return []
+        # More than fit into the header: their number is the size of the first one.
+        count = self._section_count or struct.unpack_from(layout, content, start)[5]
+        if count > MOST:
+            raise ValueError(f"it says that it has {count:,} sections")
+        table = bytes(content[start : start + count * width])
+        # Cut off, the last sections could be any; sstrip removes the whole table.
+        if len(table) != count * width or self._section_names >= count:
+            return []
+        rows = list(struct.iter_unpack(layout, table))
+        first, end = rows[self._section_names][4], sum(rows[self._section_names][4:6])
+        sections = []
+        for name, kind, flags, address, offset, size, link, *_ in rows:
+            # One that leaves the file makes the table a lie, and its numbers lead elsewhere. The
+            # first section is empty by definition, and may hold counts in its fields.
+            if kind not in {0, EMPTY} and offset + size > len(content):
+                return []
+            named = bytes(content[first + name : min(first + name + LONGEST_NAME, end)])
+            sections.append(ElfSection(text(named), kind, flags, address, offset, size, link))
+        return sections

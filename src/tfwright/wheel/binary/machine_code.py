@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from tfwright.wheel.binary import elf_image, elf_sections, elf_symbols
-from tfwright.wheel.binary.content import Content, piece
+from tfwright.wheel.binary import elf_image
+from tfwright.wheel.binary.content import Content, piece, text
 from tfwright.wheel.binary.elf_image import ElfImage, Segment
 
-LONGEST_NAME = 4096
-"""Bytes of a function's name that are looked at."""
+LONGEST_NAME = 64 * 1024
+"""Bytes of a function's name that are read."""
 MOST = 8_000_000
 """Symbols that a library may have; the largest TensorFlow has a million."""
 _X86_64 = 62
@@ -53,13 +53,12 @@ class Code:
         """Return a function's name as the linker knows it; empty where the library keeps none."""
         if not function.name:
             return ""
-        field = bytes(self.content[function.name : function.name + LONGEST_NAME])
-        return field.partition(b"\0")[0].decode("utf-8", "replace")
+        end = self.content.find(b"\0", function.name, function.name + LONGEST_NAME)
+        return text(bytes(self.content[function.name : max(end, function.name)]))
 
     def at(self, place: int) -> MachineFunction | None:
         """Return the function that a place in the file belongs to."""
-        # A TensorFlow has a million symbols, and each hit of a search asks for its
-        # function.
+        # A TensorFlow has a million symbols, and each hit of a search asks for its function.
         number = bisect_right(self.functions, (place, len(self.content), 0)) - 1
         found = MachineFunction(*self.functions[number]) if number >= 0 else None
         return found if found and place < found.start + found.size else None
@@ -70,8 +69,8 @@ def of_elf(image: ElfImage) -> Code | None:
 
     Raises ValueError where its tables do not agree with each other.
     """
-    parts = [part for part in image.loaded() if part.flags & elf_image.EXECUTABLE and part.size]
-    if not parts or image.header.machine != _X86_64 or not image.header.wide:
+    parts = [part for part in image.loaded if part.flags & elf_image.EXECUTABLE and part.size]
+    if not parts or image.machine != _X86_64 or not image.wide:
         return None
     for part in parts:
         if part.offset + part.size > len(image.content):
@@ -81,27 +80,25 @@ def of_elf(image: ElfImage) -> Code | None:
     functions, choosers = _named(image, parts)
     frames = _frames(image)
     if len(functions) < len(frames) / 2:
-        # Stripped, or with a table of symbols that is a lie: the frames are what is
-        # really used.
+        # Stripped, or with a table of symbols that is a lie: the frames are what is really used.
         known = {function[0] for function in functions}
         functions += [row for row in _framed(frames, parts) if row[0] not in known]
     functions.sort()
-    return Code(image.content, tuple(_spans(functions)), functions, choosers)
+    return Code(image.content, tuple(spans(functions)), functions, choosers)
 
 
-def _spans(functions: list[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
-    """Return the stretches of the file that functions take, small gaps included.
+def spans(functions: list[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
+    """Return the stretches of the file that sorted functions take, small gaps included.
 
     Segments with code hold read-only data too, in a TensorFlow with CUDA hundreds of megabytes.
     """
     begin, end = 0, -1
     for start, size, _ in functions:
-        if end < 0:
-            begin, end = start, start + size
-        elif start > end + GAP:
+        if end >= 0 and start > end + GAP:
             yield begin, end
             begin, end = start, start + size
         else:
+            begin = start if end < 0 else begin
             end = max(end, start + size)
     if end >= 0:
         yield begin, end
@@ -118,7 +115,12 @@ def _named(image: ElfImage, parts: list[Segment]) -> tuple[list[tuple[int, int, 
             raise ValueError(f"it says that it has more than {MOST:,} symbols")
         functions = list[tuple[int, int, int]]()
         for part in parts:
-            functions += _functions(table, names, part)
+            first, end = part.address, part.address + part.size
+            shift = part.offset - part.address
+            for name, info, _, _, address, size in _SYMBOL.iter_unpack(table):
+                if size and first <= address < end and info & 0xF == _FUNCTION:
+                    # A size is a claim of the symbol: it must not lead out of the segment.
+                    functions.append((address + shift, min(size, end - address), names + name))
         if functions:
             # The byte with the kind is the fifth of each symbol.
             kinds = table[4 :: _SYMBOL.size]
@@ -126,28 +128,19 @@ def _named(image: ElfImage, parts: list[Segment]) -> tuple[list[tuple[int, int, 
     return [], 0
 
 
-def _functions(table: bytes, names: int, part: Segment) -> Iterator[tuple[int, int, int]]:
-    """Return the functions of a table of symbols that lie in a segment."""
-    first = part.address
-    end = part.address + part.size
-    shift = part.offset - part.address
-    for name, info, _, _, address, size in _SYMBOL.iter_unpack(table):
-        if size and first <= address < end and info & 0xF == _FUNCTION:
-            # A size is a claim of the symbol: it must not lead out of the segment.
-            yield address + shift, min(size, end - address), names + name
-
-
 def _tables(image: ElfImage) -> Iterator[tuple[int, bytes]]:
     """Return where the names are, and the symbols, of the full table and of the dynamic one."""
-    sections = elf_sections.read(image.content)
-    full = elf_sections.named(sections, ".symtab")
-    if full and full.kind == elf_sections.SYMBOL_TABLE and full.link < len(sections):
-        # A table that is cut off in the middle of a row still has its whole rows.
-        size = full.size // _SYMBOL.size * _SYMBOL.size
-        yield (sections[full.link].offset, piece(image.content, full.offset, size, "symbols"))
+    sections = image.sections()
+    for full in sections:
+        if full.name == ".symtab" and full.kind != elf_image.EMPTY and full.size:
+            if full.kind == elf_image.SYMBOL_TABLE and full.link < len(sections):
+                # A table that is cut off in the middle of a row still has its whole rows.
+                size = full.size // _SYMBOL.size * _SYMBOL.size
+                yield sections[full.link].offset, piece(image.content, full.offset, size, "symbols")
+            break
     strings = image.value(elf_image.STRINGS)
     if strings is not None:
-        yield image.place(strings)[0], elf_symbols.table(image)
+        yield image.place(strings)[0], image.symbol_table()
 
 
 def _framed(addresses: list[int], parts: list[Segment]) -> Iterator[tuple[int, int, int]]:
@@ -168,8 +161,7 @@ def _frames(image: ElfImage) -> list[int]:
     tables = [part for part in image.segments if part.kind == elf_image.FRAMES]
     if not tables or tables[-1].size < _FRAMES.size:
         return []
-    address = tables[-1].address
-    size = tables[-1].size
+    address, size = tables[-1].address, tables[-1].size
     content = image.piece(address, size, "table of frames")
     version, _, counted, encoded, _, count = _FRAMES.unpack_from(content)
     # Other encodings are allowed (DW_EH_PE_*); gcc, clang and every linker write these.

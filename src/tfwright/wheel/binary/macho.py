@@ -1,17 +1,29 @@
-"""macOS libraries as their headers lay them out, thin or universal: load commands and sections.
+"""macOS libraries, thin or universal: load commands, sections, symbols, GPU code, machine code.
 
-The layout is that of <mach-o/loader.h>. macholib reads every section into memory to get at the
-load commands, a gigabyte for a TensorFlow, so they are read here.
+The layouts are those of <mach-o/loader.h> and <mach-o/nlist.h>. macholib reads every section into
+memory to get at the load commands, a gigabyte for a TensorFlow, and lief copies the file twice.
 """
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
-from tfwright.wheel.binary.content import Content, numbers, piece
+from tfwright.wheel.binary import cpu, elf, fatbin
+from tfwright.wheel.binary.content import (
+    REGISTRY,
+    TENSORFLOW,
+    Content,
+    NameTable,
+    Symbols,
+    numbers,
+    piece,
+    text,
+)
 from tfwright.wheel.binary.cpu import Cpu
-from tfwright.wheel.binary.elf_symbols import Symbols
+from tfwright.wheel.binary.machine_code import Code
 
 THIN = {
     b"\xcf\xfa\xed\xfe": "<6I4x",
@@ -49,6 +61,9 @@ _ZERO_FILLED = {0x1, 0xC, 0x12}
 HEAD = 8
 """Bytes at the start of every load command: its kind and its size. What follows in one with a
 path says at which of its bytes the path starts (``lc_str``)."""
+_DEBUGGING, _PRIVATE, _KIND, _IN_SECTION, _SHARED = 0xE0, 0x10, 0x0E, 0x0E, 0x01
+"""Of a symbol's type: N_STAB, N_PEXT, N_TYPE, N_SECT, N_EXT."""
+CODE = "__TEXT,__text"
 
 
 class LoadCommand(NamedTuple):
@@ -71,32 +86,14 @@ class MachOSection(NamedTuple):
     """By which symbols name it, from 1; 0 for a segment."""
 
 
-@dataclass(frozen=True)
-class Slice:
-    """One machine's part of a library."""
+class NlistRow(NamedTuple):
+    """A symbol that is defined in the library."""
 
-    start: int
-    """Where it starts in the file."""
-    size: int
-    machine: str
-    """As ``uname -m`` says it."""
-    order: str
-    """The byte order, as `struct` writes it."""
-    head: int
-    """Bytes before the first load command."""
-    commands: tuple[LoadCommand, ...]
-
-    @property
-    def wide(self) -> bool:
-        """Whether it has 64 bits: its header ends with four bytes more."""
-        return self.head == 4 + struct.calcsize("<6I4x")
-
-    @property
-    def room(self) -> int:
-        """Bytes that the load commands may take: up to the first section."""
-        # Segments without bytes in the file, as __PAGEZERO, have an offset of 0.
-        offsets = [section.offset for section in sections(self) if section.offset]
-        return min(offsets, default=self.size) - self.head
+    name: int
+    """Where in the table of names it stands."""
+    shared: bool
+    section: int
+    address: int
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,6 @@ class MachO:
     """What ``@rpath`` stands for."""
     minimum: str
     """The oldest macOS that it says it runs on; empty where it says none."""
-    # What follows is in other tables than the load commands; `macho_content` reads it.
     architectures: tuple[str, ...] = ()
     """The GPU code in it, as `elf.Elf` has it."""
     gpu_bytes: Mapping[str, int] = field(default_factory=dict)
@@ -123,6 +119,179 @@ class MachO:
     """What it needs of an x86-64 CPU; None for other machines."""
 
 
+class Slice:
+    """One machine's part of a library."""
+
+    def __init__(self, content: Content, start: int, size: int) -> None:
+        """Read the header and the load commands.
+
+        Raises ValueError where they are not sound.
+        """
+        layout = THIN.get(bytes(content[start : start + 4]))
+        if layout is None:
+            raise ValueError(f"at {start:#x} there is not a Mach-O file, as its table says")
+        self.content = content
+        self.start = start
+        """Where it starts in the file."""
+        self.size = size
+        self.order = layout[0]
+        """The byte order, as `struct` writes it."""
+        self.wide = layout.endswith("4x")
+        """Whether it has 64 bits."""
+        self.head = 4 + struct.calcsize(layout)
+        """Bytes before the first load command."""
+        machine, _, _, count, length, _ = numbers(content, layout, start + 4, "header")
+        self.machine = MACHINES.get(machine, f"machine {machine}")
+        """As ``uname -m`` says it."""
+        if length > LARGEST or count > MOST_COMMANDS:
+            raise ValueError(f"it says that its {count:,} load commands take {length:,} bytes")
+        if self.head + length > size:
+            raise ValueError(f"its load commands, {length:,} bytes, do not end before it does")
+        block = piece(content, start + self.head, length, "load commands")
+        self.commands = tuple(self._parted(block, count))
+
+    def _parted(self, block: bytes, count: int) -> Iterator[LoadCommand]:
+        start = 0
+        for _ in range(count):
+            kind, size = numbers(block, f"{self.order}2I", start, "load command")
+            if size < HEAD or start + size > len(block):
+                raise ValueError(
+                    f"its load command at {start:#x} of {len(block):#x} "
+                    f"says that it takes {size:,} bytes"
+                )
+            yield LoadCommand(kind, block[start : start + size])
+            start += size
+
+    @property
+    def room(self) -> int:
+        """Bytes that the load commands may take: up to the first section."""
+        # Segments without bytes in the file, as __PAGEZERO, have an offset of 0.
+        offsets = [section.offset for section in self.sections() if section.offset]
+        return min(offsets, default=self.size) - self.head
+
+    def path_start(self, command: LoadCommand) -> int:
+        """Return where the path in a load command says that it begins."""
+        what = "load command with a path"
+        return numbers(command.content, f"{self.order}I", HEAD, what)[0]
+
+    def path(self, command: LoadCommand) -> str:
+        """Return the path in a load command; raise ValueError where it has none, as macOS does."""
+        start = self.path_start(command)
+        path, end, _ = command.content[start:].partition(b"\0")
+        if start < HEAD or not end:
+            raise ValueError("the path in one of its load commands goes beyond the command")
+        return path.decode("utf-8", "surrogateescape")
+
+    def sections(self) -> Iterator[MachOSection]:
+        """Return what takes room in the file, in the order of the load commands.
+
+        Of a segment without sections, such as __LINKEDIT, the segment itself.
+        """
+        number = 0
+        for kind, content in self.commands:
+            if kind not in _SEGMENTS:
+                continue
+            layout, row = (struct.Struct(self.order + layout) for layout in _SEGMENTS[kind])
+            head = piece(content, 0, layout.size, "segment")
+            segment, address, _, offset, size, count = layout.unpack(head)
+            # A count is a claim: millions of sections would be listed from one small command.
+            if count > (len(content) - layout.size) // row.size:
+                raise ValueError(f"one of its segments says that it has {count:,} sections")
+            if not count and size:
+                yield MachOSection(text(segment), address, offset, size, 0)
+            for fields in row.iter_unpack(content[layout.size : layout.size + count * row.size]):
+                number += 1
+                own, segment, address, size, offset, flags = fields
+                # The lower byte of the flags is the section's type.
+                if flags & 0xFF not in _ZERO_FILLED and size:
+                    name = f"{text(segment)},{text(own)}"
+                    yield MachOSection(name, address, offset, size, number)
+
+    def said(self) -> MachO:
+        """Return what the load commands say."""
+        minimums = [
+            numbers(command.content, f"{self.order}I", _MINIMUM[command.kind], "load command")[0]
+            for command in self.commands
+            if command.kind in _MINIMUM
+        ]
+        minimum = ""
+        if minimums:
+            # Three numbers share a word; of several words the newest holds.
+            newest = max(minimums)
+            minimum = f"{newest >> 16}.{newest >> 8 & 0xFF}"
+            minimum += f".{newest & 0xFF}" if newest & 0xFF else ""
+        return MachO(
+            machine=self.machine,
+            install_name=next(iter(self._paths({ID})), ""),
+            needed=self._paths(LOADS),
+            search=self._paths({RPATH}),
+            minimum=minimum,
+        )
+
+    def _paths(self, kinds: set[int]) -> tuple[str, ...]:
+        """Return the paths in load commands of some kinds, fit to be shown."""
+        paths = [self.path(command) for command in self.commands if command.kind in kinds]
+        # What is not UTF-8 was kept for writing it back; JSON takes no half characters.
+        return tuple(
+            path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for path in paths
+        )
+
+    @cached_property
+    def symbols(self) -> tuple[list[NlistRow], NameTable, int]:
+        """The symbols that are defined here, their names, and where in the file these are.
+
+        What debuggers alone use is left out. Raises ValueError where a table leaves the slice.
+        """
+        # Of several tables the loader uses one; to read all of them could take for ever.
+        for _, body in [command for command in self.commands if command.kind == SYMBOLS][:1]:
+            # A damaged command may be shorter than its fields.
+            fields = struct.unpack_from(f"{self.order}4I", body.ljust(24, b"\0"), HEAD)
+            place, count, names, length = fields
+            # Place of the name, type, number of the section from 1, description, address.
+            row = struct.Struct(f"{self.order}IBBH{'Q' if self.wide else 'I'}")
+            rows = [
+                NlistRow(name, kind & _SHARED > 0 and not kind & _PRIVATE, section, address)
+                for name, kind, section, _, address in row.iter_unpack(
+                    self._table(place, count * row.size)
+                )
+                if not kind & _DEBUGGING and kind & _KIND == _IN_SECTION
+            ]
+            return rows, NameTable(self._table(names, length)), self.start + names
+        return [], NameTable(b""), 0
+
+    def _table(self, place: int, size: int) -> bytes:
+        if place + size > self.size:
+            raise ValueError(
+                f"its table at {place:#x} says that it has {size:,} bytes, and ends after the file"
+            )
+        return piece(self.content, self.start + place, size, "table")
+
+    def code(self) -> Code | None:
+        """Return the machine code for x86-64; each function ends where the next begins."""
+        texts = [section for section in self.sections() if section.name == CODE]
+        if self.machine != "x86_64" or not texts:
+            return None
+        code = texts[0]
+        if code.offset + code.size > self.size:
+            raise ValueError(
+                f"its code says that it has {code.size:,} bytes, and the file ends before them"
+            )
+        rows, _, names = self.symbols
+        places = {
+            row.address: row.name
+            for row in rows
+            if row.section == code.number and 0 <= row.address - code.address < code.size
+        }
+        start = self.start + code.offset
+        # A Mach-O file holds no sizes of symbols: the last function ends with the section.
+        edges = [*sorted(places.items()), (code.address + code.size, 0)]
+        functions = [
+            (start + address - code.address, end - address, names + name)
+            for (address, name), (end, _) in pairwise(edges)
+        ]
+        return Code(self.content, ((start, start + code.size),), functions)
+
+
 def slices(content: Content) -> list[Slice]:
     """Read the layout of a library, once for each machine that it is for.
 
@@ -130,169 +299,53 @@ def slices(content: Content) -> list[Slice]:
     """
     magic = bytes(content[:4])
     if magic in THIN:
-        return [_slice(content, 0, len(content))]
+        return [Slice(content, 0, len(content))]
     layout = UNIVERSAL.get(magic)
     (count,) = numbers(content, ">I", 4, "header")
-    # 0xCAFEBABE also begins Java's classes, whose version would be a count of 45 and
-    # more.
+    # 0xCAFEBABE also begins Java's classes, whose version would be a count of 45 and more.
     if layout is None or not 0 < count <= MOST:
         raise ValueError("it is not a Mach-O file")
     width = struct.calcsize(layout)
-    places = []
-    for number in range(count):
-        entry = numbers(content, layout, 8 + number * width, "table of machines")
-        # The slice says itself which machine it is for: the table may lie.
-        places.append(entry[1:])
-    _refuse_overlap(places, 8 + count * width, len(content))
-    return [_slice(content, start, size) for start, size in places]
-
-
-def _refuse_overlap(places: list[tuple[int, ...]], end: int, whole: int) -> None:
-    """Refuse slices that share bytes: read for each of them, a small file would take for ever."""
+    # The slice says itself which machine it is for: the table may lie.
+    places = [
+        numbers(content, layout, 8 + number * width, "table of machines")[1:]
+        for number in range(count)
+    ]
+    # Parts that share bytes would let a small file take for ever.
+    end = 8 + count * width
     for start, size in sorted(places):
         if start < end:
             raise ValueError(f"two of its parts for one machine each share the bytes at {start:#x}")
         end = start + size
-    if end > whole:
+    if end > len(content):
         raise ValueError(f"its parts should end at {end:#x}, after the end of the file")
-
-
-def _slice(content: Content, start: int, size: int) -> Slice:
-    """Read one machine's part."""
-    layout = THIN.get(bytes(content[start : start + 4]))
-    if layout is None:
-        raise ValueError(f"at {start:#x} there is not a Mach-O file, as its table says")
-    machine, _, _, count, length, _ = numbers(content, layout, start + 4, "header")
-    head = 4 + struct.calcsize(layout)
-    if length > LARGEST or count > MOST_COMMANDS:
-        raise ValueError(f"it says that its {count:,} load commands take {length:,} bytes")
-    if head + length > size:
-        raise ValueError(f"its load commands, {length:,} bytes, do not end before it does")
-    block = piece(content, start + head, length, "load commands")
-    name = MACHINES.get(machine, f"machine {machine}")
-    return Slice(start, size, name, layout[0], head, tuple(_commands(block, layout[0], count)))
-
-
-def _commands(block: bytes, order: str, count: int) -> Iterator[LoadCommand]:
-    """Part the load commands."""
-    start = 0
-    for _ in range(count):
-        kind, size = numbers(block, f"{order}2I", start, "load command")
-        if size < HEAD or start + size > len(block):
-            raise ValueError(
-                f"its load command at {start:#x} of {len(block):#x} "
-                f"says that it takes {size:,} bytes"
-            )
-        yield LoadCommand(kind, block[start : start + size])
-        start += size
-
-
-def path_of(part: Slice, command: LoadCommand) -> str:
-    """Return the path in a load command; raise ValueError where it has none, as macOS does."""
-    start = path_start(part, command)
-    text, end, _ = command.content[start:].partition(b"\0")
-    if start < HEAD or not end:
-        raise ValueError("the path in one of its load commands goes beyond the command")
-    return text.decode("utf-8", "surrogateescape")
-
-
-def path_start(part: Slice, command: LoadCommand) -> int:
-    """Return where the path in a load command says that it begins."""
-    what = "load command with a path"
-    return numbers(command.content, f"{part.order}I", HEAD, what)[0]
-
-
-def sections(part: Slice) -> Iterator[MachOSection]:
-    """Return what lies in the file, in the order of the load commands."""
-    number = 0
-    for kind, content in part.commands:
-        if kind in _SEGMENTS:
-            yield from _sections(part, kind, content, number)
-            number += _counted(part, kind, content)
-
-
-def _counted(part: Slice, kind: int, content: bytes) -> int:
-    """Return how many sections a segment says that it has; no more than it has room for."""
-    layout, section_layout = (f"{part.order}{layout}" for layout in _SEGMENTS[kind])
-    fields = numbers(content, layout, 0, "segment")
-    count = fields[-1]
-    # A count is a claim: millions of sections would be listed from one small command.
-    room = (len(content) - struct.calcsize(layout)) // struct.calcsize(section_layout)
-    if count > room:
-        raise ValueError(f"one of its segments says that it has {count:,} sections")
-    return count
-
-
-def _sections(part: Slice, kind: int, content: bytes, number: int) -> Iterator[MachOSection]:
-    """Return the sections of a segment that take room in the file.
-
-    Of a segment without sections, such as __LINKEDIT, the segment itself.
-    """
-    layout, section_layout = (f"{part.order}{layout}" for layout in _SEGMENTS[kind])
-    count = _counted(part, kind, content)
-    name, address, _, offset, size, _ = struct.unpack_from(layout, content)
-    if not count and size:
-        yield MachOSection(_name(name), address, offset, size, 0)
-    start, width = struct.calcsize(layout), struct.calcsize(section_layout)
-    for place in range(start, start + count * width, width):
-        number += 1
-        own, segment, address, size, offset, flags = struct.unpack_from(
-            section_layout, content, place
-        )
-        # The lower byte of the flags is the section's type.
-        if flags & 0xFF not in _ZERO_FILLED and size:
-            called = f"{_name(segment)},{_name(own)}"
-            yield MachOSection(called, address, offset, size, number)
-
-
-def _name(field: bytes) -> str:
-    return field.partition(b"\0")[0].decode("utf-8", "backslashreplace")
+    return [Slice(content, start, size) for start, size in places]
 
 
 def read(content: Content) -> tuple[MachO, ...]:
-    """Return what the load commands of a library say, once for each machine.
+    """Return what is in a library, once for each machine.
 
-    Raises ValueError where the file is not a sound Mach-O file.
+    Raises ValueError where the file is not a sound Mach-O file, or its tables do not agree with
+    each other.
     """
-    return tuple(said(part) for part in slices(content))
+    return tuple(_read(part) for part in slices(content))
 
 
-def said(part: Slice) -> MachO:
-    """Return what the load commands of one machine's part say."""
-    commands = [command for command in part.commands if command.kind in _MINIMUM]
-    minimums = [_minimum(part, command) for command in commands]
-    names = _paths(part, {ID})
-    return MachO(
-        machine=part.machine,
-        install_name=names[0] if names else "",
-        needed=_paths(part, LOADS),
-        search=_paths(part, {RPATH}),
-        minimum=_dotted(max(minimums)) if minimums else "",
+def _read(part: Slice) -> MachO:
+    said = part.said()
+    # TensorFlow runs on 64-bit little-endian Macs only.
+    if part.order != "<" or not part.wide or all(kind != SYMBOLS for kind, _ in part.commands):
+        return said
+    rows, names, _ = part.symbols
+    shared = [names.name(row.name) for row in rows if row.shared]
+    code = part.code()
+    gpu = fatbin.architectures(part.content, part.start, part.start + part.size)
+    return replace(
+        said,
+        architectures=elf.ordered(gpu),
+        gpu_bytes=gpu,
+        symbols=Symbols(
+            len(shared), sum(TENSORFLOW in name for name in shared), REGISTRY in names.texts
+        ),
+        cpu=cpu.read(code) if code else None,
     )
-
-
-def _paths(part: Slice, kinds: set[int]) -> tuple[str, ...]:
-    """Return the paths in load commands of some kinds, fit to be shown."""
-    return tuple(
-        _printable(path_of(part, command)) for command in part.commands if command.kind in kinds
-    )
-
-
-def _printable(path: str) -> str:
-    # What is not UTF-8 was kept for writing it back; JSON and terminals take no half
-    # characters.
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _minimum(part: Slice, command: LoadCommand) -> int:
-    """Return the oldest macOS as the number in a load command; of several the newest holds."""
-    place = _MINIMUM[command.kind]
-    return numbers(command.content, f"{part.order}I", place, "load command")[0]
-
-
-def _dotted(word: int) -> str:
-    """Return the three numbers of a version that share a word."""
-    major = word >> 16
-    minor = word >> 8 & 0xFF
-    patch = word & 0xFF
-    return f"{major}.{minor}" + (f".{patch}" if patch else "")

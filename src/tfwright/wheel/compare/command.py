@@ -4,7 +4,8 @@ import sys
 
 from invoke import Context
 
-from tfwright.options import JSON, explained, file_of, task
+from tfwright.options import JSON, file_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
@@ -18,21 +19,24 @@ from tfwright.options import JSON, explained, file_of, task
 )
 def compare(
     _: Context, first: str, second: str, json: bool = False, diffoscope: bool = False
-) -> None:
+) -> Shown:
     """Compare two wheels: files, metadata, code, source, and how they are packed.
 
     The exit status is 0 if they are the same bytes.
     """
-    with explained():
-        from tfwright.tools import diffoscope as other
-        from tfwright.wheel.compare import comparison, page
+    from tfwright.tools import diffoscope as other
+    from tfwright.wheel.compare import comparison, page
 
-        one = file_of(first, "compare")
-        two = file_of(second, "compare")
-        if diffoscope:
-            # diffoscope has exit statuses of its own, which are passed on.
-            sys.exit(other.show(one, two, as_json=json))
-        found = comparison.compare(one, two)
-        page.show_comparison(found, as_json=json)
+    one = file_of(first, "compare")
+    two = file_of(second, "compare")
+    if diffoscope:
+        # diffoscope has exit statuses of its own, which are passed on.
+        sys.exit(other.show(one, two, as_json=json))
+    found = comparison.compare(one, two)
+    return Answer(
+        found,
+        page.show_comparison,
+        lambda found: {"same": found.same, **vars(found)},
         # As cmp and diff do, for scripts.
-        sys.exit(0 if found.same else 1)
+        status=0 if found.same else 1,
+    )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tfwright.errors import WheelError
 from tfwright.tools import files
 from tfwright.wheel import archive, record
-from tfwright.wheel.binary import elf, macho
+from tfwright.wheel.binary import elf_image, macho
 from tfwright.wheel.binary.content import Content
 from tfwright.wheel.compare import code, text
 from tfwright.wheel.compare.difference import Cursor, Difference, sample, tell_apart
@@ -210,7 +210,7 @@ def content(place: str, first: Content, second: Content) -> Difference:
     """Say how two files differ, by what their name and their first bytes say that they are."""
     heads = {bytes(first[:4]), bytes(second[:4])}
     # A Mach-O file may be universal in one wheel and thin in the other.
-    libraries = heads == {elf.MAGIC} or heads <= set(macho.MAGICS)
+    libraries = heads == {elf_image.MAGIC} or heads <= set(macho.MAGICS)
     if libraries and not place.endswith(".class"):
         return _said("code", place, _code(first, second))
     small = max(len(first), len(second)) <= LARGEST_TEXT

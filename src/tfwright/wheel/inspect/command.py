@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from invoke import Context
 
-from tfwright.options import JSON, WHEEL, explained, file_of, task
+from tfwright.options import JSON, WHEEL, file_of, task
+from tfwright.terminal.answer import Answer, Shown
 
 if TYPE_CHECKING:
     from tfwright.wheel.inspect.leaks import HostDirectory
@@ -17,21 +18,19 @@ if TYPE_CHECKING:
     | WHEEL
     | {"key": "public key, in PEM, that must have signed the statement next to the wheel"}
 )
-def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
+def inspect(_: Context, wheel: str, key: str = "") -> Iterator[Shown]:
     """Show what a wheel needs and contains, from glibc to GPU code, and whether its tags are true.
 
     Nothing of the wheel is run.
     """
-    with explained():
-        from tfwright.wheel.inspect import inspection, page
+    from tfwright.wheel.inspect import inspection, page
 
-        report = inspection.inspect(
-            file_of(wheel, "inspect"), Path(key) if key else None, _directories
-        )
-        page.show_report(report, as_json=json)
-        # Shown first, judged afterwards: what was found
-        # helps most where a wheel is refused.
-        inspection.insist(report)
+    file = file_of(wheel, "inspect")
+    report = inspection.inspect(file, Path(key) if key else None, _directories)
+    yield Answer(report, page.show_report)
+    # Shown first, judged afterwards: what was found
+    # helps most where a wheel is refused.
+    inspection.insist(report)
 
 
 def _directories() -> "Iterator[HostDirectory]":

@@ -1,11 +1,14 @@
-"""How a wheel will find NVIDIA's libraries once it is installed."""
+"""How a wheel will find NVIDIA's libraries once it is installed, and what it says of its CUDA."""
 
+import ast
 import re
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tfwright.wheel.inspect import library as inspection_library
+from tfwright.tools.python import sources as python_sources
+from tfwright.wheel import archive
 from tfwright.wheel.inspect.library import Library
 
 _PLACE = r"(@rpath/|/(?:.*/)?)?"
@@ -39,6 +42,11 @@ ORIGIN = re.compile(r"(\$ORIGIN|\$\{ORIGIN\}|@loader_path)(?=/|$)")
 """What stands for the directory of the library itself."""
 SHOWN = 2
 """Directories that are named for a library before the others are only counted."""
+BUILD_INFO = "/platform/build_info.py"
+LARGEST = 64 * 1024
+"""Bytes of it; TensorFlow's have two thousand. Python's parser takes 200 times as much memory."""
+LONGEST = 1_000
+"""Characters of a value in it."""
 
 
 @dataclass(frozen=True)
@@ -64,15 +72,15 @@ def sources(libraries: Sequence[Library], requires: Sequence[str]) -> tuple[Cuda
     packages = _packages(requires)
     ways: dict[str, tuple[set[str], set[str]]] = {}
     for library in libraries:
-        for name in inspection_library.needed(library):
+        for name in library.needed:
             if NVIDIA.match(name):
                 how = _way(name, library, own, packages)
                 names, users = ways.setdefault(how, (set(), set()))
                 names.add(name)
                 users.add(library.path)
-    found = []
-    for how, (names, users) in ways.items():
-        found.append(CudaSource(how, tuple(sorted(names)), len(users)))
+    found = [
+        CudaSource(how, tuple(sorted(names)), len(users)) for how, (names, users) in ways.items()
+    ]
     return tuple(sorted(found, key=lambda source: -len(source.libraries)))
 
 
@@ -112,19 +120,14 @@ def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -
     if name.startswith("/"):
         return f"at {PurePosixPath(name).parent}, a fixed place"
     named = (_folder(folder, name, packages) for folder in _installed(library))
-    ways = _few(list(dict.fromkeys(filter(None, named))))
+    ways = list(dict.fromkeys(filter(None, named)))
+    if left := len(ways[SHOWN:]):
+        ways[SHOWN:] = [f"{left} more {'place' if left == 1 else 'places'}"]
     # The loader goes on to the system's places wherever a search path leads to nothing.
     system = "LD_LIBRARY_PATH or the system's loader configuration"
     if library.macho:
         system = "DYLD_LIBRARY_PATH"
     return ", then ".join([*ways, system]) if ways else f"only by {system}"
-
-
-def _few(ways: list[str]) -> list[str]:
-    left = len(ways) - SHOWN
-    if left < 1:
-        return ways
-    return [*ways[:SHOWN], f"{left} more {'place' if left == 1 else 'places'}"]
 
 
 def _installed(library: Library) -> Iterator[str]:
@@ -135,7 +138,7 @@ def _installed(library: Library) -> Iterator[str]:
     # PEP 427: what is below .data/purelib ends up at the top of site-packages.
     path = library.path.rpartition("/purelib/")[2].rpartition("/platlib/")[2]
     here = PurePosixPath(path).parent
-    for folder in inspection_library.search_path(library):
+    for folder in library.search:
         plain, count = ORIGIN.subn(str(here), folder, count=1)
         yield _plain(plain) if count and folder[0] in "$@" else folder
 
@@ -154,7 +157,8 @@ def _plain(path: str) -> str:
 def _folder(folder: str, name: str, packages: dict[str, str]) -> str:
     """Say in words what a directory is; nothing for one that cannot hold the library."""
     package = PACKAGE.search(folder)
-    if package and not _may_hold(package[1], name):
+    stem = name.removeprefix("@rpath/").removeprefix("lib")
+    if package and not stem.startswith(HOLDINGS.get(package[1], "")):
         return ""
     if folder.startswith("/"):
         return f"{folder}, a fixed place"
@@ -168,8 +172,34 @@ def _folder(folder: str, name: str, packages: dict[str, str]) -> str:
     return ""
 
 
-def _may_hold(package: str, name: str) -> bool:
-    """Say whether one of NVIDIA's packages may hold a library."""
-    stem = name.removeprefix("@rpath/").removeprefix("lib")
-    begins = HOLDINGS.get(package)
-    return begins is None or stem.startswith(begins)
+def stated(wheel: zipfile.ZipFile) -> tuple[tuple[str, str], ...]:
+    """Return the texts that TensorFlow's build_info assigns: its CUDA and cuDNN, from 1.14 on.
+
+    Those releases load CUDA's libraries by hand, so the loader knows nothing of them. Empty where
+    the file is missing, or is not Python. Raises WheelError where it is too large to be one.
+    """
+    # By its end: the package above it is called tensorflow, tensorflow_core or otherwise.
+    names = [member.filename for member in archive.files(wheel)]
+    name = next((name for name in names if name.endswith(BUILD_INFO)), "")
+    # Parsed and never imported: the wheel may be hostile, and for another Python.
+    tree = python_sources.parsed(archive.text(wheel, name, LARGEST))
+    return tuple(_assigned(tree)) if tree else ()
+
+
+def _assigned(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Return names and values of all assignments, and of all pairs in a dictionary."""
+    for node in ast.walk(tree):
+        match node:
+            # TensorFlow 1.15: cuda_version_number = "10.0".
+            case ast.Assign(targets=[ast.Name(id=name), *_], value=ast.Constant(value=value)):
+                pass
+            # Later releases: OrderedDict([("cuda_version", "12.5.1"), ...]).
+            case ast.Tuple(elts=[ast.Constant(value=str(name)), ast.Constant(value=value)]):
+                pass
+            case _:
+                continue
+        # An integer may have so many digits that Python refuses to write them.
+        if (isinstance(value, str) and value) or (
+            isinstance(value, int) and value.bit_length() < LONGEST
+        ):
+            yield name[:LONGEST], str(value)[:LONGEST]

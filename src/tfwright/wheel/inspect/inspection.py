@@ -4,30 +4,26 @@ import re
 import stat
 import zipfile
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from tfwright.errors import Evidence, WheelError
 from tfwright.printable import first_few, first_of
-from tfwright.wheel import archive, headers, record, tags
-from tfwright.wheel.binary import elf, macho
+from tfwright.wheel import archive, record
+from tfwright.wheel.binary import elf_image, macho
 from tfwright.wheel.binary.content import Content
-from tfwright.wheel.binary.elf_symbols import ElfTable
-from tfwright.wheel.inspect import build_info, cuda, floor, links
+from tfwright.wheel.inspect import cuda, needs, tags
 from tfwright.wheel.inspect import library as inspection_library
-from tfwright.wheel.inspect import summary as inspection_summary
-from tfwright.wheel.inspect import tags as inspection_tags
 from tfwright.wheel.inspect.cuda import CudaSource
 from tfwright.wheel.inspect.leaks import HostDirectory, Leak, LeakSearch
 from tfwright.wheel.inspect.library import Library
-from tfwright.wheel.inspect.summary import Summary
+from tfwright.wheel.inspect.needs import Summary
 
 LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib)$")
 DISGUISED = re.compile(r"(^|/)[^./]*$|\.(so|dylib)[^a-z]")
@@ -92,31 +88,22 @@ def inspect(
     given.
     """
     archive.insist_on_file(path)
-    # The signature first: what a forged wheel says of itself need not be read.
     size = path.stat().st_size
-    signed_by = _signed_by(path, key) if key else ""
+    signed_by = ""
+    if key:
+        # Few wheels are inspected with a key, and all others would wait for what reads signatures.
+        from tfwright.wheel.seal import envelope
+
+        # The signature first: what a forged wheel says of itself need not be read.
+        signed_by = envelope.verify(path, key)
     try:
         with archive.opened(path) as wheel:
-            known = directories() if _is_ours(wheel) else ()
+            build_record = f"{archive.metadata_directory(wheel)}/{archive.BUILD_RECORD}"
+            known = directories() if build_record in wheel.NameToInfo else ()
             search = LeakSearch(known, guess=True)
-            report = _report(path, size, wheel, search)
-            return replace(report, signed_by=signed_by)
+            return replace(_report(path, size, wheel, search), signed_by=signed_by)
     except WheelError as fault:
         return Inspection(path.name, size, faults=(fault.what,))
-
-
-def _is_ours(wheel: zipfile.ZipFile) -> bool:
-    """Say whether a wheel has a build record."""
-    record_of_build = f"{archive.metadata_directory(wheel)}/{archive.BUILD_RECORD}"
-    return record_of_build in wheel.NameToInfo
-
-
-def _signed_by(path: Path, key: Path) -> str:
-    """Return who signed a wheel."""
-    # Few wheels are inspected with a key, and all others would wait for what reads signatures.
-    from tfwright.wheel.seal import envelope
-
-    return envelope.verify(path, key)
 
 
 def insist(report: Inspection) -> None:
@@ -136,16 +123,27 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
     """Put together what is in a sound archive."""
     folder = archive.metadata_directory(wheel)
     found = contents(wheel, search)
+    libraries = found.libraries
     # Each file is in memory only once; its digest comes from there.
     faults = record.faults(wheel, found.entries)
-    stated = _stated(wheel)
-    described = stated.description
-    libraries = found.libraries
-    faults += stated.faults
+    described = Description()
+    stated = frozenset[Tag]()
+    built = tuple[tuple[str, str], ...]()
+    try:
+        described = _described(wheel)
+        stated = tags.stated_tags(wheel)
+        built = cuda.stated(wheel)
+    except WheelError as fault:
+        # The first that is too long ends the reading; what was read before stays in the report.
+        faults.append(fault.what)
     faults += _names(path, folder, described)
-    faults += inspection_tags.faults(path, stated.tags, libraries)
-    faults += floor.unreadable(libraries)
-    needed = {name for library in libraries for name in inspection_library.needed(library)}
+    faults += tags.faults(path, stated, libraries)
+    faults += needs.unreadable(libraries)
+    notes = defaultdict[str, list[str]](list)
+    for library in libraries:
+        for note in library.notes():
+            notes[note].append(library.path)
+    needed = {name for library in libraries for name in library.needed}
     return Inspection(
         file=path.name,
         size=size,
@@ -153,58 +151,30 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
         project=described.project,
         version=described.version,
         requires_python=described.requires_python,
-        tags=tuple(sorted(map(str, inspection_tags.named(path) or stated.tags))),
-        stated=stated.built,
+        tags=tuple(sorted(map(str, tags.named(path) or stated))),
+        stated=built,
         nvidia=tuple(sorted(filter(cuda.NVIDIA.match, needed))),
         cuda=cuda.sources(libraries, described.requires),
         cuda_in_reach=cuda.in_reach(libraries),
-        summary=inspection_summary.summarize(libraries),
+        summary=needs.summarize(libraries),
         libraries=libraries,
         leaks=found.leaks,
         faults=tuple(faults),
-        notes=(*_notes(libraries), *search.notes(found.leaks)),
+        notes=(
+            *(f"{first_of(paths)}: {note}" for note, paths in notes.items()),
+            *search.notes(found.leaks),
+        ),
     )
-
-
-class _Stated(NamedTuple):
-    """What the wheel's own files say of it, as far as they can be read."""
-
-    description: Description
-    tags: frozenset[Tag]
-    built: tuple[tuple[str, str], ...]
-    faults: list[str]
-
-
-def _stated(wheel: zipfile.ZipFile) -> _Stated:
-    """Read METADATA, WHEEL and build_info; the first that is too long ends the reading."""
-    described = Description()
-    stated = frozenset[Tag]()
-    built = tuple[tuple[str, str], ...]()
-    faults = []
-    try:
-        described = _described(wheel)
-        stated = tags.stated_tags(wheel)
-        built = build_info.read(wheel)
-    except WheelError as fault:
-        # What was read before stays in the report.
-        faults.append(fault.what)
-    return _Stated(described, stated, built, faults)
 
 
 def _described(wheel: zipfile.ZipFile) -> Description:
     """Read METADATA. Raises WheelError where it is too long to be read."""
-    said = headers.read(wheel, "METADATA")
-    return Description(
-        project=_bounded(said["Name"]),
-        version=_bounded(said["Version"]),
-        requires_python=_bounded(said["Requires-Python"]),
-        requires=tuple(map(str, said.get_all("Requires-Dist") or ())),
-    )
-
-
-def _bounded(header: object) -> str:
+    said = archive.headers(wheel, "METADATA")
     # A report is read in a terminal and kept in pages.
-    return str(header or "")[:LONGEST]
+    name, version, python = (
+        str(said[key] or "")[:LONGEST] for key in ("Name", "Version", "Requires-Python")
+    )
+    return Description(name, version, python, tuple(map(str, said.get_all("Requires-Dist") or ())))
 
 
 def _names(path: Path, folder: str, described: Description) -> Iterator[str]:
@@ -231,25 +201,6 @@ class WheelContents:
     leaks: tuple[Leak, ...]
 
 
-class _ReadLibrary(NamedTuple):
-    """What was read of a library before its memory was given back."""
-
-    library: Library
-    table: ElfTable | None
-    entry: record.RecordEntry
-    leaks: list[Leak]
-
-
-@dataclass(frozen=True)
-class _Unpacked:
-    """A library in memory, until it has been read."""
-
-    content: Content
-    entry: record.RecordEntry
-    held: ExitStack
-    """What gives the memory back."""
-
-
 def contents(wheel: zipfile.ZipFile, search: LeakSearch | None = None) -> WheelContents:
     """Read the files of a wheel, and search them for directories of the host that built it."""
     search = search or LeakSearch()
@@ -261,41 +212,39 @@ def contents(wheel: zipfile.ZipFile, search: LeakSearch | None = None) -> WheelC
         # RECORD has no line of its own, and nothing but names and digests.
         elif member.filename != listing:
             others.append(member)
-    found = []
-    entries = {}
-    tables = {}
-    leaks = list[Leak]()
-    for library, table, entry, in_library in _libraries(wheel, libraries, search):
-        found.append(library)
-        entries[library.path] = entry
-        leaks += in_library
-        if table:
-            tables[library.path] = table
+    found, entries, tables, leaks = [], {}, {}, list[Leak]()
+    # While one library is read, another processor unpacks the next. One ahead and no more: two of
+    # the largest have to fit into memory.
+    with ThreadPoolExecutor(1) as other:
+        coming = deque(other.submit(_unpacked, wheel, member) for member in libraries[:1])
+        for number, member in enumerate(libraries, 1):
+            content, entry, held = coming.popleft().result()
+            for following in libraries[number : number + 1]:
+                coming.append(other.submit(_unpacked, wheel, following))
+            with held:
+                library, table = inspection_library.read(member, content)
+                leaks += search.leaks(member.filename, content, library=True)
+            found.append(library)
+            entries[library.path] = entry
+            if table:
+                tables[library.path] = table
+            # Before the next one: its memory is needed.
+            del content
     for member in others:
         with archive.unpacked(wheel, member) as content:
             entries[member.filename] = record.entry(member.filename, content)
             leaks += search.leaks(member.filename, content, library=False)
     # After all have been read: a symbol may come from the wheel's last library.
-    return WheelContents(links.resolved(found, tables), entries, tuple(leaks))
+    return WheelContents(inspection_library.resolved(found, tables), entries, tuple(leaks))
 
 
-def _libraries(
-    wheel: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo], search: LeakSearch
-) -> Iterator[_ReadLibrary]:
-    """Read each shared library, while another processor unpacks the next one."""
-    # One ahead and no more: two of the largest libraries have to fit into memory.
-    with ThreadPoolExecutor(1) as other:
-        coming = deque(other.submit(_unpacked, wheel, member) for member in members[:1])
-        for number, member in enumerate(members, 1):
-            unpacked = coming.popleft().result()
-            for following in members[number : number + 1]:
-                coming.append(other.submit(_unpacked, wheel, following))
-            with unpacked.held:
-                name = member.filename
-                content = unpacked.content
-                library, table = inspection_library.read(member, content)
-                leaks = list(search.leaks(name, content, library=True))
-            yield _ReadLibrary(library, table, unpacked.entry, leaks)
+def _unpacked(
+    wheel: zipfile.ZipFile, member: zipfile.ZipInfo
+) -> tuple[Content, record.RecordEntry, ExitStack]:
+    """Unpack a member, and describe it while it is at hand; the last gives the memory back."""
+    with ExitStack() as stack:
+        content = stack.enter_context(archive.unpacked(wheel, member))
+        return content, record.entry(member.filename, content), stack.pop_all()
 
 
 def _is_library(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
@@ -306,22 +255,4 @@ def _is_library(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
     if not executable and not DISGUISED.search(member.filename):
         return False
     with wheel.open(member) as stream:
-        return stream.read(len(elf.MAGIC)) in {elf.MAGIC, *macho.MAGICS}
-
-
-def _unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Unpacked:
-    """Unpack a member, and describe it while it is at hand."""
-    with ExitStack() as stack:
-        content = stack.enter_context(archive.unpacked(wheel, member))
-        entry = record.entry(member.filename, content)
-        return _Unpacked(content, entry, stack.pop_all())
-
-
-def _notes(found: Sequence[Library]) -> Iterator[str]:
-    """Say what a sound wheel may still do to its users, once for all libraries it is true of."""
-    alike = defaultdict[str, list[str]](list)
-    for library in found:
-        for note in inspection_library.notes(library):
-            alike[note].append(library.path)
-    for note, paths in alike.items():
-        yield f"{first_of(paths)}: {note}"
+        return stream.read(4) in {elf_image.MAGIC, *macho.MAGICS}

@@ -1,21 +1,70 @@
-"""One shared library of a wheel, read from its bytes alone."""
+"""One shared library of a wheel, read from its bytes alone, and how the libraries link."""
 
+import mmap
 import re
 import zipfile
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
-from tfwright.wheel.binary import elf, libraries, macho, macho_content
-from tfwright.wheel.binary.content import Content
-from tfwright.wheel.binary.elf import Elf
-from tfwright.wheel.binary.elf_symbols import MOST_MISSING, ElfTable
+from tfwright.wheel.binary import elf, elf_image, macho
+from tfwright.wheel.binary.content import KERNELS, REGISTRY, Content
+from tfwright.wheel.binary.elf import Elf, ElfTable
+from tfwright.wheel.binary.elf_image import ElfImage
 from tfwright.wheel.binary.macho import MachO
-from tfwright.wheel.inspect import nccl
 
 NCCL_OPS = "_nccl_ops.so"
+"""Only TensorFlow 1.0 to 1.12 have this library; later ones link NCCL into their own."""
 FIXED = re.compile(r"/|@|\$(ORIGIN|\{ORIGIN\})(/|$)")
 """How a directory begins that does not depend on where a program is started."""
+SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s|gomp))\.so\.\d+")
+"""Libraries all of whose symbols have versions, so that one without a version is not theirs."""
+MOST_MISSING = 20
+"""Of the names that a library misses, how many are kept."""
+NCCL = re.compile(
+    rb"NCCL version "
+    rb"(\d[\w.]{0,30}?(?:\+cuda\d[\d.]{0,20})?)(?:\+cudaCUDA_MAJOR\.CUDA_MINOR)?[^\w.+]"
+)
+"""What NCCL says at its start; Bazel compiles it without the macros that would say its CUDA."""
+
+
+class Registered(NamedTuple):
+    """What a library of operations brings, as far as its symbols tell."""
+
+    operations: bool
+    kernels: bool
+    """What operations run by; without one they only have a name."""
+
+    @property
+    def stub(self) -> str:
+        """Why the library is a stub; empty if it is not one."""
+        if self.kernels:
+            return ""
+        if self.operations:
+            return "its operations have no kernel"
+        return "it registers no operation"
+
+
+def registered(library: Path) -> Registered:
+    """Say what a library registers. Raises ValueError where it is damaged."""
+    # mmap refuses an empty file.
+    if not library.stat().st_size:
+        return Registered(operations=False, kernels=False)
+    with (
+        library.open("rb") as stream,
+        mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        return _registered(content)
+
+
+def _registered(content: Content) -> Registered:
+    # In ELF only dynamic symbols count: the text may also stand in debug information. Mach-O keeps
+    # the names of its symbols as plain text, which is enough to find them.
+    texts = content
+    if content[:4] == elf_image.MAGIC:
+        texts = ElfImage(content).names.texts
+    return Registered(texts.find(REGISTRY) >= 0, texts.find(KERNELS) >= 0)
 
 
 @dataclass(frozen=True)
@@ -29,7 +78,7 @@ class Library:
     """Once for each machine."""
     nccl: str = ""
     """The version of the NCCL that is linked into it, with its CUDA if it says that."""
-    registered: libraries.Registered | None = None
+    registered: Registered | None = None
     """Of ``_nccl_ops.so``: whether it is the real library, or a stub."""
     fault: str = ""
 
@@ -38,74 +87,117 @@ class Library:
         """What the library says of itself, once for each machine."""
         return (self.elf,) if self.elf else self.macho
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The libraries that it needs, for all its machines."""
+        return tuple(name for part in self.parts for name in part.needed)
+
+    @property
+    def search(self) -> tuple[str, ...]:
+        """The directories that it looks for libraries in, for all its machines."""
+        return tuple(folder for part in self.parts for folder in part.search)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which others need it."""
+        name = PurePosixPath(self.path).name
+        return (name, self.elf.soname) if self.elf and self.elf.soname else (name,)
+
+    def notes(self) -> Iterator[str]:
+        """Say what a sound library may still do to its users."""
+        if self.registered and self.registered.stub:
+            yield f"a stub, {self.registered.stub}"
+        if self.elf and (missing := self.elf.symbols.missing):
+            least = "at least " if len(missing) == MOST_MISSING else ""
+            others = f" and {least}{len(missing) - 1} more" if len(missing) > 1 else ""
+            yield f"needs {missing[0]}{others}, and names no library that has it"
+        # The loader takes a relative path from the working directory, which a stranger may own.
+        stray = [folder for folder in self.search if not FIXED.match(folder)]
+        if stray:
+            # An empty entry, as in "a::b", is the working directory itself.
+            shown = ", ".join(folder or "." for folder in stray)
+            yield f"looks for libraries in {shown}, below whatever directory it is started in"
+        for part in self.parts:
+            if part.cpu and part.cpu.unknown:
+                use = part.cpu.unknown[0]
+                yield (
+                    f"asks the CPU what it has, so whether it needs {use.extension} "
+                    f"is unknown ({use.decided} use it)"
+                )
+
 
 def read(member: zipfile.ZipInfo, content: Content) -> tuple[Library, ElfTable | None]:
     """Read a library, whatever is in the file that is named like one."""
-    path = member.filename
-    size = member.file_size
     try:
-        return _read(path, content)
+        return _read(member.filename, content)
     # Hostile bytes can make a parser fail with any exception.
     except Exception as fault:  # noqa: BLE001 see above
-        return Library(path, size, fault=str(fault) or type(fault).__name__), None
+        why = str(fault) or type(fault).__name__
+        return Library(member.filename, member.file_size, fault=why), None
 
 
 def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
     """Read a library that is sound. Raises ValueError for other files."""
+    operations = _registered(content) if PurePosixPath(path).name == NCCL_OPS else None
+    found = Library(path, len(content), nccl=nccl(content), registered=operations)
     # By the content: a file named .so may be a linker script.
     magic = bytes(content[:4])
-    linux = None
-    table = None
-    mac = tuple[MachO, ...]()
-    if magic == elf.MAGIC:
+    if magic == elf_image.MAGIC:
         linux, table = elf.examine(content)
-    elif magic in macho.MAGICS:
-        mac = macho_content.read(content)
-    else:
-        raise ValueError("it is neither an ELF nor a Mach-O file")
-    # Only TensorFlow 1.0 to 1.12 have this library; later ones link NCCL into their
-    # own.
-    separate = PurePosixPath(path).name == NCCL_OPS
-    library = Library(
-        path=path,
-        size=len(content),
-        elf=linux,
-        macho=mac,
-        nccl=nccl.version(content),
-        registered=libraries.read(content) if separate else None,
-    )
-    return library, table
+        return replace(found, elf=linux), table
+    if magic in macho.MAGICS:
+        return replace(found, macho=macho.read(content)), None
+    raise ValueError("it is neither an ELF nor a Mach-O file")
 
 
-def notes(library: Library) -> Iterator[str]:
-    """Say what a sound library may still do to its users."""
-    if library.registered and library.registered.stub:
-        yield f"a stub, {library.registered.stub}"
-    if library.elf and (missing := library.elf.symbols.missing):
-        least = "at least " if len(missing) == MOST_MISSING else ""
-        others = f" and {least}{len(missing) - 1} more" if len(missing) > 1 else ""
-        yield f"needs {missing[0]}{others}, and names no library that has it"
-    # The loader takes a relative path from the working directory, which a stranger may
-    # own.
-    stray = [folder for folder in search_path(library) if not FIXED.match(folder)]
-    if stray:
-        # An empty entry, as in "a::b", is the working directory itself.
-        shown = ", ".join(folder or "." for folder in stray)
-        yield (f"looks for libraries in {shown}, below whatever directory it is started in")
-    for part in library.parts:
-        if part.cpu and part.cpu.unknown:
-            use = part.cpu.unknown[0]
-            yield (
-                f"asks the CPU what it has, so whether it needs {use.extension} "
-                f"is unknown ({use.decided} use it)"
-            )
+def nccl(content: Content) -> str:
+    """Return the version of the NCCL that is linked in, with its CUDA if it says that."""
+    # find() first: it is ten times as fast, and most libraries have none.
+    place = content.find(b"NCCL version ")
+    found = NCCL.search(content, place) if place >= 0 else None
+    return found[1].decode() if found else ""
 
 
-def needed(library: Library) -> tuple[str, ...]:
-    """Return the libraries that one needs, for all its machines."""
-    return tuple(name for part in library.parts for name in part.needed)
+def resolved(libraries: Sequence[Library], tables: Mapping[str, ElfTable]) -> tuple[Library, ...]:
+    """Return the libraries with the symbols filled in that are missing.
+
+    What any library of the wheel gives counts as given: TensorFlow 1 loads its own library for all
+    to see, and the operations' libraries do not name it. Where a library needs one from outside the
+    wheel whose symbols have no versions, as libcuda's, it is unknown what is missing.
+    """
+    given = frozenset[int]().union(*(table.given for table in tables.values()))
+    unknown = _that_reach_outside(libraries)
+    found = []
+    for library in libraries:
+        table, linux = tables.get(library.path), library.elf
+        if table and linux and library.path not in unknown:
+            names = [name for name in table.wanted if hash(name) not in given][:MOST_MISSING]
+            missing = tuple(name.decode("utf-8", "replace") for name in names)
+            linux = replace(linux, symbols=replace(linux.symbols, missing=missing))
+        found.append(replace(library, elf=linux))
+    return tuple(found)
 
 
-def search_path(library: Library) -> tuple[str, ...]:
-    """Return the directories that a library is looked for in, for all its machines."""
-    return tuple(folder for part in library.parts for folder in part.search)
+def _that_reach_outside(libraries: Sequence[Library]) -> set[str]:
+    """Return the paths of those that need, themselves or through others, a library from outside.
+
+    The loader's libraries of the system do not count. Each need is followed once, backwards from
+    the libraries outside: from each library forwards would take the square of their number.
+    """
+    own: set[str] = set()
+    users: dict[str, list[Library]] = {}
+    for library in libraries:
+        if library.elf:
+            own.update(library.names)
+            for name in library.elf.needed:
+                users.setdefault(name, []).append(library)
+    # What needs libcuda may get any symbol from it, and so may whoever needs that.
+    waiting = [name for name in users if name not in own and not SYSTEM.fullmatch(name)]
+    reached, seen = set[str](), set(waiting)
+    while waiting:
+        for library in users.get(waiting.pop(), ()):
+            reached.add(library.path)
+            further = [name for name in library.names if name not in seen]
+            seen.update(further)
+            waiting += further
+    return reached

@@ -1,18 +1,16 @@
 """The page of inspect: what a wheel is."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tfwright.printable import printable
 from tfwright.terminal import text
-from tfwright.terminal.text import Column, Part, Styled
+from tfwright.terminal.text import Column, Styled
 
 if TYPE_CHECKING:
-    from tfwright.wheel.binary.cpu import Cpu
     from tfwright.wheel.inspect.inspection import Inspection
     from tfwright.wheel.inspect.library import Library
-    from tfwright.wheel.inspect.summary import Summary, WheelNeed
+    from tfwright.wheel.inspect.needs import Summary
 
 COLUMNS = (
     Column("library", 0, "middle", least=24),
@@ -27,42 +25,31 @@ LABEL = 14
 """Characters in front of a fact."""
 
 
-def show_report(report: "Inspection", *, as_json: bool) -> None:
+def show_report(report: "Inspection") -> None:
     """Print what a wheel is: notes for its user first, then facts, then its libraries."""
-    if as_json:
-        text.as_json(asdict(report))
-        return
     sizes = f": {report.size:,} bytes, {report.unpacked:,} unpacked"
     text.line(Styled(report.file, text.HEADING), sizes)
     # What a user has to know before installing comes before any table.
     for note in report.notes:
         text.paragraph(Styled("note: ", text.WARNING), printable(note), indent=6)
-    for name, value in _stated(report):
-        _show_fact(name, value or "not stated")
-    for way in _ways(report):
-        _show_fact("finds CUDA", way)
-    summary = _summary(report.summary) if report.summary else ()
-    for name, value in summary:
-        _show_fact(name, value)
+    facts = {
+        "project": f"{report.project} {report.version}".strip(),
+        "tags": ", ".join(report.tags),
+        "python": report.requires_python,
+        "built with": ", ".join(f"{name} {value}" for name, value in report.stated),
+        "linked with": ", ".join(report.nvidia) or "none of NVIDIA's libraries",
+    }
+    if report.signed_by:
+        facts["signed by"] = f"the key with the id {report.signed_by}"
+    shown = [(name, value or "not stated") for name, value in facts.items()]
+    shown += [("finds CUDA", way) for way in _ways(report)]
+    shown += _summary(report.summary) if report.summary else ()
+    for name, value in shown:
+        # Versions, tags and library names are whatever the wheel's maker wrote.
+        text.paragraph(f"  {name}", printable(value), indent=LABEL)
     if report.libraries:
         text.line()
         text.table(COLUMNS, list(_rows(report.libraries)))
-
-
-def _show_fact(name: str, value: str) -> None:
-    # Versions, tags and library names are whatever the wheel's maker wrote.
-    text.paragraph(f"  {name}", printable(value), indent=LABEL)
-
-
-def _stated(report: "Inspection") -> Iterator[tuple[str, str]]:
-    """Return what the wheel's metadata states."""
-    yield "project", f"{report.project} {report.version}".strip()
-    yield "tags", ", ".join(report.tags)
-    yield "python", report.requires_python
-    yield ("built with", ", ".join(f"{name} {value}" for name, value in report.stated))
-    yield "linked with", ", ".join(report.nvidia) or "none of NVIDIA's libraries"
-    if report.signed_by:
-        yield "signed by", f"the key with the id {report.signed_by}"
 
 
 def _ways(report: "Inspection") -> Iterator[str]:
@@ -86,7 +73,11 @@ def _ways(report: "Inspection") -> Iterator[str]:
 def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
     """Return what the libraries need together, and what their users have to know."""
     for name, need in summary.needs.items():
-        yield f"needs {name}" if name == "CPU" else name, _need(need)
+        # A version, and which library and function need it.
+        parts = [part for part in (need.symbol, need.decided) if part]
+        why = f": {'; '.join(parts)}" if parts else ""
+        shown = f"{need.version:<8} {_short(need.library)}{why}"
+        yield (f"needs {name}" if name == "CPU" else name), shown
     if summary.tensorflow:
         strings = "".join(f", std::string {abi}" for abi in summary.strings)
         yield (
@@ -98,14 +89,7 @@ def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
         yield "NCCL", ", ".join(summary.nccl)
 
 
-def _need(need: "WheelNeed") -> str:
-    """Return a version, and which library and function need it."""
-    parts = [part for part in (need.symbol, need.decided) if part]
-    why = f": {'; '.join(parts)}" if parts else ""
-    return f"{need.version:<8} {_short(need.library)}{why}"
-
-
-def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[Part, ...]]:
+def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[str, ...]]:
     """Return the rows of the table; libraries that differ only in name and size share one."""
     # TensorFlow's wheels hold dozens of small libraries with the same needs.
     alike: dict[tuple[str, ...], list[Library]] = {}
@@ -131,20 +115,17 @@ def _facts(library: "Library") -> tuple[str, ...]:
     # NCCL is often linked in, and then shows only in the library's texts.
     if library.nccl:
         gpu.append(f"NCCL {library.nccl}")
+    levels = []
+    for cpu in (part.cpu for part in parts if part.cpu):
+        more = f", or {cpu.unknown[0].extension}: unknown" if cpu.unknown else ""
+        levels.append(cpu.level + more)
     return (
         ", ".join(part.machine for part in parts),
         library.fault or ", ".join(needs),
         ", ".join(elf.symbols.strings if elf else ()),
-        ", ".join(_level(part.cpu) for part in parts if part.cpu),
+        ", ".join(levels),
         " ".join(gpu),
     )
-
-
-def _level(cpu: "Cpu") -> str:
-    """Return what a library needs of the CPU, and whether it may be more."""
-    if not cpu.unknown:
-        return cpu.level
-    return f"{cpu.level}, or {cpu.unknown[0].extension}: unknown"
 
 
 def _short(path: str) -> str:

@@ -1,16 +1,20 @@
-"""Whether a wheel's tags are true: what its libraries need, against what the tags promise."""
+"""A wheel's tags: whether they are true of what is in it, and which Python on this machine fits."""
 
 import re
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from pathlib import Path
 
-from packaging.tags import Tag
+from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag, platform_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from tfwright.wheel import tags
+from tfwright.wheel import archive
 from tfwright.wheel.binary import elf
 from tfwright.wheel.inspect.library import Library
 
+MOST = 1_000
+"""Tags that the lines of WHEEL may stand for: ``a.b-c.d-e.f`` are eight."""
 LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 """The glibc that the first manylinux tags promise (PEP 513, 571, 599).
 
@@ -28,25 +32,91 @@ def named(path: Path) -> frozenset[Tag]:
         return frozenset()
 
 
+def stated_tags(wheel: zipfile.ZipFile) -> frozenset[Tag]:
+    """Return the tags that the file WHEEL states.
+
+    Empty if the wheel has no such file, or a line in it is not a tag. Raises WheelError if the file
+    is too long to be read.
+    """
+    lines = archive.headers(wheel, "WHEEL").get_all("Tag") or []
+    # A line of a few kilobytes can stand for millions of tags: count before expanding.
+    counts = [prod(part.count(".") + 1 for part in line.split("-")) for line in lines]
+    if sum(counts) > MOST:
+        return frozenset()
+    try:
+        return frozenset(tag for line in lines for tag in parse_tag(line))
+    except ValueError:
+        return frozenset()
+
+
+def said(tags: frozenset[Tag]) -> str:
+    """Return tags as a reader knows them."""
+    return ", ".join(sorted(map(str, tags))) or "nothing"
+
+
+def _unequal(stated: frozenset[Tag], promised: frozenset[Tag]) -> list[str]:
+    # pip chooses by the name alone, and repacking tools read the file: the two must agree.
+    if stated == promised:
+        return []
+    return [f"the file WHEEL says {said(stated)}, the name says {said(promised)}"]
+
+
+def misfits(path: Path, wheel: zipfile.ZipFile, python: str) -> list[str]:
+    """Say in what the tags of a wheel differ from its content, and from CPython `python` here.
+
+    Raises WheelError where its file WHEEL cannot be read.
+    """
+    try:
+        promised = parse_wheel_filename(path.name)[-1]
+    except InvalidWheelFilename as fault:
+        return [str(fault)]
+    found = _unequal(stated_tags(wheel), promised)
+    # A wheel for any platform with a shared library in it installs everywhere, and fails there.
+    names = [member.filename for member in archive.files(wheel)]
+    if any(tag.platform == "any" for tag in promised) and any(
+        name.endswith((".so", ".dylib")) for name in names
+    ):
+        found.append(f"it holds machine code and says {said(promised)}, which is any machine")
+    # The target Python is another one than the Python that runs tfwright.
+    if not promised & supported_tags(python):
+        found.append(f"{said(promised)} is not for CPython {python} on this machine")
+    return found
+
+
+def supported_tags(python: str) -> frozenset[Tag]:
+    """Return the tags that CPython `python` (as ``3.6.15``) installs on this machine."""
+    major, minor = map(int, python.split(".")[:2])
+    interpreter = f"cp{major}{minor}"
+    # platform_tags() describes this machine, whatever Python the wheel is for.
+    platforms = list(platform_tags())
+    # Up to 3.7 the ABI says how Python's allocator was built (PEP 3149), in 2.7 also how wide a
+    # character is.
+    letters = [""]
+    if (major, minor) < (3, 8):
+        letters = ["mu", "m"] if major == 2 else ["m", ""]  # noqa: PLR2004 Python's own version
+    abis = [interpreter + letter for letter in letters]
+    exact = cpython_tags((major, minor), abis, platforms)
+    compatible = compatible_tags((major, minor), interpreter, platforms)
+    return frozenset([*exact, *compatible])
+
+
 def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list[str]:
-    """Say in what the tags in a wheel's name are not true."""
+    """Say in what the tags in a wheel's name are not true of its libraries."""
     promised = named(path)
     if not promised:
         return []
-    differing = []
-    # pip chooses by the name alone, and repacking tools read the file: the two must
-    # agree.
-    if stated != promised:
-        differing.append(
-            f"the file WHEEL says {tags.said(stated)}, the name says {tags.said(promised)}"
-        )
-    for library in found:
-        differing += _library_faults(promised, library)
     platforms = sorted({tag.platform for tag in promised})
+    glibc = [
+        (need.version, f"{library.path} ({need.symbol})")
+        for library in found
+        if library.elf and (need := library.elf.requires.get("GLIBC"))
+    ]
+    macos = [(part.minimum, library.path) for library in found for part in library.macho]
     return [
-        *differing,
-        *_excess("glibc", _glibc_promises(platforms), _glibc_needs(found)),
-        *_excess("macOS", _macos_promises(platforms), _macos_needs(found)),
+        *_unequal(stated, promised),
+        *(fault for library in found for fault in _library_faults(promised, library)),
+        *_excess("glibc", list(_promises(platforms, _glibc)), glibc),
+        *_excess("macOS", list(_promises(platforms, _macos)), macos),
     ]
 
 
@@ -65,7 +135,7 @@ def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]
         return
     interpreters = {tag.interpreter for tag in promised}
     if interpreters.isdisjoint({f"cp{module[1]}", f"py{module[1][0]}"}):
-        yield f"{library.path} is for CPython {module[1]}, and the tags are {tags.said(promised)}"
+        yield f"{library.path} is for CPython {module[1]}, and the tags are {said(promised)}"
 
 
 def _machines(platform: str) -> set[str]:
@@ -78,52 +148,35 @@ def _excess(
     what: str, promises: Sequence[tuple[str, str]], needs: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
     """Compare the oldest system that a tag promises with the newest that a library needs."""
+
+    def age(pair: tuple[str, str]) -> tuple[int, ...]:
+        return elf.numbers(pair[0])
+
     if not promises or not needs:
         return
-    # Of several platform tags the oldest counts: pip may choose the wheel for any of
-    # them.
-    version, platform = min(promises, key=_age)
-    beyond = [need for need in needs if elf.numbers(need[0]) > elf.numbers(version)]
+    # Of several platform tags the oldest counts: pip may choose the wheel for any of them.
+    version, platform = min(promises, key=age)
+    beyond = [need for need in needs if age(need) > elf.numbers(version)]
     if beyond:
-        newest, library = max(beyond, key=_age)
+        newest, library = max(beyond, key=age)
         others = f" ({len(beyond)} libraries need more than that)" if len(beyond) > 1 else ""
         yield f"{library} needs {what} {newest}, and the tag {platform} promises {version}{others}"
 
 
-def _age(pair: tuple[str, str]) -> tuple[int, ...]:
-    return elf.numbers(pair[0])
-
-
-def _glibc_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the glibc that each tag promises to be enough."""
-    promises = []
+def _promises(platforms: Sequence[str], promise: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    """Return the version that each tag promises to be enough; linux_x86_64 promises none."""
     for platform in platforms:
-        # linux_x86_64 promises no glibc at all.
-        if part := re.match(r"(manylinux\d+)_|manylinux_(\d+)_(\d+)_", platform):
-            glibc = LEGACY.get(part[1], "0") if part[1] else f"{part[2]}.{part[3]}"
-            promises.append((glibc, platform))
-    return promises
+        if version := promise(platform):
+            yield version, platform
 
 
-def _macos_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the macOS that each tag promises to be enough."""
-    promises = []
-    for platform in platforms:
-        part = re.match(r"macosx_(\d+)_(\d+)_", platform)
-        if part:
-            promises.append((f"{part[1]}.{part[2]}", platform))
-    return promises
+def _glibc(platform: str) -> str:
+    part = re.match(r"(manylinux\d+)_|manylinux_(\d+)_(\d+)_", platform)
+    if part is None:
+        return ""
+    return LEGACY.get(part[1], "0") if part[1] else f"{part[2]}.{part[3]}"
 
 
-def _glibc_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
-    """Return the glibc that each library needs."""
-    return [
-        (need.version, f"{library.path} ({need.symbol})")
-        for library in found
-        if library.elf and (need := library.elf.requires.get("GLIBC"))
-    ]
-
-
-def _macos_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
-    """Return the macOS that each library needs."""
-    return [(part.minimum, library.path) for library in found for part in library.macho]
+def _macos(platform: str) -> str:
+    part = re.match(r"macosx_(\d+)_(\d+)_", platform)
+    return f"{part[1]}.{part[2]}" if part else ""

@@ -1,0 +1,138 @@
+"""The pages of build, plan and reproduce."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tfwright.terminal import text
+from tfwright.terminal.text import Styled
+from tfwright.wheel.compare.page import show_comparison
+
+if TYPE_CHECKING:
+    from tfwright.build.reproduce import Reproduction
+    from tfwright.doctor.findings import Finding
+    from tfwright.pipeline.engine import Planned
+    from tfwright.pipeline.job import BuildRequest
+    from tfwright.pipeline.stage import Result, Step
+
+REASON = 16
+"""Characters in front of the reason why a stage runs."""
+
+
+def announce(job: "BuildRequest") -> None:
+    """Say what is going to be built."""
+    name = Styled(job.recipe.name, text.HEADING)
+    text.line(name, f": {job.recipe.summary}", to=sys.stderr)
+
+
+def conclude(job: "BuildRequest", result: "Result") -> None:
+    """Say what was made: the wheel's path on stdout, for scripts."""
+    wheel = getattr(result, "wheel", None)
+    if job.until == "publish" and wheel is not None:
+        text.tell(f"  {wheel.size:,} bytes, sha256 {wheel.sha256}")
+        # Alone on standard output: pip install "$(invoke build …)".
+        print(wheel.path)
+    else:
+        text.tell(f"  stopped after {job.until}, as requested")
+
+
+def built_data(job: "BuildRequest", result: "Result") -> dict[str, object]:
+    """Return what was made, for machines; the wheel is null before the stage package."""
+    wheel = getattr(result, "wheel", None)
+    return {"recipe": job.recipe.name, "until": job.until, "wheel": wheel}
+
+
+def show_plan(
+    plan: "Sequence[Planned]",
+    findings: "Sequence[Finding]" = (),
+    doubled: Sequence[str] = (),
+    *,
+    recipe: str = "demo",
+) -> None:
+    """Print what keeps the recipe from being built here, then each stage: run or keep, and why.
+
+    `recipe` is the argument that names it. A stage that runs is followed by its commands and files.
+    `doubled` says what makes Bazel compile the same sources twice.
+    """
+    # Notes are left to doctor: a plan answers what a build would do.
+    blocking = [finding for finding in findings if finding.blocks]
+    if blocking:
+        count = text.counted(len(blocking), "finding")
+        text.line(Styled(f"This host cannot build the recipe yet: {count}", text.BAD))
+        for finding in blocking:
+            text.paragraph(f"  {finding.blocks}", str(finding), indent=13)
+        doctor = f"  'invoke doctor --recipe {recipe}' has the remedies"
+        text.line(Styled(doctor, text.DETAIL))
+        text.line()
+    for warning in doubled:
+        text.paragraph(Styled("Compiled twice", text.WARNING), warning, indent=16)
+    if doubled:
+        text.line()
+    shown: Mapping[str, str] = {}
+    for planned in plan:
+        name = Styled(f" {planned.stage.name:<10} ", text.HEADING)
+        if not planned.why:
+            summary = Styled(planned.stage.summary, text.DETAIL)
+            text.line(Styled("keep", text.GOOD), name, summary, hang=REASON)
+            continue
+        text.line(Styled("run ", text.WARNING), name, planned.why, hang=REASON)
+        for step in planned.steps:
+            _show_step(step, shown)
+            # A file that is written has no environment; the
+            # one before it stays the comparison.
+            shown = getattr(step, "env", shown)
+
+
+def plan_data(plan: "Sequence[Planned]") -> list[dict[str, object]]:
+    """Return the stages for machines, with the commands and files of those that would run."""
+    return [
+        {
+            "stage": planned.stage.name,
+            "run": bool(planned.why),
+            "why": planned.why,
+            "steps": planned.steps,
+        }
+        for planned in plan
+    ]
+
+
+def _show_step(step: "Step", shown: Mapping[str, str]) -> None:
+    """Print a file with its content, or a command with where it runs and its environment.
+
+    Of that only what differs from what was `shown` for the step before it.
+    """
+    fields, pad = vars(step), " " * 7
+    # A step without arguments is a file that tfwright writes itself.
+    if "argv" not in fields:
+        text.line(Styled(f"{pad}writes {fields['path']}", text.DETAIL), whole=True)
+        rows = fields["content"].splitlines()
+    else:
+        text.command(f"{pad}$ ", fields["argv"], text.DETAIL)
+        env = fields["env"]
+        # A clean environment has a dozen variables; only
+        # changes tell the commands apart.
+        changed = (name for name in sorted(env) if shown.get(name) != env[name])
+        rows = [
+            f"in {fields['cwd']}",
+            *(f"{name}={env[name]}" for name in changed),
+            *(f"without {name}" for name in sorted(shown.keys() - env.keys())),
+        ]
+    for row in rows:
+        text.line(Styled(f"{pad}    {row}", text.DETAIL))
+
+
+def show_reproduction(found: "Reproduction") -> None:
+    """Print whether a rebuilt wheel is the same; if it differs, where and why."""
+    if found.comparison.same:
+        first = found.comparison.first
+        text.line(
+            Styled("reproduced", text.GOOD),
+            f": {found.original.name} is the same {first.size:,} bytes, sha256 {first.sha256}",
+        )
+        return
+    both = f": {found.original} (first), {found.rebuilt} (second)"
+    text.line(Styled("not reproduced", text.BAD), both)
+    show_comparison(found.comparison)
+    text.heading("why")
+    for cause in found.causes:
+        text.paragraph("", cause, indent=2)

@@ -1,0 +1,119 @@
+"""GPUs by the names that people and drivers give them, from gpus.toml."""
+
+import functools
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TABLE = Path(__file__).with_suffix(".toml")
+_LINES = {"geforce", "quadro", "tesla", "nvidia", "jetson", "rtx", "gtx", "gt"}
+"""Words that people leave out in front of a number."""
+_SAID_TWICE = re.compile(
+    r"\b(nvidia|gpu|graphics|generation|with|design|max-?q|\d+ ?gb|sxm\d?|pcie|hbm\d\w?|nvl|"
+    r"dgxs|fhhl|rev\.? \w|oem|gddr\d\w?|lite hash rate|refresh|(workstation|server|mac) edition)\b"
+)
+"""What tells cards of one name apart whose chip is the same."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What a name of a GPU says."""
+
+    name: str
+    """As NVIDIA writes it."""
+    chip: str
+    """``GA102``."""
+    capability: str
+    """``8.6``."""
+    machine: str = ""
+    """The only kind of machine that it is built into; empty for a card."""
+
+
+class AmbiguousGpu(LookupError):  # noqa: N818 an answer, rather than a fault
+    """Cards of this name were sold with different chips."""
+
+    def __init__(self, found: list[Gpu]) -> None:
+        """Keep what the name may mean."""
+        super().__init__(", ".join(sorted({gpu.capability for gpu in found})))
+        self.found = found
+
+
+def named(name: str) -> Gpu | None:
+    """Return the GPU of a name; None for one that the table does not have.
+
+    ``RTX 3090``, ``rtx3090``, ``3090`` and ``NVIDIA GeForce RTX 3090`` are one name; ``GTX 960M``
+    is another than ``GTX 960``. Raises AmbiguousGpu where a name stands for several chips.
+    """
+    words, laptop = _words(name)
+    found = [gpu for gpu, mobile in _index().get(words, ()) if mobile == laptop]
+    # A laptop's card often has no name of its own, and a list may have only the laptop's.
+    found = found or [gpu for gpu, _ in _index().get(words, ())]
+    # The whole name wins: Quadro 4000 is a name, and the end of Quadro RTX 4000 as well.
+    found = [gpu for gpu in found if _words(gpu.name)[0] == words] or found
+    found = [gpu for gpu in found if gpu.chip == _table()["usual"].get(gpu.name)] or found
+    if len({gpu.capability for gpu in found}) > 1:
+        raise AmbiguousGpu(found)
+    return min(found, key=lambda gpu: len(gpu.name), default=None)
+
+
+def names() -> list[str]:
+    """Return all names in the table as people write them, the newest chips last."""
+    return [gpu.name.removeprefix("GeForce ") for gpu, _ in _rows()]
+
+
+def other_maker(name: str) -> str:
+    """Return who makes a GPU that is not NVIDIA's; empty where the name does not tell."""
+    for row in _table()["other"]:
+        if re.search(row["name"], name, re.IGNORECASE):
+            return str(row["maker"])
+    return ""
+
+
+def source() -> str:
+    """Say where the table is from."""
+    return str(_table()["source"])
+
+
+def published() -> str:
+    """Return the day of the list that the names are from, ``2026.10.24``."""
+    return str(_table()["pci_ids"])
+
+
+def _words(name: str) -> tuple[tuple[str, ...], bool]:
+    """Return the words of a name that count, and whether it says that it is a laptop's card."""
+    text = re.sub(r"[()/_]|\(r\)|\(tm\)", " ", name.lower())
+    laptop = bool(re.search(r"\b(laptop|mobile|notebook)\b", text))
+    text = re.sub(r"\b(laptop|mobile|notebook|embedded)\b", " ", text)
+    text = _SAID_TWICE.sub(" ", re.sub(r"(?<=\d)-", " ", text))
+    # RTX3090 and GTX1080Ti are written by people.
+    text = re.sub(r"\b(rtx|gtx|gt|mx|titan)(?=\d)", r"\1 ", text)
+    text = re.sub(r"(?<=\d)(ti|super)\b", r" \1", text)
+    return tuple(text.replace("-", " ").split()), laptop
+
+
+def _rows() -> Iterator[tuple[Gpu, bool]]:
+    for chip, row in _table()["chip"].items():
+        for name in row.get("names", ()):
+            gpu = Gpu(name, chip, row["capability"], row.get("machine", ""))
+            yield gpu, _words(name)[1]
+
+
+@functools.cache
+def _index() -> dict[tuple[str, ...], list[tuple[Gpu, bool]]]:
+    """Return the cards by their words, with and without the line that they belong to."""
+    index: dict[tuple[str, ...], list[tuple[Gpu, bool]]] = {}
+    for row in _rows():
+        words, _ = _words(row[0].name)
+        index.setdefault(words, []).append(row)
+        while len(words) > 1 and words[0] in _LINES:
+            words = words[1:]
+            index.setdefault(words, []).append(row)
+    return index
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(TABLE.read_text("utf-8"))

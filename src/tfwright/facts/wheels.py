@@ -1,0 +1,70 @@
+"""The official wheels of TensorFlow, from wheels.toml: what they need, as `invoke inspect` said."""
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TABLE = Path(__file__).with_suffix(".toml")
+PLATFORMS = {
+    ("Linux", "x86_64"): "linux_x86_64",
+    ("Linux", "aarch64"): "linux_aarch64",
+    ("Darwin", "arm64"): "macos_arm64",
+    ("Darwin", "x86_64"): "macos_x86_64",
+    ("Windows", "AMD64"): "windows",
+}
+"""The columns of the table by system and machine."""
+
+
+@dataclass(frozen=True)
+class OfficialWheel:
+    """The newest version of one release line; what was proved holds for Linux on x86-64."""
+
+    project: str
+    """``tensorflow``, ``tensorflow-gpu`` or ``tensorflow-cpu``."""
+    version: str
+    glibc: str
+    """The oldest that its libraries load with."""
+    cpu: str
+    """The least CPU, one of CpuLevel."""
+    gpu: tuple[str, ...] = ()
+    """``sm_80`` is machine code, ``compute_80`` PTX, which the driver compiles."""
+    cuda: str = ""
+    cudnn: str = ""
+    linux_x86_64: tuple[str, ...] = ()
+    """The Pythons that this platform has wheels for, as the other four."""
+    linux_aarch64: tuple[str, ...] = ()
+    macos_arm64: tuple[str, ...] = ()
+    macos_x86_64: tuple[str, ...] = ()
+    windows: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """The release line, ``2.10``."""
+        return ".".join(self.version.split(".")[:2])
+
+    def pythons(self, system: str, machine: str) -> tuple[str, ...]:
+        """Return the Pythons that a platform has wheels for; none for a platform without any."""
+        return getattr(self, PLATFORMS.get((system, machine), ""), ())
+
+
+def official() -> list[OfficialWheel]:
+    """Return all rows, the newest release first."""
+    rows = []
+    for row in _table()["wheel"]:
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in row.items()
+        }
+        rows.append(OfficialWheel(**values))
+    return sorted(rows, key=lambda row: [int(part) for part in row.line.split(".")], reverse=True)
+
+
+def read() -> str:
+    """Return the day on which the package index was asked, ``2026-11-25``."""
+    return str(_table()["read"])
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(TABLE.read_text("utf-8"))

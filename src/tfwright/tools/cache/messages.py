@@ -1,0 +1,204 @@
+"""Bazel's cache messages as protocol buffers: which files the result of an action consists of.
+
+The messages are those of the Remote Execution API, version 2.
+https://github.com/bazelbuild/remote-apis, remote_execution.proto
+https://protobuf.dev/programming-guides/encoding/
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import BinaryIO
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+"""Wire types; groups (3 and 4) are gone from the format that Bazel writes."""
+LONGEST_VARINT = 10
+"""Bytes of a 64-bit number, seven bits in each."""
+OUTPUT_FILES, OUTPUT_DIRECTORIES, EXIT_CODE, STDOUT, STDERR = 2, 3, 4, 6, 8
+LINKS = (10, 11, 12)
+"""Fields of an ActionResult."""
+PATH, DIGEST, TREE_DIGEST = 1, 2, 3
+"""Fields of what an ActionResult lists."""
+ROOT, CHILDREN = 1, 2
+"""Fields of a Tree: directories."""
+FILES, FOLDERS, SYMLINKS = 1, 2, 3
+"""Fields of such a directory; the first field of each entry is its name."""
+SHA256 = re.compile(r"[0-9a-f]{64}")
+Value = int | bytes
+
+
+class MalformedMessageError(ValueError):
+    """Bytes that are not a protocol buffer message of the expected kind."""
+
+
+@dataclass(frozen=True)
+class Blob:
+    """Content of the cache, known by its digest."""
+
+    sha256: str
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True)
+class ActionResult:
+    """What a successful action made."""
+
+    blobs: tuple[Blob, ...]
+    """Files, standard output and standard error."""
+    trees: tuple[Blob, ...]
+    """Lists of the files of whole directories."""
+
+
+def action_result(payload: bytes) -> ActionResult:
+    """Read an entry of the action cache.
+
+    Raises MalformedMessageError if it is none, if the action failed, or if a path leads out of
+    the build: Bazel before 0.26 would write there.
+    """
+    blobs: list[Blob] = []
+    trees: list[Blob] = []
+    for number, value in fields(payload):
+        if number == OUTPUT_FILES:
+            blobs.append(_listed(value, DIGEST))
+        elif number == OUTPUT_DIRECTORIES:
+            trees.append(_listed(value, TREE_DIGEST))
+        elif number in {STDOUT, STDERR}:
+            blobs.append(_digest(value))
+        elif number in LINKS:
+            _path(value)
+        elif number == EXIT_CODE and value != 0:
+            raise MalformedMessageError("the action failed")
+    return ActionResult(tuple(blobs), tuple(trees))
+
+
+def tree_blobs(tree: bytes) -> Iterator[Blob]:
+    """Yield the files of a directory.
+
+    Raises MalformedMessageError if it is not a Tree, or if a name leads out of the build.
+    """
+    for number, directory in fields(tree):
+        if number not in {ROOT, CHILDREN}:
+            continue
+        for kind, node in fields(content(directory)):
+            if kind == FILES:
+                yield _listed(node, DIGEST)
+            elif kind in {FOLDERS, SYMLINKS}:
+                _path(node)
+
+
+def pointer(blob: Blob) -> bytes:
+    """Return the entry of an action that printed a blob and made nothing else."""
+    digest = field(1, blob.sha256.encode()) + _encoded(2 << 3 | VARINT) + _encoded(blob.size)
+    return field(STDOUT, digest)
+
+
+def _listed(value: Value, digest: int) -> Blob:
+    """Return the blob of a file or directory that a result lists."""
+    _path(value)
+    for number, inner in fields(content(value)):
+        if number == digest:
+            return _digest(inner)
+    raise MalformedMessageError("an output has no digest")
+
+
+def _path(value: Value) -> None:
+    """Refuse a path that is absolute or climbs."""
+    for number, inner in fields(content(value)):
+        if number == PATH:
+            path = PurePosixPath(text(inner))
+            if path.is_absolute() or ".." in path.parts:
+                raise MalformedMessageError(f"the path {str(path)!r} leads out of the build")
+
+
+def _digest(value: Value) -> Blob:
+    """Read a Digest message. The digest becomes a file name, so nothing but hex passes."""
+    said = dict(fields(content(value)))
+    sha256, size = text(said.get(1, b"")), said.get(2, 0)
+    if not SHA256.fullmatch(sha256) or not isinstance(size, int):
+        raise MalformedMessageError("a digest is not SHA-256")
+    return Blob(sha256, size)
+
+
+def fields(message: bytes) -> Iterator[tuple[int, Value]]:
+    """Yield each field's number and value: a number for integers, bytes for all else.
+
+    Raises MalformedMessageError where the message is cut off or not a message.
+    """
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        number, kind = key >> 3, key & 7
+        if kind == VARINT:
+            value, at = _varint(message, at)
+            yield number, value
+            continue
+        if kind == BYTES:
+            size, at = _varint(message, at)
+        elif kind in {FIXED32, FIXED64}:
+            size = 4 if kind == FIXED32 else 8
+        else:
+            raise MalformedMessageError(f"{kind} is not a wire type")
+        if at + size > len(message):
+            raise MalformedMessageError(f"field {number} is cut off")
+        yield number, message[at : at + size]
+        at += size
+
+
+def delimited(stream: BinaryIO) -> bytes:
+    """Return the next message of a stream in which each follows its length; empty at the end.
+
+    Raises MalformedMessageError where the stream is cut off.
+    """
+    head = bytearray()
+    while byte := stream.read(1):
+        head += byte
+        if byte[0] < 0x80 or len(head) == LONGEST_VARINT:  # noqa: PLR2004 its last byte
+            break
+    if not head:
+        return b""
+    size, _ = _varint(bytes(head), 0)
+    message = stream.read(size)
+    if len(message) < size:
+        raise MalformedMessageError("the last message is cut off")
+    return message
+
+
+def text(value: Value) -> str:
+    """Return a string field. Raises MalformedMessageError if it is not UTF-8 text."""
+    try:
+        return content(value).decode("utf-8")
+    except UnicodeDecodeError as fault:
+        raise MalformedMessageError("a string field is not UTF-8") from fault
+
+
+def content(value: Value) -> bytes:
+    """Return a field of bytes. Raises MalformedMessageError if it is a number."""
+    if isinstance(value, int):
+        raise MalformedMessageError("a number stands where bytes were expected")
+    return value
+
+
+def field(number: int, value: bytes) -> bytes:
+    """Return a field of bytes, encoded."""
+    return _encoded(number << 3 | BYTES) + _encoded(len(value)) + value
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """Return the number that begins at a position, and the position after it."""
+    value = 0
+    for index, byte in enumerate(message[at : at + LONGEST_VARINT]):
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:  # noqa: PLR2004 the highest bit says that another byte follows
+            return value, at + index + 1
+    raise MalformedMessageError("a number is cut off")
+
+
+def _encoded(value: int) -> bytes:
+    """Return a number as a varint."""
+    encoded = bytearray()
+    while value > 0x7F:  # noqa: PLR2004 seven bits a byte
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*encoded, value))

@@ -1,0 +1,100 @@
+"""What the cache did for builds: counted while one runs, and kept as lines of JSON next to it."""
+
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+KEPT = 50
+"""Builds that are remembered."""
+HISTORY = "builds.jsonl"
+
+
+class CacheUse(BaseModel):
+    """How the cache took part in a build."""
+
+    # Every build imports this, and few read or write one.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    toolchain: str
+    """The digest that keeps entries of other toolchains apart."""
+    lookups: int = 0
+    """Actions that Bazel asked for."""
+    hits: int = 0
+    """Actions that the cache answered, with all their files verified."""
+    stored: int = 0
+    """Actions whose results were added."""
+    faults: dict[str, int] = {}
+    """What went wrong, and became a miss: what happened = how often."""
+
+    def plus(self, later: "CacheUse") -> "CacheUse":
+        """Return the use of two runs of one build together."""
+        return CacheUse(
+            toolchain=later.toolchain,
+            lookups=self.lookups + later.lookups,
+            hits=self.hits + later.hits,
+            stored=self.stored + later.stored,
+            faults=dict(Counter(self.faults) + Counter(later.faults)),
+        )
+
+
+class CachedBuild(BaseModel):
+    """One run of Bazel that the cache took part in."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    recipe: str
+    finished: Annotated[float, Field(ge=0, lt=253_402_300_800)]
+    """Seconds since 1970, before the year 10000, where calendars end."""
+    use: CacheUse
+
+
+class Tally:
+    """Counts while several threads work."""
+
+    def __init__(self) -> None:
+        """Begin at nothing."""
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._faults: Counter[str] = Counter()
+
+    def count(self, name: str) -> None:
+        """Count a lookup, hit or stored entry."""
+        self._counts[name] += 1
+
+    def fault(self, what: str) -> None:
+        """Count something that went wrong."""
+        with self._lock:
+            self._faults[what] += 1
+
+    def use(self, toolchain: str) -> CacheUse:
+        """Return the figures so far."""
+        return CacheUse(
+            toolchain=toolchain, faults=dict(sorted(self._faults.items())), **self._counts
+        )
+
+
+def add(root: Path, build: CachedBuild) -> None:
+    """Add a build to the history of a cache. Raises OSError."""
+    with (root / HISTORY).open("a", encoding="utf-8") as stream:
+        stream.write(build.model_dump_json() + "\n")
+
+
+def read(root: Path) -> tuple[CachedBuild, ...]:
+    """Return the last builds, the newest last; lines that cannot be read are left out."""
+    from tfwright.tools import files
+
+    try:
+        lines = files.text(root / HISTORY).splitlines()[-KEPT:]
+    except OSError:
+        return ()
+    builds = []
+    for line in lines:
+        # Two builds may write at once, and a kill may cut a line off.
+        try:
+            builds.append(CachedBuild.model_validate_json(line))
+        except ValueError:
+            continue
+    return tuple(builds)

@@ -1,0 +1,174 @@
+"""git, the program: the environment that it runs in, and what becomes of it.
+
+Everything runs as a Command, so that `invoke plan` can show what changes a repository, with an
+environment that knows neither the user's configuration nor the network.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from tfwright.errors import Evidence, HostError, SupplyError, TfwrightError, ToolError, invoke
+from tfwright.tools import disk
+from tfwright.tools.process import environment, pipes
+from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import TAIL_LINES
+
+CONFIG = Path(__file__).with_name("gitconfig")
+PROTOCOLS = "https:ssh:file"
+"""The transports that run no program that a url names."""
+PASSED_ON = (
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "SSH_AUTH_SOCK",
+)
+"""The caller's variables that a network command needs to get out, and to trust whom it reaches."""
+OVERRIDING = {
+    # Nothing that a repository names is run.
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+    "remote.origin.uploadpack": "git-upload-pack",
+    # A changed file is seen by its time of change, and its bytes are compared as they are.
+    "core.trustctime": "true",
+    "core.checkStat": "default",
+    "core.ignoreStat": "false",
+    "core.fileMode": "true",
+    "core.symlinks": "true",
+    "core.autocrlf": "false",
+    "core.attributesFile": "/dev/null",
+    "core.excludesFile": "/dev/null",
+}
+"""Settings that win over those of a repository, which lies where others may have edited it."""
+REPAIR = f"Run 'invoke vault --verify --repair', then '{invoke('fetch')}' with a network."
+"""What helps where objects of a repository of ours are damaged."""
+_DAMAGED = re.compile(
+    r"hash mismatch|is corrupt|is empty|unable to (read|unpack)|bad (object|tree|signature)"
+)
+"""How git says that."""
+OLDEST = "2.32"
+"""The first git that can be kept from the user's configuration, by GIT_CONFIG_GLOBAL."""
+
+
+def variables(home: Path, **more: str) -> dict[str, str]:
+    """Return the environment of every git of ours, with some variables more."""
+    overriding = {"GIT_CONFIG_COUNT": str(len(OVERRIDING))}
+    for number, (name, value) in enumerate(OVERRIDING.items()):
+        overriding[f"GIT_CONFIG_KEY_{number}"] = name
+        overriding[f"GIT_CONFIG_VALUE_{number}"] = value
+    settled = {
+        **overriding,
+        # No transport at all: only commands with `network()` reach a server.
+        "GIT_ALLOW_PROTOCOL": "",
+        "GIT_CONFIG_GLOBAL": str(CONFIG),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        # git would fetch what a partial mirror lacks in the middle of any command.
+        "GIT_NO_LAZY_FETCH": "1",
+        # A replaced object has the content of another under the pinned id.
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+    return environment.clean(home, extra={**settled, **more})
+
+
+def network() -> dict[str, str]:
+    """Return the variables of a command that may use the network; no other can reach it."""
+    caller = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {**caller, "GIT_ALLOW_PROTOCOL": PROTOCOLS, "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
+
+
+@contextmanager
+def gitpython() -> Iterator[None]:
+    """Let GitPython be imported, which runs ``git version``, without the caller's configuration.
+
+    A faulty one would end in an ImportError.
+    """
+    settled = {
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_PYTHON_REFRESH": "quiet",
+    }
+    before = {name: os.environ[name] for name in settled if name in os.environ}
+    os.environ |= settled
+    try:
+        yield
+    finally:
+        for name in settled:
+            del os.environ[name]
+        os.environ |= before
+
+
+def run(command: Command, most: int = pipes.LARGEST_OUTPUT) -> str:
+    """Run git to its end and return what it printed.
+
+    Raise ToolError with what it complained about, also if it prints more than `most` bytes.
+    """
+    return collect(command, most=most).printed.decode("utf-8", "surrogateescape")
+
+
+def collect(
+    command: Command,
+    given: IO[Any] | None = None,
+    into: IO[bytes] | None = None,
+    most: int = pipes.LARGEST_OUTPUT,
+) -> pipes.Collected:
+    """Run git to its end, with `given` for its input and `into` for its output; raise as `run`."""
+    try:
+        ended = pipes.collect(command, given, into, most)
+    except OSError as fault:
+        raise unusable(fault) from fault
+    if ended.cut:
+        raise SupplyError(
+            f"git printed more than {most:,} bytes, and was ended",
+            remedy="Do not use this repository: no source has so many files, or such large ones.",
+            evidence=Evidence(command=command.argv),
+        )
+    if ended.status != 0:
+        raise failure(command, ended.status, ended.complaint.splitlines())
+    return ended
+
+
+@contextmanager
+def input_of(lines: Iterable[str]) -> Iterator[IO[bytes]]:
+    """Open a file with these lines, as the input of `collect`."""
+    # A file and no pipe: git reads it at its own pace while its output is read here.
+    with tempfile.TemporaryFile() as given:
+        for line in lines:
+            # The names of files need not be UTF-8.
+            given.write(f"{line}\n".encode("utf-8", "surrogateescape"))
+        given.seek(0)
+        yield given
+
+
+def unusable(fault: OSError) -> HostError:
+    """Return the error for a git that does not start."""
+    return HostError(
+        f"git cannot be run: {fault.strerror}", remedy=f"Install git {OLDEST} or newer."
+    )
+
+
+def failure(command: Command, status: int, complaint: Sequence[str]) -> TfwrightError:
+    """Return the error for a git that failed, with the last of what it said."""
+    evidence = Evidence(command=command.argv, status=status, lines=tuple(complaint[-TAIL_LINES:]))
+    no_room = any("No space left on device" in line for line in complaint)
+    # git's checkout does not say why it could not write.
+    if no_room or disk.is_full(command.cwd):
+        return disk.full("git could not write", evidence)
+    faults = [line for line in complaint if line.startswith(("fatal:", "error:"))]
+    said = faults[0] if faults else f"exit status {status}"
+    remedy = "Read what git said; the next build starts this stage again."
+    return ToolError(
+        f"git failed: {said}", remedy=REPAIR if _DAMAGED.search(said) else remedy, evidence=evidence
+    )

@@ -1,0 +1,209 @@
+"""Questions to servers: redirects, headers as what strangers wrote, and what a fault means.
+
+urllib3's Retry reads the whole body of an answer before it asks again, and a hostile body has no
+end. So it only reads dates here; who asks decides whether, and when, a url is asked again.
+"""
+
+import re
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+from tfwright.printable import printable
+
+if TYPE_CHECKING:
+    import requests
+
+TIMEOUT = (5.0, 60.0)
+"""Seconds to connect, and between two pieces. Connecting is quick or hopeless: a host without a
+network must not wait."""
+MOST_REDIRECTS = 20
+MOST_REDIRECT_SECONDS = 60.0
+"""For all redirects of one request: each head may take a while."""
+LONGEST_SHOWN = 200
+"""Characters of foreign text that a message quotes."""
+PLAIN = {"Accept-Encoding": "identity"}
+"""The pinned bytes are the file's own: a server must not compress them."""
+NO_HEAD = frozenset({400, 403, 405, 501})
+"""Answers of servers that refuse HEAD, and may still have the file."""
+NO_SUCH_NAME = frozenset(
+    getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)
+)
+"""What the lookup of a host name returns if no host has it; EAI_AGAIN is a name server that does
+not answer."""
+
+
+class Verdict(Enum):
+    """What a fault says about asking again."""
+
+    REFUSED = auto()
+    """The answer will not change."""
+    OVERSIZE = auto()
+    """The server sends, or announces, more than the file can have: what arrived is worthless."""
+    BROKEN = auto()
+    """The next attempt may go better."""
+    RESTART = auto()
+    """The server cannot continue from where the file ends: it must be asked for all of it."""
+    SLOW = auto()
+    """Another server should be asked first."""
+    UNREACHABLE = auto()
+    """The host takes no connection or gives no answer; it will not for another file either."""
+    NO_SUCH_HOST = auto()
+    """No host has that name."""
+
+
+class RequestError(Exception):
+    """A request that did not bring what was asked for."""
+
+    def __init__(self, verdict: Verdict, why: str, after: float = 0.0) -> None:
+        """Say why, and after how many seconds the server wants to be asked again."""
+        super().__init__(why)
+        self.verdict, self.after = verdict, after
+
+    @classmethod
+    def of(cls, fault: BaseException) -> "RequestError":
+        """Judge an exception of a library by what can be done about it."""
+        import requests
+        from urllib3 import exceptions as lower
+
+        if isinstance(fault, RequestError):
+            return fault
+        chain = list(_chain(fault))
+        why = printable(str(chain[-1]) or type(chain[-1]).__name__, LONGEST_SHOWN)
+        if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
+            return cls(Verdict.REFUSED, f"its certificate is not accepted: {why}")
+        unreachable = (
+            lower.NewConnectionError,
+            lower.ConnectTimeoutError,
+            requests.exceptions.ProxyError,
+            requests.ReadTimeout,
+        )
+        if any(isinstance(cause, unreachable) for cause in chain):
+            unknown = any(
+                isinstance(cause, socket.gaierror) and cause.errno in NO_SUCH_NAME
+                for cause in chain
+            )
+            verdict = Verdict.NO_SUCH_HOST if unknown else Verdict.UNREACHABLE
+            return cls(verdict, f"the host cannot be reached: {why}")
+        # Every exception of requests is an OSError. InvalidURL and its like are ValueErrors too.
+        if isinstance(fault, lower.HTTPError | OSError) and not isinstance(fault, ValueError):
+            return cls(Verdict.BROKEN, f"the connection broke: {why}")
+        if isinstance(fault, requests.exceptions.InvalidSchema):
+            why = (
+                "its proxy is a SOCKS proxy; name one for HTTP in http_proxy and https_proxy"
+                if "SOCKS" in why
+                else "its address is not one of http or https"
+            )
+        elif not isinstance(fault, requests.RequestException):
+            why = f"the server's answer cannot be read: {why}"
+        return cls(Verdict.REFUSED, why)
+
+
+def _chain(fault: BaseException) -> Iterator[BaseException]:
+    """Yield a fault and what caused it; the innermost cause is the most precise."""
+    cause: BaseException | None = fault
+    while cause:
+        yield cause
+        hidden = cause.__suppress_context__
+        cause = cause.__cause__ if hidden or cause.__cause__ else cause.__context__
+
+
+def get(
+    session: "requests.Session", url: str, headers: Mapping[str, str] = PLAIN, method: str = "GET"
+) -> "requests.Response":
+    """Ask for a url and follow redirects; nothing of the body is read.
+
+    requests would read the body of each redirect into memory, to its end. Raises RequestError, or
+    whatever the libraries raise for an answer that makes no sense.
+    """
+    end = time.monotonic() + MOST_REDIRECT_SECONDS
+    for _ in range(MOST_REDIRECTS + 1):
+        if time.monotonic() > end:
+            why = f"its redirects took more than {MOST_REDIRECT_SECONDS:.0f} seconds"
+            raise RequestError(Verdict.SLOW, why)
+        response = session.request(method, url, stream=True, timeout=TIMEOUT, headers=headers)
+        location = response.headers.get("Location")
+        if response.status_code not in {301, 302, 303, 307, 308} or location is None:
+            return response
+        response.close()
+        # Header bytes arrive as Latin-1; browsers take those beyond ASCII for UTF-8, and so does
+        # requests.
+        url = urljoin(response.url, location.encode("latin-1").decode("utf-8"))
+        if not on_the_web(url):
+            shown = printable(url, LONGEST_SHOWN)
+            why = f"it redirects to {shown}, which is not http or https"
+            raise RequestError(Verdict.REFUSED, why)
+    why = f"the server redirects more than {MOST_REDIRECTS} times"
+    raise RequestError(Verdict.REFUSED, why)
+
+
+def on_the_web(url: str) -> bool:
+    """Tell whether an address is one of http or https; others have no server that we ask."""
+    return url.partition(":")[0].lower() in {"http", "https"}
+
+
+def status(response: "requests.Response") -> str:
+    """Return status and reason phrase, safe to show: ``404 Not Found``."""
+    return f"{response.status_code} {printable(response.reason or '', 80)}".rstrip()
+
+
+def number(text: str) -> int | None:
+    """Return the number in a header; None for anything that is not a plausible size or time."""
+    # Python refuses to read numbers of more than 4,300 digits.
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
+
+
+def content_length(response: "requests.Response") -> int | None:
+    """Return how many bytes the server announces, as far as it does."""
+    return number(response.headers.get("Content-Length", ""))
+
+
+def retry_after(response: "requests.Response") -> float:
+    """Return after how many seconds the server wants to be asked again; 0 if it does not say."""
+    from urllib3.exceptions import InvalidHeader
+    from urllib3.util.retry import Retry
+
+    text = response.headers.get("Retry-After", "").strip()
+    if re.fullmatch(r"[0-9]+", text):
+        # Too many digits to be read mean: never.
+        seconds = number(text)
+        return float("inf") if seconds is None else float(seconds)
+    try:
+        return float(Retry().parse_retry_after(text)) if text else 0.0
+    except (InvalidHeader, ValueError, OverflowError, OSError):
+        # Dates that a calendar or the platform's clock does not know end up here.
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Availability:
+    """What a server says about a file."""
+
+    there: bool | None
+    """None if the server did not answer."""
+    why: str
+    """What it said, or why it could not be asked."""
+    size: int | None = None
+    """In bytes, where it states it."""
+
+
+def ask(url: str) -> Availability:
+    """Ask for the head of a file; where that is refused, for the file, without reading it."""
+    from tfwright.tools.http import connections
+
+    try:
+        with connections.session() as session:
+            answer = get(session, url, method="HEAD")
+            if answer.status_code in NO_HEAD:
+                answer.close()
+                answer = get(session, url)
+            with answer:
+                size = content_length(answer) if answer.ok else None
+                return Availability(answer.ok, status(answer), size)
+    except Exception as fault:  # noqa: BLE001 a server can make the libraries raise anything
+        return Availability(there=None, why=str(RequestError.of(fault)))

@@ -1,0 +1,75 @@
+"""What `invoke plan` prints."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tfwright.build import page
+from tfwright.doctor.findings import Finding
+from tfwright.pipeline.engine import Planned
+from tfwright.pipeline.stage import Step, Writes
+from tfwright.terminal.answer import plain
+from tfwright.tools.process.command import Command
+
+HERE = Path("/srv/tree")
+STEPS = (
+    Command(("./configure",), HERE, {"PATH": "/bin", "TF_NEED_CUDA": "1"}),
+    Writes(HERE / ".tf_configure.bazelrc", "build --config=cuda\n"),
+    Command(("bazel", "build"), HERE, {"PATH": "/bin"}),
+)
+
+
+def planned(why: str, steps: Sequence[Step] = STEPS) -> Planned:
+    stage = SimpleNamespace(name="configure", summary="answers ./configure")
+    return Planned(stage, why, lambda: steps)  # type: ignore[arg-type]
+
+
+def test_a_stage_that_runs_shows_its_commands_and_what_changes_between_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_plan([planned("an answer changed")])
+    assert capsys.readouterr().out.splitlines() == [
+        "run  configure  an answer changed",
+        "       $ ./configure",
+        "           in /srv/tree",
+        "           PATH=/bin",
+        "           TF_NEED_CUDA=1",
+        "       writes /srv/tree/.tf_configure.bazelrc",
+        "           build --config=cuda",
+        "       $ bazel build",
+        "           in /srv/tree",
+        "           without TF_NEED_CUDA",
+    ]
+
+
+def test_a_stage_that_is_kept_shows_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+    page.show_plan([planned("")])
+    assert capsys.readouterr().out == "keep configure  answers ./configure\n"
+
+
+def test_what_keeps_this_host_from_building_stands_above_the_plan(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    findings = (
+        Finding("no CUDA 9.2", "CUDA 9.2", "Install it.", "configure"),
+        Finding("gcc 12", "gcc 11", "Try it."),
+    )
+    page.show_plan([planned("")], findings, ["Python 2 and 3"], recipe="mine")
+    shown = capsys.readouterr().out
+    assert shown.startswith("This host cannot build the recipe yet: 1 finding\n")
+    assert "  configure  no CUDA 9.2; wanted: CUDA 9.2\n" in shown
+    assert "gcc 12" not in shown
+    assert "'invoke doctor --recipe mine' has the remedies" in shown
+    assert "Compiled twice  Python 2 and 3\n" in shown
+
+
+def test_a_plan_in_json_has_every_value_in_its_own_kind() -> None:
+    (stage,) = plain(page.plan_data([planned("an answer changed")]))
+    assert (stage["run"], stage["why"]) == (True, "an answer changed")
+    command, written, _ = stage["steps"]
+    assert command["argv"] == ["./configure"]
+    assert (command["cwd"], command["brief"]) == ("/srv/tree", False)
+    assert command["env"]["TF_NEED_CUDA"] == "1"
+    assert written["content"] == "build --config=cuda\n"

@@ -1,0 +1,107 @@
+"""What is read of Bazel's entries, which another host or a server may have written."""
+
+import io
+
+import pytest
+from tests.cache.builds import digest, sha256
+
+from tfwright.tools.cache import messages
+from tfwright.tools.cache.messages import ActionResult, Blob, MalformedMessageError, field
+
+CONTENT = b"content"
+BLOB = Blob(sha256(CONTENT), len(CONTENT))
+
+
+def named(name: str, digest: bytes = b"", number: int = 2) -> bytes:
+    """Return an entry with a name or path, and a digest where it has one."""
+    return field(1, name.encode()) + (field(number, digest) if digest else b"")
+
+
+def test_fields_of_every_kind_are_read() -> None:
+    message = (
+        b"\x08\xac\x02"  # field 1, a number
+        + field(2, b"text")
+        + b"\x1d\1\2\3\4"  # field 3, of four bytes
+        + b"\x21\1\2\3\4\5\6\7\x08"  # field 4, of eight
+    )
+    assert list(messages.fields(message)) == [
+        (1, 300),
+        (2, b"text"),
+        (3, b"\1\2\3\4"),
+        (4, b"\1\2\3\4\5\6\7\x08"),
+    ]
+
+
+@pytest.mark.parametrize("message", [field(2, b"text")[:-1], b"\x21\1\2", b"\x0b", b"\xff" * 20])
+def test_what_is_not_a_message_is_refused(message: bytes) -> None:
+    with pytest.raises(MalformedMessageError):
+        list(messages.fields(message))
+
+
+@pytest.mark.parametrize("value", [3, b"\xff"])
+def test_a_field_of_another_kind_than_expected_is_refused(value: int | bytes) -> None:
+    with pytest.raises(MalformedMessageError):
+        messages.text(value)
+
+
+def test_a_stream_ends_after_its_last_whole_message() -> None:
+    stream = io.BytesIO(b"\x03abc\x02de")
+    assert [messages.delimited(stream) for _ in range(3)] == [b"abc", b"de", b""]
+
+
+@pytest.mark.parametrize("cut", [b"\x03ab", b"\x80", b"\xff" * 11])
+def test_a_stream_that_is_cut_off_is_refused(cut: bytes) -> None:
+    with pytest.raises(MalformedMessageError):
+        messages.delimited(io.BytesIO(cut))
+
+
+def test_files_folders_and_what_was_printed_are_the_blobs_of_a_result() -> None:
+    payload = (
+        field(2, named("a.o", digest(CONTENT)))
+        + field(3, named("folder", digest(CONTENT), 3))
+        + field(12, named("link"))
+        + b"\x20\x00"  # exit code 0
+        + field(6, digest(CONTENT))
+        + field(5, b"what is printed, where it is short")
+    )
+    assert messages.action_result(payload) == ActionResult((BLOB, BLOB), (BLOB,))
+
+
+def test_a_pointer_is_an_entry_of_one_blob() -> None:
+    large = Blob(BLOB.sha256, 3_000_000)
+    assert messages.action_result(messages.pointer(large)) == ActionResult((large,), ())
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        field(2, named("../a", digest(CONTENT))),
+        field(3, named("/etc", digest(CONTENT), 3)),
+        field(10, named("a/../../b")),
+        field(2, named("a.o")),
+        field(6, field(1, b"../../x")),
+        field(6, field(1, BLOB.sha256.encode()) + field(2, b"size")),
+        b"\x20\x01",  # exit code 1
+    ],
+)
+def test_a_result_that_cannot_be_used_is_refused(payload: bytes) -> None:
+    with pytest.raises(MalformedMessageError):
+        messages.action_result(payload)
+
+
+def tree(*entries: tuple[int, bytes]) -> bytes:
+    """Return a Tree whose root has some entries, by their field."""
+    return field(1, b"".join(field(kind, node) for kind, node in entries))
+
+
+def test_the_files_of_all_directories_of_a_tree_are_listed() -> None:
+    child = field(2, field(1, named("b", digest(CONTENT))))
+    found = tree((1, named("a", digest(CONTENT))), (2, named("sub", b"d")), (3, named("l")))
+    unknown = field(9, b"of a newer Bazel")
+    assert list(messages.tree_blobs(found + child + unknown)) == [BLOB, BLOB]
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3])
+def test_a_name_in_a_tree_that_leads_out_of_the_build_is_refused(kind: int) -> None:
+    with pytest.raises(MalformedMessageError):
+        list(messages.tree_blobs(tree((kind, named("../x", digest(CONTENT))))))

@@ -1,0 +1,141 @@
+"""What people read of a failure: the root error, its causes, and what only looks bad."""
+
+import io
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tfwright.diagnosis import learn, page, reader
+from tfwright.diagnosis.learn import Lesson
+from tfwright.diagnosis.reader import Diagnosis
+from tfwright.terminal.answer import plain
+
+GETTID = """\
+ERROR: /t/BUILD:9:1: C++ compilation of rule '@grpc//:gpr' failed (Exit 1): gcc failed
+external/grpc/log_linux.cc:43:13: error: ambiguating new declaration of 'long int gettid()'
+"""
+SEVERAL = """\
+a.cc:1:2: fatal error: zorp.h: No such file or directory
+b.cc:1:1: error: 'x' was not declared in this scope
+c.cc:1:1: error: 'y' was not declared in this scope
+undefined reference to `foo'
+No space left on device
+Connection refused
+"""
+
+
+def read(log: str) -> Diagnosis:
+    return reader.read(io.BytesIO(log.encode()))
+
+
+def shown(log: str, capsys: pytest.CaptureFixture[str], report: Path | None = None) -> list[str]:
+    """Return the lines on standard error."""
+    page.show_diagnosis(read(log), report)
+    return capsys.readouterr().err.splitlines()
+
+
+def test_the_root_line_comes_first_then_the_action_and_the_known_cause(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    lines = shown(GETTID, capsys)
+    root = GETTID.splitlines()[1]
+    assert lines[:4] == [
+        f"Line 2: {root}",
+        "  action: C++ compilation of rule '@grpc//:gpr' failed (Exit 1)",
+        "  where:  /t/BUILD:9",
+        "  likely: compile-gettid, line 2",
+    ]
+    assert [line[:10] for line in lines[4:8]] == [
+        "    why:  ",
+        "    do:   ",
+        "    here: ",
+        "    seen: ",
+    ]
+    assert "  kind:   host-source-error, line 2" in lines
+
+
+def test_a_cause_that_the_line_proves_is_called_known(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown("Please downgrade your bazel installation to version 0.26.1 or lower", capsys)
+    assert "  known:  configure-bazel-too-new, line 1" in lines
+
+
+def test_lines_to_type_stay_whole_below_each_other(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = shown("ModuleNotFoundError: No module named 'numpy'\n", capsys)
+    first = lines.index("    type:      python -m pip install numpy")
+    assert lines[first + 1] == ("               invoke pin --recipe NAME --add numpy")
+
+
+def test_what_follows_the_root_line_is_quoted_and_other_complaints_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = shown(SEVERAL, capsys)
+    assert lines[1] == "    | b.cc:1:1: error: 'x' was not declared in this scope"
+    also = [line for line in lines if line.startswith("  also:")]
+    assert also[0].startswith("  also:   host-name-missing, line 2: b.cc:1:1: ")
+    assert also[-1] == "  also:   1 other kind of complaint"
+    assert len(also) == page.MOST_OTHERS + 1
+
+
+def test_a_long_complaint_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    long = f"b.cc:1:1: error: '{'x' * 200}' was not declared in this scope\n"
+    lines = shown(SEVERAL.splitlines()[0] + "\n" + long, capsys)
+    (also,) = [line for line in lines if line.startswith("  also:")]
+    assert also.endswith("x …")
+
+
+def test_what_only_looks_bad_is_named_as_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown("WARNING: ignoring http_proxy in environment.\n", capsys)
+    assert lines[0] == "No line of this log reports an error."
+    assert lines[1].startswith("  harmless: bazel-remark, line 1: ")
+
+
+def test_an_empty_log_says_how_to_catch_one(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = shown("", capsys)
+    assert line.startswith("The log is empty. Bazel writes to standard error")
+
+
+def test_the_report_of_an_unknown_error_is_alone_on_standard_output(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = read("ERROR: the zorp went wrong\n")
+    page.show_diagnosis(found, Path("/r/log.md"))
+    said = capsys.readouterr()
+    assert said.out == "/r/log.md\n"
+    assert said.err.splitlines()[-1].startswith("  This message is not in")
+
+
+def test_scripts_get_all_matches_with_what_to_type() -> None:
+    said = plain(page.diagnosis_data(read(SEVERAL)))
+    assert said["first"]["line"] == 1
+    assert said["lines"] == 6
+    assert said["matches"][0]["explains_first_error"] is True
+    assert said["matches"][0]["parameters"]["header"] == "zorp.h"
+    assert len(said["matches"]) > page.MOST_OTHERS
+    assert plain(page.diagnosis_data(read("all is well\n")))["first"] is None
+
+
+FIXTURE = Path("learned/x.log")
+
+
+def test_a_new_entry_for_the_catalogue_can_be_appended_to_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = "t/a.cc:10:2: error: the flux capacitor 'delta' wants 1.21 gigawatts\n"
+    page.show_lesson(learn.lesson(read(log), "a.log"), FIXTURE)
+    said = capsys.readouterr()
+    assert len(tomllib.loads(said.out)["failure"]) == 1
+    assert "learned/x.log" in said.err
+
+
+def test_of_a_failure_that_the_catalogue_has_only_the_fixture_is_new(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_lesson(Lesson("compile-gettid", "", GETTID), FIXTURE)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "describes this failure already: compile-gettid." in said.err

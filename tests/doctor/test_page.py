@@ -1,0 +1,154 @@
+"""The pages of doctor and match: findings before facts, and what each one stops."""
+
+import pytest
+
+from tfwright.doctor import page
+from tfwright.doctor.findings import Finding
+from tfwright.doctor.inventory import Fact
+from tfwright.host.place import NOTHING, Seen
+from tfwright.match.ranking import Candidate, Need, Wish
+from tfwright.terminal.answer import plain
+
+COMPILER = Finding("no gcc 7", "gcc 7", "apt-get install gcc-7", "check", "docs")
+CUDA = Finding("no CUDA", "CUDA 9.2", "invoke toolkit", "configure")
+NOTE = Finding("an old git", "git 2.30", "Update git.")
+FACTS = (
+    Fact("system", Seen("Linux x86_64", "uname -sm"), decides=True),
+    Fact("git", Seen("2.20", "git --version")),
+    Fact("driver", NOTHING),
+)
+
+
+def examined(
+    capsys: pytest.CaptureFixture[str],
+    findings: tuple[Finding, ...] = (),
+    facts: tuple[Fact, ...] = FACTS,
+    *,
+    everything: bool = False,
+) -> list[str]:
+    page.show_examination("demo", facts, findings, everything=everything)
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("findings", "verdict"),
+    [
+        ((), "the build may start"),
+        ((NOTE,), "the build may start"),
+        ((COMPILER,), "the build cannot start; 1 finding stops it"),
+        ((COMPILER, CUDA), "the build cannot start; 2 findings stop it"),
+        ((CUDA,), "the build would stop before 'configure'; 1 finding stops it"),
+    ],
+)
+def test_the_verdict_is_the_first_line(
+    capsys: pytest.CaptureFixture[str], findings: tuple[Finding, ...], verdict: str
+) -> None:
+    assert examined(capsys, findings)[0] == f"demo: {verdict}"
+
+
+def test_a_finding_says_what_it_stops_what_is_wanted_and_what_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert examined(capsys, (COMPILER, NOTE), ())[1:] == [
+        "",
+        "1. no gcc 7  (stops 'check')",
+        "   wanted  gcc 7",
+        "   why     docs",
+        "   do      apt-get install gcc-7",
+        "",
+        "2. an old git  (stops nothing)",
+        "   wanted  git 2.30",
+        "   do      Update git.",
+    ]
+
+
+def test_a_comment_that_is_too_long_for_its_line_stays_a_comment_below_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = "invoke toolkit --recipe demo  # downloads CUDA and asks for its licence"
+    alone = "# put the host file's cuda where this host has one, or take it out"
+    finding = Finding("no CUDA", "CUDA", f"{row}\n{alone}", "check")
+    monkeypatch.setenv("COLUMNS", "120")
+    shown = examined(capsys, (finding,), ())
+    assert shown[4:] == [f"   do      {row}", f"           {alone}"]
+    monkeypatch.setenv("COLUMNS", "48")
+    assert examined(capsys, (finding,), ())[4:] == [
+        "   do      invoke toolkit --recipe demo",
+        "           # downloads CUDA and asks for its",
+        "           # licence",
+        "           # put the host file's cuda where this",
+        "           # host has one, or take it out",
+    ]
+
+
+def test_what_was_not_found_is_counted_and_listed_only_on_demand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = examined(capsys)
+    assert [line.split() for line in lines[3:5]] == [
+        ["*", "system", "Linux", "x86_64", "uname", "-sm"],
+        ["git", "2.20", "git", "--version"],
+    ]
+    assert "* can change the bytes of this recipe's wheel" in lines
+    assert lines[-1].startswith("1 further thing was looked for and not found;")
+    lines = examined(capsys, everything=True)
+    assert ["driver", "-"] in [line.split() for line in lines]
+    assert "--all" not in "\n".join(lines)
+
+
+def test_facts_that_decide_nothing_need_no_explanation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert examined(capsys, facts=FACTS[1:2])[-1].split()[0] == "git"
+
+
+def test_scripts_get_every_fact_and_one_entry_for_each_command() -> None:
+    two = Finding("no gcc", "gcc", "apt-get update\napt-get install gcc", "check")
+    said = plain(page.examination_data("demo", FACTS, (two,)))
+    assert said["may_start"] is False
+    assert [fact["name"] for fact in said["facts"]] == ["system", "git", "driver"]
+    (finding,) = said["findings"]
+    assert finding["remedy"] == ["apt-get update", "apt-get install gcc"]
+
+
+WISH = Wish(system="Linux", cuda="9.2", named="the GPU of this host")
+FITS = Candidate("linux-r1.8", "TensorFlow 1.8", (), elsewhere=False)
+NEAR = Candidate("linux-r1.9", "1.9", ("CUDA 9.0", "no sm_30"), elsewhere=False)
+FAR = Candidate("linux-r1.4", "1.4", ("CUDA 8.0",) * 3, elsewhere=False)
+NEEDS = (Need("host.cuda", "9.2", "the tested builds"),)
+
+
+def matched(
+    capsys: pytest.CaptureFixture[str],
+    ranked: tuple[Candidate, ...],
+    needs: tuple[Need, ...] = NEEDS,
+) -> str:
+    page.show_matches(WISH, ranked, needs, 1)
+    return capsys.readouterr().out
+
+
+def test_recipes_that_fit_come_before_the_nearest_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = matched(capsys, (FITS, NEAR, FAR))
+    assert said.index("These recipes fit") < said.index("linux-r1.8")
+    assert said.index("linux-r1.8") < said.index("The nearest others")
+    assert "CUDA 9.0; no sm_30" in said
+    # One of the others is asked for.
+    assert "linux-r1.4" not in said
+    assert "the GPU of this host" in said
+    assert [line.split(None, 2) for line in said.splitlines()[-2:]] == [
+        ["host.cuda", "9.2", "[1]"],
+        ["[1]", "the", "tested builds"],
+    ]
+
+
+def test_without_a_recipe_that_fits_this_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\nNo recipe fits\n" in matched(capsys, (NEAR,))
+    alone = matched(capsys, (FITS,))
+    assert "others" not in alone
+
+
+def test_a_combination_that_no_release_was_made_for_has_no_new_recipe(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = matched(capsys, (NEAR,), ())
+    assert said.splitlines()[-1] == ("No TensorFlow release was made for this combination")

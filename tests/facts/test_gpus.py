@@ -1,0 +1,101 @@
+from contextlib import suppress
+
+import pytest
+import tomlkit
+
+from tfwright.facts import gather_gpus, gpus
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("RTX 3090", "8.6"),
+        ("rtx3090", "8.6"),
+        ("3090", "8.6"),
+        ("NVIDIA GeForce RTX 3080 Laptop GPU", "8.6"),
+        ("GTX1080Ti", "6.1"),
+        ("NVIDIA A100-SXM4-40GB", "8.0"),
+        ("NVIDIA H100 80GB HBM3", "9.0"),
+        ("Tesla P100-PCIE-16GB", "6.0"),
+        ("NVIDIA TITAN X (Pascal)", "6.1"),
+        ("TITAN X", "5.2"),
+        ("Quadro 4000", "2.0"),
+        ("RTX 6000", "7.5"),
+        ("RTX 6000 Ada", "8.9"),
+        ("RTX PRO 6000", "12.0"),
+        ("GTX 750 Ti", "5.0"),
+    ],
+)
+def test_a_gpu_is_known_by_what_people_and_drivers_call_it(name: str, capability: str) -> None:
+    found = gpus.named(name)
+    assert found
+    assert found.capability == capability
+
+
+def test_a_laptop_card_of_another_suffix_is_another_card() -> None:
+    capabilities = {
+        name: (found := gpus.named(name)) and found.capability
+        for name in ("GTX 960", "GTX 960M", "GTX 950", "GTX 950M", "GTX 965M")
+    }
+    assert capabilities == {
+        "GTX 960": "5.2",
+        "GTX 960M": "5.0",
+        "GTX 950": "5.2",
+        "GTX 950M": "5.0",
+        "GTX 965M": "5.2",
+    }
+
+
+@pytest.mark.parametrize("name", ["RTX 9090", "GTX 960X", "Voodoo 2", ""])
+def test_a_name_that_the_table_does_not_have_is_unknown(name: str) -> None:
+    assert gpus.named(name) is None
+
+
+@pytest.mark.parametrize("name", ["GT 730", "GTX 860M"])
+def test_a_name_that_stands_for_several_chips_says_which_capabilities(name: str) -> None:
+    with pytest.raises(gpus.AmbiguousGpu, match=r"3\.0") as several:
+        gpus.named(name)
+    assert len({gpu.capability for gpu in several.value.found}) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "maker"),
+    [
+        ("Radeon RX 580", "AMD"),
+        ("MI300X", "AMD"),
+        ("Arc A770", "Intel"),
+        ("Apple M2 Pro", "Apple"),
+        ("RTX 3090", ""),
+    ],
+)
+def test_gpus_of_other_makers_are_told_apart(name: str, maker: str) -> None:
+    assert gpus.other_maker(name) == maker
+
+
+def test_every_name_of_the_table_is_known() -> None:
+    for name in gpus.names():
+        with suppress(gpus.AmbiguousGpu):
+            assert gpus.named(name), name
+
+
+def test_names_are_read_from_a_list_of_pci_ids() -> None:
+    listed = (
+        "10dd  Another\n\t0001  GM107 [GeForce GTX 1]\n"
+        "10de  NVIDIA Corporation\n\t0001  GM107M [GeForce GTX 960M]\n"
+        "\t0002  GB203M / GN22 [GeForce RTX 5090 Max-Q / Mobile]\n"
+        "\t0003  AD107GL [RTX 2000 / 2000E Ada Generation]\n\t0004  GA107GL [A2 / A16]\n"
+        "\t0005  GF117M [GeForce 610M/710M]\n\t0006  GH100 [H100 NVSwitch]\n\t0007  AD102 Audio\n"
+    )
+    assert list(gather_gpus.devices(listed)) == [
+        ("GM107M", "GeForce GTX 960M"),
+        ("GB203M", "GeForce RTX 5090 Laptop GPU"),
+        ("AD107GL", "RTX 2000 Ada Generation"),
+        ("AD107GL", "RTX 2000E Ada Generation"),
+        ("GA107GL", "A2"),
+        ("GA107GL", "A16"),
+        ("GF117M", "GeForce 610M"),
+        ("GF117M", "GeForce 710M"),
+    ]
+    kepler = tomlkit.table()
+    assert gather_gpus.chip_named("GK110BGL", {"GK110": kepler}) is kepler
+    assert gather_gpus.chip_named("NV40", {}) is None

@@ -1,0 +1,91 @@
+"""What `invoke index` prints."""
+
+from pathlib import Path
+
+import pytest
+from tests.nightly.wheels import write_wheel
+
+from tfwright.index import matching, page, write
+from tfwright.index.matching import MatchedWheel
+from tfwright.match.ranking import Wish
+from tfwright.terminal.answer import plain
+
+URL = "http://127.0.0.1:8080/"
+
+
+def printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what is printed for the wheels in ``packages`` of a folder."""
+    page.show_use(write.refresh(folder), URL)
+    return capsys.readouterr().out
+
+
+def test_the_configuration_names_the_newest_wheel_with_a_local_version(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for version in ("1.0+cpu", "1.1+cpu", "1.2"):
+        write_wheel(tmp_path / "packages", version=version)
+    text = printed(tmp_path, capsys)
+    assert "demo==1.1+cpu" in text
+    assert '    demo = { index = "tfwright" }' in text
+
+
+def test_without_a_local_version_the_configuration_asks_for_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_wheel(tmp_path / "packages")
+    text = printed(tmp_path, capsys)
+    assert "Give wheels a local version and pin it" in text
+    assert "==" not in text
+
+
+def test_an_empty_index_still_says_how_it_is_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"extra-index-url = {URL}simple/" in printed(tmp_path, capsys)
+
+
+def test_a_wheel_that_cannot_be_listed_is_named_with_its_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages/demo-1.0-py3-none-any.whl").write_text("no wheel", "utf-8")
+    page.show_update(write.refresh(tmp_path), str(tmp_path))
+    said = capsys.readouterr().err
+    assert "not in the index: " in said
+    assert "    do: " in said
+
+
+def matches(folder: Path, **wish: str) -> list[MatchedWheel]:
+    text = (folder / matching.FILE).read_bytes()
+    return matching.ranked(text, Wish(**wish))
+
+
+def test_the_wheel_that_fits_best_is_shown_with_how_to_install_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_wheel(tmp_path / "packages", version="1.0+cpu")
+    write.refresh(tmp_path)
+    page.show_matches(matches(tmp_path), URL)
+    shown = capsys.readouterr().out
+    assert f"pip install --extra-index-url {URL}simple/ demo==1.0+cpu" in shown
+    assert plain(page.matches_data(matches(tmp_path)))[0]["differs"] == []
+
+
+def test_a_wheel_that_does_not_fit_is_not_recommended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_wheel(tmp_path / "packages", version="1.0+cpu")
+    write.refresh(tmp_path)
+    page.show_matches(matches(tmp_path, release="2.0"), URL)
+    shown = capsys.readouterr().out
+    assert "TensorFlow 1.0" in shown
+    assert "pip install" not in shown
+
+
+def test_an_index_without_a_wheel_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "packages").mkdir()
+    write.refresh(tmp_path)
+    page.show_matches(matches(tmp_path), URL)
+    assert capsys.readouterr().err == "This index has no wheel.\n"

@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from tfwright.lint import page
+from tfwright.lint.recipes import KeyChange, LintFinding, PlannedRecipe, RecipeChange
+
+CHANGE = RecipeChange(
+    ("mine",),
+    (KeyChange("mine", "bazel.version", '"0.15.0"', '"0.15.2"'),),
+    ("recipes/mine.toml",),
+    ("invoke plan --recipe mine",),
+)
+PLAN = PlannedRecipe("mine", ("fetch", "source"), ("check",), ("no CUDA 9.2",))
+FINDING = LintFinding(Path("mine.toml"), 3, "'peak = 2' has no reason", "Add one.", "reason")
+
+
+def test_a_review_shows_keys_plans_commands_and_findings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_review(CHANGE, [PLAN], [FINDING])
+    shown = capsys.readouterr().out
+    for text in (
+        'bazel.version  "0.15.0" -> "0.15.2"',
+        "runs   fetch, source",
+        "not here:  no CUDA 9.2",
+        "invoke plan --recipe mine",
+        "mine.toml:3: 'peak = 2' has no reason [reason]",
+    ):
+        assert text in shown
+
+
+def test_a_change_of_no_recipe_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    page.show_review(RecipeChange((), (), (), ()), [], [])
+    said = capsys.readouterr()
+    assert "No recipe, patch or template differs." in said.err
+    assert "run next" not in said.out
+
+
+def test_the_keys_of_each_recipe_stand_under_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    change = RecipeChange(
+        ("one", "two"),
+        (
+            KeyChange("one", "bazel.version", "", '"0.15.2"'),
+            KeyChange("two", "host.cuda", '"9.2"', ""),
+        ),
+        ("recipes/one.toml", "recipes/two.toml"),
+        (),
+    )
+    kept = PlannedRecipe("one", (), ("check",), ())
+    page.show_review(change, [kept], [])
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[:4] == [
+        "one",
+        '  bazel.version  (new) -> "0.15.2"',
+        "two",
+        '  host.cuda  "9.2" -> (removed)',
+    ]
+    assert not any("  runs" in line for line in shown)

@@ -1,0 +1,34 @@
+import pytest
+
+from tfwright.match.ranking import Wish, exclusions
+
+
+@pytest.mark.parametrize(
+    ("wanted", "named"),
+    [
+        ({"release": "2.18", "python": "3.13"}, ("Python 3.9 to 3.12", "TensorFlow 2.20")),
+        ({"release": "2.7", "gpu": "3.0"}, ("3.5 to 9.0", "TensorFlow 2.3")),
+        ({"release": "1.15", "gpu": "8.6"}, ("3.0 to 7.5", "TensorFlow 2.4")),
+        ({"release": "2.13", "cuda": "12.1"}, ("CUDA 11", "TensorFlow 2.15")),
+        ({"python": "2.7", "gpu": "12.0"}, ("Python 2.7", "12.0", "without Python 2.7")),
+        ({"cuda": "9.2", "python": "3.12"}, ("CUDA 9.2", "Python 3.12")),
+        ({"system": "Darwin", "gpu": "8.6"}, ("Darwin", "8.6")),
+        ({"release": "0.9"}, ("TensorFlow 0.9",)),
+    ],
+)
+def test_wishes_that_exclude_each_other_are_named_with_the_nearest_that_fits(
+    wanted: dict[str, str], named: tuple[str, ...]
+) -> None:
+    said = "\n".join(exclusions(Wish(**{"system": "Linux", **wanted})))
+    for value in named:
+        assert value in said
+
+
+def test_a_release_behind_the_end_of_the_tables_is_unknown_and_not_impossible() -> None:
+    (said,) = exclusions(Wish(system="Linux", release="2.40"))
+    assert "unknown" in said
+    assert "2.40@COMMIT" in said
+
+
+def test_a_wish_that_can_be_met_excludes_nothing() -> None:
+    assert exclusions(Wish(system="Linux", gpu="12.0", python="3.13", release="2.21")) == []

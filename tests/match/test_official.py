@@ -1,0 +1,70 @@
+import pytest
+
+from tfwright.facts import wheels
+from tfwright.match import official
+from tfwright.match.ranking import Wish
+
+HERE = {"system": "Linux", "machine": "x86_64"}
+
+
+def first(**wanted: str) -> official.OfficialMatch:
+    return official.matches(Wish(**{**HERE, **wanted}))[0]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "install"),
+    [
+        ({"gpu": "6.1", "cuda": "11.8"}, "pip install 'tensorflow[and-cuda]==2.14.1'"),
+        ({"gpu": "8.6", "python": "3.8"}, "pip install 'tensorflow==2.13.1'"),
+        ({"python": "3.13"}, "pip install 'tensorflow-cpu==2.21.0'"),
+        ({"gpu": "8.9", "release": "2.10"}, "pip install 'tensorflow==2.10.1'"),
+        (
+            {"system": "Darwin", "machine": "arm64", "python": "3.12"},
+            "pip install 'tensorflow==2.21.0'",
+        ),
+    ],
+)
+def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], install: str) -> None:
+    found = first(**wanted)
+    assert not found.differs
+    assert found.install == install
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ({"gpu": "12.0", "python": "3.12"}, "code for sm_60"),
+        ({"cpu": "sse4.2", "python": "3.10"}, "needs a CPU with avx"),
+        ({"gpu": "8.6", "release": "1.15"}, "code for sm_35"),
+        ({"glibc": "2.12", "release": "2.20"}, "needs glibc 2.17"),
+        ({"python": "3.5", "release": "2.20"}, "for Python 3.9 to 3.13"),
+        ({"gpu": "8.6", "cuda": "10.1", "release": "2.13"}, "made with CUDA 11.8"),
+        ({"machine": "riscv64"}, "no wheel for Linux on riscv64"),
+        ({"machine": "aarch64", "gpu": "8.7"}, "no GPU code of NVIDIA's is known"),
+    ],
+)
+def test_a_wheel_that_does_not_fit_says_why(wanted: dict[str, str], reason: str) -> None:
+    assert any(said.startswith(reason) for said in first(**wanted).differs)
+
+
+def test_the_driver_and_an_installed_cuda_are_said_where_pip_does_not_bring_them() -> None:
+    driver, cuda = first(gpu="8.6", release="2.10").notes
+    assert "450.80.02" in driver
+    assert "CUDA 11.2" in cuda
+    assert len(first(gpu="8.6", release="2.19").notes) == 1
+
+
+def test_ptx_serves_a_newer_gpu_only_as_far_as_the_cuda_of_the_wheel_knows_it() -> None:
+    served = first(gpu="9.0", release="2.13")
+    assert not served.differs
+    assert any("first start" in note for note in served.notes)
+    assert first(gpu="10.0", release="2.21").differs
+
+
+def test_the_table_has_every_release_line_and_says_when_it_was_read() -> None:
+    lines = {wheel.line for wheel in wheels.official() if wheel.project == "tensorflow"}
+    assert {f"2.{minor}" for minor in range(22)} <= lines
+    assert wheels.read() >= "2026-11-25"
+    for wheel in wheels.official():
+        assert wheel.glibc
+        assert wheel.linux_x86_64

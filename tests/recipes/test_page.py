@@ -1,0 +1,28 @@
+"""What `invoke recipes` prints."""
+
+import pytest
+
+from tfwright.recipes import page
+from tfwright.recipes.listing import RecipeRow
+from tfwright.terminal.answer import plain
+
+
+def test_an_empty_directory_of_recipes_is_said_to_be_so(capsys: pytest.CaptureFixture[str]) -> None:
+    page.show_recipes([])
+    assert capsys.readouterr().out == "The directory recipes/ holds no recipe.\n"
+
+
+def test_recipes_are_one_list_of_json() -> None:
+    row = RecipeRow(
+        recipe="mine",
+        tensorflow="1.8",
+        bazel="0.14.0",
+        python="3.6",
+        cuda="9.2",
+        cudnn="7.2",
+        platform="Darwin",
+        patches=2,
+        builds_here="no CUDA 9.2",
+        verified="unverified",
+    )
+    assert plain([row]) == [vars(row)]

@@ -1,0 +1,148 @@
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from tfwright.smoke import page
+from tfwright.smoke.run import TrialOutcome
+from tfwright.smoke.smoking import SmokeReport
+from tfwright.terminal.answer import plain
+from tfwright.tools import plotting
+
+pytestmark = pytest.mark.medium
+
+HOSTILE = "</li><script>alert(1)</script>|`"
+
+
+def report(
+    wheel: str = "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl", reason: str = "went well"
+) -> SmokeReport:
+    points: JsonValue = [
+        {"size": size, "seconds": size / 1e6, "gflops": size / 10} for size in (32, 64)
+    ]
+    outcomes = (
+        TrialOutcome("imports", "passed", reason),
+        TrialOutcome("memory", "skipped", "needs a GPU"),
+        TrialOutcome("cnn", "failed", reason, numbers={"cpu_seconds": 0.5}),
+        TrialOutcome("sweep", "passed", "fast", 1.0, {"curves": {"cpu": points, "gpu": points}}),
+    )
+    return SmokeReport(
+        wheel,
+        "0" * 64,
+        1000,
+        "tensorflow",
+        "3.6.15",
+        "a machine",
+        "2026-01-01T00:00:00+00:00",
+        ("numpy<1.17",),
+        ("six==1.0",),
+        outcomes,
+    )
+
+
+def test_each_program_has_a_line_and_the_totals_come_last(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for outcome in report().outcomes[1:]:
+        page.show_outcome(outcome)
+    page.show_report(report())
+    *lines, totals = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "  skipped memory             0.0 s  needs a GPU",
+        "  failed  cnn                0.0 s  went well",
+        "  passed  sweep              1.0 s  fast",
+    ]
+    assert totals == (f"{report().wheel} on Python 3.6.15: 2 passed, 1 skipped, 1 failed")
+    said = plain(report())
+    assert said["outcomes"][2]["numbers"] == {"cpu_seconds": 0.5}
+
+
+class Tags(HTMLParser):
+    """Collects the elements of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, _: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+
+
+def test_the_page_holds_every_outcome_the_plot_and_the_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page.write_report(report(), tmp_path)
+    text = (tmp_path / "smoke.html").read_text("utf-8")
+    assert "2 passed, 1 skipped, 1 failed" in text
+    assert "The module imports." in text
+    assert "stroke: currentColor" in text
+    assert Tags(text).seen.count("svg") == 1
+    assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    assert (
+        json.loads((tmp_path / "smoke.json").read_bytes())["outcomes"][1]["reason"] == "needs a GPU"
+    )
+    assert "smoke.html" in capsys.readouterr().err
+
+
+def test_a_program_of_another_tfwright_has_no_summary(tmp_path: Path) -> None:
+    whole = report()
+    outcomes = (TrialOutcome("renamed", "passed", "went well"),)
+    page.write_report(SmokeReport(**{**vars(whole), "outcomes": outcomes}), tmp_path)
+    text = (tmp_path / "smoke.html").read_text("utf-8")
+    assert "renamed" in text
+    assert page.summary("imports") not in text
+
+
+def test_nothing_that_a_wheel_says_becomes_part_of_the_page(tmp_path: Path) -> None:
+    page.write_report(report(wheel=HOSTILE, reason=HOSTILE), tmp_path)
+    assert "script" not in Tags((tmp_path / "smoke.html").read_text("utf-8")).seen
+
+
+def test_a_report_without_a_sweep_has_no_plot(tmp_path: Path) -> None:
+    whole = report()
+    page.write_report(SmokeReport(**{**vars(whole), "outcomes": whole.outcomes[:2]}), tmp_path)
+    assert "svg" not in Tags((tmp_path / "smoke.html").read_text("utf-8")).seen
+    assert not (tmp_path / "sweep.png").exists()
+
+
+def test_the_same_numbers_give_the_same_plot() -> None:
+    plotting.require()
+    curves = {"CPU": [(32.0, 1.0), (64.0, 2.0)]}
+    assert plotting.growth(curves, "size", "speed", "svg") == plotting.growth(
+        curves, "size", "speed", "svg"
+    )
+
+
+def test_the_table_of_runs_has_a_line_for_each_wheel_in_the_order_of_releases(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page.show_runs(
+        [
+            report("tensorflow-1.14.0-cp37-cp37m-x.whl", HOSTILE),
+            report("tensorflow-1.8.0-cp36-cp36m-x.whl"),
+        ]
+    )
+    heads, _, *lines = capsys.readouterr().out.splitlines()
+    assert [line.count("|") for line in lines] == [heads.count("|")] * 2
+    assert lines[0].startswith("| `tensorflow-1.8.0")
+    assert "CPU 0.50 s" in lines[0]
+    assert "<script" not in lines[1]
+
+
+def test_a_wheel_of_which_everything_passed_has_no_failure_in_the_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole = report()
+    outcomes = (whole.outcomes[0],)
+    page.show_runs([SmokeReport(**{**vars(whole), "outcomes": outcomes})])
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert [cell.strip() for cell in line.split("|")[3:-1]] == [
+        "1 passed",
+        "`numpy<1.17`",
+        "-",
+        "-",
+        "-",
+    ]

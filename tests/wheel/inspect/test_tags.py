@@ -1,0 +1,74 @@
+import platform
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from packaging.tags import Tag, platform_tags
+
+from tfwright.wheel.inspect import tags
+
+HERE = next(iter(platform_tags()))
+
+
+def faults(path: Path, python: str) -> list[str]:
+    with zipfile.ZipFile(path) as wheel:
+        return tags.misfits(path, wheel, python)
+
+
+def test_a_wheel_for_this_python_and_machine_fits(make_wheel: Callable[..., Path]) -> None:
+    path = make_wheel({"small.so": ""}, f"small-1.0-cp36-cp36m-{HERE}.whl")
+    assert faults(path, "3.6.15") == []
+
+
+def test_a_wheel_for_another_python_does_not(make_wheel: Callable[..., Path]) -> None:
+    path = make_wheel(name=f"small-1.0-cp36-cp36m-{HERE}.whl")
+    assert faults(path, "3.7.16") == [
+        f"cp36-cp36m-{HERE} is not for CPython 3.7.16 on this machine"
+    ]
+
+
+def test_a_wheel_for_another_machine_does_not(make_wheel: Callable[..., Path]) -> None:
+    path = make_wheel(name="small-1.0-cp36-cp36m-win_amd64.whl")
+    assert len(faults(path, "3.6.15")) == 1
+
+
+def test_machine_code_in_a_wheel_for_any_machine_is_a_fault(
+    make_wheel: Callable[..., Path],
+) -> None:
+    path = make_wheel({"lib/small.so": ""})
+    assert faults(path, "3.11.7") == [
+        "it holds machine code and says py3-none-any, which is any machine"
+    ]
+
+
+def test_a_name_that_differs_from_the_file_wheel_is_a_fault(
+    make_wheel: Callable[..., Path],
+) -> None:
+    path = make_wheel()
+    renamed = path.rename(path.with_name("small-1.0-py2.py3-none-any.whl"))
+    assert faults(renamed, "3.11.7") == [
+        "the file WHEEL says py3-none-any, the name says py2-none-any, py3-none-any"
+    ]
+
+
+def test_a_name_that_is_no_wheels_is_a_fault(make_wheel: Callable[..., Path]) -> None:
+    path = make_wheel()
+    assert len(faults(path.rename(path.with_name("small.whl")), "3.11.7")) == 1
+
+
+@pytest.mark.parametrize(
+    ("python", "abis"),
+    [
+        ("2.7.18", {"cp27mu", "cp27m"}),
+        ("3.6.15", {"cp36m", "cp36"}),
+        ("3.8.18", {"cp38"}),
+        ("3.14.0", {"cp314"}),
+    ],
+)
+@pytest.mark.skipif(platform.system() != "Linux", reason="the platform's tag is Linux's here")
+def test_each_python_has_its_own_abis(python: str, abis: set[str]) -> None:
+    interpreter = "cp" + "".join(python.split(".")[:2])
+    supported = tags.supported_tags(python)
+    assert {Tag(interpreter, abi, HERE) for abi in abis} <= supported
+    assert Tag("py" + python[0], "none", "any") in supported
