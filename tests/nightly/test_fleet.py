@@ -118,12 +118,12 @@ def test_a_worker_with_another_recipe_refuses_the_order(
     folder.mkdir()
     order = order_of(tmp_path, {"the recipe's [source]": "0"})
     fleets.write(folder, order, pipeline_builder(tmp_path), carry=False)
-    with pytest.raises(HostError, match=r"would build another wheel: it differs in .*source"):
+    with fails(HostError, "the recipe's [source]"):
         fleets.carry_out(folder, SILENCE)
 
 
 def test_a_folder_without_an_order_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="holds no build order"):
+    with fails(RecipeError, tmp_path):
         fleets.carry_out(tmp_path, SILENCE)
 
 
@@ -171,17 +171,17 @@ def built(folder: Path, **changes: object) -> NightlyBuild:
 
 def test_a_wheel_that_changed_on_the_way_is_refused(tmp_path: Path) -> None:
     built(tmp_path / "order")
-    with pytest.raises(HostError, match="other bytes than it was built"):
+    with fails(HostError, "a-1-py3-none-any.whl"):
         fleets.take(tmp_path / "order", tmp_path / "id")
 
 
 def test_a_result_without_its_wheel_or_its_folder_is_refused(tmp_path: Path) -> None:
     build = built(tmp_path / "order")
     (tmp_path / "order" / fleets.RESULT / build.wheel).unlink()
-    with pytest.raises(HostError, match=r"none-any\.whl did not come"):
+    with fails(HostError, "none-any.whl"):
         fleets.take(tmp_path / "order", tmp_path / "id")
     (tmp_path / "order" / fleets.RESULT).rmdir()
-    with pytest.raises(HostError, match="left no result"):
+    with fails(HostError, "build_out/workers/logs"):
         fleets.take(tmp_path / "order", tmp_path / "id")
 
 
@@ -195,7 +195,7 @@ def test_the_result_of_an_order_becomes_the_directory_of_the_night(tmp_path: Pat
 @pytest.mark.parametrize("changes", [{"id": "../../id"}, {"wheel": "../a-1-py3-none-any.whl"}])
 def test_the_result_of_another_order_is_refused(changes: dict[str, str], tmp_path: Path) -> None:
     built(tmp_path / "order", **changes)
-    with pytest.raises(HostError, match="result of another order"):
+    with fails(HostError, tmp_path / "order"):
         fleets.take(tmp_path / "order", tmp_path / "id")
     assert not (tmp_path / "id").exists()
 
@@ -301,7 +301,7 @@ def test_a_worker_that_was_lost_is_not_tried_again_in_the_same_night(
     fleet.build([order_of(tmp_path, {})], {}, lambda *_: None)
     assert sorted(asked) == ["one", "two"]
     again = order_again(tmp_path, "two")
-    with pytest.raises(HostError, match="no worker was left"):
+    with fails(HostError):
         fleet.reproduce(again)
     assert len(asked) == len(fleet.hosts)
     monkeypatch.setattr(ssh, "run", rebuilding({"two": ""}, asked))
@@ -315,7 +315,7 @@ def test_a_wheel_that_no_worker_could_build_again_is_not_called_the_same(
 ) -> None:
     monkeypatch.setattr(ssh, "run", rebuilding({}, []))
     fleet = ssh_fleet(tmp_path, "one", "two")
-    with pytest.raises(HostError, match="no answer"):
+    with fails(HostError, "no answer"):
         fleet.reproduce(order_again(tmp_path, "one"))
 
 
@@ -590,9 +590,8 @@ def test_a_worker_that_lacks_something_says_so_and_leaves_the_result(
     folder = tmp_path / "order"
     folder.mkdir()
     fleets.write(folder, order, builder, carry=False)
-    with pytest.raises(HostError, match="no gcc") as caught:
+    with fails(HostError, "no gcc", "Install gcc."):
         fleets.carry_out(folder, SILENCE)
-    assert caught.value.remedy == "Install gcc."
     assert fleets.take(folder, tmp_path / "id").result == "blocked"
 
 
@@ -601,8 +600,7 @@ def test_a_worker_that_left_no_result_points_to_its_log(tmp_path: Path, left: st
     for name in (fleets.BUILT, fleets.REBUILT):
         if left:
             (tmp_path / name).write_text(left, "utf-8")
-    with pytest.raises(HostError, match="left no result") as caught:
+    with fails(HostError, "build_out/workers/logs"):
         fleets.take(tmp_path, tmp_path / "id")
-    assert "build_out/workers/logs" in caught.value.remedy
-    with pytest.raises(HostError, match="left no result"):
+    with fails(HostError, "build_out/workers/logs"):
         fleets.difference(tmp_path)

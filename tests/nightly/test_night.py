@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from tests.failing import fails
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
 
 from tfwright.documents.recipe import ROOT
@@ -729,7 +730,7 @@ def test_a_second_host_says_who_holds_the_directory(tmp_path: Path) -> None:
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=own_path()) as other:
         assert other.stdout
         other.stdout.readline()
-        with pytest.raises(HostError, match=rf"Another night runs .*process {other.pid}"):
+        with fails(HostError, tmp_path, other.pid):
             night.run(host)
         other.kill()
     assert pass_night(host).verdicts == {"a": "good"}

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.nightly import test_fleet, test_schedule, test_units
+from tests.nightly import test_fleet, test_timer
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, commands, failing
@@ -95,12 +95,12 @@ def test_what_a_recipe_is_built_for_is_corrected(tmp_path: Path, wrong: str) -> 
 # The timer
 
 
-host, add_program = test_schedule.host, test_schedule.add_program
+host, add_program = test_timer.host, test_timer.add_program
 
 
 @pytest.mark.usefixtures("host")
 def test_a_timer_is_started_by_the_command_that_is_shown(
-    add_program: test_schedule.AddProgram,
+    add_program: test_timer.AddProgram,
 ) -> None:
     calls = add_program("systemctl", "exit 1")
     wanted = timer.planned("user", "02:00", remove=False)
@@ -113,7 +113,7 @@ def test_a_timer_is_started_by_the_command_that_is_shown(
     assert command == f"systemctl {calls.read_text('utf-8').strip()}"
 
 
-unit = test_units.schedule
+unit = test_timer.schedule
 
 
 @pytest.mark.parametrize("kind", ["systemd", "cron"])

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.commands.test_cost import built
-from tests.commands.test_cost import job as cost_job
+from tests.cost.test_account import built
+from tests.cost.test_account import job as cost_job
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, add, commands, failing
 

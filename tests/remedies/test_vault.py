@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from tests.commands import test_bundle as bundles
-from tests.commands import test_supply
 from tests.commands import test_toolkit as toolkits
 from tests.remedies.following import CommandLine, commands, failing
 from tests.upstream import commit
 from tests.vault import test_substitutes as replacing
 from tests.vault.toolkit import test_tree
+from tests.workers import test_supply
 
 from tfwright.bundle import packing as carrying
 from tfwright.documents import recipe as recipes

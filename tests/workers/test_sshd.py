@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.failing import fails
 
 from tfwright.documents.host_file import WorkerTable
 from tfwright.errors import HostError, ToolError
@@ -188,9 +189,9 @@ def test_a_machine_without_rsync_is_told_from_one_that_is_away(tmp_path: Path) -
     source, log = tmp_path / "source", tmp_path / "log"
     source.mkdir()
     with machine(tmp_path / "one", "", f"SetEnv PATH={programs}") as one:
-        with pytest.raises(HostError, match="one has no rsync"):
+        with fails(HostError, "one", "rsync"):
             ssh.send_folder(one.host, source, f"{tmp_path}/there", log)
         one.daemon.send_signal(signal.SIGKILL)
         one.daemon.wait()
-        with pytest.raises(ToolError, match="Connection refused"):
+        with fails(ToolError, "Connection refused"):
             ssh.send_folder(one.host, source, f"{tmp_path}/there", log)

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import threading
 import zipfile
 from contextlib import closing
 from html.parser import HTMLParser
@@ -10,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.failing import fails
 from tests.nightly.wheels import write_wheel
 
-from tfwright.errors import HostError, RecipeError, SupplyError, WheelError
-from tfwright.index import matching, wheels, write
-from tfwright.index import serving as index
-from tfwright.index.serving import IndexPlace
+from tfwright.errors import HostError, WheelError
+from tfwright.index import wheels, write
 from tfwright.index.wheels import parse_name, read_wheel
-from tfwright.match.ranking import Wish
-from tfwright.tools.http import server
 
 
 def page(folder: Path, project: str = "demo", place: str = "simple") -> dict[str, Any]:
@@ -159,7 +155,7 @@ def test_a_damaged_wheel_keeps_no_other_out_of_the_index(tmp_path: Path) -> None
 def test_metadata_about_another_project_is_refused(tmp_path: Path) -> None:
     wheel = write_wheel(tmp_path, project="demo")
     renamed = wheel.rename(tmp_path / "numpy-1.0-py3-none-any.whl")
-    with pytest.raises(WheelError, match=r"METADATA is about demo 1\.0"):
+    with fails(WheelError, renamed.name, "demo 1.0"):
         read_wheel(renamed, "")
 
 
@@ -212,9 +208,8 @@ def test_a_damaged_catalog_says_what_to_delete(tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     packages.mkdir()
     (packages / wheels.FILE).write_bytes(b"not a database at all, but long enough" * 40)
-    with pytest.raises(HostError, match="catalog") as caught:
+    with fails(HostError, packages / wheels.FILE):
         write.refresh(tmp_path)
-    assert wheels.FILE in caught.value.remedy
 
 
 @pytest.mark.parametrize("described", ["{", "[]", '{"extras": 5}', "{}", "[" * 200_000])
@@ -235,94 +230,6 @@ def test_links_into_the_folder_are_not_followed(tmp_path: Path) -> None:
     assert write.refresh(tmp_path).wheels == ()
 
 
-def test_a_folder_of_packages_gives_no_name_other_bytes(tmp_path: Path) -> None:
-    """Its wheels are served as never changing; those next to the index may be replaced."""
-    for home, refused in ((tmp_path / "site/packages", 1), (tmp_path / "plain", 0)):
-        write_wheel(home, body="made = 1\n")
-        place = index.place(str(tmp_path / home.relative_to(tmp_path).parts[0]))
-        assert index.refresh(place).refused == ()
-        write_wheel(home, body="made = 2, and longer\n")
-        assert len(index.refresh(place).refused) == refused
-
-
-def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
-    old = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
-    new = write_wheel(tmp_path / "packages", version="2.0", tag="cp36-cp36m-linux_x86_64")
-    needs = {old.name: ("glibc", "2.17"), new.name: ("glibc", "2.31")}
-    notes = {name: {"needs": (need,)} for name, need in needs.items()}
-    write.refresh(tmp_path, notes)
-    text = (tmp_path / matching.FILE).read_bytes()
-    wish = Wish(system="Linux", machine="x86_64", python="3.6", glibc="2.27")
-    found = matching.ranked(text, wish)
-    assert [(row.entry.version, row.differs) for row in found] == [
-        ("1.0", ()),
-        ("2.0", ("needs glibc 2.31",)),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("wish", "differs"),
-    [
-        (Wish(release="2.0"), ("TensorFlow 1.0",)),
-        (Wish(release="1.0"), ()),
-        (Wish(python="3.7"), ("for Python cp36",)),
-        (Wish(system="Darwin"), ("for linux_x86_64",)),
-        (Wish(cuda="9.2"), ()),
-        (Wish(cuda="11.8"), ("CUDA 9.2",)),
-        (Wish(gpu="7.0"), ()),
-        (Wish(gpu="7.5"), ()),
-        (Wish(gpu="3.0"), ("GPU code for sm_70, compute_70 only",)),
-        # PTX is left out: whether a driver compiles it depends on the driver.
-        (Wish(gpu="8.0"), ("GPU code for sm_70, compute_70 only",)),
-    ],
-    ids=str,
-)
-def test_everything_in_which_a_wheel_differs_is_said(
-    wish: Wish, differs: tuple[str, ...], tmp_path: Path
-) -> None:
-    wheel = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
-    needs = (("cuda", "9.2"), ("gpu", "sm_70,compute_70"))
-    write.refresh(tmp_path, {wheel.name: {"needs": needs}})
-    (found,) = matching.ranked((tmp_path / matching.FILE).read_bytes(), wish)
-    assert found.differs == differs
-
-
-def test_gpu_code_that_no_nvcc_makes_fits_no_gpu(tmp_path: Path) -> None:
-    wheel = write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path, {wheel.name: {"needs": (("gpu", "later,kind 9 for 70"),)}})
-    text = (tmp_path / matching.FILE).read_bytes()
-    (found,) = matching.ranked(text, Wish(gpu="7.0"))
-    assert len(found.differs) == 1
-
-
-def test_a_wheel_for_any_machine_without_cuda_says_so(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path)
-    wish = Wish(system="Linux", machine="x86_64", cuda="9.2", gpu="7.0")
-    (found,) = matching.ranked((tmp_path / matching.FILE).read_bytes(), wish)
-    assert found.differs == ("no CUDA", "no GPU code")
-
-
-def test_a_project_that_would_be_another_argument_of_pip_is_refused(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path)
-    text = (tmp_path / matching.FILE).read_bytes()
-    changed = text.replace(b'"project":"demo"', b'"project":"demo -r evil"')
-    assert changed != text
-    with pytest.raises(SupplyError, match="is not of demo -r evil 1"):
-        matching.ranked(changed, Wish())
-
-
-def test_a_match_document_whose_names_are_not_of_wheels_is_refused(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path)
-    text = (tmp_path / matching.FILE).read_bytes()
-    changed = text.replace(b'"filename":"demo-1.0', b'"filename":"$(reboot)-1.0')
-    assert changed != text
-    with pytest.raises(SupplyError, match=r"match\.json contradicts itself"):
-        matching.ranked(changed, Wish())
-
-
 @pytest.mark.parametrize(
     ("local", "bumped"), [("", "build.1"), ("cu92", "cu92.1"), ("cu92.1", "cu92.2")]
 )
@@ -330,70 +237,5 @@ def test_a_wheel_of_other_bytes_is_refused_with_a_version_that_is_free(
     local: str, bumped: str
 ) -> None:
     name = f"demo-1.0{'+' if local else ''}{local}-py3-none-any.whl"
-    with pytest.raises(WheelError, match="with other bytes") as found:
+    with fails(WheelError, name, f"demo 1.0+{bumped}:"):
         wheels.refuse_other_bytes({name: "2" * 64}, name, "1" * 64)
-    assert f"demo 1.0+{bumped}:" in found.value.remedy
-
-
-@pytest.mark.parametrize("name", ["wheels.example.org", "_", "localhost"])
-def test_nginx_serves_the_folder_under_its_name(name: str, tmp_path: Path) -> None:
-    text = index.nginx_configuration(IndexPlace(tmp_path, ""), 8080, name)
-    assert f"    server_name {name};\n    root {tmp_path};\n" in text
-    assert "    listen 8080;\n" in text
-
-
-@pytest.mark.parametrize("value", ["a;b", "a b", "a\nb", "a'b", "$host", "{", "#a", "a\\"])
-def test_what_could_end_a_directive_of_nginx_is_refused(value: str, tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="nginx configuration"):
-        index.nginx_configuration(IndexPlace(tmp_path, ""), 8080, value)
-    with pytest.raises(RecipeError, match="nginx configuration"):
-        index.nginx_configuration(IndexPlace(tmp_path / value, ""), 8080, "localhost")
-
-
-@pytest.mark.parametrize(
-    ("cpu", "differs"), [("avx2", ()), ("avx", ()), ("sse4.2", ("needs a CPU with avx",)), ("", ())]
-)
-def test_a_wheel_whose_code_the_cpu_lacks_does_not_fit(
-    cpu: str, differs: tuple[str, ...], tmp_path: Path
-) -> None:
-    wheel = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
-    write.refresh(tmp_path, {wheel.name: {"needs": (("cpu", "avx"),)}})
-    text = (tmp_path / matching.FILE).read_bytes()
-    (found,) = matching.ranked(text, Wish(system="Linux", cpu=cpu))
-    assert found.differs == differs
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"",
-        b"[]",
-        b'{"format": 2, "wheels": []}',
-        b'{"format": 1, "wheels": [{"filename": "a\\u001b[31m.whl"}]}',
-        b"[" * 100_000,
-    ],
-)
-def test_a_match_document_from_a_server_is_read_with_suspicion(text: bytes) -> None:
-    with pytest.raises(SupplyError, match=r"match\.json cannot be read"):
-        matching.ranked(text, Wish())
-
-
-def test_an_index_is_asked_over_http_which_wheel_fits(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages", version="1.0+cpu")
-    write.refresh(tmp_path)
-    with server.listening(tmp_path) as listener:
-        thread = threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        url = f"http://{server.LOOPBACK}:{listener.server_address[1]}"
-        try:
-            (found,) = matching.asked(f"{url}/simple/", Wish(python="3.6"))
-            with pytest.raises(SupplyError, match="answered 404"):
-                matching.asked(f"{url}/absent", Wish())
-        finally:
-            listener.shutdown()
-    assert (found.entry.version, found.differs) == ("1.0+cpu", ())
-
-
-def test_only_web_addresses_are_asked() -> None:
-    with pytest.raises(SupplyError, match="only http"):
-        matching.asked("file:///etc", Wish())

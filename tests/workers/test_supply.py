@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.commands.test_toolkit import CUDNN_WHEEL, CUDNNS
+from tests.failing import fails
 from tests.remedies.following import CommandLine
 from tests.upstream import commit
 from tests.workers.test_remote import LOCAL_SSH, ssh_that
@@ -175,7 +176,7 @@ def test_a_file_that_changed_on_the_way_is_named_and_nothing_is_put_anywhere(
     sent(offered, folder)
     (path,) = (folder / kind).iterdir()
     path.write_bytes(b"other bytes")
-    with pytest.raises(SupplyError, match=f"{kind}/.* came with other bytes"):
+    with fails(SupplyError, f"{kind}/"):
         supply.take(folder, worker, SILENCE)
     assert not (worker.build_out / "vault").exists()
 
@@ -188,14 +189,14 @@ def test_inputs_for_another_platform_are_refused(
     manifest = folder / bundle.MANIFEST
     text = manifest.read_text("utf-8").replace(binary.here(), "hurd-mips")
     manifest.write_text(text, "utf-8")
-    with pytest.raises(HostError, match="its inputs are for hurd-mips"):
+    with fails(HostError, "hurd-mips", "inputs = true"):
         supply.lacking(folder, worker)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "null"])
 def test_a_folder_without_inputs_is_refused(tmp_path: Path, worker: HostFile, content: str) -> None:
     (tmp_path / bundle.MANIFEST).write_text(content, "utf-8")
-    with pytest.raises(SupplyError, match="does not hold the inputs"):
+    with fails(SupplyError, tmp_path):
         supply.lacking(tmp_path, worker)
 
 
@@ -279,9 +280,8 @@ def test_a_worker_whose_tfwright_knows_no_inputs_is_named() -> None:
     manifest = Manifest(
         tfwright="0", recipe="small", platform="linux-x86_64", python="3.11", bazel="1", members=()
     )
-    with pytest.raises(HostError, match="did not say which inputs") as caught:
+    with fails(HostError, "a.log"):
         supply.lacking_of(said, manifest)
-    assert "a.log" in caught.value.remedy
 
 
 # From this host's vault to a worker's, with a shell in the place of ssh.

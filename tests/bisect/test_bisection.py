@@ -11,9 +11,9 @@ from tests.upstream import commit
 
 from tfwright.bisect import bisection as bisecting
 from tfwright.bisect import page, trial
-from tfwright.bisect.bisection import Bisection, HostChange
+from tfwright.bisect.bisection import Bisection, HostChange, expected_trials, first_bad
 from tfwright.bisect.steps import BisectStep, steps_between
-from tfwright.bisect.trial import Symptom, Trials
+from tfwright.bisect.trial import Symptom, TrialAnswer, Trials
 from tfwright.documents import nightly, recipe
 from tfwright.errors import Evidence, HostError, ToolError, WheelError
 from tfwright.nightly import builds
@@ -509,3 +509,38 @@ def test_a_trial_that_fails_otherwise_says_nothing_of_the_change(
     found = Trials("demo", Symptom("compile"))(wanted.start)
     assert (found.answer, found.stage) == ("skip", "source")
     assert found.line == line
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 100])
+def test_the_first_bad_step_is_found_wherever_it_is(count: int) -> None:
+    for culprit in range(count):
+        tried: list[int] = []
+
+        def judged(step: int, culprit: int = culprit) -> TrialAnswer:
+            tried.append(step)  # noqa: B023 called within the loop
+            return "bad" if step >= culprit else "good"
+
+        assert first_bad(range(count), judged).suspects == (culprit,)
+        assert len(tried) <= expected_trials(count) + 1
+
+
+def test_steps_that_cannot_be_tried_leave_more_than_one_suspect() -> None:
+    def tried(step: int) -> TrialAnswer:
+        if step in {4, 5}:
+            return "skip"
+        return "bad" if step >= 5 else "good"
+
+    found = first_bad(range(10), tried)
+    assert found.suspects == (4, 5, 6)
+    assert found.first_bad == 6
+
+
+def test_a_single_step_needs_no_trial() -> None:
+    asked: list[str] = []
+
+    def tried(step: str) -> TrialAnswer:
+        asked.append(step)
+        return "good"
+
+    found = first_bad(["only"], tried)
+    assert (found.first_bad, asked) == ("only", [])

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.failing import fails
 
 from tfwright.documents.nightly import MailTable, NoticesTable, ProgramTable, WebhookTable
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
@@ -88,7 +89,7 @@ def test_a_mail_server_that_is_away_is_a_supply_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     table = MailTable(to=("t@example.org",), sender="b@example.org", host="127.0.0.1", port=port)
-    with pytest.raises(SupplyError, match="did not take the mail"):
+    with fails(SupplyError):
         MailChannel(table).send(NOTICE)
 
 
@@ -99,7 +100,7 @@ def test_what_smtp_cannot_write_is_a_supply_error(host: str, sender: str) -> Non
     letter = Letter(sender, ("t@example.org",), "subject", "text", "thread")
     with smtp() as server:
         given = MailServer(host, server.server_address[1], "none")
-        with pytest.raises(SupplyError, match="did not take the mail"):
+        with fails(SupplyError):
             mail.send(given, letter)
 
 
@@ -123,7 +124,7 @@ def test_a_mail_server_that_never_comes_to_an_end_is_given_up(
     with socket.create_server(("127.0.0.1", 0)) as listening:
         threading.Thread(target=serve, daemon=True).start()
         port = listening.getsockname()[1]
-        with pytest.raises(SupplyError, match="did not take the mail"):
+        with fails(SupplyError):
             mail.send(MailServer("127.0.0.1", port, "none"), letter)
     assert time.monotonic() - begun < 10
 
@@ -188,14 +189,14 @@ def test_a_webhook_that_answers_without_an_end_has_taken_the_notice() -> None:
 
 
 def test_a_webhook_that_leads_elsewhere_has_not_taken_the_notice() -> None:
-    with hook(302) as (url, heard), pytest.raises(SupplyError, match="status 302"):
+    with hook(302) as (url, heard), fails(SupplyError, 302):
         WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
     assert len(heard) == 1
 
 
 @pytest.mark.parametrize("host", ["[", "a..b", "%", "x" * 70, "127.0.0.1:99999"])
 def test_an_address_that_makes_no_sense_is_a_supply_error(host: str) -> None:
-    with pytest.raises(SupplyError, match="did not take the notice"):
+    with fails(SupplyError):
         webhook.post(f"http://{host}/secret-path", {})
 
 
@@ -215,9 +216,8 @@ def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("x")
     secret.chmod(0o644)
-    with pytest.raises(HostError, match="can be read by others") as caught:
+    with fails(HostError, secret, "chmod 600"):
         notices.secret(secret)
-    assert "chmod 600" in caught.value.remedy
 
 
 def test_beside_systemd_credentials_a_file_has_to_be_private_too(
@@ -227,19 +227,15 @@ def test_beside_systemd_credentials_a_file_has_to_be_private_too(
     secret = tmp_path / "secret"
     secret.write_text("x")
     secret.chmod(0o644)
-    with pytest.raises(HostError, match="can be read by others"):
+    with fails(HostError, secret):
         notices.secret(secret)
 
 
 def test_a_pipe_in_the_place_of_a_secret_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "secret", 0o600)
-    with pytest.raises(RecipeError, match="cannot be read"):
-        notices.secret(tmp_path / "secret")
-
-
-def test_a_missing_secret_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="cannot be read"):
-        notices.secret(tmp_path / "absent")
+    for name in ("secret", "absent"):
+        with fails(RecipeError, tmp_path / name):
+            notices.secret(tmp_path / name)
 
 
 def test_a_systemd_credential_is_found_by_its_name(
@@ -264,7 +260,7 @@ def test_a_program_reads_the_notice_and_gets_a_clean_environment(
 
 
 def test_a_program_that_fails_is_a_tool_error() -> None:
-    with pytest.raises(ToolError, match="exit status 1"):
+    with fails(ToolError, "exit status 1"):
         ProgramChannel(ProgramTable(command=("/bin/false",)), 1).send(NOTICE)
 
 
