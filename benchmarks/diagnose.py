@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tfwright.diagnosis import logs
+from tfwright.diagnosis import reader
 from tfwright.diagnosis.families import everything
 
 ROUNDS = 3
@@ -63,7 +63,7 @@ def main(megabytes: int) -> None:
             "".join(extended(entry.pattern) + "\n" for entry in everything()), "utf-8"
         )
         check(patterns)
-        ours = speed(log, lambda: logs.diagnose(str(log)))
+        ours = speed(log, lambda: reader.diagnose(str(log)))
         plain = speed(log, lambda: grep(patterns, log, "C"))
         wide = speed(part, lambda: grep(patterns, part, "C.UTF-8"), rounds=1)
     print(f"{len(everything())} patterns, {megabytes} MB")

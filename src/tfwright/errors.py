@@ -39,7 +39,7 @@ class Evidence:
     lines: Sequence[str] = ()
     """The lines that show the fault: the last ones of a log, or the ones around it."""
     failure: object | None = None
-    """What the stage read from its log: a `diagnosis.again.FailureRecord`.
+    """What the stage read from its log: a `diagnosis.reader.FailureRecord`.
 
     Errors lie below diagnosis, so that the class is not named here.
     """

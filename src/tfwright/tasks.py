@@ -4,55 +4,40 @@ from typing import Any
 
 from invoke import Collection
 
-from tfwright.bisect import command as bisect_
-from tfwright.build import command as build_
-from tfwright.bundle import command as bundle_
-from tfwright.cache import command as cache_
-from tfwright.cost import command as cost_
-from tfwright.develop import command as develop_
-from tfwright.diagnosis import command as diagnosis_
-from tfwright.doctor import command as doctor_
-from tfwright.image import command as image_
-from tfwright.index import command as index_
-from tfwright.lint import command as lint_
-from tfwright.lock import command as lock_
-from tfwright.match import command as match_
-from tfwright.new import command as new_
-from tfwright.nightly import command as nightly_
-from tfwright.patch import command as patch_
-from tfwright.pin import command as pin_
-from tfwright.port import command as port_
-from tfwright.recipes import command as recipes_
-from tfwright.record import command as record_
-from tfwright.schema import command as schema_
-from tfwright.smoke import command as smoke_
-from tfwright.toolkit import command as toolkit_
-from tfwright.vault import command as vault_
-from tfwright.wheel.compare import command as compare_
-from tfwright.wheel.inspect import command as inspect_
+from tfwright.bisect.command import bisect
+from tfwright.build.command import build, clean, fetch, plan, reproduce, shell
+from tfwright.bundle.command import bundle
+from tfwright.cache.command import cache
+from tfwright.cost.command import cost
+from tfwright.develop.command import test, types
+from tfwright.diagnosis.command import diagnose
+from tfwright.doctor.command import doctor
+from tfwright.image.command import image
+from tfwright.index.command import index
+from tfwright.lint.command import lint
+from tfwright.lock.command import lock
+from tfwright.match.command import match
+from tfwright.new.command import new
+from tfwright.nightly.command import nightly, report
+from tfwright.patch.command import patch
+from tfwright.pin.command import pin
+from tfwright.port.command import port
+from tfwright.recipes.command import recipes
+from tfwright.record.command import record
+from tfwright.schema.command import schema
+from tfwright.smoke.command import smoke
+from tfwright.toolkit.command import toolkit
+from tfwright.vault.command import vault
+from tfwright.wheel.compare.command import compare
+from tfwright.wheel.inspect.command import inspect
 
 GROUPS: dict[str, tuple[Any, ...]] = {
-    "choose": (
-        recipes_.recipes,
-        match_.match,
-        doctor_.doctor,
-        new_.new,
-        port_.port,
-        pin_.pin,
-        record_.record,
-    ),
-    "build": (build_.build, build_.plan, build_.shell, toolkit_.toolkit, build_.clean),
-    "look": (
-        inspect_.inspect,
-        compare_.compare,
-        smoke_.smoke,
-        cost_.cost,
-        diagnosis_.diagnose,
-        build_.reproduce,
-    ),
-    "keep": (build_.fetch, lock_.lock, bundle_.bundle, vault_.vault, cache_.cache, image_.image),
-    "build host": (nightly_.nightly, index_.index, nightly_.report, bisect_.bisect),
-    "develop": (lint_.lint, develop_.types, develop_.test, schema_.schema, patch_.patch),
+    "choose": (recipes, match, doctor, new, port, pin, record),
+    "build": (build, plan, shell, toolkit, clean),
+    "look": (inspect, compare, smoke, cost, diagnose, reproduce),
+    "keep": (fetch, lock, bundle, vault, cache, image),
+    "build host": (nightly, index, report, bisect),
+    "develop": (lint, types, test, schema, patch),
 }
 """The commands by what they are for, in the order of `invoke --list`."""
 REPLACED = {

@@ -7,11 +7,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.diagnosis.test_tables import known_tables, places_of
 
-from tfwright.diagnosis import again, reader, tables
-from tfwright.diagnosis.advice import Advice
+from tfwright.diagnosis import reader, tables
 from tfwright.diagnosis.families import Family, everything
 from tfwright.diagnosis.page import tell_match
+from tfwright.diagnosis.tables import Advice
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 
@@ -42,10 +43,10 @@ def keys(template: str) -> list[str]:
 @pytest.mark.parametrize("family", ADVISING, ids=name)
 def test_the_places_of_a_line_are_parameters_and_tables_that_exist(family: Family) -> None:
     for template in (*family.recipe, *family.host_file, *family.commands):
-        places = tables.names_in(template)
+        places = places_of(template)
 
         assert {parameter for parameter, _ in places} <= family.parameters
-        assert {table for _, table in places if table} <= tables.known_tables()
+        assert {table for _, table in places if table} <= known_tables()
 
 
 @pytest.mark.parametrize("family", ADVISING, ids=name)
@@ -170,7 +171,7 @@ def test_a_failed_build_is_told_what_the_family_advises(tmp_path: Path) -> None:
     log = tmp_path / "compile.log"
     log.write_text("/usr/bin/env: 'python': No such file or directory\n")
 
-    record = again.record(log, 0, killed=False, died=False)
+    record = reader.record(log, 0, killed=False, died=False)
 
     assert record.match is not None
     assert record.match.entry.sample

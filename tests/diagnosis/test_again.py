@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.diagnosis import again, page
+from tfwright.diagnosis import page, reader
 from tfwright.diagnosis.facts import Facts
 from tfwright.errors import Evidence
 
@@ -28,8 +28,8 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_only_what_the_last_attempt_wrote_is_read(log: Path) -> None:
-    first = again.record(log, 0, killed=False, died=False)
-    last = again.record(log, len(TIMEOUT), killed=False, died=False)
+    first = reader.record(log, 0, killed=False, died=False)
+    last = reader.record(log, len(TIMEOUT), killed=False, died=False)
 
     assert first.match is not None
     assert first.match.entry.id == "fetch-connection"
@@ -40,7 +40,7 @@ def test_only_what_the_last_attempt_wrote_is_read(log: Path) -> None:
 def test_people_are_shown_the_cause_that_the_stage_decided_by(
     log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record = again.record(log, len(TIMEOUT), killed=False, died=False)
+    record = reader.record(log, len(TIMEOUT), killed=False, died=False)
     page.tell_cause(Evidence(log=log, failure=record))
     shown = capsys.readouterr().err
 
@@ -57,14 +57,14 @@ def test_a_log_without_a_record_is_read_as_a_whole(
 
 
 @pytest.mark.parametrize(
-    ("seen", "name"), [("killed", again.OUT_OF_MEMORY), ("died", again.SERVER_DIED)]
+    ("seen", "name"), [("killed", reader.OUT_OF_MEMORY), ("died", reader.SERVER_DIED)]
 )
 def test_what_leaves_no_line_is_known_from_the_outside(
     tmp_path: Path, seen: str, name: str
 ) -> None:
     log = tmp_path / "a.log"
     log.write_text("[1 / 2] Compiling a.cc\n", "utf-8")
-    match = again.record(log, 0, killed=seen == "killed", died=seen == "died").match
+    match = reader.record(log, 0, killed=seen == "killed", died=seen == "died").match
 
     assert match is not None
     assert match.entry.id == name
@@ -80,7 +80,7 @@ def test_a_server_that_a_busy_host_starts_too_slowly_is_no_lack_of_memory(tmp_pa
         "utf-8",
     )
     # Bazel then ends with the status that it has when its server died.
-    match = again.record(log, 0, killed=False, died=True).match
+    match = reader.record(log, 0, killed=False, died=True).match
 
     assert match is not None
     assert (match.entry.id, match.entry.retry) == ("bazel-server-too-slow", "pass")
@@ -90,14 +90,14 @@ def test_a_run_that_says_nothing_has_no_match(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("", "utf-8")
 
-    assert again.record(log, 0, killed=False, died=False) == again.FailureRecord(None, None)
+    assert reader.record(log, 0, killed=False, died=False) == reader.FailureRecord(None, None)
 
 
 def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("ERROR: WORKSPACE:3:1: name 'http_archive' is not defined\n", "utf-8")
     old, new = (
-        again.record(log, 0, killed=False, died=False, known=Facts(bazel=version)).match
+        reader.record(log, 0, killed=False, died=False, known=Facts(bazel=version)).match
         for version in ("0.15.0", "0.26.1")
     )
 
@@ -110,8 +110,8 @@ def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(tmp_path: Path) 
 def test_a_full_disk_is_told_from_a_family_that_only_looks_at_the_disk(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("/usr/bin/ld: error: a.o: file too short\n", "utf-8")
-    damaged = again.record(log, 0, killed=False, died=False)
+    damaged = reader.record(log, 0, killed=False, died=False)
     log.write_text("g++: error: a.o: No space left on device\n", "utf-8")
-    full = again.record(log, 0, killed=False, died=False)
+    full = reader.record(log, 0, killed=False, died=False)
 
     assert (damaged.disk_is_full, full.disk_is_full) == (False, True)

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from tfwright.diagnosis import complaints, reader, sketch
+from tfwright.diagnosis import log as logs
+from tfwright.diagnosis import reader
 
 pytestmark = pytest.mark.medium
 
@@ -43,24 +44,22 @@ def test_hostile_text_takes_a_bounded_time(hostile: bytes) -> None:
 def test_the_middle_of_a_long_log_is_kept_only_around_errors() -> None:
     fine = b"[1 / 2] Compiling tensorflow/core/kernels/a.cc; 1s local\n" * 100_000
     error = b"ERROR: /t/BUILD:1:1: Linking of rule '//a' failed (Exit 1)\nld: cannot find -lfoo\n"
-    made = sketch.read(io.BytesIO(fine + error + fine))
+    made = logs.read(io.BytesIO(fine + error + fine))
     found = reader.read(io.BytesIO(fine + error + fine))
 
-    assert sum(len(piece.data) for piece in made.pieces) < 9_000_000
+    assert sum(len(line.text) for line in made.lines) < 9_000_000
     assert found.first is not None
     assert (found.first.what, found.first.line) == ("ld: cannot find -lfoo", 100_002)
     assert found.lines == 200_002
 
 
 def test_noise_without_end_keeps_memory_bounded() -> None:
-    made = sketch.read(io.BytesIO(b"error: this is noise\n" * 1_000_000))
-    kept = complaints.kept(made)
+    made = logs.read(io.BytesIO(b"error: this is noise\n" * 1_000_000))
 
-    assert len(made.pieces) <= 2 * sketch.EDGE + sketch.MIDDLE
-    assert len(kept) <= complaints.MOST_LINES * len(made.pieces)
+    assert len(made.lines) <= logs.MOST_LINES * (2 * logs.EDGE + logs.MIDDLE)
 
 
-@pytest.mark.parametrize("length", [1, sketch.PIECE - 1, sketch.PIECE, 3 * sketch.PIECE + 7])
+@pytest.mark.parametrize("length", [1, logs.PIECE - 1, logs.PIECE, 3 * logs.PIECE + 7])
 def test_lines_are_counted_behind_a_line_of_any_length(length: int) -> None:
     log = b"first\n" + b"x" * length + b"\nerror: third line\n"
     found = reader.read(io.BytesIO(log))

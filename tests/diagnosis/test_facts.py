@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.diagnosis import facts, logs
+from tfwright.diagnosis import facts, reader
 from tfwright.diagnosis.facts import Facts
 
 
@@ -46,6 +46,6 @@ def test_a_log_can_come_from_standard_input(
     (tmp_path / "log").write_text("a.cc:1:1: error: expected ';'\n", "utf-8")
     with (tmp_path / "log").open(encoding="utf-8") as stream:
         monkeypatch.setattr(sys, "stdin", stream)
-        found = logs.diagnose("-")
+        found = reader.diagnose("-")
     assert found.first
     assert found.first.line == 1

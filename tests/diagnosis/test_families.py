@@ -3,8 +3,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.diagnosis.test_tables import known_tables, places_of
 
-from tfwright.diagnosis import families, literals, tables
+from tfwright.diagnosis import families
 from tfwright.diagnosis.families import Family, everything, grammars, refinements
 from tfwright.documents.toml import load
 from tfwright.errors import RecipeError
@@ -35,7 +36,7 @@ def test_every_family_has_a_name_of_its_own() -> None:
 
 @pytest.mark.parametrize("family", refinements(), ids=name)
 def test_a_sample_is_read_by_its_own_refinement_first(family: Family) -> None:
-    first = next(other for other in refinements() if other.matches(family.sample))
+    first = next(other for other in refinements() if other.regex.search(family.sample))
 
     assert first.id == family.id
 
@@ -54,22 +55,22 @@ def test_every_family_says_why_and_what_helps(family: Family) -> None:
 
 @pytest.mark.parametrize("family", everything(), ids=name)
 def test_the_places_of_a_sentence_are_parameters_and_tables_that_exist(family: Family) -> None:
-    places = tables.names_in(family.cause) | tables.names_in(family.remedy)
+    places = places_of(family.cause) | places_of(family.remedy)
 
     assert {parameter for parameter, _ in places} <= family.parameters
-    assert {table for _, table in places if table} <= tables.known_tables()
+    assert {table for _, table in places if table} <= known_tables()
 
 
 @pytest.mark.parametrize("line", NAMED)
 def test_what_the_users_documents_name_is_known(line: str) -> None:
-    assert [family.id for family in everything() if family.matches(line)]
+    assert [family.id for family in everything() if family.regex.search(line)]
 
 
 @pytest.mark.parametrize("log", CLEAN, ids=lambda path: path.name)
 def test_no_refinement_fires_on_the_log_of_a_good_build(log: Path) -> None:
     lines = log.read_text("utf-8").splitlines()
     fired = [
-        (family.id, line) for family in refinements() for line in lines if family.matches(line)
+        (family.id, line) for family in refinements() for line in lines if family.regex.search(line)
     ]
 
     assert fired == []
@@ -106,7 +107,7 @@ def test_a_faulty_file_is_refused_by_name_and_line(tmp_path: Path) -> None:
     ],
 )
 def test_texts_that_a_pattern_requires_are_computed(pattern: str, wanted: tuple[str, ...]) -> None:
-    assert literals.required(pattern) == wanted
+    assert families.required(pattern) == wanted
 
 
 @pytest.mark.parametrize("family", refinements(), ids=name)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.diagnosis import learn, lines, reader
+from tfwright.diagnosis import learn, reader
 from tfwright.diagnosis.families import Family
+from tfwright.diagnosis.log import decoded
 from tfwright.errors import RecipeError
 
 LOG = """\
@@ -26,17 +27,17 @@ def test_a_lesson_is_a_refinement_that_reads_its_own_sample() -> None:
     entry = tomllib.loads(taught().entry)["failure"][0]
     family = Family.model_validate(entry)
 
-    assert family.matches(family.sample)
+    assert family.regex.search(family.sample)
     assert family.id.startswith("host-source-error-")
 
 
 def test_a_lesson_reads_the_same_message_of_another_build() -> None:
     family = Family.model_validate(tomllib.loads(taught().entry)["failure"][0])
 
-    assert family.matches(
+    assert family.regex.search(
         "t/a.cc:7:31: error: the flux capacitor 'gamma' wants 9.9 gigawatts at 0x12"
     )
-    assert not family.matches("t/a.cc:7:31: error: another")
+    assert not family.regex.search("t/a.cc:7:31: error: another")
 
 
 def test_the_winning_line_of_a_fixture_is_marked() -> None:
@@ -89,8 +90,8 @@ def test_an_entry_of_a_hostile_message_is_valid_and_reads_the_log(said: str) -> 
     learned = learn.lesson(reader.read(io.BytesIO(log)), "a.log")
     family = Family.model_validate(tomllib.loads(learned.entry)["failure"][0])
 
-    assert family.matches(family.sample)
-    assert family.matches(lines.decoded(log))
+    assert family.regex.search(family.sample)
+    assert family.regex.search(decoded(log))
 
 
 def test_a_name_holds_no_part_of_a_path() -> None:

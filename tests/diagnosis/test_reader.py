@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.diagnosis import logs, page, reader, report
+from tfwright.diagnosis import learn, page, reader
+from tfwright.diagnosis import log as log_reading
 from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, refinements
 from tfwright.diagnosis.reader import Diagnosis
@@ -253,7 +254,7 @@ def test_a_packed_log_is_read(tmp_path: Path) -> None:
     path = tmp_path / "compile.log.gz"
     path.write_bytes(gzip.compress(BAZEL.encode()))
 
-    assert names(logs.diagnose(str(path)))[0] == "compile-gettid"
+    assert names(reader.diagnose(str(path)))[0] == "compile-gettid"
 
 
 @pytest.mark.parametrize(
@@ -265,7 +266,7 @@ def test_a_log_that_cannot_be_read_is_explained(tmp_path: Path, content: bytes |
         path.write_bytes(content)
 
     with pytest.raises(RecipeError, match="cannot be read"):
-        logs.diagnose(str(path))
+        reader.diagnose(str(path))
 
 
 @pytest.mark.parametrize(
@@ -299,18 +300,18 @@ def test_a_long_log_reports_how_far_it_was_read(
         def progress(self, progress: Progress) -> None:
             self.last = progress
 
-    monkeypatch.setattr(logs, "_LONG", 1000)
+    monkeypatch.setattr(log_reading, "LONG", 1000)
     path = tmp_path / "a.log"
     path.write_text("x\n" * 5000, "utf-8")
     listening = Listening()
-    logs.diagnose(str(path), listening)
+    reader.diagnose(str(path), listening)
 
     assert listening.last == Progress(10_000, 10_000, "B")
 
 
 def test_an_unknown_error_makes_a_report_without_the_users_name(tmp_path: Path) -> None:
     log = f"ERROR: {Path.home()}/tree/BUILD:12:1: C++ compilation of rule '//b' failed (Exit 1)\n"
-    path = report.write(diagnose(log), "/somewhere/compile.log", tmp_path)
+    path = learn.report(diagnose(log), "/somewhere/compile.log", tmp_path)
 
     assert path == tmp_path / "compile.log.md"
     written = path.read_text("utf-8")
@@ -319,8 +320,8 @@ def test_an_unknown_error_makes_a_report_without_the_users_name(tmp_path: Path) 
 
 
 def test_a_known_error_and_no_error_make_no_report(tmp_path: Path) -> None:
-    assert report.write(diagnose(BAZEL), "-", tmp_path) is None
-    assert report.write(diagnose("fine\n"), "-", tmp_path) is None
+    assert learn.report(diagnose(BAZEL), "-", tmp_path) is None
+    assert learn.report(diagnose("fine\n"), "-", tmp_path) is None
 
 
 def seconds(log: bytes) -> float:

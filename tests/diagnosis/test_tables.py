@@ -1,6 +1,16 @@
 import pytest
 
-from tfwright.diagnosis import mangled, tables
+from tfwright.diagnosis import tables
+
+
+def places_of(template: str) -> frozenset[tuple[str, str]]:
+    """Return the parameters of a template, each with the table that is looked up, or none."""
+    places = tables._PLACE.finditer(template)
+    return frozenset((place["name"], place["table"] or "") for place in places)
+
+
+def known_tables() -> frozenset[str]:
+    return frozenset((*tables._tables(), *tables._COMPUTED))
 
 
 @pytest.mark.parametrize(
@@ -58,4 +68,4 @@ def test_a_long_parameter_is_cut() -> None:
     ],
 )
 def test_the_outermost_name_of_a_symbol_is_read(symbol: str, name: str) -> None:
-    assert mangled.outermost(symbol) == name
+    assert tables.namespace(symbol) == name

@@ -27,8 +27,7 @@ from tfwright.tools import disk, files
 from tfwright.tools.git import demo, mirror
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.process import file_lock
-from tfwright.vault import keeping as vault
-from tfwright.vault import substitutes
+from tfwright.vault import substitutes, usage, verification
 from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.medium
@@ -245,15 +244,15 @@ def test_a_file_in_the_drop_folder_takes_the_place_of_its_servers(
 def test_a_damaged_file_of_the_vault_is_removed_and_comes_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vault, "_recipes", list)
+    monkeypatch.setattr(usage, "known_recipes", list)
     store = Store(tmp_path / "vault/repository_cache")
     sha256 = files.sha256(dep(tmp_path))
     with store.admitting(sha256, "here") as place:
         place.write_bytes(dep(tmp_path).read_bytes())
     store.path(sha256).chmod(0o644)
     store.path(sha256).write_bytes(b"other")
-    fault = failing(lambda: vault.verify(tmp_path, repair=False), SupplyError)
+    fault = failing(lambda: verification.verify(tmp_path, repair=False), SupplyError)
     assert "'invoke vault --verify --repair'" in fault.remedy
-    fault = failing(lambda: vault.verify(tmp_path, repair=True), SupplyError)
+    fault = failing(lambda: verification.verify(tmp_path, repair=True), SupplyError)
     assert fault.remedy == "Run 'invoke fetch' for the recipes that need them."
-    assert vault.verify(tmp_path, repair=False) == []
+    assert verification.verify(tmp_path, repair=False) == []

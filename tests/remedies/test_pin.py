@@ -15,7 +15,7 @@ from tfwright.errors import SupplyError
 from tfwright.pin import checksums
 from tfwright.pin import packages as pinning
 from tfwright.progress import SILENCE
-from tfwright.toolkit import sources
+from tfwright.toolkit.sources import Supplier
 from tfwright.tools.python import resolving
 
 pytestmark = pytest.mark.medium
@@ -255,7 +255,7 @@ def test_a_package_is_named_as_its_index_has_it(
         (to / right).write_bytes(b"a package")
         return [to / right]
 
-    monkeypatch.setattr(sources, "packages_of", download)
+    monkeypatch.setattr(Supplier, "packages", download)
     add(path, 'cuda = "10.1"\ncudnn = "7.6"', after='python = "any"')
     wrong = right.replace("any", "many")
     add(path, f'[toolkit.cudnn]\nwheels = {{ "{wrong}" = "" }}\n')

@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -152,13 +151,10 @@ def test_packages_come_from_a_mirror_of_debian_or_the_drop_folder(
 
     (tmp_path / "empty").mkdir()
     gone = supplier(f'debian = "{serve(tmp_path / "empty")}"')
-    fault = failing(
-        lambda: sources.packages_of("debian", part, pins, gone, tmp_path / "room"), SupplyError
-    )
+    fault = failing(lambda: gone.packages("debian", part, pins, tmp_path / "room"), SupplyError)
     assert way in fault.remedy
     line = way.replace("http://…", serve(debian))
     if way == "'drop'":
         line = f'drop = "{debian}"'
-    obtain = partial(sources.obtain, "cuDNN", part)
-    (found,) = obtain(supplier(line)).files.values()
+    (found,) = supplier(line).obtain("cuDNN", part).files
     assert found.read_bytes() == CONTENT

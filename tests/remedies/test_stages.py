@@ -19,8 +19,8 @@ from tests.remedies.following import CommandLine, add, commands, failing, write_
 from tests.remedies.test_inputs import sources_left, zipped
 from tests.upstream import commit
 
-from tfwright.diagnosis import again
-from tfwright.diagnosis.again import FailureRecord
+from tfwright.diagnosis import reader
+from tfwright.diagnosis.reader import FailureRecord
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import (
@@ -529,7 +529,7 @@ def test_a_memory_that_was_too_small_is_made_larger(
     log = job.log("compile")
     log.parent.mkdir(parents=True)
     log.write_text(KILLED.format(said), "utf-8")
-    failed = again.record(log, 0, killed=True, died=False)
+    failed = reader.record(log, 0, killed=True, died=False)
     outcome = BazelRun(1, (KILLED.format(said),), 0)
     command = Command(("bazel",), Path("/"))
     fault = failure.error_of(job, command, outcome, failed)

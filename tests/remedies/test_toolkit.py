@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.commands.test_toolkit import CUDAS, CUDNN_WHEEL, CUDNNS
 from tests.remedies.following import CommandLine, add, write_recipe
+from tests.toolkit.test_providing import CUDAS, CUDNN_WHEEL, CUDNNS
 from tests.upstream import commit
 
 pytestmark = pytest.mark.medium

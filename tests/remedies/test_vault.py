@@ -10,25 +10,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.commands import test_bundle as bundles
-from tests.commands import test_toolkit as toolkits
+from tests.bundle import test_bundle as bundles
 from tests.remedies.following import CommandLine, commands, failing
+from tests.toolkit import test_providing as toolkits
+from tests.toolkit import test_tree
 from tests.upstream import commit
 from tests.vault import test_substitutes as replacing
-from tests.vault.toolkit import test_tree
 from tests.workers import test_supply
 
-from tfwright.bundle import packing as carrying
+from tfwright.bundle import packing, unpacking
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, RecipeError, SilentServerError, SupplyError, TfwrightError
-from tfwright.lock import writing as locks
+from tfwright.lock import inputs as locks
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs, Programs
 from tfwright.pipeline.stage import Artefact
 from tfwright.progress import SILENCE
-from tfwright.toolkit import nvidia_archive, sources, tree
+from tfwright.toolkit import layout, sources, tree
 from tfwright.toolkit import providing as toolkit
 from tfwright.toolkit.providing import KINDS
 from tfwright.toolkit.sources import Supplier
@@ -124,17 +124,13 @@ def test_parts_are_taken_that_were_made_for_each_other(tmp_path: Path) -> None:
 def test_an_archive_with_a_link_that_leads_out_is_downloaded_again(tmp_path: Path) -> None:
     folder = tmp_path / "toolkit"
     folder.mkdir()
-    link = folder / "lib"
+    link = folder / "bin"
     link.symlink_to("/etc")
-
-    def insist() -> None:
-        nvidia_archive._insist_on_inner_links(folder)
-
-    fault = failing(insist, SupplyError)
+    fault = failing(lambda: layout.settle(folder), SupplyError)
     assert fault.remedy == "Download it again from NVIDIA."
     link.unlink()
     link.symlink_to("lib64")
-    insist()
+    layout.settle(folder)
 
 
 def test_an_archive_that_differs_is_downloaded_again(cudnn: BuildRequest, tmp_path: Path) -> None:
@@ -177,15 +173,15 @@ def test_other_files_come_another_way_or_their_difference_is_stated(
     contents = {"cudnn.tgz": "7, Linux", toolkits.CUDNN_WHEEL: "wheel"}
     pins = dict[str, str]()
     job = cudnn
-    for name, layout in contents.items():
-        content = toolkits.CUDNNS[layout]
+    for name, packed in contents.items():
+        content = toolkits.CUDNNS[packed]
         job, pin = toolkits.dropped(job, tmp_path / "drop", name, content)
         pins |= pin
     archives = {"https://example.com/cudnn.tgz": pins.pop("cudnn.tgz")}
 
     def provide(**keys: object) -> object:
         wanting = toolkits.pinned(job, cudnn=keys)
-        return list(toolkit.provide(wanting, [], licence_accepted=True))
+        return list(toolkits.installer(wanting).provide([]))
 
     other = failing(lambda: provide(archives=archives, tree="0" * 64), RecipeError)
     pinned = other.what.rpartition(" ")[2]
@@ -213,7 +209,7 @@ def test_each_way_that_failed_says_what_opens_it(
     monkeypatch.setattr(apt, "here", lambda: why != "no apt")
     monkeypatch.setattr(apt, "address", lambda: "")
 
-    def download(_: object, __: object, folder: Path, ___: Path) -> list[Path]:
+    def download(_: object, __: object, ___: object, folder: Path, ____: Path) -> list[Path]:
         (folder / name).write_bytes(given[why])
         return [folder / name]
 
@@ -226,7 +222,7 @@ def test_each_way_that_failed_says_what_opens_it(
         store = Store(tmp_path / "store")
         store.root.mkdir(exist_ok=True)
         supplier = Supplier(store, host_file, SILENCE, tmp_path / "log")
-        return sources.obtain("cuDNN", part, supplier)
+        return supplier.obtain("cuDNN", part)
 
     fault = failing(lambda: obtain(host_file), SupplyError)
     (line,) = fault.evidence.lines
@@ -258,12 +254,12 @@ def test_the_packages_of_a_toolkit_are_obtained_before_they_are_bundled(
     wanting = toolkits.pinned(job, cudnn={"wheels": pin})
 
     def content() -> list[bundle.Content]:
-        return list(carrying._toolkit(wanting))
+        return list(packing.toolkit(wanting))
 
     fault = failing(content, SupplyError)
     (command,) = commands(fault.remedy)
     assert command == "invoke toolkit --recipe small"
-    assert list(toolkit.provide(wanting, [], licence_accepted=False))
+    assert list(toolkits.installer(wanting, accepted=False).provide([]))
     assert [each.member.kind for each in content()] == ["toolkit"]
 
 
@@ -272,8 +268,8 @@ def test_the_packages_of_a_toolkit_are_obtained_before_they_are_bundled(
 
 @pytest.fixture
 def build_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(carrying, "RECIPES", tmp_path / "checkout/recipes")
-    monkeypatch.setattr(carrying, "PATCHES", tmp_path / "checkout/patches")
+    monkeypatch.setattr(unpacking, "RECIPES", tmp_path / "checkout/recipes")
+    monkeypatch.setattr(unpacking, "PATCHES", tmp_path / "checkout/patches")
     return tmp_path / "build_out"
 
 
@@ -313,7 +309,7 @@ def test_a_bundle_is_not_used_and_one_as_the_command_writes_it_is(
         return bundles.made(tmp_path, source, recipe=pinned)  # type: ignore[arg-type]
 
     def unpack(file: Path) -> None:
-        carrying.unpack(file, build_out, SILENCE)
+        unpacking.unpack(file, build_out, SILENCE)
 
     file = wrong()
     fault = failing(lambda: unpack(file), TfwrightError)
@@ -332,10 +328,10 @@ def test_a_document_of_a_bundle_is_corrected_where_the_bundle_was_made(
     text = recipe.read_text("utf-8")
     recipe.write_text(text.replace("[source]", "[sauce]"), "utf-8")
     file = bundles.made(tmp_path, recipe=recipe)
-    fault = failing(lambda: carrying.unpack(file, build_out, SILENCE), RecipeError)
+    fault = failing(lambda: unpacking.unpack(file, build_out, SILENCE), RecipeError)
     assert fault.remedy.startswith("Correct it where the bundle was made")
     recipe.write_text(text, "utf-8")
-    carrying.unpack(bundles.made(tmp_path, recipe=recipe), build_out, SILENCE)
+    unpacking.unpack(bundles.made(tmp_path, recipe=recipe), build_out, SILENCE)
 
 
 @pytest.mark.parametrize("way", ["Free some space", "--into"])
@@ -516,7 +512,7 @@ def test_a_toolkit_is_downloaded_once_the_network_is_there(
     supplier = Supplier(store, host_file, SILENCE, log)
 
     def download() -> None:
-        sources._download(pins, supplier)
+        supplier._download(pins)
 
     assert failing(download, SupplyError).remedy == "Check the network."
     (served / "a.tgz").write_bytes(b"right")

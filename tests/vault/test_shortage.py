@@ -14,7 +14,7 @@ from tests.upstream import commit, run_git
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
-from tfwright.lock import writing as pinning
+from tfwright.lock import inputs as pinning
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs

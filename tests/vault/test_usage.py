@@ -208,7 +208,7 @@ def test_a_file_that_is_no_longer_what_it_was_is_found(
     file = archive(build_out, "also")
     file.chmod(0o644)
     file.write_text("damaged", "utf-8")
-    entries = usage.look(build_out, [locked]).things
+    entries = usage.look(build_out, [locked]).entries
     found = list(verification.damages(build_out, entries))
     assert [damage.path.name for damage in found] == [sha256("also")]
 
@@ -219,7 +219,7 @@ def test_recipes_that_need_the_same_thing_share_it(
     archive(build_out, "needed")
     files.write(build_out / "stranger/bundle.json", sha256("needed"))
     seen = usage.look(build_out, [locked])
-    assert seen.users(seen.things[0]) == ["small", "stranger"]
+    assert seen.users(seen.entries[0]) == ["small", "stranger"]
 
 
 def test_a_vault_that_is_not_there_is_empty(build_out: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.limits import largest_file
+from tests.toolkit.parts import part_of
 from tests.upstream import commit, run_git
-from tests.vault.parts import part_of
 
 from tfwright.errors import SupplyError
 from tfwright.toolkit import tree
@@ -18,14 +18,13 @@ from tfwright.tools import files, trees
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.python import packages
 from tfwright.tools.python.venv import DONE
-from tfwright.vault import bundle
-from tfwright.vault import keeping as vault
+from tfwright.vault import bundle, usage, verification
 from tfwright.vault.store import Store
 
 
 @pytest.fixture
 def build_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(vault, "_recipes", list)
+    monkeypatch.setattr(usage, "known_recipes", list)
     return tmp_path / "build_out"
 
 
@@ -51,12 +50,15 @@ def venv(build_out: Path) -> Path:
 
 def damaged(build_out: Path, *, repair: bool = False) -> SupplyError:
     with pytest.raises(SupplyError) as caught:
-        vault.verify(build_out, repair=repair)
+        verification.verify(build_out, tree.damages(build_out), repair=repair)
     return caught.value
 
 
 def test_a_venv_as_it_was_installed_is_sound(build_out: Path, venv: Path) -> None:
-    assert [entry.path for entry in vault.verify(build_out, repair=False)] == [venv]
+    assert [
+        entry.path
+        for entry in verification.verify(build_out, tree.damages(build_out), repair=False)
+    ] == [venv]
 
 
 @pytest.mark.parametrize("harm", ["edit", "remove", "add a module", "add a .pth"])
@@ -76,7 +78,7 @@ def test_a_change_in_a_venv_is_noticed_and_repaired(build_out: Path, venv: Path,
     assert "invoke vault --verify --repair" in told.remedy
     assert "invoke fetch" in damaged(build_out, repair=True).remedy
     assert not venv.exists()
-    vault.verify(build_out, repair=False)
+    verification.verify(build_out, tree.damages(build_out), repair=False)
 
 
 @pytest.fixture
@@ -107,7 +109,7 @@ def test_a_change_that_no_package_records_is_noticed(
     (venv / "pyvenv.cfg").write_text("home = /usr/bin\n")
     made = " ".join(map(str, trees.content(venv)))
     venv.with_name(f"{venv.name}.sha256").write_text(made)
-    assert vault.verify(build_out, repair=False)
+    assert verification.verify(build_out, tree.damages(build_out), repair=False)
     (venv / name).unlink()
     (venv / name).symlink_to("/bin/false")
     assert "is not as it was made" in damaged(build_out).evidence.lines[0]
@@ -115,7 +117,7 @@ def test_a_change_that_no_package_records_is_noticed(
 
 def test_a_sound_mirror_is_sound(build_out: Path, mirror: Path) -> None:
     assert mirror.is_dir()
-    vault.verify(build_out, repair=False)
+    verification.verify(build_out, tree.damages(build_out), repair=False)
 
 
 @pytest.mark.parametrize("harm", ["pack", "HEAD", "config", "packed-refs", "shallow"])
@@ -135,7 +137,7 @@ def test_a_change_in_a_toolkit_is_noticed_and_left_to_its_own_command(build_out:
     files.write(root / "lib64/libcudart.so", "CUDA")
     part = part_of(root)
     files.write(root / tree.RECORD, ToolkitRecord(parts={"cuda": part}).model_dump_json())
-    vault.verify(build_out, repair=False)
+    verification.verify(build_out, tree.damages(build_out), repair=False)
     files.write(root / "lib64/libcudart.so", "other")
     told = damaged(build_out, repair=True)
     assert "lib64/libcudart.so is not as unpacked" in told.evidence.lines[0]
@@ -152,7 +154,7 @@ def test_a_damaged_record_of_a_bazel_stops_nothing(
     kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
     kept.path.with_name("about.json").write_text(content, "utf-8")
     assert bazels.stored("0.26.1", {}, (build_out / "vault",)) is None
-    vault.look(build_out)
+    usage.look(build_out, [])
     bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
     assert bazels.stored("0.26.1", {}, (build_out / "vault",)) == kept
 
@@ -177,6 +179,6 @@ def test_unused_files_are_removed_from_a_full_disk(build_out: Path) -> None:
     (build_out / "small/lock").touch()
     packages.write_page(build_out / "vault")
     with largest_file(0):
-        vault.collect(build_out, lambda _: None)
+        usage.collect(build_out, [], lambda _: None)
     assert not store.holds(sha256)
     assert not (build_out / bundle.UNPACKING).exists()

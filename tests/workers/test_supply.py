@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.commands.test_toolkit import CUDNN_WHEEL, CUDNNS
 from tests.failing import fails
 from tests.remedies.following import CommandLine
+from tests.toolkit.test_providing import CUDNN_WHEEL, CUDNNS
 from tests.upstream import commit
 from tests.workers.test_remote import LOCAL_SSH, ssh_that
 

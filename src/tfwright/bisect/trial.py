@@ -176,9 +176,9 @@ def _line(fault: TfwrightError) -> str:
     """Return the line that says what broke: the log's, where the stage has one."""
     log = fault.evidence.log
     if log and log.is_file():
-        from tfwright.diagnosis import logs
+        from tfwright.diagnosis import reader
 
-        found = logs.diagnose(str(log))
+        found = reader.diagnose(str(log))
         if found.first:
             return found.first.what
     return fault.what

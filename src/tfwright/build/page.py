@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
-from tfwright.terminal.text import Styled
 from tfwright.wheel.compare.page import show_comparison
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ REASON = 16
 
 def announce(job: "BuildRequest") -> None:
     """Say what is going to be built."""
-    name = Styled(job.recipe.name, text.HEADING)
+    name = text.bold(job.recipe.name)
     text.line(name, f": {job.recipe.summary}", to=sys.stderr)
 
 
@@ -58,24 +57,24 @@ def show_plan(
     blocking = [finding for finding in findings if finding.blocks]
     if blocking:
         count = text.counted(len(blocking), "finding")
-        text.line(Styled(f"This host cannot build the recipe yet: {count}", text.BAD))
+        text.line(text.bad(f"This host cannot build the recipe yet: {count}"))
         for finding in blocking:
             text.paragraph(f"  {finding.blocks}", str(finding), indent=13)
         doctor = f"  'invoke doctor --recipe {recipe}' has the remedies"
-        text.line(Styled(doctor, text.DETAIL))
+        text.line(text.detail(doctor))
         text.line()
     for warning in doubled:
-        text.paragraph(Styled("Compiled twice", text.WARNING), warning, indent=16)
+        text.paragraph(text.warning("Compiled twice"), warning, indent=16)
     if doubled:
         text.line()
     shown: Mapping[str, str] = {}
     for planned in plan:
-        name = Styled(f" {planned.stage.name:<10} ", text.HEADING)
+        name = text.bold(f" {planned.stage.name:<10} ")
         if not planned.why:
-            summary = Styled(planned.stage.summary, text.DETAIL)
-            text.line(Styled("keep", text.GOOD), name, summary, hang=REASON)
+            summary = text.detail(planned.stage.summary)
+            text.line(text.good("keep"), name, summary, hang=REASON)
             continue
-        text.line(Styled("run ", text.WARNING), name, planned.why, hang=REASON)
+        text.line(text.warning("run "), name, planned.why, hang=REASON)
         for step in planned.steps:
             _show_step(step, shown)
             # A file that is written has no environment; the
@@ -104,7 +103,7 @@ def _show_step(step: "Step", shown: Mapping[str, str]) -> None:
     fields, pad = vars(step), " " * 7
     # A step without arguments is a file that tfwright writes itself.
     if "argv" not in fields:
-        text.line(Styled(f"{pad}writes {fields['path']}", text.DETAIL), whole=True)
+        text.line(text.detail(f"{pad}writes {fields['path']}"), whole=True)
         rows = fields["content"].splitlines()
     else:
         text.command(f"{pad}$ ", fields["argv"], text.DETAIL)
@@ -118,7 +117,7 @@ def _show_step(step: "Step", shown: Mapping[str, str]) -> None:
             *(f"without {name}" for name in sorted(shown.keys() - env.keys())),
         ]
     for row in rows:
-        text.line(Styled(f"{pad}    {row}", text.DETAIL))
+        text.line(text.detail(f"{pad}    {row}"))
 
 
 def show_reproduction(found: "Reproduction") -> None:
@@ -126,12 +125,12 @@ def show_reproduction(found: "Reproduction") -> None:
     if found.comparison.same:
         first = found.comparison.first
         text.line(
-            Styled("reproduced", text.GOOD),
+            text.good("reproduced"),
             f": {found.original.name} is the same {first.size:,} bytes, sha256 {first.sha256}",
         )
         return
     both = f": {found.original} (first), {found.rebuilt} (second)"
-    text.line(Styled("not reproduced", text.BAD), both)
+    text.line(text.bad("not reproduced"), both)
     show_comparison(found.comparison)
     text.heading("why")
     for cause in found.causes:

@@ -38,7 +38,7 @@ def bundle(
 
     A host without a network unpacks it and builds with --offline.
     """
-    from tfwright.bundle import packing as bundles
+    from tfwright.bundle import packing, unpacking
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
     from tfwright.errors import RecipeError
@@ -57,13 +57,13 @@ def bundle(
         # Absolute, since Bazel and ./configure write the place down.
         build_out = Path(into).resolve() if into else host_file.read().build_out
         file = file_of(unpack, "bundle --unpack")
-        return Answer(bundles.unpack(file, build_out, Terminal()), page.show_bundle)
+        return Answer(unpacking.unpack(file, build_out, Terminal()), page.show_bundle)
     if not output:
         raise RecipeError(
             "The bundle needs a file name",
             remedy=f"Name it: {resuming('bundle', recipe=recipe)} --output FILE",
         )
-    manifest = bundles.pack(
+    manifest = packing.pack(
         job_of(recipe),
         recipes.find(recipe),
         Path(output),

@@ -7,7 +7,7 @@ The table next to this file holds what released versions say of themselves;
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 FILE = Path(__file__).with_name("bazel_names.toml")
@@ -37,17 +37,16 @@ class NameTable:
     """Of each kind of name, from which to which version it is there."""
 
 
-@lru_cache
+@cache
 def _table() -> NameTable:
     document = tomllib.loads(FILE.read_text("utf-8"))
     versions = tuple(document.pop("versions").split())
-    spans: dict[str, dict[str, Spans]] = {}
+    spans: dict[str, dict[str, Spans]] = {kind: {} for kind in document}
     for kind, texts in document.items():
-        known = spans.setdefault(kind, {})
         for span, names in texts.items():
             first, _, last = span.partition(" ")
             for name in names.split():
-                known[name] = (*known.get(name, ()), (first, last))
+                spans[kind][name] = (*spans[kind].get(name, ()), (first, last))
     return NameTable(versions, spans)
 
 
@@ -71,11 +70,11 @@ def symbol(name: str) -> str:
     if name in _OF_WORKSPACE:
         # Where it is called counts, and not which version this is.
         return ""
-    for kind in ("symbol", "rule"):
-        said = _sentence(kind, name, f"`{name}`")
-        if said:
-            return said
-    return _sentence("member", f"native.{name}", f"`native.{name}`")
+    return (
+        _sentence("symbol", name, f"`{name}`")
+        or _sentence("rule", name, f"`{name}`")
+        or _sentence("member", f"native.{name}", f"`native.{name}`")
+    )
 
 
 def member(name: str) -> str:
@@ -146,14 +145,9 @@ def _came(first: str) -> str:
     """Say when a name came that the version `first` is the first to have of those asked."""
     versions = _table().versions
     before = versions[versions.index(first) - 1]
-    (major, minor, _), (old_major, old_minor, _) = map(_numbers, (first, before))
-    next_minor = major == old_major and minor == old_minor + 1
-    if next_minor or (major == old_major + 1 and minor == 0):
+    major, minor, _ = map(int, first.split("."))
+    old_major, old_minor, _ = map(int, before.split("."))
+    # No other version lies between the two.
+    if (major, minor) in {(old_major, old_minor + 1), (old_major + 1, 0)}:
         return f"came with Bazel {first}"
     return f"came after Bazel {before}, and by {first}"
-
-
-def _numbers(version: str) -> tuple[int, int, int]:
-    """Return the three numbers of a version of Bazel."""
-    major, minor, patch = map(int, version.split("."))
-    return major, minor, patch

@@ -22,11 +22,11 @@ def diagnose(_: Context, log: str, learn: bool = False) -> Shown:
     The exit status is 0 if the error is known.
     """
     from tfwright.diagnosis import learn as learning
-    from tfwright.diagnosis import logs, page, report
+    from tfwright.diagnosis import page, reader
     from tfwright.documents import host_file
     from tfwright.terminal.console import Terminal
 
-    found = logs.diagnose(str(file_of(log, "diagnose")), Terminal())
+    found = reader.diagnose(str(file_of(log, "diagnose")), Terminal())
     reports = host_file.read().build_out / "reports"
     if learn:
         # For maintainers: the entry is written for the
@@ -34,6 +34,6 @@ def diagnose(_: Context, log: str, learn: bool = False) -> Shown:
         lesson, fixture = learning.write(found, log, reports)
         show = partial(page.show_lesson, fixture=fixture)
         return Answer(lesson, show, lambda lesson: {**vars(lesson), "path": fixture})
-    shown = partial(page.show_diagnosis, report=report.write(found, log, reports))
+    shown = partial(page.show_diagnosis, report=learning.report(found, log, reports))
     # So that a script can tell known failures from new ones.
     return Answer(found, shown, page.diagnosis_data, status=0 if found.recognised else 1)

@@ -7,18 +7,22 @@ below ``grammars/`` and in ``catalogue.toml``.
 """
 
 import re
-from functools import cached_property, lru_cache
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from tfwright.diagnosis import literals
 from tfwright.documents.names import Line
 from tfwright.documents.toml import Table, load
 
 CATALOGUE = Path(__file__).with_name("catalogue.toml")
 FOLDER = Path(__file__).with_name("grammars")
+RULES = Path(__file__).with_name("rules.toml")
+SHORTEST = 2
+"""Characters of a literal; shorter texts stand in too many lines to rule anything out."""
 ORDER = (
     "harmless",
     "memory",
@@ -81,7 +85,7 @@ def _bounded(pattern: str) -> str:
     except re.error as fault:
         raise ValueError(f"not a regular expression: {fault}") from fault
     # The search for literals is what makes reading a large log fast.
-    if not literals.required(pattern):
+    if not required(pattern):
         raise ValueError("a pattern needs a literal of two characters that every match contains")
     return pattern
 
@@ -139,7 +143,7 @@ class Family(Table):
     @cached_property
     def literals(self) -> tuple[str, ...]:
         """Texts of which every matching line contains at least one."""
-        return literals.required(self.pattern)
+        return required(self.pattern)
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -149,18 +153,12 @@ class Family(Table):
         )
 
     def match(self, line: str) -> dict[str, str] | None:
-        """Return the parameters that `line` gives to this family; None if it does not match.
-
-        A pattern has a group for each way to say the same thing: ``file``, ``file2``. They give one
-        parameter, without the number.
-        """
+        """Return the parameters that `line` gives to this family; None if it does not match."""
         found = self.regex.search(line)
         if found is None:
             return None
         parameters: dict[str, str] = {}
-        for group, value in found.groupdict().items():
-            name = group.rstrip("0123456789")
-            parameters[name] = parameters.get(name) or _plain(value or "")
+        complete(parameters, found, _plain)
         return parameters
 
     @property
@@ -171,9 +169,15 @@ class Family(Table):
             groups += around.groupindex if around else ()
         return frozenset(group.rstrip("0123456789") for group in groups)
 
-    def matches(self, line: str) -> bool:
-        """Say whether one line of a log shows this failure."""
-        return self.regex.search(line) is not None
+
+def complete(
+    parameters: dict[str, str], found: re.Match[str], plain: Callable[[str], str] = str
+) -> None:
+    """Add what the groups of a match found, where nothing is known yet."""
+    for group, value in found.groupdict().items():
+        # Alternatives of one expression need groups of different names: file, file2.
+        name = group.rstrip("0123456789")
+        parameters[name] = parameters.get(name) or plain(value or "")
 
 
 def _plain(value: str) -> str:
@@ -193,13 +197,13 @@ class _Catalogue(Table):
     failure: tuple[Family, ...]
 
 
-@lru_cache
+@cache
 def refinements() -> tuple[Family, ...]:
     """Return the particular failures that people met."""
     return load(CATALOGUE, _Catalogue).failure
 
 
-@lru_cache
+@cache
 def grammars() -> tuple[Family, ...]:
     """Return the families of what tools say, the most particular first."""
     found: list[Family] = []
@@ -208,10 +212,122 @@ def grammars() -> tuple[Family, ...]:
     return tuple(found)
 
 
-@lru_cache
+@cache
 def everything() -> tuple[Family, ...]:
     """Return refinements and families in the order in which they are tried."""
     # Harmless lines first: a refinement or a family may match their words as well.
     quiet = tuple(family for family in grammars() if family.rank == "harmless")
     loud = tuple(family for family in grammars() if family.rank != "harmless")
     return quiet + refinements() + loud
+
+
+@cache
+def named(name: str) -> Family:
+    """Return the family with an id."""
+    return next(family for family in everything() if family.id == name)
+
+
+@cache
+def _rules() -> Mapping[str, list[str]]:
+    return tomllib.loads(RULES.read_text("utf-8"))
+
+
+@cache
+def rule(name: str) -> re.Pattern[str]:
+    """Return the expression of ``rules.toml`` with a name."""
+    return re.compile("|".join(f"(?:{row})" for row in _rules()[name]))
+
+
+_TOKEN = re.compile(
+    r"""
+      (?P<escape>\\[AbBdDsSwWZ])         # a class or an anchor: no text
+    | \\(?P<escaped>[^\w])               # an escaped character: itself
+    | \\.
+    | (?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])
+    | (?P<open>\((?:\?(?:P<\w+>|[:=!]|<[=!]|\w+:|\w+\)))?)
+    | (?P<close>\))
+    | (?P<bar>\|)
+    | (?P<times>[*+?]|\{\d*,?\d*\})
+    | (?P<any>[.^$])
+    | (?P<plain>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def required(pattern: str) -> tuple[str, ...]:
+    """Return literal texts of which every match of `pattern` contains one, or none at all.
+
+    Python's `re` tries a pattern at every character. Looking for a fixed text first is a hundred
+    times faster, and rules out nearly every line of a log.
+    The best set is the one whose shortest text is longest: it stands in the fewest lines.
+    """
+    choices = _choices(_parse(pattern))
+    good = [texts for texts in choices if min(map(len, texts)) >= SHORTEST]
+    return max(good, key=lambda texts: (min(map(len, texts)), -len(texts)), default=())
+
+
+Node = str | list["Node"] | tuple["Node", ...] | None
+"""A text, a sequence, alternatives, or something that no text is known of."""
+
+
+def _parse(pattern: str) -> list[Node]:
+    """Return the pattern as a sequence of texts, groups and gaps."""
+    stack: list[list[list[Node]]] = [[[]]]
+    silent = 0
+    for token in _TOKEN.finditer(pattern):
+        sequence = stack[-1][-1]
+        if token["open"]:
+            # A look-around consumes nothing, and (?i: leaves the case of the letters open.
+            silent += bool(silent or re.match(r"\(\?(?:[=!i]|<[=!])", token["open"]))
+            if not re.fullmatch(r"\(\?\w+\)", token["open"]):
+                stack.append([[]])
+        elif token["close"]:
+            branches = stack.pop()
+            group: Node = tuple(branches) if len(branches) > 1 else branches[0]
+            stack[-1][-1].append(None if silent else group)
+            silent -= bool(silent)
+        elif token["bar"]:
+            stack[-1].append([])
+        elif token["times"]:
+            _repeat(sequence, optional=token["times"][0] in "*?" or token["times"][:2] == "{0")
+        else:
+            sequence.append(token["escaped"] or token["plain"])
+    branches = stack[0]
+    return [tuple(branches)] if len(branches) > 1 else branches[0]
+
+
+def _repeat(sequence: list[Node], *, optional: bool) -> None:
+    """Take back the last element: it may be missing, or stand there several times."""
+    last = sequence.pop() if sequence else None
+    sequence.append(None if optional or isinstance(last, str) else last)
+    sequence.append(None)
+
+
+def _choices(sequence: list[Node]) -> list[tuple[str, ...]]:
+    """Return every set of texts of which a match of `sequence` contains one."""
+    found: list[tuple[str, ...]] = []
+    run = ""
+    for node in [*sequence, None]:
+        if isinstance(node, str):
+            run += node
+            continue
+        if run:
+            found.append((run,))
+        run = ""
+        if isinstance(node, tuple):
+            found += _of_alternatives(node)
+        elif isinstance(node, list):
+            found += _choices(node)
+    return found
+
+
+def _of_alternatives(branches: tuple[Node, ...]) -> list[tuple[str, ...]]:
+    """Return the one set that has the best text of each branch; none if a branch has no text."""
+    texts: list[str] = []
+    for branch in branches:
+        choices = _choices(branch) if isinstance(branch, list) else []
+        if not choices:
+            return []
+        texts += max(choices, key=lambda choice: min(map(len, choice)))
+    return [tuple(dict.fromkeys(texts))]

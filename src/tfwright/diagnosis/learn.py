@@ -1,15 +1,18 @@
-"""Turns the root error of a log into a refinement for the catalogue, with a fixture that tests it.
+"""Turns the root error of a log into a refinement for the catalogue, or into a report of it.
 
-The pattern keeps the words of the message. What differs from one build to the next becomes a gap:
-paths, numbers, versions, names in quotes.
+A refinement comes with a fixture that tests it. Its pattern keeps the words of the message. What
+differs from one build to the next becomes a gap: paths, numbers, versions, names in quotes.
 """
 
+import platform
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.diagnosis import lines, literals
-from tfwright.diagnosis.reader import Diagnosis, Match
+from tfwright import __version__
+from tfwright.diagnosis.families import required
+from tfwright.diagnosis.log import said
+from tfwright.diagnosis.reader import Diagnosis, Excerpt, Match
 from tfwright.documents import account
 from tfwright.errors import RecipeError
 from tfwright.tools import files
@@ -71,9 +74,9 @@ def lesson(found: Diagnosis, log: str) -> Lesson:
     fixture = account.without_home("\n".join(shown)) + "\n"
     if match and match.entry.sample:
         return Lesson(match.entry.id, "", fixture)
-    message = lines.said(first.what.removeprefix("… "))[:_LONGEST].strip()
+    message = said(first.what.removeprefix("… "))[:_LONGEST].strip()
     made = pattern(message)
-    if not literals.required(made):
+    if not required(made):
         raise RecipeError(
             f"The root error of {log} has no words that a pattern could look for: {message}",
             remedy="Write the entry by hand; docs/diagnosis.md says how.",
@@ -143,3 +146,33 @@ def _name(match: Match | None, message: str) -> str:
 def _quoted(text: str) -> str:
     """Return a text as a TOML string."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def report(found: Diagnosis, log: str, folder: Path) -> Path | None:
+    """Write the report of an unknown error below `folder`.
+
+    Returns None if the error is known, or if the log shows no error.
+    """
+    if found.understood or found.first is None:
+        return None
+    name = "standard input" if log == "-" else Path(log).name
+    path = folder / f"{name.replace(' ', '-')}.md"
+    files.write(path, issue(found.first, name))
+    return path
+
+
+def issue(excerpt: Excerpt, log: str) -> str:
+    """Return the report in Markdown; the home directory, which holds a name, is written as ~."""
+    shown = "\n".join(excerpt.lines)
+    parts = [
+        f"### {excerpt.what}",
+        f"From line {excerpt.line} of `{log}`"
+        + (f", rule at `{excerpt.where}`" if excerpt.where else ""),
+        f"```\n{shown}\n```",
+        f"The command:\n\n```sh\n{excerpt.command}\n```"
+        if excerpt.command
+        else "The log shows no command.",
+        f"tfwright {__version__}, Python {platform.python_version()}, {platform.platform()}, "
+        + " ".join(platform.libc_ver()),
+    ]
+    return account.without_home("\n\n".join(parts)) + "\n"

@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING
 
 from tfwright.errors import Evidence
 from tfwright.terminal import text
-from tfwright.terminal.text import Styled
 
 if TYPE_CHECKING:
-    from tfwright.diagnosis.excerpt import Excerpt
     from tfwright.diagnosis.learn import Lesson
-    from tfwright.diagnosis.reader import Diagnosis, Match
+    from tfwright.diagnosis.reader import Diagnosis, Excerpt, Match
 
 MOST_CAUSES = 3
 """How many possible causes of a failure are shown."""
@@ -45,7 +43,7 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         more = text.counted(len(others) - MOST_OTHERS, "other kind")
         text.part("  also:", f"{more} of complaint")
     for match in found.harmless:
-        label = Styled("  harmless:", text.DETAIL)
+        label = text.detail("  harmless:")
         text.part(label, f"{match.entry.id}, line {match.line}: {match.cause}", indent=12)
     if report:
         text.tell("  This message is not in the catalogue. A report that can be filed as an issue:")
@@ -70,8 +68,8 @@ def tell_cause(evidence: Evidence) -> None:
 
     A log may hold several attempts: only the stage knows which part of it failed in the end.
     """
-    from tfwright.diagnosis import logs
-    from tfwright.diagnosis.again import FailureRecord
+    from tfwright.diagnosis import reader
+    from tfwright.diagnosis.reader import FailureRecord
 
     log = evidence.log
     if log is None or not log.is_file():
@@ -80,7 +78,7 @@ def tell_cause(evidence: Evidence) -> None:
         match = evidence.failure.match
     else:
         # Errors of other programs carry no record; their log holds one attempt only.
-        found = logs.diagnose(str(log)).matches
+        found = reader.diagnose(str(log)).matches
         match = next((known for known in found if known.explains), None)
     if match:
         tell_match(match, log.parent)
@@ -92,9 +90,9 @@ def tell_match(match: "Match", place: Path) -> None:
 
     # Only what the line and the facts prove is called known. An entry with a sample was seen in
     # a real log; without one it is a kind of failure.
-    label = Styled("  likely:" if match.entry.sample else "  kind:", text.WARNING)
+    label = text.warning("  likely:" if match.entry.sample else "  kind:")
     if match.certain:
-        label = Styled("  known:", text.GOOD)
+        label = text.good("  known:")
     text.part(label, match.entry.id + (f", line {match.line}" if match.line else ""))
     text.part("    why:", match.cause)
     text.part("    do:", match.remedy)
@@ -115,9 +113,7 @@ def tell_match(match: "Match", place: Path) -> None:
 
 def _tell_excerpt(first: "Excerpt") -> None:
     """Show the root line first, then what follows it and what was being done."""
-    text.part(
-        Styled(f"Line {first.line}:", text.BAD), first.what, indent=len(f"Line {first.line}: ")
-    )
+    text.part(text.bad(f"Line {first.line}:"), first.what, indent=len(f"Line {first.line}: "))
     # The first line is the headline already.
     for line in first.lines[1:]:
         text.tell(f"    | {line}", text.DETAIL)

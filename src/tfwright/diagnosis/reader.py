@@ -1,21 +1,23 @@
-"""Reads a log: its root error, and what is known of it.
+"""Reads a log: its root error, what is known of it, and whether another attempt helps.
 
 The last line of a log names what failed to follow; the root is what it followed from. A log is read
-once, from a file, from gzip or from a pipe, in bounded time and memory.
+once, in bounded time and memory.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 
-from tfwright.diagnosis import advice, complaints, excerpt, facts, finder, sketch, tables
-from tfwright.diagnosis.advice import Advice
-from tfwright.diagnosis.complaints import Complaint, Line, Recognition
-from tfwright.diagnosis.excerpt import Excerpt
+from tfwright.diagnosis import complaints, facts, log, tables
+from tfwright.diagnosis.complaints import Complaint
 from tfwright.diagnosis.facts import Facts
-from tfwright.diagnosis.families import Family
-from tfwright.diagnosis.sketch import LogStream
+from tfwright.diagnosis.families import Family, complete, named, rule
+from tfwright.diagnosis.log import SHOWN_OF_ROOT, Line, LogStream, shown
+from tfwright.diagnosis.root import REACH, Search
+from tfwright.diagnosis.tables import Advice
+from tfwright.progress import SILENCE, Listener
 
 DETAIL_LINES = 6
 """Lines below the root that may name what it is about."""
@@ -23,9 +25,38 @@ ABOVE_LINES = 12
 """Lines above the root that may do so: the innermost frames of a traceback."""
 MOST_MATCHES = 12
 """Matches that a diagnosis keeps; a log that holds more kinds of errors is not one failed build."""
+BEFORE = 3
+AFTER = 9
+"""Lines of context around the root."""
+LONGEST_COMMAND = 60
+"""Lines of a command."""
+OUT_OF_MEMORY = "memory-compiler-killed"
+SERVER_DIED = "memory-bazel-server-died"
+
+_COMMAND = re.compile(r"^ +\(cd .*?\)$", re.MULTILINE | re.DOTALL)
 _RC_FILE = re.compile(r"Reading rc options for '\w+' from (?P<file>\S{1,400}):$")
-_PAIR = 2
-"""Matches where a particular failure and its family both explain a line."""
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """The first error of a log."""
+
+    line: int
+    """Number of the root line, from 1."""
+    what: str
+    """The root line: what the tool that failed says."""
+    action: str
+    """What Bazel was doing, where Bazel says so."""
+    where: str
+    """The BUILD file and line, where Bazel names them."""
+    command: str
+    """The command of the failed action, if the log has it."""
+    lines: tuple[str, ...]
+    """The root line and what follows it."""
+    before: tuple[str, ...]
+    """The lines before the root line."""
+    last: int
+    """Number of the last line that belongs to this error."""
 
 
 @dataclass(frozen=True)
@@ -79,120 +110,197 @@ class Diagnosis:
         return any(match.explains and match.entry.rank == "root" for match in self.matches)
 
 
+@dataclass(frozen=True)
+class FailureRecord:
+    """What one run said of its failure; the stage that saw it hands it on with its error.
+
+    The stage decides by this record, and people are shown the same record: the log is
+    not read a second time.
+    """
+
+    excerpt: Excerpt | None
+    """The root error; None if the run complained of nothing."""
+    match: Match | None
+    """What is known of it, the most particular first."""
+
+    @property
+    def disk_is_full(self) -> bool:
+        """Whether the run failed because there was no room for a file."""
+        return self.match is not None and "disk-full" in self.match.entry.id
+
+
+def diagnose(name: str, listener: Listener = SILENCE) -> Diagnosis:
+    """Say what the log `name` shows; ``-`` is standard input.
+
+    Raises RecipeError if it cannot be read.
+    """
+    with log.opened(name, listener) as stream:
+        return read(stream)
+
+
+def record(
+    log: Path, start: int, *, killed: bool, died: bool, known: Facts | None = None
+) -> FailureRecord:
+    """Read what the last run wrote: the part of `log` from byte `start` on.
+
+    Not everything leaves a line: `killed` says that the kernel killed programs meanwhile, `died`
+    that Bazel's server did not come to its end. `known` are facts that the recipe states.
+    """
+    with log.open("rb") as text:
+        text.seek(start)
+        found = read(text, known)
+    match = next((match for match in found.matches if match.explains), None)
+    # A line that says why counts for more than what the kernel counted, a general one for less.
+    if (killed or died) and (match is None or match.entry.rank != "root"):
+        family = named(OUT_OF_MEMORY if killed else SERVER_DIED)
+        advice = tables.advice(family, {})
+        match = Match(family, 0, "", explains=True, certain=killed, advice=advice)
+    return FailureRecord(found.first, match)
+
+
 def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
     """Read a log to its end; `known` are facts of the build that the log need not show."""
-    made = sketch.read(stream)
-    kept = complaints.kept(made)
+    kept = log.read(stream)
     # Before the complaints: a fact of the build rules out causes of another platform.
-    shown = facts.of([line.text for line in kept], known)
-    found = finder.with_tracebacks(kept, complaints.find(kept, shown))
-    found = finder.survived(kept, found)
-    root = finder.root(kept, found)
-    matches = _explaining(kept, root, shown) if root else []
-    for complaint in found:
+    known = facts.of([line.text for line in kept.lines], known)
+    reading = _Reading(kept.lines, known)
+    search = Search(kept.lines, complaints.find(kept.lines, known))
+    root = search.root()
+    matches = reading.explaining(root) if root else []
+    harmless: dict[str, Match] = {}
+    for complaint in search.complaints:
+        name = complaint.family.id
+        if complaint.rank == "harmless":
+            # The first line of each kind.
+            harmless.setdefault(name, replace(reading.match(complaint), certain=False))
         # Wrappers and summaries only repeat that something failed.
-        if complaint is not root and complaint.rank in {"root", "weak"}:
-            matches += _others(kept, complaint, matches, shown)
+        elif complaint is not root and complaint.rank in {"root", "weak"}:
+            seen = {match.entry.id for match in matches}
+            if name not in seen and len(seen) <= MOST_MATCHES:
+                matches.append(reading.match(complaint))
     return Diagnosis(
-        first=excerpt.around(kept, root) if root else None,
+        first=reading.excerpt(root) if root else None,
         matches=tuple(matches[:MOST_MATCHES]),
-        harmless=tuple(_harmless(kept, found)),
-        lines=made.lines,
+        harmless=tuple(harmless.values()),
+        lines=kept.count,
     )
 
 
-def _explaining(kept: Sequence[Line], root: Complaint, shown: Facts) -> list[Match]:
-    """Return what is known of the root, the most particular first."""
-    line = kept[root.at]
-    readings = [_given(_detailed(reading, kept, root.at), kept) for reading in root.readings]
-    matches = [_match(line, reading, shown, explains=True) for reading in readings]
-    return _advised(matches)
+class _Reading:
+    """The lines of a log, read for what they say around a complaint."""
 
+    def __init__(self, lines: Sequence[Line], known: Facts) -> None:
+        self.lines = lines
+        self.known = known
 
-def _advised(matches: list[Match]) -> list[Match]:
-    """Give what the family advises to the particular failure, which has no lines of its own.
+    def match(
+        self,
+        complaint: Complaint,
+        family: Family | None = None,
+        parameters: Mapping[str, str] | None = None,
+    ) -> Match:
+        """Return what is known of a line: the most particular reading, or one that explains it."""
+        line = self.lines[complaint.at]
+        entry = family or complaint.family
+        values = dict(complaint.readings[0].parameters if parameters is None else parameters)
+        return Match(
+            entry=entry,
+            line=line.number,
+            text=line.text,
+            explains=family is not None,
+            certain=entry.certain and self.known.prove(entry),
+            parameters=values,
+            advice=tables.advice(entry, values),
+        )
 
-    A build that fails shows the first match only.
-    """
-    if len(matches) < _PAIR or matches[0].advice:
+    def explaining(self, root: Complaint) -> list[Match]:
+        """Return what is known of the root, the most particular first."""
+        matches = [
+            self.match(
+                root, reading.family, self._completed(reading.family, reading.parameters, root.at)
+            )
+            for reading in root.readings
+        ]
+        # A particular failure without lines to type gets those of its family: a build that fails
+        # shows the first match only.
+        if len(matches) > 1 and not matches[0].advice:
+            matches[0] = replace(matches[0], advice=matches[1].advice)
+            matches[1] = replace(matches[1], advice=Advice())
         return matches
-    first, family, *others = matches
-    return [replace(first, advice=family.advice), replace(family, advice=Advice()), *others]
 
+    def _completed(self, family: Family, found: Mapping[str, str], at: int) -> dict[str, str]:
+        """Complete the parameters of a reading from the lines around the root.
 
-def _detailed(reading: Recognition, kept: Sequence[Line], at: int) -> Recognition:
-    """Complete the parameters of a reading from the lines around the root.
-
-    Some tools name the symbol, or the header, on the line after their message; a traceback says
-    before it who asked for what is missing.
-    """
-    family = reading.family
-    parameters = dict(reading.parameters)
-    if family.detail_regex:
-        below = kept[at + 1 : at + 1 + DETAIL_LINES]
-        _complete(parameters, family.detail_regex, below)
-    if family.above_regex:
-        above = kept[max(0, at - ABOVE_LINES) : at]
+        Some tools name the symbol, or the header, on the line after their message; a traceback says
+        before it who asked for what is missing.
+        """
+        parameters = dict(found)
         # The innermost frame of a traceback is its last, right above the exception.
-        _complete(parameters, family.above_regex, above[::-1])
-    return replace(reading, parameters=parameters)
+        above = self.lines[max(0, at - ABOVE_LINES) : at][::-1]
+        below = self.lines[at + 1 : at + 1 + DETAIL_LINES]
+        for pattern, around in ((family.detail_regex, below), (family.above_regex, above)):
+            for line in around if pattern else ():
+                if pattern and (detail := pattern.search(line.text)):
+                    complete(parameters, detail)
+        option = parameters.get("option") or parameters.get("config")
+        if option and family.id.startswith("bazel-"):
+            # With --announce_rc, Bazel shows a file on one line, and its options on the next.
+            given = re.compile(rf"(?:^|[ =]){re.escape(option)}(?:$|[ =])")
+            for announced, options in pairwise(self.lines):
+                file = _RC_FILE.search(announced.text)
+                if file and given.search(options.text):
+                    return {**parameters, "given": file["file"]}
+        return parameters
 
+    def excerpt(self, root: Complaint) -> Excerpt:
+        """Return what belongs to the root."""
+        at, line = root.at, self.lines[root.at]
+        action, where, command = self._failed_action(at)
+        # A root that is an error of Bazel itself names the BUILD file.
+        own = rule("build_file").match(line.said)
+        following = [line.text]
+        for after in self.lines[at + 1 : at + AFTER]:
+            if rule("next_message").match(after.said):
+                break
+            following.append(after.text)
+        # The root line itself stays, whatever it holds.
+        while len(following) > 1 and not following[-1].strip():
+            following.pop()
+        text = line.text.strip()
+        if len(text) > SHOWN_OF_ROOT:
+            # From where its message begins; of a short end, more of what stands before it.
+            message = root.family.regex.search(text)
+            start = min(message.start() if message else 0, len(text) - SHOWN_OF_ROOT)
+            text = ("… " if start else "") + text[start:]
+        return Excerpt(
+            line=line.number,
+            what=shown(text, SHOWN_OF_ROOT),
+            action=shown(action),
+            where=shown(own["where"] if own else where),
+            command=command,
+            lines=tuple(map(shown, following)),
+            before=tuple(shown(each.text) for each in self.lines[max(0, at - BEFORE) : at]),
+            last=line.number + len(following) - 1,
+        )
 
-def _complete(parameters: dict[str, str], pattern: re.Pattern[str], around: Sequence[Line]) -> None:
-    """Add what a pattern finds in the lines, the first of which counts most."""
-    for line in around:
-        found = pattern.search(line.text)
-        for group, value in found.groupdict().items() if found else ():
-            # Alternatives of one expression need groups of different names: file, file2.
-            name = group.rstrip("0123456789")
-            parameters[name] = parameters.get(name) or value or ""
+    def _failed_action(self, at: int) -> tuple[str, str, str]:
+        """Return what the failed action was doing, its BUILD file and line, and its command.
 
+        Each is empty where the log does not say it.
+        """
+        for place in self._near(at):
+            if reported := rule("failed_action").match(self.lines[place].said):
+                below = [line.text for line in self.lines[place : place + LONGEST_COMMAND]]
+                command = _COMMAND.search("\n".join(below))
+                shown_command = command[0].strip() if command else ""
+                return reported["what"], reported["where"] or "", shown_command
+        return "", "", ""
 
-def _given(reading: Recognition, kept: Sequence[Line]) -> Recognition:
-    """Add the rc file that gives an option, where Bazel shows what it reads (--announce_rc)."""
-    option = reading.parameters.get("option") or reading.parameters.get("config")
-    if not option or not reading.family.id.startswith("bazel-"):
-        return reading
-    # Bazel announces the file on one line, and its options on the next.
-    for announced, options in pairwise(kept):
-        found = _RC_FILE.search(announced.text)
-        if found and re.search(rf"(?:^|[ =]){re.escape(option)}(?:$|[ =])", options.text):
-            return replace(reading, parameters={**reading.parameters, "given": found["file"]})
-    return reading
-
-
-def _others(
-    kept: Sequence[Line], complaint: Complaint, matches: Sequence[Match], shown: Facts
-) -> list[Match]:
-    """Return what is known of another complaint, unless the same is known already."""
-    # The most particular reading; its family would say the same in general terms.
-    reading = complaint.readings[0]
-    seen = {match.entry.id for match in matches}
-    if reading.family.id in seen or len(seen) > MOST_MATCHES:
-        return []
-    return [_match(kept[complaint.at], reading, shown, explains=False)]
-
-
-def _match(line: Line, reading: Recognition, shown: Facts, *, explains: bool) -> Match:
-    family = reading.family
-    return Match(
-        entry=family,
-        line=line.number,
-        text=line.text,
-        explains=explains,
-        certain=family.certain and shown.prove(family),
-        parameters=dict(reading.parameters),
-        advice=advice.of(family, reading.parameters),
-    )
-
-
-def _harmless(kept: Sequence[Line], found: Sequence[Complaint]) -> list[Match]:
-    """Return the first line of each harmless kind."""
-    matches: dict[str, Match] = {}
-    for complaint in found:
-        if complaint.rank == "harmless" and complaint.family.id not in matches:
-            line = kept[complaint.at]
-            reading = complaint.readings[0]
-            # Without facts: nothing has to be proved of a line that means nothing.
-            matches[complaint.family.id] = _match(line, reading, Facts(), explains=False)
-    return list(matches.values())
+    def _near(self, at: int) -> Iterator[int]:
+        """Yield where Bazel may report the failed action: before what it printed, or after it."""
+        for before in range(at, max(-1, at - REACH), -1):
+            yield before
+            # The output of an action that did not fail: what is above belongs to others.
+            if before < at and self.lines[before].said.startswith("INFO: From "):
+                break
+        yield from range(at + 1, min(len(self.lines), at + REACH))

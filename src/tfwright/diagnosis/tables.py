@@ -1,15 +1,20 @@
-"""What is known of names: which package has a header, which library a symbol belongs to.
+"""Sentences and lines to type with what is known of names: which package has a header, say.
 
-The tables are in ``tables.toml``: ordered rows of a regular expression and a sentence.
+The tables are in ``tables.toml``: ordered rows of a regular expression and a sentence. A family has
+its advice (commands, and lines of a recipe or of the host file) as templates. A line whose
+parameters the log does not name is left out, and so is one that a hostile log could turn into
+another command.
 """
 
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from tfwright.diagnosis import bazel_names, mangled
+from tfwright.diagnosis import bazel_names
+from tfwright.diagnosis.families import Family
 
 FILE = Path(__file__).with_name("tables.toml")
 
@@ -34,6 +39,10 @@ _WORD = re.compile(r"[A-Za-z0-9_/@.][A-Za-z0-9_.+/=:,@~^-]{0,200}")
 """A parameter that stays one word wherever it is put."""
 _WORDS = re.compile(r"[A-Za-z0-9_/@.-][A-Za-z0-9_.+/=:,@~^*<>-]*(?: [A-Za-z0-9_.+/=:,@~^*<>-]+)*")
 """What a table says: words of this program's own, with such a parameter among them."""
+_NESTED = re.compile(r"_{1,3}Z(?:T[VTIS]|GV)?N[rVKRO]{0,4}(?P<length>\d{1,3})(?P<names>\w+)")
+_SCOPED = re.compile(
+    r"(?:vtable for |typeinfo (?:name )?for |guard variable for )?(?P<name>[A-Za-z_]\w*)::"
+)
 _LONGEST = 300
 """Characters of a parameter that a sentence shows."""
 _COMPUTED: Mapping[str, Callable[[str], str]] = {
@@ -41,13 +50,13 @@ _COMPUTED: Mapping[str, Callable[[str], str]] = {
     "bazel_symbol": bazel_names.symbol,
     "bazel_member": bazel_names.member,
     "bazel_attribute": bazel_names.attribute,
-    "symbol_namespace": lambda symbol: look_up("namespace", mangled.outermost(symbol)),
+    "symbol_namespace": lambda symbol: look_up("namespace", namespace(symbol)),
 }
 """Tables whose sentences are computed: from what versions of Bazel say of themselves, or from the
 parts of a name."""
 
 
-@lru_cache
+@cache
 def _tables() -> Mapping[str, tuple[tuple[re.Pattern[str], str], ...]]:
     """Return every table with its patterns compiled."""
     document = tomllib.loads(FILE.read_text("utf-8"))
@@ -71,9 +80,17 @@ def look_up(table: str, value: str) -> str:
     return ""
 
 
-def known_tables() -> frozenset[str]:
-    """Return the names of all tables."""
-    return frozenset((*_tables(), *_COMPUTED))
+def namespace(symbol: str) -> str:
+    """Return the outermost namespace (or class) of a symbol of C++; empty if it has none.
+
+    A mangled name (Itanium C++ ABI, section 5.1.2) is a row of lengths and names:
+    ``_ZN2cv6String8allocateEm`` is ``cv::String::allocate(unsigned long)``.
+    """
+    nested = _NESTED.match(symbol)
+    if nested:
+        return nested["names"][: int(nested["length"])]
+    scoped = _SCOPED.match(symbol)
+    return scoped["name"] if scoped else ""
 
 
 def fill(template: str, parameters: Mapping[str, str]) -> str:
@@ -109,7 +126,11 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
             return found[0]
         return found[1] if any(parameters.get(name) for name in names) else ""
 
-    return _tidy(_PLACE.sub(value, _PART.sub(part, template)))
+    text = _PLACE.sub(value, _PART.sub(part, template))
+    # Empty parameters leave gaps and doubled stops.
+    for pattern, replacement in _GAPS:
+        text = pattern.sub(replacement, text)
+    return text.strip()
 
 
 def line(template: str, parameters: Mapping[str, str]) -> str:
@@ -128,14 +149,27 @@ def line(template: str, parameters: Mapping[str, str]) -> str:
     return _PLACE.sub(lambda _: next(filled), template)
 
 
-def _tidy(text: str) -> str:
-    """Close the gaps and doubled stops that empty parameters leave in a sentence."""
-    for pattern, replacement in _GAPS:
-        text = pattern.sub(replacement, text)
-    return text.strip()
+@dataclass(frozen=True)
+class Advice:
+    """Lines that can be copied as they are, or with the words in capitals replaced."""
+
+    recipe: tuple[str, ...] = ()
+    """Keys of a recipe, each as `[table] key = value`."""
+    host_file: tuple[str, ...] = ()
+    """Keys of the host file, in the same form; those without a table as `key = value`."""
+    commands: tuple[str, ...] = ()
+    """Commands of a shell, in their order."""
+
+    def __bool__(self) -> bool:
+        """Say whether there is anything to type."""
+        return bool(self.recipe or self.host_file or self.commands)
 
 
-def names_in(template: str) -> frozenset[tuple[str, str]]:
-    """Return the parameters of a template, each with the table that is looked up, or none."""
-    places = _PLACE.finditer(template)
-    return frozenset((place["name"], place["table"] or "") for place in places)
+def advice(family: Family, parameters: Mapping[str, str]) -> Advice:
+    """Return what a family advises, with the parameters of a log in place."""
+
+    def filled(templates: tuple[str, ...]) -> tuple[str, ...]:
+        lines = [line(template, parameters) for template in templates]
+        return tuple(dict.fromkeys(filter(None, lines)))
+
+    return Advice(filled(family.recipe), filled(family.host_file), filled(family.commands))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FACT_COLUMNS = (
     Column("", 0, "never"),
     Column("", 0, least=12),
-    Column("", 1, least=52),
+    Column("", 0, least=24),
     # In fewer characters a command does not say where the value is from.
     Column("", 3, "middle", least=20),
 )
@@ -34,14 +34,14 @@ def show_examination(
 
     What was looked for and not found is only in the list with `everything`.
     """
-    text.line(Styled(recipe, text.HEADING), ": ", _verdict(findings))
+    text.line(text.bold(recipe), ": ", _verdict(findings))
     # Findings before facts: they are what the reader has to act on.
     for number, finding in enumerate(findings, 1):
         # A note is marked as such: otherwise readers mend what need not be mended.
         stops = f"stops '{finding.blocks}'" if finding.blocks else "stops nothing"
         found = Styled(finding.found, text.BAD if finding.blocks else text.WARNING)
         text.line()
-        text.line(f"{number}. ", found, Styled(f"  ({stops})", text.DETAIL))
+        text.line(f"{number}. ", found, text.detail(f"  ({stops})"))
         text.paragraph("   wanted", finding.wanted, indent=LABEL)
         if finding.why:
             text.paragraph("   why", finding.why, indent=LABEL)
@@ -61,16 +61,16 @@ def _show_facts(shown: "Sequence[Fact]", known: int) -> None:
     for fact in shown:
         mark = "*" if fact.decides and fact.seen else " "
         source = fact.seen.by if fact.seen else ""
-        rows.append((mark, fact.name, fact.seen.value or "-", Styled(source, text.DETAIL)))
+        rows.append((mark, fact.name, fact.seen.value or "-", text.detail(source)))
     text.table(FACT_COLUMNS, rows)
     if any(fact.decides for fact in shown):
         text.line()
-        text.line(Styled("* can change the bytes of this recipe's wheel", text.DETAIL))
+        text.line(text.detail("* can change the bytes of this recipe's wheel"))
     if left_out := known - len(shown):
         absent = text.counted(left_out, "further thing")
         were, them = ("was", "it") if left_out == 1 else ("were", "them")
         hint = f"{absent} {were} looked for and not found; --all lists {them}"
-        text.line(Styled(hint, text.DETAIL))
+        text.line(text.detail(hint))
 
 
 def examination_data(
@@ -112,13 +112,13 @@ def _verdict(findings: "Sequence[Finding]") -> Styled:
     """Say whether a build may start; the worst finding comes first."""
     blocking = [finding for finding in findings if finding.blocks]
     if not blocking:
-        return Styled("the build may start", text.GOOD)
+        return text.good("the build may start")
     count = text.counted(len(blocking), "finding")
     stop = "stops it" if len(blocking) == 1 else "stop it"
     worst = blocking[0].blocks
     if worst == "check":
-        return Styled(f"the build cannot start; {count} {stop}", text.BAD)
-    return Styled(f"the build would stop before '{worst}'; {count} {stop}", text.BAD)
+        return text.bad(f"the build cannot start; {count} {stop}")
+    return text.bad(f"the build would stop before '{worst}'; {count} {stop}")
 
 
 def show_matches(

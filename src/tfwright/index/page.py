@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tfwright.printable import printable
 from tfwright.terminal import text
-from tfwright.terminal.text import Column, Styled
+from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ def show_matches(found: "Sequence[MatchedWheel]", url: str) -> None:
     rows = []
     for wheel in found[:MOST_SHOWN]:
         entry = wheel.entry
-        fits = ", ".join(wheel.differs) or Styled("fits", text.GOOD)
+        fits = ", ".join(wheel.differs) or text.good("fits")
         rows.append((entry.filename, f"{entry.size / 1e6:,.0f}", entry.state or "-", fits))
     text.table(FITTING, rows)
     # Sorted by what differs, so only the first can fit best.

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
-from tfwright.terminal.text import Styled
 
 if TYPE_CHECKING:
     from tfwright.lint.recipes import LintFinding, PlannedRecipe, RecipeChange
@@ -14,8 +13,8 @@ def show_findings(recipes: Sequence[str], findings: "Sequence[LintFinding]") -> 
     """Print each finding in two lines; a clean result says how many recipes were checked."""
     for finding in findings:
         # FILE:LINE: first, which editors and terminals make a link of.
-        place = Styled(f"{finding.file}:{finding.line}: ", text.HEADING)
-        rule = Styled(f" [{finding.rule}]", text.DETAIL)
+        place = text.bold(f"{finding.file}:{finding.line}: ")
+        rule = text.detail(f" [{finding.rule}]")
         text.line(place, finding.what, rule)
         label = "  note:" if finding.harmless else "  do:"
         text.paragraph(label, finding.remedy, indent=8)
@@ -33,14 +32,14 @@ def show_review(
     """Print what a change means: keys before and after, findings, plans, and what to run."""
     _show_change(change)
     for planned in plans:
-        text.line(Styled(f"plan of {planned.recipe}", text.HEADING))
+        text.line(text.bold(f"plan of {planned.recipe}"))
         for label, stages in (("runs", planned.runs), ("keeps", planned.keeps)):
             if stages:
                 text.paragraph(f"  {label}", ", ".join(stages), indent=9)
         for hindrance in planned.hindered:
-            text.paragraph(Styled("  not here:", text.WARNING), hindrance, indent=13)
+            text.paragraph(text.warning("  not here:"), hindrance, indent=13)
     if change.tests:
-        text.line(Styled("run next", text.HEADING))
+        text.line(text.bold("run next"))
     for command in change.tests:
         text.line(f"  {command}", whole=True)
     show_findings(change.recipes, findings)
@@ -50,14 +49,14 @@ def _show_change(change: "RecipeChange") -> None:
     if not change.files:
         text.tell("No recipe, patch or template differs.")
     for recipe in change.recipes:
-        text.line(Styled(recipe, text.HEADING))
+        text.line(text.bold(recipe))
         for key in change.keys:
             # Grouped by recipe: whoever reviews a change reviews recipe by recipe.
             if key.recipe == recipe:
-                after = Styled(key.after or "(removed)", text.GOOD)
-                before = Styled(key.before or "(new)", text.BAD)
+                after = text.good(key.after or "(removed)")
+                before = text.bad(key.before or "(new)")
                 text.line(f"  {key.key}  ", before, " -> ", after)
     if change.files:
-        text.line(Styled("files", text.HEADING))
+        text.line(text.bold("files"))
     for file in change.files:
         text.line(f"  {file}")

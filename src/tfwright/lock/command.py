@@ -15,13 +15,13 @@ def lock(_: Context, recipe: str = "demo") -> Shown:
     From then on a build refuses any other input.
     """
     from tfwright.documents import recipe as recipes
-    from tfwright.lock import writing as locks
+    from tfwright.lock import inputs
     from tfwright.vault import page
 
     # Next to the recipe, and committed with it.
     path = recipes.find(recipe).with_suffix(".lock")
     return Answer(
-        locks.write(job_of(recipe), path),
+        inputs.write(job_of(recipe), path),
         partial(page.show_lock, path),
         lambda lock: {"path": path, **lock.model_dump()},
     )

@@ -22,7 +22,7 @@ from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.host import probes
-from tfwright.lock import links as link_check
+from tfwright.lock import inputs as lock_inputs
 from tfwright.nightly import builds, plan, targets, versions
 from tfwright.nightly.builds import Breakage, CommitLine, KeptInputs, NightlyBuild, SmokeLine
 from tfwright.nightly.night import BuildOrder, FreeSpace
@@ -36,7 +36,7 @@ from tfwright.smoke import smoking
 from tfwright.tools import files
 from tfwright.tools.cache import store
 from tfwright.tools.git.remote import Remote
-from tfwright.vault import keeping as vault
+from tfwright.vault import usage
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection
@@ -264,7 +264,7 @@ class PipelineBuilder:
 
     def links(self, target: Target) -> str:
         """Ask the servers of a target's archives; name what no server has any more."""
-        rows = link_check.check(self.job(target), deep=False)
+        rows = lock_inputs.check(self.job(target), deep=False)
         lost = [row.name for row in rows if not row.left and not row.kept]
         kept = [row.name for row in rows if not row.left and row.kept]
         said = []
@@ -297,7 +297,8 @@ class PipelineBuilder:
             # A build by hand may be about to need something, and a recipe may have a fault.
             with suppress(TfwrightError):
                 names = [recipe.name for recipe in self.nightly.recipe]
-                vault.collect(settings.build_out, lambda _: None, names, locks)
+                recipes = usage.known_recipes(names)
+                usage.collect(settings.build_out, recipes, lambda _: None, locks)
         cached = settings.cache_directory
         if (lacking := missing(cached)) > 0:
             entries = list(store.files_below(str(cached)))
@@ -377,9 +378,9 @@ def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
 
 def _diagnosed(broken: Breakage, log: Path) -> Breakage:
     """Let the catalogue say which line broke, why, and what helps."""
-    from tfwright.diagnosis import logs
+    from tfwright.diagnosis import reader
 
-    found = logs.diagnose(str(log))
+    found = reader.diagnose(str(log))
     update: dict[str, object] = {"log": f"logs/{log.name}"}
     if found.first:
         update |= {"line": found.first.what, "number": found.first.line}

@@ -64,7 +64,7 @@ def show_plan(targets: list[PlanLine]) -> None:
         changed = f": {', '.join(target.changed)}" if target.changed else ""
         tonight: text.Part = "no"
         if why:
-            tonight = Styled("blocked", text.WARNING)
+            tonight = text.warning("blocked")
         elif target.due:
             tonight = "build" if target.within_budget else "out of budget"
         known = not why and target.why != "never built"

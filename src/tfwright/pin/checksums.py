@@ -191,7 +191,7 @@ def _downloaded(job: BuildRequest, names: Mapping[str, Key], store: Store) -> di
     keys = {unquote(name): key for name, key in names.items()}
     pins = dict.fromkeys(names, OPEN)
     with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:
-        brought = sources.packages_of(cast("Way", way), table, pins, supplier, Path(room))
+        brought = supplier.packages(cast("Way", way), table, pins, Path(room))
         return {
             keys[unquote(path.name)]: learning.kept(path, str(way), store)
             for path in brought

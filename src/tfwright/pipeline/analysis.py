@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tfwright.diagnosis.again import FailureRecord
+from tfwright.diagnosis.reader import FailureRecord
 from tfwright.pipeline import attempts, failure
 from tfwright.pipeline.invocation import Invocation
 from tfwright.rules import resolved

@@ -6,9 +6,8 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tfwright.diagnosis import again
-from tfwright.diagnosis.again import FailureRecord
-from tfwright.diagnosis.reader import Match
+from tfwright.diagnosis import reader
+from tfwright.diagnosis.reader import FailureRecord, Match
 from tfwright.documents.recipe import CompileTable
 from tfwright.pipeline import cost, failure, unmet
 from tfwright.pipeline.forecast import Forecast
@@ -111,7 +110,7 @@ def _learn_seconds(job: Job, seconds: float) -> None:
 def _cause(job: Job, outcome: BazelRun) -> FailureRecord:
     """Return what is known of the first error of a run."""
     # From where this run began: the log of all attempts holds earlier errors as well.
-    return again.record(
+    return reader.record(
         job.log("compile"),
         outcome.start,
         killed=outcome.killed > 0,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tfwright.diagnosis.again import FailureRecord
+from tfwright.diagnosis.reader import FailureRecord
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Unpinned

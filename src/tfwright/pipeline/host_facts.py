@@ -55,10 +55,10 @@ def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     roots = [root for root in (toolkit, compiler) if root]
     if not roots:
         return ""
-    from tfwright.toolkit import soundness, tree
+    from tfwright.toolkit import tree
 
     for root in roots:
-        soundness.insist(root, recipe.argument)
+        tree.insist(root, recipe.argument)
     records = [tree.read(root) for root in roots]
     # A toolkit that NVIDIA's installer put there has no
     # record, and costs gigabytes to hash.

@@ -26,7 +26,7 @@ def show_port(port: "Port") -> None:
         text.line(
             # Filled up, so that the names stand below each other.
             Styled(f"  {pin.state:<7}", COLOURS[pin.state]),
-            Styled(f" {pin.kind} {pin.name}", text.HEADING),
+            text.bold(f" {pin.kind} {pin.name}"),
             f": {pin.says}",
             hang=10,
         )
@@ -56,7 +56,7 @@ def show_new(made: "NewRecipe") -> None:
     """Print what is left to decide; the new file on stdout."""
     for line in made.open:
         # With standard output for the path alone, a script can take it.
-        text.part(Styled("  decide: ", text.WARNING), line, indent=10)
+        text.part(text.warning("  decide: "), line, indent=10)
     argument = shell_word(str(made.path))
     commands = (
         made.pinning,

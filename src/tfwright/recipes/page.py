@@ -35,11 +35,11 @@ def show_recipes(rows: "Sequence[RecipeRow]") -> None:
 def _cells(row: "RecipeRow") -> tuple[Part, ...]:
     holds = not row.verified.startswith(("unverified", "stale"))
     verified = text.GOOD if holds else text.WARNING
-    builds = Styled("yes", text.GOOD)
+    builds = text.good("yes")
     if row.builds_here != "yes":
-        builds = Styled(f"no: {row.builds_here}", text.WARNING)
+        builds = text.warning(f"no: {row.builds_here}")
     return (
-        Styled(row.recipe, text.HEADING),
+        text.bold(row.recipe),
         row.tensorflow,
         row.python,
         row.cuda,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from tfwright.errors import RecipeError, invoke
 from tfwright.printable import printable_lines
 from tfwright.terminal import text
-from tfwright.terminal.text import Styled
 
 if TYPE_CHECKING:
     from tfwright.record.recording import HeardQuestion
@@ -19,7 +18,7 @@ def ask(question: "HeardQuestion") -> str:
     Raises RecipeError at the end of the input: Ctrl-D is not an answer.
     """
     shown = question.text.strip()
-    text.line(Styled(question.variable, text.HEADING), f": {printable_lines(shown)}")
+    text.line(text.bold(question.variable), f": {printable_lines(shown)}")
     if not sys.stdin.isatty():
         default = question.default or "an empty line"
         text.tell(f"  answered with its default, {default}: no terminal to ask on")

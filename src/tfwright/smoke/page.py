@@ -48,62 +48,42 @@ def show_runs(reports: list["SmokeReport"]) -> None:
     print("| wheel | Python | result | within | CNN | A^10 + B^10 | matmul at best |")
     print("|---|---|---|---|---|---|---|")
     for report in sorted(reports, key=_by_project_and_version):
-        print(f"| {' | '.join(_cells(report))} |")
-
-
-def _cells(report: "SmokeReport") -> list[str]:
-    by_name = {outcome.program: outcome for outcome in report.outcomes}
-    # Backquotes, or Markdown would take the stars and underscores.
-    bounds = ", ".join(f"`{line}`" for line in report.requirements) or "-"
-    return [
-        f"`{report.wheel}`",
-        report.python,
-        _result(report),
-        bounds,
-        *(_seconds(by_name.get(name)) for name in ("cnn", "powers")),
-        _best(report),
-    ]
+        result = tally(report)
+        if report.failures:
+            # The first failure mostly causes the others.
+            first = report.failures[0]
+            result += f"; {first.program}: {_plain(first.reason)}"
+        curves = report.curves.items()
+        best = [f"{name} {max(point.gflops for point in points):.0f}" for name, points in curves]
+        cells = [
+            # Backquotes, or Markdown would take the stars and underscores.
+            f"`{report.wheel}`",
+            report.python,
+            result,
+            ", ".join(f"`{line}`" for line in report.requirements),
+            *(_seconds(report, name) for name in ("cnn", "powers")),
+            ", ".join(f"{each} GFLOP/s" for each in best),
+        ]
+        print(f"| {' | '.join(cell or '-' for cell in cells)} |")
 
 
 def _by_project_and_version(report: "SmokeReport") -> tuple[str, list[int]]:
-    project, _, rest = report.wheel.partition("-")
-    version = rest.partition("-")[0]
-    return project, [_number(part) for part in version.split(".")]
+    project, version, *_ = *report.wheel.split("-"), ""
+    # Of any other part, such as "0rc1", nothing is known.
+    parts = [part if re.fullmatch(r"[0-9]{1,18}", part) else "-1" for part in version.split(".")]
+    return project, [*map(int, parts)]
 
 
-def _number(part: str) -> int:
-    return int(part) if re.fullmatch(r"[0-9]{1,18}", part) else -1
-
-
-def _result(report: "SmokeReport") -> str:
-    """Count, and say the first failure."""
-    counts = tally(report)
-    if not report.failures:
-        return counts
-    # The first failure mostly causes the others.
-    first = report.failures[0]
-    return f"{counts}; {first.program}: {_plain(first.reason)}"
-
-
-def _seconds(outcome: "TrialOutcome | None") -> str:
-    """Return the seconds on the CPU, and on the GPU where there are such."""
-    numbers = outcome.numbers if outcome else {}
+def _seconds(report: "SmokeReport", program: str) -> str:
+    """Return the seconds of a program on the CPU, and on the GPU where there are such."""
     shown = []
-    for device in ("cpu", "gpu"):
-        value = numbers.get(f"{device}_seconds")
-        # The numbers come from a process that ran the wheel: anything else is left out.
-        if isinstance(value, float):
-            shown.append(f"{device.upper()} {value:.2f} s")
-    return ", ".join(shown) or "-"
-
-
-def _best(report: "SmokeReport") -> str:
-    """Return the highest point of each curve of the sweep."""
-    shown = []
-    for name, points in report.curves.items():
-        best = max(point.gflops for point in points)
-        shown.append(f"{name} {best:.0f} GFLOP/s")
-    return ", ".join(shown) or "-"
+    for outcome in report.outcomes:
+        for device in ("cpu", "gpu") if outcome.program == program else ():
+            value = outcome.numbers.get(f"{device}_seconds")
+            # The numbers come from a process that ran the wheel: anything else is left out.
+            if isinstance(value, float):
+                shown.append(f"{device.upper()} {value:.2f} s")
+    return ", ".join(shown)
 
 
 def _plain(said: str) -> str:
@@ -118,7 +98,10 @@ def _plain(said: str) -> str:
 
 def write_report(report: "SmokeReport", folder: Path) -> None:
     """Write the page, the plot as a picture and the data into a folder; say where the page is."""
-    curves = _plotted(report)
+    curves = {
+        name: [(float(point.size), point.gflops) for point in points]
+        for name, points in report.curves.items()
+    }
     # A wheel that does not import has no curves, and still gets its page.
     if curves:
         files.write(folder / PLOT, plotting.growth(curves, *AXES, form="png"))
@@ -133,14 +116,6 @@ def write_report(report: "SmokeReport", folder: Path) -> None:
     files.write(folder / DATA, report.dump())
     files.write(folder / PAGE, render.render("smoke.html.j2", values))
     text.tell(f"  {folder / PAGE}")
-
-
-def _plotted(report: "SmokeReport") -> dict[str, list[tuple[float, float]]]:
-    """Return the points of each curve: matrix size and GFLOP/s."""
-    curves = {}
-    for name, points in report.curves.items():
-        curves[name] = [(float(point.size), point.gflops) for point in points]
-    return curves
 
 
 def summary(program: str) -> str:

@@ -13,7 +13,7 @@ from tfwright.errors import Evidence, TfwrightError
 from tfwright.progress import Progress
 from tfwright.terminal import text
 from tfwright.terminal.foot import Foot, measures
-from tfwright.terminal.text import Styled, tell
+from tfwright.terminal.text import tell
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -49,9 +49,9 @@ class Terminal:
         """Show how long a stage took and why it ran."""
         self._close()
         text.line(
-            Styled(f"  {stage:<10}", text.GOOD),
+            text.good(f"  {stage:<10}"),
             f" {text.as_duration(seconds):>11}   ",
-            Styled(self._why, text.DETAIL),
+            text.detail(self._why),
             to=sys.stderr,
             hang=WHY,
         )
@@ -61,7 +61,7 @@ class Terminal:
         self._close()
         # Only builds have stages.
         lead = f"  {self._stage:<10} - " if self._stage else "  - "
-        text.part(Styled(lead, text.WARNING), text_of_note, len(lead))
+        text.part(text.warning(lead), text_of_note, len(lead))
 
     def progress(self, progress: Progress) -> None:
         """Draw the foot or the bar; without a terminal, write a line now and then."""
@@ -142,7 +142,7 @@ def explain(
     evidence = fault.evidence
     stage = f" in {fault.stage}" if fault.stage else ""
     text.line(to=sys.stderr)
-    text.part(Styled(f"Failed{stage}: ", text.BAD), fault.what, 4)
+    text.part(text.bad(f"Failed{stage}: "), fault.what, 4)
     # The lines of the log come first: they are what happened.
     for row in evidence.lines:
         tell(f"    | {row}", text.DETAIL)

@@ -4,9 +4,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tfwright.progress import Progress, RunningAction
+from tfwright.progress import Progress
 from tfwright.terminal import text
-from tfwright.terminal.text import Part, Styled
+from tfwright.terminal.text import Part
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -37,23 +37,13 @@ class Foot:
 
         room = text.width(sys.stderr) or 80
         rows = [Text.assemble(*parts) for parts in rows_of(self._stage, progress, room)]
-        self._started().update(Text("\n").join(rows), refresh=True)
-
-    def close(self) -> None:
-        """Take the foot away, so that the next line takes its place."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
-    def _started(self) -> "Live":
         if self._live is None:
             from rich.console import Console
             from rich.live import Live
 
-            console = Console(file=sys.stderr, highlight=False, markup=False)
             # Refreshed by hand: a thread of its own would draw while another program writes.
             self._live = Live(
-                console=console,
+                console=Console(file=sys.stderr, highlight=False, markup=False),
                 auto_refresh=False,
                 transient=True,
                 # rich would send a path for a script to standard error.
@@ -62,36 +52,40 @@ class Foot:
             )
             self._live.start()
             text.before_next_line(self.close)
-        return self._live
+        self._live.update(Text("\n").join(rows), refresh=True)
+
+    def close(self) -> None:
+        """Take the foot away, so that the next line takes its place."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
 
 def rows_of(stage: str, progress: Progress, room: int) -> list[tuple[Part, ...]]:
     """Return the lines of the foot, each at most `room` characters."""
     head = f"  {stage:<10} "
-    state = ", ".join(measures(progress))
     # Never as wide as the terminal: a full line would
     # wrap, and the redraw would miss it.
+    room -= len(head) + 1
     rows: list[tuple[Part, ...]] = [
-        (Styled(head, text.HEADING), text.shortened(state, room - len(head) - 1))
+        (text.bold(head), text.shortened(", ".join(measures(progress)), room))
     ]
-    running = progress.running[:MOST]
-    rows += [_running(action, room) for action in running]
-    if not running and progress.doing:
-        doing = text.shortened(progress.doing, room - 14, "middle")
-        rows.append((Styled(" " * 13 + doing, text.DETAIL),))
-    return rows
-
-
-def _running(action: RunningAction, room: int) -> tuple[Part, ...]:
-    lead = f"  {text.as_duration(action.seconds):>10}   "
     # Cut in the middle: an action's beginning says what is done, its end to which file.
-    name = text.shortened(action.name, room - len(lead) - 1, "middle")
-    return (Styled(lead, text.DETAIL), name)
+    for action in progress.running[:MOST]:
+        lead = text.detail(f"  {text.as_duration(action.seconds):>10}   ")
+        rows.append((lead, text.shortened(action.name, room - 2, "middle")))
+    if not progress.running and progress.doing:
+        doing = text.shortened(progress.doing, room, "middle")
+        rows.append((text.detail(" " * len(head) + doing),))
+    return rows
 
 
 def measures(progress: Progress) -> list[str]:
     """Return what is known of a piece of work in numbers, the most important first."""
-    known = [_done(progress)]
+    done, total, unit = progress.done, progress.total, progress.unit
+    share = f" ({done / total:.0%})" if total else ""
+    of = f" of {total:,}" if total is not None else ""
+    known = [f"{done:,}{of} {unit}{share}"]
     if progress.failures:
         known.append(f"{progress.failures} failed")
     if progress.remaining is not None:
@@ -99,13 +93,3 @@ def measures(progress: Progress) -> list[str]:
     if progress.held:
         known.append(f"{progress.held / GIB:.1f} of {progress.room / GIB:.0f} GiB")
     return known
-
-
-def _done(progress: Progress) -> str:
-    done = progress.done
-    total = progress.total
-    unit = progress.unit
-    if total is None:
-        return f"{done:,} {unit}"
-    share = f" ({done / total:.0%})" if total else ""
-    return f"{done:,} of {total:,} {unit}{share}"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tfwright.documents import spelling
 from tfwright.terminal import streams, text
-from tfwright.terminal.text import Styled
 
 if TYPE_CHECKING:
     from invoke.exceptions import ParseError
@@ -238,12 +237,12 @@ def _show_commands(tasks: Mapping[str, Any], groups: Mapping[str, Sequence[str]]
     for group, names in {**groups, "other": sorted(set(tasks) - named)}.items():
         known = [name for name in names if name in tasks]
         if known:
-            text.line(Styled(group, text.HEADING))
+            text.line(text.bold(group))
         for name in known:
             text.paragraph(f"  {name}", _paragraphs(tasks[name])[0], indent=NAME)
         if known:
             text.line()
-    text.line(Styled("'invoke COMMAND --help' shows a command's options", text.DETAIL))
+    text.line(text.detail("'invoke COMMAND --help' shows a command's options"))
 
 
 def _paragraphs(task: Any) -> list[str]:  # noqa: ANN401 invoke's tasks have no types
@@ -254,7 +253,7 @@ def _paragraphs(task: Any) -> list[str]:  # noqa: ANN401 invoke's tasks have no 
 def _show_help(program: "Program", name: str) -> None:
     """Print what a command does, and its options."""
     context = program.parser.contexts[name]
-    text.line(Styled("Usage: ", text.HEADING), f"{_usage(context)} [options]")
+    text.line(text.bold("Usage: "), f"{_usage(context)} [options]")
     text.line()
     for paragraph in _paragraphs(program.collection[name]):
         text.paragraph("", paragraph, indent=2)

@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO
 
@@ -36,7 +36,7 @@ LABEL = 10
 WIDE = 48
 """Characters to which a column without a terminal is padded at most; longer texts stand out."""
 MARGIN = 20
-"""Characters that a paragraph keeps, however deep it is indented."""
+"""Characters of a line that stay, however deep it is indented."""
 
 
 class Styled(NamedTuple):
@@ -46,6 +46,11 @@ class Styled(NamedTuple):
     style: Style = ""
 
 
+good = partial(Styled, style=GOOD)
+warning = partial(Styled, style=WARNING)
+bad = partial(Styled, style=BAD)
+detail = partial(Styled, style=DETAIL)
+bold = partial(Styled, style=HEADING)
 Part = str | Styled
 Cut = Literal["end", "middle", "never"]
 
@@ -91,22 +96,27 @@ def command(
     """
     stream = to or sys.stdout
     room = width(stream)
-    rows = [lead]
+    row = lead
     for number, word in enumerate(map(shlex.quote, words)):
         # A blank and the backslash follow.
-        full = room and len(rows[-1]) + len(word) + len(GAP) + 1 > room
-        if number and full:
-            rows[-1] += " \\"
-            rows.append(" " * (len(lead) + 4) + word)
+        if number and room and len(row) + len(word) + len(GAP) + 1 > room:
+            line(Styled(f"{row} \\", style), to=stream, whole=True)
+            row = " " * (len(lead) + 4) + word
         else:
-            rows[-1] += f" {word}" if number else word
-    for row in rows:
-        line(Styled(row, style), to=stream, whole=True)
+            row += f" {word}" if number else word
+    line(Styled(row, style), to=stream, whole=True)
 
 
-def wrapped(row: str, room: int | None) -> list[str]:
-    """Break a row between its words into lines of `room` characters; None leaves it whole."""
-    return [row] if room is None else _wrapped(row, room)
+def wrapped(row: str, room: int, hang: int = 0) -> list[str]:
+    """Break a row between its words into lines; those below the first begin with `hang` blanks."""
+    # No word is broken, so paths, urls and flags can be copied.
+    return textwrap.wrap(
+        row,
+        max(room, MARGIN),
+        break_long_words=False,
+        break_on_hyphens=False,
+        subsequent_indent=" " * hang,
+    )
 
 
 _drawn: list[Callable[[], None]] = []
@@ -141,11 +151,13 @@ def _rows_of(parts: Sequence[Styled], room: int, hang: int | None) -> Iterator[l
         yield [*parts]
         return
     indent = len(whole) - len(whole.lstrip())
-    further = min(indent + 2 if hang is None else hang, room // 2)
+    further = min(indent + 2 if hang is None else hang, max(room // 2, room - MARGIN))
     end = 0
-    for row in _wrapped(whole, room, further=further):
+    for row in wrapped(whole, room, further):
         start = whole.index(row.strip(), end)
-        shown = [Styled(" " * (further if end else indent))]
+        # A word that is too long for the indent gets a smaller one.
+        blanks = min(further if end else indent, max(0, room - len(row.strip())))
+        shown = [Styled(" " * blanks)]
         end = start + len(row.strip())
         begin = 0
         for part in parts:
@@ -172,25 +184,16 @@ def tell(text: str, style: Style = "", *, whole: bool = False) -> None:
 
 
 def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) -> None:
-    """Write `text` behind `first`, wrapped on a terminal so that further lines start at `indent`.
+    """Write `text` behind `first`; further lines start at `indent`.
 
     Lines of `text` stay lines: a command that is to be copied is never joined with its neighbour.
     """
-    stream = to or sys.stdout
     lead = _styled(first)
-    pad = " " * indent
-    room = width(stream)
-    lines: list[str] = []
     # An empty text still gets its label.
     for row in printable_lines(text).splitlines() or [""]:
-        # The label may be longer than the indent of the lines below it.
-        taken = 0 if lines else max(0, len(lead.text) - indent)
-        lines += _wrapped(row, room - indent, taken) if room else [row]
-    line(Styled(lead.text.ljust(indent), lead.style), lines[0], to=stream, whole=True)
-    for further in lines[1:]:
-        # A word that is too long for the indent gets a smaller one.
-        over = max(0, indent + len(further) - room) if room else 0
-        line(pad[over:], further, to=stream, whole=True)
+        own = len(row) - len(row.lstrip())
+        line(Styled(lead.text.ljust(indent), lead.style), row, to=to, hang=indent + own)
+        lead = Styled("")
 
 
 def part(label: Part, sentence: str, indent: int = LABEL) -> None:
@@ -212,24 +215,6 @@ def _from_here(text: str) -> str:
     return text if here == "/" else re.sub(rf"(?<![\w./-]){re.escape(here)}/", "", text)
 
 
-def _wrapped(row: str, room: int, taken: int = 0, further: int | None = None) -> list[str]:
-    """Break a row into lines, the first of which is `taken` characters shorter.
-
-    The lines below it begin with `further` blanks, by default as many as the row itself.
-    """
-    indent = len(row) - len(row.lstrip()) if further is None else further
-    # No word is broken, so paths, urls and flags can be copied.
-    lines = textwrap.wrap(
-        row,
-        max(room, MARGIN),
-        break_long_words=False,
-        break_on_hyphens=False,
-        initial_indent=" " * taken,
-        subsequent_indent=" " * indent,
-    ) or [""]
-    return [lines[0][taken:], *lines[1:]]
-
-
 def table(
     columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, to: TextIO | None = None
 ) -> None:
@@ -248,7 +233,7 @@ def table(
     columns = [columns[number] for number in filled]
     shown = [[row[number] for number in filled] for row in cells]
     if any(column.head for column in columns):
-        shown.insert(0, [Styled(column.head, HEADING) for column in columns])
+        shown.insert(0, [bold(column.head) for column in columns])
     lengths = [[len(row[number].text) for row in shown] or [0] for number in range(len(columns))]
     room = width(stream)
     if room is None:
@@ -274,47 +259,28 @@ def table(
 
 def fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
     """Return the width of each column within `room` characters; 0 for one that is left out."""
-    widths = list(natural)
-    # Below it a column is dropped rather than shortened.
-    least = [
-        wide if column.cut == "never" else min(wide, max(column.least, len(column.head)))
-        for column, wide in zip(columns, natural, strict=True)
-    ]
-    # One long text would otherwise shorten every text of the columns after it.
-    for number, column in enumerate(columns):
+    widths = [0] * len(columns)
+
+    def free() -> int:
+        shown = [width for width in widths if width]
+        return room - sum(shown) - len(GAP) * len(shown)
+
+    # The most important first; among equals the one further left.
+    by_rank = sorted(range(len(columns)), key=lambda number: columns[number].rank)
+    for number in by_rank:
+        column = columns[number]
+        least = natural[number]
         if column.cut != "never":
-            _shrink(widths, number, max(column.least, room // 2), room)
-    # The least important first; among equals the one further right.
-    by_rank = sorted(range(len(columns)), key=lambda number: (-columns[number].rank, -number))
-    # First every column that may be cut shrinks to its
-    # least width, then columns are dropped.
-    for number in by_rank:
-        _shrink(widths, number, least[number], room)
-    for number in by_rank:
-        if _free(widths, room) < 0 and columns[number].rank > 0:
-            widths[number] = 0
-    # A wide column may have made room for several small ones.
-    for number in reversed(by_rank):
-        if not widths[number] and least[number] + (len(GAP) if any(widths) else 0) <= _free(
-            widths, room
-        ):
-            widths[number] = least[number]
-    # What was shortened more than needed gets the room that has become free.
-    for number, wanted in enumerate(natural):
-        if widths[number]:
-            widths[number] = min(wanted, widths[number] + max(0, _free(widths, room)))
+            least = min(least, max(column.least, len(column.head)))
+        if column.rank == 0 or least <= free():
+            widths[number] = least
+    # Then they grow, first to half of the room: one long text must not take all of it.
+    for most in (room // 2, room):
+        for number in by_rank:
+            if widths[number]:
+                wanted = min(natural[number], most) - widths[number]
+                widths[number] += max(0, min(wanted, free() + len(GAP)))
     return widths
-
-
-def _free(widths: Sequence[int], room: int) -> int:
-    """Return how many characters of `room` the shown columns leave; below 0 they are too wide."""
-    shown = [width for width in widths if width]
-    return room - sum(shown) - len(GAP) * max(0, len(shown) - 1)
-
-
-def _shrink(widths: list[int], number: int, least: int, room: int) -> None:
-    excess = max(0, -_free(widths, room))
-    widths[number] = max(min(widths[number], least), widths[number] - excess)
 
 
 def shortened(text: str, room: int, cut: Cut = "end") -> str:

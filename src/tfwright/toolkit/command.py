@@ -51,12 +51,14 @@ def toolkit(
         "nccl": (nccl, nccl_sha256),
         "tensorrt": (tensorrt, tensorrt_sha256),
     }
-    from tfwright.toolkit import page
+    from tfwright.toolkit import page, sources
     from tfwright.toolkit import providing as toolkits
 
     job = job_of(recipe, offline=offline)
     downloaded = toolkits.downloaded(given)
     # Before the first part is put into place: half a toolkit serves no build.
     toolkits.insist(job.recipe, downloaded)
-    parts = toolkits.provide(job, downloaded, licence_accepted=licence_accepted)
-    yield Answer([*parts], page.show)
+    store, log = sources.store(job.places.vault), job.log("toolkit")
+    supplier = sources.Supplier(store, job.host_file, job.listener, log, job.offline)
+    installer = toolkits.Installer(job.recipe, supplier, job.locked, licence_accepted)
+    yield Answer([*installer.provide(downloaded)], page.show)

@@ -1,19 +1,30 @@
-"""A toolkit on disk: its parts, the checksum of each file, and one that stands for all of them."""
+"""A toolkit on disk: its parts, the checksum of each file, and one that stands for all of them.
+
+A toolkit has some gigabytes in a few thousand files. Every build looks at their states, which takes
+a hundredth of a second, and reads only the files whose state changed.
+"""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from tfwright.documents.toml import Table
 from tfwright.documents.toolkit import PartName
-from tfwright.errors import SupplyError
+from tfwright.errors import Evidence, SupplyError
 from tfwright.toolkit import nvcc
-from tfwright.tools import files
+from tfwright.tools import files, json_text
+from tfwright.vault.usage import Damage
 
 RECORD = "tfwright.json"
 """The name of a toolkit's record, at its root."""
+SHOWN = 15
+"""Files that an error names."""
+Seen = dict[str, list[int | str]]
+"""Inode, size, times of change in nanoseconds, and checksum of each file when it was last read."""
 
 
 class InstalledPart(Table):
@@ -46,6 +57,11 @@ class ToolkitRecord(Table):
         """The digest that stands for all files, as builds use them: with tfwright's scripts."""
         return digest(*(part.files for part in self.parts.values()))
 
+    @property
+    def files(self) -> dict[str, str]:
+        """Every file of every part, as `InstalledPart.files` has it."""
+        return {path: sha256 for part in self.parts.values() for path, sha256 in part.files.items()}
+
     def has(self, part: PartName, sources: Mapping[str, str]) -> bool:
         """Say whether a part was made from exactly these packages."""
         return part in self.parts and self.parts[part].sources == dict(sources)
@@ -71,16 +87,13 @@ def read(root: Path) -> ToolkitRecord:
 
 def content(root: Path) -> dict[str, str]:
     """Return the files below a directory as a record lists them."""
-    return dict(sorted(_content(root)))
+    found = (path for path in root.rglob("*") if path.is_symlink() or path.is_file())
+    return dict(sorted((path.relative_to(root).as_posix(), _content(path)) for path in found))
 
 
-def _content(root: Path) -> Iterator[tuple[str, str]]:
-    for path in root.rglob("*"):
-        name = path.relative_to(root).as_posix()
-        if path.is_symlink():
-            yield name, f"-> {path.readlink()}"
-        elif path.is_file():
-            yield name, files.sha256(path)
+def _content(path: Path) -> str:
+    """Return what a record says of a file: its checksum, or where a link leads."""
+    return f"-> {path.readlink()}" if path.is_symlink() else files.sha256(path)
 
 
 def add(root: Path, name: PartName, part: InstalledPart, made: Path) -> ToolkitRecord:
@@ -90,7 +103,13 @@ def add(root: Path, name: PartName, part: InstalledPart, made: Path) -> ToolkitR
     """
     before = read(root)
     others = {key: value for key, value in before.parts.items() if key != name}
-    _refuse_conflicts(name, part, others)
+    for other, installed in others.items():
+        for path in sorted(part.files.keys() & installed.files.keys()):
+            if part.files[path] != installed.files[path]:
+                raise SupplyError(
+                    f"{name} and {other} both have {path}, and not the same",
+                    remedy="Take versions that were made for each other.",
+                )
     kept = {path for other in others.values() for path in other.files}
     old = before.parts[name].files if name in before.parts else {}
     # Two parts may share a file, such as a licence: it stays while one of them has it.
@@ -106,13 +125,65 @@ def add(root: Path, name: PartName, part: InstalledPart, made: Path) -> ToolkitR
     return record
 
 
-def _refuse_conflicts(
-    name: PartName, part: InstalledPart, others: Mapping[PartName, InstalledPart]
-) -> None:
-    for other, installed in others.items():
-        for path in sorted(part.files.keys() & installed.files.keys()):
-            if part.files[path] != installed.files[path]:
-                raise SupplyError(
-                    f"{name} and {other} both have {path}, and not the same",
-                    remedy="Take versions that were made for each other.",
-                )
+def insist(root: Path, recipe: str) -> None:
+    """Raise SupplyError if a file of a toolkit is not as it was unpacked, or a script is outdated.
+
+    What users added to it, and toolkits that `invoke toolkit` did not make, are left alone.
+    """
+    recorded = read(root).files
+    remedy = f"Run 'invoke toolkit --recipe {recipe}': it unpacks those packages again."
+    if nvcc.outdated(recorded):
+        raise SupplyError(
+            f"The toolkit {root} has scripts of another version of tfwright",
+            remedy=remedy,
+            evidence=Evidence(where=str(root)),
+        )
+    if wrong := changed(root, recorded):
+        count = f"{len(wrong)} files of" if len(wrong) > 1 else f"{wrong[0]} in"
+        raise SupplyError(
+            f"{count} the toolkit {root} changed since it was unpacked",
+            remedy=remedy,
+            evidence=Evidence(where=str(root), lines=wrong[:SHOWN]),
+        )
+
+
+def changed(root: Path, recorded: Mapping[str, str]) -> list[str]:
+    """Return the paths, of those with a recorded checksum, that have changed since."""
+    place = root.with_name(f"{root.name}.seen.json")
+    before: Seen = json_text.record(place)
+    now, wrong = Seen(), list[str]()
+    for path, checksum in recorded.items():
+        state = _state(root / path)
+        if state and before.get(path) == [*state, checksum]:
+            now[path] = before[path]
+        elif state and _content(root / path) == checksum:
+            now[path] = [*state, checksum]
+        else:
+            wrong.append(path)
+    if now != before:
+        # Only the next look is slower without it: the toolkit may be on a disk of someone else.
+        with suppress(OSError):
+            files.write(place, json.dumps(now))
+    return wrong
+
+
+def _state(path: Path) -> list[int | str]:
+    """Return what the file system says of a file or link; nothing where there is none."""
+    try:
+        state = path.lstat()
+    except OSError:
+        return []
+    return [state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+
+
+def damages(build_out: Path) -> Iterator[Damage]:
+    """Read every byte of the toolkits, and yield those that are not as they were unpacked."""
+    for place in sorted((build_out / "toolkits").glob(f"*/{RECORD}")):
+        root = place.parent
+        recorded, now = read(root).files, content(root)
+        # Files that no package brought are left alone: users may add theirs to a toolkit.
+        wrong = [path for path, checksum in recorded.items() if now.get(path) != checksum]
+        if not recorded:
+            yield Damage(root, f"{RECORD} cannot be read", removable=False)
+        elif wrong:
+            yield Damage.of_files(root, wrong, "unpacked", removable=False)

@@ -10,6 +10,13 @@ from tfwright.host import nvidia, versions
 from tfwright.host.place import Place
 from tfwright.host.probes import Host
 
+VERSIONS: Mapping[PartName, Callable[[Place, Path], str]] = {
+    "cuda": lambda place, root: next((seen.value for seen in nvidia.cuda(place, root)), ""),
+    "cudnn": lambda place, root: nvidia.cudnn(place, [root]).value,
+    "nccl": lambda place, root: nvidia.nccl(place, [root]).value,
+    "tensorrt": lambda place, root: nvidia.tensorrt(place, [root]).value,
+}
+"""Reads the version of a part from its headers; empty if it is not in that directory."""
 _PREFIXES: Mapping[PartName, tuple[str, ...]] = {
     "cuda": ("/usr/local/cuda-{version}", "/usr/local/cuda", "/opt/cuda"),
     "cudnn": ("/usr/local/cuda-{cuda}", "/usr/local/cuda", "/opt/cuda", "/usr"),
@@ -58,22 +65,9 @@ def _installed_here(recipe: Recipe, part: PartName, host: Host) -> Iterator[str]
     wanted = getattr(recipe.host, part, None) or ""
     for pattern in _PREFIXES.get(part, ()):
         prefix = Path(pattern.format(version=wanted, cuda=recipe.host.cuda or ""))
-        # Read from its headers: the name of a directory says little about what is in
-        # it.
-        version = _VERSIONS[part](host.place, prefix)
+        # The name of a directory says little about what is in it.
+        version = VERSIONS[part](host.place, prefix)
         if version and versions.is_of(version, wanted):
             command = f"invoke toolkit --recipe {recipe.argument} --{part} {prefix}"
             yield f"{command}   # copies {version}, which is installed there"
             return
-
-
-def _cuda(place: Place, prefix: Path) -> str:
-    return next((seen.value for seen in nvidia.cuda(place, prefix)), "")
-
-
-_VERSIONS: Mapping[PartName, Callable[[Place, Path], str]] = {
-    "cuda": _cuda,
-    "cudnn": lambda place, prefix: nvidia.cudnn(place, [prefix]).value,
-    "nccl": lambda place, prefix: nvidia.nccl(place, [prefix]).value,
-    "tensorrt": lambda place, prefix: nvidia.tensorrt(place, [prefix]).value,
-}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from tfwright.documents.names import PACKAGE_URL
-from tfwright.errors import SupplyError, TfwrightError, ToolError
+from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
@@ -66,43 +66,50 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
             brought = bring(package, Path(folder))
-            # apt downloads the member itself; npm and pip download an archive that
-            # holds it.
-            if (brought / member).is_file():
-                shutil.copyfile(brought / member, target)
-                return
-            with unpacking.reading(str(package)):
-                _copy_member(package, brought, member, target)
         except (ToolError, UnstartableError) as fault:
+            # The lines in which a client says what is wrong, without the stack of npm's own code.
+            wrong = [
+                line.strip()
+                for line in fault.evidence.lines
+                if re.match(r"(E:|npm (error|ERR!)(?! +at )|ERROR)", line)
+            ]
+            # npm's first has only a code.
+            why = "; ".join(wrong[:2]) or fault.what
             raise package_clients.kind_of(fault)(
-                f"{package} could not be downloaded: {_complaint(fault)}", remedy=fault.remedy
+                f"{package} could not be downloaded: {why}", remedy=fault.remedy
             ) from fault
-
-
-def _copy_member(package: RegistryPackage, folder: Path, member: str, target: Path) -> None:
-    """Copy a member of the one archive in a folder; no path of the archive is written to."""
-    # A wheel or a zip from pip, a .tgz from npm; a folder also holds the log, which is
-    # neither.
-    for archive in sorted(folder.iterdir()):
-        if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as zipped:
-                if member in zipped.namelist():
-                    with zipped.open(member) as stream:
-                        _copy(stream, target)
-                    return
-        elif unpacking.is_tar(archive):
-            with unpacking.open_tar(archive) as tarred:
-                # Not extractall(): a hostile archive may name paths outside of the
-                # folder, and devices.
-                for info in unpacking.members(tarred):
-                    stream_of_member = tarred.extractfile(info) if info.isfile() else None
-                    if info.name == member and stream_of_member:
-                        _copy(stream_of_member, target)
-                        return
+        # apt downloads the member itself; npm and pip download an archive that holds it.
+        if (brought / member).is_file():
+            shutil.copyfile(brought / member, target)
+            return
+        with unpacking.reading(str(package)):
+            if any(_copied(archive, member, target) for archive in sorted(brought.iterdir())):
+                return
     raise SupplyError(
         f"{package} has no file {member}",
         remedy="Correct 'member' in [[fetch.sources]] of the recipe.",
     )
+
+
+def _copied(archive: Path, member: str, target: Path) -> bool:
+    """Copy a member of an archive, if it has it; no path of the archive is written to."""
+    # A wheel or a zip from pip, a .tgz from npm. The log, which is next to it, is neither.
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            if member not in zipped.namelist():
+                return False
+            with zipped.open(member) as stream:
+                _copy(stream, target)
+                return True
+    if unpacking.is_tar(archive):
+        with unpacking.open_tar(archive) as tarred:
+            # Not extractall(): a hostile archive may name paths outside of the folder, and devices.
+            for info in unpacking.members(tarred):
+                content = tarred.extractfile(info) if info.isfile() else None
+                if info.name == member and content:
+                    _copy(content, target)
+                    return True
+    return False
 
 
 def _copy(stream: IO[bytes], target: Path) -> None:
@@ -120,24 +127,17 @@ def _client(name: str) -> str:
 
 
 def _run(argv: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> None:
-    command = Command(argv, folder, env, here=True)
     name = Path(argv[0]).name
     remedy = f"Check that {name} runs, and reaches its servers: '{_ASKING[name]}' names them."
-    runner.run(command, folder / ".log", remedy=remedy)
+    runner.run(Command(argv, folder, env, here=True), folder / ".log", remedy=remedy)
 
 
 def _npm(package: RegistryPackage, folder: Path) -> Path:
     npm = _client("npm")
-    # Scripts of a package would run as the user: they are never wanted here.
-    argv = (
-        npm,
-        "pack",
-        "--ignore-scripts",
-        # npm retries twice by default, after ten seconds and more.
-        "--fetch-retries=1",
-        "--fetch-retry-mintimeout=1000",
-        f"{package.name}@{package.version}",
-    )
+    # Scripts of a package would run as the user: they are never wanted here. npm retries twice by
+    # default, after ten seconds and more.
+    options = ("--ignore-scripts", "--fetch-retries=1", "--fetch-retry-mintimeout=1000")
+    argv = (npm, "pack", *options, f"{package.name}@{package.version}")
     _run(argv, folder, package_clients.of("npm", (Path(npm).parent,)))
     return folder
 
@@ -150,11 +150,9 @@ def _pypi(package: RegistryPackage, folder: Path) -> Path:
 def _deb(package: RegistryPackage, folder: Path) -> Path:
     """Let apt download a source package, with lists of its own: most hosts have none of sources."""
     apt = _client("apt-get")
-    state = folder / "apt"
-    for place in ("lists/partial", "cache/archives/partial"):
-        (state / place).mkdir(parents=True)
-    brought = folder / "brought"
-    brought.mkdir()
+    state, brought = folder / "apt", folder / "brought"
+    for place in (state / "lists/partial", state / "cache/archives/partial", brought):
+        place.mkdir(parents=True)
     options = (
         "-q",
         f"-oDir::Etc::SourceList={_deb_sources(state)}",
@@ -167,51 +165,27 @@ def _deb(package: RegistryPackage, folder: Path) -> Path:
     env = environment.clean(folder, extra=package_clients.proxies())
     _run((apt, *options, "update"), state, env)
     wanted = f"{package.name}={package.version}" if package.version else package.name
-    # --only-source: apt takes the name of a program for that of its source package
-    # otherwise.
+    # --only-source: apt takes the name of a program for that of its source package otherwise.
     _run((apt, *options, "source", "--download-only", "--only-source", wanted), brought, env)
     return brought
 
 
 def _deb_sources(folder: Path) -> Path:
     """Write a list of the servers that this host's apt uses, for sources instead of programs."""
-    # Debian 12 and Ubuntu 24.04 have stanzas in *.sources, older ones lines in *.list.
-    # apt tells the two formats apart by the suffix of the file.
-    if stanzas := _stanzas():
-        listed = folder / "own.sources"
-        files.write(listed, stanzas)
-    else:
-        listed = folder / "own.list"
-        files.write(listed, _lines())
-    return listed
-
-
-def _stanzas() -> str:
-    """Return the stanzas of *.sources files, for sources; empty where there are none."""
+    # Debian 12 and Ubuntu 24.04 have stanzas in *.sources, older ones lines in *.list. apt tells
+    # the two formats apart by the suffix of the file.
     modern = sorted(APT_SOURCES.glob("sources.list.d/*.sources"))
-    found = [path.read_text("utf-8", "replace") for path in modern]
-    if not any("Types: deb" in text for text in found):
-        return ""
-    return re.sub(r"^Types:.*$", "Types: deb-src", "\n\n".join(found), flags=re.MULTILINE)
-
-
-def _lines() -> str:
-    """Return the lines of *.list files, for sources."""
-    found = []
+    stanzas = "\n\n".join(path.read_text("utf-8", "replace") for path in modern)
+    if "Types: deb" in stanzas:
+        listed = folder / "own.sources"
+        files.write(listed, re.sub(r"^Types:.*$", "Types: deb-src", stanzas, flags=re.MULTILINE))
+        return listed
+    listed = folder / "own.list"
+    lines = []
     for path in (APT_SOURCES / "sources.list", *APT_SOURCES.glob("sources.list.d/*.list")):
         # A host with *.sources only has no sources.list.
         if path.is_file():
-            found += path.read_text("utf-8", "replace").splitlines()
-    binary = [line for line in found if re.match(r"deb\s", line)]
-    return "".join(f"deb-src{line.removeprefix('deb')}\n" for line in binary)
-
-
-def _complaint(fault: TfwrightError) -> str:
-    """Return the lines in which a client says what is wrong: npm's first has only a code."""
-    said = [
-        line.strip()
-        for line in fault.evidence.lines
-        # Not the stack of npm's own code.
-        if re.match(r"(E:|npm (error|ERR!)(?! +at )|ERROR)", line)
-    ]
-    return "; ".join(said[:2]) or fault.what
+            lines += path.read_text("utf-8", "replace").splitlines()
+    binary = [line for line in lines if re.match(r"deb\s", line)]
+    files.write(listed, "".join(f"deb-src{line.removeprefix('deb')}\n" for line in binary))
+    return listed

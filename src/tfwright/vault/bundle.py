@@ -8,6 +8,7 @@ of the bundle cannot be said in this form.
 
 import hashlib
 import json
+import re
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
@@ -96,25 +97,24 @@ def unpacking_room(build_out: Path, name: str) -> Iterator[Path]:
 
     It is removed at the end.
     """
-    room = build_out / UNPACKING
+    folder = build_out / UNPACKING
     command = f"invoke bundle --unpack {name}"
     with file_lock.held(_unpacking_lock(build_out), command, wait=True):
         # An unpacking that was killed leaves its files behind.
-        files.remove(room)
-        room.mkdir()
+        files.remove(folder)
+        folder.mkdir()
         try:
-            yield room
+            yield folder
         finally:
-            files.remove(room)
+            files.remove(folder)
 
 
 def discard_leftovers(build_out: Path) -> None:
     """Remove what a killed `invoke bundle --unpack` left; a running one is not disturbed."""
-    room = build_out / UNPACKING
-    if not room.is_dir():
-        return
-    with suppress(HostError), file_lock.held(_unpacking_lock(build_out), "removing leftovers"):
-        files.remove(room)
+    folder = build_out / UNPACKING
+    if folder.is_dir():
+        with suppress(HostError), file_lock.held(_unpacking_lock(build_out), "removing leftovers"):
+            files.remove(folder)
 
 
 def _unpacking_lock(build_out: Path) -> Path:
@@ -172,6 +172,10 @@ class Manifest(Table):
     clones: tuple[Carried, ...] = ()
     absent: tuple[Absent, ...] = ()
 
+    def of(self, kind: Kind) -> list[BundleMember]:
+        """Return the members of one kind."""
+        return [member for member in self.members if member.kind == kind]
+
     def encoded(self) -> bytes:
         """Return the manifest as it stands in the bundle."""
         return (json.dumps(self.model_dump(mode="json"), indent=1) + "\n").encode()
@@ -222,37 +226,33 @@ def write(
     """
     done = 0
     with files.replacing(to) as temporary, temporary.open("wb") as output:
-        _put(output, MANIFEST, manifest.encoded())
+        output.write(_packed_manifest(manifest))
         for member in manifest.members:
-            output.write(_header(member.path, member.size))
             source = sources[member]
+            output.write(_header(member.path, member.size))
             with source.open("rb") as stream:
-                # Its checksum was taken earlier, and somebody may have written to it
-                # since.
-                _move(
-                    _Whole(
-                        stream,
-                        f"{source} changed while it was bundled",
-                        "Run the command again when nothing writes to that file.",
-                    ),
-                    member,
-                    output,
+                # Its checksum was taken earlier, and somebody may have written to it since.
+                whole = _Whole(
+                    stream,
+                    f"{source} changed while it was bundled",
+                    "Run the command again when nothing writes to that file.",
                 )
+                _move(whole, member, output)
             output.write(_padding(member.size))
             done += member.size
             report(Progress(done, manifest.size, "B", member.path))
         output.write(END)
 
 
-def _put(output: BinaryIO, path: str, content: bytes) -> None:
-    output.write(_header(path, len(content)) + content + _padding(len(content)))
+def _packed_manifest(manifest: Manifest) -> bytes:
+    content = manifest.encoded()
+    return _header(MANIFEST, len(content)) + content + _padding(len(content))
 
 
 def _header(path: str, size: int) -> bytes:
     """Return the one header that a member can have."""
     info = tarfile.TarInfo(path)
-    # Everything else keeps tarfile's default: mode 644, no user, no group, a plain
-    # file.
+    # Everything else keeps tarfile's default: mode 644, no user, no group, a plain file.
     info.size, info.mtime = size, DATED
     return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict")
 
@@ -303,8 +303,19 @@ def read(path: Path) -> Manifest:
     wrong.
     """
     with _opened(path) as stream:
-        manifest = _manifest(path, stream)
-        _insist_on_length(path, manifest, stream.tell())
+        manifest = _manifest(_whole(path, stream, MANIFEST))
+        length, reached = path.stat().st_size, stream.tell()
+        for member in manifest.members:
+            header = len(_header(member.path, member.size))
+            reached += header + member.size + len(_padding(member.size))
+            if reached > length:
+                why = f"the bundle ends within it, after {length:,} bytes"
+                raise _whole(path, stream, member.path).refused(why)
+        # Bytes after the end would be carried along unseen and unverified.
+        expected = reached + len(END)
+        if expected != length:
+            why = f"it has {length:,} bytes, and its members make {expected:,}"
+            raise _whole(path, stream, "its end").refused(why)
         return manifest
 
 
@@ -319,61 +330,29 @@ def _opened(path: Path) -> BinaryIO:
         ) from fault
 
 
-def _manifest(path: Path, stream: BinaryIO) -> Manifest:
+def _manifest(bundle: _Whole) -> Manifest:
     """Read the manifest, which has to be written as this version would write it."""
-    head = stream.read(BLOCK)
-    # Where tar keeps a size, in octal digits. The comparison below verifies the whole
-    # header.
-    digits = head[124:135]
-    # int() alone would also take blanks, signs and underscores.
-    octal = digits.isdigit() and digits.isascii() and not set(digits) & set(b"89")
-    size = int(digits, 8) if octal else -1
+    head = bundle.stream.read(BLOCK)
+    # Where tar keeps a size, in octal digits. The comparison below verifies the whole header. int()
+    # alone would also take blanks, signs and underscores.
+    digits = re.fullmatch(rb"[0-7]+", head[124:135])
+    size = int(digits[0], 8) if digits else -1
     if not 0 <= size <= LARGEST_MANIFEST or head != _header(MANIFEST, size):
-        raise _whole(path, stream, MANIFEST).refused("it does not begin as one")
-    member = _whole(path, stream, MANIFEST)
-    content = member.take(size)
-    member.expect(_padding(size), "it is not padded as it has to be")
-    return _parsed(member, content)
-
-
-def _parsed(member: _Whole, content: bytes) -> Manifest:
+        raise bundle.refused("it does not begin as one")
+    content = bundle.take(size)
+    bundle.expect(_padding(size), "it is not padded as it has to be")
     try:
         manifest = Manifest.model_validate_json(content)
     except ValidationError as fault:
-        raise member.refused(faults.first_line(fault)) from fault
+        raise bundle.refused(faults.first_line(fault)) from fault
     # One text for one manifest: its checksum identifies the bundle.
     if manifest.encoded() != content:
-        raise member.refused("it is not written as this version writes it")
+        raise bundle.refused("it is not written as this version writes it")
     return manifest
 
 
 def _whole(path: Path, stream: BinaryIO, member: str) -> _Whole:
     return _Whole(stream, f"{path.name} is not a whole bundle, at {member}")
-
-
-def _insist_on_length(path: Path, manifest: Manifest, begun: int) -> None:
-    """Refuse a bundle that was cut, or that has more to it, and say where."""
-    length, reached = path.stat().st_size, begun
-    for member in manifest.members:
-        reached += _packed_size(member)
-        if reached > length:
-            raise _refused(path, member.path, f"the bundle ends within it, after {length:,} bytes")
-    # Bytes after the end would be carried along unseen and unverified.
-    expected = reached + len(END)
-    if expected != length:
-        why = f"it has {length:,} bytes, and its members make {expected:,}"
-        raise _refused(path, "its end", why)
-
-
-def _packed_size(member: BundleMember) -> int:
-    """Return how many bytes of a bundle a member takes."""
-    header = _header(member.path, member.size)
-    return len(header) + member.size + len(_padding(member.size))
-
-
-def _refused(path: Path, member: str, why: str) -> SupplyError:
-    with path.open("rb") as stream:
-        return _whole(path, stream, member).refused(why)
 
 
 def unpack(
@@ -386,32 +365,32 @@ def unpack(
     Raises SupplyError at the first member that is not what the manifest says, HostError if there is
     no room for them.
     """
-    _insist_on_room(into, manifest)
+    # Before the first byte: unpacking takes minutes, and a full disk stops other builds too.
+    free = shutil.disk_usage(into).free
+    if free < manifest.size:
+        raise HostError(
+            f"The bundle needs {manifest.size:,} bytes in {into}, and {free:,} are free",
+            remedy="Free some space, or name a larger disk with --into.",
+        )
     placed: dict[BundleMember, Path] = {}
     done = 0
     with _opened(path) as stream:
-        # The file was opened a second time, so it may be another one than was read
-        # before.
-        packed = _packed_manifest(manifest)
-        _whole(path, stream, MANIFEST).expect(packed, "it changed while it was read")
+        # The file was opened a second time, so it may be another one than was read before.
+        whole = _whole(path, stream, MANIFEST)
+        whole.expect(_packed_manifest(manifest), "it changed while it was read")
         for number, member in enumerate(manifest.members):
-            # A number for a name: nothing that the bundle says decides where a file is
-            # written.
+            # A number for a name: nothing that the bundle says decides where a file is written.
             placed[member] = into / str(number)
-            _unpack(_whole(path, stream, member.path), member, placed[member])
+            whole = _whole(path, stream, member.path)
+            header = _header(member.path, member.size)
+            whole.expect(header, "its header is not the one that the manifest asks for")
+            with placed[member].open("xb") as output:
+                _move(whole, member, output)
+            whole.expect(_padding(member.size), "it is not padded as it has to be")
             done += member.size
             report(Progress(done, manifest.size, "B", member.path))
         _whole(path, stream, "its end").expect(END, "it does not end as it has to")
     return placed
-
-
-def _unpack(source: _Whole, member: BundleMember, target: Path) -> None:
-    """Write the next member of a bundle to a new file."""
-    header = _header(member.path, member.size)
-    source.expect(header, "its header is not the one that the manifest asks for")
-    with target.open("xb") as output:
-        _move(source, member, output)
-    source.expect(_padding(member.size), "it is not padded as it has to be")
 
 
 def lay_out(folder: Path, manifest: Manifest, sources: Unpacked) -> None:
@@ -453,19 +432,3 @@ def verified_folder(folder: Path, manifest: Manifest) -> Unpacked:
             )
         found[member] = path
     return found
-
-
-def _packed_manifest(manifest: Manifest) -> bytes:
-    content = manifest.encoded()
-    return _header(MANIFEST, len(content)) + content + _padding(len(content))
-
-
-def _insist_on_room(folder: Path, manifest: Manifest) -> None:
-    # Before the first byte: unpacking takes minutes, and a full disk stops other builds
-    # too.
-    free = shutil.disk_usage(folder).free
-    if free < manifest.size:
-        raise HostError(
-            f"The bundle needs {manifest.size:,} bytes in {folder}, and {free:,} are free",
-            remedy="Free some space, or name a larger disk with --into.",
-        )

@@ -30,26 +30,27 @@ def vault(
 ) -> Shown:
     """Show what the vault holds, how large it is, which recipes share it, and what is unused."""
     from tfwright.documents import host_file
-    from tfwright.lock import links as link_check
-    from tfwright.vault import keeping as vaults
-    from tfwright.vault import page
+    from tfwright.lock import inputs
+    from tfwright.toolkit import tree
+    from tfwright.vault import page, usage, verification
 
     # The vault is shared by all recipes, so only --links asks for one.
     one_of(verify=verify or repair, gc=gc, links=links)
     build_out = host_file.read().build_out
     if links:
-        rows = link_check.check(job_of(recipe), deep=deep)
+        rows = inputs.check(job_of(recipe), deep=deep)
         return Answer(
             rows, page.show_links, lambda rows: [{**vars(row), "left": row.left} for row in rows]
         )
     if verify or repair:
-        sound = vaults.verify(build_out, repair=repair)
+        sound = verification.verify(build_out, tree.damages(build_out), repair=repair)
         return Answer(sound, page.show_sound, page.entries_data)
     if gc:
         # At once: what is gone has no size.
-        vaults.collect(
+        usage.collect(
             build_out,
+            usage.known_recipes(),
             lambda unused: Answer(unused, page.show_garbage, page.entries_data).show(as_json=json),
         )
         return None
-    return Answer(vaults.look(build_out), page.show_vault, page.vault_data)
+    return Answer(usage.look(build_out, usage.known_recipes()), page.show_vault, page.vault_data)

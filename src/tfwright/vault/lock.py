@@ -230,6 +230,12 @@ class Lock(Table):
     toolkit: Annotated[tuple[LockedPackage, ...], _sorted(_package)] = ()
     image: LockedImage | None = None
 
+    @property
+    def knows_needs(self) -> bool:
+        """Whether Bazel was asked when it was written."""
+        needs = [*(one.needed for one in self.archives), *(one.needed for one in self.clones)]
+        return any(need is not None for need in needs)
+
 
 @dataclass(frozen=True)
 class Gathered:

@@ -105,7 +105,7 @@ def show_bundle(manifest: "Manifest") -> None:
     # What licences keep out of a bundle, with the
     # checksums to compare on the other host.
     for absent in manifest.absent:
-        text.line(Styled(f"  without {absent.name}", text.WARNING))
+        text.line(text.warning(f"  without {absent.name}"))
         for path, sha256 in absent.files.items():
             text.line(f"    {sha256}  {path}")
     text.line(
@@ -127,7 +127,7 @@ def _by_kind(sizes: Iterable[tuple[str, int]]) -> list[tuple[str, str, str]]:
 def show_vault(inventory: "Inventory") -> None:
     """Print what the vault holds by kind, what each recipe needs of it, and what is unused."""
     # Asked once: the size of a directory is a walk through it.
-    sizes = {thing: thing.size for thing in inventory.things}
+    sizes = {thing: thing.size for thing in inventory.entries}
     if not sizes:
         text.line("The vault is empty: 'invoke fetch' fills it.")
         return
@@ -154,7 +154,7 @@ def vault_data(inventory: "Inventory") -> list[dict[str, object]]:
     unused = {*inventory.garbage}
     return [
         {**data, "recipes": inventory.users(thing), "unused": thing in unused}
-        for thing, data in zip(inventory.things, entries_data(inventory.things), strict=True)
+        for thing, data in zip(inventory.entries, entries_data(inventory.entries), strict=True)
     ]
 
 
@@ -168,7 +168,7 @@ def entries_data(things: "Sequence[VaultEntry]") -> list[dict[str, object]]:
 
 def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple[str, ...]]:
     """Return one row for each recipe that needs something of the vault."""
-    users = {thing: set(inventory.users(thing)) for thing in inventory.things}
+    users = {thing: set(inventory.users(thing)) for thing in inventory.entries}
     rows: list[tuple[str, ...]] = []
     for need in inventory.needs:
         own = [thing for thing in sizes if need.recipe in users[thing]]
@@ -209,4 +209,4 @@ def show_sound(things: "Sequence[VaultEntry]") -> None:
     """Say that every file matches its checksum."""
     total = text.as_size(sum(thing.size for thing in things))
     files = text.counted(len(things), "file")
-    text.line(Styled("ok", text.GOOD), f": {files}, {total}; each matches its checksum")
+    text.line(text.good("ok"), f": {files}, {total}; each matches its checksum")

@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from packaging.utils import canonicalize_name
 
+from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.tools import files, json_text, trees
 from tfwright.tools.process import file_lock
 from tfwright.tools.python import packages
 from tfwright.tools.python.venv import DONE
+from tfwright.vault import bundle
 
 ARCHIVE = "archive"
 BY_BAZEL = "by Bazel"
@@ -65,6 +68,25 @@ class VaultEntry:
 
 
 @dataclass(frozen=True)
+class Damage:
+    """Something that is not what it was."""
+
+    path: Path
+    why: str
+    removable: bool = True
+    """Whether `--repair` may remove it: a toolkit is large, and its licence was accepted by
+    hand."""
+
+    @classmethod
+    def of_files(
+        cls, path: Path, changed: Sequence[str], than: str, *, removable: bool = True
+    ) -> Self:
+        """Describe something of which these files are not as they were made."""
+        more = f" and {len(changed) - 1} more files are" if len(changed) > 1 else " is"
+        return cls(path, f"{changed[0]}{more} not as {than}", removable)
+
+
+@dataclass(frozen=True)
 class Needs:
     """What one recipe needs of the vault."""
 
@@ -79,12 +101,12 @@ class Needs:
 class Inventory:
     """What is in a vault, and who needs it."""
 
-    things: tuple[VaultEntry, ...]
+    entries: tuple[VaultEntry, ...]
     needs: tuple[Needs, ...]
 
-    def users(self, thing: VaultEntry) -> list[str]:
-        """Return the recipes that need a thing."""
-        return [need.recipe for need in self.needs if not need.keys.isdisjoint(thing.keys)]
+    def users(self, entry: VaultEntry) -> list[str]:
+        """Return the recipes that need an entry."""
+        return [need.recipe for need in self.needs if not need.keys.isdisjoint(entry.keys)]
 
     @property
     def unknown(self) -> list[str]:
@@ -94,44 +116,49 @@ class Inventory:
     @property
     def undecided(self) -> list[VaultEntry]:
         """The archives that stay because one of those recipes may need them."""
-        return [thing for thing in self._idle if thing.kind == ARCHIVE and self.unknown]
+        return [entry for entry in self._idle if entry.kind == ARCHIVE and self.unknown]
 
     @property
     def garbage(self) -> list[VaultEntry]:
         """What no recipe needs."""
-        return [thing for thing in self._idle if thing.kind != ARCHIVE or not self.unknown]
+        return [entry for entry in self._idle if entry.kind != ARCHIVE or not self.unknown]
 
     @property
     def _idle(self) -> list[VaultEntry]:
         return [
-            thing
-            for thing in self.things
-            if thing.kind != BY_BAZEL and not self.users(thing) and not thing.recent
+            entry
+            for entry in self.entries
+            if entry.kind != BY_BAZEL and not self.users(entry) and not entry.recent
         ]
 
 
+def known_recipes(names: Sequence[str] = ()) -> list[tuple[Recipe, Path]]:
+    """Return the recipes of this checkout, and `names`, each with its file."""
+    every = dict.fromkeys((*recipes.names(), *names))
+    return [(recipes.read(name), recipes.find(name)) for name in every]
+
+
 def look(
-    build_out: Path, recipes: Iterable[tuple[Recipe, Path]], locks: Iterable[Path] = ()
+    build_out: Path, known: Iterable[tuple[Recipe, Path]], locks: Iterable[Path] = ()
 ) -> Inventory:
-    """Look through the vault of `build_out`; `recipes` come with their files.
+    """Look through the vault of `build_out` for what recipes, given with their files, need.
 
     What else was built there counts too, and what `locks` pin beyond that.
     """
-    known = {recipe.name: _needs(build_out, recipe, path) for recipe, path in recipes}
+    needs = {recipe.name: _needs(build_out, recipe, path) for recipe, path in known}
     pinned = [Needs(path.name, _named([files.text(path)]), complete=True) for path in locks]
     traces = [*build_out.glob("*/stamps"), *build_out.glob("*/bundle.json")]
-    built = {path.parent.name for path in traces}
     # A recipe of another checkout, or one that was renamed, may share this directory.
     strangers = []
-    for name in sorted(built - known.keys()):
+    for name in sorted({path.parent.name for path in traces} - needs.keys()):
         keys = _named(_records(build_out, name)) | {_bundle_of(name)}
         strangers.append(Needs(name, keys, complete=True))
-    return Inventory(tuple(_things(build_out / "vault")), (*known.values(), *strangers, *pinned))
+    return Inventory(tuple(_entries(build_out / "vault")), (*needs.values(), *strangers, *pinned))
 
 
 def collect(
     build_out: Path,
-    recipes: Sequence[tuple[Recipe, Path]],
+    known: Sequence[tuple[Recipe, Path]],
     report: Callable[[Sequence[VaultEntry]], None],
     locks: Sequence[Path] = (),
 ) -> None:
@@ -139,46 +166,39 @@ def collect(
 
     Raises HostError if a build is running: it may be about to need something.
     """
+    # What an interrupted unpacking left behind is in no inventory.
+    bundle.discard_leftovers(build_out)
     with ExitStack() as stack:
-        # Every recipe has a lock of its own, and any of their builds may be about to
-        # need an entry.
+        # Every recipe has a lock of its own, and any of their builds may be about to need an entry.
         for path in sorted(build_out.glob("*/lock")):
             stack.enter_context(file_lock.held(path, "invoke vault --gc"))
-        taken = look(build_out, recipes, locks).garbage
+        taken = look(build_out, known, locks).garbage
         report(taken)
         remove(build_out, taken)
 
 
-def remove(build_out: Path, things: Iterable[VaultEntry]) -> None:
-    """Remove entries; on a full disk that makes room for the page, which is written last."""
-    taken = list(things)
-    for entry in taken:
+def remove(build_out: Path, entries: Sequence[VaultEntry | Damage]) -> None:
+    """Remove entries, and what is damaged."""
+    for entry in entries:
         files.remove(entry.path)
-    if any(entry.kind == PACKAGE for entry in taken):
-        rewrite_pages(build_out)
-
-
-def rewrite_pages(build_out: Path) -> None:
-    """Write pip's pages again: they must not link packages that are gone."""
+    # pip's pages must not link packages that are gone. Written last: on a full disk that makes
+    # space for them.
     for store in _stores(build_out / "vault"):
-        if packages.shelf(store).is_dir():
+        if any(entry.path.is_relative_to(packages.shelf(store)) for entry in entries):
             packages.write_page(store)
 
 
 def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
     """Read what a recipe needs off everything that speaks of it."""
     locked = path.with_suffix(".lock")
-    records = [
-        *_records(build_out, recipe.name),
-        *([files.text(locked)] if locked.is_file() else []),
-    ]
-    # By pattern and not by field: a digest in a table of the future keeps its file,
-    # too.
+    records = _records(build_out, recipe.name)
+    if locked.is_file():
+        records.append(files.text(locked))
+    # By pattern and not by field: a digest in a table of the future keeps its file, too.
     keys = _named([files.text(path), *records])
     verify = recipe.verify
-    installed = (*recipe.host.requirements, *verify.requirements, *verify.plugins)
     # Packages of pip are kept under digests that a recipe without hashes does not know.
-    pins = {_pin(line) for line in installed}
+    pins = map(_pin, (*recipe.host.requirements, *verify.requirements, *verify.plugins))
     own = {
         f"bazel {recipe.bazel.version}",
         _venv(recipe.host.requirements),
@@ -186,7 +206,7 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
     }
     # A record of an earlier state of the recipe is not all that it needs now.
     complete = files.sha256(path) in keys or any(recipe.source.commit in text for text in records)
-    return Needs(recipe.name, keys | pins | own, complete)
+    return Needs(recipe.name, keys.union(pins, own), complete)
 
 
 def _records(build_out: Path, name: str) -> list[str]:
@@ -218,10 +238,17 @@ def _stores(vault: Path) -> list[Path]:
     return [vault, *sorted((vault / "bundles").glob("*/"))]
 
 
-def _things(vault: Path) -> Iterator[VaultEntry]:
+def _bundle_of(recipe: str) -> str:
+    return f"bundle of {recipe}"
+
+
+def _entries(vault: Path) -> Iterator[VaultEntry]:
     """Walk through a vault."""
     for path in sorted((vault / "repository_cache/content_addressable/sha256").glob("*/")):
-        yield _archive(path)
+        file = path / "file"
+        # What tfwright admits is read-only; Bazel writes what it downloads as any other file.
+        kind = ARCHIVE if file.is_file() and not file.stat().st_mode & 0o222 else BY_BAZEL
+        yield _entry(kind, path, file)
     yield from _programs(vault)
     for store in _stores(vault)[1:]:
         # Another recipe with the same pins takes nothing from here.
@@ -230,60 +257,38 @@ def _things(vault: Path) -> Iterator[VaultEntry]:
             yield entry if entry.kind == LEFTOVER else replace(entry, keys=own)
 
 
-def _bundle_of(recipe: str) -> str:
-    return f"bundle of {recipe}"
-
-
 def _programs(store: Path) -> Iterator[VaultEntry]:
     """Yield what runs during builds: Bazel, packages, venvs."""
     for path in sorted((store / "bazel").glob("*/")):
-        yield _bazel(path)
+        known = json_text.record(path / "about.json")
+        # A damaged file of ours: the binary is obtained again, and written next to it.
+        if known.keys() >= {"version", "platform"}:
+            name = f"{known['version']} for {known['platform']}"
+            entry = _entry(BAZEL, path, path / "bazel", f"bazel {known['version']}")
+            yield replace(entry, name=name) if entry.kind == BAZEL else entry
+        else:
+            yield _leftover(path)
     for file in packages.kept(store):
-        yield _package(file)
+        found = _PACKAGE.fullmatch(file.name)
+        pin = _pin(f"{found['name']}=={found['version']}") if found else file.name
+        # Locks name the checksum, recipes the pin.
+        yield replace(_entry(PACKAGE, file.parent, file, pin), name=file.name)
     for path in sorted((store / "pythons").glob("*/")):
-        yield _installed(path)
+        # pip may have been killed: only a venv with its marker is whole.
+        marker = path / DONE
+        key = _venv(files.text(marker).splitlines()) if marker.is_file() else ""
+        yield replace(_entry(VENV, path, marker, key), file=None)
 
 
-def _package(file: Path) -> VaultEntry:
-    found = _PACKAGE.fullmatch(file.name)
-    pin = _pin(f"{found['name']}=={found['version']}") if found else file.name
-    # Locks name the checksum, recipes the pin.
-    keys = frozenset({file.parent.name, pin})
-    return VaultEntry(PACKAGE, file.name, file.parent, keys, file)
+def _entry(kind: str, path: Path, file: Path, *keys: str) -> VaultEntry:
+    """Return an entry that is named by its directory, and needed by that name or by others.
 
-
-def _installed(path: Path) -> VaultEntry:
-    marker = path / DONE
-    # pip may have been killed: only a venv with its marker is whole.
-    if not marker.is_file():
-        return _entry(LEFTOVER, path)
-    return _entry(VENV, path, _venv(files.text(marker).splitlines()))
-
-
-def _entry(kind: str, path: Path, *keys: str, file: Path | None = None) -> VaultEntry:
-    """Return an entry that is named by its directory, and needed by that name or by others."""
+    Without its file it is a leftover.
+    """
+    if not file.is_file():
+        return _leftover(path)
     return VaultEntry(kind, path.name, path, frozenset({path.name, *keys}), file)
 
 
-def _archive(path: Path) -> VaultEntry:
-    file = path / "file"
-    if not file.is_file():
-        return _entry(LEFTOVER, path)
-    # What tfwright admits is read-only; Bazel writes what it downloads by itself as any
-    # other file.
-    kind = BY_BAZEL if file.stat().st_mode & 0o222 else ARCHIVE
-    return _entry(kind, path, file=file)
-
-
-def _bazel(path: Path) -> VaultEntry:
-    about = path / "about.json"
-    file = path / "bazel"
-    if not (about.is_file() and file.is_file()):
-        return _entry(LEFTOVER, path)
-    known = json_text.record(about)
-    # A damaged file of ours: the binary is obtained again, and written next to it.
-    if not known.keys() >= {"version", "platform"}:
-        return _entry(LEFTOVER, path)
-    name = f"{known['version']} for {known['platform']}"
-    key = f"bazel {known['version']}"
-    return VaultEntry(BAZEL, name, path, frozenset({path.name, key}), file)
+def _leftover(path: Path) -> VaultEntry:
+    return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))

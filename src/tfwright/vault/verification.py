@@ -1,70 +1,82 @@
-"""Whether everything that build_out keeps for later builds still is what it was."""
+"""`invoke vault --verify`: whether all that is kept for later builds still is what it was."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from tfwright.errors import TfwrightError
-from tfwright.toolkit import tree
+from tfwright.errors import Evidence, SupplyError, TfwrightError, invoke
 from tfwright.tools import files
 from tfwright.tools.bazel import client
+from tfwright.tools.git import mirror as mirrors
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import installed, venv
-from tfwright.vault.usage import BAZEL, VENV, VaultEntry
-
-FETCH = "invoke fetch"
-TOOLKIT = "invoke toolkit"
+from tfwright.vault import usage
+from tfwright.vault.usage import BAZEL, VENV, Damage, VaultEntry
 
 
-@dataclass(frozen=True)
-class Damage:
-    """Something that is not what it was."""
+def verify(build_out: Path, others: Iterable[Damage] = (), *, repair: bool) -> list[VaultEntry]:
+    """Read everything that is kept, git mirrors included; return the vault's entries.
 
-    path: Path
-    why: str
-    remedy: str
-    """The command that brings it again once it is removed."""
-    removable: bool = True
-    """Whether `--repair` may remove it: a toolkit is large, and its licence was accepted by
-    hand."""
+    `others` are damages that other subjects found. Raises SupplyError naming what is damaged; with
+    `repair` what can be fetched again was removed.
+    """
+    known = usage.known_recipes()
+    inventory = usage.look(build_out, known)
+    # Leftovers have nothing to verify; `invoke vault --gc` removes them.
+    entries = [entry for entry in inventory.entries if entry.file or entry.kind == VENV]
+    found = [*damages(build_out, entries), *others]
+    if not found:
+        return entries
+    removed = [damage for damage in found if repair and damage.removable]
+    usage.remove(build_out, removed)
+    count = len(found)
+    what = "1 of the kept inputs is" if count == 1 else f"{count} of the kept inputs are"
+    paths = {damage.path for damage in found}
+    users = {user for entry in entries if entry.path in paths for user in inventory.users(entry)}
+    for recipe, _ in known:
+        if mirrors.place(build_out / "git", recipe.source.url) in paths:
+            users.add(recipe.name)
+    raise SupplyError(
+        f"{what} damaged, {len(removed)} removed" if removed else f"{what} damaged",
+        remedy=_remedy(removed, [each for each in found if each not in removed], users),
+        evidence=Evidence(lines=[f"{damage.path}: {damage.why}" for damage in found]),
+    )
 
 
-def damages(build_out: Path, entries: Sequence[VaultEntry]) -> Iterator[Damage]:
-    """Yield what is damaged of the vault's entries, the git mirrors and the toolkits."""
+def _remedy(removed: Sequence[Damage], left: Sequence[Damage], users: Iterable[str]) -> str:
+    """Say which commands restore the inputs, which `users` need."""
+    steps = []
+    needing = "for the recipes that need them"
+    if users:
+        needing += f": --recipe {', --recipe '.join(sorted(users))}"
+    if any(damage.removable for damage in left):
+        steps.append(
+            f"Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch' {needing}."
+        )
+    # A toolkit is not removed: it is large, and a person accepted its licence.
+    if any(not damage.removable for damage in left):
+        steps.append(f"Install the toolkit again with '{invoke('toolkit')}'.")
+    if removed:
+        steps.append(f"Run 'invoke fetch' {needing}.")
+    return " ".join(steps)
+
+
+def damages(build_out: Path, entries: Iterable[VaultEntry]) -> Iterator[Damage]:
+    """Yield what is damaged of the vault's entries and the git mirrors."""
     for entry in entries:
-        if why := _of_entry(entry):
-            yield Damage(entry.path, why, FETCH)
-    for mirror in mirrors(build_out):
+        path, file = entry.path, entry.file
+        # An archive, a package and a Bazel lie in a directory named after their checksum.
+        if file and files.sha256(file) != path.name:
+            yield Damage(path, "its checksum is not the one that it is kept under")
+        elif entry.kind == VENV and (changed := installed.changes(path)):
+            yield Damage.of_files(path, changed, "installed")
+        # No RECORD has the interpreter's link, the venv's settings or a script.
+        elif entry.kind == VENV and venv.differs(path):
+            yield Damage(path, "a program or setting of the venv is not as it was made")
+        elif entry.kind == BAZEL and file and client.options_damaged(file):
+            yield Damage(path, "options.json cannot be read")
+    for mirror in sorted((build_out / "git").glob("*.git")):
         if why := _of_mirror(mirror):
-            yield Damage(mirror, why, FETCH)
-    for root in toolkits(build_out):
-        if why := _of_toolkit(root):
-            yield Damage(root, why, TOOLKIT, removable=False)
-
-
-def mirrors(build_out: Path) -> list[Path]:
-    """Return the git repositories that recipes share."""
-    return sorted((build_out / "git").glob("*.git"))
-
-
-def toolkits(build_out: Path) -> list[Path]:
-    """Return the CUDA toolkits that have a record."""
-    return sorted(path.parent for path in (build_out / "toolkits").glob(f"*/{tree.RECORD}"))
-
-
-def _of_entry(entry: VaultEntry) -> str:
-    # An archive, a package and a Bazel binary lie in a directory named after their
-    # checksum.
-    if entry.file and files.sha256(entry.file) != entry.path.name:
-        return "its checksum is not the one that it is kept under"
-    if entry.kind == VENV and (changed := installed.changes(entry.path)):
-        return f"{_counted(changed)} not as installed"
-    # No RECORD has the interpreter's link, the venv's settings or a script.
-    if entry.kind == VENV and venv.differs(entry.path):
-        return "a program or setting of the venv is not as it was made"
-    if entry.kind == BAZEL and entry.file and client.options_damaged(entry.file):
-        return "options.json cannot be read"
-    return ""
+            yield Damage(mirror, why)
 
 
 def _of_mirror(mirror: Path) -> str:
@@ -84,27 +96,3 @@ def _of_mirror(mirror: Path) -> str:
     except TfwrightError as fault:
         return fault.what
     return ""
-
-
-def _of_toolkit(root: Path) -> str:
-    recorded = _recorded(root)
-    if not recorded:
-        return f"{tree.RECORD} cannot be read"
-    # Files that no package brought are left alone: users may add theirs to a toolkit.
-    # Every byte is read: that is what the user asked for.
-    now = tree.content(root)
-    changed = [path for path, checksum in recorded.items() if now.get(path) != checksum]
-    return f"{_counted(changed)} not as unpacked" if changed else ""
-
-
-def _recorded(root: Path) -> dict[str, str]:
-    """Return the checksums of the files that the packages of a toolkit brought."""
-    recorded: dict[str, str] = {}
-    for part in tree.read(root).parts.values():
-        recorded |= part.files
-    return recorded
-
-
-def _counted(changed: Sequence[str]) -> str:
-    more = f" and {len(changed) - 1} more files are" if len(changed) > 1 else " is"
-    return f"{changed[0]}{more}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from tfwright.bundle import packing as bundles
+from tfwright.bundle.unpacking import Arrival
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.errors import HostError, SupplyError, TfwrightError
@@ -214,7 +215,7 @@ def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
     # Other unpackings are kept away.
     with bundle.unpacking_room(places.build_out, folder.name):
         placed = bundle.verified_folder(folder, manifest)
-        bundles.place_inputs(manifest, recipe, placed, places, listener, store=places.vault)
+        Arrival(manifest, recipe, placed, places, listener).place_inputs(places.vault)
         # `invoke vault --gc` keeps what this names.
         files.write(places.own / "bundle.json", manifest.encoded())
     files.remove(folder)
@@ -223,9 +224,10 @@ def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
     sent = any(member.kind == "toolkit" for member in manifest.members)
     host_file = settings.of(recipe)
     if sent and not host_file.cuda:
-        job = BuildRequest(recipe=recipe, host_file=host_file, listener=listener, offline=True)
+        store, log = sources.store(places.vault), places.logs / "toolkit.log"
+        supplier = sources.Supplier(store, host_file, listener, log, offline=True)
         # Its user has stated that licences are accepted.
-        for made in toolkit.obtain(job, licence_accepted=True):
+        for made in toolkit.Installer(recipe, supplier, licence_accepted=True).obtain():
             listener.note(f"{made.title} is in {made.root}")
     return manifest
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tfwright.printable import printable
 from tfwright.terminal import text
-from tfwright.terminal.text import Styled
 
 if TYPE_CHECKING:
     from tfwright.wheel.compare.comparison import Comparison
@@ -21,10 +20,10 @@ def show_comparison(comparison: "Comparison") -> None:
     first, second = comparison.first, comparison.second
     # One digest says it all: the same bytes have no differences to list.
     if comparison.same:
-        same = Styled("the same", text.GOOD)
+        same = text.good("the same")
         text.line(same, f" {first.size:,} bytes, sha256 {first.sha256}")
         return
-    text.line(Styled("the wheels differ", text.BAD))
+    text.line(text.bad("the wheels differ"))
     for label, side in (("first", first), ("second", second)):
         known = (
             f"{side.file}: {side.size:,} bytes, {side.members:,} files "
@@ -40,7 +39,7 @@ def show_group(group: str, differences: "Sequence[Difference]") -> None:
     """Print the differences of one group; files that differ alike share a line."""
     files = sum(bool(difference.member) for difference in differences)
     text.line()
-    text.line(Styled(group, text.HEADING), f": {files:,} files" if files > 1 else "")
+    text.line(text.bold(group), f": {files:,} files" if files > 1 else "")
     # A changed version shows in every file of a wheel; one line says it for all.
     alike = dict[tuple[str, tuple[str, ...]], list[str]]()
     for difference in differences:
@@ -52,6 +51,6 @@ def show_group(group: str, differences: "Sequence[Difference]") -> None:
         # Names in a wheel are chosen by whoever made it.
         text.paragraph("", printable(where + what), indent=2)
         for row in lines:
-            text.line(Styled(f"      {printable(row)}", text.DETAIL))
+            text.line(text.detail(f"      {printable(row)}"))
     if len(alike) > MOST:
         text.line(f"  and {len(alike) - MOST:,} more differences; --json lists all")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tfwright.printable import printable
 from tfwright.terminal import text
-from tfwright.terminal.text import Column, Styled
+from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
     from tfwright.wheel.inspect.inspection import Inspection
@@ -28,10 +28,10 @@ LABEL = 14
 def show_report(report: "Inspection") -> None:
     """Print what a wheel is: notes for its user first, then facts, then its libraries."""
     sizes = f": {report.size:,} bytes, {report.unpacked:,} unpacked"
-    text.line(Styled(report.file, text.HEADING), sizes)
+    text.line(text.bold(report.file), sizes)
     # What a user has to know before installing comes before any table.
     for note in report.notes:
-        text.paragraph(Styled("note: ", text.WARNING), printable(note), indent=6)
+        text.paragraph(text.warning("note: "), printable(note), indent=6)
     facts = {
         "project": f"{report.project} {report.version}".strip(),
         "tags": ", ".join(report.tags),

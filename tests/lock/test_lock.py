@@ -12,8 +12,7 @@ from tests.upstream import commit, run_git
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.lock import links
-from tfwright.lock import writing as pinning
+from tfwright.lock import inputs as pinning
 from tfwright.pin import checksums
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
@@ -228,7 +227,7 @@ def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(job: BuildReq
 
 
 def test_the_report_of_links_covers_every_archive(job: BuildRequest) -> None:
-    rows = {row.name: row for row in links.check(job, deep=False)}
+    rows = {row.name: row for row in pinning.check(job, deep=False)}
     assert (rows["one"].left, rows["one"].kept) == (1, True)
     assert (rows["two"].left, rows["two"].kept) == (0, False)
 
@@ -247,7 +246,7 @@ def test_the_sources_of_an_archive_are_asked_although_its_substitute_is_of_anoth
     mine = replace(job, recipe=job.recipe.model_copy(update={"fetch": table}))
     with pytest.raises(RecipeError):
         inputs(mine)
-    rows = {row.name: row for row in links.check(mine, deep=False)}
+    rows = {row.name: row for row in pinning.check(mine, deep=False)}
     assert rows["one"].left == 1
     assert rows["two"].sha256 == "2" * 64
 

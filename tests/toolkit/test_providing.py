@@ -22,9 +22,10 @@ from tfwright.host import cuda, probes
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import Silence
-from tfwright.toolkit import nvcc, soundness, tree
+from tfwright.toolkit import nvcc, sources, tree
 from tfwright.toolkit import providing as toolkit
-from tfwright.toolkit.providing import KINDS
+from tfwright.toolkit.providing import KINDS, Download, Installer
+from tfwright.toolkit.sources import Supplier
 from tfwright.toolkit.tree import InstalledPart
 from tfwright.tools import files
 from tfwright.vault import lock
@@ -152,13 +153,20 @@ def job(job: BuildRequest) -> BuildRequest:
     return replace(job, recipe=Recipe.model_validate({**values, "host": host.model_dump()}))
 
 
+def installer(job: BuildRequest, *, accepted: bool = True) -> Installer:
+    store = sources.store(job.places.vault)
+    supplier = Supplier(store, job.host_file, job.listener, job.log("toolkit"), job.offline)
+    return Installer(job.recipe, supplier, job.locked, accepted)
+
+
 def install(
     job: BuildRequest, folder: Path, name: str, content: bytes, sha256: str | None = None
 ) -> tuple[Path, InstalledPart]:
     archive = folder / f"downloaded-{name}"
     archive.write_bytes(content)
     digest = hashlib.sha256(content).hexdigest() if sha256 is None else sha256
-    return toolkit.install(job, KINDS[name], archive, digest, licence_accepted=True)
+    made = installer(job).install(Download(KINDS[name], archive, digest))
+    return made.root, made.part
 
 
 @pytest.mark.parametrize("content", CUDAS.values(), ids=CUDAS)
@@ -229,7 +237,9 @@ def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_sh
     archive = tmp_path / "cuda.run"
     archive.write_bytes(CUDAS["10.1, whole"])
     with pytest.raises(HostError, match="a licence that you have to accept yourself") as caught:
-        toolkit.install(job, KINDS["cuda"], archive, files.sha256(archive), licence_accepted=False)
+        installer(job, accepted=False).install(
+            Download(KINDS["cuda"], archive, files.sha256(archive))
+        )
     shown = job.host_file.build_out / "toolkits/cuda-10.1-cudnn-7.6-licences/builds/EULA.txt"
     assert str(shown) in caught.value.what
     assert shown.read_text("utf-8") == "be good"
@@ -317,7 +327,7 @@ def test_a_recipe_without_cuda_needs_no_toolkit(job: BuildRequest, tmp_path: Pat
 
 def test_a_file_that_is_not_there_is_said_so(job: BuildRequest, tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match="is not there"):
-        toolkit.install(job, KINDS["cuda"], tmp_path / "none.run", "0" * 64, licence_accepted=True)
+        installer(job).install(Download(KINDS["cuda"], tmp_path / "none.run", "0" * 64))
 
 
 def pinned(job: BuildRequest, **parts: object) -> BuildRequest:
@@ -345,7 +355,7 @@ def test_what_the_recipe_pins_is_obtained_by_digest_and_found_by_the_build(
 ) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"licence": "https://example.com/sla", "wheels": pin})
-    (provided,) = toolkit.provide(job, [], licence_accepted=True)
+    (provided,) = installer(job).provide([])
     assert (provided.title, provided.part.version) == ("cuDNN", "7.6.5")
     assert provided.part.sources == pin
     assert job.host_file.of(job.recipe).cudnn == provided.root
@@ -354,9 +364,9 @@ def test_what_the_recipe_pins_is_obtained_by_digest_and_found_by_the_build(
 def test_a_part_that_is_there_already_is_left_alone(job: BuildRequest, tmp_path: Path) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"wheels": pin})
-    (first,) = toolkit.provide(job, [], licence_accepted=False)
+    (first,) = installer(job, accepted=False).provide([])
     stamp = (first.root / tree.RECORD).stat().st_mtime_ns
-    (second,) = toolkit.provide(job, [], licence_accepted=False)
+    (second,) = installer(job, accepted=False).provide([])
     assert second == first
     assert (first.root / tree.RECORD).stat().st_mtime_ns == stamp
 
@@ -366,16 +376,16 @@ def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
 ) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"wheels": pin})
-    (first,) = toolkit.provide(job, [], licence_accepted=False)
+    (first,) = installer(job, accepted=False).provide([])
     recipe = job.recipe.name
     path = next(name for name in first.part.files if not (first.root / name).is_symlink())
     (first.root / path).chmod(0o644)
     (first.root / path).write_bytes(b"changed")
     with pytest.raises(SupplyError) as caught:
-        soundness.insist(first.root, recipe)
+        tree.insist(first.root, recipe)
     assert caught.value.remedy.startswith(f"Run 'invoke toolkit --recipe {recipe}'")
-    list(toolkit.provide(job, [], licence_accepted=False))
-    soundness.insist(first.root, recipe)
+    list(installer(job, accepted=False).provide([]))
+    tree.insist(first.root, recipe)
 
 
 def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same_pin(
@@ -385,16 +395,16 @@ def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same
     job, pin = dropped(job, tmp_path / "drop", "cuda.tar.xz", tar(whole, "w:xz"))
     archives = {f"https://example.com/{name}": pin for name, pin in pin.items()}
     cuda: dict[str, object] = {"archives": archives}
-    (first,) = toolkit.provide(pinned(job, cuda=cuda), [], licence_accepted=True)
+    (first,) = installer(pinned(job, cuda=cuda)).provide([])
     same = pinned(job, cuda={**cuda, "tree": first.part.tree})
     script = "tfwright/bin/cicc"
     monkeypatch.setitem(nvcc._SCRIPTS, script, "#!/bin/sh\n# Later.\n")
     with pytest.raises(SupplyError, match="another version of tfwright") as told:
-        soundness.insist(first.root, job.recipe.name)
+        tree.insist(first.root, job.recipe.name)
     assert f"invoke toolkit --recipe {job.recipe.name}" in told.value.remedy
-    (second,) = toolkit.provide(same, [], licence_accepted=True)
+    (second,) = installer(same).provide([])
     assert (second.root / script).read_text() == "#!/bin/sh\n# Later.\n"
-    soundness.insist(second.root, job.recipe.name)
+    tree.insist(second.root, job.recipe.name)
 
 
 def test_the_licence_in_a_pinned_package_is_shown_before_it_is_used(
@@ -403,7 +413,7 @@ def test_the_licence_in_a_pinned_package_is_shown_before_it_is_used(
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"licence": "https://example.com/sla", "wheels": pin})
     with pytest.raises(HostError, match=r"accept yourself: .*/License.txt") as refused:
-        list(toolkit.provide(job, [], licence_accepted=False))
+        list(installer(job, accepted=False).provide([]))
     assert "https://example.com/sla" in refused.value.remedy
     assert job.host_file.of(job.recipe).cudnn is None
 
@@ -417,7 +427,7 @@ def test_every_way_that_failed_is_listed(job: BuildRequest) -> None:
         },
     )
     with pytest.raises(SupplyError, match=r"cuDNN 7\.6 cannot be obtained") as refused:
-        list(toolkit.provide(job, [], licence_accepted=True))
+        list(installer(job).provide([]))
     ways = [line.partition(":")[0] for line in refused.value.evidence.lines]
     assert ways == ["wheels", "debian"]
 
@@ -442,7 +452,7 @@ def test_a_lock_refuses_other_packages_than_it_was_written_for(
     path = tmp_path / "small.lock"
     files.write(path, lock.write(written))
     with pytest.raises(SupplyError, match="pins other packages for its toolkit than its lock"):
-        list(toolkit.provide(replace(job, locked=path), [], licence_accepted=True))
+        list(installer(replace(job, locked=path)).provide([]))
 
 
 def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
@@ -497,7 +507,7 @@ def test_cuda_in_one_archive_for_each_part_ends_in_one_prefix(
         job, pin = dropped(job, tmp_path / "drop", f"{name}.tar.xz", content)
         pins |= {f"https://example.com/{file}": digest for file, digest in pin.items()}
     job = pinned(job, cuda={"archives": pins})
-    (provided,) = toolkit.provide(job, [], licence_accepted=True)
+    (provided,) = installer(job).provide([])
     found = sorted(path for path in provided.part.files if "nvcc.profile" not in path)
     assert found == ["LICENSE", "bin/nvcc", "include/cuda.h", "lib64/libcudart.so.10.1"]
 
@@ -509,10 +519,10 @@ def test_ways_are_tried_in_the_order_that_the_recipe_states(
     job, wheel_pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     archives = {f"https://example.com/{name}": pin for name, pin in archive.items()}
     ways = {"wheels": wheel_pin, "archives": archives}
-    (first,) = toolkit.provide(pinned(job, cudnn=ways), [], licence_accepted=True)
+    (first,) = installer(pinned(job, cudnn=ways)).provide([])
     turned = pinned(job, cudnn={**ways, "order": ["archives", "wheels"]})
     files.remove(first.root)
-    (second,) = toolkit.provide(turned, [], licence_accepted=True)
+    (second,) = installer(turned).provide([])
     assert [first.part.way, second.part.way] == ["wheels", "archives"]
 
 
@@ -520,7 +530,7 @@ def test_files_that_the_recipe_does_not_pin_are_refused(job: BuildRequest, tmp_p
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     wanting = pinned(job, cudnn={"wheels": pin, "tree": "0" * 64})
     with pytest.raises(RecipeError, match="cuDNN from wheels has other files") as refused:
-        list(toolkit.provide(wanting, [], licence_accepted=True))
+        list(installer(wanting).provide([]))
     assert "[toolkit.cudnn.differs] wheels" in refused.value.remedy
     assert wanting.host_file.of(wanting.recipe).cudnn is None
 
@@ -544,7 +554,7 @@ def test_a_stated_difference_is_shown_and_accepted(job: BuildRequest, tmp_path: 
         ),
         listener=listener,
     )
-    (provided,) = toolkit.provide(job, [], licence_accepted=True)
+    (provided,) = installer(job).provide([])
     assert provided.part.version == "7.6.5"
     assert "cuDNN from wheels: no static library" in listener.shown
 
@@ -565,7 +575,7 @@ def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
     listener = Notes()
     job = replace(pinned(job, cudnn={"wheels": pin}), listener=listener)
     for _ in range(2):
-        list(toolkit.provide(job, [], licence_accepted=True))
+        list(installer(job).provide([]))
     # Nothing the second time, when the part is in place.
     assert listener.shown == [f"Downloading {CUDNN_WHEEL} (wheels)", "Unpacking cuDNN 7.6"]
 
@@ -576,7 +586,7 @@ def test_of_archives_whose_server_is_gone_it_is_said_why(job: BuildRequest) -> N
     gone = {f"https://nowhere.invalid/cudnn-{number}.tar.xz": number * 64 for number in "12"}
     job = replace(pinned(job, cudnn={"archives": gone}), listener=listener)
     with pytest.raises(SupplyError, match="cannot be obtained") as caught:
-        list(toolkit.provide(job, [], licence_accepted=True))
+        list(installer(job).provide([]))
     assert listener.shown == ["Downloading 2 files (archives)"]
     (line,) = caught.value.evidence.lines
     assert line.startswith(
@@ -592,7 +602,7 @@ def test_a_directory_with_the_wanted_version_becomes_the_toolkit(
         files.write(installed / name, content)
     (tmp_path / "cuda").symlink_to("cuda-10.1")
     given = toolkit.downloaded({"cuda": (str(tmp_path / "cuda"), "")})
-    (provided,) = toolkit.provide(job, given, licence_accepted=False)
+    (provided,) = installer(job, accepted=False).provide(given)
     assert (provided.part.version, provided.part.way) == ("10.1", "directory")
     assert job.host_file.of(job.recipe).cuda == provided.root
 
@@ -600,7 +610,7 @@ def test_a_directory_with_the_wanted_version_becomes_the_toolkit(
 def test_a_directory_with_another_version_is_refused(job: BuildRequest, tmp_path: Path) -> None:
     files.write(tmp_path / "cuda/include/cuda.h", CUDA_H.replace("10010", "9020"))
     with pytest.raises(SupplyError, match=r"CUDA 9\.2; small wants 10\.1"):
-        toolkit.install(job, KINDS["cuda"], tmp_path / "cuda", "", licence_accepted=False)
+        installer(job, accepted=False).install(Download(KINDS["cuda"], tmp_path / "cuda", ""))
 
 
 def test_an_archive_whose_checksum_the_recipe_pins_needs_none_on_the_command_line(
@@ -611,5 +621,5 @@ def test_an_archive_whose_checksum_the_recipe_pins_needs_none_on_the_command_lin
     archive.write_bytes(content)
     pin = {f"https://example.com/{archive.name}": hashlib.sha256(content).hexdigest()}
     job = pinned(job, cudnn={"archives": pin})
-    _, part = toolkit.install(job, KINDS["cudnn"], archive, "", licence_accepted=True)
-    assert part.version == "7.6.5"
+    made = installer(job).install(Download(KINDS["cudnn"], archive, ""))
+    assert made.part.version == "7.6.5"

@@ -15,6 +15,7 @@ from tfwright.pin import packages as pinning
 from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import SILENCE
 from tfwright.toolkit import sources
+from tfwright.toolkit.sources import Supplier
 from tfwright.tools.bazel import binary
 from tfwright.tools.python import resolving
 
@@ -224,9 +225,7 @@ class Archive:
         self.has = has
         self.asked: list[list[str]] = []
 
-    def give(
-        self, _way: str, _part: object, pins: Mapping[str, str], _supplier: object, folder: Path
-    ) -> list[Path]:
+    def give(self, _way: str, _part: object, pins: Mapping[str, str], folder: Path) -> list[Path]:
         self.asked.append(sorted(pins))
         if not set(pins) <= set(self.has):
             raise SupplyError("apt has no such package", remedy="-")
@@ -260,7 +259,7 @@ def test_packages_of_a_toolkit_are_downloaded_together_and_kept(
 ) -> None:
     names = ["a_1_amd64.deb", "b_1%3a2_amd64.deb", "c_1_amd64.deb"]
     archive = Archive(*names)
-    monkeypatch.setattr(sources, "packages_of", archive.give)
+    monkeypatch.setattr(Supplier, "packages", archive.give)
     found = checksums.pin(toolkit_recipe, host_file(tmp_path), SILENCE)
     assert archive.asked == [names]
     assert learned(toolkit_recipe) == {name: of_package(name) for name in names}
@@ -274,7 +273,7 @@ def test_a_package_that_cannot_be_had_leaves_only_its_own_checksum_open(
     toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = Archive("a_1_amd64.deb", "b_1%3a2_amd64.deb")
-    monkeypatch.setattr(sources, "packages_of", archive.give)
+    monkeypatch.setattr(Supplier, "packages", archive.give)
     with pytest.raises(SupplyError, match="apt has no such package"):
         checksums.pin(toolkit_recipe, host_file(tmp_path), SILENCE)
     found = learned(toolkit_recipe)
@@ -287,7 +286,7 @@ def test_a_package_in_the_drop_folder_is_not_downloaded(
     toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = Archive("a_1_amd64.deb", "b_1%3a2_amd64.deb")
-    monkeypatch.setattr(sources, "packages_of", archive.give)
+    monkeypatch.setattr(Supplier, "packages", archive.give)
     drop = tmp_path / "drop"
     drop.mkdir()
     (drop / "c_1_amd64.deb").write_text("content of c_1_amd64.deb", "utf-8")

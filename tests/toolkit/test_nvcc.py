@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.vault.parts import part_of
+from tests.toolkit.parts import part_of
 
 from tfwright.toolkit import nvcc, tree
 from tfwright.tools import files

@@ -12,8 +12,7 @@ import pytest
 from tests.remedies.following import CommandLine
 from tests.upstream import commit
 
-from tfwright.bundle import admission
-from tfwright.bundle import packing as carrying
+from tfwright.bundle import packing, unpacking
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES
 from tfwright.documents.toolkit import ToolkitTable
@@ -47,8 +46,8 @@ def build_out(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let documents go to a checkout of the test's own, which has none yet."""
-    monkeypatch.setattr(carrying, "RECIPES", tmp_path / "checkout/recipes")
-    monkeypatch.setattr(carrying, "PATCHES", tmp_path / "checkout/patches")
+    monkeypatch.setattr(unpacking, "RECIPES", tmp_path / "checkout/recipes")
+    monkeypatch.setattr(unpacking, "PATCHES", tmp_path / "checkout/patches")
     return tmp_path / "checkout"
 
 
@@ -108,7 +107,7 @@ def made(
 def test_everything_is_put_where_a_build_looks_for_it(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
-    carrying.unpack(made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE)
+    unpacking.unpack(made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE)
     assert (
         build_out / f"vault/repository_cache/content_addressable/sha256/{SHA256}/file"
     ).read_bytes() == ARCHIVE
@@ -124,8 +123,8 @@ def test_everything_is_put_where_a_build_looks_for_it(
 @pytest.mark.medium
 def test_unpacking_again_changes_nothing(tmp_path: Path, build_out: Path) -> None:
     file = made(tmp_path)
-    carrying.unpack(file, build_out, SILENCE)
-    carrying.unpack(file, build_out, SILENCE)
+    unpacking.unpack(file, build_out, SILENCE)
+    unpacking.unpack(file, build_out, SILENCE)
 
 
 @pytest.mark.medium
@@ -136,19 +135,19 @@ def test_of_a_damaged_bundle_nothing_is_put_anywhere(
     content = file.read_bytes()
     file.write_bytes(content.replace(b"\0six\0", b"\0sax\0"))
     with pytest.raises(SupplyError, match=r"at package/six-1\.11\.0") as caught:
-        carrying.unpack(file, build_out, SILENCE)
+        unpacking.unpack(file, build_out, SILENCE)
     assert [path.name for path in build_out.iterdir()] == ["unbundling.lock"]
     assert not checkout.exists()
     assert caught.value.remedy.startswith("Copy the bundle again")
     file.write_bytes(content)
-    carrying.unpack(file, build_out, SILENCE)
+    unpacking.unpack(file, build_out, SILENCE)
 
 
 @pytest.mark.medium
 def test_what_a_killed_unbundle_left_is_cleared_away(tmp_path: Path, build_out: Path) -> None:
     (build_out / "unbundling").mkdir(parents=True)
     (build_out / "unbundling/0").write_bytes(b"half")
-    carrying.unpack(made(tmp_path), build_out, SILENCE)
+    unpacking.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "unbundling").exists()
 
 
@@ -159,13 +158,13 @@ def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
     (checkout / "recipes").mkdir(parents=True)
     (checkout / "recipes/demo.toml").write_text("another", "utf-8")
     with pytest.raises(RecipeError, match=r"another .*demo\.toml than this host") as caught:
-        carrying.unpack(made(tmp_path), build_out, SILENCE)
+        unpacking.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "vault").exists()
     # As it says: move them away.
     assert "move these files away" in caught.value.remedy
     for line in caught.value.evidence.lines:
         Path(line).rename(tmp_path / "away")
-    carrying.unpack(made(tmp_path), build_out, SILENCE)
+    unpacking.unpack(made(tmp_path), build_out, SILENCE)
 
 
 @pytest.fixture
@@ -222,7 +221,7 @@ def test_half_a_commit_is_refused_before_anything_is_put_anywhere(
     else:
         file = made(tmp_path, ("clone", pinned, half), clones=(cloned,))
     with pytest.raises(SupplyError, match=f"{kind}/.* does not hold all of"):
-        carrying.unpack(file, build_out, SILENCE)
+        unpacking.unpack(file, build_out, SILENCE)
     assert nothing_is_placed(build_out)
 
 
@@ -232,7 +231,7 @@ def test_a_commit_is_put_into_the_mirror_of_its_url(
     pinned = head(upstream)
     recipe = recipe_of_commit(tmp_path, pinned)
     source = packed(upstream, pinned)
-    carrying.unpack(
+    unpacking.unpack(
         made(tmp_path, ("source", bundle.SOURCE, source), recipe=recipe), build_out, SILENCE
     )
     (mirror,) = (build_out / "git").glob("*.git")
@@ -260,7 +259,7 @@ def test_a_git_bundle_that_begins_in_another_way_is_refused(
     recipe = recipe_of_commit(tmp_path, pinned)
     file = made(tmp_path, ("source", bundle.SOURCE, changed), recipe=recipe)
     with pytest.raises(SupplyError, match="does not hold all of the commit"):
-        carrying.unpack(file, build_out, SILENCE)
+        unpacking.unpack(file, build_out, SILENCE)
     assert nothing_is_placed(build_out)
 
 
@@ -270,11 +269,11 @@ def test_a_bundle_that_lacks_a_commit_is_refused_before_anything_is_put_anywhere
     cloned = Carried(remote="https://example.org/r.git", commit="1" * 40)
     file = made(tmp_path, clones=(cloned,))
     with pytest.raises(SupplyError, match=f"no member clone/{'1' * 40}, of http"):
-        carrying.unpack(file, build_out, SILENCE)
+        unpacking.unpack(file, build_out, SILENCE)
     assert nothing_is_placed(build_out)
     file = made(tmp_path, recipe=recipe_of_commit(tmp_path, "1" * 40))
     with pytest.raises(SupplyError, match=r"no member source/source\.bundle"):
-        carrying.unpack(file, build_out, SILENCE)
+        unpacking.unpack(file, build_out, SILENCE)
     assert nothing_is_placed(build_out)
 
 
@@ -285,7 +284,7 @@ def test_a_commit_that_nothing_asks_for_is_refused(
     tmp_path: Path, build_out: Path, kind: Kind, name: str
 ) -> None:
     with pytest.raises(SupplyError, match="which its recipe does not name"):
-        carrying.unpack(made(tmp_path, (kind, name, b"")), build_out, SILENCE)
+        unpacking.unpack(made(tmp_path, (kind, name, b"")), build_out, SILENCE)
     assert nothing_is_placed(build_out)
 
 
@@ -300,7 +299,7 @@ def test_a_faulty_document_is_named_by_its_member(
         file = made(tmp_path, ("lock", "demo.lock", b"nonsense = 1\n"))
     name = "demo.toml" if kind == "recipe" else "demo.lock"
     with pytest.raises(RecipeError) as caught:
-        carrying.unpack(file, build_out, SILENCE)
+        unpacking.unpack(file, build_out, SILENCE)
     assert f"In the bundle, {kind}/{name}" in caught.value.what
     assert "unbundling" not in caught.value.what
     assert "where the bundle was made" in caught.value.remedy
@@ -308,7 +307,7 @@ def test_a_faulty_document_is_named_by_its_member(
 
 def test_a_bundle_with_two_recipes_is_refused(tmp_path: Path, build_out: Path) -> None:
     with pytest.raises(SupplyError, match="has 2 recipes"):
-        carrying.unpack(made(tmp_path, ("recipe", "second.toml", b"")), build_out, SILENCE)
+        unpacking.unpack(made(tmp_path, ("recipe", "second.toml", b"")), build_out, SILENCE)
 
 
 def test_a_bundle_with_two_locks_is_refused(tmp_path: Path, build_out: Path) -> None:
@@ -316,7 +315,7 @@ def test_a_bundle_with_two_locks_is_refused(tmp_path: Path, build_out: Path) -> 
         ("lock", name, b"") for name in ("demo.lock", "other.lock")
     ]
     with pytest.raises(SupplyError, match="has 2 locks; it may have one"):
-        carrying.unpack(made(tmp_path, *locks), build_out, SILENCE)
+        unpacking.unpack(made(tmp_path, *locks), build_out, SILENCE)
     assert nothing_is_placed(build_out)
 
 
@@ -327,7 +326,7 @@ def test_a_faulty_lock_of_the_checkout_is_named_where_it_is(
     lock.parent.mkdir(parents=True)
     lock.write_text("nonsense = 1\n", "utf-8")
     with pytest.raises(RecipeError, match=f"^{lock}") as caught:
-        carrying.unpack(made(tmp_path), build_out, SILENCE)
+        unpacking.unpack(made(tmp_path), build_out, SILENCE)
     assert "where the bundle was made" not in caught.value.remedy
 
 
@@ -343,7 +342,7 @@ def test_an_image_goes_into_the_vault_by_its_digest(tmp_path: Path, build_out: P
     blobs: list[tuple[Kind, str, bytes]] = [
         ("image", blob.name, blob.read_bytes()) for blob in kept.blobs()
     ]
-    carrying.unpack(made(tmp_path, *blobs, recipe=recipe), build_out, SILENCE)
+    unpacking.unpack(made(tmp_path, *blobs, recipe=recipe), build_out, SILENCE)
     assert image.kept(build_out / "vault", kept.digest).config == kept.config
 
 
@@ -351,7 +350,7 @@ def test_a_faulty_lock_is_refused_before_anything_is_put_anywhere(
     tmp_path: Path, build_out: Path
 ) -> None:
     with pytest.raises(RecipeError):
-        carrying.unpack(
+        unpacking.unpack(
             made(tmp_path, ("lock", "demo.lock", b"[[archives]]\n")), build_out, SILENCE
         )
     assert not (build_out / "vault").exists()
@@ -363,7 +362,7 @@ def test_a_patch_that_the_recipe_does_not_name_is_refused_and_nothing_is_put_any
 ) -> None:
     file = made(tmp_path, ("patch", name, b"gitdir: evil"))
     with pytest.raises(SupplyError, match="which its recipe does not name"):
-        carrying.unpack(file, build_out, SILENCE)
+        unpacking.unpack(file, build_out, SILENCE)
     assert not checkout.exists()
     assert not (build_out / "vault").exists()
 
@@ -374,7 +373,7 @@ def test_a_manifest_that_names_what_some_file_system_takes_for_git_is_refused(
     file = made(tmp_path, ("patch", "xgit", b"gitdir: evil"))
     file.write_bytes(file.read_bytes().replace(b"xgit", b".git"))
     with pytest.raises(SupplyError, match=r"must not contain \.git"):
-        carrying.unpack(file, build_out, SILENCE)
+        unpacking.unpack(file, build_out, SILENCE)
 
 
 def test_a_directory_in_the_place_of_a_document_is_not_replaced(
@@ -382,7 +381,7 @@ def test_a_directory_in_the_place_of_a_document_is_not_replaced(
 ) -> None:
     (checkout / "patches/demo/nccl.h").mkdir(parents=True)
     with pytest.raises(RecipeError, match=r"another .*demo/nccl\.h than this host"):
-        carrying.unpack(made(tmp_path), build_out, SILENCE)
+        unpacking.unpack(made(tmp_path), build_out, SILENCE)
 
 
 @pytest.mark.parametrize("kind", ["source", "clone"])
@@ -397,7 +396,7 @@ def test_a_commit_that_git_cannot_read_is_refused_before_anything_has_its_place(
     else:
         file = made(tmp_path, (kind, "a" * 40, b"no git bundle"), clones=(cloned,))
     with pytest.raises(SupplyError, match="does not hold all of the commit"):
-        carrying.unpack(file, build_out, SILENCE)
+        unpacking.unpack(file, build_out, SILENCE)
     assert nothing_is_placed(build_out)
 
 
@@ -422,7 +421,7 @@ def test_a_running_unpacking_is_not_disturbed(build_out: Path) -> None:
 def test_another_recipe_takes_neither_bazel_nor_packages_of_a_bundle(
     tmp_path: Path, build_out: Path
 ) -> None:
-    carrying.unpack(
+    unpacking.unpack(
         made(tmp_path, ("tool", "numpy-1.14.5-py3-none-any.whl", b"evil")), build_out, SILENCE
     )
     (mine,) = (build_out / "vault/bundles/demo/bazel").glob("*/bazel")
@@ -456,17 +455,17 @@ def test_a_program_that_the_recipe_does_not_ask_for_is_refused(
     tmp_path: Path, build_out: Path, more: tuple[Kind, str, bytes], says: str
 ) -> None:
     with pytest.raises(SupplyError, match=says):
-        carrying.unpack(made(tmp_path, more), build_out, SILENCE)
+        unpacking.unpack(made(tmp_path, more), build_out, SILENCE)
     assert not (build_out / "vault").exists()
 
 
 def test_other_bytes_than_the_recipe_pins_are_refused(tmp_path: Path, build_out: Path) -> None:
     wrong = recipe_of(tmp_path, b"the right Bazel")
     with pytest.raises(SupplyError, match="bazel/bazel of the bundle is not"):
-        carrying.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
+        unpacking.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
     wrong = recipe_of(tmp_path, pin=f"{PIN} --hash=sha256:{'0' * 64}")
     with pytest.raises(SupplyError, match=r"package/six-.* of the bundle is not"):
-        carrying.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
+        unpacking.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
     assert not (build_out / "vault").exists()
 
 
@@ -475,7 +474,7 @@ def test_a_package_with_the_bytes_that_the_recipe_pins_needs_no_belief(tmp_path:
     pinned = recipe_of(tmp_path, pin=pin)
     manifest = bundle.read(made(tmp_path, recipe=pinned))
     found = recipes.read(str(pinned))
-    assert admission.insist(found, None, manifest) == ()
+    assert unpacking.insist(found, None, manifest) == ()
 
 
 def test_a_bundle_that_lacks_a_patch_of_its_recipe_is_refused(
@@ -483,7 +482,7 @@ def test_a_bundle_that_lacks_a_patch_of_its_recipe_is_refused(
 ) -> None:
     file = made(tmp_path, documents=DOCUMENTS[1:])
     with pytest.raises(SupplyError, match=f"lacks patch/{DOCUMENTS[0]}"):
-        carrying.unpack(file, build_out, SILENCE)
+        unpacking.unpack(file, build_out, SILENCE)
     assert not checkout.exists()
 
 
@@ -491,7 +490,7 @@ def test_a_bundle_of_another_bazel_than_the_recipe_wants_is_refused(
     tmp_path: Path, build_out: Path
 ) -> None:
     with pytest.raises(SupplyError, match=r"1 times Bazel 0\.24\.1; its recipe"):
-        carrying.unpack(made(tmp_path, bazel="0.24.1"), build_out, SILENCE)
+        unpacking.unpack(made(tmp_path, bazel="0.24.1"), build_out, SILENCE)
 
 
 @pytest.mark.medium
@@ -503,7 +502,7 @@ def test_what_no_checksum_holds_is_named(tmp_path: Path, build_out: Path) -> Non
             said.append(text)
 
     loose = recipe_of(tmp_path, bazel=None)
-    carrying.unpack(made(tmp_path, recipe=loose), build_out, Notes())
+    unpacking.unpack(made(tmp_path, recipe=loose), build_out, Notes())
     (text,) = said
     assert text.startswith("Only builds of demo use what neither it nor a lock")
     assert f"bazel, {PACKAGE}" in text
@@ -511,9 +510,9 @@ def test_what_no_checksum_holds_is_named(tmp_path: Path, build_out: Path) -> Non
 
 @pytest.mark.medium
 def test_a_file_that_was_added_replaces_no_other(tmp_path: Path, build_out: Path) -> None:
-    carrying.unpack(made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE)
+    unpacking.unpack(made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE)
     with pytest.raises(RecipeError, match=r"another .*added/cuda\.run than"):
-        carrying.unpack(made(tmp_path, ("added", "cuda.run", b"evil")), build_out, SILENCE)
+        unpacking.unpack(made(tmp_path, ("added", "cuda.run", b"evil")), build_out, SILENCE)
     assert (build_out / "added/cuda.run").read_bytes() == b"CUDA"
 
 
@@ -523,7 +522,7 @@ def test_a_file_that_was_added_replaces_no_other(tmp_path: Path, build_out: Path
 @pytest.fixture
 def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tfwright need no packages itself."""
-    monkeypatch.setattr(carrying, "own", lambda *_: [])
+    monkeypatch.setattr(packing, "own", lambda *_: [])
 
 
 def members(manifest: Manifest, kind: Kind) -> list[str]:
@@ -545,12 +544,12 @@ def test_all_that_a_build_takes_goes_into_its_bundle_and_from_there_to_its_place
     sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setattr(carrying, "ROOT", tmp_path)
+    monkeypatch.setattr(packing, "ROOT", tmp_path)
     needed = f"small==1.0 --hash=sha256:{sha256}\n"
     (tmp_path / "requirements.txt").write_text(needed, "utf-8")
     (tmp_path / "cuda.run").write_bytes(b"CUDA")
     file = tmp_path / "small.tar"
-    manifest = carrying.pack(small_job, document, file, [tmp_path / "cuda.run"])
+    manifest = packing.pack(small_job, document, file, [tmp_path / "cuda.run"])
     assert sorted(each.path for each in manifest.members) == [
         "added/cuda.run",
         f"archive/{SHA256}",
@@ -562,7 +561,7 @@ def test_all_that_a_build_takes_goes_into_its_bundle_and_from_there_to_its_place
         f"tool/{wheel.name}",
     ]
     elsewhere = tmp_path / "elsewhere"
-    carrying.unpack(file, elsewhere, SILENCE)
+    unpacking.unpack(file, elsewhere, SILENCE)
     kept = mirror.place(elsewhere / "git", small_job.recipe.source.url)
     assert git(kept, "show", f"{brought.commit}:BUILD") == b"one\n"
     assert (checkout / "patches/main/0001-two.patch").is_file()
@@ -580,7 +579,7 @@ def test_packages_that_pip_has_to_build_are_named(
         path.write_bytes(b"a package")
     monkeypatch.setattr(packages, "supply", lambda *_, **__: found)
     changed = replace(small_job, recipe=small_job.recipe.changed(host=host))
-    manifest = carrying.pack(changed, found[0], tmp_path / "file", [])
+    manifest = packing.pack(changed, found[0], tmp_path / "file", [])
     assert members(manifest, "package") == ["old-0.1.zip", found[0].name]
     (note,) = notes
     assert note.startswith("old-0.1.zip is not a wheel: pip builds it")
@@ -609,7 +608,7 @@ def test_a_bundle_names_the_cuda_that_licences_keep_out_of_it(
     (root / "version.txt").write_text("CUDA Version 11.8.0", "utf-8")
     settings = with_cuda.host_file.changed(cuda=root)
     job = replace(with_cuda, host_file=settings)
-    manifest = carrying.pack(job, root / "version.txt", tmp_path / "file", [])
+    manifest = packing.pack(job, root / "version.txt", tmp_path / "file", [])
     cuda, cudnn = manifest.absent
     assert (cuda.name, cudnn.name) == ("CUDA 11.8", "cuDNN 8.6")
     assert [*cuda.files] == ["version.txt"]
@@ -627,15 +626,15 @@ def test_packages_of_cuda_are_packed_only_when_the_user_says_so(
     toolkit = ToolkitTable.model_validate(table)
     job = replace(with_cuda, recipe=with_cuda.recipe.changed(toolkit=toolkit))
     file = tmp_path / "file"
-    without = carrying.pack(job, document, file, [])
+    without = packing.pack(job, document, file, [])
     assert [each.files for each in without.absent] == [{"nvidia_cudnn-8-py3-none-any.whl": sha256}]
     with pytest.raises(SupplyError, match="of cudnn are not on") as caught:
-        carrying.pack(job, document, file, [], with_toolkit=True)
+        packing.pack(job, document, file, [], with_toolkit=True)
     assert f"'invoke toolkit --recipe {document}'" in caught.value.remedy
     kept = sources.store(job.places.vault).path(sha256)
     kept.parent.mkdir(parents=True)
     kept.write_bytes(content)
-    whole = carrying.pack(job, document, file, [], with_toolkit=True)
+    whole = packing.pack(job, document, file, [], with_toolkit=True)
     assert members(whole, "toolkit") == [sha256]
     assert whole.absent == ()
 
@@ -650,7 +649,7 @@ def test_a_lock_file_goes_along_and_a_tree_of_ours_stays(
     ours = small_job.recipe.source.changed(url="bundled:demo")
     recipe = small_job.recipe.changed(source=ours)
     job = replace(small_job, recipe=recipe, locked=lock)
-    manifest = carrying.pack(job, lock, tmp_path / "file", [])
+    manifest = packing.pack(job, lock, tmp_path / "file", [])
     assert members(manifest, "lock") == ["small.lock"]
     assert members(manifest, "source") == []
 
@@ -664,11 +663,11 @@ def test_a_recipe_of_another_system_is_bundled_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     foreign = brought.model_copy(update={"programs": None})
-    monkeypatch.setattr(carrying, "fetched", lambda _: foreign)
+    monkeypatch.setattr(packing, "fetched", lambda _: foreign)
     host = small_job.recipe.host.changed(system="Darwin")
     job = replace(small_job, recipe=small_job.recipe.changed(host=host))
     with pytest.raises(HostError, match="Darwin") as caught:
-        carrying.pack(job, document, tmp_path / "file", [])
+        packing.pack(job, document, tmp_path / "file", [])
     assert caught.value.remedy == "Run the command on Darwin."
 
 

@@ -1,0 +1,295 @@
+"""Finds the root among the complaints of a log.
+
+The root is what the innermost tool says inside the action that failed: not Bazel's report that a
+compiler failed, nor the summary at the end, nor the exception that Python raised while it handled
+another one.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from tfwright.diagnosis.complaints import Complaint, Recognition
+from tfwright.diagnosis.families import named, rule
+from tfwright.diagnosis.log import Line, indent, said
+
+REACH = 400
+"""Lines after Bazel's report of a failed action that may belong to the action."""
+MOST_TRACEBACKS = 500
+"""Tracebacks that are followed, from the beginning and from the end of the log."""
+BACK = 60
+"""Lines before such a report in which an older Bazel, or nvcc's wrapper, shows what was printed."""
+RETRY_REACH = 2
+"""Lines between a failure and the announcement of another try, at most."""
+SEVERAL_REACH = 4
+"""Lines below TensorFlow's announcement of several errors in which the first one stands."""
+
+_TRACEBACK = "Traceback (most"
+_CAUSED_BY = "Caused by: "
+_RULE_STOPPED = "bazel-starlark-error"
+_EXCEPTION = "python-exception"
+_STARLARK = (".bzl", "BUILD", "BUILD.bazel", "WORKSPACE", ".bazel", "BUILD.tpl")
+_JAVA_PLAIN = frozenset({"fetch-java-internal", "java-exception"})
+"""Families that say no more than that a Java program failed."""
+
+
+@dataclass(frozen=True)
+class Traceback:
+    """Where a traceback stands, and where the exception that ends it."""
+
+    first: int
+    last: int
+    file: str
+    """The file of the innermost frame."""
+
+
+def _first(complaints: Iterable[Complaint], rank: str) -> Complaint | None:
+    return next((each for each in complaints if each.rank == rank), None)
+
+
+class Search:
+    """The complaints of a log, and the search for the root among them."""
+
+    def __init__(self, lines: Sequence[Line], found: Sequence[Complaint]) -> None:
+        """Take out source that tracebacks quote, and what tools go on after."""
+        self.lines = lines
+        self.complaints = self._with_tracebacks(found)
+        self.complaints = self._survivors()
+        self.real = [each for each in self.complaints if each.rank != "harmless"]
+
+    def root(self) -> Complaint | None:
+        """Return the complaint that the others follow from; None if nothing complains."""
+        action = _first(self.real, "wrapper")
+        found = self._before_any_action(action) or self._of_action(action)
+        # Without an action that failed, the first complaint nearest to a cause.
+        for rank in ("root", "weak", "wrapper", "summary"):
+            found = found or _first(self.real, rank)
+        # Some only announce what the log says further down.
+        return (
+            self._innermost(self._first_of_several(self._quoted_by_rule(found))) if found else None
+        )
+
+    def _text(self, complaint: Complaint) -> str:
+        return self.lines[complaint.at].text.lstrip()
+
+    # What does not count
+
+    def _survivors(self) -> list[Complaint]:
+        """Return the complaints without those that a tool went on after, and then succeeded.
+
+        ./configure looks for CUDA, fails and asks; pip fails to build a wheel and installs another
+        way.
+        """
+        succeeded = rule("success").match
+        last = max((at for at, line in enumerate(self.lines) if succeeded(line.said)), default=-1)
+        ignored = self._without_effect()
+        # Where a module was only looked for: SWIG's module asks for the library by name first, and
+        # loads it by path where that fails.
+        ignored |= {
+            missing.at
+            for missing, loaded in pairwise(self.complaints)
+            if missing.family.id == "python-module-missing"
+            and loaded.family.id.startswith(("load-", "import-"))
+            and any(
+                line.text.startswith("During handling of the above exception, another exception")
+                for line in self.lines[missing.at + 1 : loaded.at]
+            )
+        }
+        return [
+            complaint
+            for complaint in self.complaints
+            if complaint.rank == "harmless"
+            or (complaint.at not in ignored and (complaint.at > last or complaint.family.fatal))
+        ]
+
+    def _without_effect(self) -> set[int]:
+        """Return the lines that a tool itself says it goes on after."""
+        ignored: set[int] = set()
+        for at, line in enumerate(self.lines):
+            text = line.said
+            again = at + RETRY_REACH < len(self.lines)
+            if rule("ignored_command").match(text):
+                # make prints its own line after the command's. With `make -j` other commands print
+                # further up, so only one line is taken.
+                ignored.update((at - 1, at))
+            elif again and rule("retry").match(text):
+                ignored.update(range(at - RETRY_REACH, at + 1))
+            elif again and rule("apt_progress").match(text):
+                # The reason is on the line below.
+                ignored.update((at, at + 1))
+            elif text.startswith("Exception ignored in"):
+                # Python prints a traceback of something that it cleans up, and goes on.
+                traceback = self._traceback(at + 1) if _TRACEBACK in self._below(at) else None
+                ignored.update(range(at, traceback.last + 1 if traceback else at + 1))
+            elif "pip's dependency resolver does not currently take into account" in text:
+                ignored.update(self._while(at, rule("pip_conflict").match))
+            elif rule("cmake_warning").match(text):
+                # A paragraph: indented, with empty lines between its lines.
+                ignored.update(self._while(at, re.compile(r"  |\s*$").match))
+            elif rule("bare_exception").match(text):
+                ignored.update(self._repeated(at))
+        return ignored
+
+    def _below(self, at: int) -> str:
+        return self.lines[at + 1].text if at + 1 < len(self.lines) else ""
+
+    def _while(self, at: int, belongs: Callable[[str], object]) -> range:
+        """Return a line and those directly below it that belong to it."""
+        after = at + 1
+        while after < len(self.lines) and belongs(self.lines[after].text):
+            after += 1
+        return range(at, after)
+
+    def _repeated(self, at: int) -> range:
+        """Return an exception that is printed again and again, after which the program goes on.
+
+        protobuf prints one like that for each module that was made for another version of it.
+        """
+        repeated = self._while(at, self.lines[at].text.__eq__)
+        raised = at > 0 and self.lines[at - 1].text.startswith((" ", "\t"))
+        passes = len(repeated) > 1 and repeated.stop < len(self.lines) and not raised
+        return repeated if passes else range(0)
+
+    # The failed action
+
+    def _before_any_action(self, action: Complaint | None) -> Complaint | None:
+        """Return the error by which Bazel itself stopped, where it comes before a failed action."""
+        for complaint in self.real:
+            if action is None or complaint.at >= action.at:
+                break
+            if complaint.rank == "root" and self.lines[complaint.at].said.startswith("ERROR: "):
+                return complaint
+        return None
+
+    def _of_action(self, action: Complaint | None) -> Complaint | None:
+        """Return the first complaint of the action that `action` reports as failed."""
+        if action is None:
+            return None
+        at, lines = action.at, self.lines
+        last, first = min(len(lines), at + REACH), max(0, at - BACK)
+        ends, begins = rule("action_ends").match, rule("action_begins").match
+        end = next((after for after in range(at + 1, last) if ends(lines[after].said)), last)
+        start = next(
+            (before for before in range(at - 1, first - 1, -1) if begins(lines[before].said)), first
+        )
+        within = [each for each in self.real if at < each.at < end]
+        before = [each for each in self.real if start <= each.at < at]
+        for rank in ("root", "weak"):
+            # Newer Bazels print the report above what the action said, older ones below it.
+            for group in (within, before):
+                if found := _first(group, rank):
+                    return found
+        return None
+
+    # What the complaint announces
+
+    def _quoted_by_rule(self, found: Complaint) -> Complaint:
+        """Return what a tool said, where `found` is a rule that stops and quotes the tool below.
+
+        A repository rule runs pip or a shell, and hands their output to fail().
+        """
+        if found.family.id != _RULE_STOPPED:
+            return found
+        for complaint in self.real:
+            if complaint.at <= found.at or complaint.rank != "root":
+                continue
+            between = self.lines[found.at + 1 : complaint.at + 1]
+            bazel = rule("bazel_line").match
+            if len(between) > REACH or any(bazel(line.text) for line in between):
+                break
+            return complaint
+        return found
+
+    def _first_of_several(self, found: Complaint) -> Complaint:
+        """Return the first of the errors that TensorFlow lists below `found`, as `(0)`."""
+        if found.family.id == "op-several-errors":
+            for complaint in self.real:
+                near = found.at < complaint.at < found.at + SEVERAL_REACH
+                if near and self._text(complaint).startswith("(0)"):
+                    return complaint
+        return found
+
+    def _innermost(self, found: Complaint) -> Complaint:
+        """Return what `found` was caused by, where it is an exception of Java that says less."""
+        text = self._text(found)
+        caused = text.startswith(_CAUSED_BY)
+        if not caused and not rule("java_exception").search(text):
+            return found
+        trace = self._while(found.at, rule("java_trace").match)[:REACH]
+        causes = [
+            each
+            for each in self.real
+            if each.at in trace[1:] and self._text(each).startswith(_CAUSED_BY)
+        ]
+        if not causes:
+            return found
+        # Java prints the causes from the outside in.
+        cause = causes[-1]
+        message = self._text(cause).strip().removeprefix(_CAUSED_BY).partition(": ")[2]
+        known = found.rank == "root" and found.family.id not in _JAVA_PLAIN
+        explains = bool(message) and message in text
+        explains |= known and cause.family.id in _JAVA_PLAIN
+        return found if explains and not caused else cause
+
+    # Tracebacks
+
+    def _with_tracebacks(self, found: Sequence[Complaint]) -> list[Complaint]:
+        """Return the complaints as tracebacks change them.
+
+        What a traceback quotes is source code. The exception that ends it is a complaint, whatever
+        its name.
+        """
+        at = {complaint.at: complaint for complaint in found}
+        heads = [number for number, line in enumerate(self.lines) if _TRACEBACK in line.text]
+        del heads[MOST_TRACEBACKS:-MOST_TRACEBACKS]
+        for traceback in filter(None, map(self._traceback, heads)):
+            for quoted in range(traceback.first, traceback.last):
+                inside = at.get(quoted)
+                # Bazel's report of a failed action does not quote source code, wherever it is.
+                if inside and inside.rank != "wrapper":
+                    del at[quoted]
+            at[traceback.last] = self._ending(traceback, at.get(traceback.last))
+        return [at[number] for number in sorted(at)]
+
+    def _traceback(self, at: int) -> Traceback | None:
+        """Follow the traceback at `at`: its exception is indented less than its frames."""
+        frames = 0
+        file = ""
+        for after in range(at + 1, min(len(self.lines), at + REACH)):
+            text = self.lines[after].said
+            frame = rule("frame").match(text)
+            if frame:
+                frames = frames or indent(text)
+                file = frame["file"]
+            elif not file and _TRACEBACK in text:
+                return None
+            elif file and text.strip() and indent(text) < max(1, frames):
+                # Copied text may have lost its indentation: below a frame stands its source.
+                source = not frames and rule("frame").match(self.lines[after - 1].said)
+                if not source or rule("raised").match(text.strip()):
+                    return Traceback(at, after, file)
+        return None
+
+    def _ending(self, traceback: Traceback, known: Complaint | None) -> Complaint:
+        """Return the complaint that ends a traceback."""
+        starlark = traceback.file.endswith(_STARLARK)
+        if known and known.rank != "weak":
+            return known
+        # What any program may say is less than that a rule of the build files stopped.
+        if known and not (starlark and known.family.id == "general-error"):
+            readings = tuple(
+                replace(reading, parameters={**reading.parameters, "file": traceback.file})
+                if reading.family.id == _EXCEPTION
+                else reading
+                for reading in known.readings
+            )
+            return replace(known, rank="root", readings=readings)
+        text = said(self.lines[traceback.last].text).strip().removeprefix("Error: ")
+        parameters = {"file": traceback.file, "message": text, "exception": ""}
+        exception = rule("raised").match(text)
+        if exception and not starlark:
+            parameters["exception"] = exception["exception"]
+            parameters["message"] = exception["message"] or ""
+        family = named(_RULE_STOPPED if starlark else _EXCEPTION)
+        return Complaint(traceback.last, (Recognition(family, parameters),), "root")

@@ -1,0 +1,165 @@
+"""What a recipe's tree leads to: brought here, locked by checksum, and asked for at its sources."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, invoke
+from tfwright.pipeline import analysis, engine, external, stamps
+from tfwright.pipeline.external import RecipePins
+from tfwright.pipeline.invocation import Invocation
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.results import Configured, Inputs, Programs, Tree
+from tfwright.tools import files
+from tfwright.tools.python import packages
+from tfwright.vault import links, lock, locking, reach, substitutes
+from tfwright.vault.links import LinkRow
+from tfwright.vault.lock import Lock
+from tfwright.vault.origins import VAULT, Origins, Supply, WantedArchive
+from tfwright.vault.reach import Reached, Suppliers
+
+
+def fetched(job: BuildRequest, *, wait: bool = False) -> Inputs:
+    """Return what the fetch stage brings; it runs if it has to.
+
+    With `wait`, another command that works on the recipe is waited for.
+    """
+    made = engine.build(replace(job, until="fetch"), wait=wait)
+    # mypy cannot know which result belongs to the stage.
+    return cast("Inputs", made)
+
+
+def held(job: BuildRequest, mirror: Path, programs: Programs | None) -> Reached:
+    """Read what the rules lead to with the files that are in the vault; nothing is obtained."""
+    store = external.store(job)
+
+    def supply(wanted: Sequence[WantedArchive]) -> Supply:
+        held = [archive.sha256 for archive in wanted if store.holds(archive.sha256)]
+        return Supply(dict.fromkeys(held, VAULT), ())
+
+    rules = external.read(job, RecipePins.of(job.recipe), mirror, programs)
+    suppliers = Suppliers(supply, partial(external.clone, job, offline=True))
+    # Without the lock: what it calls unused may have become needed since it was written.
+    return reach.bring(rules, job.recipe.fetch.substitutes, None, store, suppliers)
+
+
+def check(job: BuildRequest, *, deep: bool) -> list[LinkRow]:
+    """Ask all sources of the archives of a recipe, without those that its lock knows to be unused.
+
+    With `deep` they are asked for the bytes, not only whether they have any. Where the fetch stage
+    stops, substitutes that do not fit the tree are left out: what they should replace is what the
+    sources are to be asked for.
+    """
+    locked = lock.read(job.locked) if job.locked else None
+    try:
+        made = fetched(job)
+        repository, programs = made.mirror, made.programs
+    except (RecipeError, SupplyError) as fault:
+        job.listener.note(f"fetch stops; the sources are asked all the same: {fault.what}")
+        repository, programs = external.repository(job.job, job.recipe.source), None
+        rules = external.read(job, RecipePins.of(job.recipe), repository, None)
+        fetch = job.recipe.fetch
+        kept = substitutes.fitting(fetch.substitutes, rules.repositories)
+        job = replace(job, recipe=job.recipe.changed(fetch=fetch.changed(substitutes=kept)))
+    rules = held(job, repository, programs).rules
+    table = job.recipe.fetch
+    wanted = reach.wanted(rules, table.substitutes, locked)
+    origins = Origins(job.host_file, job.places.git, job.offline, table)
+    return links.report(wanted, external.store(job), origins, job.listener.progress, deep=deep)
+
+
+def write(job: BuildRequest, path: Path) -> Lock:
+    """Obtain a recipe's inputs as they are now and write them down, whatever the lock said before.
+
+    Where the recipe's Bazel runs on this host, it is asked which archives its target wants. A lock
+    that knows that is never replaced by one that does not: then HostError or the reason is raised.
+    """
+    # The old lock must not leave out or refuse anything while the new one is made.
+    free = replace(job, locked=None)
+    inputs = fetched(free)
+    wanted, fault = _wanted(free, inputs)
+    found = external.lock_of(
+        free,
+        RecipePins.of(free.recipe),
+        inputs.mirror,
+        held(free, inputs.mirror, inputs.programs),
+        inputs.programs,
+        wanted,
+    )
+    added = {
+        "requirements": _requirements(free, inputs),
+        "toolkit": locking.toolkit(free.recipe.toolkit),
+        "image": locking.image(free.recipe, free.places.vault),
+    }
+    locked = found.model_copy(update=added)
+    # Refused before anything is written: the better lock is what builds depend on.
+    if wanted is None and path.is_file() and lock.read(path).knows_needs:
+        system = job.recipe.host.system
+        why = fault.what if fault else f"the recipe's Bazel runs only on {system}"
+        first = fault.remedy if fault else f"Run the command on {system}."
+        raise HostError(
+            f"{path.name} was not replaced: it states which archives the build needs, and the new "
+            f"lock file would not: {why}",
+            remedy=_followed(first, f"To write a lock file without that, remove {path} first."),
+            evidence=fault.evidence if fault else Evidence(where=str(path)),
+        )
+    files.write(path, lock.write(locked))
+    if fault:
+        # The lock is useful all the same, but a script has to see the failure in the exit status.
+        raise HostError(
+            f"{path.name} was written without a record of which archives the build needs: "
+            f"{fault.what}",
+            remedy=_followed(fault.remedy, f"Then run '{invoke('lock')}' again."),
+            evidence=fault.evidence,
+        )
+    return locked
+
+
+def _followed(remedy: str, then: str) -> str:
+    """Add a sentence to a remedy, on a line of its own behind lines that are there to be copied."""
+    end = "\n" if "\n" in remedy else " "
+    return f"{remedy}{end}{then}"
+
+
+def _wanted(
+    job: BuildRequest, inputs: Inputs
+) -> tuple[Mapping[str, str] | None, TfwrightError | None]:
+    """Ask Bazel which repositories the target wants; None, and the reason, if it cannot say."""
+    if inputs.programs is None:
+        return None, None
+    try:
+        # Bazel loads what ./configure writes, so an analysis needs a configured tree.
+        configured = engine.build(replace(job, until="configure"))
+        tree = stamps.last(job, "source", Tree)
+        if tree and isinstance(configured, Configured):
+            table = job.recipe.compile
+            version = job.recipe.bazel.version
+            calls = Invocation.of(job, table, version, inputs, tree, configured)
+            return analysis.wanted(calls), None
+    # Not raised: the rest of the lock is worth writing,
+    # and the caller reports the fault.
+    except TfwrightError as fault:
+        return None, fault
+    return None, None
+
+
+def _requirements(job: BuildRequest, inputs: Inputs) -> tuple[lock.LockedRequirement, ...]:
+    """Let the target Python's pip choose a file for each requirement, with its checksum."""
+    wanted = job.recipe.host.requirements
+    system = job.recipe.host.system
+    if not wanted:
+        return ()
+    if inputs.programs is None:
+        raise HostError(
+            f"Only a host with {system} can tell which files pip takes for {', '.join(wanted)}",
+            remedy=f"Run '{invoke('lock')}' on {system}: every build of {job.recipe.name} would "
+            "refuse a lock file without them.",
+        )
+    # pip chooses freely here: the hashes of the recipe, if it has any, are verified by builds.
+    pins = [line.partition(" --hash")[0] for line in wanted]
+    with tempfile.TemporaryDirectory() as folder:
+        packages.bring(inputs.python, pins, Path(folder), job.log("lock-python"))
+        return locking.requirements(wanted, Path(folder))

@@ -1,0 +1,93 @@
+"""A small recipe all of whose inputs are on this host, as `fetch` leaves them."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from tests.upstream import commit, run_git
+
+from tfwright.bundle import packing as bundle
+from tfwright.documents.host_file import HostFile
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.results import Copied, Inputs, Programs
+from tfwright.pipeline.stage import Artefact
+from tfwright.progress import SILENCE, Listener
+from tfwright.tools.git import clones, mirror
+from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.mirror import Origin, Pin
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Return a repository with one commit."""
+    commit(tmp_path / "tree", {"BUILD": "one\n"})
+    return tmp_path / "tree"
+
+
+OWN = """\
+summary = "A recipe for tests"
+
+[source]
+url = "{tree}"
+branch = "main"
+commit = "{commit}"
+release = "1.8"
+patches = ["main/0001-two.patch"]
+
+[host]
+system = "any"
+machine = "any"
+python = "any"
+
+[bazel]
+version = "0.26.1"
+"""
+
+
+@pytest.fixture
+def document(tree: Path, tmp_path: Path) -> Path:
+    """Write a recipe of that commit, with a patch next to it."""
+    patch = tmp_path / "mine/patches/main/0001-two.patch"
+    patch.parent.mkdir(parents=True)
+    patch.write_text("a patch", "utf-8")
+    path = tmp_path / "mine/small.toml"
+    path.write_text(
+        OWN.format(tree=tree.as_uri(), commit=run_git("rev-parse", "HEAD", cwd=tree)), "utf-8"
+    )
+    return path
+
+
+@pytest.fixture
+def small_job(document: Path, tmp_path: Path, listener: Listener) -> BuildRequest:
+    """Return a job of that recipe, which keeps its notes."""
+    settings = HostFile(build_out=tmp_path / "build_out")
+    return BuildRequest.of(str(document), settings, listener=listener)
+
+
+@pytest.fixture
+def brought(small_job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inputs:
+    """Let all inputs of the job be here: its commit, a clone, a Bazel and an archive."""
+    places, source = small_job.places, small_job.recipe.source
+    places.own.mkdir(parents=True)
+    mirrored = mirror.bring(
+        Pin.of(source), places.git, Origin.of(source.url), SILENCE, offline=False
+    )
+    cloned = commit(tmp_path / "rules", {"BUILD": ""})
+    clone = Clone((tmp_path / "rules").as_uri(), cloned)
+    copy = clones.bring(clone, places.git, Origin.of(clone.remote), offline=False)
+    for name, content in (("bazel", b"a Bazel"), ("archive", b"an archive")):
+        (tmp_path / name).write_bytes(content)
+    made = Inputs(
+        mirror=mirrored,
+        commit=source.commit,
+        epoch=1,
+        programs=Programs(
+            bazel=Artefact.of(tmp_path / "bazel"),
+            bazel_origin="host file",
+            python=Path(sys.executable),
+        ),
+        archives=(Artefact.of(tmp_path / "archive"),),
+        clones=(Copied(remote=clone.remote, commit=cloned, repository=copy),),
+    )
+    monkeypatch.setattr(bundle, "fetched", lambda _: made)
+    return made

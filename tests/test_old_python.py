@@ -1,0 +1,65 @@
+"""The answer to a Python that is too old."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfwright import old_python
+from tfwright.documents.recipe import ROOT
+
+pytestmark = pytest.mark.medium
+
+
+@pytest.mark.parametrize("version", ["2.7.18", "3.6.15", "3.8.18", "3.10.13"])
+def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path: Path) -> None:
+    python = Path.home() / f".pyenv/versions/{version}/bin/python"
+    if not python.exists():
+        pytest.skip(f"there is no Python {version} here")
+    newer = tmp_path / "python3.12"
+    newer.touch(0o755)
+    done = subprocess.run(
+        [python, ROOT / "tasks.py", "build"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "needs Python 3.11 or newer" in done.stderr
+    assert done.stderr.endswith("    python3.12 tasks.py build\n")
+
+
+@pytest.mark.parametrize(
+    ("programs", "start"),
+    [
+        ((), "curl -LsSf https"),
+        (("apt-get",), "apt-get install -y curl && curl -LsSf https"),
+        (("apt-get", "wget"), "wget -qO- https"),
+        (("apt-get", "wget", "curl"), "curl -LsSf https"),
+        (("apt-get", "uv"), "uv run --no-project --python 3.13 python tasks.py"),
+    ],
+)
+def test_the_line_for_an_old_python_uses_what_the_system_has(
+    programs: tuple[str, ...], start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in programs:
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(old_python, "_system", lambda: "debian 11")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    line = old_python.message(["build"]).splitlines()[-1].strip()
+    assert line.startswith(start)
+    assert line.endswith("--no-project --python 3.13 python tasks.py build")
+
+
+def test_the_line_for_an_old_python_asks_for_root_only_where_it_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(old_python, "_system", lambda: "ubuntu 22.04")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "    sudo apt-get install -y python3.11" in old_python.message([])
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert "    apt-get install -y python3.11" in old_python.message([])
