@@ -351,7 +351,7 @@ def profile(path: Path, seconds: dict[str, float]) -> Path:
 def test_two_timelines_are_compared_by_action(tmp_path: Path) -> None:
     before = charts.read(profile(tmp_path / "a.gz", {"Compiling a.cc": 10.0, "Linking": 5.0}))
     now = charts.read(profile(tmp_path / "b.gz", {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0}))
-    changes = charts.difference(before, now)
+    changes = charts.Comparison(now, before).differences
     assert [(change.name, change.seconds) for change in changes] == [
         ("Compiling a.cc", 80.0),
         ("Linking", -5.0),
@@ -446,9 +446,9 @@ def test_the_actions_that_changed_most_since_the_last_good_build_are_listed(tmp_
     profile(tmp_path / "good/p.gz", before)
     build = a_build(profile="p.gz")
     good = a_build(id="good", profile="p.gz")
-    view = pages.compared(tmp_path / "p.gz", tmp_path / "good/p.gz")
+    view = charts.compared(tmp_path / "p.gz", tmp_path / "good/p.gz")
     assert view is not None
-    rows = [(row.name, row.value, row.change) for row in view.differences]
+    rows = [(row.name, row.value, row.happened) for row in view.differences]
     assert rows == [
         ("Compiling a.cc", "+1 min 20 s", ""),
         ("Linking", "\N{MINUS SIGN}5.0 s", "gone or cached"),

@@ -9,7 +9,8 @@ from tfwright import __version__
 from tfwright.errors import RecipeError
 from tfwright.nightly import pages as words
 from tfwright.nightly.pages import build as pages
-from tfwright.nightly.pages.build import MeasuredRow
+from tfwright.nightly.pages import charts
+from tfwright.nightly.pages.charts import TimeChange
 from tfwright.pipeline import cost
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import PIPELINE
@@ -36,7 +37,7 @@ class CostPage:
     path: Path
     other: str
     """What it was compared with; empty without a comparison."""
-    changed: tuple[MeasuredRow, ...]
+    changed: tuple[TimeChange, ...]
     """The actions whose time changed most."""
 
 
@@ -53,7 +54,7 @@ def write(job: BuildRequest, page: str, against: str) -> CostPage:
             remedy=f"Build it first: invoke build --recipe {job.argument}",
         )
     other = _other(job.name, kept, against) if against else None
-    view = pages.compared(kept[-1], other.profile if other else None)
+    view = charts.compared(kept[-1], other.profile if other else None)
     # A build that changed nothing has a profile, and ran no action.
     if view is None:
         raise RecipeError(
@@ -63,19 +64,19 @@ def write(job: BuildRequest, page: str, against: str) -> CostPage:
     spent = cost.of(job, PIPELINE)
     processor = words.duration(sum(run.spent.cpu for run in spent.bazel))
     compared = f", compared with {other.said}" if other else ""
-    seconds = {stage.name: stage.seconds for stage in spent.stages}
     values = {
         "name": job.name,
         "said": f"Bazel took {processor} of processor time{compared}.",
         "other": other.said if other else "",
         "timeline": view,
-        "stages": pages.measured(seconds, {}, seconds=True),
-        "disk": pages.measured(spent.disk, {}),
+        "stages": {stage.name: stage.seconds for stage in spent.stages},
+        "disk": spent.disk,
+        "words": words,
         "version": __version__,
     }
     path = Path(page) if page else job.places.logs / "cost.html"
     files.write(path, render("cost.html.j2", values))
-    return CostPage(path, other.said if other else "", view.differences[:SHOWN])
+    return CostPage(path, other.said if other else "", tuple(view.differences[:SHOWN]))
 
 
 def _other(name: str, kept: Sequence[Path], against: str) -> OtherBuild:

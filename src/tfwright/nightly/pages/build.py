@@ -3,7 +3,7 @@
 And the same as Markdown, fit for an issue, a mail or a job summary.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from tfwright.nightly import builds, pages
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.pages import charts, log
-from tfwright.nightly.pages.charts import Box, TimeChange
 from tfwright.nightly.pages.log import redacted
 from tfwright.tools.render import render
 
@@ -66,32 +65,6 @@ def find(wanted: str) -> FoundBuild:
     return FoundBuild(newest, host.site / "builds" / newest.id)
 
 
-@dataclass(frozen=True)
-class MeasuredRow:
-    """A line of a table with a bar: a stage's time, a file's size."""
-
-    name: str
-    value: str
-    change: str
-    """Against the last good build."""
-    bar: float
-    """Width of the bar in hundredths."""
-
-
-@dataclass(frozen=True)
-class TimelineView:
-    """Bazel's actions, and how they differ from the last good build's."""
-
-    areas: Sequence[str]
-    """How many actions ran at once, as paths: in this build, and in the other one."""
-    boxes: Sequence[Box]
-    """When each action ran."""
-    seconds: str
-    actions: int
-    longest: tuple[MeasuredRow, ...]
-    differences: tuple[MeasuredRow, ...]
-
-
 def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home: Path) -> str:
     """Return the page of a build whose files lie in `folder`.
 
@@ -100,7 +73,7 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
     timeline = None
     if build.profile:
         earlier = home / last_good.id / last_good.profile if last_good else None
-        timeline = compared(
+        timeline = charts.compared(
             folder / build.profile, earlier if last_good and last_good.profile else None
         )
     # What the page links elsewhere.
@@ -110,9 +83,7 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
     values: dict[str, object] = {
         "build": build,
         "words": pages,
-        "stages": measured(build.stages, before.stages, seconds=True),
-        "sizes": measured(build.sizes, before.sizes),
-        "architectures": measured(build.architectures, before.architectures),
+        "before": before,
         "plot": charts.sweep(build.sweep),
         "timeline": timeline,
         "logs": shown_logs(build, folder),
@@ -121,24 +92,6 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
         "extras": [name for name in names if name not in known and not name.startswith(".")],
     }
     return render("nightly_build.html.j2", values)
-
-
-def measured(
-    now: Mapping[str, float], before: Mapping[str, float], *, seconds: bool = False
-) -> list[MeasuredRow]:
-    """Return a table with bars: sizes with the largest first, stages in their order."""
-    # Stages follow one another; of files a reader looks for the largest.
-    names = list(now) if seconds else sorted(now, key=lambda name: -now[name])
-    written = pages.duration if seconds else pages.size
-    return [
-        MeasuredRow(
-            name,
-            written(now[name]),
-            pages.change(before[name], now[name]) if name in before else "",
-            width,
-        )
-        for name, width in zip(names, charts.bars([now[name] for name in names]), strict=True)
-    ]
 
 
 def shown_logs(build: NightlyBuild, folder: Path) -> list[log.ShownLog]:
@@ -150,42 +103,6 @@ def shown_logs(build: NightlyBuild, folder: Path) -> list[log.ShownLog]:
     if broken.log:
         return [log.read(folder, broken.log, broken.number)]
     return [log.read(folder, name) for name in build.logs[-MOST_LOGS:]]
-
-
-def compared(profile: Path, earlier: Path | None) -> TimelineView | None:
-    """Return the view of one profile, and of its difference from an earlier one."""
-    now = charts.read(profile)
-    if not now.actions:
-        return None
-    before = charts.read(earlier) if earlier else None
-    # An earlier build without actions would show every action as new.
-    if before and not before.actions:
-        before = None
-    changes = charts.difference(before, now) if before else []
-    widths = charts.bars([abs(change.seconds) for change in changes])
-    longest = now.longest()
-    lengths = charts.bars([action.seconds for action in longest])
-    return TimelineView(
-        areas=charts.areas(now, *([before] if before else [])),
-        boxes=tuple(charts.lanes(now, before)),
-        seconds=pages.duration(now.seconds),
-        actions=len(now.actions),
-        longest=tuple(
-            MeasuredRow(action.name, pages.duration(action.seconds), "", width)
-            for action, width in zip(longest, lengths, strict=True)
-        ),
-        differences=tuple(map(_changed, changes, widths)),
-    )
-
-
-def _changed(change: TimeChange, width: float) -> MeasuredRow:
-    # The sign that is as wide as a plus: the values stand below each other.
-    sign = "+" if change.seconds > 0 else "\N{MINUS SIGN}"
-    # Bazel's profile does not list an action whose result came from a cache.
-    gone = "gone or cached" if change.now is None else ""
-    happened = "new" if change.before is None else gone
-    value = f"{sign}{pages.duration(abs(change.seconds))}"
-    return MeasuredRow(change.name, value, happened, width)
 
 
 def markdown(build: NightlyBuild, folder: Path) -> str:

@@ -12,8 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from tfwright.nightly import pages
 from tfwright.nightly.builds import Verdict
 from tfwright.nightly.state import NightVerdict
 from tfwright.tools import json_text
@@ -49,12 +51,6 @@ LARGEST = 512 * 1024**2
 """Bytes of a profile that are read, unpacked: it comes out of a build."""
 
 
-def bars(values: Sequence[float], longest: int = 100) -> list[float]:
-    """Return the length of a bar for each value; that of the largest is `longest`."""
-    largest = max(values, default=0.0) or 1.0
-    return [round(longest * value / largest, 1) for value in values]
-
-
 @dataclass(frozen=True)
 class Sparkline:
     """The last nights: colour for the verdict, height for what the build took."""
@@ -69,11 +65,12 @@ def sparkline(nights: Sequence[NightVerdict], seconds: Mapping[str, float]) -> S
     """Return the drawing of the last nights; `seconds` is by build."""
     shown = nights[-NIGHTS:]
     drawn: dict[tuple[str, str], list[str]] = defaultdict(list)
-    heights = bars([seconds.get(night.build, 0.0) for night in shown], TALL - LOW)
+    took = [seconds.get(night.build, 0.0) for night in shown]
+    scale = (TALL - LOW) / (max(took, default=0.0) or 1.0)
     # The newest night is at the right edge, however few there are.
     first = NIGHTS - len(shown)
-    for number, (night, height) in enumerate(zip(shown, heights, strict=True), first):
-        tall = round(LOW + height)
+    for number, (night, length) in enumerate(zip(shown, took, strict=True), first):
+        tall = round(LOW + length * scale)
         bar = f"M{number * STEP} {TALL}v-{tall}h{STEP - 1}v{tall}z"
         drawn[VERDICTS[night.verdict]].append(bar)
     said = ", ".join(f"{len(own)} {name}" for (_, name), own in drawn.items())
@@ -211,6 +208,20 @@ class TimeChange:
         """What it adds to the build; negative where it got faster."""
         return (self.now or 0.0) - (self.before or 0.0)
 
+    @property
+    def value(self) -> str:
+        """The seconds with their sign."""
+        # The sign that is as wide as a plus: the values stand below each other.
+        sign = "+" if self.seconds > 0 else "\N{MINUS SIGN}"
+        return f"{sign}{pages.duration(abs(self.seconds))}"
+
+    @property
+    def happened(self) -> str:
+        """Whether the action is in one build only."""
+        # Bazel's profile does not list an action whose result came from a cache.
+        gone = "gone or cached" if self.now is None else ""
+        return "new" if self.before is None else gone
+
 
 def read(path: Path) -> Timeline:
     """Read a profile, plain or packed with gzip; what cannot be read is left out."""
@@ -234,29 +245,49 @@ def read(path: Path) -> Timeline:
     return Timeline(tuple(actions))
 
 
-def difference(before: Timeline, now: Timeline) -> list[TimeChange]:
-    """Return the actions whose time changed most between two builds."""
-    times: dict[str, list[float | None]] = defaultdict(lambda: [None, None])
-    for number, timeline in enumerate((before, now)):
-        for action in timeline.actions:
-            pair = times[action.name]
-            # An action that was repeated, or that has a twin of its name, counts as their sum.
-            pair[number] = (pair[number] or 0.0) + action.seconds
-    changes = [TimeChange(name, *pair) for name, pair in times.items()]
-    changes.sort(key=lambda found: (-abs(found.seconds), found.name))
-    # What a page would write as 0.0 s says nothing.
-    return [found for found in changes if abs(found.seconds) >= SHORTEST][:LONGEST_SHOWN]
+@dataclass(frozen=True)
+class Comparison:
+    """Bazel's actions in a build, and how they differ from an earlier one's."""
+
+    now: Timeline
+    before: Timeline | None
+
+    @cached_property
+    def differences(self) -> list[TimeChange]:
+        """The actions whose time changed most between the two builds."""
+        times: dict[str, list[float | None]] = defaultdict(lambda: [None, None])
+        for number, timeline in enumerate((self.before, self.now) if self.before else ()):
+            for action in timeline.actions:
+                pair = times[action.name]
+                # An action that was repeated, or that has a twin of its name, counts as their sum.
+                pair[number] = (pair[number] or 0.0) + action.seconds
+        changes = [TimeChange(name, *pair) for name, pair in times.items()]
+        changes.sort(key=lambda found: (-abs(found.seconds), found.name))
+        # What a page would write as 0.0 s says nothing.
+        return [found for found in changes if abs(found.seconds) >= SHORTEST][:LONGEST_SHOWN]
+
+    @property
+    def areas(self) -> list[str]:
+        """Paths of how many actions ran at once, on one scale: now, and in the other build."""
+        shapes = [timeline.at_once() for timeline in (self.now, self.before) if timeline]
+        top = max((value for shape in shapes for value in shape), default=0.0)
+        return [
+            "L".join(f"{x} {HIGH - HIGH * y / top:.1f}" for x, y in enumerate(shape))
+            for shape in shapes
+            if shape and top
+        ]
+
+    @cached_property
+    def boxes(self) -> list["Box"]:
+        """When each of the longest actions ran."""
+        return list(lanes(self.now, self.before))
 
 
-def areas(*timelines: Timeline) -> list[str]:
-    """Return paths of how many actions ran at once, on one scale; none without an action."""
-    shapes = [timeline.at_once() for timeline in timelines]
-    top = max((value for shape in shapes for value in shape), default=0.0)
-    return [
-        "L".join(f"{x} {HIGH - HIGH * y / top:.1f}" for x, y in enumerate(shape))
-        for shape in shapes
-        if shape and top
-    ]
+def compared(profile: Path, earlier: Path | None) -> Comparison | None:
+    """Return what one profile says, and its difference from an earlier one."""
+    now, before = read(profile), read(earlier) if earlier else None
+    # An earlier build without actions would show every action as new.
+    return Comparison(now, before if before and before.actions else None) if now.actions else None
 
 
 @dataclass(frozen=True)
