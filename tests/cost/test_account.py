@@ -88,14 +88,6 @@ def test_what_was_never_built_is_said_with_the_command_that_builds_it(
         pages.write(job, "", "previous")
 
 
-def test_a_profile_that_the_disk_damaged_is_made_again_as_is_said(job: BuildRequest) -> None:
-    built(job, kernel=1.0)
-    (kept,) = cost.profiles(job)
-    kept.write_bytes(b"")
-    with fails(RecipeError, "invoke build --recipe demo --fresh"):
-        pages.write(job, "", "")
-
-
 def nightly_build(folder: Path, profile: str) -> Path:
     """Write the document of a nightly build; return its directory."""
     values = {

@@ -169,11 +169,9 @@ def test_a_clock_that_was_years_ahead_for_a_night_decides_nothing_after_it(tmp_p
     clock = builder_of(host).clock
     pass_night(host)
     ahead(clock, 3650)
-    builder_of(host).parts["a"] = {"recipe": "2"}
-    pass_night(host)
+    pass_night(host, a="2")
     ahead(clock, -3650)
-    builder_of(host).parts["a"] = {"recipe": "3"}
-    assert pass_night(host).verdicts == {"a": "good", "b": "unchanged"}
+    assert pass_night(host, a="3").verdicts == {"a": "good", "b": "unchanged"}
     # The build of the wrong year is not the newest one.
     assert pass_night(host).verdicts == {"a": "unchanged", "b": "unchanged"}
     pointer = json.loads((host.site / "pointers/a/nightly.json").read_text())
@@ -195,8 +193,7 @@ def test_what_was_hidden_years_ahead_is_deleted_in_time(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention=limits, reproduce=False)
     pass_night(host)
     ahead(builder_of(host).clock, 3650)
-    builder_of(host).parts["a"] = {"recipe": "2"}
-    pass_night(host)
+    pass_night(host, a="2")
     ahead(builder_of(host).clock, -3650)
     for _ in range(5):
         pass_night(host)

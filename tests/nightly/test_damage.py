@@ -55,13 +55,6 @@ def test_a_yank_can_be_taken_back(tmp_path: Path) -> None:
     assert site.yanked(tmp_path) == {}
 
 
-def test_a_state_of_a_newer_tfwright_is_left_as_it_is(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / state.FILE)) as database:
-        database.execute(f"pragma user_version = {state.VERSION + 1}")
-    with fails(HostError, state.VERSION + 1), state.opened(tmp_path):
-        pass
-
-
 def test_a_misspelt_verdict_is_not_kept(tmp_path: Path) -> None:
     with state.opened(tmp_path) as kept, pytest.raises(ValueError, match="'fine' is not a verdict"):
         kept.judge("demo", 1, "fine")  # type: ignore[arg-type]

@@ -169,12 +169,6 @@ def built(folder: Path, **changes: object) -> NightlyBuild:
     return build
 
 
-def test_a_wheel_that_changed_on_the_way_is_refused(tmp_path: Path) -> None:
-    built(tmp_path / "order")
-    with fails(HostError, "a-1-py3-none-any.whl"):
-        fleets.take(tmp_path / "order", tmp_path / "id")
-
-
 def test_a_result_without_its_wheel_or_its_folder_is_refused(tmp_path: Path) -> None:
     build = built(tmp_path / "order")
     (tmp_path / "order" / fleets.RESULT / build.wheel).unlink()

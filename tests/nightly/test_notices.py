@@ -212,14 +212,6 @@ def test_a_token_is_not_replaced_by_what_netrc_has(
     assert heard[0]["auth"] == "Bearer t0ken"
 
 
-def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text("x")
-    secret.chmod(0o644)
-    with fails(HostError, secret, "chmod 600"):
-        notices.secret(secret)
-
-
 def test_beside_systemd_credentials_a_file_has_to_be_private_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -204,12 +204,6 @@ def add_program(host: Path) -> AddProgram:
     return add
 
 
-@pytest.mark.usefixtures("host")
-def test_an_unknown_kind_of_timer_is_refused_with_those_that_there_are() -> None:
-    with fails(RecipeError, "upstart", "user", "cron"):
-        timer.planned("upstart", "02:00", remove=False)
-
-
 def test_a_plan_changes_nothing(host: Path) -> None:
     wanted = timer.planned("user", "02:00", remove=False)
     assert [file.path.suffix for file in wanted.files].count(".timer") == 2
@@ -290,14 +284,6 @@ def test_a_refused_crontab_is_an_error_with_what_cron_said(add_program: AddProgr
     wanted = timer.planned("cron", "02:00", remove=False)
     with fails(HostError, "bad minute"):
         timer.install(wanted)
-
-
-def test_a_host_without_cron_is_pointed_to_systemd(
-    host: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(environment, "SYSTEM_PATH", (str(host / "bin"),))
-    with fails(HostError, "--install user"):
-        timer.planned("cron", "02:00", remove=False)
 
 
 def test_on_a_mac_each_property_list_is_loaded_for_the_user(host: Path) -> None:

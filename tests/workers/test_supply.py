@@ -181,18 +181,6 @@ def test_a_file_that_changed_on_the_way_is_named_and_nothing_is_put_anywhere(
     assert not (worker.build_out / "vault").exists()
 
 
-@pytest.mark.medium
-def test_inputs_for_another_platform_are_refused(
-    offered: Path, worker: HostFile, folder: Path
-) -> None:
-    sent(offered, folder)
-    manifest = folder / bundle.MANIFEST
-    text = manifest.read_text("utf-8").replace(binary.here(), "hurd-mips")
-    manifest.write_text(text, "utf-8")
-    with fails(HostError, "hurd-mips", "inputs = true"):
-        supply.lacking(folder, worker)
-
-
 @pytest.mark.parametrize("content", ["", "{}", "null"])
 def test_a_folder_without_inputs_is_refused(tmp_path: Path, worker: HostFile, content: str) -> None:
     (tmp_path / bundle.MANIFEST).write_text(content, "utf-8")
@@ -273,15 +261,6 @@ def test_what_a_worker_cannot_take_is_removed_there_and_goes_on_if_it_was_lost(
     else:
         assert supply.send(HOST, job, job.log("sent")) == ends
     assert gone == ([f"/out/inputs/{job.name}"] if removed else [])
-
-
-def test_a_worker_whose_tfwright_knows_no_inputs_is_named() -> None:
-    said = RemoteBuild(0.0, printed="wheel.whl", log="a.log")
-    manifest = Manifest(
-        tfwright="0", recipe="small", platform="linux-x86_64", python="3.11", bazel="1", members=()
-    )
-    with fails(HostError, "a.log"):
-        supply.lacking_of(said, manifest)
 
 
 # From this host's vault to a worker's, with a shell in the place of ssh.
