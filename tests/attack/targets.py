@@ -212,9 +212,9 @@ def as_outputs(path: Path) -> object:
 
 
 def as_resolved(content: bytes) -> object:
-    from tfwright.rules import resolved
+    from tfwright.rules import repositories
 
-    return resolved.pins(content.decode("utf-8", "replace"))
+    return repositories.resolved(content.decode("utf-8", "replace"))
 
 
 def as_nightly_file(path: Path) -> object:

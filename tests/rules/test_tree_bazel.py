@@ -1,7 +1,7 @@
 import pytest
 
-from tfwright.rules import tree_bazel
-from tfwright.rules.tree_bazel import TreeBazel
+from tfwright.rules import tree_files
+from tfwright.rules.tree_files import TreeBazel
 
 CHECK = "check_bazel_version('0.19.0', '0.26.1')\n"
 LIMITS = "_TF_MIN_BAZEL_VERSION = '3.1.0'\n_TF_MAX_BAZEL_VERSION = '3.99.0'\n"
@@ -35,4 +35,4 @@ LIMITS = "_TF_MIN_BAZEL_VERSION = '3.1.0'\n_TF_MAX_BAZEL_VERSION = '3.99.0'\n"
 def test_a_tree_states_its_bazel_in_the_way_of_its_release(
     texts: dict[str, str], stated: TreeBazel | None
 ) -> None:
-    assert tree_bazel.stated(texts) == stated
+    assert tree_files.bazel_of(texts) == stated

@@ -1,6 +1,6 @@
 import pytest
 
-from tfwright.rules import tree_requirements
+from tfwright.rules import tree_files
 
 SETUP = """\
 print 'for Python 2 as well' if False else ''
@@ -30,7 +30,7 @@ if 'tf_nightly' in project_name:
 
 
 def names(python: str) -> set[str]:
-    return {one.name for one in tree_requirements.required(SETUP_3, python)}
+    return {one.name for one in tree_files.required(SETUP_3, python)}
 
 
 def test_the_requirements_of_a_python_are_read_off_setup_py() -> None:
@@ -41,15 +41,15 @@ def test_the_requirements_of_a_python_are_read_off_setup_py() -> None:
 
 
 def test_the_template_of_setup_py_is_read_where_there_is_no_other() -> None:
-    plain, template = tree_requirements.PATHS
-    assert tree_requirements.setup_of({template: "x"}) == "x"
-    assert tree_requirements.setup_of({plain: "y", template: "x"}) == "y"
-    assert tree_requirements.setup_of({}) == ""
+    plain, template = tree_files.SETUPS
+    assert tree_files.setup_of({template: "x"}) == "x"
+    assert tree_files.setup_of({plain: "y", template: "x"}) == "y"
+    assert tree_files.setup_of({}) == ""
 
 
 @pytest.mark.parametrize("text", ["", SETUP, "x = (", "\0", "[" * 10_000])
 def test_a_setup_py_that_cannot_be_read_requires_nothing(text: str) -> None:
-    assert tree_requirements.required(text, "3.6") == []
+    assert tree_files.required(text, "3.6") == []
 
 
 def test_each_pin_is_judged_and_what_to_resolve_is_named() -> None:
@@ -60,7 +60,7 @@ def test_each_pin_is_judged_and_what_to_resolve_is_named() -> None:
         "wheel==0.37.1",
         "grpcio==1.12.0",
     ]
-    judged = {pin.name: pin for pin in tree_requirements.judged(pins, SETUP_3, "3.6")}
+    judged = {pin.name: pin for pin in tree_files.judged(pins, SETUP_3, "3.6")}
     assert judged["absl-py"].state == judged["keras-applications"].state == "fits"
     assert judged["tensorboard"].state == "change"
     assert judged["tensorboard"].asks == "tensorboard<1.13.0,>=1.12.0"

@@ -6,7 +6,7 @@ import pytest
 from tfwright.documents.recipe import Recipe, SourceTable
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
-from tfwright.rules import tree_version
+from tfwright.rules import tree_files
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_tree_of_the_stated_version_passes(
     repository: Path, recipe: Recipe, tree: str, keys: dict[str, str]
 ) -> None:
     pinned = commit(repository, tree)
-    tree_version.insist(repository / ".git", pinned, source(recipe, **keys))
+    tree_files.insist_on_release(repository / ".git", pinned, source(recipe, **keys))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_tree_of_another_version_is_refused(
 ) -> None:
     pinned = commit(repository, tree)
     with pytest.raises(RecipeError) as caught:
-        tree_version.insist(repository / ".git", pinned, source(recipe, **keys))
+        tree_files.insist_on_release(repository / ".git", pinned, source(recipe, **keys))
     assert says in caught.value.what
     assert "source.version" in caught.value.remedy
 
@@ -80,20 +80,20 @@ def test_a_version_that_none_can_be_says_nothing(
     repository: Path, recipe: Recipe, version: str
 ) -> None:
     pinned = commit(repository, version)
-    tree_version.insist(repository / ".git", pinned, source(recipe, branch="r1.8"))
+    tree_files.insist_on_release(repository / ".git", pinned, source(recipe, branch="r1.8"))
 
 
 def test_the_release_of_a_tree_is_read_off_the_file_that_states_it() -> None:
     setup = "tensorflow/tools/pip_package/setup.py"
     bzl = "tensorflow/tf_version.bzl"
-    assert set(tree_version.PLACES) == {setup, bzl}
+    assert set(tree_files.RELEASES) == {setup, bzl}
     old = {setup: "_VERSION = '1.8.0'\n"}
     new = {bzl: 'TF_VERSION = "2.20.0"\n', setup: "_VERSION = f()\n"}
-    assert tree_version.stated(old) == Release(1, 8)
-    assert tree_version.stated(new) == Release(2, 20)
-    assert tree_version.stated({"README": "1.8.0"}) is None
+    assert tree_files.release_of(old) == Release(1, 8)
+    assert tree_files.release_of(new) == Release(2, 20)
+    assert tree_files.release_of({"README": "1.8.0"}) is None
 
 
 def test_another_project_states_its_version_as_it_likes(repository: Path, recipe: Recipe) -> None:
     pinned = commit(repository, "9.9.9")
-    tree_version.insist(repository / ".git", pinned, source(recipe, interface="own"))
+    tree_files.insist_on_release(repository / ".git", pinned, source(recipe, interface="own"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.host import compatibility, versions
-from tfwright.rules import tree_bazel
+from tfwright.rules import tree_files
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def chosen(release: Release, texts: Mapping[str, str], asked: str = "") -> Chose
         )
     if asked:
         return ChosenBazel(asked, "what was asked for")
-    tree = tree_bazel.stated(texts)
+    tree = tree_files.bazel_of(texts)
     if tree and tree.exact:
         return ChosenBazel(tree.exact, f"what {tree.file} of this commit says")
     limits = allowed(release, tree)
@@ -60,7 +60,7 @@ def chosen(release: Release, texts: Mapping[str, str], asked: str = "") -> Chose
     )
 
 
-def allowed(release: Release, tree: tree_bazel.TreeBazel | None) -> AllowedBazel:
+def allowed(release: Release, tree: tree_files.TreeBazel | None) -> AllowedBazel:
     """Return the Bazels that a tree allows; those of its release where it names none or just one.
 
     The tree decides about the pinned commit; the table is about the release.

@@ -60,6 +60,5 @@ def new(
         )
     wanted = making.wanted_of(release)
     place = Path(folder) if folder else recipes.RECIPES
-    tools = making.Tools(bazel=bazel)
-    made = making.new(wish, wanted, host_file.read(), place, page.ask, tools)
+    made = making.new(wish, wanted, host_file.read(), place, page.ask, bazel)
     return Answer(made, page.show_new)

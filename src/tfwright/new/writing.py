@@ -7,11 +7,10 @@ recipe is unverified, and the report lists what is still open.
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tfwright.build import verified
@@ -20,7 +19,6 @@ from tfwright.configure.prompt import Prompt
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
-from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError
 from tfwright.host import compatibility, versions
@@ -28,7 +26,7 @@ from tfwright.match import ranking as match
 from tfwright.match.ranking import Wish
 from tfwright.new import bazel
 from tfwright.printable import shell_word
-from tfwright.rules import tree_bazel, tree_requirements, tree_version
+from tfwright.rules import tree_files
 from tfwright.schema import writing as schema
 from tfwright.tools import files
 from tfwright.tools.git.remote import Remote, named_commit
@@ -60,29 +58,6 @@ class NewRecipe:
     the commit says them; empty for a copy, which has its pins."""
 
 
-@dataclass
-class _Draft:
-    """A recipe's text as it grows."""
-
-    lines: list[str] = field(default_factory=list)
-    answers: dict[str, str] = field(default_factory=dict)
-    open: list[str] = field(default_factory=list)
-    pinning: str = ""
-
-    def table(self, name: str) -> None:
-        self.lines += ["", f"[{name}]"]
-
-    def pin(self, key: str, value: object, reason: str) -> None:
-        self.lines.append(f"{key} = {json.dumps(value)}  # {reason}")
-
-
-@dataclass(frozen=True)
-class Tools:
-    """Versions that a person names where the tables have none, or others."""
-
-    bazel: str = ""
-
-
 @dataclass(frozen=True)
 class WantedRelease:
     """What a person names as the release of a new recipe."""
@@ -109,11 +84,6 @@ class Toolkit:
     row: compatibility.Cuda
     tested: compatibility.Tested | None
 
-    @property
-    def is_tested(self) -> bool:
-        """Whether the release was tested with this CUDA."""
-        return self.tested is not None and self.tested.cuda == self.row.version
-
     def cudnn(self) -> tuple[str, str]:
         """Return the cuDNN and the reason for it."""
         least, most = self.row.cudnn
@@ -133,36 +103,32 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     host_file: HostFile,
     folder: Path,
     ask: Ask,
-    tools: Tools | None = None,
+    bazel_version: str = "",
 ) -> NewRecipe:
     """Write a recipe for a release into `folder`.
 
     Raises RecipeError if the release was never made for what is wished for, its commit is of
     another one, or the file exists; SupplyError if the repository does not name the tag or branch.
     """
-    release = wanted.line
-    version = wanted.version
-    toolkit = _toolkit(wish, release)
-    path = folder / f"{_name(wish, version, toolkit)}.toml"
+    draft = _Draft(wish, wanted, _toolkit(wish, wanted.line))
+    path = folder / f"{draft.name}.toml"
     if path.exists():
         raise RecipeError(
             f"{path} exists already",
             remedy=f"To go on with it, run 'invoke lint --recipe {shell_word(str(path))}', which "
             "lists what it lacks. To begin again, rename or delete it.",
         )
-    draft = _Draft()
-    _describe(draft, wish, wanted, toolkit)
-    draft.lines[:0] = [schema.line_in(folder), ""]
-    texts = _source(draft, wanted, host_file)
-    python = _host(draft, wish, release, toolkit)
-    _packages(draft, tree_requirements.setup_of(texts), python)
-    _bazel(draft, bazel.chosen(release, texts, (tools or Tools()).bazel))
-    _compile(draft, release, python)
+    draft.begin(folder)
+    texts = draft.source(host_file)
+    python = draft.host()
+    draft.packages(tree_files.setup_of(texts), python)
+    draft.bazel(bazel.chosen(wanted.line, texts, bazel_version))
+    draft.compile(python)
     try:
-        _answer(draft, path, wish, toolkit, ask)
+        draft.answer(path, ask)
     except KeyboardInterrupt:
         # What a person answered so far is kept: 'invoke lint' lists the other questions.
-        files.write(path, _text(draft))
+        files.write(path, draft.text())
         raise
     except RecipeError:
         # It does not load, and would only stop the next attempt.
@@ -174,14 +140,6 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
         tuple(line.replace("FILE", argument) for line in draft.open),
         draft.pinning.replace("FILE", argument),
     )
-
-
-def _name(wish: Wish, version: ExactRelease, toolkit: Toolkit | None) -> str:
-    """Return a name that says what `invoke lint` asks of names: system, branch and CUDA."""
-    platform = "macos" if wish.system == "Darwin" else "linux"
-    candidate = f"-{version.candidate}" if version.candidate else ""
-    suffix = f"cuda{toolkit.row.version}" if toolkit else "cpu"
-    return f"{platform}-r{version.line}{candidate}-{suffix}"
 
 
 def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
@@ -215,238 +173,238 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     return Toolkit(row, tested)
 
 
-def _describe(draft: _Draft, wish: Wish, wanted: WantedRelease, toolkit: Toolkit | None) -> None:
-    system = "macOS" if wish.system == "Darwin" else "Linux"
-    kind = f"with CUDA {toolkit.row.version} " if toolkit else ""
-    draft.lines = [
-        "# Written by 'invoke new'; not run yet.",
-        "",
-        f"summary = {json.dumps(f'TensorFlow {wanted} {kind}for {system}')}",
-    ]
+@dataclass
+class _Draft:
+    """A recipe's text as it grows."""
 
+    wish: Wish
+    wanted: WantedRelease
+    toolkit: Toolkit | None
+    lines: list[str] = field(default_factory=list)
+    answers: dict[str, str] = field(default_factory=dict)
+    open: list[str] = field(default_factory=list)
+    pinning: str = ""
 
-def _source(draft: _Draft, wanted: WantedRelease, host_file: HostFile) -> dict[str, str]:
-    """Pin the commit; return the texts of its tree that name Bazel."""
-    address = host_file.mirror_of(URL) or URL
-    # git needs a directory to run in, and a new checkout has none yet.
-    host_file.build_out.mkdir(parents=True, exist_ok=True)
-    remote = Remote(host_file.build_out, address)
-    reason, commit = _commit(wanted, remote)
-    draft.table("source")
-    # A branch moves; the commit is what makes the recipe build the same next year.
-    draft.lines += [
-        f"# {reason}",
-        f'url = "{URL}"',
-        f'branch = "r{wanted.line}"',
-        f'commit = "{commit}"',
-    ]
-    if wanted.tag:
-        draft.lines.append(f'version = "{wanted.version}"')
-    paths = (*tree_bazel.PATHS, *tree_version.PLACES, *tree_requirements.PATHS)
-    texts = remote.texts(commit, paths)
-    stated = tree_version.stated(texts)
-    if wanted.commit and not texts:
-        draft.open.append(
-            f"source.commit: {address} showed none of its files; 'invoke fetch --recipe FILE' "
-            "says whether it has it"
+    @property
+    def name(self) -> str:
+        """A name that says what `invoke lint` asks of names: system, branch and CUDA."""
+        version = self.wanted.version
+        platform = "macos" if self.wish.system == "Darwin" else "linux"
+        candidate = f"-{version.candidate}" if version.candidate else ""
+        suffix = f"cuda{self.toolkit.row.version}" if self.toolkit else "cpu"
+        return f"{platform}-r{version.line}{candidate}-{suffix}"
+
+    def table(self, name: str, **pins: tuple[object, str]) -> None:
+        """Begin a table; each pin comes with the reason for it."""
+        self.lines += ["", f"[{name}]"]
+        self.pin(**pins)
+
+    def pin(self, **pins: tuple[object, str]) -> None:
+        self.lines += [f"{key} = {json.dumps(pin)}  # {why}" for key, (pin, why) in pins.items()]
+
+    def begin(self, folder: Path) -> None:
+        system = "macOS" if self.wish.system == "Darwin" else "Linux"
+        kind = f"with CUDA {self.toolkit.row.version} " if self.toolkit else ""
+        summary = f"TensorFlow {self.wanted} {kind}for {system}"
+        self.lines = [
+            schema.line_in(folder),
+            "",
+            "# Written by 'invoke new'; not run yet.",
+            "",
+            f"summary = {json.dumps(summary)}",
+        ]
+
+    def source(self, host_file: HostFile) -> dict[str, str]:
+        """Pin the commit; return the texts of its tree that later pins follow from."""
+        wanted = self.wanted
+        address = host_file.mirror_of(URL) or URL
+        # git needs a directory to run in, and a new checkout has none yet.
+        host_file.build_out.mkdir(parents=True, exist_ok=True)
+        remote = Remote(host_file.build_out, address)
+        branch, commit = f"r{wanted.line}", wanted.commit
+        reason = "The commit that was asked for."
+        if wanted.tag and not commit:
+            tag, commit = remote.release_of(wanted.version)
+            reason = f"The tag {tag} at upstream."
+        elif not commit:
+            commit = remote.commit_of(branch)
+            reason = f"The branch of release {wanted.line}; the commit is its newest one today."
+        self.table("source")
+        # A branch moves; the commit is what makes the recipe build the same next year.
+        self.lines += [
+            f"# {reason}",
+            f'url = "{URL}"',
+            f'branch = "{branch}"',
+            f'commit = "{commit}"',
+        ]
+        if wanted.tag:
+            self.lines.append(f'version = "{wanted.version}"')
+        paths = (*tree_files.BAZELS, *tree_files.RELEASES, *tree_files.SETUPS)
+        texts = remote.texts(commit, paths)
+        stated = tree_files.release_of(texts)
+        if wanted.commit and not texts:
+            self.open.append(
+                f"source.commit: {address} showed none of its files; 'invoke fetch --recipe FILE' "
+                "says whether it has it"
+            )
+        if stated and stated != wanted.line:
+            raise RecipeError(
+                f"Commit {commit} is TensorFlow {stated}, not {wanted.line}",
+                remedy="Name a commit of that release, or --release of this one.",
+            )
+        return texts
+
+    def host(self) -> str:
+        """Pin what the machine must have; return the target Python."""
+        release, wish = self.wanted.line, self.wish
+        known = compatibility.python(release)
+        if not (known or wish.python):
+            raise RecipeError(
+                f"No table says which Python TensorFlow {release} takes",
+                remedy="Look into setup.py of the tree, and add --python VERSION.",
+            )
+        # The newest Python of the range has wheels for the longest time.
+        python = wish.python or (known.most if known else "")
+        reason = "what was asked for"
+        if known:
+            reason = f"TensorFlow {release} takes {known}: {known.source}"
+            if not known.holds(python):
+                raise RecipeError(
+                    f"TensorFlow {release} was not made for Python {python}",
+                    remedy=f"It takes {known} ({known.source}).",
+                )
+        self.table(
+            "host",
+            system=(wish.system or "Linux", "what was asked for"),
+            machine=("x86_64", "the only machine that these tables know"),
+            python=(python, reason),
         )
-    if stated and stated != wanted.line:
-        raise RecipeError(
-            f"Commit {commit} is TensorFlow {stated}, not {wanted.line}",
-            remedy="Name a commit of that release, or --release of this one.",
-        )
-    return texts
+        if self.toolkit:
+            self._gpu(self.toolkit)
+        self.lines += [
+            "# What TensorFlow's own build imports; 'invoke pin' adds what these need.",
+            "requirements = []",
+        ]
+        return python
 
-
-def _commit(wanted: WantedRelease, remote: Remote) -> tuple[str, str]:
-    """Return the commit that a person names, of a tag, or the newest one of a branch; and why."""
-    if wanted.commit:
-        return "The commit that was asked for.", wanted.commit
-    if wanted.tag:
-        name, commit = remote.release_of(wanted.version)
-        return f"The tag {name} at upstream.", commit
-    commit = remote.commit_of(f"r{wanted.line}")
-    return (f"The branch of release {wanted.line}; the commit is its newest one today.", commit)
-
-
-def _host(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit | None) -> str:
-    """Pin what the machine must have; return the target Python."""
-    draft.table("host")
-    draft.pin("system", wish.system or "Linux", "what was asked for")
-    draft.pin("machine", "x86_64", "the only machine that these tables know")
-    known = compatibility.python(release)
-    if not (known or wish.python):
-        raise RecipeError(
-            f"No table says which Python TensorFlow {release} takes",
-            remedy="Look into setup.py of the tree, and add --python VERSION.",
-        )
-    # The newest Python of the range has wheels for the longest time.
-    python = wish.python or (known.most if known else "")
-    if known and not known.holds(python):
-        raise RecipeError(
-            f"TensorFlow {release} was not made for Python {python}",
-            remedy=f"It takes {known} ({known.source}).",
-        )
-    reason = "what was asked for"
-    if known:
-        reason = f"TensorFlow {release} takes {known}: {known.source}"
-    draft.pin("python", python, reason)
-    if toolkit:
-        _gpu(draft, wish, release, toolkit)
-    draft.lines += [
-        "# What TensorFlow's own build imports; 'invoke pin' adds what these need.",
-        "requirements = []",
-    ]
-    return python
-
-
-def _packages(draft: _Draft, setup: str, python: str) -> None:
-    """Name the command that pins the packages: pip alone knows what these need."""
-    required = tree_requirements.required(setup, python)
-    asked = [
-        f"--add {shlex.quote(name + versions)}" for name, versions in _building(required).items()
-    ]
-    for requirement in required:
-        plain = str(requirement).partition(";")[0].strip()
-        asked.append(f"--verify {shlex.quote(plain)}")
-    draft.pinning = f"invoke pin --recipe FILE {' '.join(asked)}"
-
-
-def _building(required: Iterable[Requirement]) -> dict[str, str]:
-    """Return the packages that TensorFlow's build imports, with the versions that it requires."""
-    building = dict.fromkeys(BUILDING, "")
-    for requirement in required:
-        name = canonicalize_name(requirement.name)
-        if name in {*BUILDING, *BUILDING_IF_REQUIRED}:
-            building[name] = str(requirement.specifier)
-    return building
-
-
-def _gpu(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit) -> None:
-    """Pin CUDA and what goes with it on this system."""
-    row, tested = toolkit.row, toolkit.tested
-    reason = f"what was asked for; nothing is known of TensorFlow {release} with it"
-    if tested:
-        reason = f"tested with this release: {tested.source}"
-        if not toolkit.is_tested:
-            reason = f"this release was tested with {tested.cuda}: {tested.source}"
-    draft.pin("cuda", row.version, reason)
-    draft.pin("cudnn", *toolkit.cudnn())
-    mac = compatibility.mac(row.version) if wish.system == "Darwin" else None
-    if mac:
-        draft.pin("xcode", mac.xcode, f"the newest for this CUDA: {mac.why}")
-        draft.pin("macos", mac.macos, f"for this CUDA: {mac.why}")
-        draft.open.append("patches: TensorFlow has not been made for CUDA on macOS since 1.2")
-        return
-    draft.pin("gcc", row.gcc, f"the newest for this CUDA: {row.source('gcc')}")
-    oldest, source = compatibility.driver(row, wish.gpu)
-    draft.pin("driver", oldest, f"the oldest that runs it: {source}")
-
-
-def _bazel(draft: _Draft, found: bazel.ChosenBazel) -> None:
-    draft.table("bazel")
-    draft.pin("version", found.version, found.reason)
-
-
-def _compile(draft: _Draft, release: Release, python: str) -> None:
-    if release < recipes.HERMETIC_PYTHON:
-        return
-    draft.table("compile")
-    if release > recipes.LAST_BY_PROGRAM:
-        reason = "Bazel itself makes the wheel since 2.17"
-        draft.pin("target", recipes.WHEEL_TARGET, reason)
-    draft.lines += [
-        "# Bazel downloads the Python that it builds for, whatever ./configure got. 2.14, the",
-        "# first release that does, knows the second name only.",
-        "flags = [",
-        *(f'    "--repo_env={name}={python}",' for name in recipes.HERMETIC_PYTHON_NAMES),
-        "]",
-    ]
-
-
-def _answer(draft: _Draft, path: Path, wish: Wish, toolkit: Toolkit | None, ask: Ask) -> None:
-    """Answer every question of ./configure, and those that the answers lead to."""
-    _decided(draft, wish, toolkit)
-    # Which questions ./configure asks depends on earlier answers, so ask until none is left.
-    for _ in range(ROUNDS):
-        files.write(path, _text(draft))
-        recipe = recipes.read(str(path))
-        interview = expected.interview(recipe, HostFile())
-        # Not every release asks for each part of CUDA, nor by the same names.
-        read = {prompt.variable for prompt in interview.dialect.prompts}
-        useless = [fault.variable for fault in validation.faults(interview) if fault.harmless]
-        useless += [variable for variable in draft.answers if variable not in read]
-        for variable in useless:
-            draft.answers.pop(variable, None)
-        lacking = interview.unanswered()
-        if not (lacking or useless):
-            _note_download(draft, toolkit)
+    def _gpu(self, toolkit: Toolkit) -> None:
+        """Pin CUDA and what goes with it on this system."""
+        row, tested = toolkit.row, toolkit.tested
+        reason = f"what was asked for; nothing is known of TensorFlow {self.wanted.line} with it"
+        if tested:
+            reason = f"tested with this release: {tested.source}"
+            if tested.cuda != row.version:
+                reason = f"this release was tested with {tested.cuda}: {tested.source}"
+        self.pin(cuda=(row.version, reason), cudnn=toolkit.cudnn())
+        mac = compatibility.mac(row.version) if self.wish.system == "Darwin" else None
+        if mac:
+            why = f"for this CUDA: {mac.why}"
+            self.pin(xcode=(mac.xcode, f"the newest {why}"), macos=(mac.macos, why))
+            self.open.append("patches: TensorFlow has not been made for CUDA on macOS since 1.2")
             return
-        for prompt in lacking:
-            draft.answers[prompt.variable] = _asked(draft, recipe, prompt, ask)
-    draft.open.append(
-        "some questions of ./configure still have no answer: see 'invoke plan --recipe FILE'"
-    )
-
-
-def _note_download(draft: _Draft, toolkit: Toolkit | None) -> None:
-    """Leave the exact version to a person where Bazel downloads CUDA: tables have its line only."""
-    if toolkit and draft.answers.get("HERMETIC_CUDA_VERSION") == '""':
-        draft.open.append(
-            f"HERMETIC_CUDA_VERSION: a full version of CUDA {toolkit.row.version}; without it "
-            "Bazel downloads the tree's default"
+        oldest, source = compatibility.driver(row, self.wish.gpu)
+        self.pin(
+            gcc=(row.gcc, f"the newest for this CUDA: {row.source('gcc')}"),
+            driver=(oldest, f"the oldest that runs it: {source}"),
         )
 
+    def packages(self, setup: str, python: str) -> None:
+        """Name the command that pins the packages: pip alone knows what these need."""
+        required = tree_files.required(setup, python)
+        # What TensorFlow's build imports, in the versions that it requires.
+        building = dict.fromkeys(BUILDING, "")
+        for requirement in required:
+            name = canonicalize_name(requirement.name)
+            if name in {*BUILDING, *BUILDING_IF_REQUIRED}:
+                building[name] = str(requirement.specifier)
+        plain = (str(requirement).partition(";")[0].strip() for requirement in required)
+        asked = [f"--add {shlex.quote(name + version)}" for name, version in building.items()]
+        asked += [f"--verify {shlex.quote(requirement)}" for requirement in plain]
+        self.pinning = f"invoke pin --recipe FILE {' '.join(asked)}"
 
-def _decided(draft: _Draft, wish: Wish, toolkit: Toolkit | None) -> None:
-    """Give the answers that follow from the pins; those that a release does not ask are dropped."""
-    draft.answers["TF_NEED_CUDA"] = "true" if toolkit else "false"
-    if not toolkit:
-        return
-    capabilities = json.dumps(wish.gpu or _capabilities(toolkit.row))
-    draft.answers |= {
-        "TF_CUDA_VERSION": json.dumps(toolkit.row.version),
-        "TF_CUDNN_VERSION": json.dumps(toolkit.cudnn()[0]),
-        "TF_CUDA_COMPUTE_CAPABILITIES": capabilities,
-        # From 2.18 on Bazel downloads CUDA, and the three have other names.
-        "HERMETIC_CUDA_COMPUTE_CAPABILITIES": capabilities,
-    }
+    def bazel(self, found: bazel.ChosenBazel) -> None:
+        self.table("bazel", version=(found.version, found.reason))
 
+    def compile(self, python: str) -> None:
+        release = self.wanted.line
+        if release < recipes.HERMETIC_PYTHON:
+            return
+        self.table("compile")
+        if release > recipes.LAST_BY_PROGRAM:
+            self.pin(target=(recipes.WHEEL_TARGET, "Bazel itself makes the wheel since 2.17"))
+        self.lines += [
+            "# Bazel downloads the Python that it builds for, whatever ./configure got. 2.14, the",
+            "# first release that does, knows the second name only.",
+            "flags = [",
+            *(f'    "--repo_env={name}={python}",' for name in recipes.HERMETIC_PYTHON_NAMES),
+            "]",
+        ]
 
-def _capabilities(row: compatibility.Cuda) -> str:
-    """Return the oldest and the newest compute capability that a CUDA compiles for."""
-    least, newest = row.capabilities
-    # TensorFlow asks again for a compute capability below 3.0.
-    oldest = max(least, OLDEST_CAPABILITY, key=versions.numbers)
-    return f"{oldest},{newest}"
+    def answer(self, path: Path, ask: Ask) -> None:
+        """Answer every question of ./configure, and those that the answers lead to."""
+        toolkit = self.toolkit
+        self.answers["TF_NEED_CUDA"] = "true" if toolkit else "false"
+        if toolkit:
+            row = toolkit.row
+            # TensorFlow asks again for a compute capability below 3.0.
+            oldest = max(row.capabilities[0], OLDEST_CAPABILITY, key=versions.numbers)
+            capabilities = json.dumps(self.wish.gpu or f"{oldest},{row.capabilities[1]}")
+            # What a release does not ask for is dropped.
+            self.answers |= {
+                "TF_CUDA_VERSION": json.dumps(row.version),
+                "TF_CUDNN_VERSION": json.dumps(toolkit.cudnn()[0]),
+                "TF_CUDA_COMPUTE_CAPABILITIES": capabilities,
+                # From 2.18 on Bazel downloads CUDA, and the three have other names.
+                "HERMETIC_CUDA_COMPUTE_CAPABILITIES": capabilities,
+            }
+        # Which questions ./configure asks depends on earlier answers, so ask until none is left.
+        for _ in range(ROUNDS):
+            files.write(path, self.text())
+            recipe = recipes.read(str(path))
+            interview = expected.interview(recipe, HostFile())
+            # Not every release asks for each part of CUDA, nor by the same names.
+            read = {prompt.variable for prompt in interview.dialect.prompts}
+            useless = [fault.variable for fault in validation.faults(interview) if fault.harmless]
+            useless += [variable for variable in self.answers if variable not in read]
+            for variable in useless:
+                self.answers.pop(variable, None)
+            lacking = interview.unanswered()
+            if not (lacking or useless):
+                # Tables have the line of a CUDA only.
+                if toolkit and self.answers.get("HERMETIC_CUDA_VERSION") == '""':
+                    self.open.append(
+                        f"HERMETIC_CUDA_VERSION: a full version of CUDA {toolkit.row.version}; "
+                        "without it Bazel downloads the tree's default"
+                    )
+                return
+            for prompt in lacking:
+                default = json.dumps(TEXTS.get(prompt.variable, ""))
+                given = ask(prompt, "false" if prompt.yes_no else default)
+                # Where an empty text is an answer, it is a good one: configure then uses what it
+                # finds.
+                if given == '""' and not prompt.empty:
+                    self.open.append(
+                        f"{prompt.variable}: {recipe.name} needs a value that is not empty"
+                    )
+                self.answers[prompt.variable] = given
+        self.open.append(
+            "some questions of ./configure still have no answer: see 'invoke plan --recipe FILE'"
+        )
 
-
-def _asked(draft: _Draft, recipe: Recipe, prompt: Prompt, ask: Ask) -> str:
-    """Ask for one answer; without a terminal, answer a yes-or-no question with no."""
-    default = "false" if prompt.yes_no else json.dumps(TEXTS.get(prompt.variable, ""))
-    given = ask(prompt, default)
-    # Where an empty text is an answer, it is a good one: configure then uses what it finds.
-    if given == '""' and not prompt.empty:
-        draft.open.append(f"{prompt.variable}: {recipe.name} needs a value that is not empty")
-    return given
-
-
-def _text(draft: _Draft) -> str:
-    return "\n".join([*draft.lines, *_answer_lines(draft)]) + "\n"
-
-
-def _answer_lines(draft: _Draft) -> Iterator[str]:
-    yield from (
-        "",
-        "[configure.answers]",
-        (
-            "# The answers about CUDA follow from [host]. The others were given when 'invoke new' "
-            "asked,"
-        ),
-        "# or are false, which leaves a feature out.",
-    )
-    for variable, value in draft.answers.items():
-        yield f"{variable} = {value}"
+    def text(self) -> str:
+        """Return the recipe."""
+        lines = [
+            *self.lines,
+            "",
+            "[configure.answers]",
+            (
+                "# The answers about CUDA follow from [host]. The others were given when "
+                "'invoke new' asked,"
+            ),
+            "# or are false, which leaves a feature out.",
+            *(f"{variable} = {value}" for variable, value in self.answers.items()),
+        ]
+        return "\n".join(lines) + "\n"
 
 
 def wanted_of(text: str) -> WantedRelease:

@@ -8,7 +8,6 @@ import hashlib
 import json
 import re
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,14 +56,25 @@ def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> Writt
             f"{job.recipe.name} has no tree to edit yet",
             remedy=f"Make it: invoke build --recipe {job.recipe.argument} --until source",
         )
-    folder = _folder(job.recipe)
-    number = _next_number(job.recipe, patches_of(path) / folder)
-    inner = f"{folder}/{number:04}-{_words(name)}.patch"
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    if not words:
+        raise RecipeError(
+            f"{name!r} names no patch",
+            remedy=f"Say in a few words why, such as '{invoke('patch no-numa')}'.",
+        )
+    source = job.recipe.source
+    # Recipes of one release share patches, and so a folder.
+    folder = source.branch.replace("/", "-")
+    if source.patches:
+        folder = str(Path(source.patches[0]).parent)
+    # The patch of another recipe must not be overwritten.
+    others = (patches_of(path) / folder).glob("*.patch")
+    taken = filter(None, map(_number_of, (*source.patches, *map(str, others))))
+    inner = f"{folder}/{max(taken, default=0) + 1:04}-{words}.patch"
     target = patches_of(path) / inner
     changed = _write(tree, target, header)
     # The patch is written first: a recipe must never name a file that does not exist.
-    named = [*job.recipe.source.patches, inner]
-    toml_editing.put_list(path, ("source", "patches"), named)
+    toml_editing.put_list(path, ("source", "patches"), [*source.patches, inner])
     return WrittenPatch(target, changed, added=True)
 
 
@@ -80,30 +90,41 @@ def prepare(job: BuildRequest, number: int) -> Path:
     patch = _numbered(job.recipe, number)
     position = source.patches.index(patch)
     before = source.changed(patches=source.patches[:position])
-    tree = _work_tree(job)
-    _insist_on_written(job, tree)
+    tree = RefreshTree(job)
+    begun = tree.begun()
+    if begun and tree.exists() and tree.edits() != begun.content:
+        # They would be lost.
+        own = f"invoke patch --recipe {job.recipe.argument} --refresh {begun.number} --write"
+        raise RecipeError(
+            f"{tree.place} holds edits of patch {begun.number} that are not written yet",
+            remedy=f"Write them: '{own}'. Or delete that directory, and them with it.",
+        )
     # Earlier patches go into the index, so that the difference holds this patch alone.
     repository = external.repository(job.job, source)
     try:
         content = patched_tree.make(tree.place, before, repository, source.commit)
     except RecipeError as fault:
-        raise _earlier_first(job.recipe, number, before.patches, fault) from fault
+        for each in before.patches:
+            earlier = _number_of(each)
+            if earlier is not None and str(source.file(each)) in fault.what:
+                first = f"invoke patch --recipe {job.recipe.argument} --refresh {earlier}"
+                raise RecipeError(
+                    f"Patch {number} comes after one that does not fit: {fault.what}",
+                    remedy=f"Redo that one first: {first}",
+                    evidence=fault.evidence,
+                ) from fault
+        raise
     tree.check_out(content)
-    _bring_in(job, tree, source.file(patch))
-    begun = BegunPatch(number=number, content=_edits(tree))
-    files.write(_begun(job), begun.model_dump_json())
+    path = source.file(patch)
+    # What the patch changes comes into the files, as far as it fits.
+    if base := merging.base_of(path):
+        original = external.repository(job.job, source.changed(commit=base))
+        Merge(tree.place, original, base, job.listener.note).carry(path)
+    else:
+        tree.apply_what_fits(path)
+    begun = BegunPatch(number=number, content=tree.edits())
+    files.write(tree.state, begun.model_dump_json())
     return tree.place
-
-
-def _bring_in(job: BuildRequest, tree: WorkTree, patch: Path) -> None:
-    """Bring what a patch changes into the files of a tree, as far as it fits."""
-    base = merging.base_of(patch)
-    if not base:
-        tree.apply_what_fits(patch)
-        return
-    made_for = job.recipe.source.changed(commit=base)
-    original = external.repository(job.job, made_for)
-    Merge(tree.place, original, base, job.listener.note).carry(patch)
 
 
 class BegunPatch(BaseModel):
@@ -113,53 +134,27 @@ class BegunPatch(BaseModel):
     content: str
 
 
-def _insist_on_written(job: BuildRequest, tree: WorkTree) -> None:
-    """Raise RecipeError if the tree has edits that no patch has yet: they would be lost."""
-    begun = _begun_in(job)
-    if begun is None or not tree.exists() or _edits(tree) == begun.content:
-        return
-    own = f"invoke patch --recipe {job.recipe.argument} --refresh {begun.number} --write"
-    raise RecipeError(
-        f"{tree.place} holds edits of patch {begun.number} that are not written yet",
-        remedy=f"Write them: '{own}'. Or delete that directory, and them with it.",
-    )
+class RefreshTree(WorkTree):
+    """The tree in which a patch is redone; no stage reads it."""
 
+    def __init__(self, job: BuildRequest) -> None:
+        """Name it; `state` is the file that says what it is for."""
+        super().__init__(job.places.own / "patch")
+        self.state = job.places.own / "patch.json"
 
-def _edits(tree: WorkTree) -> str:
-    """Return a checksum of all files of a tree that differ from its index, new ones included."""
-    names = sorted({*tree.changed(), *tree.strangers()})
-    found = {
-        name: files.sha256(tree.place / name) for name in names if (tree.place / name).is_file()
-    }
-    return hashlib.sha256(json.dumps([names, found]).encode()).hexdigest()
+    def begun(self) -> BegunPatch | None:
+        """Return what the tree was when a person got it; None where that is not known."""
+        try:
+            return BegunPatch.model_validate_json(self.state.read_bytes())
+        except (OSError, ValueError):
+            return None
 
-
-def _begun(job: BuildRequest) -> Path:
-    return job.places.own / "patch.json"
-
-
-def _begun_in(job: BuildRequest) -> BegunPatch | None:
-    try:
-        return BegunPatch.model_validate_json(_begun(job).read_bytes())
-    except (OSError, ValueError):
-        # Without the file, or with half of one, nothing is known of the tree.
-        return None
-
-
-def _earlier_first(
-    recipe: Recipe, number: int, before: Sequence[str], fault: RecipeError
-) -> RecipeError:
-    """Return the error for a patch whose predecessors do not fit, with the one to redo first."""
-    for patch in before:
-        earlier = _number_of(patch)
-        if earlier is not None and str(recipe.source.file(patch)) in fault.what:
-            first = f"invoke patch --recipe {recipe.argument} --refresh {earlier}"
-            return RecipeError(
-                f"Patch {number} comes after one that does not fit: {fault.what}",
-                remedy=f"Redo that one first: {first}",
-                evidence=fault.evidence,
-            )
-    return fault
+    def edits(self) -> str:
+        """Return a checksum of all files that differ from the index, new ones included."""
+        names = sorted({*self.changed(), *self.strangers()})
+        places = {name: self.place / name for name in names}
+        found = {name: files.sha256(place) for name, place in places.items() if place.is_file()}
+        return hashlib.sha256(json.dumps([names, found]).encode()).hexdigest()
 
 
 def waiting(place: Path) -> list[str]:
@@ -175,13 +170,13 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
     """Write a patch of the series again from the tree that `prepare` made; its header stays."""
     source = job.recipe.source
     target = source.file(_numbered(job.recipe, number))
-    tree = _work_tree(job)
+    tree = RefreshTree(job)
     if not tree.exists():
         raise RecipeError(
             f"{target.name} has no tree to be redone in",
             remedy=f"Make it: invoke patch --recipe {job.recipe.argument} --refresh {number}",
         )
-    begun = _begun_in(job)
+    begun = tree.begun()
     if begun and begun.number != number:
         raise RecipeError(
             f"The tree in {tree.place} is for patch {begun.number}, not for {number}",
@@ -201,7 +196,7 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
     header = patching.header(target)
     changed = _write(tree, target, header, patching.head_text(target))
     tree.discard()
-    files.remove(_begun(job))
+    files.remove(tree.state)
     return WrittenPatch(target, changed, added=False)
 
 
@@ -217,7 +212,13 @@ def _write(tree: WorkTree, target: Path, header: PatchHeader, head: str = "") ->
             f"Nothing differs in {tree.place}", remedy="Edit the files there, then run this again."
         )
     _insist_on_text(tree.place, diff)
-    _insist_on_condition(header, target if head else None)
+    if condition := dropping.misspelt(header.drop_when):
+        place = f"'Drop when' of {target} as" if head else "--drop-when"
+        raise RecipeError(
+            f"'{condition}' cannot be read as a condition",
+            remedy=f"Write {place} 'release >= 1.9', 'upstream COMMIT', or a sentence; "
+            "docs/new-recipe.md.",
+        )
     before = target.read_bytes() if target.exists() else None
     target.parent.mkdir(parents=True, exist_ok=True)
     files.write(target, f"{head or as_text(header)}\n{diff}")
@@ -231,17 +232,6 @@ def _write(tree: WorkTree, target: Path, header: PatchHeader, head: str = "") ->
         else:
             files.write(target, before)
         raise
-
-
-def _insist_on_condition(header: PatchHeader, written: Path | None) -> None:
-    """Raise RecipeError for a condition that lint would refuse; `written` is the patch it is in."""
-    if condition := dropping.misspelt(header.drop_when):
-        place = f"'Drop when' of {written} as" if written else "--drop-when"
-        raise RecipeError(
-            f"'{condition}' cannot be read as a condition",
-            remedy=f"Write {place} 'release >= 1.9', 'upstream COMMIT', or a sentence; "
-            "docs/new-recipe.md.",
-        )
 
 
 def _insist_on_text(tree: Path, diff: str) -> None:
@@ -287,11 +277,6 @@ def as_text(header: PatchHeader) -> str:
     return "\n".join([*filled, ""])
 
 
-def _work_tree(job: BuildRequest) -> WorkTree:
-    """Return the tree in which a patch is redone; no stage reads it."""
-    return WorkTree(job.places.own / "patch")
-
-
 def _numbered(recipe: Recipe, number: int) -> str:
     """Return the patch of a recipe by the number in its file name."""
     for patch in recipe.source.patches:
@@ -303,26 +288,10 @@ def _numbered(recipe: Recipe, number: int) -> str:
     )
 
 
-def _next_number(recipe: Recipe, folder: Path) -> int:
-    """Return the number after those of the recipe, and of all others that share the folder."""
-    # The patch of another recipe must not be overwritten.
-    others = [patch.name for patch in folder.glob("*.patch")]
-    numbers = map(_number_of, (*recipe.source.patches, *others))
-    return max(filter(None, numbers), default=0) + 1
-
-
 def _number_of(patch: str) -> int | None:
     """Return the number in a patch's file name; None if it has none."""
     found = _NUMBER.match(Path(patch).name)
     return int(found[1]) if found else None
-
-
-def _folder(recipe: Recipe) -> str:
-    """Return the folder of a recipe's patches: that of those it has, else its branch."""
-    # Recipes of one release share patches, and so a folder.
-    if recipe.source.patches:
-        return str(Path(recipe.source.patches[0]).parent)
-    return recipe.source.branch.replace("/", "-")
 
 
 def patches_of(path: Path) -> Path:
@@ -330,14 +299,3 @@ def patches_of(path: Path) -> Path:
     if path.resolve().parent == recipes.RECIPES.resolve():
         return recipes.PATCHES
     return path.resolve().parent / "patches"
-
-
-def _words(name: str) -> str:
-    """Return a name as file names have it, and refuse one without letters."""
-    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    if not words:
-        raise RecipeError(
-            f"{name!r} names no patch",
-            remedy=f"Say in a few words why, such as '{invoke('patch no-numa')}'.",
-        )
-    return words

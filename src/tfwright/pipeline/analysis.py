@@ -7,7 +7,7 @@ from dataclasses import replace
 from tfwright.diagnosis.reader import FailureRecord
 from tfwright.pipeline import attempts, failure
 from tfwright.pipeline.invocation import Invocation
-from tfwright.rules import resolved
+from tfwright.rules import repositories
 from tfwright.tools import files
 
 
@@ -43,4 +43,4 @@ def wanted(calls: Invocation) -> Mapping[str, str]:
     job.listener.finished("analysis", time.monotonic() - begun)
     if outcome.status != 0:
         raise failure.error_of(job, command, outcome, FailureRecord(None, None), calls.unpinned)
-    return resolved.pins(files.text(report))
+    return repositories.resolved(files.text(report))

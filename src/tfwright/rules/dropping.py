@@ -78,7 +78,8 @@ def judge(drop_when: str, facts: DropFacts) -> DropVerdict:
     """Hold a patch's ``Drop when:`` against what is known; one condition that holds is enough."""
     answers: list[bool | None] = []
     for condition in _conditions(drop_when):
-        answer = _holds(condition, facts)
+        checks = ((form.match(condition), check) for form, check in _FORMS)
+        answer = next((check(found, facts) for found, check in checks if found), None)
         if answer:
             return DropVerdict("due", condition)
         answers.append(answer)
@@ -117,23 +118,12 @@ def _conditions(drop_when: str) -> Iterator[str]:
         yield condition.strip().rstrip(".")
 
 
-def _holds(condition: str, facts: DropFacts) -> bool | None:
-    """Say whether a condition holds; None if that cannot be known."""
-    for form, check in _FORMS:
-        found = form.match(condition)
-        if found:
-            return check(found, facts)
-    return None
-
-
 def _release(found: re.Match[str], facts: DropFacts) -> bool | None:
     source = facts.source
     if source.interface != "tensorflow":
         return None
     # "1.9" is a line of releases, "2.4.1" one of its patch levels.
-    exact = source.exact.numbers
-    wanted = _numbers(found["version"])
-    return COMPARISONS[found["how"]](exact[: len(wanted)], wanted)
+    return _compared(found, source.exact.numbers)
 
 
 def _upstream(found: re.Match[str], facts: DropFacts) -> bool | None:
@@ -150,28 +140,8 @@ def _pins(found: re.Match[str], facts: DropFacts) -> bool | None:
         # The directory in the archive names the version: grpc-1.13.0. A commit's has none.
         version = re.search(r"-v?(\d+(?:[._]\d+)+)(?=/|$)", rule.strip_prefix)
         if rule.name.removesuffix("_archive") == name and version:
-            pinned = _numbers(version[1].replace("_", "."))
-            wanted = _numbers(found["version"])
-            return COMPARISONS[found["how"]](pinned[: len(wanted)], wanted)
+            return _compared(found, _numbers(version[1].replace("_", ".")))
     return None
-
-
-def _no_substitute(found: re.Match[str], facts: DropFacts) -> bool | None:
-    if facts.recipe is None:
-        return None
-    # Rules are named zlib_archive or org_sqlite, where people say zlib and SQLite.
-    wanted = found["name"].lower()
-    return not any(wanted in name.split("_") for name in facts.recipe.fetch.substitutes)
-
-
-def _answered(found: re.Match[str], facts: DropFacts) -> bool | None:
-    if facts.recipe is None:
-        return None
-    return facts.recipe.configure.answers.get(found["name"]) is True
-
-
-def _of_the_host(_: re.Match[str], __: DropFacts) -> None:
-    """Leave it to a person: a recipe is for every host, and this one's glibc decides nothing."""
 
 
 def _python(found: re.Match[str], facts: DropFacts) -> bool | None:
@@ -181,12 +151,10 @@ def _python(found: re.Match[str], facts: DropFacts) -> bool | None:
     return COMPARISONS[found["how"]](_numbers(facts.recipe.host.python), wanted)
 
 
-def _python_2(_: re.Match[str], facts: DropFacts) -> bool | None:
-    return None if facts.recipe is None else facts.recipe.host.python.startswith("2.")
-
-
-def _macos(_: re.Match[str], facts: DropFacts) -> bool | None:
-    return None if facts.recipe is None else facts.recipe.host.system == "Darwin"
+def _compared(found: re.Match[str], has: tuple[int, ...]) -> bool:
+    """Compare a version with that of the condition, by as many numbers as this names."""
+    wanted = _numbers(found["version"])
+    return COMPARISONS[found["how"]](has[: len(wanted)], wanted)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -194,6 +162,22 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 Check = Callable[[re.Match[str], DropFacts], bool | None]
+
+
+def _of_recipe(check: Callable[[Recipe, str], bool]) -> Check:
+    """Make a check of the whole recipe and the name in the condition."""
+    return lambda found, facts: (
+        None if facts.recipe is None else check(facts.recipe, found.groupdict().get("name") or "")
+    )
+
+
+_no_substitute = _of_recipe(
+    # Rules are named zlib_archive or org_sqlite, where people say zlib and SQLite.
+    lambda recipe, name: (
+        not any(name.lower() in rule.split("_") for rule in recipe.fetch.substitutes)
+    )
+)
+_answered = _of_recipe(lambda recipe, name: recipe.configure.answers.get(name) is True)
 _SPELLINGS: Mapping[str, Check] = {
     rf"release {_COMPARED}$": _release,
     # A sentence may go on: "the release is 1.13 or later, where NCCL can be left out".
@@ -205,10 +189,11 @@ _SPELLINGS: Mapping[str, Check] = {
     r"recipe builds from the pinned archive of (?P<name>[\w-]+) again": _no_substitute,
     r"answer (?P<name>[A-Z][A-Z0-9_]+)$": _answered,
     r"recipe sets (?P<name>[A-Z][A-Z0-9_]+)": _answered,
-    rf"glibc {_COMPARED}$": _of_the_host,
-    rf"build host has glibc {_SPOKEN}\b": _of_the_host,
+    # A recipe is for every host, and this one's glibc decides nothing: that is for a person.
+    rf"glibc {_COMPARED}$": lambda *_: None,
+    rf"build host has glibc {_SPOKEN}\b": lambda *_: None,
     rf"python {_COMPARED}$": _python,
-    r"wheel is for Python 2$": _python_2,
-    r"wheel is for macOS": _macos,
+    r"wheel is for Python 2$": _of_recipe(lambda recipe, _: recipe.host.python.startswith("2.")),
+    r"wheel is for macOS": _of_recipe(lambda recipe, _: recipe.host.system == "Darwin"),
 }
 _FORMS = [(re.compile(f"(?:the )?{spelling}"), check) for spelling, check in _SPELLINGS.items()]

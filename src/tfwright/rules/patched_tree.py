@@ -5,7 +5,7 @@ What each patch made is kept, so that after a change only that patch and the lat
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -50,12 +50,30 @@ class PatchedTree:
         """Use what an earlier run left at `tree`, as far as it is sound."""
         self._tree, self._table = WorkTree(tree), table
         self._mirror, self._commit = mirror, commit
-        self._known = _kept(self._tree, commit)
+        self._known = self._kept()
         self._taken: list[TreeStep] = []
         self._index = ""
         """What the index is known to hold; empty where that is not known."""
         self._new = False
         """Whether a step was taken that is not written down yet."""
+
+    def _kept(self) -> Sequence[TreeStep]:
+        """Return the steps that an earlier run took; none where anything is not as it was left."""
+        try:
+            kept = KeptSteps.model_validate_json(files.content(self._tree.path / STEPS))
+        except (OSError, ValidationError):
+            return ()
+        # The commit's own objects are in the mirror, which is verified when the commit comes in.
+        sound = {name for name, is_sound in self._tree.loose_objects() if is_sound}
+        usable = (
+            self._tree.place.is_dir()
+            and sound.issuperset(kept.objects)
+            # With attributes of somebody else git would read other bytes.
+            and self._tree.is_plain()
+            # Its settings, and the way to the mirror: git would fail in the middle of a new step.
+            and self._tree.kind(self._commit) == "commit"
+        )
+        return kept.steps if usable else ()
 
     def patched(self, note: Callable[[str], None] = lambda _: None) -> str:
         """Return git's id of the content after all patches.
@@ -63,9 +81,15 @@ class PatchedTree:
         `note` hears of each patch that applies elsewhere than it says. Raises RecipeError for an
         asset that does not fit, or with all patches that do not.
         """
-        _insist_on_included(self._table)
+        self._insist_on_included()
+        assets = {
+            path: files.sha256(self._table.file(asset))
+            for path, asset in self._table.assets.items()
+        }
+        exclude = list(self._table.exclude)
         try:
-            self._take(_first_key(self._table, self._mirror, self._commit), self._prepare)
+            first = _digest([str(self._mirror), self._commit, exclude, assets])
+            self._take(first, self._begin)
             self._apply_patches()
         finally:
             self._keep()
@@ -80,50 +104,42 @@ class PatchedTree:
         `texts` is handed the content before, and returns the new files by path; `key` is a digest
         of what else decides them.
         """
-        before = self._taken[-1].content
 
-        def replace() -> tuple[str, ...]:
+        def replace(before: str) -> Sequence[str]:
             for path, text in texts(before).items():
                 self._tree.replace(path, text)
             return ()
 
-        step = self._take(self._key_after(key), replace)
+        self._take(key, replace)
         self._keep()
-        return step.content
+        return self._taken[-1].content
 
-    def _take(self, key: str, work: Callable[[], tuple[str, ...]]) -> TreeStep:
-        """Take a step, or believe that it was taken before."""
+    def _take(self, key: str, work: Callable[[str], Sequence[str]]) -> None:
+        """Take a step, or believe that it was taken before; `work` gets the content before it."""
         place = len(self._taken)
+        before = self._commit
+        if self._taken:
+            before = self._taken[-1].content
+            key = _digest([self._taken[-1].key, key])
         if place < len(self._known) and self._known[place].key == key:
-            step = self._known[place]
-        else:
-            # What was made after another step is of no use any more.
-            self._known = []
-            self._put_into_index()
-            notes = work()
-            step = TreeStep(key=key, content=self._tree.content(), notes=notes)
-            self._insist_on_origins(step.content)
-            self._index, self._new = step.content, True
+            self._taken.append(self._known[place])
+            return
+        # What was made after another step is of no use any more.
+        self._known = []
+        # The index may have been left with anything.
+        if self._taken and self._index != before:
+            self._tree.put(before)
+        notes = work(before)
+        step = TreeStep(key=key, content=self._tree.content(), notes=tuple(notes))
+        # What it was made from has to be the commit's own objects, by their ids.
+        changes = self._tree.changes(before, step.content)
+        self._tree.verify_objects(before, {change.old for change in changes.values()})
+        self._index, self._new = step.content, True
         self._taken.append(step)
-        return step
 
-    def _insist_on_origins(self, content: str) -> None:
-        """Insist that what a step was made from are the commit's own objects, by their ids."""
-        before = self._taken[-1].content if self._taken else self._commit
-        changed = self._tree.changes(before, content)
-        self._tree.verify_objects(before, {change.old for change in changed.values()})
-
-    def _put_into_index(self) -> None:
-        """Let the index hold what the last step made; it may have been left with anything."""
-        if self._taken and self._index != self._taken[-1].content:
-            self._tree.put(self._taken[-1].content)
-
-    def _key_after(self, key: str) -> str:
-        return _digest([self._taken[-1].key, key])
-
-    def _prepare(self) -> tuple[str, ...]:
+    def _begin(self, commit: str) -> Sequence[str]:
         """Start from nothing with the commit, then put the assets in."""
-        self._tree.prepare(self._mirror, self._commit, self._table.exclude)
+        self._tree.prepare(self._mirror, commit, self._table.exclude)
         # Assets come first: a patch may change one, as it may any file of the tree.
         for path, asset in self._table.assets.items():
             self._tree.add(path, self._table.file(asset))
@@ -137,25 +153,21 @@ class PatchedTree:
         for patch in self._table.patches:
             path = self._table.file(patch)
 
-            def apply(path: Path = path) -> tuple[str, ...]:
-                before = self._taken[-1].content
-                return tuple(patching.apply(self._tree, path, self._due, before).notes)
+            def apply(before: str, path: Path = path) -> Sequence[str]:
+                return patching.apply(self._tree, path, self._due, before).notes
 
             try:
-                self._take(self._key_after(files.sha256(path)), apply)
+                self._take(files.sha256(path), apply)
             except RecipeError as fault:
                 # Not the patch may be wrong, but the bytes of the files that it names.
-                self._verify_files_of(files.text(path))
+                before = self._taken[-1].content
+                named = self._tree.plain_files(before, files.text(path).__contains__)
+                self._tree.verify_objects(before, named.values())
                 faults.append(fault)
                 # git leaves the index alone, or half changed, and the next patch needs it whole.
                 self._index = ""
         if faults:
             raise patching.combined(faults)
-
-    def _verify_files_of(self, patch: str) -> None:
-        before = self._taken[-1].content
-        named = self._tree.plain_files(before, lambda path: path in patch)
-        self._tree.verify_objects(before, named.values())
 
     def _due(self, drop_when: str) -> str:
         """Return the condition of a patch's header that says that it is not needed any more."""
@@ -174,6 +186,23 @@ class PatchedTree:
         files.write(self._tree.path / STEPS, kept.model_dump_json(indent=1))
         self._new = False
 
+    def _insist_on_included(self) -> None:
+        """Refuse to change what is never checked out, before anything is changed."""
+        from tfwright.tools.git import patching
+
+        table = self._table
+        changing = [(f"The asset {asset}", path) for path, asset in table.assets.items()]
+        for patch in table.patches:
+            read = patching.read(table.file(patch))
+            changing += [(f"The patch {patch}", file.path) for file in read]
+        for what, path in changing:
+            if is_excluded(path, table.exclude):
+                raise RecipeError(
+                    f"{what} changes {path}, which source.exclude leaves out",
+                    remedy=f"Take {path} out of source.exclude, or drop the patch or asset.",
+                    evidence=Evidence(where=path),
+                )
+
 
 def make(tree: Path, table: SourceTable, mirror: Path, commit: str) -> str:
     """Make a tree from nothing, and return git's id of its content after all patches."""
@@ -191,65 +220,16 @@ def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
     return WorkTree(tree).texts(content, _holding_rules(table))
 
 
-def digests(table: SourceTable) -> Mapping[str, str]:
-    """Return the digest of each patch and asset, by its path under patches/."""
-    return {file: files.sha256(table.file(file)) for file in table.named_files}
-
-
 def _holding_rules(table: SourceTable) -> Callable[[str], bool]:
     from tfwright.rules import repositories
 
     return lambda path: repositories.relevant(path) and not is_excluded(path, table.exclude)
 
 
-def _first_key(table: SourceTable, mirror: Path, commit: str) -> str:
-    assets = {path: files.sha256(table.file(asset)) for path, asset in table.assets.items()}
-    return _digest([str(mirror), commit, list(table.exclude), assets])
+def digests(table: SourceTable) -> Mapping[str, str]:
+    """Return the digest of each patch and asset, by its path under patches/."""
+    return {file: files.sha256(table.file(file)) for file in table.named_files}
 
 
 def _digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _kept(tree: WorkTree, commit: str) -> Sequence[TreeStep]:
-    """Return the steps that an earlier run took; none where anything is not as it was left.
-
-    `commit` is the one that they began with.
-    """
-    try:
-        kept = KeptSteps.model_validate_json(files.content(tree.path / STEPS))
-    except (OSError, ValidationError):
-        return ()
-    # The commit's own objects are in the mirror, which is verified when the commit comes in.
-    sound = {name for name, is_sound in tree.loose_objects() if is_sound}
-    usable = (
-        tree.place.is_dir()
-        and sound.issuperset(kept.objects)
-        # With attributes of somebody else git would read other bytes.
-        and tree.is_plain()
-        # Its settings, and the way to the mirror: git would fail in the middle of the first step.
-        and tree.kind(commit) == "commit"
-    )
-    return kept.steps if usable else ()
-
-
-def _insist_on_included(table: SourceTable) -> None:
-    """Refuse to change what is never checked out, before anything is changed."""
-    for what, path in _changed(table):
-        if is_excluded(path, table.exclude):
-            raise RecipeError(
-                f"{what} changes {path}, which source.exclude leaves out",
-                remedy=f"Take {path} out of source.exclude, or drop the patch or asset.",
-                evidence=Evidence(where=path),
-            )
-
-
-def _changed(table: SourceTable) -> Iterator[tuple[str, str]]:
-    """Yield what changes a file, and its path."""
-    from tfwright.tools.git import patching
-
-    for path, asset in table.assets.items():
-        yield f"The asset {asset}", path
-    for patch in table.patches:
-        for file in patching.read(table.file(patch)):
-            yield f"The patch {patch}", file.path

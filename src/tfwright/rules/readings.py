@@ -7,6 +7,7 @@ almost all of them as they were.
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -35,39 +36,26 @@ class Readings:
         if self._folder is None:
             return read()
         path = self._folder / f"{_digest([self._reader, what])}.json"
-        kept = _kept(path)
-        if kept is None and (kept := read()) is not None:
-            self._keep(path, kept)
-        return kept
-
-    def _keep(self, path: Path, rules: Rules) -> None:
-        text = json.dumps(_RULES.dump_python(rules))
-        files.write(path, f"{_digest(text)}\n{text}")
-        # The oldest go first: an earlier state of the recipe is the least likely to
-        # come back.
-        found = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
-        for old in found[:-MOST]:
-            old.unlink()
+        rules = TypeAdapter(Rules)
+        with suppress(OSError, UnicodeDecodeError, ValidationError):
+            said, _, text = files.text(path, "strict").partition("\n")
+            # The first line is a digest of the rest: a reading that was cut could miss a download.
+            if said == _digest(text):
+                return rules.validate_python(json_text.parsed(text))
+        found = read()
+        if found is not None:
+            text = json.dumps(rules.dump_python(found))
+            files.write(path, f"{_digest(text)}\n{text}")
+            # The oldest go first: an earlier state of the recipe is the least likely to come back.
+            kept = sorted(self._folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
+            for old in kept[:-MOST]:
+                old.unlink()
+        return found
 
     @cached_property
     def _reader(self) -> list[str]:
         """Digests of the code that reads: another version may find more in the same files."""
         return [files.sha256(path) for path in sorted(Path(__file__).parent.rglob("*.py"))]
-
-
-_RULES = TypeAdapter(Rules)
-
-
-def _kept(path: Path) -> Rules | None:
-    """Return what a file holds; None where there is none, or it is not as it was written."""
-    try:
-        said, _, text = files.text(path, "strict").partition("\n")
-        # The first line is a digest of the rest, since a reading that was cut could
-        # miss a download.
-        whole = said == _digest(text)
-        return _RULES.validate_python(json_text.parsed(text)) if whole else None
-    except (OSError, UnicodeDecodeError, ValidationError):
-        return None
 
 
 def _digest(content: object) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tfwright.documents.names import LONGEST_URL
-from tfwright.rules.starlark.model import UnknownError
+from tfwright.rules.starlark.language import UnknownError
 
 DOWNLOADS = {"download", "download_and_extract"}
 """Methods through which a rule's own code downloads: url, output and sha256 come in this order."""
@@ -49,13 +49,15 @@ def names_url(known: Mapping[str, object]) -> bool:
 
 def files_of(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield addresses and digest of each file: ``jar_urls`` belong to ``jar_sha256``."""
-    # maven_jar and jvm_maven_import_external name no address: servers and path make it
-    # up.
     if "artifact" in known:
-        yield (
-            tuple(_jars(line_of(known["artifact"]), known.get("server_urls"))),
-            digest_of(known.get("artifact_sha256")),
-        )
+        # maven_jar and jvm_maven_import_external name no address: servers and path make it up, as
+        # in the layout of every Maven repository. The artifact is ``group:name:version``.
+        group, _, rest = line_of(known["artifact"]).partition(":")
+        name, _, version = rest.partition(":")
+        path = f"{group.replace('.', '/')}/{name}/{version}/{name}-{version}.jar"
+        servers = urls_of(known.get("server_urls"))
+        urls = tuple(f"{server.rstrip('/')}/{path}" for server in servers)
+        yield urls, digest_of(known.get("artifact_sha256"))
     elif "registry" in known:
         yield ((f"{line_of(known['registry'])}/{line_of(known.get('repository') or '')}",), "")
     elif "remote" in known:
@@ -79,22 +81,12 @@ def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, .
             yield urls, digest_of(plain.get(f"{prefix}sha256"))
 
 
-def _jars(artifact: str, servers: object) -> Iterator[str]:
-    """Yield where Maven's servers keep an artifact, given as ``group:name:version``."""
-    group, _, rest = artifact.partition(":")
-    name, _, version = rest.partition(":")
-    for server in urls_of(servers):
-        folder = f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}"
-        # The layout of every Maven repository: dots of the group are directories.
-        yield f"{folder}/{name}-{version}.jar"
-
-
 def urls_of(value: object) -> tuple[str, ...]:
     """Return one url, or a list of them, each once."""
     # http_archive takes `urls` or `url`; TensorFlow lists its own mirror first.
     given = filter(None, as_list(value))
     urls = tuple(dict.fromkeys(map(line_of, given)))
-    good = tuple(filter(_is_address, urls))
+    good = tuple(url for url in urls if len(url) <= LONGEST_URL and re.fullmatch(URL, url))
     # One that is not an address leaves the others as they are.
     if urls and not good:
         raise UnknownError(f"{urls[0][:80]!r} is not an address that Bazel could download from")
@@ -104,10 +96,6 @@ def urls_of(value: object) -> tuple[str, ...]:
 def as_list(value: object) -> list[object]:
     """Return a list as it is, and anything else as the only one of a list."""
     return value if isinstance(value, list) else [value]
-
-
-def _is_address(url: str) -> bool:
-    return len(url) <= LONGEST_URL and re.fullmatch(URL, url) is not None
 
 
 def digest_of(value: object) -> str:

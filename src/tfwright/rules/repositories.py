@@ -8,8 +8,9 @@ running it is reported with file and line.
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from tfwright.rules.model import BAZELS_PLACE, Linked, Load, Nested, Repository, Rules, Unreadable
@@ -29,7 +30,7 @@ from tfwright.rules.recognisers import (
     urls_of,
 )
 from tfwright.rules.starlark.evaluator import PUT_TOGETHER, Program
-from tfwright.rules.starlark.model import (
+from tfwright.rules.starlark.language import (
     Arguments,
     ExhaustedError,
     External,
@@ -52,6 +53,9 @@ LONGEST_REASON = 300
 """Characters of a text's own words in a report: a macro may be read, and reported, often."""
 BAZELS_OWN = "bazel_tools"
 """The repository that is part of Bazel: its rules download only what their arguments name."""
+
+UNREADABLE = (UnknownError, ExhaustedError, RecursionError)
+"""What reading a text may end in; a name that stands for itself is followed without an end."""
 
 
 def relevant(path: str) -> bool:
@@ -91,12 +95,11 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
             reading.start(path)
             reading.loads(path)
         found += reading.rules()
-    marked = []
-    for repository in found.repositories:
-        # rules_cc from Bazel 0.29 on, rules_java from 2.0: these it downloads for every
-        # build.
-        of_language = repository.name.startswith("rules_")
-        marked.append(replace(repository, reached=of_language))
+    # rules_cc from Bazel 0.29 on, rules_java from 2.0: these it downloads for every build.
+    marked = (
+        replace(repository, reached=repository.name.startswith("rules_"))
+        for repository in found.repositories
+    )
     return replace(found, repositories=tuple(marked))
 
 
@@ -143,6 +146,32 @@ def joined(found: Rules, followed: Mapping[Nested | Load, Rules]) -> Rules:
         _once(whole.loads),
         _once(whole.linked),
     )
+
+
+def resolved(text: str) -> dict[str, str]:
+    """Return the repositories that Bazel made, by name, each with its digest or commit if any.
+
+    The text is that of ``--experimental_repository_resolved_file``. One name may be declared
+    several times, with different digests: Bazel tells which it took.
+    """
+    program = Program({"resolved.bzl": text})
+    entries = None
+    # It is Starlark, ``resolved = [...]``, read here and not run.
+    with suppress(*UNREADABLE):
+        module = program.module("resolved.bzl")
+        entries = program.value(ast.Name("resolved", ast.Load()), Scope(module))
+    pinned = {}
+    for entry in entries if isinstance(entries, list) else ():
+        # What cannot be read says nothing about a repository.
+        with suppress(*UNREADABLE):
+            # The original attributes are those of WORKSPACE; Bazel adds resolved ones next to them.
+            known = (
+                program.force(entry.get("original_attributes")) if isinstance(entry, dict) else 0
+            )
+            if isinstance(known, dict) and "name" in known:
+                pin = known.get("sha256") or known.get("commit") or ""
+                pinned[str(program.force(known["name"]))] = str(program.force(pin))
+    return pinned
 
 
 def _once(findings: Iterable[_Finding]) -> tuple[_Finding, ...]:
@@ -227,33 +256,25 @@ class _Reading:
         path, line = scope.module.path, call.lineno
         # `ctx.download_and_extract(...)` in the code of a rule.
         if isinstance(call.func, ast.Attribute) and call.func.attr in DOWNLOADS:
-            self._try_forms(path, line, call.func.attr, lambda: [self._download(call, scope)])
+            self._try_forms(path, line, call.func.attr, partial(self._download, call, scope))
             return
         if self._rule and called(call.func) == "symlink":
             self._link(call, scope)
         rule, callee, arguments = self._resolve(call, scope)
-
-        def declared() -> list[Repository]:
-            return list(self._declaration(rule, path, line, arguments.named))
-
         made: list[Repository] = []
         # A rule's own code cannot declare repositories: what looks so there is a helper's call.
         if self._rule is None and declares(arguments.named):
-            made = self._try_forms(path, line, rule, declared)
+            declaration = partial(self._declaration, rule, path, line, arguments.named)
+            made = self._try_forms(path, line, rule, declaration)
         if made and isinstance(callee, External):
             # Another repository's rule, like Bazel's own, downloads what its arguments say.
             return
-        with self._repeating(made):
-            self._behind(callee, arguments, path, line)
-
-    @contextmanager
-    def _repeating(self, made: Iterable[Repository]) -> Iterator[None]:
-        """Know what is declared again in the block: a macro's code repeats what its call says."""
         outer = self._declared
+        # A macro's code repeats what its call says.
         again = ((repository.name, repository.sha256) for repository in made)
         self._declared = (*outer, *again)
         try:
-            yield
+            self._behind(callee, arguments, path, line)
         finally:
             self._declared = outer
 
@@ -343,9 +364,8 @@ class _Reading:
                 by_url=names_url(known),
             )
 
-    def _download(self, call: ast.Call, scope: Scope) -> Repository:
+    def _download(self, call: ast.Call, scope: Scope) -> Iterator[Repository]:
         """Make a repository of a download in a rule's own code."""
-        method = called(call.func)
         named: dict[str | None, ast.expr] = dict(
             zip(("url", "output", "sha256"), call.args, strict=False)
         )
@@ -354,9 +374,9 @@ class _Reading:
             raise UnknownError("does not say what it downloads")
         sha256 = digest_of(self._program.value(named["sha256"], scope)) if "sha256" in named else ""
         urls = urls_of(self._paid(self._program.value(named["url"], scope)))
-        return Repository(
+        yield Repository(
             self._name,
-            method,
+            called(call.func),
             self._place + scope.module.path,
             call.lineno,
             urls,
@@ -393,7 +413,7 @@ class _Reading:
         return ""
 
     def _try_forms(
-        self, path: str, line: int, what: str, work: Callable[[], list[Repository]]
+        self, path: str, line: int, what: str, work: Callable[[], Iterable[Repository]]
     ) -> list[Repository]:
         """Record what `work` makes in each form that it can take.
 

@@ -39,13 +39,13 @@ def run(
     """Obtain what is not there yet; everything is verified by commit or digest."""
     from tfwright.pipeline import external
     from tfwright.pipeline.external import RecipePins
-    from tfwright.rules import tree_version
+    from tfwright.rules import tree_files
     from tfwright.vault import bundle, lock
 
     bundle.discard_leftovers(job.places.build_out)
     pins = RecipePins(source, bazel, fetch)
     repository = external.repository(job, source, about_branch=True)
-    tree_version.insist(repository, source.commit, source)
+    tree_files.insist_on_release(repository, source.commit, source)
     locked = lock.read(job.locked) if job.locked else None
     # Of a recipe for another system, what its rules download can be fetched and locked here. Its
     # Bazel and Python would not run, so they are left to that host.

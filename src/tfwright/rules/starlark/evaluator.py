@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from tfwright.rules.starlark.model import (
+from tfwright.rules.starlark.language import (
     Arguments,
     Either,
     ExhaustedError,
@@ -23,9 +23,16 @@ from tfwright.rules.starlark.model import (
     Scope,
     UnknownError,
     Unset,
+    added,
+    assigned,
+    defaults,
+    expression_of,
+    filled,
+    formatted,
+    labels,
+    located,
+    parse,
 )
-from tfwright.rules.starlark.syntax import assigned, defaults, expression_of, labels, located, parse
-from tfwright.rules.starlark.values import added, filled, formatted
 
 MOST_STEPS = 1_000_000
 """Work that a tree may take; TensorFlow 2.4 takes 200,000, and no release more."""
@@ -76,7 +83,12 @@ class Program:
             # are being read.
             self._globals[module] = Scope(module)
             walk = self.walk(module.body, Scope(module))
-            self._globals[module] = _exhaust(walk)
+            while True:
+                try:
+                    next(walk)
+                except StopIteration as end:
+                    self._globals[module] = end.value
+                    break
         return self._globals[module]
 
     def walk(self, body: Sequence[ast.stmt], scope: Scope) -> Expressions:
@@ -93,7 +105,13 @@ class Program:
                     taken = yield from self.walk(statement.body, scope)
                     other = yield from self.walk(statement.orelse, scope)
                     self.spend(len(other.names) // COPIED)
-                    scope = _join(taken, other)
+                    # Where the branches leave a name with two values, it may have either.
+                    either = {
+                        name: Either((thing, other.names[name]))
+                        for name, thing in taken.names.items()
+                        if other.names.get(name, thing) is not thing
+                    }
+                    scope = Scope(taken.module, {**taken.names, **other.names, **either})
                 case ast.For():
                     for turn in self._turns(statement, scope):
                         scope = yield from self.walk(statement.body, turn)
@@ -190,13 +208,6 @@ class Program:
         self._known: dict[object, object] = {}
         self._picks, self._picked = list(picks), 0
 
-    def _pick(self, count: int) -> int:
-        """Choose one of `count` alternatives: the one that is due in this form."""
-        if self._picked == len(self._picks):
-            self._picks.append((0, count))
-        self._picked += 1
-        return self._picks[self._picked - 1][0]
-
     def force(self, thing: object) -> object:
         """Work out what is still to be worked out.
 
@@ -208,22 +219,25 @@ class Program:
             case Later() | Either():
                 # Within one form a name must not take two of its values, so each is kept.
                 if thing not in self._known:
-                    self._known[thing] = self._forced(thing)
+                    self._known[thing] = (
+                        self.value(thing.node, thing.scope)
+                        if isinstance(thing, Later)
+                        else self._one_of(thing.things)
+                    )
                 return self._known[thing]
             case list():
                 self.spend(len(thing))
                 return [self.force(item) for item in thing]
         return thing
 
-    def _forced(self, thing: Later | Either) -> object:
-        """Work out a value that was left for later."""
-        if isinstance(thing, Later):
-            return self.value(thing.node, thing.scope)
-        return self._one_of(thing.things)
-
     def _one_of(self, things: Sequence[object]) -> object:
-        index = self._pick(len(things)) if len(things) > 1 else 0
-        return self.force(things[index])
+        """Return the alternative that is due in this form."""
+        if len(things) == 1:
+            return self.force(things[0])
+        if self._picked == len(self._picks):
+            self._picks.append((0, len(things)))
+        self._picked += 1
+        return self.force(things[self._picks[self._picked - 1][0]])
 
     def value(self, node: ast.expr, scope: Scope) -> object:
         """Return the value of an expression. Raises UnknownError if only running would tell."""
@@ -302,7 +316,11 @@ class Program:
             case ast.Name(id="repository_rule"), _:
                 return self._rule(call, scope)
             case ast.Attribute(attr="format", value=text), _:
-                return self._formatted(text, call, scope)
+                passed = self.arguments(call, scope)
+                named = {name: self.force(thing) for name, thing in passed.named.items()}
+                template = self.value(text, scope)
+                positional = [self.force(thing) for thing in passed.positional]
+                return self._made(formatted(template, positional, named))
         function = self.value(call.func, scope)
         if not isinstance(function, Function):
             raise UnknownError("calls what only running would know")
@@ -313,14 +331,6 @@ class Program:
                 given.append(Later(value, there))
         # A function without a return gives None, in Starlark as in Python.
         return self._one_of(given) if given else None
-
-    def _formatted(self, text: ast.expr, call: ast.Call, scope: Scope) -> object:
-        """Return what the method `format` of a text gives."""
-        arguments = self.arguments(call, scope)
-        named = {name: self.force(thing) for name, thing in arguments.named.items()}
-        template = self.value(text, scope)
-        positional = [self.force(thing) for thing in arguments.positional]
-        return self._made(formatted(template, positional, named))
 
     def _rule(self, call: ast.Call, scope: Scope) -> Rule:
         """Return the rule that ``repository_rule`` makes."""
@@ -374,20 +384,16 @@ class Program:
             if here in seen:
                 continue
             seen.add(here)
-            for line, repository, there in self._loads_of(here):
-                if repository is None:
-                    waiting.append(there)
-                else:
-                    yield here, line, repository, there
-
-    def _loads_of(self, path: str) -> Iterator[tuple[int, str | None, str]]:
-        """Yield line, repository and path of each load in one file, as far as they can be read."""
-        # What is wrong with a file is reported where it is read.
-        with suppress(UnknownError):
-            for line, label in labels(self.module(path).body):
-                self.spend()
-                with suppress(UnknownError):
-                    yield line, *self._located(label, path)
+            # What is wrong with a file is reported where it is read.
+            with suppress(UnknownError):
+                for line, label in labels(self.module(here).body):
+                    self.spend()
+                    with suppress(UnknownError):
+                        repository, there = self._located(label, here)
+                        if repository is None:
+                            waiting.append(there)
+                        else:
+                            yield here, line, repository, there
 
     def _located(self, label: str, seen_from: str) -> tuple[str | None, str]:
         """Return repository and path of a label; None for the repository of these texts."""
@@ -404,22 +410,3 @@ class Program:
             return Later(ast.Name(symbol, ast.Load()), self.globals(self.module(path)))
         except UnknownError as fault:
             return Unset(MissingError(f"{label[:80]!r}: {fault}"))
-
-
-def _exhaust(walk: Expressions) -> Scope:
-    """Run a walk to its end and return what is known there."""
-    while True:
-        try:
-            next(walk)
-        except StopIteration as end:
-            scope: Scope = end.value
-            return scope
-
-
-def _join(taken: Scope, other: Scope) -> Scope:
-    """Return what is known after two branches of which one was taken."""
-    both = {**taken.names, **other.names}
-    for name, thing in taken.names.items():
-        if name in other.names and other.names[name] is not thing:
-            both[name] = Either((thing, other.names[name]))
-    return Scope(taken.module, both)

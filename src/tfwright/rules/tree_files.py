@@ -1,26 +1,122 @@
-"""What setup.py of a tree requires, read and never run; held against the pins of a recipe."""
+"""What files of a TensorFlow tree state, read and never run: its release, its Bazel, setup.py."""
 
 import ast
 import operator
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tfwright.documents.recipe import SourceTable
+from tfwright.documents.release import ExactRelease, Release
+from tfwright.errors import Evidence, RecipeError
+from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import sources
 
-PATHS = ("tensorflow/tools/pip_package/setup.py", "tensorflow/tools/pip_package/setup.py.tpl")
+_NUMBERS = r"[0-9]{1,9}\.[0-9]{1,9}(?![0-9])"
+"""As `ExactRelease.parse` reads them: the tree may say anything."""
+RELEASES = {
+    "tensorflow/tf_version.bzl": re.compile(rf"^TF_VERSION = \"({_NUMBERS}[^\"\n]*)", re.MULTILINE),
+    "tensorflow/tools/pip_package/setup.py": re.compile(
+        rf"^_VERSION = ['\"]({_NUMBERS}[^'\"\n]*)", re.MULTILINE
+    ),
+}
+"""Where a tree states its version: 2.18 and later, and every release before."""
+_VERSION = r"['\"](\d+\.\d+\.\d+)['\"]"
+_LIMITS = (
+    # One of the two texts has both limits, in this order.
+    ("configure.py", re.compile(rf"check_bazel_version\({_VERSION}(?:, *{_VERSION})?\)")),
+    (
+        "configure.py",
+        re.compile(rf"_TF_MIN_BAZEL_VERSION = {_VERSION}\n(?:_TF_MAX_BAZEL_VERSION = {_VERSION})?"),
+    ),
+    ("configure", re.compile(rf"MIN_BAZEL_VERSION={_VERSION}()")),
+    ("WORKSPACE", re.compile(rf"(?m)^check_version\({_VERSION}()\)")),
+)
+BAZELS = (".bazelversion", "configure.py", "configure", "WORKSPACE")
+"""The files of a tree that say it."""
+SETUPS = ("tensorflow/tools/pip_package/setup.py", "tensorflow/tools/pip_package/setup.py.tpl")
 """Where a tree says it; from about 2.19 on in the second, which Bazel completes."""
 NIGHTLY = "-nightly"
 """setup.py names two packages for some requirements, one of them for nightly wheels only."""
+_COMPARISONS = {ast.Lt: operator.lt, ast.GtE: operator.ge, ast.Eq: operator.eq}
+
+
+def insist_on_release(repository: Path, commit: str, table: SourceTable) -> None:
+    """Raise RecipeError if the commit is of another release than the recipe says.
+
+    Rules, prompts and patches are chosen by the release. With a wrong one the first thing that
+    fails is a question of ./configure that this release does not ask.
+    """
+    # Other projects that Bazel builds have neither file.
+    if table.interface != "tensorflow":
+        return
+    for path, pattern in RELEASES.items():
+        found = pattern.search(GitRepository(repository).text(f"{commit}:{path}"))
+        if not found:
+            continue
+        tree, stated = ExactRelease.parse(found[1]), table.version
+        # Only a stated version is compared in full: a branch's commits come after its first
+        # release. What a fork adds behind the plus sign is not in the files of all of them.
+        agrees = stated is None or (
+            (tree.numbers, tree.candidate) == (stated.numbers, stated.candidate)
+        )
+        if tree.line != table.release or not agrees:
+            says = table.version or table.release
+            raise RecipeError(
+                f"The pinned commit is TensorFlow {found[1]}, the recipe says {says}",
+                remedy=(
+                    "Pin a commit of the branch that source.branch names, or correct source.branch"
+                    ", source.release and source.version."
+                ),
+                evidence=Evidence(where=f"{commit[:12]}:{path}"),
+            )
+
+
+def release_of(texts: Mapping[str, str]) -> Release | None:
+    """Return the release that a tree says it is; `texts` are its files of `RELEASES` by path."""
+    for path, pattern in RELEASES.items():
+        found = pattern.search(texts.get(path, ""))
+        if found:
+            return Release.parse(found[1])
+    return None
+
+
+@dataclass(frozen=True)
+class TreeBazel:
+    """What a tree says; an empty bound is none."""
+
+    least: str
+    most: str
+    file: str
+    exact: str = ""
+    """The version in .bazelversion, which its authors built with."""
+
+
+def bazel_of(texts: Mapping[str, str]) -> TreeBazel | None:
+    """Return what a tree says of its Bazel; None if it says nothing.
+
+    `texts` are its files by path, as many of `BAZELS` as it has.
+    """
+    # Comments and further lines are allowed in it; bazelisk reads the first line.
+    first = texts.get(".bazelversion", "").partition("\n")[0].strip()
+    if re.fullmatch(r"\d+\.\d+\.\d+", first):
+        return TreeBazel(first, first, ".bazelversion", first)
+    # The bounds that ./configure compares with.
+    for path, pattern in _LIMITS:
+        if found := pattern.search(texts.get(path, "")):
+            return TreeBazel(found[1], found[2] or "", path)
+    return None
 
 
 def setup_of(texts: Mapping[str, str]) -> str:
-    """Return the setup.py of a tree; `texts` are its files of `PATHS` by path."""
-    return next(filter(None, (texts.get(path) for path in PATHS)), "")
+    """Return the setup.py of a tree; `texts` are its files of `SETUPS` by path."""
+    return next(filter(None, (texts.get(path) for path in SETUPS)), "")
 
 
 @dataclass(frozen=True)
@@ -141,6 +237,3 @@ def _answer(test: ast.expr, python: tuple[int, ...]) -> bool | None:
     if compare is None or not known.get(left) or not numbers:
         return None
     return bool(compare(known[left], bound))
-
-
-_COMPARISONS = {ast.Lt: operator.lt, ast.GtE: operator.ge, ast.Eq: operator.eq}

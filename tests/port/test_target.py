@@ -7,7 +7,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline.job import BuildRequest
-from tfwright.port import aims
+from tfwright.port import target
 
 RECIPE = """\
 summary = "TensorFlow 1.8 for CUDA 11.8"  # why
@@ -68,11 +68,11 @@ def job(tmp_path: Path) -> BuildRequest:
 
 def ported(job: BuildRequest, to: str, folder: Path) -> tuple[Path, set[str]]:
     """Port the recipe; return the new file and the names of what was decided."""
-    aim = aims.of(job, to)
-    path = folder / f"{aim.recipe}.toml"
+    wanted = target.of(job, to)
+    path = folder / f"{wanted.recipe_name(job.recipe)}.toml"
     old = folder / "linux-r1.8-cpu.toml"
     path.write_text(old.read_text("utf-8"), "utf-8")
-    return path, {key.name for key in aims.enter(aim, job.recipe, path)}
+    return path, {key.name for key in target.enter(wanted, job.recipe, path)}
 
 
 @pytest.mark.medium
@@ -129,20 +129,20 @@ def test_what_the_new_release_would_refuse_is_removed(job: BuildRequest, tmp_pat
 )
 def test_what_is_no_name_is_refused(job: BuildRequest, to: str, says: str) -> None:
     with pytest.raises(RecipeError, match=says):
-        aims.of(job, to)
+        target.of(job, to)
 
 
 @pytest.mark.medium
 def test_a_version_that_the_repository_lacks_is_named(job: BuildRequest) -> None:
     with pytest.raises(SupplyError, match=r"has no tag v1\.12\.0-rc7"):
-        aims.of(job, "v1.12.0-rc7")
+        target.of(job, "v1.12.0-rc7")
 
 
 def test_a_bundled_tree_has_no_other_release(tmp_path: Path) -> None:
     host_file = HostFile(build_out=tmp_path)
     job = BuildRequest(recipe=recipes.read("demo"), host_file=host_file)
     with pytest.raises(RecipeError, match="has no other release"):
-        aims.of(job, "v1.13.0")
+        target.of(job, "v1.13.0")
 
 
 @pytest.mark.medium
@@ -151,15 +151,15 @@ def test_no_word_of_the_old_release_stays_unseen(job: BuildRequest, tmp_path: Pa
     text = path.read_text("utf-8")
     assert 'summary = "TensorFlow 1.12.0-rc0 for CUDA 11.8"  # why' in text
     assert "comments" in changed
-    aim = aims.of(job, "r1.12")
-    (said,) = [key.says for key in aims.enter(aim, job.recipe, path)]
+    wanted = target.of(job, "r1.12")
+    (said,) = [key.says for key in target.enter(wanted, job.recipe, path)]
     assert said.startswith("lines 3 speak of 1.8")
     assert recipes.read(str(path)).summary == "TensorFlow 1.12 for CUDA 11.8"
 
 
 def test_a_name_that_no_branch_and_no_release_has_is_refused(job: BuildRequest) -> None:
     with pytest.raises(SupplyError, match="nothing-like-it"):
-        aims.of(job, "nothing-like-it")
+        target.of(job, "nothing-like-it")
 
 
 @pytest.mark.medium
@@ -171,7 +171,7 @@ def test_a_name_for_the_wheel_goes_where_the_release_takes_none(
     text = text.replace("branch = 'r1.8'", "branch = 'r1.9'")
     path.write_text(f'{text}\n[package]\nproject_name = "mine"\n', "utf-8")
     old = recipes.read(str(path))
-    changed = aims.enter(aims.of(job, "0.11.0-rc1"), old, path)
+    changed = target.enter(target.of(job, "0.11.0-rc1"), old, path)
     names = {key.name: key.says for key in changed}
     assert names["package.project_name"].startswith("removed; ")
     assert "project_name" not in path.read_text("utf-8")
@@ -198,6 +198,6 @@ def test_a_recipe_of_another_project_gets_no_release_of_tensorflow(
     own = 'interface = "own"\n[compile]\ntarget = "//:wheel"\n[package]\nprogram = "tools/wheel"\n'
     path.write_text(text.replace('version = "1.8.1"\n', own), "utf-8")
     old = recipes.read(str(path))
-    assert list(aims.enter(aims.of(job, "v1.12.0"), old, path)) == []
+    assert list(target.enter(target.of(job, "v1.12.0"), old, path)) == []
     assert recipes.read(str(path)).source.branch == "r1.12"
     assert "release" not in path.read_text("utf-8")

@@ -5,35 +5,35 @@ from collections.abc import Callable
 
 import pytest
 
-from tfwright.rules.starlark import syntax, values
-from tfwright.rules.starlark.model import UnknownError
+from tfwright.rules.starlark import language
+from tfwright.rules.starlark.language import UnknownError
 
 
 def test_texts_and_lists_are_put_together() -> None:
-    assert values.added("a", "b") == "ab"
-    assert values.added(["a"], ["b"]) == ["a", "b"]
-    assert values.filled("%s-%d%%", ["a", 1]) == "a-1%"
-    assert values.formatted("{}-{1}-{name}", ["a", "b"], {"name": 3}) == "a-b-3"
+    assert language.added("a", "b") == "ab"
+    assert language.added(["a"], ["b"]) == ["a", "b"]
+    assert language.filled("%s-%d%%", ["a", 1]) == "a-1%"
+    assert language.formatted("{}-{1}-{name}", ["a", "b"], {"name": 3}) == "a-b-3"
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: values.added("a", ["b"]),
-        lambda: values.added(1, 2),
-        lambda: values.added(["a"] * values.LONGEST, ["b"]),
-        lambda: values.added("a" * values.LONGEST, "b"),
-        lambda: values.filled("%5s", ["a"]),
-        lambda: values.filled("%s", []),
-        lambda: values.filled(None, ["a"]),
-        lambda: values.formatted(None, [], {}),
-        lambda: values.formatted("{:99999999}", ["a"], {}),
-        lambda: values.formatted("{0!r}", ["a"], {}),
-        lambda: values.formatted("{missing}", [], {}),
-        lambda: values.formatted("{", [], {}),
-        lambda: values.formatted("{0}{0}", ["a" * values.LONGEST], {}),
-        lambda: values.formatted("{}", [None], {}),
-        lambda: values.formatted("{}", [10**18], {}),
+        lambda: language.added("a", ["b"]),
+        lambda: language.added(1, 2),
+        lambda: language.added(["a"] * language.LONGEST, ["b"]),
+        lambda: language.added("a" * language.LONGEST, "b"),
+        lambda: language.filled("%5s", ["a"]),
+        lambda: language.filled("%s", []),
+        lambda: language.filled(None, ["a"]),
+        lambda: language.formatted(None, [], {}),
+        lambda: language.formatted("{:99999999}", ["a"], {}),
+        lambda: language.formatted("{0!r}", ["a"], {}),
+        lambda: language.formatted("{missing}", [], {}),
+        lambda: language.formatted("{", [], {}),
+        lambda: language.formatted("{0}{0}", ["a" * language.LONGEST], {}),
+        lambda: language.formatted("{}", [None], {}),
+        lambda: language.formatted("{}", [10**18], {}),
     ],
 )
 def test_what_could_ask_for_gigabytes_or_is_not_text_is_unknown(make: Callable[[], object]) -> None:
@@ -61,24 +61,24 @@ def statement(text: str) -> ast.stmt:
     ],
 )
 def test_each_statement_evaluates_one_expression_or_none(text: str, evaluates: str | None) -> None:
-    found = syntax.expression_of(statement(text))
+    found = language.expression_of(statement(text))
     assert (ast.unparse(found) if found else None) == evaluates
 
 
 def test_where_a_value_is_taken_apart_its_names_are_unknown() -> None:
     whole = statement("(a, [b, c.d]) = e")
     assert isinstance(whole, ast.Assign)
-    assert set(syntax.assigned(whole.targets[0], "thing")) == {"a", "b", "c"}
+    assert set(language.assigned(whole.targets[0], "thing")) == {"a", "b", "c"}
     single = statement("a = e")
     assert isinstance(single, ast.Assign)
-    assert syntax.assigned(single.targets[0], "thing") == {"a": "thing"}
+    assert language.assigned(single.targets[0], "thing") == {"a": "thing"}
     part = statement("a.b = e")
     assert isinstance(part, ast.Assign)
-    assert syntax.assigned(part.targets[0], "thing") == {}
+    assert language.assigned(part.targets[0], "thing") == {}
 
 
 def test_parameters_with_defaults_are_found_wherever_they_stand() -> None:
     macro = statement("def f(a, b = 1, *, c, d = 2): pass")
     assert isinstance(macro, ast.FunctionDef)
-    found = {name: ast.unparse(given) for name, given in syntax.defaults(macro.args)}
+    found = {name: ast.unparse(given) for name, given in language.defaults(macro.args)}
     assert found == {"b": "1", "d": "2"}

@@ -1,0 +1,165 @@
+"""The release that a recipe is ported to: the commit behind a name, and the keys that follow."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tfwright.build import verified
+from tfwright.documents.recipe import NAMED_SINCE, SEPARATE_NCCL, Recipe
+from tfwright.documents.release import NO_RELEASE, ExactRelease, Release, is_version
+from tfwright.errors import RecipeError, SupplyError
+from tfwright.pipeline.job import BuildRequest
+from tfwright.rules import tree_files
+from tfwright.tools import files, toml_editing
+from tfwright.tools.git.remote import Remote, named_commit
+
+HEAD = "# Ported to {to}; 'invoke lint' and the comments below say what is left to decide."
+
+
+@dataclass(frozen=True)
+class SettledKey:
+    """A key of the new recipe that follows from the target, and is worth a look."""
+
+    kind: Literal["source", "tool"]
+    name: str
+    says: str
+    sure: bool = True
+    """Whether it needs no change by a person."""
+
+
+@dataclass(frozen=True)
+class PortTarget:
+    """A tag, a branch or a commit of the source's repository."""
+
+    name: str
+    commit: str
+    branch: str
+    release: Release | None
+    """The release of the tree; None if nothing says it."""
+    version: ExactRelease | None
+    """The exact version, where the name says one."""
+
+    @property
+    def exact(self) -> ExactRelease | None:
+        """The version, if it is that of a patch level or a candidate and not of a branch."""
+        version = self.version
+        return version if version and (version.patch or version.candidate) else None
+
+    def recipe_name(self, old: Recipe) -> str:
+        """Return the old recipe's name with the new release in the place of the old one."""
+        release = old.source.release
+        new = self.name.replace("/", "-")
+        if self.version:
+            candidate = f"-{self.version.candidate}" if self.version.candidate else ""
+            new = f"{self.version.line}{candidate}"
+        # Not 2.1 in 2.10, and only once: the name may hold CUDA's version too.
+        pattern = rf"{release.major}\.{release.minor}(-(?:rc|alpha|beta)\d*)?(?!\d)"
+        name = re.sub(pattern, new, old.name, count=1)
+        return name if name != old.name else f"{old.name}-{new}"
+
+
+def of(old: BuildRequest, to: str) -> PortTarget:
+    """Return what a name means: ``v1.12.0``, ``r1.12``, ``1.12.0-rc0``, ``master@COMMIT``.
+
+    Raises RecipeError for a commit that is none, SupplyError if the repository lacks the name.
+    """
+    source = old.recipe.source
+    if source.url.startswith("bundled:"):
+        raise RecipeError(
+            f"{source.url} comes with tfwright, and has no other release",
+            remedy=f"Copy the recipe instead: invoke new --like {old.argument} --name mine",
+        )
+    name, commit = named_commit(to)
+    if not re.fullmatch(r"(?!-)[\w./+-]+", name) or ".." in name:
+        raise RecipeError(
+            f"{name!r} is not the name of a tag or a branch",
+            remedy="Write --to v1.12.0, --to r1.12 or --to v1.12.0@COMMIT.",
+        )
+    # git needs a directory to run in, and a recipe that was never built has none.
+    old.places.own.mkdir(parents=True, exist_ok=True)
+    remote = Remote(old.places.own, old.host_file.mirror_of(source.url) or source.url)
+    if not commit:
+        name, commit = _found(remote, name)
+    if not is_version(name):
+        # The tree says the release where the name does not: of master, or a fork.
+        release = tree_files.release_of(remote.texts(commit, tuple(tree_files.RELEASES)))
+        return PortTarget(name, commit, name, release, None)
+    version = ExactRelease.parse(name)
+    branch = name if name.startswith("r") else f"r{version.line}"
+    return PortTarget(name, commit, branch, version.line, version)
+
+
+def _found(remote: Remote, name: str) -> tuple[str, str]:
+    """Return the name as the repository spells it, and its commit."""
+    try:
+        return name, remote.commit_of(name)
+    except SupplyError:
+        if not is_version(name):
+            raise
+        version = ExactRelease.parse(name)
+    if version.patch or version.candidate or name.count(".") > 1:
+        return remote.release_of(version)
+    branch = f"r{version.line}"
+    return branch, remote.commit_of(branch)
+
+
+def enter(target: PortTarget, old: Recipe, path: Path) -> Iterator[SettledKey]:
+    """Write the keys that follow from the target into the new recipe, and yield what was decided.
+
+    What was verified is left out. The file is edited and not rewritten: the reasons for its pins
+    stand in its comments.
+    """
+    release = target.release or old.source.release
+    files.write(path, verified.removed_from(path.read_text("utf-8")))
+    toml_editing.put_value(path, ("source", "commit"), target.commit)
+    toml_editing.put_value(path, ("source", "branch"), target.branch)
+    # These must not stay those of the old tree.
+    for key in ("release", "version"):
+        toml_editing.without_key(path, ("source", key))
+    if old.source.interface != "own":
+        # A branch such as r1.15.5+nv22.12 says its version itself.
+        if target.exact and target.branch != target.name:
+            reason = f"the tag {target.name}"
+            toml_editing.put_value(path, ("source", "version"), str(target.exact), reason)
+        if target.version is None:
+            reason = f"what the tree says; {target.name} names none"
+            toml_editing.put_value(path, ("source", "release"), str(release), reason)
+        if target.release is None:
+            says = (
+                f"{release}, as before: the name {target.name} says none, and no file of the tree"
+            )
+            yield SettledKey("source", "release", says, sure=False)
+    yield from _prose(target, old, path)
+    # The recipe would not load, and nothing of it could be judged.
+    first, last = SEPARATE_NCCL
+    if old.nccl.rebuild and not first <= release <= last:
+        toml_editing.without_key(path, ("nccl",))
+        says = f"removed; TensorFlow {release} has no separate _nccl_ops.so"
+        yield SettledKey("tool", "nccl.rebuild", says)
+    if old.package.project_name and release < NAMED_SINCE:
+        toml_editing.without_key(path, ("package", "project_name"))
+        says = f"removed; build_pip_package of TensorFlow {release} does not take a name"
+        yield SettledKey("tool", "package.project_name", says)
+
+
+def _prose(target: PortTarget, old: Recipe, path: Path) -> Iterator[SettledKey]:
+    """Put the new release into the summary, and name the comments that speak of the old one."""
+    release = old.source.release
+    if release == NO_RELEASE:
+        return
+    # 1.8 and 1.8.0, and not 11.8 or 1.80.
+    named = rf"(?<![\d.]){release.major}\.{release.minor}(\.\d+(-rc\d+)?)?(?![\d.]*\d)"
+    shown = str(target.exact or target.release or target.name)
+    summary = re.sub(named, shown, old.summary, count=1)
+    if summary != old.summary:
+        toml_editing.put_value(path, ("summary",), summary)
+    lines = [
+        str(number)
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if re.search(rf"(?:^|[^\w.])[rv]?{named}", line.partition("#")[2])
+    ]
+    if lines:
+        says = f"lines {', '.join(lines)} speak of {release}: see that their reasons still hold"
+        yield SettledKey("source", "comments", says)
