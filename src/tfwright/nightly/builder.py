@@ -231,8 +231,10 @@ class PipelineBuilder:
         """Try the wheel in a fresh venv; a trial that cannot begin is a failure of ``install``."""
         if not order.target.smoke:
             return {}
+        stores = job.places.stores if job.offline else ()
+        request = smoking.Request.of(job.recipe, job.host_file, wheel, stores)
         try:
-            report = smoking.smoke(smoking.request_of(job, wheel), lambda _: None)
+            report = smoking.smoke(request, lambda _: None)
         except TfwrightError as fault:
             failed = SmokeLine(program="install", status="failed", detail=fault.what)
             return {"smoke": (failed,)}
