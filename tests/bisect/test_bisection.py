@@ -19,9 +19,9 @@ from tfwright.errors import Evidence, HostError, ToolError, WheelError
 from tfwright.nightly import builds
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Published
-from tfwright.pipeline.stage import Artefact
+from tfwright.pipeline.stage import Artefact, Results
 from tfwright.smoke import smoking
 from tfwright.smoke.run import TrialOutcome
 from tfwright.smoke.smoking import SmokeReport
@@ -138,7 +138,7 @@ class FakeEngine:
         self.culprit = culprit
         self.built: list[str] = []
 
-    def build(self, request: BuildRequest) -> None:
+    def build(self, request: RecipeJob) -> Results:
         """Fail as the real engine does."""
         commit = request.recipe.source.commit
         self.built.append(commit)
@@ -146,6 +146,7 @@ class FakeEngine:
             fault = ToolError("the compiler found an error", remedy="Correct it.")
             fault.stage = "compile"
             raise fault
+        return Results()
 
 
 @pytest.fixture
@@ -193,10 +194,10 @@ def test_an_interrupted_run_repeats_no_trial(
 ) -> None:
     engine = FakeEngine(5)
 
-    def cut_off(request: BuildRequest) -> None:
+    def cut_off(request: RecipeJob) -> Results:
         if len(engine.built) == 2:
             raise KeyboardInterrupt
-        engine.build(request)
+        return engine.build(request)
 
     monkeypatch.setattr(trial, "engine", type("Cut", (), {"build": staticmethod(cut_off)}))
     with pytest.raises(KeyboardInterrupt):
@@ -212,7 +213,7 @@ def test_an_interrupted_run_repeats_no_trial(
 def test_a_host_that_cannot_build_ends_the_run_without_an_answer(
     wanted: Bisection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(request: BuildRequest) -> None:
+    def full(request: RecipeJob) -> None:
         del request
         raise HostError("the disk is full", remedy="Free some space.")
 
@@ -234,7 +235,7 @@ def test_a_damaged_journal_costs_only_the_trials(
 def test_a_good_build_that_fails_now_points_at_the_host(
     wanted: Bisection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(request: BuildRequest) -> None:
+    def broken(request: RecipeJob) -> None:
         del request
         fault = ToolError("the compiler does not know -std=c++11", remedy="Correct it.")
         fault.stage = "compile"
@@ -261,11 +262,12 @@ def test_a_lock_file_that_broke_is_shown_with_how_to_read_it(
     steps = tuple(steps_between(good, bad, [], tmp_path / "steps"))
     locked = replace(wanted, start=good, steps=steps, home=tmp_path / "builds")
 
-    def build(request: BuildRequest) -> None:
+    def build(request: RecipeJob) -> Results:
         if request.locked == bad.locked:
             fault = ToolError("the lock does not fit", remedy="Lock it again.")
             fault.stage = "compile"
             raise fault
+        return Results()
 
     monkeypatch.setattr(trial, "engine", type("Locked", (), {"build": staticmethod(build)}))
     monkeypatch.setattr("tfwright.nightly.targets.fingerprint", lambda job: str(job.locked))
@@ -413,7 +415,7 @@ def publishing(
         if damaged:
             path.write_bytes(path.read_bytes().replace(b"small", b"smell"))
         wheel = Artefact.of(path)
-        made = Published(wheel=wheel, statement=wheel)
+        made = Results({Published: Published(wheel=wheel, statement=wheel)})
         monkeypatch.setattr(
             trial, "engine", type("Whole", (), {"build": staticmethod(lambda _: made)})
         )
@@ -500,7 +502,7 @@ def test_a_trial_that_fails_otherwise_says_nothing_of_the_change(
     log = tmp_path / "source.log"
     log.write_text(f"{logged}\n", "utf-8")
 
-    def fail(_: BuildRequest) -> None:
+    def fail(_: RecipeJob) -> None:
         fault = ToolError("it failed", remedy="x", evidence=Evidence(log=log))
         fault.stage = "source"
         raise fault

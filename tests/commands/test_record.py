@@ -1,18 +1,14 @@
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from tfwright.configure import expected
-from tfwright.configure.interview import Interview
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import Recipe
-from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.stages import configure
+from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import Silence
 from tfwright.record import session as recording
+from tfwright.tools.git.work_tree import WorkTree
 
 
 @dataclass
@@ -27,21 +23,11 @@ class Heard(Silence):
 
 
 @pytest.mark.slow
-def test_each_stage_before_configure_runs_once_before_the_questions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def answered(
-        _: object, recipe: Recipe, __: object, respond: Callable[[Interview], object]
-    ) -> str:
-        interview = expected.interview(recipe, HostFile())
-        respond(interview)
-        return expected.render(interview, recipe.configure) or ""
-
-    monkeypatch.setattr(configure, "rehearse", answered)
+def test_each_stage_before_configure_runs_once_before_the_questions(tmp_path: Path) -> None:
     heard = Heard()
     path = tmp_path / "mine.toml"
     path.write_bytes(recipes.find("demo").read_bytes())
-    job = BuildRequest(
+    job = RecipeJob(
         recipe=recipes.read(str(path)),
         host_file=HostFile(build_out=tmp_path / "build_out"),
         listener=heard,
@@ -51,3 +37,6 @@ def test_each_stage_before_configure_runs_once_before_the_questions(
     # A second run is shown what the first one kept, and looks at the host again.
     recording.record(replace(job, until="done"), path, lambda _: "")
     assert heard.stages[3:] == ["check"]
+    # Nothing that ./configure wrote or edited stays, so that the stage configure runs again.
+    tree = WorkTree(job.places.tree)
+    assert not [*tree.changed(), *tree.strangers()]

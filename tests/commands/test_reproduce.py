@@ -15,9 +15,9 @@ from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, WheelError
 from tfwright.host import probes
 from tfwright.pipeline import containers, engine, host_facts
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import SealedWheel
-from tfwright.pipeline.stage import Artefact
+from tfwright.pipeline.stage import Artefact, Results
 from tfwright.progress import Listener
 from tfwright.tools.process import inside, randomisation
 from tfwright.tools.process.command import Command
@@ -25,7 +25,7 @@ from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, RecordedFile, Sealer
 
 Maker = Callable[..., Path]
-Baked = Callable[[BuildRequest], str]
+Baked = Callable[[RecipeJob], str]
 
 needs_personality = pytest.mark.skipif(
     randomisation.obstacle() is not None,
@@ -34,22 +34,20 @@ needs_personality = pytest.mark.skipif(
 
 
 @pytest.fixture
-def built(
-    monkeypatch: pytest.MonkeyPatch, make_wheel: Maker
-) -> Callable[[Baked], list[BuildRequest]]:
+def built(monkeypatch: pytest.MonkeyPatch, make_wheel: Maker) -> Callable[[Baked], list[RecipeJob]]:
     """Return a function that replaces the engine by a build that keeps its jobs.
 
     Its wheel holds what is baked in.
     """
 
-    def use(baked: Baked) -> list[BuildRequest]:
-        jobs = list[BuildRequest]()
+    def use(baked: Baked) -> list[RecipeJob]:
+        jobs = list[RecipeJob]()
 
-        def build(job: BuildRequest, *, fresh: bool) -> SealedWheel:
-            assert fresh
+        def build(job: RecipeJob) -> Results:
+            assert job.fresh
             jobs.append(job)
             path = make_wheel({"baked.txt": f"{baked(job)}\n"}, folder=f"build{len(jobs)}")
-            return SealedWheel(wheel=Artefact.of(path))
+            return Results({SealedWheel: SealedWheel(wheel=Artefact.of(path))})
 
         monkeypatch.setattr(engine, "build", build)
         return jobs
@@ -58,7 +56,7 @@ def built(
 
 
 def reproduce(
-    job: BuildRequest, original: Path, *, cached: bool = False, control: bool = True
+    job: RecipeJob, original: Path, *, cached: bool = False, control: bool = True
 ) -> reproduction.Reproduction:
     return reproduction.reproduce(job, original, cached=cached, control=control)
 
@@ -69,7 +67,7 @@ def original(make_wheel: Maker) -> Path:
 
 
 def test_the_rebuild_is_elsewhere_offline_and_from_nothing_but_the_same_inputs(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: RecipeJob, original: Path, built: Callable[[Baked], list[RecipeJob]]
 ) -> None:
     jobs = built(lambda _: "always")
     assert reproduce(job, original).comparison.same
@@ -84,12 +82,12 @@ def test_the_rebuild_is_elsewhere_offline_and_from_nothing_but_the_same_inputs(
 
 
 def test_another_umask_holds_while_it_is_built_and_no_longer(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: RecipeJob, original: Path, built: Callable[[Baked], list[RecipeJob]]
 ) -> None:
     before = os.umask(0o022)
     seen = list[int]()
 
-    def look(_: BuildRequest) -> str:
+    def look(_: RecipeJob) -> str:
         seen.append(os.umask(reproduction.UMASK))
         return "always"
 
@@ -103,7 +101,7 @@ def test_another_umask_holds_while_it_is_built_and_no_longer(
 
 
 def test_the_build_cache_takes_part_only_when_asked_to(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: RecipeJob, original: Path, built: Callable[[Baked], list[RecipeJob]]
 ) -> None:
     jobs = built(lambda _: "always")
     reproduce(job, original, cached=True)
@@ -116,7 +114,7 @@ def test_the_build_cache_takes_part_only_when_asked_to(
 
 @needs_personality
 def test_a_directory_that_was_baked_in_is_told_from_chance(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: RecipeJob, original: Path, built: Callable[[Baked], list[RecipeJob]]
 ) -> None:
     jobs = built(lambda job: str(job.places.tree))
     causes = reproduce(job, original).causes
@@ -127,7 +125,7 @@ def test_a_directory_that_was_baked_in_is_told_from_chance(
 
 @needs_personality
 def test_what_is_another_each_time_is_named(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: RecipeJob, original: Path, built: Callable[[Baked], list[RecipeJob]]
 ) -> None:
     numbers: Iterator[int] = iter(range(10))
     built(lambda _: f"number {next(numbers)}")
@@ -141,7 +139,7 @@ def test_what_is_another_each_time_is_named(
 
 @needs_personality
 def test_what_varies_with_addresses_is_the_same_with_randomisation_off(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: RecipeJob, original: Path, built: Callable[[Baked], list[RecipeJob]]
 ) -> None:
     # Where the stack ends depends on the randomisation alone. An address on the heap moves also
     # when a package is installed meanwhile: the loader maps /etc/ld.so.cache, whose size then
@@ -167,7 +165,7 @@ def test_what_varies_with_addresses_is_the_same_with_randomisation_off(
 
 
 def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(
-    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
+    job: RecipeJob, original: Path, built: Callable[[Baked], list[RecipeJob]]
 ) -> None:
     jobs = built(lambda _: "made 2026-11-21 06:31:02")
     causes = reproduce(job, original, control=False).causes
@@ -178,19 +176,19 @@ def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(
     assert len(jobs) == 1
 
 
-def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(job: BuildRequest) -> None:
+def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(job: RecipeJob) -> None:
     with pytest.raises(RecipeError, match="The wheelhouse has no wheel of small") as caught:
         reproduction.published(job)
     assert "invoke build --recipe small" in caught.value.remedy
 
 
 @pytest.fixture
-def heard(job: BuildRequest, listener: Listener) -> BuildRequest:
+def heard(job: RecipeJob, listener: Listener) -> RecipeJob:
     return replace(job, listener=listener)
 
 
 @pytest.fixture
-def record(job: BuildRequest) -> BuildRecord:
+def record(job: RecipeJob) -> BuildRecord:
     """Return the record of a wheel that the job's recipe made, as far as a record is compared."""
     return BuildRecord.model_validate(
         {
@@ -238,7 +236,7 @@ def test_without_a_wheel_the_recipe_is_the_one_that_build_takes() -> None:
 
 
 def test_a_host_without_the_python_of_a_recipe_is_not_compared(
-    job: BuildRequest, original: Path, record: BuildRecord
+    job: RecipeJob, original: Path, record: BuildRecord
 ) -> None:
     host = job.recipe.host.changed(python="1.0")
     other = replace(job, recipe=job.recipe.changed(host=host))
@@ -246,7 +244,7 @@ def test_a_host_without_the_python_of_a_recipe_is_not_compared(
 
 
 def test_a_wheel_without_a_record_names_none_and_is_compared_as_it_is(
-    job: BuildRequest, original: Path
+    job: RecipeJob, original: Path
 ) -> None:
     reproduction.insist(job, original)
     with pytest.raises(WheelError, match="no build record") as caught:
@@ -255,10 +253,10 @@ def test_a_wheel_without_a_record_names_none_and_is_compared_as_it_is(
 
 
 def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_build(
-    heard: BuildRequest,
+    heard: RecipeJob,
     original: Path,
     record: BuildRecord,
-    built: Callable[[Baked], list[BuildRequest]],
+    built: Callable[[Baked], list[RecipeJob]],
     notes: list[str],
 ) -> None:
     built(lambda _: "otherwise")
@@ -280,7 +278,7 @@ def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_bu
 
 
 def test_a_host_that_is_as_the_record_says_gets_no_notice(
-    job: BuildRequest, original: Path, record: BuildRecord
+    job: RecipeJob, original: Path, record: BuildRecord
 ) -> None:
     facts = host_facts.facts(job.recipe, job.host_file, probes.here(), Path(sys.executable))
     here = host_facts.found(job.recipe, job.host_file, facts)
@@ -289,7 +287,7 @@ def test_a_host_that_is_as_the_record_says_gets_no_notice(
 
 
 def test_what_an_image_has_is_compared_in_its_container(
-    job: BuildRequest, original: Path, record: BuildRecord, monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob, original: Path, record: BuildRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     container = Mock(spec=inside.Inside)
     container.name = "sha256:image"
@@ -300,7 +298,7 @@ def test_what_an_image_has_is_compared_in_its_container(
 
 
 def test_a_checkout_that_is_as_the_record_says_is_accepted(
-    job: BuildRequest, original: Path, record: BuildRecord
+    job: RecipeJob, original: Path, record: BuildRecord
 ) -> None:
     reproduction.insist(job, holding(original, record))
 
@@ -317,7 +315,7 @@ def test_a_checkout_that_is_as_the_record_says_is_accepted(
     ],
 )
 def test_a_recipe_that_changed_since_is_refused_and_what_changed_is_named(
-    change: dict[str, object], named: str, job: BuildRequest, original: Path, record: BuildRecord
+    change: dict[str, object], named: str, job: RecipeJob, original: Path, record: BuildRecord
 ) -> None:
     content = job.recipe.model_dump(mode="json", exclude_defaults=True)
     merged = {
@@ -334,7 +332,7 @@ def test_a_recipe_that_changed_since_is_refused_and_what_changed_is_named(
 
 
 def test_a_patch_and_a_lock_that_changed_since_are_named(
-    job: BuildRequest, original: Path, record: BuildRecord, recipe_file: Path
+    job: RecipeJob, original: Path, record: BuildRecord, recipe_file: Path
 ) -> None:
     made = record.model_copy(update={"files": (RecordedFile(path="demo/nccl.h", sha256="0" * 64),)})
     with pytest.raises(RecipeError) as caught:

@@ -15,20 +15,20 @@ from tfwright.errors import RecipeError
 from tfwright.nightly import builds
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.pipeline import cost
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools.bazel.client import Spent
 
 SPENT = Spent(seconds=3.0, cpu=5.0, action=1, together=1)
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> BuildRequest:
-    request = BuildRequest(recipe=recipe.read("demo"), host_file=HostFile(build_out=tmp_path))
+def job(tmp_path: Path) -> RecipeJob:
+    request = RecipeJob(recipe=recipe.read("demo"), host_file=HostFile(build_out=tmp_path))
     request.places.logs.mkdir(parents=True)
     return request
 
 
-def built(job: BuildRequest, **seconds: float) -> None:
+def built(job: RecipeJob, **seconds: float) -> None:
     """Leave behind what a run of Bazel leaves."""
     lines = []
     for name, dur in seconds.items():
@@ -38,9 +38,7 @@ def built(job: BuildRequest, **seconds: float) -> None:
     cost.note(job, SPENT)
 
 
-def test_a_page_shows_what_changed_against_the_build_before(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_a_page_shows_what_changed_against_the_build_before(job: RecipeJob, tmp_path: Path) -> None:
     built(job, kernel=1.0, link=2.0)
     built(job, kernel=9.0, link=2.0)
     page = pages.write(job, str(tmp_path / "page.html"), "previous")
@@ -50,9 +48,7 @@ def test_a_page_shows_what_changed_against_the_build_before(
     assert "<script" not in text
 
 
-def test_a_profile_of_another_machine_can_be_compared_with(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_a_profile_of_another_machine_can_be_compared_with(job: RecipeJob, tmp_path: Path) -> None:
     built(job, kernel=1.0)
     other = tmp_path / "other.json.gz"
     other.write_bytes(cost.profiles(job)[0].read_bytes())
@@ -62,13 +58,13 @@ def test_a_profile_of_another_machine_can_be_compared_with(
     assert page.path.parent == job.places.logs
 
 
-def test_a_run_without_actions_does_not_push_out_a_profile(job: BuildRequest) -> None:
+def test_a_run_without_actions_does_not_push_out_a_profile(job: RecipeJob) -> None:
     built(job, kernel=1.0)
     built(job)
     assert len(cost.profiles(job)) == 1
 
 
-def test_the_oldest_profiles_go_first(job: BuildRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_profiles_go_first(job: RecipeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(cost.PROFILES + 3):
         monkeypatch.setattr("time.time_ns", lambda number=number: 10**18 + number * 10**9)
         built(job, kernel=float(number + 1))
@@ -79,7 +75,7 @@ def test_the_oldest_profiles_go_first(job: BuildRequest, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("against", ["", "previous"])
 def test_what_was_never_built_is_said_with_the_command_that_builds_it(
-    against: str, job: BuildRequest
+    against: str, job: RecipeJob
 ) -> None:
     with fails(RecipeError, "invoke build --recipe demo"):
         pages.write(job, "", against)
@@ -106,7 +102,7 @@ def nightly_build(folder: Path, profile: str) -> Path:
 
 
 def test_a_nightly_build_can_be_compared_with_if_it_got_as_far_as_bazel(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     built(job, kernel=1.0)
     built(job, kernel=3.0)

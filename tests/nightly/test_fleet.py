@@ -24,7 +24,7 @@ from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder, Settle
 from tfwright.nightly.pages import site as site_pages
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild
@@ -319,7 +319,7 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
     done: list[str] = []
 
-    def fetch(job: BuildRequest) -> None:
+    def fetch(job: RecipeJob) -> None:
         done.append(f"{job.name} fetched")
 
     def rebuild(_: PipelineBuilder, target: Target, wheel: Path) -> str:
@@ -389,7 +389,7 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
 def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fetch(_: BuildRequest) -> None:
+    def fetch(_: RecipeJob) -> None:
         raise SupplyError("Eigen could not be found", remedy="Copy it.")
 
     sbatch = tmp_path / "sbatch"

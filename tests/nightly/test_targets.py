@@ -20,7 +20,7 @@ from tfwright.host.probes import Host
 from tfwright.nightly import builder, plan, targets
 from tfwright.nightly.builds import Breakage
 from tfwright.pipeline import stamps
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stamps import Stamp
 
 
@@ -70,7 +70,7 @@ def test_a_recipe_with_an_image_depends_on_its_digest_and_not_on_the_hosts_compi
         host = base.host.model_copy(update={"image": image, "python": "any"})
         own = base.model_copy(update={"host": host})
         return targets.fingerprint(
-            BuildRequest(recipe=own, host_file=HostFile(build_out=tmp_path, **settings))
+            RecipeJob(recipe=own, host_file=HostFile(build_out=tmp_path, **settings))
         )
 
     before = parts("1")

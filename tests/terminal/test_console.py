@@ -11,7 +11,7 @@ from tfwright.build import page
 from tfwright.diagnosis.page import tell_cause
 from tfwright.errors import Evidence, HostError
 from tfwright.pipeline.engine import Planned
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import RawWheel
 from tfwright.pipeline.stage import Artefact, Writes
 from tfwright.pipeline.stages import PIPELINE
@@ -93,7 +93,7 @@ def test_each_stage_has_one_line_when_it_is_over(capsys: pytest.CaptureFixture[s
 
 
 def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
-    job: BuildRequest, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    job: RecipeJob, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     wheel = tmp_path / "x.whl"
     wheel.write_bytes(b"wheel")
@@ -106,7 +106,7 @@ def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
 
 
 def test_a_build_up_to_another_stage_says_that_this_was_asked_for(
-    job: BuildRequest, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    job: RecipeJob, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     wheel = tmp_path / "x.whl"
     wheel.write_bytes(b"wheel")

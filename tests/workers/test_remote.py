@@ -16,7 +16,7 @@ from tests.nightly.wheels import write_wheel
 from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.errors import HostError, SupplyError, ToolError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import SlurmResult
@@ -566,7 +566,7 @@ def test_nodes_build_offline_what_this_host_has_fetched(
     settings = HostFile(build_out=tmp_path / "out", slurm=table)
     fetched: list[str] = []
 
-    def fetch(job: BuildRequest) -> None:
+    def fetch(job: RecipeJob) -> None:
         submitted = list(settings.build_out.glob("workers/slurm/*.json"))
         assert len(submitted) == len(set(fetched) - {"demo-cuda"})
         fetched.append(job.name)

@@ -20,7 +20,7 @@ from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.documents.recipe import ROOT, ImageTable, Recipe
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import HostError, SupplyError
-from tfwright.pipeline.job import BuildRequest, Places
+from tfwright.pipeline.job import Places, RecipeJob
 from tfwright.pipeline.results import Inputs
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
@@ -191,7 +191,7 @@ def test_a_folder_without_inputs_is_refused(tmp_path: Path, worker: HostFile, co
 @pytest.mark.medium
 @pytest.mark.parametrize("answer", [["archive/" + SHA256, "../../etc/passwd"], []])
 def test_a_worker_is_sent_what_it_lacks_of_what_was_offered(
-    job: BuildRequest, offered: Path, monkeypatch: pytest.MonkeyPatch, answer: list[str]
+    job: RecipeJob, offered: Path, monkeypatch: pytest.MonkeyPatch, answer: list[str]
 ) -> None:
     files = answer[:1]
     manifest = bundle.read_folder(offered)
@@ -230,7 +230,7 @@ def test_a_worker_is_sent_what_it_lacks_of_what_was_offered(
     ],
 )
 def test_what_a_worker_cannot_take_is_removed_there_and_goes_on_if_it_was_lost(
-    job: BuildRequest,
+    job: RecipeJob,
     offered: Path,
     monkeypatch: pytest.MonkeyPatch,
     ends: RemoteBuild | HostError,
@@ -268,7 +268,7 @@ def test_what_a_worker_cannot_take_is_removed_there_and_goes_on_if_it_was_lost(
 
 @pytest.mark.medium
 def test_inputs_are_laid_out_as_in_a_bundle_with_the_recipe_as_it_is_built(
-    small_job: BuildRequest, brought: Inputs, tmp_path: Path
+    small_job: RecipeJob, brought: Inputs, tmp_path: Path
 ) -> None:
     named = small_job.recipe.changed(name="small-of-a-night")
     job = replace(small_job, recipe=named)
@@ -293,9 +293,9 @@ def test_inputs_are_laid_out_as_in_a_bundle_with_the_recipe_as_it_is_built(
 @pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
 @pytest.mark.parametrize("ready", [False, True])
 def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
-    small_job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ready: bool
+    small_job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ready: bool
 ) -> None:
-    def own(_: BuildRequest, folder: Path) -> list[Path]:
+    def own(_: RecipeJob, folder: Path) -> list[Path]:
         folder.mkdir()
         (folder / "small-1.0-py3-none-any.whl").write_bytes(b"a wheel")
         return list(folder.iterdir())

@@ -16,7 +16,7 @@ from tfwright.errors import HostError, TfwrightError
 from tfwright.nightly import targets
 from tfwright.nightly.builds import KeptInputs, NightlyBuild
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Published
 from tfwright.progress import SILENCE, Listener
 from tfwright.smoke import smoking
@@ -94,7 +94,7 @@ class Trials:
 
         Raises HostError if this host cannot build the recipe at all.
         """
-        request = BuildRequest(
+        request = RecipeJob(
             recipe=inputs.recipe,
             host_file=self._host_file.of(inputs.recipe),
             listener=self._listener,
@@ -133,7 +133,7 @@ def _host_file() -> HostFile:
     return host.changed(build_out=place, cache=cache)
 
 
-def _tried(request: BuildRequest, symptom: Symptom) -> TrialResult:
+def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
     """Build up to the stage that failed, then look for the symptom."""
     try:
         made = engine.build(request)
@@ -144,12 +144,12 @@ def _tried(request: BuildRequest, symptom: Symptom) -> TrialResult:
         # A failure in another stage is another fault, and says nothing about this one.
         same = fault.stage == symptom.stage
         return TrialResult("bad" if same else "skip", fault.stage or "", _line(fault))
-    if isinstance(made, Published) and symptom.stage not in NAMES:
-        return _looked_at(request, made.wheel.path, symptom)
+    if Published in made and symptom.stage not in NAMES:
+        return _looked_at(request, made.of(Published).wheel.path, symptom)
     return TrialResult("good")
 
 
-def _looked_at(request: BuildRequest, wheel: Path, symptom: Symptom) -> TrialResult:
+def _looked_at(request: RecipeJob, wheel: Path, symptom: Symptom) -> TrialResult:
     """Do to a trial's wheel what a night does after the pipeline."""
     try:
         inspection.insist(inspection.inspect(wheel))

@@ -11,7 +11,7 @@ from pathlib import Path
 from tfwright.errors import Evidence, RecipeError, WheelError
 from tfwright.host import probes, pythons
 from tfwright.pipeline import containers, engine, host_facts, stamps
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs, Published, SealedWheel
 from tfwright.tools import files
 from tfwright.tools.process import randomisation
@@ -61,7 +61,7 @@ class Reproduction:
     """Why they differ, as far as the differences and the control builds tell."""
 
 
-def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool) -> Reproduction:
+def reproduce(job: RecipeJob, original: Path, *, cached: bool, control: bool) -> Reproduction:
     """Build the job's recipe again elsewhere, under another umask, and compare it with `original`.
 
     Nothing is downloaded. With `cached`, the build cache takes part, which proves less and takes
@@ -87,7 +87,7 @@ def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool)
     return Reproduction(original, rebuilt, found, tuple(causes))
 
 
-def rebuild(job: BuildRequest) -> Path:
+def rebuild(job: RecipeJob) -> Path:
     """Build the job's recipe again elsewhere, without the cache; return the wheel.
 
     Without a wheel to compare with: another host may have built it. Raises what a build raises.
@@ -95,7 +95,7 @@ def rebuild(job: BuildRequest) -> Path:
     return _build(_elsewhere(job, cached=False), "rebuilt", fixed=False)
 
 
-def published(job: BuildRequest) -> Path:
+def published(job: RecipeJob) -> Path:
     """Return the wheel that the recipe's last build put into the wheelhouse.
 
     Raises RecipeError if the wheelhouse has none.
@@ -127,7 +127,7 @@ def recipe_named(wheel: str) -> str:
     return record.recipe.name
 
 
-def insist(job: BuildRequest, original: Path) -> None:
+def insist(job: RecipeJob, original: Path) -> None:
     """Raise RecipeError naming all that changed in this checkout since the wheel was made.
 
     A wheel without a record is compared as it is.
@@ -145,7 +145,7 @@ def insist(job: BuildRequest, original: Path) -> None:
         raise RecipeError(what, remedy=remedy, evidence=Evidence(where=str(original), lines=lines))
 
 
-def host_changes(job: BuildRequest, original: Path) -> list[str]:
+def host_changes(job: RecipeJob, original: Path) -> list[str]:
     """Say in what this host and its programs differ from those that the wheel's record names.
 
     That may explain a later difference. Empty for a wheel without a record, and where the target
@@ -169,7 +169,7 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
 
 
 def _then_and_now(
-    job: BuildRequest, record: BuildRecord, here: Found
+    job: RecipeJob, record: BuildRecord, here: Found
 ) -> dict[str, tuple[object, object]]:
     """Return each property of host and programs: as recorded, and as it is here."""
     pairs: dict[str, tuple[object, object]] = {}
@@ -193,7 +193,7 @@ def _record(wheel: Path) -> BuildRecord | None:
         return build_record.read(content)
 
 
-def _disagreements(job: BuildRequest, record: BuildRecord) -> Iterator[str]:
+def _disagreements(job: RecipeJob, record: BuildRecord) -> Iterator[str]:
     """Say in which parts of the recipe, which patches and assets, and whether in the lock."""
     before = record.recipe.content
     now = build_record.recipe_content(job.recipe).content
@@ -223,13 +223,13 @@ def _table(part: object) -> dict[str, object]:
     return part if isinstance(part, dict) else {}
 
 
-def _files(job: BuildRequest) -> dict[str, str]:
+def _files(job: RecipeJob) -> dict[str, str]:
     """Return the digests of the recipe's patches and assets."""
     source = job.recipe.source
     return {path: files.sha256(source.file(path)) for path in source.named_files}
 
 
-def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
+def _elsewhere(job: RecipeJob, *, cached: bool) -> RecipeJob:
     """Return the job that builds elsewhere, with the same inputs and without a network."""
     place = job.places.build_out / FOLDER
     host_file = job.host_file
@@ -250,7 +250,7 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
     return elsewhere
 
 
-def _build(job: BuildRequest, name: str, *, fixed: bool) -> Path:
+def _build(job: RecipeJob, name: str, *, fixed: bool) -> Path:
     """Build from nothing, under another umask; return a copy of the wheel that stays.
 
     `fixed` turns address-space randomisation off.
@@ -261,8 +261,7 @@ def _build(job: BuildRequest, name: str, *, fixed: bool) -> Path:
         stack.enter_context(_umask(UMASK))
         if fixed:
             stack.enter_context(randomisation.off())
-        made = engine.build(job, fresh=True)
-    assert isinstance(made, SealedWheel)  # noqa: S101 what the job's last stage makes
+        made = engine.build(replace(job, fresh=True)).of(SealedWheel)
     # The next build of this job writes over the wheel, so keep a copy of it.
     folder = job.places.build_out / "wheels" / name
     files.remove(folder)
@@ -279,7 +278,7 @@ def _umask(mask: int) -> Iterator[None]:
         os.umask(before)
 
 
-def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
+def _controlled(job: RecipeJob, rebuilt: Path) -> list[str]:
     """Build again in the same place at fixed addresses, and once more if that differs.
 
     Return what the builds show, in sentences.
@@ -301,7 +300,7 @@ def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
     return [f"{_CHANCE}. Again in: {', '.join(sorted(again))}"]
 
 
-def _seen(found: Comparison, job: BuildRequest, elsewhere: BuildRequest) -> Iterator[str]:
+def _seen(found: Comparison, job: RecipeJob, elsewhere: RecipeJob) -> Iterator[str]:
     """Say what the differences themselves give away."""
     directories = str(elsewhere.places.build_out), str(job.places.build_out)
     for difference in found.differences:

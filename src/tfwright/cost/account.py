@@ -12,7 +12,7 @@ from tfwright.nightly.pages import build as pages
 from tfwright.nightly.pages import charts
 from tfwright.nightly.pages.charts import TimeChange
 from tfwright.pipeline import cost
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.tools import files
 from tfwright.tools.render import render
@@ -41,7 +41,7 @@ class CostPage:
     """The actions whose time changed most."""
 
 
-def write(job: BuildRequest, page: str, against: str) -> CostPage:
+def write(job: RecipeJob, page: str, against: str) -> CostPage:
     """Write the page of a recipe's last build into the file `page`, or next to the build's logs.
 
     `against` is ``previous``, a nightly build, or the path of a profile of Bazel. Raises

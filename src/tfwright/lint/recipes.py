@@ -21,8 +21,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError, ToolError
-from tfwright.pipeline import rivals
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.rules import dropping
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools.git import patching
@@ -493,7 +492,7 @@ def _rivals(read: Sequence[Recipe]) -> Iterator[LintFinding]:
     """Find recipes whose wheels would have the file name of another recipe's."""
     first: dict[tuple[str, ...], str] = {}
     for recipe in read:
-        other = first.setdefault(rivals.wheel_identity(recipe), recipe.name)
+        other = first.setdefault(recipe.wheel_identity, recipe.name)
         if other != recipe.name:
             yield LintFinding(
                 recipes.find(recipe.name),
@@ -593,7 +592,7 @@ class PlannedRecipe:
     """What keeps this host from building it."""
 
 
-def planned(job: BuildRequest) -> PlannedRecipe:
+def planned(job: RecipeJob) -> PlannedRecipe:
     """Return the plan of a recipe as a reviewer needs it; nothing is run and nothing changed."""
     stages, findings = plans.plan(job)
     runs, keeps = list[str](), list[str]()

@@ -28,7 +28,7 @@ from tfwright.nightly.builds import Breakage, CommitLine, KeptInputs, NightlyBui
 from tfwright.nightly.night import BuildOrder, FreeSpace
 from tfwright.nightly.targets import FollowedCommit
 from tfwright.pipeline import cost, engine, stamps
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Published, Tree, Verdict
 from tfwright.pipeline.stages import PIPELINE, publish
 from tfwright.progress import SILENCE, Listener
@@ -91,7 +91,7 @@ class PipelineBuilder:
         """Take what a target follows from the host that ordered the build."""
         self._followed[target.name] = commit
 
-    def job(self, target: Target) -> BuildRequest:
+    def job(self, target: Target) -> RecipeJob:
         """Return the job that builds a target."""
         job = targets.job_of(target, self.host_file, self.followed(target), self.listener)
         job = replace(job, offline=self.offline)
@@ -138,7 +138,7 @@ class PipelineBuilder:
         update["seconds"] = time.monotonic() - begun
         return NightlyBuild.model_validate({**build.model_dump(), **update})
 
-    def _since_last_good(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
+    def _since_last_good(self, order: BuildOrder, job: RecipeJob) -> dict[str, object]:
         """Return what changed since the last good build."""
         last, source = order.last_good, job.recipe.source
         if last is None:
@@ -159,16 +159,13 @@ class PipelineBuilder:
                 found["changed"] = (*changed, rewritten)
         return found
 
-    def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
+    def _attempt(self, order: BuildOrder, job: RecipeJob) -> dict[str, object]:
         """Run doctor and the pipeline, then look at the wheel."""
         # First what costs seconds: a host that lacks something would fail after hours.
         for finding in requirements.examine(job.recipe, job.host_file, probes.here()):
             if finding.blocks:
                 raise HostError(str(finding), remedy=finding.remedy)
-        made = engine.build(job)
-        # mypy cannot know which result the last stage of PIPELINE gives.
-        if not isinstance(made, Published):
-            raise TypeError("the last stage makes Published")
+        made = engine.build(job).of(Published)
         wheel = self._versioned(order, job, made)
         report = inspection.inspect(wheel)
         try:
@@ -197,7 +194,7 @@ class PipelineBuilder:
             **self._smoke(order, job, wheel),
         }
 
-    def _versioned(self, order: BuildOrder, job: BuildRequest, made: Published) -> Path:
+    def _versioned(self, order: BuildOrder, job: RecipeJob, made: Published) -> Path:
         """Put the wheel under its nightly version, with its provenance, into the build."""
         source = made.wheel.path
         followed = self.followed(order.target)
@@ -227,7 +224,7 @@ class PipelineBuilder:
         return wheel
 
     @staticmethod
-    def _smoke(order: BuildOrder, job: BuildRequest, wheel: Path) -> dict[str, object]:
+    def _smoke(order: BuildOrder, job: RecipeJob, wheel: Path) -> dict[str, object]:
         """Try the wheel in a fresh venv; a trial that cannot begin is a failure of ``install``."""
         if not order.target.smoke:
             return {}
@@ -394,7 +391,7 @@ def _diagnosed(broken: Breakage, log: Path) -> Breakage:
     return broken.model_copy(update=update)
 
 
-def _kept_logs(job: BuildRequest, work: Path, until: str) -> dict[str, object]:
+def _kept_logs(job: RecipeJob, work: Path, until: str) -> dict[str, object]:
     """Copy the logs and Bazel's profile into the build, up to the stage that failed."""
     # Copies: the next build of the recipe overwrites its logs.
     folder = work / "logs"
@@ -421,7 +418,7 @@ def _later_stages(until: str) -> tuple[str, ...]:
     return NAMES[NAMES.index(until) + 1 :] if until in NAMES else ()
 
 
-def _stage_times(job: BuildRequest, until: str) -> dict[str, float]:
+def _stage_times(job: RecipeJob, until: str) -> dict[str, float]:
     """Return the seconds of each stage before the one that failed."""
     # Those after it have stamps of earlier builds.
     without = (until, *_later_stages(until))

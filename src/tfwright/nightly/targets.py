@@ -23,7 +23,7 @@ from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import cuda, nvidia, probes, pythons
 from tfwright.host.place import NOTHING
 from tfwright.pipeline import host_facts
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
@@ -134,10 +134,10 @@ def job_of(
     host_file: HostFile,
     followed: FollowedCommit | None = None,
     listener: Listener = SILENCE,
-) -> BuildRequest:
+) -> RecipeJob:
     """Return the job that builds a target."""
     found = recipe_of(target, followed)
-    return BuildRequest(
+    return RecipeJob(
         recipe=found,
         host_file=host_file.of(found),
         listener=listener,
@@ -156,7 +156,7 @@ def lock_of(target: Target) -> Path:
     return recipe.find(target.recipe).with_suffix(".lock")
 
 
-def fingerprint(job: BuildRequest, followed: FollowedCommit | None = None) -> dict[str, str]:
+def fingerprint(job: RecipeJob, followed: FollowedCommit | None = None) -> dict[str, str]:
     """Return what decides a target's wheel, by names that a reader knows."""
     content = job.recipe.model_dump(mode="json", exclude_defaults=True, exclude=UNHASHED)
     if followed:
@@ -180,7 +180,7 @@ def fingerprint(job: BuildRequest, followed: FollowedCommit | None = None) -> di
     return {**parts, **_programs(job), "tfwright": sealer}
 
 
-def _programs(job: BuildRequest) -> Mapping[str, str]:
+def _programs(job: RecipeJob) -> Mapping[str, str]:
     """Return the versions of the host's programs that take part."""
     recipe, settings = job.recipe, job.host_file
     if recipe.host.image:

@@ -16,7 +16,7 @@ from tfwright.errors import SupplyError
 from tfwright.pin import requirements
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import Listener
 from tfwright.toolkit import sources
 from tfwright.toolkit.sources import Supplier
@@ -53,7 +53,7 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedCheck
         # Its other faults are found when it is read for building.
         return []
     recipe = recipes.read(str(path), _completed)
-    job = BuildRequest(recipe=recipe, host_file=host_file.of(recipe), listener=listener)
+    job = RecipeJob(recipe=recipe, host_file=host_file.of(recipe), listener=listener)
     found = []
     learned: dict[Key, Learned] = {}
     for key in keys:
@@ -113,7 +113,7 @@ def _completed(values: dict[str, Any]) -> None:
         place[key[-1]] = OPEN
 
 
-def _learned(job: BuildRequest, key: Key, keys: Sequence[Key]) -> dict[Key, Learned]:
+def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, Learned]:
     """Learn the checksum of a key, with those of `keys` that the same download brings."""
     recipe = job.recipe
     match key:
@@ -139,7 +139,7 @@ def _learned(job: BuildRequest, key: Key, keys: Sequence[Key]) -> dict[Key, Lear
         return _of_packages(job, [key])
 
 
-def _of_substitute(job: BuildRequest, name: str, table: SubstituteTable) -> Learned:
+def _of_substitute(job: RecipeJob, name: str, table: SubstituteTable) -> Learned:
     if table.git:
         # Only the rule says into which directory the commit is packed, and into a zip or not.
         pins = RecipePins.of(job.recipe)
@@ -154,7 +154,7 @@ def _of_substitute(job: BuildRequest, name: str, table: SubstituteTable) -> Lear
     return learning.of_file(wanted, origins, external.store(job.job), report)
 
 
-def _of_archive(job: BuildRequest, url: str) -> Learned:
+def _of_archive(job: RecipeJob, url: str) -> Learned:
     """Learn the checksum of one archive of a toolkit."""
     wanted = WantedArchive(url.rpartition("/")[2], OPEN, (url,))
     origins = Origins(job.host_file, job.places.git, job.offline)
@@ -162,7 +162,7 @@ def _of_archive(job: BuildRequest, url: str) -> Learned:
     return learning.of_file(wanted, origins, store, job.listener.progress)
 
 
-def _of_packages(job: BuildRequest, keys: Sequence[Key]) -> dict[Key, Learned]:
+def _of_packages(job: RecipeJob, keys: Sequence[Key]) -> dict[Key, Learned]:
     """Learn the checksums of packages of one part, and keep the packages for `toolkit`."""
     store = sources.store(job.places.vault)
     store.root.mkdir(parents=True, exist_ok=True)
@@ -180,7 +180,7 @@ def _of_packages(job: BuildRequest, keys: Sequence[Key]) -> dict[Key, Learned]:
     return found
 
 
-def _downloaded(job: BuildRequest, names: Mapping[str, Key], store: Store) -> dict[Key, Learned]:
+def _downloaded(job: RecipeJob, names: Mapping[str, Key], store: Store) -> dict[Key, Learned]:
     """Download packages of one part; return those that came under the names asked for."""
     _, part, way, *_ = next(iter(names.values()))
     table = getattr(job.recipe.toolkit, cast("PartName", part))

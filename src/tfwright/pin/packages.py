@@ -11,7 +11,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import pythons
 from tfwright.pin import requirements
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import toml_editing
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.python import packages, resolving
@@ -31,7 +31,7 @@ class Pinned:
 
 
 def pin(
-    job: BuildRequest, path: Path, added: Sequence[str] = (), verifying: Sequence[str] = ()
+    job: RecipeJob, path: Path, added: Sequence[str] = (), verifying: Sequence[str] = ()
 ) -> Pinned:
     """Resolve the packages of a recipe with everything they need, and write them as exact pins.
 
@@ -94,7 +94,7 @@ def _insist_on_requirement(where: str, line: str) -> None:
 
 
 def _pin_packages(
-    job: BuildRequest, path: Path, wanted_lists: Mapping[str, Sequence[str]]
+    job: RecipeJob, path: Path, wanted_lists: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[str, ...]]:
     """Write both lists with everything that their packages need."""
     interpreter = _target_python(job)
@@ -115,7 +115,7 @@ def _pin_packages(
     return lists
 
 
-def _target_python(job: BuildRequest) -> Path:
+def _target_python(job: RecipeJob) -> Path:
     """Return the target Python; raise HostError if this host does not have it."""
     version = job.recipe.host.python
     if found := pythons.find(version, job.host_file):
@@ -155,7 +155,7 @@ def _changes(recipe: Recipe, lists: dict[str, tuple[str, ...]]) -> list[str]:
     return found
 
 
-def _pin_bazel(job: BuildRequest, path: Path) -> str:
+def _pin_bazel(job: RecipeJob, path: Path) -> str:
     """Write the checksum of Bazel's binary for this machine, unless the recipe has it."""
     bazel = job.recipe.bazel
     if bazels.here() in bazel.sha256:

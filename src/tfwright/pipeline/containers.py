@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import tfwright
 from tfwright.documents import account
 from tfwright.errors import SupplyError
-from tfwright.pipeline.job import BuildRequest, Job
+from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.tools import files
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
@@ -27,7 +27,7 @@ CLIENT_FILES = ("/etc/pip.conf", "~/.config/pip", "~/.pip", "/etc/ssl/certs")
 
 
 @contextmanager
-def around(job: BuildRequest, stage: str) -> Iterator[None]:
+def around(job: RecipeJob, stage: str) -> Iterator[None]:
     """Let a stage's programs run in the recipe's image, if it names one.
 
     Raises SupplyError if the image is not in the vault, HostError without an engine.
@@ -44,7 +44,7 @@ def around(job: BuildRequest, stage: str) -> Iterator[None]:
         yield
 
 
-def bring(job: BuildRequest) -> None:
+def bring(job: RecipeJob) -> None:
     """Pull the recipe's image from its registry if the vault lacks it.
 
     Already the first stage runs in it, so that this cannot wait for `fetch`. Raises SupplyError.
@@ -71,12 +71,12 @@ def _temporary_files(folder: Path) -> Iterator[None]:
         files.remove(folder)
 
 
-def encloses(job: BuildRequest, stage: str) -> bool:
+def encloses(job: RecipeJob, stage: str) -> bool:
     """Say whether a stage's programs run in a container."""
     return job.recipe.host.image is not None and stage in ENCLOSED
 
 
-def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
+def steps(job: RecipeJob, stage: str) -> Sequence[Command]:
     """Return the command that starts a stage's container, if it has one and the image is here."""
     # Also for recipes without an image, so that callers need not ask.
     if not encloses(job, stage):
@@ -90,7 +90,7 @@ def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
         return ()
 
 
-def enter(job: BuildRequest, stage: str, shell: Command) -> int:
+def enter(job: RecipeJob, stage: str, shell: Command) -> int:
     """Run a shell in a stage's container, on the user's terminal; return its exit status.
 
     Raises SupplyError if the image is not in the vault, HostError without an engine.
@@ -102,7 +102,7 @@ def enter(job: BuildRequest, stage: str, shell: Command) -> int:
         return runner.show(container.interactive(shell))
 
 
-def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
+def plan(job: RecipeJob, stage: str) -> "ContainerPlan":
     """Return how the container of a stage is started. Raises SupplyError."""
     from tfwright.tools.container import engine, image
     from tfwright.tools.container.engine import ContainerPlan

@@ -12,7 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.errors import Evidence, RecipeError, TfwrightError, ToolError, WheelError
 from tfwright.index import write as index
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
 from tfwright.tools.remote import ssh
@@ -147,7 +147,7 @@ def on_workers(
             host,
             (options.supplied() if host.supplied else options).program(recipe),
             log,
-            job=lambda: BuildRequest.of(recipe, settings, offline=options.offline),
+            job=lambda: RecipeJob.of(recipe, settings, offline=options.offline),
             bring=bring,
         )
 
@@ -167,7 +167,7 @@ def by_slurm(
     def program_of(recipe: str) -> Sequence[str]:
         if not (settings.slurm and settings.slurm.inputs):
             return options.program(recipe)
-        job = BuildRequest.of(recipe, settings, offline=options.offline)
+        job = RecipeJob.of(recipe, settings, offline=options.offline)
         supply.bring(recipe, job, note)
         return options.supplied().program(recipe)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.errors import HostError, RecipeError, TfwrightError, ToolError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import Note, SlurmResult
@@ -65,7 +65,7 @@ def on_worker(  # noqa: PLR0913 a command, and what surrounds it
     program: Sequence[str],
     log: Path,
     *,
-    job: Callable[[], BuildRequest] | None = None,
+    job: Callable[[], RecipeJob] | None = None,
     send: Callable[[], None] = lambda: None,
     bring: Callable[[RemoteBuild], None] = lambda _: None,
 ) -> RemoteBuild:

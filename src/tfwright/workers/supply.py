@@ -18,7 +18,7 @@ from tfwright.bundle.unpacking import Arrival
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.errors import HostError, SupplyError, TfwrightError
-from tfwright.pipeline.job import BuildRequest, Places
+from tfwright.pipeline.job import Places, RecipeJob
 from tfwright.progress import SILENCE, Listener
 from tfwright.toolkit import providing as toolkit
 from tfwright.toolkit import sources
@@ -51,7 +51,7 @@ _GATHERING = threading.Lock()
 programs."""
 
 
-def send(host: WorkerTable, job: BuildRequest, log: Path) -> RemoteBuild | None:
+def send(host: WorkerTable, job: RecipeJob, log: Path) -> RemoteBuild | None:
     """Give a worker what it lacks, so that it can build offline; return what failed there, if any.
 
     Logs get names like that of `log`. Raises ToolError if rsync cannot reach the worker.
@@ -111,7 +111,7 @@ def _given(  # noqa: PLR0913, PLR0917 both ends of a transfer
     return taken if taken.failure else None
 
 
-def bring(recipe: str, job: BuildRequest, note: Callable[[str], None]) -> None:
+def bring(recipe: str, job: RecipeJob, note: Callable[[str], None]) -> None:
     """Bring the inputs of a build into this host's vault, which the machines that build share.
 
     `note` receives a line, since they may take an hour. Raises what `fetch` raises.
@@ -120,7 +120,7 @@ def bring(recipe: str, job: BuildRequest, note: Callable[[str], None]) -> None:
     bundles.fetched(replace(job, listener=SILENCE))
 
 
-def gather(job: BuildRequest, folder: Path, *, with_toolkit: bool) -> Manifest:
+def gather(job: RecipeJob, folder: Path, *, with_toolkit: bool) -> Manifest:
     """Bring a build's inputs to this host, and lay them out in a folder like a bundle's.
 
     Raises SupplyError for what cannot be obtained.

@@ -8,8 +8,8 @@ import pytest
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
-from tfwright.pipeline import engine, rivals
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline import engine
+from tfwright.pipeline.job import RecipeJob
 
 
 @pytest.fixture
@@ -23,15 +23,15 @@ def two(tmp_path: Path, recipe_file: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return folder
 
 
-def request_of(name: str, job: BuildRequest) -> BuildRequest:
+def request_of(name: str, job: RecipeJob) -> RecipeJob:
     return replace(job, recipe=recipes.read(name))
 
 
 @pytest.mark.usefixtures("two")
 def test_the_second_of_two_recipes_with_one_wheel_is_refused_before_its_build(
-    job: BuildRequest,
+    job: RecipeJob,
 ) -> None:
-    published = request_of("one", job).places.own / rivals.STAMP
+    published = request_of("one", job).places.own / engine.PUBLISHED
     published.parent.mkdir(parents=True)
     published.touch()
     second = request_of("two", job)
@@ -41,31 +41,31 @@ def test_the_second_of_two_recipes_with_one_wheel_is_refused_before_its_build(
     assert not second.places.stamps.exists()
 
 
-def test_another_project_name_makes_another_wheel(job: BuildRequest, two: Path) -> None:
+def test_another_project_name_makes_another_wheel(job: RecipeJob, two: Path) -> None:
     path = two / "two.toml"
     text = path.read_text("utf-8").replace("[source]", '[source]\nrelease = "1.12"')
     path.write_text(text + '\n[package]\nproject_name = "tensorflow-two"\n', "utf-8")
-    published = request_of("one", job).places.own / rivals.STAMP
+    published = request_of("one", job).places.own / engine.PUBLISHED
     published.parent.mkdir(parents=True)
     published.touch()
-    rivals.insist_on_own_name(request_of("two", job))
+    engine.insist_on_own_wheel(request_of("two", job))
 
 
 @pytest.mark.usefixtures("two")
-def test_a_recipe_that_was_published_before_is_built_again(job: BuildRequest) -> None:
+def test_a_recipe_that_was_published_before_is_built_again(job: RecipeJob) -> None:
     for name in ("one", "two"):
-        published = request_of(name, job).places.own / rivals.STAMP
+        published = request_of(name, job).places.own / engine.PUBLISHED
         published.parent.mkdir(parents=True)
         published.touch()
-    rivals.insist_on_own_name(request_of("two", job))
+    engine.insist_on_own_wheel(request_of("two", job))
 
 
 @pytest.mark.usefixtures("two")
-def test_what_is_left_of_a_recipe_that_was_removed_is_no_rival(
-    job: BuildRequest, two: Path
+def test_what_is_left_of_a_recipe_that_was_removed_does_not_count(
+    job: RecipeJob, two: Path
 ) -> None:
-    published = request_of("one", job).places.own / rivals.STAMP
+    published = request_of("one", job).places.own / engine.PUBLISHED
     published.parent.mkdir(parents=True)
     published.touch()
     (two / "one.toml").unlink()
-    rivals.insist_on_own_name(request_of("two", job))
+    engine.insist_on_own_wheel(request_of("two", job))

@@ -8,7 +8,8 @@ from pydantic import ValidationError
 
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError
-from tfwright.pipeline import caching, remote_execution
+from tfwright.pipeline import caching
+from tfwright.pipeline.compile.invocation import remote_execution
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built
 
@@ -20,22 +21,22 @@ def job(tmp_path: Path, *flags: str) -> Job:
 
 
 def test_the_flags_reach_bazel_6(tmp_path: Path) -> None:
-    assert remote_execution.flags(job(tmp_path, FLAG), "6.5.0") == (FLAG,)
+    assert remote_execution(job(tmp_path, FLAG), "6.5.0") == (FLAG,)
 
 
 def test_an_old_bazel_refuses_them_before_it_starts(tmp_path: Path) -> None:
     with pytest.raises(HostError, match=r"pins Bazel 0\.26\.1"):
-        remote_execution.flags(job(tmp_path, FLAG), "0.26.1")
+        remote_execution(job(tmp_path, FLAG), "0.26.1")
 
 
 def test_an_offline_build_refuses_them(tmp_path: Path) -> None:
     offline = replace(job(tmp_path, FLAG), offline=True)
     with pytest.raises(HostError, match="offline"):
-        remote_execution.flags(offline, "7.4.0")
+        remote_execution(offline, "7.4.0")
 
 
 def test_nothing_is_passed_without_them(tmp_path: Path) -> None:
-    assert remote_execution.flags(job(tmp_path), "0.17.2") == ()
+    assert remote_execution(job(tmp_path), "0.17.2") == ()
 
 
 @pytest.mark.parametrize("flag", ["--config=opt", "-c", "remote", "--remote_executor=a\nb"])

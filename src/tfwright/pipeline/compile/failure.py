@@ -27,39 +27,51 @@ def error_of(
     command: Command,
     outcome: BazelRun,
     failed: FailureRecord,
-    left: Sequence[Unpinned] = (),
+    unpinned_downloads: Sequence[Unpinned] = (),
 ) -> TfwrightError:
-    """Return the error for a build that failed, sorted by who must act.
-
-    `left` are the downloads without a checksum.
-    """
-    known = failed.match
+    """Return the error for a build that failed, sorted by who must act."""
+    known, status = failed.match, outcome.status
+    # Python reports a signal as a negative status.
+    ending = f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
     # The first fault is the cause; actions that run at the same time fail after it.
-    fault = first_fault(outcome.errors) or Fault(
-        f"Bazel {_ending(outcome.status)}", "", outcome.errors
-    )
+    fault = first_fault(outcome.errors) or Fault(f"Bazel {ending}", "", outcome.errors)
     evidence = Evidence(
         where=fault.where,
         command=command.argv,
-        status=outcome.status,
+        status=status,
         log=job.log("compile"),
         lines=fault.lines,
         failure=failed,
     )
-    # Asked first: a failed download ends Bazel with
-    # the same status as a failed compile.
+    # Asked first: a failed download ends Bazel with the same status as a failed compile.
     downloads = download_faults(outcome.errors)
-    if lacking := _lacking(job, outcome, downloads, left):
-        return _not_pinned(job, lacking, downloads, evidence)
+    # A clone fails for many reasons with a network, and for one without.
+    offline = job.offline or inside.current() is not None
+    broken = failed_repositories(outcome.errors) if offline else set[str]()
+    asked = {download.url for download in downloads}
+    if loose := [
+        entry
+        for entry in unpinned_downloads
+        if entry.name in broken or not asked.isdisjoint(entry.urls)
+    ]:
+        return _not_pinned(job, loose, downloads, evidence)
     if downloads:
         return _no_download(job, downloads, evidence)
-    if outcome.status == bazel_client.REFUSED:
-        return _refused(fault, evidence)
+    if status == bazel_client.REFUSED:
+        return RecipeError(
+            f"Bazel refuses the build: {fault.what}",
+            remedy="Correct the flags in the recipe's [compile], or pin another Bazel in [bazel]; "
+            "the log says from which rc file a flag came.",
+            evidence=evidence,
+        )
     # The attempts halved the actions down to one before they gave up.
     if known and known.entry.retry == "fewer":
-        return _no_memory(fault, evidence)
-    # A compiler on a full disk often reports something
-    # else, such as a truncated object.
+        return HostError(
+            f"The memory ran out, with one action at a time: {fault.what}",
+            remedy="Close other programs, raise the container's limit, or add swap.",
+            evidence=evidence,
+        )
+    # A compiler on a full disk often reports something else, such as a truncated object.
     if (known and failed.disk_is_full) or disk.is_full(job.places.own):
         return disk.full(fault.what, evidence)
     return ToolError(
@@ -69,40 +81,16 @@ def error_of(
     )
 
 
-def _no_memory(fault: Fault, evidence: Evidence) -> HostError:
-    return HostError(
-        f"The memory ran out, with one action at a time: {fault.what}",
-        remedy="Close other programs, raise the container's limit, or add swap.",
-        evidence=evidence,
-    )
-
-
-def _ending(status: int) -> str:
-    # Python reports a signal as a negative status.
-    return f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
-
-
-def _lacking(
-    job: Job, outcome: BazelRun, faults: Sequence[DownloadFault], left: Sequence[Unpinned]
-) -> list[Unpinned]:
-    """Return the downloads without a checksum for which Bazel stopped."""
-    asked = {fault.url for fault in faults}
-    offline = job.offline or inside.current() is not None
-    # A clone fails for many reasons with a network, and for one without.
-    broken = failed_repositories(outcome.errors) if offline else set[str]()
-    return [entry for entry in left if entry.name in broken or not asked.isdisjoint(entry.urls)]
-
-
 def _not_pinned(
-    job: Job, lacking: Sequence[Unpinned], faults: Sequence[DownloadFault], evidence: Evidence
+    job: Job, loose: Sequence[Unpinned], faults: Sequence[DownloadFault], evidence: Evidence
 ) -> RecipeError:
     """Return the error for downloads that fetch could not bring, since no checksum holds them."""
-    names = list(dict.fromkeys(download.name for download in lacking))
-    of_them = {url for download in lacking for url in download.urls}
-    lines = [line for download in lacking for line in download.lines]
+    names = list(dict.fromkeys(download.name for download in loose))
+    of_them = {url for download in loose for url in download.urls}
+    lines = [line for download in loose for line in download.lines]
     # The others need a mirror or a dropped file, which the next run of fetch will say.
     lines += [f"{fault.url}: {fault.why}" for fault in faults if fault.url not in of_them]
-    tables = {download.name for download in lacking if download.by_table}
+    tables = {download.name for download in loose if download.by_table}
     return RecipeError(
         f"Bazel could not download what has no checksum, and fetch left to it: {', '.join(names)}",
         remedy=unpinned.remedy(job.argument, names, tables, locked=job.locked is not None),
@@ -132,13 +120,3 @@ def _no_download(job: Job, faults: Sequence[DownloadFault], evidence: Evidence) 
             f"file names as 'drop', then run 'invoke fetch --recipe {job.argument}'."
         )
     return SupplyError(what, remedy=remedy, evidence=evidence)
-
-
-def _refused(fault: Fault, evidence: Evidence) -> RecipeError:
-    """Return the error for a command line that Bazel does not understand."""
-    return RecipeError(
-        f"Bazel refuses the build: {fault.what}",
-        remedy="Correct the flags in the recipe's [compile], or pin another Bazel in [bazel]; "
-        "the log says from which rc file a flag came.",
-        evidence=evidence,
-    )

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tfwright.documents.recipe import CompileTable
 from tfwright.documents.release import NO_RELEASE, Release
-from tfwright.pipeline import caching, cost, remote_execution
+from tfwright.errors import HostError
+from tfwright.pipeline import caching, cost
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, Copied, Inputs, Tree, Unpinned
 from tfwright.pipeline.stage import Writes
@@ -28,6 +29,8 @@ NO_DOWNLOAD = ("repository_disable_download", "experimental_repository_disable_d
 DEAD_PROXY = "http://127.0.0.1:9"
 """The proxy of an offline build. Old Bazels have no flag against downloads; with this proxy they
 reach no server, since nothing listens on port 9 (discard)."""
+FIRST_WITH_REMOTE_EXECUTION = Release(6, 0)
+"""The first Bazel that is given the flags of the host file for remote execution."""
 FIRST_WITH_TRACKED_RC = Release(1, 13)
 """From here on the tree's own .bazelrc is the whole story: it imports .tf_configure.bazelrc."""
 
@@ -56,6 +59,8 @@ class Invocation:
     """What only Bazel can download."""
     cache: str = ""
     """The directory of the build cache; empty for none."""
+    output_base: Path | None = None
+    """None for the recipe's own."""
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917 each is a fact of its own
@@ -91,40 +96,33 @@ class Invocation:
         return Client(
             self.binary,
             places.tree,
-            places.bazel,
+            self.output_base or places.bazel,
             install_root(self.job),
             places.own / "bazelrc",
             # The recipe's answers come last: a variable of ./configure must win.
             {**self.environment, **self.exported},
             self.options,
-            self._alone(),
+            # An enclosure of its own; a container has no network anyway.
+            self.job.offline and not inside.current() and isolation.obstacle() is None,
         )
 
     def with_cache(self, cache: PrivateCache | None) -> "Invocation":
         """Return the same with a build cache."""
         return replace(self, cache=str(cache.folder)) if cache else self
 
-    def _alone(self) -> bool:
-        """Say whether Bazel needs an enclosure of its own; a container has no network anyway."""
-        if not self.job.offline or inside.current():
-            return False
-        return isolation.obstacle() is None
-
     @property
     def environment(self) -> dict[str, str]:
         """What Bazel's client and server see, less the answers to ./configure."""
+        proxies = package_clients.proxies()
+        if self.job.offline:
+            # Programs differ in which of the spellings they read.
+            names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+            proxies = dict.fromkeys(names, DEAD_PROXY)
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
-        extra = {**self._proxies(), **self.table.env}
-        return environment.clean(self.job.places.home, programs, self.epoch, extra)
-
-    def _proxies(self) -> Mapping[str, str]:
-        """Return the caller's proxies, or offline one that leads to no server."""
-        if not self.job.offline:
-            return package_clients.proxies()
-        # Programs differ in which of the spellings they read.
-        names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
-        return dict.fromkeys(names, DEAD_PROXY)
+        return environment.clean(
+            self.job.places.home, programs, self.epoch, {**proxies, **self.table.env}
+        )
 
     @property
     def settings(self) -> Iterator[Writes]:
@@ -145,12 +143,16 @@ class Invocation:
         """Return the run of Bazel that builds the target, with so many actions at once."""
         return self.client.command(*self.arguments(jobs))
 
-    def arguments(self, jobs: int) -> tuple[str, ...]:
-        """Return its arguments; the recipe's flags come last, and so win."""
-        return (*self.flags(jobs), "--", self.table.target)
+    def analysis(self, jobs: int, *flags: str) -> Command:
+        """Return the run of Bazel that analyses the target as for a build, and builds nothing."""
+        # All downloads that fail are to be named at once, and not only the first.
+        return self.client.command(*self.arguments(jobs, "--nobuild", "--keep_going", *flags))
 
-    def flags(self, jobs: int) -> tuple[str, ...]:
-        """Return the arguments without the target."""
+    def arguments(self, jobs: int, *flags: str) -> tuple[str, ...]:
+        """Return the arguments of a build; the recipe's flags, and then `flags`, win."""
+        return (*self._flags(jobs), *flags, "--", self.table.target)
+
+    def _flags(self, jobs: int) -> tuple[str, ...]:
         return (
             "build",
             # With curses off, Bazel prints the action counter about once a minute.
@@ -166,7 +168,7 @@ class Invocation:
             *self._caches(),
             *self._resources(jobs),
             *self._hermetic(),
-            *remote_execution.flags(self.job, self.version),
+            *remote_execution(self.job, self.version),
             *self.table.flags,
         )
 
@@ -248,3 +250,28 @@ def events(job: Job) -> Path:
 
 def _gitconfig(job: Job) -> Path:
     return job.places.home / ".gitconfig"
+
+
+def remote_execution(job: Job, version: str) -> tuple[str, ...]:
+    """Return the host file's flags for remote execution by a Bazel of a version.
+
+    tfwright only passes them on, and nothing of it was tried. Raises HostError where it cannot
+    work: the CUDA rules of old TensorFlows read the host outside of what Bazel would send, and
+    buildfarm reports failures with Bazel 0.24.
+    """
+    reason = ""
+    if Release.parse(version) < FIRST_WITH_REMOTE_EXECUTION:
+        reason = f"the recipe pins Bazel {version}, and it is passed to Bazel 6 and later"
+    # An offline build proves that it needs no network, and these machines are one.
+    elif job.offline:
+        reason = "an offline build reaches no other machine"
+    elif inside.current():
+        reason = "the recipe's container has no network"
+    given = job.host_file.remote_execution
+    # Refused and not ignored: whoever names other machines expects them to be used.
+    if given and reason:
+        raise HostError(
+            f"remote_execution in the host file cannot be used: {reason}",
+            remedy="Remove it, or build this recipe with another host file.",
+        )
+    return given
