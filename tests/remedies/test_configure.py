@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.configure.test_recording import recorded
 from tests.pipeline.stages.test_configure import (
     ANSWERS,
     END,
@@ -17,6 +16,7 @@ from tests.pipeline.stages.test_configure import (
     Bench,
     own_interface,
 )
+from tests.record.test_recording import recorded
 from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.upstream import commit, run_git
 

@@ -41,7 +41,7 @@ from tfwright.errors import (
 from tfwright.pipeline import engine
 from tfwright.pipeline.compile import attempts, failure, invocation
 from tfwright.pipeline.job import Job, RecipeJob
-from tfwright.pipeline.results import Built, Check, HostFacts, Inputs, Tree, Unpinned
+from tfwright.pipeline.results import NCCL_LIBRARY, Built, Check, HostFacts, Inputs, Tree, Unpinned
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
 from tfwright.progress import Listener
@@ -239,7 +239,7 @@ def test_nccl_rebuild_is_taken_out_where_there_is_nothing_to_rebuild(
     built: RecipeJob, why: str
 ) -> None:
     release = "1.13" if why == "release" else "1.12"
-    (built.places.tree / "bazel-bin" / nccl.LIBRARY).unlink()
+    (built.places.tree / "bazel-bin" / NCCL_LIBRARY).unlink()
     table = NcclTable(rebuild=True)
     fault = failing(lambda: test_nccl.run(built, table, release), RecipeError)
     assert fault.remedy == "Take nccl.rebuild out of the recipe."
@@ -247,7 +247,7 @@ def test_nccl_rebuild_is_taken_out_where_there_is_nothing_to_rebuild(
 
 
 def test_the_target_is_named_that_builds_the_library(built: RecipeJob) -> None:
-    place = built.places.tree / "bazel-bin" / nccl.LIBRARY
+    place = built.places.tree / "bazel-bin" / NCCL_LIBRARY
     place.unlink()
 
     def library(target: str) -> object:

@@ -21,6 +21,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError, ToolError
+from tfwright.host import toolchain
 from tfwright.pipeline.job import RecipeJob
 from tfwright.rules import dropping
 from tfwright.rules.dropping import DropFacts
@@ -263,7 +264,7 @@ def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
     recipe = subject.recipe
     flags = (str(recipe.configure.answers.get("CC_OPT_FLAGS", "")), *recipe.compile.flags)
     for flag in flags:
-        if "native" in flag:
+        if toolchain.is_native(flag):
             yield subject.finding(
                 "native",
                 _line_with(subject, flag) or 1,

@@ -40,6 +40,7 @@ def nightly(
     at: str = "02:00",
     yes: bool = False,
     order: str = "",
+    json: bool = False,
 ) -> Shown:
     """Run one night of this build host: build what changed, publish it, show it on a page."""
     from tfwright.documents import nightly as document
@@ -51,6 +52,7 @@ def nightly(
     # The timer itself runs `nightly` without options,
     # so these two never meet a night.
     if install or uninstall:
+        one_of(install=install, uninstall=uninstall, json=json)
         sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
     if order:
         return Answer(fleets.carry_out(Path(order), Terminal()), page.show_order)

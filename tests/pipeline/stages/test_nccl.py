@@ -10,7 +10,7 @@ from tfwright.documents.recipe import PATCHES, CompileTable, NcclTable
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, ToolError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Built, HostFacts, NcclOps, Tree
+from tfwright.pipeline.results import NCCL_LIBRARY, Built, HostFacts, NcclOps, Tree
 from tfwright.pipeline.stages import nccl
 from tfwright.progress import Listener
 
@@ -26,7 +26,7 @@ def built(job: RecipeJob, listener: Listener) -> RecipeJob:
     shutil.copytree(DEMO, job.places.tree)
     shutil.copy(PATCHES / "demo" / "nccl.h", job.places.tree / "third_party" / "nccl")
     output = job.places.bazel / "execroot" / "bin"
-    library = output / nccl.LIBRARY
+    library = output / NCCL_LIBRARY
     library.parent.mkdir(parents=True)
     library.write_bytes(b"Bazel's")
     library.chmod(0o555)
@@ -79,7 +79,7 @@ def test_the_usual_rebuild_gives_a_library_without_operations_and_says_so(
 def test_the_library_takes_the_place_of_bazels_and_is_read_only_like_it(built: RecipeJob) -> None:
     made = run(built, NcclTable(rebuild=True)).library
     assert made
-    assert made.path == (built.places.tree / "bazel-bin" / nccl.LIBRARY).resolve()
+    assert made.path == (built.places.tree / "bazel-bin" / NCCL_LIBRARY).resolve()
     assert made.path.read_bytes() != b"Bazel's"
     assert made.path.stat().st_mode & 0o777 == 0o555
 
@@ -136,7 +136,7 @@ def test_where_the_tree_lies_is_not_in_the_library(built: RecipeJob) -> None:
 
 
 def test_a_copy_in_the_runfiles_is_replaced_as_well(built: RecipeJob) -> None:
-    copy = built.places.tree / "bazel-bin" / nccl.RUNFILES / nccl.LIBRARY
+    copy = built.places.tree / "bazel-bin" / nccl.RUNFILES / NCCL_LIBRARY
     copy.parent.mkdir(parents=True)
     copy.write_bytes(b"Bazel's")
     made = run(built, NcclTable(rebuild=True)).library
@@ -145,9 +145,9 @@ def test_a_copy_in_the_runfiles_is_replaced_as_well(built: RecipeJob) -> None:
 
 
 def test_a_link_in_the_runfiles_stays_a_link(built: RecipeJob) -> None:
-    link = built.places.tree / "bazel-bin" / nccl.RUNFILES / nccl.LIBRARY
+    link = built.places.tree / "bazel-bin" / nccl.RUNFILES / NCCL_LIBRARY
     link.parent.mkdir(parents=True)
-    link.symlink_to(built.places.bazel / "execroot" / "bin" / nccl.LIBRARY)
+    link.symlink_to(built.places.bazel / "execroot" / "bin" / NCCL_LIBRARY)
     run(built, NcclTable(rebuild=True))
     assert link.is_symlink()
     assert link.read_bytes() != b"Bazel's"
@@ -174,7 +174,7 @@ def test_releases_without_such_a_library_are_refused(built: RecipeJob, release: 
 
 
 def test_a_build_that_made_no_such_library_is_refused(built: RecipeJob) -> None:
-    (built.places.tree / "bazel-bin" / nccl.LIBRARY).unlink()
+    (built.places.tree / "bazel-bin" / NCCL_LIBRARY).unlink()
     with pytest.raises(RecipeError, match=r"built no _nccl_ops\.so"):
         run(built, NcclTable(rebuild=True))
 
@@ -184,7 +184,7 @@ def test_a_compile_error_is_shown_and_bazels_library_stays(built: RecipeJob) -> 
     with pytest.raises(ToolError) as caught:
         run(built, NcclTable(rebuild=True, flags=(CUDA,)))
     assert any("nccl.h" in line for line in caught.value.evidence.lines)
-    assert (built.places.tree / "bazel-bin" / nccl.LIBRARY).read_bytes() == b"Bazel's"
+    assert (built.places.tree / "bazel-bin" / NCCL_LIBRARY).read_bytes() == b"Bazel's"
 
 
 def test_the_compiler_that_the_recipe_gives_bazel_is_the_one(
