@@ -2,6 +2,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.documents.recipe import Recipe, SourceTable
 from tfwright.documents.release import Release
@@ -69,7 +70,7 @@ def test_a_tree_of_another_version_is_refused(
     repository: Path, recipe: Recipe, tree: str, keys: dict[str, str], says: str
 ) -> None:
     pinned = commit(repository, tree)
-    with pytest.raises(RecipeError) as caught:
+    with fails(RecipeError) as caught:
         tree_files.insist_on_release(repository / ".git", pinned, source(recipe, **keys))
     assert says in caught.value.what
     assert "source.version" in caught.value.remedy

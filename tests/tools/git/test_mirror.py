@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests import upstream as repositories
+from tests.failing import fails
 from tests.upstream import run_git
 
 from tfwright.errors import RecipeError, SupplyError
@@ -165,7 +166,7 @@ def test_a_second_pin_of_a_repository_shares_the_mirror_and_brings_the_differenc
 def test_offline_a_commit_that_is_not_there_is_not_asked_for(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
-    with pytest.raises(SupplyError, match="an offline build downloads nothing") as caught:
+    with fails(SupplyError, "invoke fetch") as caught:
         bring(pin_of(upstream), store, notebook, offline=True)
     assert "invoke fetch" in caught.value.remedy
 
@@ -216,7 +217,7 @@ def test_a_commit_that_no_branch_of_an_old_server_leads_to_is_not_to_be_had(
     allow(upstream, filters=False, any_id=False)
     pin = pin_of(upstream)
     plain_git("reset", "--hard", "HEAD~1", cwd=upstream)
-    with pytest.raises(SupplyError, match="the branch does not lead to it"):
+    with fails(SupplyError, "[mirrors]"):
         bring(pin, store, notebook)
 
 
@@ -284,7 +285,7 @@ def test_a_mirror_of_the_host_file_is_asked_instead_of_the_url(
     pin = Pin("https://nowhere.invalid/tensorflow.git", "r1.8", pin_of(upstream).commit)
     found = bring(pin, store, notebook, named=str(upstream))
     assert found == mirror.place(store, pin.url)
-    with pytest.raises(SupplyError, match="from file:///nowhere"):
+    with fails(SupplyError, "file:///nowhere"):
         bring(Pin(pin.url, "r1.8", "0123456789" * 4), store, notebook, named="/nowhere")
 
 
@@ -301,20 +302,20 @@ def test_a_mirror_that_lacks_files_is_told_so_by_name_and_serves_when_they_are_l
     pin = pin_of(upstream, "core/testdata")
     assert paths_of(bring(pin, store, notebook), pin) == {"configure", "core/op.cc"}
     assert bring(pin, store, notebook, offline=True)
-    with pytest.raises(SupplyError, match="lacks 1 of the files"):
+    with fails(SupplyError, "1"):
         bring(pin_of(upstream), store, notebook)
 
 
 def test_a_tag_is_no_commit(upstream: Path, store: Path, notebook: Notebook) -> None:
     plain_git("tag", "--annotate", "--message=eight", "v1.8.0", cwd=upstream)
-    with pytest.raises(RecipeError, match="is a tag, not a commit"):
+    with fails(RecipeError, "tag"):
         bring(pin_of(upstream, name="v1.8.0"), store, notebook)
 
 
 def test_leaving_out_what_is_not_there_is_a_mistake(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
-    with pytest.raises(RecipeError, match=r"source\.exclude names core/testdata/bog, which"):
+    with fails(RecipeError, "source.exclude", "core/testdata/bog"):
         bring(pin_of(upstream, "core/testdata/bog"), store, notebook)
 
 
@@ -329,7 +330,7 @@ def test_a_commit_with_submodules_is_refused(
         cwd=upstream,
     )
     plain_git("commit", "--quiet", "--message=sub", cwd=upstream)
-    with pytest.raises(RecipeError, match="another repository at third_party/protobuf"):
+    with fails(RecipeError, "third_party/protobuf"):
         bring(pin_of(upstream), store, notebook)
 
 
@@ -345,7 +346,7 @@ def test_a_commit_with_submodules_is_refused(
     ],
 )
 def test_what_git_might_take_for_an_option_or_a_command_is_no_origin(named: str) -> None:
-    with pytest.raises(RecipeError, match="tfwright cannot fetch from"):
+    with fails(RecipeError, "https://"):
         Origin.of(named)
 
 
