@@ -17,19 +17,11 @@ from tfwright.tools.git.repository import GitRepository
 def upstream(tmp_path: Path) -> Path:
     """Return a repository with two files, which gives single files as servers do."""
     repository = tmp_path / "upstream"
-    repository.mkdir()
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    (repository / ".bazelversion").write_text("3.7.2\n", "utf-8")
-    (repository / "large").write_text("x" * 1000, "utf-8")
-    for command in (
-        ("init", "-q", "-b", "r2.6"),
-        ("add", "."),
-        ("commit", "-q", "-m", "Begin"),
-        ("tag", "v2.6.0-rc1"),
-        ("config", "uploadpack.allowFilter", "true"),
-        ("config", "uploadpack.allowAnySHA1InWant", "true"),
-    ):
-        subprocess.run(["git", *identity, *command], cwd=repository, check=True)
+    commit(repository, {".bazelversion": "3.7.2\n", "large": "x" * 1000})
+    run_git("branch", "--move", "r2.6", cwd=repository)
+    run_git("tag", "v2.6.0-rc1", cwd=repository)
+    for setting in ("uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"):
+        run_git("config", setting, "true", cwd=repository)
     return repository
 
 
