@@ -315,7 +315,7 @@ def test_a_bundle_is_not_used_and_one_as_the_command_writes_it_is(
     fault = failing(lambda: unpack(file), TfwrightError)
     assert re.search(
         r"Do not use this bundle|Make the bundle of demo again on the host that it is "
-        "from, with 'invoke bundle'",
+        "from: 'invoke bundle'",
         fault.remedy,
     ), fault.remedy
     unpack(bundles.made(tmp_path, recipe=bundles.recipe_of(tmp_path)))
@@ -471,7 +471,7 @@ def test_a_dropped_file_that_was_removed_is_put_there_again(tmp_path: Path) -> N
     places = Origins(HostFile(drop=drop), tmp_path / "git")
 
     def take() -> None:
-        places._take(SHA256, tmp_path / "taken")
+        places._take(drop, SHA256, tmp_path / "taken")
 
     take()
     (drop / "a").unlink()

@@ -167,7 +167,7 @@ def _of_packages(job: BuildRequest, keys: Sequence[Key]) -> dict[Key, Learned]:
     store = sources.store(job.places.vault)
     store.root.mkdir(parents=True, exist_ok=True)
     names = {str(key[-1]): key for key in keys}
-    dropped = learning.dropped(names, job.host_file.drop)
+    dropped = learning.dropped(names, job.host_file)
     found = {names[name]: learning.kept(path, str(path), store) for name, path in dropped.items()}
     others = {name: names[name] for name in names if name not in dropped}
     if others:

@@ -6,7 +6,8 @@ packages, and last the drop folder, where only the name of the file can be looke
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,10 +16,10 @@ from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import Evidence, SupplyError
 from tfwright.progress import Progress
-from tfwright.tools import files, trees
+from tfwright.tools import files
 from tfwright.tools.git.archive import SourceArchive
 from tfwright.tools.http import downloads
-from tfwright.vault.origins import DROP, RECIPE, Origins, WantedArchive
+from tfwright.vault.origins import DROP, RECIPE, Origins, WantedArchive, dropped_files
 from tfwright.vault.store import Store
 
 OPEN = "0" * 64
@@ -40,10 +41,8 @@ def of_file(
 
     Raises SupplyError with what each source said.
     """
-    store.root.mkdir(parents=True, exist_ok=True)
     refused: list[str] = []
-    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:
-        target = Path(room, "file")
+    with _scratch(store) as target:
         for where, fill in _ways(wanted, origins, report):
             try:
                 fill(target)
@@ -51,26 +50,30 @@ def of_file(
                 refused.append(f"{where}: {fault.what}")
                 continue
             return kept(target, where, store)
+    place, settings = host_files.path(), origins.host_file
+    if wanted.urls:
+        made = any(map(SourceArchive.of, wanted.urls))
+        tables = "[mirrors] or [downloads]" if made else "[downloads]"
+        remedy = (
+            f"Correct its urls, name a mirror in {tables} of {place}, or copy the file, as "
+            f"{wanted.urls[0].rpartition('/')[2]}, into {host_files.drop_folder(settings)}."
+        )
+    else:
+        # What is made from a commit has no name under which it could be dropped.
+        remedy = f"Correct its git and commit, or name a mirror in [mirrors] of {place}."
     raise SupplyError(
         f"No source gives {wanted.name}, so its checksum cannot be learned",
-        remedy=_remedy(wanted, origins.host_file),
+        remedy=remedy,
         evidence=Evidence(lines=refused),
     )
 
 
-def _remedy(wanted: WantedArchive, settings: HostFile) -> str:
-    """Say what may bring a file that no source gives."""
-    place = host_files.path()
-    # What is made from a commit has no name under which it could be dropped.
-    if not wanted.urls:
-        return f"Correct its git and commit, or name a mirror in [mirrors] of {place}."
-    made = any(SourceArchive.of(url) for url in wanted.urls)
-    tables = "[mirrors] or [downloads]" if made else "[downloads]"
-    name = wanted.urls[0].rpartition("/")[2]
-    return (
-        f"Correct its urls, name a mirror in {tables} of {place}, or copy the file, as {name}, "
-        f"into {host_files.drop_folder(settings)}."
-    )
+@contextmanager
+def _scratch(store: Store) -> Iterator[Path]:
+    """Give a path on the disk of the store."""
+    store.root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as folder:
+        yield Path(folder, "file")
 
 
 def kept(path: Path, where: str, store: Store) -> Learned:
@@ -83,26 +86,23 @@ def kept(path: Path, where: str, store: Store) -> Learned:
 
 def _ways(
     wanted: WantedArchive, origins: Origins, report: Callable[[Progress], None]
-) -> Sequence[tuple[str, Callable[[Path], object]]]:
-    ways: list[tuple[str, Callable[[Path], object]]] = []
+) -> Iterator[tuple[str, Callable[[Path], object]]]:
     # What the host's owner put there was meant, and costs no network.
     names = [url.rpartition("/")[2] for url in wanted.urls]
-    ways += [
-        (str(found), partial(shutil.copyfile, found))
-        for found in dropped(names, origins.host_file.drop).values()
-    ]
-    # One attempt each: whoever waits for a checksum sits at a terminal.
-    get = partial(downloads.download, pauses=(), report=report)
-    ways += [(url, partial(get, url)) for url in origins.urls(wanted)]
-    # The drop folder finds files by the very checksum that is missing.
-    others = [source for source in origins.sources(wanted) if source.way != DROP]
-    ways += [(source.where, source.fill) for source in others]
-    return ways
+    for found in dropped(names, origins.host_file).values():
+        yield str(found), partial(shutil.copyfile, found)
+    for url in origins.urls(wanted):
+        # One attempt each: whoever waits for a checksum sits at a terminal.
+        yield url, partial(downloads.download, url, pauses=(), report=report)
+    for source in origins.sources(wanted):
+        # The drop folder finds files by the very checksum that is missing.
+        if source.way != DROP:
+            yield source.where, source.fill
 
 
-def dropped(names: Collection[str], folder: Path | None) -> dict[str, Path]:
+def dropped(names: Collection[str], host_file: HostFile) -> dict[str, Path]:
     """Return the files of the drop folder that have one of the names, by name."""
-    below = trees.files_below(folder, follow=True) if folder else ()
+    below = dropped_files(host_file)
     found = dict[str, Path]()
     for path in sorted(path for path, _ in below if path.name in names):
         # Of several with one name the first.
@@ -115,9 +115,7 @@ def of_source(wanted: WantedArchive, origins: Origins, store: Store) -> Learned:
 
     `origins` knows this source only, with `OPEN` as its checksum. Raises SupplyError.
     """
-    store.root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:
-        target = Path(room, "file")
+    with _scratch(store) as target:
         for source in origins.sources(wanted):
             if source.way == RECIPE:
                 source.fill(target)

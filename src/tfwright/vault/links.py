@@ -53,13 +53,20 @@ def report(
     wanted: Sequence[WantedArchive],
     store: Store,
     origins: Origins,
-    hear: Callable[[Progress], None],
+    progress: Callable[[Progress], None],
     *,
     deep: bool,
 ) -> list[LinkRow]:
     """Ask every source of every archive, many at once: urls for their head, or `deep` for all."""
-    asked = [(archive, _to_be_asked(archive, origins, deep=deep)) for archive in wanted]
-    answers = iter(_answers(asked, store, hear, deep=deep))
+    asked = [(archive, _sources(archive, origins, deep=deep)) for archive in wanted]
+    pairs = [(archive, source) for archive, sources in asked for source in sources]
+    links = list[Link]()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        answering = pool.map(lambda pair: _asked(pair[0], pair[1], store, deep=deep), pairs)
+        for number, link in enumerate(answering, 1):
+            links.append(link)
+            progress(Progress(number, len(pairs), "sources", link.where))
+    answers = iter(links)
     return [
         LinkRow(
             archive.name,
@@ -71,38 +78,13 @@ def report(
     ]
 
 
-def _to_be_asked(wanted: WantedArchive, origins: Origins, *, deep: bool) -> list[Source]:
+def _sources(wanted: WantedArchive, origins: Origins, *, deep: bool) -> list[Source]:
     """Return the sources that can be asked: a git mirror or an index only by a download."""
-    return [
-        source
-        for source in _sources(wanted, origins)
-        if deep or source.way == URL or not source.remote
-    ]
-
-
-def _answers(
-    asked: Sequence[tuple[WantedArchive, Sequence[Source]]],
-    store: Store,
-    hear: Callable[[Progress], None],
-    *,
-    deep: bool,
-) -> list[Link]:
-    """Ask all sources; return what they said, in their order."""
-    pairs = [(archive, source) for archive, sources in asked for source in sources]
-    answers = []
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        answering = pool.map(lambda pair: _asked(pair[0], pair[1], store, deep=deep), pairs)
-        for number, link in enumerate(answering, 1):
-            answers.append(link)
-            hear(Progress(number, len(pairs), "sources", link.where))
-    return answers
-
-
-def _sources(wanted: WantedArchive, origins: Origins) -> list[Source]:
     servers = [
         Source(URL, url, remote=True, fill=_downloading(url)) for url in origins.urls(wanted)
     ]
-    return [*servers, *origins.sources(wanted)]
+    others = origins.sources(wanted)
+    return [*servers, *(source for source in others if deep or not source.remote)]
 
 
 def _downloading(url: str) -> Callable[[Path], None]:
@@ -115,31 +97,31 @@ def _downloading(url: str) -> Callable[[Path], None]:
 
 def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -> Link:
     """Ask one source."""
-    if source.way == URL and not deep:
-        return _head(wanted, source, store)
+    way, where = source.way, source.where
+    if way == URL and not deep:
+        return _head(wanted, where, store)
     # Not in the vault: the report must not change what a build finds.
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "file"
         try:
             source.fill(target)
-        except SilentServerError as fault:
-            return Link(source.way, source.where, SILENT, fault.what)
         except SupplyError as fault:
-            return Link(source.way, source.where, GONE, fault.what)
+            state = SILENT if isinstance(fault, SilentServerError) else GONE
+            return Link(way, where, state, fault.what)
         # A server may answer 200 with a page that says the file is gone.
         found = files.sha256(target)
     if found == wanted.sha256:
-        return Link(source.way, source.where, SERVES)
-    return Link(source.way, source.where, OTHER, f"sha256 {found}")
+        return Link(way, where, SERVES)
+    return Link(way, where, OTHER, f"sha256 {found}")
 
 
-def _head(wanted: WantedArchive, source: Source, store: Store) -> Link:
+def _head(wanted: WantedArchive, url: str, store: Store) -> Link:
     """Ask a server without a download: of the content it can tell only the size."""
-    answer = client.ask(source.where)
+    answer = client.ask(url)
     size = store.path(wanted.sha256).stat().st_size if store.holds(wanted.sha256) else wanted.size
     # A server need not state a size, and a lock knows none before the first download.
     if answer.there and None not in {answer.size, size} and answer.size != size:
-        return Link(source.way, source.where, OTHER, f"{answer.size:,} bytes, not {size:,}")
+        return Link(URL, url, OTHER, f"{answer.size:,} bytes, not {size:,}")
     # None: a time-out or a refused connection, which may be this host's own network.
     state = {True: ANSWERS, False: GONE, None: SILENT}[answer.there]
-    return Link(source.way, source.where, state, answer.why)
+    return Link(URL, url, state, answer.why)

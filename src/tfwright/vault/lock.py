@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar, cast
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -26,7 +26,6 @@ HEADER = (
 LARGEST = 64 * 2**30
 """Bytes that one input may have."""
 
-Entry = TypeVar("Entry", bound=Table)
 Pin = TypeVar("Pin", str, Clone)
 
 
@@ -45,20 +44,31 @@ def _url(text: str) -> str:
     return text
 
 
-def _sorted(key: Callable[[Entry], str]) -> AfterValidator:
-    """Bring entries into the order of their keys, and refuse two of one key."""
+class Entry(Table):
+    """One input among others of its kind; as a text it is called so in messages."""
 
-    def check(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        # The order is that of the keys, so that a new lock differs from the old one
-        # only in what changed, whatever order the rules were read in.
-        for name, count in Counter(map(key, entries)).items():
-            if count > 1:
-                raise ValueError(f"{name} is there {count} times")
-        return tuple(sorted(entries, key=key))
-
-    return AfterValidator(check)
+    @property
+    def key(self) -> str:
+        """What stays the same while the entry's values change."""
+        return str(self)
 
 
+Entries = TypeVar("Entries", bound=tuple[Entry, ...])
+
+
+def _sorted(entries: Entries) -> Entries:
+    """Bring entries into the order of their names, and refuse two of one name.
+
+    A new lock then differs from the old one only in what changed, whatever order the rules were
+    read in.
+    """
+    for name, count in Counter(map(str, entries)).items():
+        if count > 1:
+            raise ValueError(f"{name} is there {count} times")
+    return cast("Entries", tuple(sorted(entries, key=str)))
+
+
+Sorted = AfterValidator(_sorted)
 Url = Annotated[str, AfterValidator(_url)]
 RepositoryName = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
 Size = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
@@ -91,7 +101,7 @@ class LockedBazel(Table):
     binaries: dict[Platform, LockedBinary] = {}
 
 
-class LockedArchive(Table):
+class LockedArchive(Entry):
     """A file that a repository rule downloads."""
 
     names: tuple[RepositoryName, ...]
@@ -108,8 +118,16 @@ class LockedArchive(Table):
     of_bazel: bool = False
     """Whether the pinned Bazel declares it, and not the tree."""
 
+    def __str__(self) -> str:
+        return f"archive {', '.join(self.names) or 'without a name'} ({self.sha256[:16]}…)"
 
-class Cloned(Table):
+    @property
+    def key(self) -> str:
+        """Its checksum: several repositories may be made of it."""
+        return self.sha256
+
+
+class Cloned(Entry):
     """A commit that a repository rule clones: its id stands for all its files."""
 
     names: tuple[RepositoryName, ...]
@@ -126,8 +144,11 @@ class Cloned(Table):
         """What there is to clone."""
         return Clone(self.remote, self.commit)
 
+    def __str__(self) -> str:
+        return f"commit {self.commit[:12]} of {self.remote}"
 
-class LockedRequirement(Table):
+
+class LockedRequirement(Entry):
     """A package of the target Python that the build imports."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
@@ -135,16 +156,22 @@ class LockedRequirement(Table):
     hashes: Annotated[tuple[Sha256, ...], Field(min_length=1)]
     """Of the files that pip may choose."""
 
+    def __str__(self) -> str:
+        return f"requirement {self.name}"
 
-class LockedFile(Table):
+
+class LockedFile(Entry):
     """A patch or an asset."""
 
     path: InnerPath
     """Under patches/."""
     sha256: Sha256
 
+    def __str__(self) -> str:
+        return f"file {self.path}"
 
-class LockedPackage(Table):
+
+class LockedPackage(Entry):
     """A package of the toolkit."""
 
     part: Line
@@ -152,6 +179,9 @@ class LockedPackage(Table):
     name: Line
     """Of the file, or its address."""
     sha256: Sha256
+
+    def __str__(self) -> str:
+        return f"toolkit {self.part}: {self.name}"
 
 
 class LockedImage(Table):
@@ -164,7 +194,7 @@ class LockedImage(Table):
     size: Size
 
 
-class Unlockable(Table):
+class Unlockable(Entry):
     """Something that is downloaded, or may be, and that no digest holds."""
 
     name: Line
@@ -175,8 +205,11 @@ class Unlockable(Table):
     """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked,
     or cannot tell."""
 
+    def __str__(self) -> str:
+        return f"unlockable {self.name} ({self.file}:{self.line}: {self.why})"
 
-class LockedSubstitute(Table):
+
+class LockedSubstitute(Entry):
     """Bytes that replace an archive: the wheel is then not built from the pinned ones."""
 
     sha256: Sha256
@@ -186,33 +219,8 @@ class LockedSubstitute(Table):
     used: Sha256
     """Of what is used instead."""
 
-
-def _archive(entry: LockedArchive) -> str:
-    return f"archive {', '.join(entry.names) or 'without a name'} ({entry.sha256[:16]}…)"
-
-
-def _clone(entry: Cloned) -> str:
-    return f"commit {entry.commit[:12]} of {entry.remote}"
-
-
-def _requirement(entry: LockedRequirement) -> str:
-    return f"requirement {entry.name}"
-
-
-def _file(entry: LockedFile) -> str:
-    return f"file {entry.path}"
-
-
-def _package(package: LockedPackage) -> str:
-    return f"toolkit {package.part}: {package.name}"
-
-
-def _unlockable(entry: Unlockable) -> str:
-    return f"unlockable {entry.name} ({entry.file}:{entry.line}: {entry.why})"
-
-
-def _substitute(entry: LockedSubstitute) -> str:
-    return f"substitute for {entry.sha256[:16]}…"
+    def __str__(self) -> str:
+        return f"substitute for {self.sha256[:16]}…"
 
 
 class Lock(Table):
@@ -221,13 +229,13 @@ class Lock(Table):
     format: Literal[1] = 1
     tensorflow: Tensorflow
     bazel: LockedBazel
-    archives: Annotated[tuple[LockedArchive, ...], _sorted(_archive)] = ()
-    clones: Annotated[tuple[Cloned, ...], _sorted(_clone)] = ()
-    requirements: Annotated[tuple[LockedRequirement, ...], _sorted(_requirement)] = ()
-    files: Annotated[tuple[LockedFile, ...], _sorted(_file)] = ()
-    unlockable: Annotated[tuple[Unlockable, ...], _sorted(_unlockable)] = ()
-    substitutes: Annotated[tuple[LockedSubstitute, ...], _sorted(_substitute)] = ()
-    toolkit: Annotated[tuple[LockedPackage, ...], _sorted(_package)] = ()
+    archives: Annotated[tuple[LockedArchive, ...], Sorted] = ()
+    clones: Annotated[tuple[Cloned, ...], Sorted] = ()
+    requirements: Annotated[tuple[LockedRequirement, ...], Sorted] = ()
+    files: Annotated[tuple[LockedFile, ...], Sorted] = ()
+    unlockable: Annotated[tuple[Unlockable, ...], Sorted] = ()
+    substitutes: Annotated[tuple[LockedSubstitute, ...], Sorted] = ()
+    toolkit: Annotated[tuple[LockedPackage, ...], Sorted] = ()
     image: LockedImage | None = None
 
     @property
@@ -311,30 +319,26 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     a binary for another platform, the place that the same binary came from) does not count. Where
     no Bazel runs, what it declares is not known either.
     """
-    # Only a Bazel that runs on this host can be asked which archives it declares by
-    # itself.
+    known, found = lock.bazel.binaries, now.bazel.binaries
+    lines = [
+        *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
+        *_changes("Bazel", lock.bazel, now.bazel, but="binaries"),
+    ]
+    for platform in sorted(known.keys() & found.keys()):
+        # A mirror may give the same binary, so its address does not count.
+        name = f"Bazel for {platform}"
+        lines += _changes(name, known[platform], found[platform], but="url")
+    # Only a Bazel that runs on this host can be asked which archives it declares by itself.
     archives = [entry for entry in lock.archives if now.bazel.binaries or not entry.of_bazel]
     return [
-        *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
-        *_changes("Bazel", lock.bazel, now.bazel, but=("binaries",)),
-        *_changed_binaries(lock.bazel.binaries, now.bazel.binaries),
-        *_compared(archives, now.archives, lambda entry: entry.sha256, _archive),
-        *_compared(lock.clones, now.clones, _clone, _clone),
-        *_compared(lock.requirements, now.requirements, _requirement, _requirement),
-        *_compared(lock.files, now.files, _file, _file),
-        *_compared(lock.unlockable, now.unlockable, _unlockable, _unlockable),
-        *_compared(lock.substitutes, now.substitutes, _substitute, _substitute),
+        *lines,
+        *_compared(archives, now.archives),
+        *_compared(lock.clones, now.clones),
+        *_compared(lock.requirements, now.requirements),
+        *_compared(lock.files, now.files),
+        *_compared(lock.unlockable, now.unlockable),
+        *_compared(lock.substitutes, now.substitutes),
     ]
-
-
-def _changed_binaries(
-    locked: Mapping[Platform, LockedBinary], found: Mapping[Platform, LockedBinary]
-) -> Iterator[str]:
-    """Yield what differs between the binaries for the platforms that both sides know."""
-    for platform in sorted(locked.keys() & found.keys()):
-        name = f"Bazel for {platform}"
-        # A mirror may give the same binary, so its address does not count.
-        yield from _changes(name, locked[platform], found[platform], but=("url",))
 
 
 def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:
@@ -406,19 +410,19 @@ def _needed(
 
 def _without_digest(rules: Rules, gathered: Gathered) -> Iterator[Unlockable]:
     """Yield what no checksum holds: rules without one, unreadable places, calls not followed."""
-    loaded = rules.loaded
     for entry in rules.repositories:
         # A tag or a branch may move: only a whole commit id holds what a rule clones.
-        if not entry.pinned:
-            # Without a name it is the code of a rule, which any repository may use.
-            known = bool(entry.name)
-            yield Unlockable(
-                name=entry.name or entry.rule,
-                file=entry.file,
-                line=entry.line,
-                why=_no_digest(entry),
-                needed=_needed([entry], loaded, gathered) if known else None,
-            )
+        if entry.pinned:
+            continue
+        addresses = dict.fromkeys(map(registries.named, entry.urls))
+        origin = ", ".join(addresses) or "an address that is not readable"
+        why = f"{entry.rule} takes whatever {origin} gives: it has no sha256"
+        if entry.commit:
+            why = f"{entry.rule} takes {entry.commit} of {origin}"
+        # Without a name it is the code of a rule, which any repository may use.
+        needed = _needed([entry], rules.loaded, gathered) if entry.name else None
+        name, file, line = entry.name or entry.rule, entry.file, entry.line
+        yield Unlockable(name=name, file=file, line=line, why=why, needed=needed)
     for fault in rules.unreadable:
         yield Unlockable(name="unreadable", file=fault.file, line=fault.line, why=fault.why)
     for call in rules.nested:
@@ -426,43 +430,25 @@ def _without_digest(rules: Rules, gathered: Gathered) -> Iterator[Unlockable]:
         yield Unlockable(name=call.symbol, file=call.file, line=call.line, why=why)
 
 
-def _no_digest(entry: Repository) -> str:
-    """Say what a rule without a digest does instead."""
-    addresses = dict.fromkeys(map(registries.named, entry.urls))
-    origin = ", ".join(addresses) or "an address that is not readable"
-    if entry.commit:
-        return f"{entry.rule} takes {entry.commit} of {origin}"
-    return f"{entry.rule} takes whatever {origin} gives: it has no sha256"
-
-
-def _compared(
-    old: Iterable[Entry],
-    new: Iterable[Entry],
-    key: Callable[[Entry], str],
-    name: Callable[[Entry], str],
-) -> Iterator[str]:
+def _compared(old: Iterable[Entry], new: Iterable[Entry]) -> Iterator[str]:
     """Yield what differs between two lists of entries."""
-    locked = {key(entry): entry for entry in old}
-    found = {key(entry): entry for entry in new}
-    for which, entry in locked.items():
-        if which not in found:
-            yield f"{name(entry)} is in the lock, and not wanted any more"
-    for which, entry in found.items():
-        if which not in locked:
-            yield f"{name(entry)} is wanted, and not in the lock"
-    for which, entry in locked.items():
-        if which in found:
-            yield from _changes(name(entry), entry, found[which])
+    locked = {entry.key: entry for entry in old}
+    found = {entry.key: entry for entry in new}
+    for key in [key for key in locked if key not in found]:
+        yield f"{locked[key]} is in the lock, and not wanted any more"
+    for key in [key for key in found if key not in locked]:
+        yield f"{found[key]} is wanted, and not in the lock"
+    for key, entry in locked.items():
+        if key in found:
+            yield from _changes(str(entry), entry, found[key])
 
 
-def _changes(name: str, old: Table, new: Table, but: Sequence[str] = ()) -> Iterator[str]:
+def _changes(name: str, old: Table, new: Table, but: str = "") -> Iterator[str]:
     """Yield which values of one entry differ."""
     for key in type(old).model_fields:
-        if key in but:
-            continue
         was, now = getattr(old, key), getattr(new, key)
         # None means "not known yet" in every field of a lock.
-        if was != now and None not in (was, now):
+        if key != but and was != now and None not in (was, now):
             yield f"{name}: {key} is {_shown(now)}, the lock has {_shown(was)}"
 
 

@@ -36,8 +36,13 @@ def binaries(version: str, binary: Path, sha256: str) -> dict[str, LockedBinary]
 def pinned(requirements: Sequence[str], lock: Lock | None) -> list[str]:
     """Return requirements with the hashes that a lock has for them: pip takes nothing else."""
     locked = lock.requirements if lock else ()
-    known = {_pin(entry.name, entry.version): entry for entry in locked}
-    return [_hashed(line, known.get(_pin_of(line))) for line in requirements]
+    known = {_pin(entry.name, entry.version): entry.hashes for entry in locked}
+    # Hashes that the recipe itself states come first: pip would accept either of two sets. With one
+    # hash pip insists on hashes for every requirement.
+    return [
+        line if "--hash" in line else " --hash=sha256:".join((line, *known.get(_pin_of(line), ())))
+        for line in requirements
+    ]
 
 
 def pinned_bazel(table: BazelTable, lock: Lock | None) -> dict[str, str]:
@@ -53,27 +58,25 @@ def pinned_bazel(table: BazelTable, lock: Lock | None) -> dict[str, str]:
 def outdated(recipe: Recipe, lock: Lock) -> list[str]:
     """Return, a sentence each, what a recipe pins by now and its lock does not.
 
-    Nothing but the two is read.
+    Nothing but the two is read: a build says at its start that its lock is out of date.
     """
-    # Without a tree or a network: a build says at its start that its lock is out of
-    # date.
-    commit = recipe.source.commit
-    bazel = recipe.bazel.version
-    patches = set(recipe.source.named_files)
-    changed = []
-    if lock.tensorflow.commit != commit:
-        changed.append(f"the commit is {commit}, the lock has {lock.tensorflow.commit}")
-    if lock.bazel.version != bazel:
-        changed.append(f"Bazel is {bazel}, the lock has {lock.bazel.version}")
-    image = recipe.host.image
-    wanted = image.digest if image else "none"
-    locked = lock.image.digest if lock.image else "none"
-    if wanted != locked:
-        changed.append(f"the container image is {wanted}, the lock has {locked}")
-    different = sorted(patches ^ {file.path for file in lock.files})
+    image, locked = recipe.host.image, lock.image
+    values = {
+        "the commit": (recipe.source.commit, lock.tensorflow.commit),
+        "Bazel": (recipe.bazel.version, lock.bazel.version),
+        "the container image": (
+            image.digest if image else "none",
+            locked.digest if locked else "none",
+        ),
+    }
+    different = {*recipe.source.named_files} ^ {file.path for file in lock.files}
     return [
-        *changed,
-        *(f"{path} is in the recipe or in the lock, not in both" for path in different),
+        *(
+            f"{what} is {now}, the lock has {was}"
+            for what, (now, was) in values.items()
+            if now != was
+        ),
+        *(f"{path} is in the recipe or in the lock, not in both" for path in sorted(different)),
         *unlocked(recipe.host.requirements, lock),
     ]
 
@@ -82,27 +85,23 @@ def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
     """Return, a sentence each, which requirements of a recipe and of its lock are not the same."""
     locked = {_pin(entry.name, entry.version) for entry in lock.requirements}
     wanted = {_pin_of(line) for line in requirements}
-    missing = sorted(wanted - locked)
-    idle = sorted(locked - wanted)
+    idle = (f"requirement {pin} is in the lock, and not wanted any more" for pin in locked - wanted)
     return [
-        *(f"requirement {pin} is wanted, and not in the lock" for pin in missing),
-        *(f"requirement {pin} is in the lock, and not wanted any more" for pin in idle),
+        *sorted(f"requirement {pin} is wanted, and not in the lock" for pin in wanted - locked),
+        *sorted(idle),
     ]
 
 
 def requirements(wanted: Sequence[str], folder: Path) -> tuple[LockedRequirement, ...]:
     """Return the locked form of requirements, given the folder that pip downloaded them into."""
-    # A requirement may be spelled otherwise than its file: numpy_x, NumPy-X. The
-    # project's canonical name joins them.
-    brought = {packages.project(path): path for path in folder.iterdir()}
-    parsed = (Parsed(line.partition(" --hash")[0]) for line in wanted)
-    return tuple(_locked(entry, brought[canonicalize_name(entry.name)]) for entry in parsed)
-
-
-def _locked(pin: Parsed, file: Path) -> LockedRequirement:
-    """Return the locked form of a pin whose package is at hand."""
-    return LockedRequirement(
-        name=pin.name, version=str(pin.specifier).removeprefix("=="), hashes=(files.sha256(file),)
+    # A requirement may be spelled otherwise than its file: numpy_x, NumPy-X. The project's
+    # canonical name joins them.
+    brought = {packages.project(path): files.sha256(path) for path in folder.iterdir()}
+    return tuple(
+        LockedRequirement(
+            name=pin.name, version=version, hashes=(brought[canonicalize_name(pin.name)],)
+        )
+        for pin, version in map(_parsed, wanted)
     )
 
 
@@ -112,7 +111,10 @@ def substitutes(
     """Return the locked form of substitutes, given the digests of what they replace, by name."""
     return tuple(
         LockedSubstitute(
-            sha256=replaced[name], source=_source(table), reason=table.reason, used=table.sha256
+            sha256=replaced[name],
+            source=f"{table.git} at {table.commit}" if table.git else table.urls[0],
+            reason=table.reason,
+            used=table.sha256,
         )
         for name, table in tables.items()
     )
@@ -140,22 +142,15 @@ def toolkit(table: ToolkitTable) -> tuple[LockedPackage, ...]:
     )
 
 
-def _source(table: SubstituteTable) -> str:
-    return f"{table.git} at {table.commit}" if table.git else table.urls[0]
-
-
-def _hashed(line: str, locked: LockedRequirement | None) -> str:
-    # Hashes that the recipe itself states come first: pip would accept either of two
-    # sets.
-    if locked is None or "--hash" in line:
-        return line
-    # With one hash pip insists on hashes for every requirement.
-    return line + "".join(f" --hash=sha256:{digest}" for digest in locked.hashes)
+def _parsed(line: str) -> tuple[Parsed, str]:
+    """Return an exact pin, and its version."""
+    parsed = Parsed(line.partition(" --hash")[0])
+    return parsed, str(parsed.specifier).removeprefix("==")
 
 
 def _pin_of(line: str) -> str:
-    parsed = Parsed(line.partition(" --hash")[0])
-    return _pin(parsed.name, str(parsed.specifier).removeprefix("=="))
+    parsed, version = _parsed(line)
+    return _pin(parsed.name, version)
 
 
 def _pin(name: str, version: str) -> str:

@@ -1,5 +1,6 @@
 """The sources of an archive, in order; each is believed by the archive's checksum only."""
 
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from tfwright.tools.git import archive, transport
 from tfwright.tools.git.archive import Form, Layout, Pack, SourceArchive
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.http import downloads
-from tfwright.tools.http.downloads import DownloadOutcome, WantedFile
+from tfwright.tools.http.downloads import WantedFile
 from tfwright.tools.python import sdist
 from tfwright.tools.python.sdist import Sdist
 from tfwright.tools.registry import RegistryPackage
@@ -140,7 +141,13 @@ class Supply:
                 f"{lacking} not found, and Bazel will say if it wants one: "
                 f"{listed(missing.wanted.name for missing in self.missing)}"
             )
-            yield from self._reason()
+        # Of one file why it was not found: a proxy or name server fails for most alike.
+        for missing in [missing for missing in self.missing if missing.attempts][:1]:
+            last = missing.attempts[-1]
+            yield (
+                f"The last source of {missing.wanted.name} was {last.source}: {last.why}; "
+                "'invoke vault --links' with the same --recipe asks every source"
+            )
         stopped = [
             missing.wanted.name
             for missing in self.missing
@@ -150,16 +157,6 @@ class Supply:
             yield (
                 f"The last build stopped for {listed(stopped)}: name a mirror in [mirrors] or "
                 "[downloads] of the host file, or copy the files into its drop folder"
-            )
-
-    def _reason(self) -> Iterator[str]:
-        """Say of one file why it was not found: a proxy or name server fails for most alike."""
-        tried = [missing for missing in self.missing if missing.attempts]
-        for missing in tried[:1]:
-            last = missing.attempts[-1]
-            yield (
-                f"The last source of {missing.wanted.name} was {last.source}: {last.why}; "
-                "'invoke vault --links' with the same --recipe asks every source"
             )
 
 
@@ -193,16 +190,15 @@ class Origins:
         """
         if self.offline:
             return []
-        # The original addresses first: a mirror may lag behind, or be down.
-        every = (*wanted.urls, *self._mirrored(wanted))
-        return list(dict.fromkeys(every))
-
-    def _mirrored(self, wanted: WantedArchive) -> Iterator[str]:
-        # Of each mirror, since several may hold the file.
-        for url in wanted.urls:
-            for beginning, instead in self.host_file.downloads.items():
-                if url.startswith(beginning):
-                    yield instead + url.removeprefix(beginning)
+        # The original addresses first: a mirror may lag behind, or be down. Of each mirror, since
+        # several may hold the file.
+        mirrored = (
+            instead + url.removeprefix(beginning)
+            for url in wanted.urls
+            for beginning, instead in self.host_file.downloads.items()
+            if url.startswith(beginning)
+        )
+        return list(dict.fromkeys((*wanted.urls, *mirrored)))
 
     def sources(self, wanted: WantedArchive) -> list[Source]:
         """Return the other places that may have a file, in order.
@@ -268,17 +264,14 @@ class Origins:
                     yield self._made(RECIPE, named, ref, make)
 
     def _drop(self, wanted: WantedArchive) -> Iterator[Source]:
-        if self.host_file.drop:
+        if folder := self.host_file.drop:
             yield Source(
-                DROP,
-                str(self.host_file.drop),
-                remote=False,
-                fill=partial(self._take, wanted.sha256),
+                DROP, str(folder), remote=False, fill=partial(self._take, folder, wanted.sha256)
             )
 
-    def _take(self, sha256: str, target: Path) -> None:
+    def _take(self, folder: Path, sha256: str, target: Path) -> None:
         """Copy a dropped file: its owner may change it, the vault's must stay."""
-        if self.host_file.drop and not self.host_file.drop.is_dir():
+        if not folder.is_dir():
             raise SupplyError(
                 "it is not a directory", remedy="Make it, or correct 'drop' in the host file."
             )
@@ -297,15 +290,17 @@ class Origins:
     @cached_property
     def _dropped(self) -> Mapping[str, Path]:
         """The files of the drop folder by checksum, hashed when the first one is looked for."""
-        folder = self.host_file.drop
-        if folder is None:
-            return {}
         found = {}
-        for path, _ in trees.files_below(folder, follow=True):
+        for path, _ in dropped_files(self.host_file):
             # Somebody may be copying files there under names that do not last.
             with suppress(FileNotFoundError):
                 found[files.sha256(path)] = path
         return found
+
+
+def dropped_files(host_file: HostFile) -> Iterable[tuple[Path, os.stat_result]]:
+    """Return the files of the drop folder, as far as there is one."""
+    return trees.files_below(host_file.drop, follow=True) if host_file.drop else ()
 
 
 def _source_archives(wanted: WantedArchive) -> list[SourceArchive]:
@@ -333,9 +328,8 @@ def _from_git(
 
 def _layouts(prefix: str, urls: Sequence[str]) -> Iterator[Layout]:
     """Yield how a forge may have packed what the urls name, as far as their endings tell."""
-    named = [form for form in map(archive.form_of, urls) if form]
-    forms: Iterable[Form] = dict.fromkeys(named) or ("tar.gz",)
-    for form in forms:
+    forms: Iterable[Form] = dict.fromkeys(form for form in map(archive.form_of, urls) if form)
+    for form in forms or ("tar.gz",):
         if form == "zip":
             # Nothing says in which time zone the forge wrote it.
             yield from (Layout(form, prefix, zone) for zone in archive.ZONES)
@@ -354,15 +348,23 @@ def obtain(
     What the store holds is hashed, and a file that was changed there is fetched again.
     """
     ways = {file.sha256: VAULT for file in wanted if store.sound(file.sha256)}
-    asked = [file for file in wanted if file.sha256 not in ways]
-    attempts: dict[str, list[Attempt]] = {file.sha256: [] for file in asked}
+    asked = {file.sha256: file for file in wanted if file.sha256 not in ways}
+    attempts: dict[str, list[Attempt]] = {sha256: [] for sha256 in asked}
     # Servers first and all at once: most archives come from there, and waiting is most of the time.
-    for file, outcome in _downloaded(asked, store, origins, report):
-        for failure in outcome.failures:
-            attempts[file.sha256].append(Attempt(failure.url, failure.why))
+    # With another source left, a slow server is not waited for.
+    requests = [
+        replace(file, urls=tuple(urls), alternatives=bool(origins.sources(file)))
+        for file in asked.values()
+        if (urls := origins.urls(file))
+    ]
+    for outcome in downloads.fetch(requests, store, report=report) if requests else ():
+        sha256 = outcome.wanted.sha256
+        attempts[sha256] += [Attempt(failure.url, failure.why) for failure in outcome.failures]
         if outcome.obtained:
-            ways[file.sha256] = _server_of(file, outcome)
-    rest = [file for file in asked if file.sha256 not in ways]
+            # The host file's mirrors are asked in the same download, after the urls themselves.
+            own = outcome.url is None or outcome.url in asked[sha256].urls
+            ways[sha256] = URL if own else MIRROR
+    rest = [file for file in asked.values() if file.sha256 not in ways]
     # One after the other: making an archive from git is work for this host, not waiting.
     for number, file in enumerate(rest):
         report(Progress(number, len(rest), "archives", file.name))
@@ -373,33 +375,6 @@ def obtain(
         # `invoke vault` would list the empty directory as a leftover.
         store.tidy(file.sha256)
     return Supply(ways, tuple(Missing(file, tuple(attempts[file.sha256])) for file in missing))
-
-
-def _server_of(file: WantedArchive, outcome: DownloadOutcome) -> str:
-    """Say what kind of server gave a file."""
-    # The host file's mirrors are asked in the same download, after the urls themselves.
-    own = outcome.url is None or outcome.url in file.urls
-    return URL if own else MIRROR
-
-
-def _downloaded(
-    asked: Sequence[WantedArchive],
-    store: Store,
-    origins: Origins,
-    report: Callable[[Progress], None],
-) -> Iterator[tuple[WantedArchive, DownloadOutcome]]:
-    """Download what has urls; yield what became of each."""
-    served = [file for file in asked if origins.urls(file)]
-    if not served:
-        return
-    requests = []
-    for file in served:
-        urls = tuple(origins.urls(file))
-        # With another source left, a slow server is not waited for.
-        alternatives = bool(origins.sources(file))
-        requests.append(replace(file, urls=urls, alternatives=alternatives))
-    outcomes = downloads.fetch(requests, store, report=report)
-    yield from zip(served, outcomes, strict=True)
 
 
 def _first(wanted: WantedArchive, origins: Origins, store: Store, attempts: list[Attempt]) -> str:

@@ -4,7 +4,7 @@ An archive may hold rules that declare more: they are read once the archive is t
 """
 
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -54,15 +54,12 @@ class Reached:
     @property
     def clones(self) -> dict[Clone, Path]:
         """The commits that are here, and their repositories."""
-        answers = self.asked.items()
-        return {clone: answer for clone, answer in answers if isinstance(answer, Path)}
+        return {clone: found for clone, found in self.asked.items() if isinstance(found, Path)}
 
     @property
     def refused(self) -> dict[Clone, TfwrightError]:
         """The commits that are not, and why."""
-        return {
-            clone: fault for clone, fault in self.asked.items() if isinstance(fault, TfwrightError)
-        }
+        return {clone: why for clone, why in self.asked.items() if not isinstance(why, Path)}
 
     def needed_and_missing(self, lock: Lock | None) -> list[Missing]:
         """Return the missing archives that the build is known to need.
@@ -73,29 +70,22 @@ class Reached:
         archives, replaced = (lock.archives, lock.substitutes) if lock else ((), ())
         # The lock speaks of the archives that the tree pins, the supply of what replaces them.
         used = {substitute.sha256: substitute.used for substitute in replaced}
-        pinned = [archive.sha256 for archive in archives if archive.needed]
-        needed = {used.get(sha256, sha256) for sha256 in pinned}
-        lacking = []
-        for missing in self.supply.missing:
-            wanted = missing.wanted
-            loaded = not self._loaded.isdisjoint(wanted.name.split(", "))
-            if wanted.sha256 in needed or wanted.substitute or loaded:
-                lacking.append(missing)
-        return lacking
+        needed = {used.get(one.sha256, one.sha256) for one in archives if one.needed}
+        loaded = _leading(self.rules)
+        return [
+            missing
+            for missing in self.supply.missing
+            if missing.wanted.sha256 in needed
+            or missing.wanted.substitute
+            or not loaded.isdisjoint(missing.wanted.name.split(", "))
+        ]
 
     def needed_and_refused(self, lock: Lock | None) -> dict[Clone, TfwrightError]:
         """Return the commits that could not be obtained and that the build is known to need."""
         needed = {clone.clone for clone in (lock.clones if lock else ()) if clone.needed}
-        loaded = {
-            repository.clone
-            for repository in self.rules.repositories
-            if repository.name in self._loaded
-        }
-        return {
-            clone: fault
-            for clone, fault in self.refused.items()
-            if clone in needed or clone in loaded
-        }
+        loaded = _leading(self.rules)
+        needed |= {one.clone for one in self.rules.repositories if one.clone and one.name in loaded}
+        return {clone: why for clone, why in self.refused.items() if clone in needed}
 
     def needed_and_unpinned(self, lock: Lock | None) -> list[Repository]:
         """Return the declarations without a checksum that the build is known to need."""
@@ -103,7 +93,7 @@ class Reached:
         needed = {(entry.name, entry.file, entry.line) for entry in entries if entry.needed}
         # Where a name is declared twice, the pinned one may be the one that Bazel takes.
         pinned = {repository.name for repository in self.rules.repositories if repository.pinned}
-        loaded = self._loaded - pinned
+        loaded = _leading(self.rules) - pinned
         return [
             repository
             for repository in self.rules.repositories
@@ -113,11 +103,6 @@ class Reached:
                 or (repository.reached and repository.name in loaded)
             )
         ]
-
-    @property
-    def _loaded(self) -> set[str]:
-        """The repositories that Bazel reads files of before it makes any."""
-        return _leading(self.rules)
 
     def notes(self, unmet: Collection[str] = ()) -> Iterator[str]:
         """Say it in a few sentences; nothing if nothing was wanted.
@@ -175,59 +160,45 @@ def bring(
     followed = dict[Nested | Load, Rules]()
     while True:
         # Each round may bring archives whose rules declare more, as rules_closure does.
-        archives = wanted(reached.rules, tables, lock)
-        commits = clones(reached.rules, lock)
-        reached = _more(reached, archives, commits, suppliers)
+        reached = _obtained(reached, tables, lock, suppliers)
         more = {}
         for way in reached.rules.ways:
             # Each round has fewer of them to read.
-            if way in followed:
-                continue
-            if behind := _followed(way, reached, tables, store, suppliers.readings):
+            if way not in followed and (
+                behind := _behind(way, reached, tables, store, suppliers.readings)
+            ):
                 more[way] = behind
         if not more:
-            return replace(reached, unread=_unread(reached, followed, tables))
+            break
         followed.update(more)
         reached = replace(reached, rules=repositories.joined(found, followed))
-
-
-def _unread(
-    reached: Reached, followed: Collection[Nested | Load], tables: Mapping[str, SubstituteTable]
-) -> tuple[Load, ...]:
-    """Return the loads that lead into an archive or commit that is here, and to no file of it."""
     here = set()
     for repository in reached.rules.repositories:
         table = tables.get(repository.name)
         sha256 = table.sha256 if table else repository.sha256
         if sha256 in reached.supply.ways or repository.clone in reached.clones:
             here.add(repository.name)
-    return tuple(
-        load for load in reached.rules.loads if load not in followed and load.archive in here
-    )
+    loads = reached.rules.loads
+    unread = (load for load in loads if load not in followed and load.archive in here)
+    return replace(reached, unread=tuple(unread))
 
 
-def _more(
-    reached: Reached,
-    archives: Sequence[WantedArchive],
-    commits: Sequence[Clone],
-    suppliers: Suppliers,
+def _obtained(
+    reached: Reached, tables: Mapping[str, SubstituteTable], lock: Lock | None, suppliers: Suppliers
 ) -> Reached:
     """Obtain what was not asked for yet."""
-    before = {*reached.supply.ways, *(missing.wanted.sha256 for missing in reached.supply.missing)}
-    brought = suppliers.obtain([archive for archive in archives if archive.sha256 not in before])
-    ways = {**reached.supply.ways, **brought.ways}
-    supply = Supply(ways, (*reached.supply.missing, *brought.missing))
-    asked = {
-        commit: _cloned(commit, suppliers) for commit in commits if commit not in reached.asked
-    }
-    return Reached(reached.rules, supply, {**reached.asked, **asked})
-
-
-def _cloned(wanted: Clone, suppliers: Suppliers) -> Path | TfwrightError:
-    try:
-        return suppliers.clone(wanted)
-    except (SupplyError, RecipeError) as fault:
-        return fault
+    supply, asked = reached.supply, dict(reached.asked)
+    before = {*supply.ways, *(missing.wanted.sha256 for missing in supply.missing)}
+    archives = wanted(reached.rules, tables, lock)
+    brought = suppliers.obtain([one for one in archives if one.sha256 not in before])
+    for commit in clones(reached.rules, lock):
+        if commit not in asked:
+            try:
+                asked[commit] = suppliers.clone(commit)
+            except (SupplyError, RecipeError) as fault:
+                asked[commit] = fault
+    missing = (*supply.missing, *brought.missing)
+    return Reached(reached.rules, Supply({**supply.ways, **brought.ways}, missing), asked)
 
 
 def wanted(
@@ -246,25 +217,22 @@ def wanted(
     sizes = {archive.sha256: archive.size for archive in locked}
     files: dict[str, WantedArchive] = {}
     for repository in found.repositories:
-        # The lock knows of archives that Bazel wants although reading did not find the
-        # way to them.
-        sought = repository.reached or repository.sha256 in needed
-        if not (repository.lockable and sought) or repository.sha256 in idle:
+        name, sha256 = repository.name, repository.sha256
+        # The lock knows of archives that Bazel wants although reading did not find the way to them.
+        sought = repository.reached or sha256 in needed
+        if not (repository.lockable and sought) or sha256 in idle:
             continue
-        file = _file(repository, tables.get(repository.name), sizes)
-        before = files.get(file.sha256, file)
-        files[file.sha256] = _together(before, file)
+        if table := tables.get(name):
+            file = substitutes.wanted(name, table, repository)
+        else:
+            file = WantedArchive(name, sha256, repository.urls, sizes.get(sha256))
+        # A file from which several repositories are made is obtained once, from all urls.
+        if before := files.get(file.sha256):
+            names = dict.fromkeys([*before.name.split(", "), name])
+            urls = dict.fromkeys((*before.urls, *file.urls))
+            file = replace(before, name=", ".join(names), urls=tuple(urls))
+        files[file.sha256] = file
     return list(files.values())
-
-
-def _together(before: WantedArchive, file: WantedArchive) -> WantedArchive:
-    """Return one file from which several repositories are made: it is obtained once, from all urls.
-
-    The two differ in names and urls only.
-    """
-    names = dict.fromkeys([*before.name.split(", "), file.name])
-    urls = dict.fromkeys((*before.urls, *file.urls))
-    return replace(before, name=", ".join(names), urls=tuple(urls))
 
 
 def clones(found: Rules, lock: Lock | None) -> list[Clone]:
@@ -284,84 +252,60 @@ def _leading(found: Rules) -> set[str]:
     return {way.archive for way in found.ways}
 
 
-def _file(
-    repository: Repository, table: SubstituteTable | None, sizes: Mapping[str, int | None]
-) -> WantedArchive:
-    return (
-        substitutes.wanted(repository.name, table, repository)
-        if table
-        else WantedArchive(
-            repository.name, repository.sha256, repository.urls, sizes.get(repository.sha256)
-        )
-    )
-
-
-def _followed(
+def _behind(
     way: Nested | Load,
     reached: Reached,
     tables: Mapping[str, SubstituteTable],
     store: Store,
     before: Readings,
 ) -> Rules | None:
-    """Return what is behind a nested call or a load.
+    """Return what is behind a nested call or a load, read unless an earlier run read the same.
 
     None if its repository is not here, or has no rules.
     """
     links = (link for link in reached.rules.linked if link.name == way.archive)
     link = next(links, Linked(way.archive, way.archive, ""))
-    for repository in reached.rules.repositories:
-        if repository.name != link.archive or not repository.reached:
-            continue
-        table = tables.get(repository.name)
-        if content := _content(repository, table, reached, store):
-            where, read = content
-            files = partial(_below, link.folder, read)
-            return _read(way, [*where, link.folder], files, before)
-    return None
+    contents = (
+        _content(repository, tables.get(repository.name), reached, store)
+        for repository in reached.rules.repositories
+        if repository.name == link.archive and repository.reached
+    )
+    content = next(filter(None, contents), None)
+    if content is None:
+        return None
+    where, read = content
+    beginning = f"{link.folder}/" if link.folder else ""
+
+    def follow() -> Rules | None:
+        found = {
+            path.removeprefix(beginning): text
+            for path, text in read().items()
+            if path.startswith(beginning)
+        }
+        if isinstance(way, Load):
+            return repositories.behind(way, found)
+        return repositories.follow(way, found) if found else None
+
+    # The digest of an archive decides all of its files, so that it is not even opened again.
+    return before.remembered([*where, link.folder, asdict(way)], follow)
 
 
 def _content(
     repository: Repository, table: SubstituteTable | None, reached: Reached, store: Store
 ) -> tuple[list[str], Callable[[], dict[str, str]]] | None:
     """Return what decides a repository's rules, and a way to read them; None if it is not here."""
-    sha256 = table.sha256 if table else repository.sha256
-    path = store.path(sha256)
+    sha256, prefix = repository.sha256, repository.strip_prefix
+    if table:
+        # It may be laid out otherwise than the archive that the rule expects.
+        sha256 = table.sha256
+        prefix = prefix if table.strip_prefix is None else table.strip_prefix
+    path, clone = store.path(sha256), repository.clone
     if repository.lockable and path.is_file():
-        # A substitute may be laid out otherwise than the archive that the rule expects.
-        own = table.strip_prefix if table else None
-        prefix = repository.strip_prefix if own is None else own
         return [sha256, prefix], partial(texts, path, prefix)
-    clone = repository.clone
     if clone and clone in reached.clones:
-        place = reached.clones[clone]
-        commit = clone.commit
-        return [commit], partial(GitRepository(place).texts, commit, repositories.relevant)
+        place = GitRepository(reached.clones[clone])
+        return [clone.commit], partial(place.texts, clone.commit, repositories.relevant)
     return None
-
-
-def _below(folder: str, read: Callable[[], dict[str, str]]) -> dict[str, str]:
-    """Return the files of a folder by their paths in it; all for an empty folder."""
-    beginning = f"{folder}/" if folder else ""
-    return {
-        path.removeprefix(beginning): text
-        for path, text in read().items()
-        if path.startswith(beginning)
-    }
-
-
-def _read(
-    way: Nested | Load, where: Sequence[str], files: Callable[[], dict[str, str]], before: Readings
-) -> Rules | None:
-    """Read the files that a call or a load leads into, unless an earlier run read the same."""
-
-    def follow() -> Rules | None:
-        found = files()
-        if isinstance(way, Load):
-            return repositories.behind(way, found)
-        return repositories.follow(way, found) if found else None
-
-    # The digest of an archive decides all of its files, so that it is not even opened again.
-    return before.remembered([*where, asdict(way)], follow)
 
 
 def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
@@ -370,50 +314,38 @@ def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     A file that is not an archive has none, nor has one that cannot be read: Bazel says what is
     wrong with it.
     """
-    with suppress(SupplyError), unpacking.reading(archive.name):
-        return _texts(archive, strip_prefix)
-    return {}
-
-
-def _texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     # Bazel strips whole directories: "a" must not match "ab/".
     beginning = f"{strip_prefix}/" if strip_prefix else ""
     found: dict[str, str] = {}
     left = MOST_RULES
-    for path, content in _members(archive):
-        inner = path.removeprefix("./").removeprefix(beginning)
-        if path.removeprefix("./").startswith(beginning) and repositories.relevant(inner):
-            found[inner] = content().decode("utf-8", "replace")
-            left -= len(found[inner])
-        # A small archive may unpack to more than the memory.
-        if left < 0:
-            raise ValueError("it has too many rules")
-    return found
+    with suppress(SupplyError), unpacking.reading(archive.name):
+        for member, content in _members(archive):
+            path = member.removeprefix("./")
+            inner = path.removeprefix(beginning)
+            if path.startswith(beginning) and repositories.relevant(inner):
+                found[inner] = content().decode("utf-8", "replace")
+                left -= len(found[inner])
+            # A small archive may unpack to more than the memory.
+            if left < 0:
+                return {}
+        return found
+    return {}
 
 
-def _members(archive: Path) -> Iterable[tuple[str, Callable[[], bytes]]]:
-    """Yield the files of a tar or zip file that may hold rules, with a way to read each."""
+def _members(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Yield the files of a tar or zip file that may hold rules, with a way to read each.
+
+    A file of rules is small: larger members are not even unpacked.
+    """
     # The content decides: the vault keeps every file under its checksum, without an ending.
     if zipfile.is_zipfile(archive):
-        yield from _zipped(archive)
-    else:
-        yield from _tarred(archive)
-
-
-def _zipped(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    with zipfile.ZipFile(archive) as packed:
-        for entry in packed.infolist():
-            # A file of rules is small: larger members are not even unpacked.
-            if entry.file_size <= LONGEST_FILE:
-                yield entry.filename, partial(packed.read, entry)
-
-
-def _tarred(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
+        with zipfile.ZipFile(archive) as zipped:
+            for entry in zipped.infolist():
+                if entry.file_size <= LONGEST_FILE:
+                    yield entry.filename, partial(zipped.read, entry)
+        return
     with unpacking.open_tar(archive) as packed:
-        for entry in unpacking.members(packed):
-            if (
-                entry.isfile()
-                and entry.size <= LONGEST_FILE
-                and (stream := packed.extractfile(entry))
-            ):
-                yield entry.name, stream.read
+        for member in unpacking.members(packed):
+            small = member.isfile() and member.size <= LONGEST_FILE
+            if small and (stream := packed.extractfile(member)):
+                yield member.name, stream.read
