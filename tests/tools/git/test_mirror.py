@@ -270,10 +270,7 @@ def test_a_commit_that_nobody_has_is_named_with_who_was_asked(
     upstream: Path, bring: Bring, notebook: Notebook
 ) -> None:
     pin = Pin(f"file://{upstream}", "r1.8", "0123456789" * 4)
-    with pytest.raises(
-        SupplyError,
-        match=rf"r1.8 at 012345678901 could not be fetched from file://{upstream}: .*not our ref",
-    ) as caught:
+    with fails(SupplyError, "012345678901", f"file://{upstream}", "not our ref") as caught:
         bring(pin)
     assert "[mirrors]" in caught.value.remedy
     assert not [note for note in notebook.notes if "whole branches" in note]
@@ -294,9 +291,7 @@ def test_a_mirror_that_lacks_files_is_told_so_by_name_and_serves_when_they_are_l
 ) -> None:
     name = plain_git("rev-parse", "HEAD:core/testdata/big", cwd=upstream)
     (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
-    with pytest.raises(
-        SupplyError, match=r"lacks 1 of the files of r1\.8 at .*: core/testdata/big"
-    ) as caught:
+    with fails(SupplyError, "core/testdata/big") as caught:
         bring(pin_of(upstream))
     assert 'exclude = ["core/testdata/big"]' in caught.value.remedy
     pin = pin_of(upstream, "core/testdata")

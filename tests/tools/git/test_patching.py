@@ -239,17 +239,14 @@ def test_a_file_created_over_one_that_exists_is_refused(tree: Path, patch: Path)
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "named"),
     [
-        (FITS.replace("core/op.cc", "/etc/passwd"), "leads out of the tree"),
-        (FITS.replace("core/op.cc", "../outside"), "leads out of the tree"),
-        (
-            CREATES.replace("core/new.sh", ".git/hooks/post-checkout"),
-            r"leads out of the tree or into \.git",
-        ),
-        (CREATES.replace("core/new.sh", "core/.GIT/config"), r"into \.git"),
+        (FITS.replace("core/op.cc", "/etc/passwd"), "/etc/passwd"),
+        (FITS.replace("core/op.cc", "../outside"), "../outside"),
+        (CREATES.replace("core/new.sh", ".git/hooks/x"), ".git/hooks/x"),
+        (CREATES.replace("core/new.sh", "core/.GIT/config"), "core/.GIT/config"),
         *(
-            (CREATES.replace("core/new.sh", name), r"into \.git, or is not a plain name")
+            (CREATES.replace("core/new.sh", name), "0001-why.patch:6")
             for name in (
                 "git~1/config",
                 ".git./config",
@@ -262,31 +259,28 @@ def test_a_file_created_over_one_that_exists_is_refused(tree: Path, patch: Path)
                 "core/a\0b",
             )
         ),
-        (CREATES.replace("core/new.sh", "core/out/made"), "git refuses|beyond a symbolic link"),
-        (LINKS, "mode 120000 is not a plain file's"),
-        (LINKS.replace("120000", "999999"), "mode 999999 is not a plain file's"),
-        (LINKS.replace("120000", "-1"), "mode -1 is not a plain file's"),
-        (LINKS.replace("120000", "\u0661\u0660\u0660\u0666\u0664\u0664"), "not a plain"),
-        (LINKS.replace("120000", "160000"), "mode 160000"),
-        (CREATES.replace("100755", "104755"), "mode 104755"),
+        (CREATES.replace("core/new.sh", "core/out/made"), "core/out"),
+        (LINKS, "120000"),
+        *(
+            (LINKS.replace("120000", mode), "0001-why.patch:7")
+            for mode in ("999999", "-1", "\u0661\u0660\u0660\u0666\u0664\u0664", "160000")
+        ),
+        (CREATES.replace("100755", "104755"), "104755"),
         (
             "diff --git a/core/op.cc b/core/oq.cc\nrename from core/op.cc\nrename to core/oq.cc\n",
-            "one file under one plain name",
+            "--no-renames",
         ),
-        (
-            "diff --git a/core/op.cc b/core/op.cc\nGIT binary patch\nliteral 1\n",
-            "only changes of text",
-        ),
-        (FITS.replace("\n", "\r\n"), "its lines end in CRLF"),
-        (FITS.replace("-2,3 +2,4", "-2,5 +2,6"), ":15: the hunk @@ -2,5 [+]2,6 @@"),
-        (FITS.partition("\n")[2], "no 'diff --git"),
-        ("", "no 'diff --git"),
+        ("diff --git a/core/op.cc b/core/op.cc\nGIT binary patch\nliteral 1\n", "GIT binary patch"),
+        (FITS.replace("\n", "\r\n"), "CRLF"),
+        (FITS.replace("-2,3 +2,4", "-2,5 +2,6"), "@@ -2,5 +2,6 @@"),
+        (FITS.partition("\n")[2], "diff --git"),
+        ("", "diff --git"),
     ],
 )
 def test_what_reaches_outside_or_cannot_be_verified_is_refused(
-    tree: Path, patch: Path, text: str, why: str
+    tree: Path, patch: Path, text: str, named: str
 ) -> None:
-    with pytest.raises(RecipeError, match=why):
+    with fails(RecipeError, named):
         put_in(tree, patch, HEADER + text)
 
 
@@ -310,9 +304,7 @@ def test_a_part_that_git_skipped_without_a_word_is_noticed(
 ) -> None:
     only_one = WorkTree(tree).command("apply", "--cached", "--exclude=core/new.sh", str(patch))
     monkeypatch.setattr(patching, "command", lambda _tree, _patch: only_one)
-    with pytest.raises(
-        RecipeError, match=r"core/new\.sh is not what the patch says after git applied it"
-    ):
+    with fails(RecipeError, "core/new.sh"):
         put_in(tree, patch, FITS + CREATES)
 
 
@@ -346,15 +338,15 @@ def test_a_header_says_why_whence_and_until_when(patch: Path) -> None:
     ("text", "wrong"),
     [
         (FITS, "Why:, Upstream:, Drop when:"),
-        (HEADER.replace("Upstream:", "See:") + FITS, "Upstream: once"),
-        (HEADER.replace("the release is 1.9 or later.", "") + FITS, "Drop when: once"),
-        (HEADER + HEADER + FITS, "Why:, Upstream:, Drop when: once"),
+        (HEADER.replace("Upstream:", "See:") + FITS, "Upstream:"),
+        (HEADER.replace("the release is 1.9 or later.", "") + FITS, "Drop when:"),
+        (HEADER + HEADER + FITS, "Why:, Upstream:, Drop when:"),
         (FITS + HEADER, "Why:"),
     ],
 )
 def test_a_header_that_lacks_a_field_is_refused(patch: Path, text: str, wrong: str) -> None:
     patch.write_text(text, "utf-8")
-    with pytest.raises(RecipeError, match=wrong):
+    with fails(RecipeError, wrong):
         patching.header(patch)
 
 
