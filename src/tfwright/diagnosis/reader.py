@@ -163,30 +163,30 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
     kept = log.read(stream)
     # Before the complaints: a fact of the build rules out causes of another platform.
     known = facts.of([line.text for line in kept.lines], known)
-    reading = _Reading(kept.lines, known)
+    around = _Surroundings(kept.lines, known)
     search = Search(kept.lines, complaints.find(kept.lines, known))
     root = search.root()
-    matches = reading.explaining(root) if root else []
+    matches = around.explaining(root) if root else []
     harmless: dict[str, Match] = {}
     for complaint in search.complaints:
         name = complaint.family.id
         if complaint.rank == "harmless":
             # The first line of each kind.
-            harmless.setdefault(name, replace(reading.match(complaint), certain=False))
+            harmless.setdefault(name, replace(around.match(complaint), certain=False))
         # Wrappers and summaries only repeat that something failed.
         elif complaint is not root and complaint.rank in {"root", "weak"}:
             seen = {match.entry.id for match in matches}
             if name not in seen and len(seen) <= MOST_MATCHES:
-                matches.append(reading.match(complaint))
+                matches.append(around.match(complaint))
     return Diagnosis(
-        first=reading.excerpt(root) if root else None,
+        first=around.excerpt(root) if root else None,
         matches=tuple(matches[:MOST_MATCHES]),
         harmless=tuple(harmless.values()),
         lines=kept.count,
     )
 
 
-class _Reading:
+class _Surroundings:
     """The lines of a log, read for what they say around a complaint."""
 
     def __init__(self, lines: Sequence[Line], known: Facts) -> None:
@@ -257,10 +257,10 @@ class _Reading:
         at, line = root.at, self.lines[root.at]
         action, where, command = self._failed_action(at)
         # A root that is an error of Bazel itself names the BUILD file.
-        own = rule("build_file").match(line.said)
+        own = rule("build_file").match(line.message)
         following = [line.text]
         for after in self.lines[at + 1 : at + AFTER]:
-            if rule("next_message").match(after.said):
+            if rule("next_message").match(after.message):
                 break
             following.append(after.text)
         # The root line itself stays, whatever it holds.
@@ -289,7 +289,7 @@ class _Reading:
         Each is empty where the log does not say it.
         """
         for place in self._near(at):
-            if reported := rule("failed_action").match(self.lines[place].said):
+            if reported := rule("failed_action").match(self.lines[place].message):
                 below = [line.text for line in self.lines[place : place + LONGEST_COMMAND]]
                 command = _COMMAND.search("\n".join(below))
                 shown_command = command[0].strip() if command else ""
@@ -301,6 +301,6 @@ class _Reading:
         for before in range(at, max(-1, at - REACH), -1):
             yield before
             # The output of an action that did not fail: what is above belongs to others.
-            if before < at and self.lines[before].said.startswith("INFO: From "):
+            if before < at and self.lines[before].message.startswith("INFO: From "):
                 break
         yield from range(at + 1, min(len(self.lines), at + REACH))
