@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.commands.test_cost import built
+from tests.cost.test_account import built
 from tests.remedies.following import CommandLine, add, commands, enter, write_recipe
 from tests.upstream import commit
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from tests.bundle import test_bundle as bundles
-from tests.commands import test_supply
 from tests.remedies.following import CommandLine, commands, failing
 from tests.toolkit import test_providing as toolkits
 from tests.toolkit import test_tree
 from tests.upstream import commit
 from tests.vault import test_substitutes as replacing
+from tests.workers import test_supply
 
 from tfwright.bundle import packing, unpacking
 from tfwright.documents import recipe as recipes

@@ -131,8 +131,8 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
     else:
         done = builds.by_slurm(settings, names, builds.RemoteOptions.of(options), hear, tell)
     # A build on this host has said why it failed.
-    show = partial(page.show_schedule, explain=place != "here")
-    return Answer([*done.assignments.values()], show, status=builds.exit_status(done))
+    show = partial(page.show_assignments, explain=place != "here")
+    return Answer(done, show, status=builds.exit_status(done))
 
 
 @task(

@@ -174,6 +174,11 @@ class WorkerTable(Table):
     config: HostPath | None = None
     """A configuration file for ssh, on this host; by default the user's own."""
 
+    @property
+    def supplied(self) -> bool:
+        """Whether it builds on a disk of its own, from what this host sends."""
+        return bool(self.build_out) and self.inputs
+
 
 class SlurmTable(Table):
     """How builds are submitted to this site's Slurm."""

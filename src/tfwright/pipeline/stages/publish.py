@@ -74,9 +74,9 @@ def damage(job: Job, published: Published) -> str | None:
 
 
 def _is_listed(job: Job, wheel: str, sha256: str) -> bool:
-    from tfwright.index import simple
+    from tfwright.index import write as index
 
-    return simple.lists(job.places.wheelhouse, wheel, sha256)
+    return index.lists(job.places.wheelhouse, wheel, sha256)
 
 
 def _replace(place: Path, wheel: Artefact, statement: Path) -> None:
