@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import invoke
 from invoke.parser import Argument
 
-from tfwright.terminal.answer import Answer
+from tfwright.terminal.answer import Answer, fault_data, print_json
 
 if TYPE_CHECKING:
     from tfwright.errors import TfwrightError
@@ -96,6 +96,8 @@ class Command(invoke.Task[Any]):
                 if answer is not None:
                     answer.show(as_json=as_json)
                     shown.append(answer)
+        if as_json and not shown:
+            print_json({})
         if shown and shown[-1].status:
             sys.exit(shown[-1].status)
 
@@ -151,8 +153,8 @@ def explained(
     The message is for people; where `as_json` says so, standard output gets it for machines.
     """
     # Imported here: `invoke --list` runs no command, and need not load a terminal.
-    from tfwright import errors, printable
-    from tfwright.terminal import answer, console
+    from tfwright import errors
+    from tfwright.terminal import console
     from tfwright.tools import disk
 
     try:
@@ -166,31 +168,32 @@ def explained(
             # A line without its end is still in memory.
             sys.stdout.flush()
     except errors.TfwrightError as fault:
-        fault.recipe = fault.recipe or (recipe and printable.shell_word(recipe))
         # The streams end the program where the reader of the message has gone; scripts
         # look at the status.
         with suppress(SystemExit):
-            explain(fault, resume, as_json=as_json())
+            explain(fault, recipe, resume, as_json=as_json())
         sys.exit(fault.exit_status)
     except KeyboardInterrupt:
         with suppress(SystemExit):
             console.interrupted(resume)
             if as_json():
                 stopped = {"what": "Stopped", "resume": resume}
-                answer.print_json(stopped | {"exit_status": errors.INTERRUPTED_STATUS})
+                print_json(stopped | {"exit_status": errors.INTERRUPTED_STATUS})
         sys.exit(errors.INTERRUPTED_STATUS)
 
 
-def explain(fault: "TfwrightError", resume: str = "", *, as_json: bool = False) -> None:
+def explain(fault: "TfwrightError", recipe: str, resume: str, *, as_json: bool = False) -> None:
     """Show an error with what is known of its cause; `resume` goes on where a stage failed."""
     from tfwright.diagnosis import page
-    from tfwright.terminal import answer, console
+    from tfwright.printable import shell_word
+    from tfwright.terminal import console
 
+    fault.recipe = fault.recipe or (recipe and shell_word(recipe))
     # Without a stage nothing was begun, so the same command would only fail again.
     resume = resume if fault.stage else ""
     console.explain(fault, resume, page.tell_cause)
     if as_json:
-        answer.print_json(answer.fault_data(fault, resume))
+        print_json(fault_data(fault, resume))
 
 
 def resuming(command: str, **options: "str | bool | Sequence[str]") -> str:

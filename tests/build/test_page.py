@@ -1,6 +1,7 @@
 """What `invoke plan` prints."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,7 +10,9 @@ import pytest
 from tfwright.build import page
 from tfwright.doctor.findings import Finding
 from tfwright.pipeline.engine import Planned
-from tfwright.pipeline.stage import Step, Writes
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.results import RawWheel
+from tfwright.pipeline.stage import Artefact, Step, Writes
 from tfwright.terminal.answer import plain
 from tfwright.tools.process.command import Command
 
@@ -73,3 +76,28 @@ def test_a_plan_in_json_has_every_value_in_its_own_kind() -> None:
     assert (command["cwd"], command["brief"]) == ("/srv/tree", False)
     assert command["env"]["TF_NEED_CUDA"] == "1"
     assert written["content"] == "build --config=cuda\n"
+
+
+def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
+    job: BuildRequest, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    wheel = tmp_path / "x.whl"
+    wheel.write_bytes(b"wheel")
+    made = Artefact.of(wheel)
+    page.announce(job)
+    page.conclude(job, RawWheel(wheel=made))
+    said = capsys.readouterr()
+    assert said.out == f"{wheel}\n"
+    assert said.err == (f"small: A recipe for tests\n  5 bytes, sha256 {made.sha256}\n")
+
+
+def test_a_build_up_to_another_stage_says_that_this_was_asked_for(
+    job: BuildRequest, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    wheel = tmp_path / "x.whl"
+    wheel.write_bytes(b"wheel")
+    made = RawWheel(wheel=Artefact.of(wheel))
+    page.conclude(replace(job, until="package"), made)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "  stopped after package, as requested\n"

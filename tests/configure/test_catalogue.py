@@ -98,9 +98,9 @@ QUESTIONS = [
         ),
         "TF_CUDA_PATHS",
     ),
-    ("2.13", "Do you want to use Clang to build TensorFlow? [Y/n]: ", "TF_NEED_CLANG"),
+    ("2.14", "Do you want to use Clang to build TensorFlow? [Y/n]: ", "TF_NEED_CLANG"),
     (
-        "2.13",
+        "2.14",
         "Please specify the path to clang executable. [Default is /usr/lib/llvm-16/bin/clang]: ",
         "CLANG_COMPILER_PATH",
     ),

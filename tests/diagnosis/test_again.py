@@ -54,6 +54,10 @@ def test_a_log_without_a_record_is_read_as_a_whole(
     page.tell_cause(Evidence(log=log))
 
     assert "fetch-connection" in capsys.readouterr().err
+    log.write_text("all is well\n", "utf-8")
+    page.tell_cause(Evidence(log=log))
+    page.tell_cause(Evidence(log=log.with_name("gone.log")))
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

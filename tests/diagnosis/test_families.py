@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.diagnosis.test_tables import known_tables, places_of
+from tests.failing import fails
 
 from tfwright.diagnosis import families
 from tfwright.diagnosis.families import Family, everything, grammars, refinements
@@ -88,7 +89,7 @@ def test_a_faulty_file_is_refused_by_name_and_line(tmp_path: Path) -> None:
     path = tmp_path / "host.toml"
     path.write_text('[[family]]\nid = "x"\n', "utf-8")
 
-    with pytest.raises(RecipeError, match=re.escape(path.name)):
+    with fails(RecipeError, path.name):
         load(path, families._Families)
 
 

@@ -12,6 +12,7 @@ from tfwright.diagnosis.families import Family, refinements
 from tfwright.diagnosis.reader import Match
 
 MESSAGES = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))["message"]
+PRINTED = tomllib.loads(Path(__file__).with_name("messages.toml").read_text("utf-8"))
 FACT = re.compile(r"[\w./=-]*(?:\d|--|_|[a-z]/|[a-z][A-Z])[\w./=-]*")
 """What a sentence names: versions, options, files, variables."""
 
@@ -35,6 +36,29 @@ def test_the_family_says_what_is_known_of_this_message(message: dict[str, str]) 
 
     assert first.entry.id == message["family"]
     assert message["says"] in said(first)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *PRINTED["caused"],
+        *PRINTED["message"],
+        *(pytest.param(row, marks=pytest.mark.medium) for row in PRINTED["printed"]),
+    ],
+    ids=lambda row: str(row["cause"]),
+)
+def test_a_cause_follows_from_what_a_tool_prints(message: dict[str, str]) -> None:
+    first = explaining(f"{message['log']}\n")[0]
+
+    assert first.entry.id == message["family"]
+    assert message["cause"] in first.cause
+
+
+@pytest.mark.parametrize("message", PRINTED["caused"], ids=lambda row: str(row["cause"]))
+def test_the_gaps_that_missing_names_leave_are_closed(message: dict[str, str]) -> None:
+    cause = explaining(f"{message['log']}\n")[0].cause
+
+    assert not re.search(r" \.(?!\w)|\( | \)|:\.|\.:", cause)
 
 
 @pytest.mark.parametrize("family", refinements(), ids=lambda family: family.id)

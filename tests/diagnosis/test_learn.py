@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.diagnosis import learn, reader
 from tfwright.diagnosis.families import Family
@@ -47,7 +48,7 @@ def test_the_winning_line_of_a_fixture_is_marked() -> None:
 
 
 def test_a_log_without_an_error_teaches_nothing() -> None:
-    with pytest.raises(RecipeError, match="reports an error"):
+    with fails(RecipeError, "a.log"):
         taught("all is well\n")
 
 
@@ -101,7 +102,7 @@ def test_a_name_holds_no_part_of_a_path() -> None:
 
 
 def test_a_log_that_only_says_that_something_failed_teaches_nothing() -> None:
-    with pytest.raises(RecipeError, match="only that it failed"):
+    with fails(RecipeError, "FAILED: Build did NOT complete"):
         taught("FAILED: Build did NOT complete successfully\n")
 
 

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.diagnosis import learn, page, reader
 from tfwright.diagnosis import log as log_reading
@@ -265,7 +266,7 @@ def test_a_log_that_cannot_be_read_is_explained(tmp_path: Path, content: bytes |
     if content is not None:
         path.write_bytes(content)
 
-    with pytest.raises(RecipeError, match="cannot be read"):
+    with fails(RecipeError, path):
         reader.diagnose(str(path))
 
 

@@ -33,7 +33,9 @@ def write_program(path: Path, answers: Mapping[str, str]) -> None:
 
 
 def lay_out(root: Path, description: Description) -> Host:
-    """Make a host's directory from its description."""
+    """Make a host's directory from its description; every host but a container has sudo."""
+    if description.get("sudo", True):
+        write_program(root / "usr/bin/sudo", {})
     for path, answers in description.get("programs", {}).items():
         write_program(root / path.lstrip("/"), answers)
     for path, text in description.get("files", {}).items():

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tfwright.doctor import page
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.host.probes import Host
+from tfwright.match import page
 from tfwright.match import ranking as match
 from tfwright.match.ranking import Wish
 

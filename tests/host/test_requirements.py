@@ -244,7 +244,69 @@ def test_the_first_of_the_later_releases_paths_is_the_toolkit(recipe: Recipe) ->
 
 
 def test_a_hermetic_release_needs_no_cuda_of_this_host(recipe: Recipe, good: Good) -> None:
-    assert requirements.examine(with_cuda(recipe, "2.20"), UNSET, good()) == []
+    downloaded = varied(
+        with_cuda(recipe, "2.20", HERMETIC_CUDA_COMPUTE_CAPABILITIES="sm_90"), host={"cuda": "12.5"}
+    )
+    assert requirements.examine(downloaded, UNSET, good()) == []
+
+
+def test_in_wsl_the_driver_is_the_one_of_windows(recipe: Recipe, play: Player) -> None:
+    windows = play(
+        {
+            "programs": {
+                **{path: says for path, says in PROGRAMS.items() if "nvidia" not in path},
+                "/usr/lib/wsl/lib/nvidia-smi": {"*": "472.12"},
+            },
+            "files": {"/proc/version": "Linux version 5.15.153.1-microsoft-standard-WSL2"},
+        }
+    )
+    wanted = varied(with_cuda(recipe, "2.20"), host={"cuda": "12.8"})
+    (finding,) = [
+        finding
+        for finding in requirements.examine(wanted, UNSET, windows)
+        if "driver" in finding.found
+    ]
+    assert finding.found == "driver 472.12"
+    assert "on Windows" in finding.remedy
+    assert "apt-get" not in finding.remedy
+
+
+def test_the_stub_of_the_driver_on_the_library_path_is_found(recipe: Recipe, play: Player) -> None:
+    stubs = "/usr/local/cuda/lib64/stubs"
+    host = play({"programs": PROGRAMS, "env": {"LD_LIBRARY_PATH": f"/usr/lib:{stubs}"}})
+    found = [
+        finding
+        for finding in requirements.examine(with_cuda(recipe, "2.20"), UNSET, host)
+        if stubs in finding.found
+    ]
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("release", "named"),
+    [
+        ("Debian GNU/Linux 12 (bookworm)", "13, 14, 15, 16, 19"),
+        ("A distribution of one's own", "apt-get install clang-18"),
+    ],
+)
+def test_a_remedy_names_packages_that_the_distribution_has(
+    release: str, named: str, recipe: Recipe, play: Player
+) -> None:
+    host = play({"programs": PROGRAMS, "files": {"/etc/os-release": f'PRETTY_NAME="{release}"'}})
+    path = "--action_env=CLANG_CUDA_COMPILER_PATH=/usr/lib/llvm-18/bin/clang"
+    wanted = varied(recipe, compile={"flags": [path]})
+    (finding,) = [
+        finding
+        for finding in requirements.examine(wanted, UNSET, host)
+        if "llvm-18" in finding.found
+    ]
+    assert named in finding.remedy
+
+
+def test_root_in_a_container_without_sudo_is_told_no_sudo(recipe: Recipe, play: Player) -> None:
+    programs = {path: answers for path, answers in PROGRAMS.items() if "c++" not in path}
+    finding = only(requirements.examine(recipe, UNSET, play({"programs": programs, "sudo": False})))
+    assert finding.remedy == "apt-get install g++"
 
 
 def test_one_source_of_bazel_only_is_worth_a_note_but_blocks_nothing(

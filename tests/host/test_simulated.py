@@ -394,7 +394,7 @@ VIOLATIONS: list[Violation] = [
         SERVER,
         {"programs": {"/usr/bin/gcc": {"--version": "gcc (Debian 16.1.0-1) 16.1.0"}}},
         "gcc 16.1.0 as the host compiler of nvcc",
-        "apt-get install gcc-15",
+        "apt-get install gcc-12",
     ),
     (
         SERVER,
@@ -473,7 +473,7 @@ VIOLATIONS: list[Violation] = [
             }
         },
         "driver 575.64.03",
-        "apt-get install nvidia-driver-580",
+        "580.65 or later from https://www.nvidia.com/drivers",
     ),
     (
         SERVER,

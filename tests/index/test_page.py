@@ -89,3 +89,11 @@ def test_an_index_without_a_wheel_says_so(
     write.refresh(tmp_path)
     page.show_matches(matches(tmp_path), URL)
     assert capsys.readouterr().err == "This index has no wheel.\n"
+
+
+@pytest.mark.parametrize(("yanked", "says"), [(True, "is yanked"), (False, "is offered again")])
+def test_a_yank_says_what_becomes_of_the_wheel(
+    yanked: object, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page.show_yank({"wheel": "a.whl", "yanked": yanked})
+    assert f"a.whl {says}" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from tests.remedies.following import CommandLine
 
 from tfwright import tasks
 from tfwright.documents.recipe import ROOT
-from tfwright.errors import SupplyError
+from tfwright.errors import SupplyError, invoke
 from tfwright.options import resuming
 from tfwright.pipeline import engine
 from tfwright.pipeline.results import Inputs
@@ -35,7 +35,7 @@ def failing_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each build fail in its fetch stage, with the remedy of a tool that knows no recipe."""
 
     def build(*_: object, **__: object) -> Inputs:
-        fault = SupplyError("no", remedy="Run 'invoke fetch' once.")
+        fault = SupplyError("no", remedy=f"Run '{invoke('fetch')}' once.")
         fault.stage = "fetch"
         raise fault
 

@@ -45,7 +45,7 @@ from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
 from tfwright.progress import Listener
 from tfwright.smoke import run as trials
-from tfwright.smoke.wheel_venv import WheelVenv
+from tfwright.smoke.run import WheelVenv
 from tfwright.tools.bazel.client import BazelRun
 from tfwright.tools.process import capacity, runner
 from tfwright.tools.process.command import Command

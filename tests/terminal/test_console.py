@@ -2,22 +2,13 @@
 
 import signal
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tfwright.build import page
-from tfwright.diagnosis.page import tell_cause
 from tfwright.errors import Evidence, HostError
-from tfwright.pipeline.engine import Planned
-from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import RawWheel
-from tfwright.pipeline.stage import Artefact, Writes
-from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import Progress
 from tfwright.terminal import console, text
-from tfwright.tools.process.command import Command
 
 
 def test_an_error_says_what_what_to_do_where_to_look_and_how_to_resume(
@@ -42,6 +33,20 @@ def test_an_error_says_what_what_to_do_where_to_look_and_how_to_resume(
     )
 
 
+def test_an_error_says_where_it_was_found_and_what_is_known_of_its_log(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    evidence = Evidence(where="recipe.toml:3", log=Path("pip.log"), command=("pip",))
+    fault = HostError("pip failed", remedy="x", evidence=evidence)
+    console.explain(fault, "", lambda found: text.tell(f"  kind:   {found.log}"))
+    assert capsys.readouterr().err.splitlines()[3:] == [
+        "  where:  recipe.toml:3",
+        "  ran:    pip",
+        "  log:    pip.log",
+        "  kind:   pip.log",
+    ]
+
+
 def test_the_first_line_of_an_error_fits_the_width_with_its_label(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,28 +58,6 @@ def test_the_first_line_of_an_error_fits_the_width_with_its_label(
     assert lines[1].startswith("Failed in configure: word word")
     assert lines[2].startswith("    word word")
     assert max(map(len, lines)) <= 60
-
-
-def test_an_error_says_where_it_was_found_and_which_cause_its_log_shows(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    log = tmp_path / "pip.log"
-    log.write_text("ModuleNotFoundError: No module named 'numpy'\n", "utf-8")
-    evidence = Evidence(where="recipe.toml:3", log=log, command=("pip",))
-    console.explain(HostError("pip failed", remedy="x", evidence=evidence), "", tell_cause)
-    said = capsys.readouterr().err
-    assert "  where:  recipe.toml:3\n" in said
-    assert "  ran:    pip\n" in said
-    assert "  kind:   python-module-missing, line 1\n" in said
-
-
-def test_a_log_that_shows_no_known_cause_is_only_named(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    log = tmp_path / "x.log"
-    log.write_text("all is well\n", "utf-8")
-    console.explain(HostError("x", remedy="y", evidence=Evidence(log=log)), "", tell_cause)
-    assert capsys.readouterr().err.splitlines()[-1] == f"  log:    {log}"
 
 
 def test_each_stage_has_one_line_when_it_is_over(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,31 +73,6 @@ def test_each_stage_has_one_line_when_it_is_over(capsys: pytest.CaptureFixture[s
         "  fetch      - from the vault\n"
         "  fetch            2.0 s   not done yet\n"
     )
-
-
-def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
-    job: BuildRequest, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    wheel = tmp_path / "x.whl"
-    wheel.write_bytes(b"wheel")
-    made = Artefact.of(wheel)
-    page.announce(job)
-    page.conclude(job, RawWheel(wheel=made))
-    said = capsys.readouterr()
-    assert said.out == f"{wheel}\n"
-    assert said.err == (f"small: A recipe for tests\n  5 bytes, sha256 {made.sha256}\n")
-
-
-def test_a_build_up_to_another_stage_says_that_this_was_asked_for(
-    job: BuildRequest, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    wheel = tmp_path / "x.whl"
-    wheel.write_bytes(b"wheel")
-    made = RawWheel(wheel=Artefact.of(wheel))
-    page.conclude(replace(job, until="package"), made)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err == "  stopped after package, as requested\n"
 
 
 def test_an_interrupted_build_can_be_resumed_and_another_command_begins_again(
@@ -145,21 +103,6 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(
     assert (
         capsys.readouterr().err
         == "  compile    1,790 of 4,024 actions (44%), 2.5 of 24 GiB: Compiling core.cc\n"
-    )
-
-
-def test_a_plan_shows_commands_environment_and_files_of_the_stages_that_run(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    steps = (
-        Command(("make", "a b"), Path("/tree"), {"TZ": "UTC"}),
-        Writes(Path("/tree/rc"), "build --x\n"),
-    )
-    page.show_plan(
-        [Planned(PIPELINE[0], "", lambda: ()), Planned(PIPELINE[4], "not done yet", lambda: steps)]
-    )
-    assert capsys.readouterr().out == (
-        f"keep check      {PIPELINE[0].summary}\nrun  compile    not done yet\n       $ make 'a b'\n           in /tree\n           TZ=UTC\n       writes /tree/rc\n           build --x\n"
     )
 
 

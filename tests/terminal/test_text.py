@@ -9,9 +9,9 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column, Styled
 
 COLUMNS = (
-    Column("name", 0, "never"),
+    Column("name"),
     Column("path", 1, "middle", least=10),
-    Column("detail", 2, least=6),
+    Column("detail", 2, "end", least=6),
 )
 ROW = ("demo", "/a/very/long/path/to/some/file.so", "this and that")
 
@@ -71,7 +71,7 @@ def test_a_head_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "30")
     monkeypatch.setenv("NO_COLOR", "1")
     screen = Screen()
-    columns = (Column("name", 0, "never"), Column("std::string", 1, least=4))
+    columns = (Column("name"), Column("std::string", 1, "end", least=4))
     text.table(columns, [("a" * 20, "cxx11 " * 9)], to=screen)
     assert text.ELLIPSIS not in screen.getvalue().splitlines()[0]
 
@@ -81,11 +81,7 @@ def test_small_columns_take_the_room_that_a_wide_one_leaves(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
     screen = Screen()
-    columns = (
-        Column("name", 0, "never"),
-        Column("TF", 2, "never"),
-        Column("verified", 1, least=20),
-    )
+    columns = (Column("name"), Column("TF", 2, "never"), Column("verified", 1, "end", least=20))
     text.table(columns, [("a" * 20, "1.8", "publish (2026-11-23)")], to=screen)
     assert "1.8" in screen.getvalue()
 
@@ -148,6 +144,15 @@ def test_a_word_that_is_too_long_for_its_indent_moves_to_the_left(
     pipe = io.StringIO()
     text.paragraph("  GLIBCXX", f"3.4 {'x' * 36}", indent=14, to=pipe)
     assert max(map(len, pipe.getvalue().splitlines())) == 40
+
+
+def test_a_word_that_is_too_long_for_any_line_stays_behind_its_label(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    pipe = io.StringIO()
+    text.paragraph("  [1]", f"{'x' * 50} see it", indent=6, to=pipe)
+    assert pipe.getvalue() == f"  [1] {'x' * 50}\n      see it\n"
 
 
 def test_a_path_is_cut_in_its_middle(monkeypatch: pytest.MonkeyPatch) -> None:

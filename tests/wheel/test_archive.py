@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import WheelError
 from tfwright.wheel import archive
@@ -28,7 +29,7 @@ def zipped(path: Path, *members: zipfile.ZipInfo) -> Path:
 )
 def test_a_member_that_would_leave_the_directory_is_refused(tmp_path: Path, name: str) -> None:
     path = zipped(tmp_path / "bad.whl", member(name))
-    with pytest.raises(WheelError, match="would leave the directory"), archive.opened(path):
+    with fails(WheelError, path, repr(name)), archive.opened(path):
         pass
 
 
@@ -46,7 +47,7 @@ def test_a_member_without_a_name_is_refused(tmp_path: Path, name: str) -> None:
 def test_a_name_that_is_no_text_is_the_wheels_fault(tmp_path: Path) -> None:
     path = zipped(tmp_path / "bad.whl", member("\u00fc.py"))
     path.write_bytes(path.read_bytes().replace("\u00fc".encode(), b"\xff\xff"))
-    with pytest.raises(WheelError, match="not a whole zip archive"), archive.opened(path):
+    with fails(WheelError, path), archive.opened(path):
         pass
 
 
@@ -59,7 +60,7 @@ def test_a_directory_of_members_that_starts_before_the_file_is_the_wheels_fault(
     (start,) = struct.unpack_from("<I", content, place)
     struct.pack_into("<I", content, place, start + 10)
     path.write_bytes(content)
-    with pytest.raises(WheelError, match="begins before the file"), archive.opened(path):
+    with fails(WheelError, path), archive.opened(path):
         pass
 
 
@@ -70,14 +71,14 @@ def test_a_file_that_is_not_there_is_not_called_a_broken_one(tmp_path: Path) -> 
 
 def test_a_link_is_refused(tmp_path: Path) -> None:
     path = zipped(tmp_path / "bad.whl", member("link", stat.S_IFLNK))
-    with pytest.raises(WheelError, match="link is a link or a device"), archive.opened(path):
+    with fails(WheelError, "link"), archive.opened(path):
         pass
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_name_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     path = zipped(tmp_path / "bad.whl", member("one.py"), member("one.py"))
-    with pytest.raises(WheelError, match=r"one\.py is in it twice"), archive.opened(path):
+    with fails(WheelError, "one.py"), archive.opened(path):
         pass
 
 
@@ -86,22 +87,21 @@ def test_a_wheel_that_unpacks_to_too_much_is_refused_before_it_is_read(
 ) -> None:
     monkeypatch.setattr(archive, "LARGEST", 10)
     path = zipped(tmp_path / "bad.whl", member("one"), member("two"))
-    with pytest.raises(WheelError, match="would unpack to 14 bytes"), archive.opened(path):
+    with fails(WheelError, "14 bytes"), archive.opened(path):
         pass
 
 
 def test_a_file_that_is_no_zip_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad.whl"
     path.write_bytes(b"<html>not found</html>")
-    with pytest.raises(WheelError, match="not a whole zip archive") as caught, archive.opened(path):
+    with fails(WheelError, path), archive.opened(path):
         pass
-    assert caught.value.evidence.where == str(path)
 
 
 def test_damage_that_shows_while_reading_is_told_as_the_wheels_fault(tmp_path: Path) -> None:
     path = zipped(tmp_path / "bad.whl", member("one"))
     path.write_bytes(path.read_bytes().replace(b"content", b"CONTENT"))
-    with pytest.raises(WheelError, match="not a whole zip archive"), archive.opened(path) as wheel:
+    with fails(WheelError, path), archive.opened(path) as wheel:
         wheel.read("one")
 
 
@@ -113,10 +113,7 @@ def test_a_good_wheel_is_opened(make_wheel: Callable[..., Path]) -> None:
 
 def test_two_metadata_directories_are_refused(make_wheel: Callable[..., Path]) -> None:
     path = make_wheel({"other-1.0.dist-info/METADATA": ""})
-    with (
-        archive.opened(path) as wheel,
-        pytest.raises(WheelError, match=r"2 \.dist-info directories"),
-    ):
+    with archive.opened(path) as wheel, fails(WheelError, "2 .dist-info"):
         archive.metadata_directory(wheel)
 
 
@@ -129,5 +126,5 @@ def test_a_damaged_member_is_refused_however_it_is_packed(tmp_path: Path, method
     packed = content.index(b"a/b.txt") + len("a/b.txt")
     content[packed + 9 : packed + 30] = b"\xff" * 21
     path.write_bytes(content)
-    with pytest.raises(WheelError, match="not a whole zip archive"), archive.opened(path) as wheel:
+    with fails(WheelError, path), archive.opened(path) as wheel:
         wheel.read("a/b.txt")

@@ -185,7 +185,9 @@ def _looked_at(request: BuildRequest, wheel: Path, symptom: Symptom) -> TrialRes
     if symptom.stage != "smoke":
         return TrialResult("good")
     try:
-        report = smoking.smoke(smoking.request_of(request, wheel), lambda _: None)
+        stores = request.places.stores if request.offline else ()
+        wanted = smoking.Request.of(request.recipe, request.host_file, wheel, stores)
+        report = smoking.smoke(wanted, lambda _: None)
     except HostError:
         raise
     except TfwrightError as fault:

@@ -17,7 +17,7 @@ from tfwright.terminal.answer import Answer, Shown
     iterable=["recipe"],
     positional=(),  # else invoke would demand at least one recipe
     # Neither --fresh nor --again: a resumed build must not begin from nothing.
-    resumes=("recipe", "until", "offline", "jobs", "wait", "verified_by", "cache"),
+    resumes=("recipe", "until", "offline", "jobs", "wait", "verified_by", "cache", "on"),
     help=JSON
     | UNTIL
     | OFFLINE
@@ -46,6 +46,7 @@ def build(
     verified_by: str = "",
     cache: bool = True,
     on: str = "",
+    json: bool = False,
 ) -> Shown:
     """Build a recipe into a wheel; stages whose result is up to date are skipped.
 
@@ -64,7 +65,7 @@ def build(
     # Only the demo builds on every host, so it is what a first "invoke build" runs.
     names = [*(recipe or ("demo",))]
     if len(names) > 1 or on:
-        return _build_several(names, on, options)
+        return _build_several(names, on, options, as_json=json)
     return _build_one(names[0], options)
 
 
@@ -93,7 +94,7 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
     return Answer(result, partial(page.conclude, job), partial(page.built_data, job))
 
 
-def _build_several(names: list[str], on: str, options: dict[str, Any]) -> Shown:
+def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_json: bool) -> Shown:
     """Build recipes here or on other machines, and show which machine built what."""
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
@@ -113,11 +114,13 @@ def _build_several(names: list[str], on: str, options: dict[str, Any]) -> Shown:
 
     def build_here(name: str) -> None:
         try:
-            if answer := _build_one(name, options):
+            answer = _build_one(name, options)
+            # Standard output must hold nothing but the JSON of them all.
+            if answer and not as_json:
                 answer.show()
         # Shown at once: the other recipes are built all the same.
         except TfwrightError as fault:
-            explain(fault, build.resume({"recipe": [name], **options}))
+            explain(fault, name, build.resume({"recipe": [name], **options}))
             raise
 
     if place == "here":
@@ -184,8 +187,12 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
 def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
     """Remove what was built of a recipe, except its wheels."""
     from tfwright.pipeline import engine
+    from tfwright.terminal.text import tell
 
-    engine.clean(job_of(recipe), caches=caches)
+    job = job_of(recipe)
+    engine.clean(job, caches=caches)
+    everything = ", and the caches of all recipes" if caches else ""
+    tell(f"  removed what was built of {job.recipe.name}, except its wheels{everything}")
 
 
 @task(

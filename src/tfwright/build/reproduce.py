@@ -18,7 +18,7 @@ from tfwright.tools.process import randomisation
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.compare.comparison import Comparison
-from tfwright.wheel.seal import build_record, compressor, sealing
+from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, Found
 
 DEFAULT = "demo"
@@ -177,7 +177,7 @@ def _then_and_now(
         pairs[name] = getattr(record.found, name), getattr(here, name)
     sealer = sealing.sealer()
     # Another version of the compressor packs the same files into other bytes.
-    pairs[compressor.PACKAGE] = record.sealer.deflate, sealer.deflate
+    pairs[sealing.COMPRESSOR] = record.sealer.deflate, sealer.deflate
     pairs["tfwright"] = record.sealer.version, sealer.version
     inputs = stamps.last(job, "fetch", Inputs)
     # Only a fetch on this host knows which Bazel binary it would run.

@@ -15,12 +15,12 @@ MIB, GIB = 1 << 20, 1 << 30
 KEPT = (Column("toolchain"), Column("entries", right=True))
 BUILDS = (
     Column("finished", rank=2),
-    Column("recipe"),
+    Column("recipe", cut="middle"),
     Column("toolchain", rank=3),
-    Column("hits", right=True, cut="never"),
-    Column("of", right=True, cut="never"),
-    Column("share", right=True, rank=1),
-    Column("faults", right=True, rank=1),
+    Column("hits", right=True),
+    Column("of", right=True),
+    Column("share", rank=1, right=True),
+    Column("faults", rank=1, right=True),
 )
 EXPLAINED = 20
 """Differences that are listed one by one."""
@@ -51,11 +51,8 @@ def show_cache(state: "CacheState") -> None:
                 str(sum(use.faults.values())),
             )
         )
-    if rows:
-        text.table(BUILDS, rows)
-    else:
-        # The first one may be adding to it now.
-        text.line("No build that used the cache has ended yet.")
+    # The first one may be adding to it now.
+    text.table(BUILDS, rows, empty="No build that used the cache has ended yet.")
     # Faults of a cache fail no build, so this page is where they show.
     for what, count in faults.most_common():
         text.tell(f"  {count}x {what}; the action was run", text.WARNING)

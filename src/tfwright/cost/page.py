@@ -10,12 +10,8 @@ if TYPE_CHECKING:
     from tfwright.pipeline.cost import Cost
 
 GIB = 1024**3
-STAGES = (
-    Column("stage", 0, "never"),
-    Column("time", 0, "never", right=True),
-    Column("processor time", 0, "never", right=True),
-)
-NAMED = (Column("", 0, "never", right=True), Column("", 0, "middle", least=20))
+STAGES = (Column("stage"), Column("time", right=True), Column("processor time", right=True))
+NAMED = (Column("", right=True), Column("", cut="middle", least=20))
 
 
 def show_cost(cost: "Cost") -> None:

@@ -28,7 +28,7 @@ Spans = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class NameTable:
+class BazelNames:
     """What some versions of Bazel have."""
 
     versions: tuple[str, ...]
@@ -38,7 +38,7 @@ class NameTable:
 
 
 @cache
-def _table() -> NameTable:
+def _table() -> BazelNames:
     document = tomllib.loads(FILE.read_text("utf-8"))
     versions = tuple(document.pop("versions").split())
     spans: dict[str, dict[str, Spans]] = {kind: {} for kind in document}
@@ -47,7 +47,7 @@ def _table() -> NameTable:
             first, _, last = span.partition(" ")
             for name in names.split():
                 spans[kind][name] = (*spans[kind].get(name, ()), (first, last))
-    return NameTable(versions, spans)
+    return BazelNames(versions, spans)
 
 
 def option(text: str) -> str:

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tfwright.diagnosis.families import Fact, Family
@@ -17,8 +18,6 @@ _XCODE = Path("/var/db/xcode_select_link")
 _CUDA = ("/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda")
 """Where toolkits usually are."""
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
-_GIVEN = "given"
-"""The parameter that names the rc file of an option."""
 _MOST_VERSIONS = 3
 """Files with other version numbers that are named if a file is missing."""
 _ABOUT_GPUS = re.compile(
@@ -28,7 +27,6 @@ _ABOUT_GPUS = re.compile(
 )
 _OF_ANYTHING = ("host-", "link-", "load-")
 """Families that are sometimes about CUDA: its toolkit and driver say nothing of other libraries."""
-_COMPILERS = ("gcc", "clang", "nvcc", "ld")
 
 
 def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -38,70 +36,44 @@ def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None)
     """
     given = parameters or {}
     # The toolkit is left out where the failure is about something else: it would mislead.
-    seen = [
-        _looked(fact, place)
-        for fact in family.evidence
-        if fact not in {"cuda", "driver"} or _about_gpus(family, given)
-    ]
-    for name, value in given.items():
-        if name == _GIVEN:
-            seen.append(f"the log shows that {value} gives it")
-        else:
-            seen += _paths(value)
-    return tuple(text for text in dict.fromkeys(seen) if text)
-
-
-def _about_gpus(family: Family, parameters: Mapping[str, str]) -> bool:
-    """Say whether CUDA and the driver may have to do with it."""
-    return not family.id.startswith(_OF_ANYTHING) or any(
-        _ABOUT_GPUS.search(value) for value in parameters.values()
+    about_gpus = not family.id.startswith(_OF_ANYTHING) or any(
+        _ABOUT_GPUS.search(value) for value in given.values()
     )
-
-
-def _looked(fact: Fact, place: Path) -> str:
-    """Return what is seen of one fact; nothing where the system refuses to show it."""
-    try:
-        return _LOOK[fact](place)
-    except OSError:
-        return ""
-
-
-def _paths(text: str) -> list[str]:
-    """Say of each file that the log names whether it is there."""
-    # "//a/b" is a label of Bazel's; ./configure joins the files that it looked for by "or".
-    named = [part.strip("'\"`,. ") for part in text.split(" or ")]
-    return [
-        _path(Path(part.split(":", 1)[0]))
-        for part in named
-        if part.startswith("/") and not part.startswith("//")
-    ]
+    seen = []
+    for fact in family.evidence:
+        # The system may refuse to show it.
+        with suppress(OSError):
+            if about_gpus or fact not in {"cuda", "driver"}:
+                seen.append(_LOOK[fact](place))
+    for name, value in given.items():
+        if name == "given":
+            seen.append(f"the log shows that {value} gives it")
+            continue
+        # ./configure joins the files that it looked for by "or"; "//a/b" is a label of Bazel's.
+        for part in value.split(" or "):
+            path = part.strip("'\"`,. ")
+            if path.startswith("/") and not path.startswith("//"):
+                # A directory that this user may not read proves nothing.
+                with suppress(OSError):
+                    seen.append(_path(Path(path.split(":", 1)[0])))
+    return tuple(text for text in dict.fromkeys(seen) if text)
 
 
 def _path(path: Path) -> str:
     """Say that a file is not there, and which of its versions are."""
-    try:
-        # First, since exists() is false for a dangling link too.
-        if path.is_symlink() and not path.exists():
-            return f"{path} is a link to {path.readlink()}, which is not there"
-        if path.exists():
-            return ""
-        others = _versions(path)
-    # A directory that this user may not read proves nothing.
-    except OSError:
+    # First, since exists() is false for a dangling link too.
+    if path.is_symlink() and not path.exists():
+        return f"{path} is a link to {path.readlink()}, which is not there"
+    if path.exists():
         return ""
-    instead = f"; {', '.join(others)} is there" if others else ""
+    stem, number, _ = path.name.partition(".so")
+    others = []
+    if number and path.parent.is_dir():
+        others = sorted(
+            entry.name for entry in path.parent.iterdir() if entry.name.startswith(f"{stem}.so")
+        )
+    instead = f"; {', '.join(others[:_MOST_VERSIONS])} is there" if others else ""
     return f"{path} is not on this host{instead}"
-
-
-def _versions(library: Path) -> list[str]:
-    """Return the names of the same library with other numbers, in its folder."""
-    stem, number, _ = library.name.partition(".so")
-    if not number or not library.parent.is_dir():
-        return []
-    names = [
-        entry.name for entry in library.parent.iterdir() if entry.name.startswith(f"{stem}.so")
-    ]
-    return sorted(names)[:_MOST_VERSIONS]
 
 
 def _disk(place: Path) -> str:
@@ -118,19 +90,6 @@ def _memory(_: Path) -> str:
     return f"{free:.1f} GiB of memory are free, {capacity.cores()} processors{killed}"
 
 
-def _glibc(_: Path) -> str:
-    return " ".join(platform.libc_ver()).strip()
-
-
-def _machine(_: Path) -> str:
-    """Name the processor that this Python runs on."""
-    return f"this machine is {platform.machine()} ({platform.system()})"
-
-
-def _xcode(_: Path) -> str:
-    return f"the selected Xcode is {_XCODE.readlink()}" if _XCODE.is_symlink() else ""
-
-
 def _driver(_: Path) -> str:
     if _DRIVER.is_file():
         return _DRIVER.read_text("ascii", "replace").partition("\n")[0]
@@ -139,18 +98,14 @@ def _driver(_: Path) -> str:
 
 def _python(_: Path) -> str:
     found = shutil.which("python3")
-    return (
-        f"python3 on PATH is {found}; tfwright runs on Python {platform.python_version()}"
-        if found
-        else ""
-    )
+    runs = f"tfwright runs on Python {platform.python_version()}"
+    return f"python3 on PATH is {found}; {runs}" if found else ""
 
 
 def _compiler(_: Path) -> str:
     """Name the compilers on PATH; their versions are in the names that links resolve to."""
-    found = {name: shutil.which(name) for name in _COMPILERS}
-    named = [f"{name} is {Path(path).resolve()}" for name, path in found.items() if path]
-    return ", ".join(named)
+    found = {name: shutil.which(name) for name in ("gcc", "clang", "nvcc", "ld")}
+    return ", ".join(f"{name} is {Path(path).resolve()}" for name, path in found.items() if path)
 
 
 def _cuda(_: Path) -> str:
@@ -177,11 +132,11 @@ def _toolkit(place: Path) -> str:
 _LOOK: dict[Fact, Callable[[Path], str]] = {
     "disk": _disk,
     "memory": _memory,
-    "glibc": _glibc,
-    "xcode": _xcode,
+    "glibc": lambda _: " ".join(platform.libc_ver()).strip(),
+    "xcode": lambda _: f"the selected Xcode is {_XCODE.readlink()}" if _XCODE.is_symlink() else "",
     "driver": _driver,
     "python": _python,
     "compiler": _compiler,
     "cuda": _cuda,
-    "machine": _machine,
+    "machine": lambda _: f"this machine is {platform.machine()} ({platform.system()})",
 }

@@ -163,30 +163,30 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
     kept = log.read(stream)
     # Before the complaints: a fact of the build rules out causes of another platform.
     known = facts.of([line.text for line in kept.lines], known)
-    reading = _Reading(kept.lines, known)
+    around = _Surroundings(kept.lines, known)
     search = Search(kept.lines, complaints.find(kept.lines, known))
     root = search.root()
-    matches = reading.explaining(root) if root else []
+    matches = around.explaining(root) if root else []
     harmless: dict[str, Match] = {}
     for complaint in search.complaints:
         name = complaint.family.id
         if complaint.rank == "harmless":
             # The first line of each kind.
-            harmless.setdefault(name, replace(reading.match(complaint), certain=False))
+            harmless.setdefault(name, replace(around.match(complaint), certain=False))
         # Wrappers and summaries only repeat that something failed.
         elif complaint is not root and complaint.rank in {"root", "weak"}:
             seen = {match.entry.id for match in matches}
             if name not in seen and len(seen) <= MOST_MATCHES:
-                matches.append(reading.match(complaint))
+                matches.append(around.match(complaint))
     return Diagnosis(
-        first=reading.excerpt(root) if root else None,
+        first=around.excerpt(root) if root else None,
         matches=tuple(matches[:MOST_MATCHES]),
         harmless=tuple(harmless.values()),
         lines=kept.count,
     )
 
 
-class _Reading:
+class _Surroundings:
     """The lines of a log, read for what they say around a complaint."""
 
     def __init__(self, lines: Sequence[Line], known: Facts) -> None:

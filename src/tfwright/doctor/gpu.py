@@ -8,7 +8,8 @@ from typing import Literal
 from tfwright.doctor.findings import Comparison, Finding
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
-from tfwright.host import compatibility, cuda, nvidia, toolchain, versions
+from tfwright.facts import distributions
+from tfwright.host import compatibility, cuda, hermetic, nvidia, toolchain, versions
 from tfwright.host.place import Place, Seen
 from tfwright.toolkit import ways as toolkit_ways
 
@@ -217,18 +218,26 @@ class CudaRequirements(Comparison):
                 return
 
     def _gcc_too_new(self, compiler: toolchain.Compiler, newest: str, why: str) -> Finding:
-        packaged = toolkit_ways.remedy(self.recipe, "compiler", self.host)
+        packaged = distributions.versions(self.host.release.value, "gcc")
+        fitting = [gcc for gcc in packaged or () if not versions.newer(gcc, newest)]
+        remedy = self.host.remedy("gcc", gcc=fitting[-1] if fitting else newest)
+        if packaged and not fitting:
+            remedy = (
+                f"{self.host.release} has gcc {', '.join(packaged)} only: build in the container "
+                "of an older distribution, as docs/containers.md shows"
+            )
         return Finding(
             f"{compiler} as the host compiler of nvcc",
             f"gcc {newest} or earlier",
-            packaged or self.host.remedy("gcc", gcc=newest),
+            toolkit_ways.remedy(self.recipe, "compiler", self.host) or remedy,
             blocks="compile",
             why=why,
         )
 
     def capabilities(self) -> Iterator[Finding]:
         row = compatibility.cuda(cuda.version(self.recipe))
-        if row is None:
+        # Of a CUDA that Bazel downloads, `downloaded` says which one is in force.
+        if row is None or hermetic.of(self.recipe):
             return
         built = cuda.capabilities(self.recipe)
         (oldest, newest) = row.capabilities
@@ -244,11 +253,23 @@ class CudaRequirements(Comparison):
                 why=row.source("capabilities"),
             )
 
+    def downloaded(self) -> Iterator[Finding]:
+        for found in hermetic.contradictions(self.recipe):
+            yield Finding(
+                found.what, "a recipe of one mind", found.remedy, blocks="compile", why="the recipe"
+            )
+
     def driver(self) -> Iterator[Finding]:
         if not cuda.wanted(self.recipe):
             return
         least, why = self._oldest_driver()
         remedy = self.host.remedy("driver", driver=least, major=least.partition(".")[0])
+        packaged = distributions.driver(self.host.release.value)
+        if packaged and versions.older(packaged, least.partition(".")[0]) and not self.host.wsl:
+            remedy = (
+                f"{self.host.release} packages driver {packaged} only: install {least} or later "
+                "from https://www.nvidia.com/drivers, then restart."
+            )
         # Only a note: wheels are often built on hosts without a GPU.
         if not self.host.driver:
             yield Finding(
@@ -263,6 +284,18 @@ class CudaRequirements(Comparison):
                 f"{least} or later, to run the wheel",
                 remedy,
                 why=f"{why}, against {self.host.driver.by}",
+            )
+
+    def stubs(self) -> Iterator[Finding]:
+        named = self.host.place.env.get("LD_LIBRARY_PATH", "").split(":")
+        found = [path for path in named if Path(path).name == "stubs"]
+        if found and not self.host.place.enclosed:
+            yield Finding(
+                f"LD_LIBRARY_PATH names {found[0]}",
+                "the driver's own libcuda, to run the wheel",
+                f"Take {found[0]} out of LD_LIBRARY_PATH: programs load the stub of libcuda there, "
+                "which knows no GPU (cuInit: error 34).",
+                why="the environment",
             )
 
     def _oldest_driver(self) -> tuple[str, str]:
@@ -393,8 +426,10 @@ CHECKS = (
     CudaRequirements.tensorrt,
     CudaRequirements.host_compiler,
     CudaRequirements.capabilities,
+    CudaRequirements.downloaded,
     CudaRequirements.nouveau,
     CudaRequirements.driver,
+    CudaRequirements.stubs,
     CudaRequirements.gpus,
     CudaRequirements.protection,
 )

@@ -88,7 +88,7 @@ def _libraries(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact
     toolkit = cuda.toolkit(recipe, host_file)
     prefixes = cuda.prefixes(recipe, host_file)
     # A CUDA that this recipe does not use decides nothing about its wheel.
-    uses = bool(recipe.host.cuda) and recipe.host.system in {host.system, "any"}
+    uses = cuda.needed(recipe) and recipe.host.system in {host.system, "any"}
     # A line for each witness: where they disagree, two CUDAs are mixed.
     for seen in nvidia.cuda(place, toolkit) or [NOTHING]:
         yield Fact("CUDA", seen, decides=uses)

@@ -1,4 +1,4 @@
-"""The pages of doctor and match: a host against recipes."""
+"""The page of doctor: a host against a recipe."""
 
 import re
 import sys
@@ -11,16 +11,14 @@ from tfwright.terminal.text import Column, Part, Styled
 if TYPE_CHECKING:
     from tfwright.doctor.findings import Finding
     from tfwright.doctor.inventory import Fact
-    from tfwright.match.ranking import Candidate, Need, Wish
 
 FACT_COLUMNS = (
-    Column("", 0, "never"),
-    Column("", 0, least=12),
-    Column("", 0, least=24),
+    Column(""),
+    Column("", cut="end", least=12),
+    Column("", cut="end", least=24),
     # In fewer characters a command does not say where the value is from.
-    Column("", 3, "middle", least=20),
+    Column("", rank=3, cut="middle", least=20),
 )
-NEED_COLUMNS = (Column("", 0), Column("", 1, least=16), Column("", 2, "never"))
 COMMENT = re.compile(r"(?:^|  +)# ")
 """Between a command of a remedy and what it is about; some lines are a comment alone."""
 LABEL = 11
@@ -119,38 +117,3 @@ def _verdict(findings: "Sequence[Finding]") -> Styled:
     if worst == "check":
         return text.bad(f"the build cannot start; {count} {stop}")
     return text.bad(f"the build would stop before '{worst}'; {count} {stop}")
-
-
-def show_matches(
-    wanted: "Wish", ranked: "Sequence[Candidate]", needs: "Sequence[Need]", nearest: int
-) -> None:
-    """Print which recipes fit, how the nearest others differ, and what a new one would pin."""
-    text.paragraph("wanted: ", str(wanted), indent=8)
-    if wanted.named:
-        text.paragraph("        ", wanted.named, indent=8)
-    fitting = [candidate for candidate in ranked if not candidate.differs]
-    # Ranked by the number of differences, so those that fit come first.
-    others = ranked[len(fitting) : len(fitting) + nearest]
-    if fitting:
-        text.heading("These recipes fit", text.GOOD)
-    else:
-        text.heading("No recipe fits")
-    names = [candidate.recipe for candidate in (*fitting, *others)]
-    indent = 4 + max(map(len, names), default=0)
-    for candidate in fitting:
-        text.paragraph(f"  {candidate.recipe}", candidate.summary, indent=indent)
-    if others:
-        text.heading("The nearest others, and how they differ")
-    for candidate in others:
-        text.paragraph(f"  {candidate.recipe}", "; ".join(candidate.differs), indent=indent)
-    if not needs:
-        text.heading("No TensorFlow release was made for this combination")
-        return
-    text.heading("A new recipe would pin")
-    # The sources stand below, each once and whole.
-    named = [need.source for need in needs if need.source]
-    sources = {source: f"[{number}]" for number, source in enumerate(dict.fromkeys(named), 1)}
-    rows = [(f"  {need.name}", need.value, sources.get(need.source, "")) for need in needs]
-    text.table(NEED_COLUMNS, rows)
-    for source, mark in sources.items():
-        text.paragraph(f"  {mark}", source, indent=6)

@@ -11,6 +11,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
+from tfwright.facts import distributions
 from tfwright.host import cuda, machine, probes, pythons, toolchain, versions
 from tfwright.host.probes import Host
 from tfwright.tools.git.program import OLDEST
@@ -133,9 +134,15 @@ class Requirements(Comparison):
         for path in dict.fromkeys(named):
             if not self.host.place.exists(path):
                 version = re.search(r"/llvm-(\d+)/", path)
+                packaged = distributions.versions(self.host.release.value, "clang")
                 remedy = self.host.remedy(
                     "clang", package=f"clang-{version[1]}" if version else "clang"
                 )
+                if packaged is not None and version and version[1] not in packaged:
+                    remedy = (
+                        f"{self.host.release} has no clang-{version[1]}: get it from "
+                        f"https://apt.llvm.org, or name one that it has: {', '.join(packaged)}"
+                    )
                 yield Finding(
                     f"no {path}", "the clang that the recipe names", remedy, blocks="compile"
                 )

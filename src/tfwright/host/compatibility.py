@@ -96,6 +96,41 @@ class Mac:
         return self.source
 
 
+@dataclass(frozen=True)
+class Hermetic:
+    """The CUDA that Bazel downloads for a release, where a recipe is silent."""
+
+    cuda: str
+    cudnn: str
+    clang_architectures: tuple[str, ...]
+    """What the configuration cuda_clang compiles for, whatever ./configure was answered."""
+    cudas: tuple[str, ...]
+    """The versions that a tree knows, the oldest first."""
+    cudnns: tuple[str, ...]
+    source: str
+
+
+def hermetic(release: Release) -> Hermetic | None:
+    """Return what holds for a release; None for one that takes the CUDA of the host."""
+    for row in _table()["hermetic"]:
+        if _holds(_releases(row), release):
+            values = {key: value for key, value in row.items() if key != "releases"}
+            return Hermetic(**_with_tuples(values))
+    return None
+
+
+def clang_capability(version: str) -> str:
+    """Return the newest compute capability that a clang compiles for; empty if it is unknown."""
+    return next((row["newest"] for row in _table()["clang"] if row["version"] == version), "")
+
+
+def clang_for(capability: str) -> str:
+    """Return the oldest clang that compiles for a compute capability; empty if none is known."""
+    rows = _table()["clang"]
+    fitting = (row["version"] for row in rows if not versions.older(row["newest"], capability))
+    return next(fitting, "")
+
+
 def bazel(release: Release) -> Range | None:
     """Return the Bazels that ./configure of a release takes."""
     return _of(release, _ranges("bazel"))

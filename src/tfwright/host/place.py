@@ -28,6 +28,8 @@ class Seen:
 
 
 NOTHING = Seen()
+PROBED = (*environment.SYSTEM_PATH, "/usr/lib/wsl/lib")
+"""Where programs are looked for: on the system's PATH, as builds do, and among WSL's own."""
 ON_HOST = ("git", "npm", "podman", "docker", "df")
 """What a build runs on the host, also where the rest of it runs in a container."""
 
@@ -96,7 +98,7 @@ class Place:
         # An argument, not part of the script: the path may come from a recipe.
         return self.ask("/bin/sh", "-c", script, argument).value
 
-    def which(self, program: str, folders: Iterable[str] = environment.SYSTEM_PATH) -> Path | None:
+    def which(self, program: str, folders: Iterable[str] = PROBED) -> Path | None:
         """Return where a program really is, by default on the system's own PATH."""
         # The caller's PATH may name a venv or a shim, which builds do not use.
         if self.enclosed and program not in ON_HOST:

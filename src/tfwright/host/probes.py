@@ -54,6 +54,11 @@ class Host:
         return machine.release(self.place)
 
     @cached_property
+    def wsl(self) -> bool:
+        """Whether the system runs in WSL, Windows' own virtual machine."""
+        return "microsoft" in self.place.read("/proc/version").value.lower()
+
+    @cached_property
     def memory(self) -> Seen:
         """Bytes that a build can be given."""
         return machine.memory(self.place)
@@ -99,7 +104,10 @@ class Host:
 
     def remedy(self, trouble: str, **fields: str) -> str:
         """Return what to do about a trouble, with the commands of this system."""
-        return remedies.of(trouble, self.installer, **fields)
+        ways = ("wsl",) if self.wsl else ()
+        text = remedies.of(trouble, (*ways, self.installer), **fields)
+        # root in a container has no sudo, and needs none.
+        return text if self.has("sudo") else text.replace("sudo ", "")
 
     def disk(self, path: Path) -> Disk:
         """Look at the disk that holds a path."""

@@ -2,16 +2,18 @@
 
 import functools
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 TABLE = Path(__file__).with_suffix(".toml")
 
 
-def of(trouble: str, installer: str, **fields: str) -> str:
-    """Return the remedy for a trouble, with its fields filled in."""
+def of(trouble: str, systems: Sequence[str], **fields: str) -> str:
+    """Return the remedy for a trouble, with its fields filled in, by the first way that it has."""
     # Every trouble has "other": the words for a system whose installer is unknown.
-    ways = _table()[trouble]
-    return ways.get(installer, ways["other"]).strip().format(**fields)
+    known = _table()[trouble]
+    way = next((way for way in systems if way in known), "other")
+    return known[way].strip().format(**fields)
 
 
 @functools.cache

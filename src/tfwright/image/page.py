@@ -10,19 +10,14 @@ if TYPE_CHECKING:
     from tfwright.image.images import BuiltImage
     from tfwright.tools.container.image import KeptImage
 
-COLUMNS = (
-    Column("digest, for [host] image of a recipe", cut="never"),
-    Column("MiB", right=True, rank=1),
-)
+COLUMNS = (Column("digest, for [host] image of a recipe"), Column("MiB", rank=1, right=True))
 
 
 def show_images(images: "Sequence[KeptImage]") -> None:
     """Print the digests and sizes of images."""
-    if not images:
-        text.line("The vault holds no container image.")
-        return
     # The digest whole: recipes name images by it.
-    text.table(COLUMNS, [(image.digest, str(image.size >> 20)) for image in images])
+    rows = [(image.digest, str(image.size >> 20)) for image in images]
+    text.table(COLUMNS, rows, empty="The vault holds no container image.")
 
 
 def show_built(built: "BuiltImage", recipe: str) -> None:

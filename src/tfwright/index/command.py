@@ -32,6 +32,7 @@ def index(
     yank: str = "",
     unyank: str = "",
     reason: str = "",
+    json: bool = False,
 ) -> Iterator[Shown]:
     """Bring the wheel index up to date; serve it, or yank a wheel."""
     from tfwright.index import page
@@ -52,7 +53,10 @@ def index(
         if serve:
             with index.serving(place, port) as (url, forever):
                 page.show_serving(url)
-                page.show_use(update, url)
+                if not json:
+                    page.show_use(update, url)
                 # Whoever reads through a pipe waits for the address before it asks.
                 sys.stdout.flush()
                 forever()
+    if yank or unyank:
+        yield Answer({"wheel": yank or unyank, "yanked": bool(yank)}, page.show_yank)

@@ -7,7 +7,7 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tfwright.index.matching import MatchedWheel
     from tfwright.index.write import IndexUpdate
@@ -17,7 +17,7 @@ FITTING = (
     Column("wheel", cut="middle"),
     Column("MB", rank=1, right=True),
     Column("tests", rank=2),
-    Column("differs"),
+    Column("differs", cut="end"),
 )
 MOST_SHOWN = 20
 
@@ -85,6 +85,12 @@ def show_matches(found: "Sequence[MatchedWheel]", url: str) -> None:
 def matches_data(found: "Sequence[MatchedWheel]") -> list[dict[str, object]]:
     """Return the wheels for machines."""
     return [{**wheel.entry.model_dump(), "differs": wheel.differs} for wheel in found]
+
+
+def show_yank(change: "Mapping[str, object]") -> None:
+    """Say what a yank changed."""
+    what = "is yanked: only an exact pin takes it" if change["yanked"] else "is offered again"
+    text.tell(f"{change['wheel']} {what}")
 
 
 def show_serving(url: str) -> None:

@@ -5,13 +5,13 @@ from functools import partial
 
 from invoke import Context
 
-from tfwright.options import JSON, job_of, one_of, task
+from tfwright.options import job_of, one_of, task
 from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
-    help=JSON
-    | {
+    help={
+        "json": "print JSON, for machines; only about recipes",
         "recipe": "check only this recipe, by name or path; needs no developers' tools",
         "changed": "check only the recipes that differ from this git revision, such as main",
     }

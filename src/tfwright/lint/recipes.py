@@ -21,6 +21,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError, ToolError
+from tfwright.host import hermetic
 from tfwright.pipeline import rivals
 from tfwright.pipeline.job import BuildRequest
 from tfwright.rules import dropping
@@ -102,7 +103,10 @@ def lint(name: str, host_file: HostFile | None = None) -> list[LintFinding]:
         return list(_schema_findings(path, fault))
     # Some findings are about the lock file or a patch, so sort by file before line.
     found = [finding for rule in RULES for finding in rule(subject)]
-    return sorted(found, key=lambda finding: (str(finding.file), finding.line))
+    # What has no reason is right all the same, so it comes last.
+    return sorted(
+        found, key=lambda finding: (finding.rule == "reason", str(finding.file), finding.line)
+    )
 
 
 def lint_all(names: Sequence[str], host_file: HostFile) -> list[LintFinding]:
@@ -256,6 +260,27 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
             subject.at("configure", "answers", "TF_CUDA_VERSION"),
             f"the answers name CUDA {version}, [host] names {recipe.host.cuda}",
             "Make the two agree.",
+        )
+
+
+def states_one_cuda(subject: Subject) -> Iterator[LintFinding]:
+    """Find answers, flags and floors about CUDA that cannot hold together."""
+    for found in hermetic.contradictions(subject.recipe):
+        yield subject.finding("cuda", subject.at(*found.key), found.what, found.remedy)
+
+
+def applies_its_cpu_flags(subject: Subject) -> Iterator[LintFinding]:
+    """Find CC_OPT_FLAGS that no compiler is given: ./configure writes them for --config=opt."""
+    recipe = subject.recipe
+    if recipe.source.interface == "own" or not recipe.configure.answers.get("CC_OPT_FLAGS"):
+        return
+    applied = any(re.match(r"--config=(opt|release\w*)$", flag) for flag in recipe.compile.flags)
+    if not applied and recipe.compile.target.startswith("//tensorflow"):
+        yield subject.finding(
+            "opt",
+            subject.at("configure", "answers", "CC_OPT_FLAGS"),
+            "CC_OPT_FLAGS has no effect, since ./configure writes it for --config=opt only",
+            'Add "--config=opt" to compile.flags.',
         )
 
 
@@ -449,6 +474,8 @@ RULES: Sequence[Rule] = (
     tries_the_numpy_it_was_built_with,
     answers_configure,
     agrees_with_its_host,
+    states_one_cuda,
+    applies_its_cpu_flags,
     is_not_tied_to_one_cpu,
     makes_a_wheel,
     pins_a_pip_that_reads_its_wheel,

@@ -51,7 +51,7 @@ def match(
         # An index states what its wheels need, so the answer costs no download of wheels.
         found = matching.asked(index, match.of_wheels(wanted, host, cpu))
         return Answer(found, partial(index_page.show_matches, url=index), index_page.matches_data)
-    from tfwright.doctor import page
+    from tfwright.match import page
 
     ranked = match.rank([recipes.read(name) for name in recipes.names()], wanted, host)
     needs = match.needs(wanted)

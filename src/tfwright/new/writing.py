@@ -327,18 +327,27 @@ class _Draft:
 
     def compile(self, python: str) -> None:
         release = self.wanted.line
-        if release < recipes.HERMETIC_PYTHON:
-            return
         self.table("compile")
         if release > recipes.LAST_BY_PROGRAM:
             self.pin(target=(recipes.WHEEL_TARGET, "Bazel itself makes the wheel since 2.17"))
         self.lines += [
-            "# Bazel downloads the Python that it builds for, whatever ./configure got. 2.14, the",
-            "# first release that does, knows the second name only.",
             "flags = [",
-            *(f'    "--repo_env={name}={python}",' for name in recipes.HERMETIC_PYTHON_NAMES),
-            "]",
+            "    # What ./configure writes of CC_OPT_FLAGS holds for this configuration only.",
+            '    "--config=opt",',
         ]
+        if self.toolkit and compatibility.hermetic(release):
+            self.lines += [
+                "    # nvcc compiles the kernels, and the wheel leaves CUDA's libraries to pip.",
+                '    "--config=cuda_nvcc",',
+                '    "--config=cuda_wheel",',
+            ]
+        if release >= recipes.HERMETIC_PYTHON:
+            self.lines += [
+                "    # Bazel downloads the Python that it builds for, whatever ./configure got.",
+                "    # 2.14, the first release that does, knows the second name only.",
+                *(f'    "--repo_env={name}={python}",' for name in recipes.HERMETIC_PYTHON_NAMES),
+            ]
+        self.lines.append("]")
 
     def answer(self, path: Path, ask: Ask) -> None:
         """Answer every question of ./configure, and those that the answers lead to."""
@@ -357,6 +366,14 @@ class _Draft:
                 # From 2.18 on Bazel downloads CUDA, and the three have other names.
                 "HERMETIC_CUDA_COMPUTE_CAPABILITIES": capabilities,
             }
+            if tree := compatibility.hermetic(self.wanted.line):
+                cudas = [cuda for cuda in tree.cudas if versions.is_of(cuda, row.version)]
+                least = toolkit.cudnn()[0]
+                cudnns = [cudnn for cudnn in tree.cudnns if not versions.older(cudnn, least)]
+                self.answers |= {
+                    "HERMETIC_CUDA_VERSION": json.dumps(cudas[-1] if cudas else ""),
+                    "HERMETIC_CUDNN_VERSION": json.dumps(cudnns[0] if cudnns else ""),
+                }
         # Which questions ./configure asks depends on earlier answers, so ask until none is left.
         for _ in range(ROUNDS):
             files.write(path, self.text())

@@ -240,7 +240,8 @@ class PipelineBuilder:
         """Try the wheel in a fresh venv; a trial that cannot begin is a failure of ``install``."""
         if not order.target.smoke:
             return {}
-        request = smoking.request_of(job, wheel)
+        stores = job.places.stores if job.offline else ()
+        request = smoking.Request.of(job.recipe, job.host_file, wheel, stores)
         try:
             report = smoking.smoke(request, lambda _: None)
         except TfwrightError as fault:

@@ -38,6 +38,7 @@ def nightly(
     at: str = "02:00",
     yes: bool = False,
     order: str = "",
+    json: bool = False,
 ) -> Shown:
     """Run one night of this build host: build what changed, publish it, show it on a page."""
     from tfwright.nightly import page
@@ -49,6 +50,7 @@ def nightly(
     # The timer itself runs `nightly` without options,
     # so these two never meet a night.
     if install or uninstall:
+        one_of(install=install, uninstall=uninstall, json=json)
         sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
     if order:
         return Answer(nightly.carry_out(order, Terminal()), page.show_order)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 PLANNED = (
     Column("recipe", cut="middle"),
     Column("tonight"),
-    Column("why", rank=1),
+    Column("why", rank=1, cut="end"),
     Column("last time", rank=2, right=True),
 )
-JUDGED = (Column("recipe", cut="middle"), Column("verdict"), Column("why", rank=1))
+JUDGED = (Column("recipe", cut="middle"), Column("verdict"), Column("why", rank=1, cut="end"))
 STYLES: dict[str, Style] = {
     "good": text.GOOD,
     "unchanged": text.GOOD,

@@ -53,8 +53,7 @@ def show_tree(tree: Path, recipe: str, number: int) -> None:
         text.tell(f"  {kind}: {file}", text.WARNING)
     if left:
         text.tell("Make these changes by hand; delete git's marks, and each FILE.rej.")
-    then = f"Then: invoke patch --recipe {recipe} --refresh {number} --write"
-    text.tell(then, whole=True)
+    text.then(f"invoke patch --recipe {recipe} --refresh {number} --write")
     print(tree)
 
 

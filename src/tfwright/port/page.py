@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tfwright.pin.packages import Pinned
     from tfwright.port.porting import Port
 
+ANSWERS = {"true": "yes", "false": "no"}
 COLOURS: dict[str, Style] = {"fits": text.GOOD, "look": text.WARNING, "change": text.BAD}
 
 
@@ -36,8 +37,7 @@ def show_port(port: "Port") -> None:
     else:
         text.tell("Nothing has to change before it can be built")
     argument = shell_word(str(port.path))
-    then = f"Then: invoke build --recipe {argument} --until configure"
-    text.tell(then, whole=True)
+    text.then(f"invoke build --recipe {argument} --until configure")
     print(port.path)
 
 
@@ -58,16 +58,11 @@ def show_new(made: "NewRecipe") -> None:
         # With standard output for the path alone, a script can take it.
         text.part(text.warning("  decide: "), line, indent=10)
     argument = shell_word(str(made.path))
-    commands = (
-        made.pinning,
+    text.then(
+        *filter(None, [made.pinning]),
         f"invoke lint --recipe {argument}",
         f"invoke build --recipe {argument} --until configure",
     )
-    # Lines of their own, however long: they are there to be copied.
-    label = "Then:"
-    for command in filter(None, commands):
-        text.tell(f"{label} {command}", whole=True)
-        label = " " * len(label)
     print(made.path)
 
 
@@ -76,7 +71,7 @@ def ask(prompt: "Prompt", default: str) -> str:
     if not sys.stdin.isatty():
         return default
     # People type y or n; TOML writes true or false.
-    shown = _CHOICES.get(default, default) if prompt.yes_no else default
+    shown = {"true": "Y/n", "false": "y/N"}.get(default, default) if prompt.yes_no else default
     while True:
         text.tell(f"{prompt.variable}: {prompt.wording} [{shown}]")
         line = sys.stdin.readline()
@@ -87,17 +82,7 @@ def ask(prompt: "Prompt", default: str) -> str:
         if not prompt.yes_no:
             # A JSON string is a TOML string, with the same escapes.
             return json.dumps(given)
-        if given.lower() in _YES_NO:
-            return _YES_NO[given.lower()]
+        for value in ("true", "false"):
+            if given.lower() in {value, ANSWERS[value], ANSWERS[value][0]}:
+                return value
         text.tell(f"  {given!r} is neither yes nor no; type y or n")
-
-
-_CHOICES = {"true": "Y/n", "false": "y/N"}
-_YES_NO = {
-    "y": "true",
-    "yes": "true",
-    "true": "true",
-    "n": "false",
-    "no": "false",
-    "false": "false",
-}

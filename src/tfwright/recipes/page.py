@@ -11,25 +11,22 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     # The ranks: first what a reader chooses by, last what only a build needs to know.
-    Column("recipe", 0, "never"),
-    Column("TF", 3, "never"),
-    Column("Python", 2, "never"),
-    Column("CUDA", 4, "never"),
-    Column("cuDNN", 6, "never"),
-    Column("Bazel", 7, "never"),
-    Column("platform", 5, "never"),
-    Column("patches", 8, "never", right=True),
-    Column("verified until", 1, least=20),
-    Column("builds here", 0, least=26),
+    Column("recipe"),
+    Column("TF", rank=3),
+    Column("Python", rank=2),
+    Column("CUDA", rank=4),
+    Column("cuDNN", rank=6),
+    Column("Bazel", rank=7),
+    Column("platform", rank=5),
+    Column("patches", rank=8, right=True),
+    Column("verified until", rank=1, cut="end", least=20),
+    Column("builds here", cut="end", least=26),
 )
 
 
 def show_recipes(rows: "Sequence[RecipeRow]") -> None:
     """Print the recipes as a table."""
-    if not rows:
-        text.line("The directory recipes/ holds no recipe.")
-        return
-    text.table(COLUMNS, [_cells(row) for row in rows])
+    text.table(COLUMNS, map(_cells, rows), empty="The directory recipes/ holds no recipe.")
 
 
 def _cells(row: "RecipeRow") -> tuple[Part, ...]:

@@ -18,7 +18,7 @@ def ask(question: "HeardQuestion") -> str:
     Raises RecipeError at the end of the input: Ctrl-D is not an answer.
     """
     shown = question.text.strip()
-    text.line(text.bold(question.variable), f": {printable_lines(shown)}")
+    text.line(text.bold(question.variable), f": {printable_lines(shown)}", to=sys.stderr)
     if not sys.stdin.isatty():
         default = question.default or "an empty line"
         text.tell(f"  answered with its default, {default}: no terminal to ask on")
@@ -45,6 +45,5 @@ def show(recorded: "RecordedDialogue", recipe: str) -> None:
         text.tell(f"  [configure.bazelrc] {line}")
     if not (recorded.questions or recorded.answers or recorded.lines):
         text.tell("The recipe answers all that ./configure asks; nothing was written.")
-    then = f"Then: invoke build --recipe {recipe} --until configure"
-    text.tell(then, whole=True)
+    text.then(f"invoke build --recipe {recipe} --until configure")
     print(recorded.path)

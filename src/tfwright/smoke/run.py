@@ -1,4 +1,8 @@
-"""Run a smoke program in a venv, within a time limit, and say what its end means."""
+"""The venv that a wheel is tried in, and the smoke programs: each within a time limit.
+
+The verify stage and `invoke smoke` try wheels in the same way. They differ in where their packages
+come from: verify has pinned ones out of the vault, smoke asks the package index.
+"""
 
 import signal
 import time
@@ -11,11 +15,12 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from tfwright.documents.recipe import SMOKE
 from tfwright.documents.toml import Table
-from tfwright.errors import RecipeError
+from tfwright.errors import Evidence, RecipeError, WheelError
 from tfwright.smoke import PROGRAMS
 from tfwright.tools import files
-from tfwright.tools.process import runner
+from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
+from tfwright.tools.python import package_clients
 
 ORDER = ("imports", *SMOKE)
 """Their order where no recipe says which: the first shows whether the module imports at all."""
@@ -61,40 +66,6 @@ class TrialOutcome:
     """The file with everything that it printed."""
 
 
-class Point(Table):
-    """How fast a device multiplied square matrices."""
-
-    size: Annotated[int, Field(gt=0)]
-    """Rows and columns."""
-    seconds: Positive
-    """Of one product."""
-    gflops: Positive
-    """Thousand million operations a second."""
-
-
-_CURVES = TypeAdapter(
-    dict[Literal["cpu", "gpu"], Annotated[list[Point], Field(min_length=1, max_length=100)]]
-)
-
-
-def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
-    """Return the curves of the sweep by device; none if it was not run, or says something else."""
-    # Only the sweep measures curves, and only a whole one is drawn.
-    for outcome in outcomes:
-        if outcome.program == "sweep" and outcome.status == "passed":
-            return _measured(outcome)
-    return {}
-
-
-def _measured(sweep: TrialOutcome) -> dict[str, list[Point]]:
-    # The numbers come from a process that ran the wheel's code: they may be anything.
-    try:
-        found = _CURVES.validate_python(sweep.numbers.get("curves"))
-    except ValidationError:
-        return {}
-    return {name.upper(): points for name, points in found.items()}
-
-
 def program(name: str) -> Path:
     """Return a smoke program; raise RecipeError with the known names for any other."""
     if name not in ORDER:
@@ -118,9 +89,8 @@ def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> Tri
         verdict: Verdict = ("failed", f"it hung, and was ended after {seconds:g} s", {})
     else:
         verdict = _verdict(status, log)
-    took = time.monotonic() - start
     state, reason, numbers = verdict
-    return TrialOutcome(name, state, reason, took, numbers, str(log))
+    return TrialOutcome(name, state, reason, time.monotonic() - start, numbers, str(log))
 
 
 class _Printed(Table):
@@ -139,21 +109,16 @@ def _verdict(status: int, log: Path) -> Verdict:
         done = printed is not None and printed.status == "passed"
         after = ", after it had done its work" if done else ""
         cause = USUAL_CAUSES.get(-status, "its log says more")
-        return "failed", f"it crashed ({_signal(-status)}{after}): {cause}", {}
+        # The real-time signals have no name.
+        names = {each.value: each.name for each in signal.Signals}
+        name = names.get(-status, f"signal {-status}")
+        return "failed", f"it crashed ({name}{after}): {cause}", {}
     # A program may print that it passed and fail afterwards; its exit status decides.
     if printed is None or (printed.status == "passed" and status != 0):
         said = runner.last_line(log)
         reason = f"it came to no result (exit status {status}): {said}"
         return "failed", _line(reason), {}
     return printed.status, _line(printed.reason), printed.numbers
-
-
-def _signal(number: int) -> str:
-    """Return the name of a signal; the real-time ones have none."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _printed(log: Path) -> _Printed | None:
@@ -172,3 +137,99 @@ def _line(text: str) -> str:
     """Return text as one printable line: the wheel's own code may print anything."""
     letters = [letter if letter.isprintable() else " " for letter in text]
     return "".join(letters[:LONGEST_REASON]).strip()
+
+
+class Point(Table):
+    """How fast a device multiplied square matrices."""
+
+    size: Annotated[int, Field(gt=0)]
+    """Rows and columns."""
+    seconds: Positive
+    """Of one product."""
+    gflops: Positive
+    """Thousand million operations a second."""
+
+
+_CURVES = TypeAdapter(
+    dict[Literal["cpu", "gpu"], Annotated[list[Point], Field(min_length=1, max_length=100)]]
+)
+
+
+def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
+    """Return the curves of the sweep by device; none if it was not run, or says something else."""
+    # Only the sweep measures curves, and only a whole one is drawn.
+    for outcome in outcomes:
+        if outcome.program == "sweep" and outcome.status == "passed":
+            # The numbers come from a process that ran the wheel's code: they may be anything.
+            try:
+                found = _CURVES.validate_python(outcome.numbers.get("curves"))
+            except ValidationError:
+                return {}
+            return {name.upper(): points for name, points in found.items()}
+    return {}
+
+
+@dataclass(frozen=True)
+class WheelVenv:
+    """A venv with a wheel in it, made or still to be made."""
+
+    place: Path
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.place / "bin/python"
+
+    @property
+    def programs(self) -> tuple[Path]:
+        """The directory that comes first on the PATH of whatever runs in it."""
+        return (self.place / "bin",)
+
+    def creation(self, interpreter: str, version: str, home: Path) -> Command:
+        """Return the making of the venv; Python 2 has no venv module of its own."""
+        # Of the interpreter itself: its own module makes a venv of exactly its version.
+        module = "virtualenv" if version.startswith("2.") else "venv"
+        argv = (interpreter, "-m", module, str(self.place))
+        return Command(argv, self.place.parent, environment.clean(home))
+
+    def pip(self, *arguments: str) -> Command:
+        """Return a run of its pip that may ask the package index, through this host's proxies."""
+        # Only here: a proxy's address may hold a password,
+        # which no program of the wheel needs.
+        env = package_clients.of("pip", self.programs)
+        return self._pip(arguments, env)
+
+    def pip_offline(self, home: Path, *arguments: str) -> Command:
+        """Return a run of its pip that needs no network and gets no proxies' passwords."""
+        return self._pip(arguments, environment.clean(home, self.programs))
+
+    def _pip(self, arguments: tuple[str, ...], env: dict[str, str]) -> Command:
+        # "python -m pip" works where the path is too long for the first line of a script.
+        argv = (*package_clients.pip(self.python), *arguments)
+        return Command(argv, self.place.parent, env)
+
+    def execution(self, *arguments: str, home: Path, extra: Mapping[str, str]) -> Command:
+        """Return a run of its Python."""
+        # A clean environment: PYTHONPATH or LD_PRELOAD of the caller would change the result.
+        env = environment.clean(home, self.programs, extra=extra)
+        return Command((str(self.python), *arguments), self.place.parent, env)
+
+    def program(self, name: str, module: str, home: Path, extra: Mapping[str, str]) -> Command:
+        """Return the run of a smoke program on a module."""
+        return self.execution(str(program(name)), module, home=home, extra=extra)
+
+    def refusal(self, wheel: str, name: str, why: str, evidence: Evidence) -> WheelError:
+        """Return the error that a wheel failed in something that was done with it."""
+        return WheelError(
+            f"{wheel} fails '{name}': {why}",
+            remedy=f"Look into the log; the venv is kept, its Python is {self.python}.",
+            evidence=evidence,
+        )
+
+    def refused(self, wheel: str, outcome: TrialOutcome, name: str = "") -> WheelError:
+        """Return the error that a smoke program failed."""
+        log = Path(outcome.log)
+        # Named as a person would type it to see the failure again.
+        command = (str(self.python), str(PROGRAMS / f"{outcome.program}.py"))
+        evidence = Evidence(command=command, log=log, lines=runner.last_lines(log))
+        return self.refusal(wheel, name or outcome.program, outcome.reason, evidence)

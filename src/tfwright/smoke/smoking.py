@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,21 +18,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from tfwright.documents import account
 from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load
-from tfwright.errors import (
-    Evidence,
-    HostError,
-    RecipeError,
-    SupplyError,
-    TfwrightError,
-    ToolError,
-    WheelError,
-)
+from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, ToolError, WheelError
 from tfwright.host import probes, pythons
-from tfwright.pipeline.job import BuildRequest
 from tfwright.smoke import PROGRAMS, run
-from tfwright.smoke.run import TrialOutcome
-from tfwright.smoke.wheel_venv import WheelVenv
+from tfwright.smoke.run import TrialOutcome, WheelVenv
 from tfwright.tools import files
 from tfwright.tools.process import file_lock, runner
 from tfwright.tools.python import packages, pips
@@ -63,6 +55,17 @@ class Request:
     stores: Sequence[Path] = ()
     """Vaults whose packages are all that there is; without one, pip asks its index."""
 
+    @classmethod
+    def of(
+        cls, recipe: Recipe, host_file: HostFile, wheel: Path, stores: Sequence[Path] = ()
+    ) -> "Request":
+        """Return the request to try a wheel as its recipe asks for it."""
+        interpreter, table = recipe.host.python, recipe.verify
+        python = "" if interpreter == "any" else interpreter
+        # A recipe for the demo builds another module than TensorFlow.
+        module = next(iter(table.imports), "tensorflow")
+        return cls(wheel, host_file, python, table.requirements, module, stores)
+
     @property
     def sources(self) -> tuple[str, ...]:
         """Options that say where pip looks for packages."""
@@ -81,18 +84,6 @@ class Request:
     def venv(self) -> WheelVenv:
         """The venv that it is installed in."""
         return WheelVenv(self.place / "venv")
-
-
-def request_of(job: BuildRequest, wheel: Path) -> Request:
-    """Return the request to try a wheel as its recipe asks for it."""
-    interpreter = job.recipe.host.python
-    python = "" if interpreter == "any" else interpreter
-    table = job.recipe.verify
-    # A recipe for the demo builds another module than TensorFlow.
-    module = next(iter(table.imports), "tensorflow")
-    stores = job.places.stores if job.offline else ()
-    requirements = table.requirements
-    return Request(wheel, job.host_file, python, requirements, module, stores)
 
 
 @dataclass(frozen=True)
@@ -169,7 +160,18 @@ def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport
         for outcome in _outcomes(request):
             hear(outcome)
             outcomes.append(outcome)
-        report = _report(request, version, (*request.requirements, *bounds), installed, outcomes)
+        report = SmokeReport(
+            wheel=request.wheel.name,
+            sha256=files.sha256(request.wheel),
+            size=request.wheel.stat().st_size,
+            module=request.module,
+            python=version,
+            machine=machine(),
+            at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+            requirements=(*request.requirements, *bounds),
+            installed=installed,
+            outcomes=tuple(outcomes),
+        )
         files.write(request.place / KEPT, report.dump())
         # A venv with TensorFlow takes gigabytes; only a failure makes it worth keeping.
         if not report.failures:
@@ -185,20 +187,13 @@ def insist(request: Request, report: SmokeReport) -> None:
 
 
 def kept(host_file: HostFile) -> list[SmokeReport]:
-    """Return the last report of every wheel that was tried here.
-
-    What another release of tfwright wrote is left out.
-    """
-    return list(_read(sorted(home(host_file).glob(f"*/{KEPT}"))))
-
-
-def _read(paths: Sequence[Path]) -> Iterator[SmokeReport]:
-    for path in paths:
-        try:
-            yield _REPORT.validate_json(files.content(path))
-        except (OSError, ValidationError):
-            # A report of another release; its wheel can be tried again.
-            continue
+    """Return the last report of every wheel that was tried here."""
+    reports = []
+    for path in sorted(home(host_file).glob(f"*/{KEPT}")):
+        # A report of another release is left out; its wheel can be tried again.
+        with suppress(OSError, ValidationError):
+            reports.append(_REPORT.validate_json(files.content(path)))
+    return reports
 
 
 def home(host_file: HostFile) -> Path:
@@ -283,17 +278,13 @@ def bounds_for(request: Request) -> tuple[str, ...]:
         return ()
     version = _parsed(request.wheel)[0]
     known: list[str] = []
-    for bound in _bounds().bounds:
+    for bound in load(BOUNDS, Bounds).bounds:
         releases = SpecifierSet(bound.tensorflow)
         # Nightly wheels are pre-releases, and need the same bounds as their release.
         if releases.contains(version, prereleases=True):
             known.extend(bound.packages)
     # The user's own requirement wins: two lines for one package would contradict.
     return tuple(line for line in known if packages.name_of(line) not in named)
-
-
-def _bounds() -> Bounds:
-    return load(BOUNDS, Bounds)
 
 
 def _install(request: Request, interpreter: Path, version: str, bounds: Sequence[str]) -> float:
@@ -305,19 +296,15 @@ def _install(request: Request, interpreter: Path, version: str, bounds: Sequence
     files.remove(place)
     python.create(interpreter, version, place, logs / "venv.log")
     log = logs / "pip.log"
-    if first := _first(request, version, log):
+    # Another pip first, if the venv's own is too old; in the vault it is the one of the recipe.
+    if request.stores:
+        first = pips.apart(request.requirements)[0]
+    else:
+        first = [pip] if (pip := pips.instead(place, version, log)) else []
+    if first:
         _pip(request.venv, log, *request.sources, *first)
     _install_wheel(request, bounds, logs / "install.log")
     return time.monotonic() - start
-
-
-def _first(request: Request, version: str, log: Path) -> list[str]:
-    """Return what is installed before all else: another pip, if the venv's own is too old."""
-    if request.stores:
-        # The one that the recipe pins is in the vault.
-        return pips.apart(request.requirements)[0]
-    instead = pips.instead(request.venv.place, version, log)
-    return [instead] if instead else []
 
 
 def _install_wheel(request: Request, bounds: Sequence[str], log: Path) -> None:
@@ -341,23 +328,18 @@ def _pip(venv: WheelVenv, log: Path, *what: str) -> None:
         runner.run(command, log, remedy=remedy)
     except ToolError as fault:
         complaint = packages.complaint(log)
-        raise _not_installed(Path(what[-1]), complaint, fault) from fault
-
-
-def _not_installed(what: Path, complaint: str, fault: ToolError) -> TfwrightError:
-    """Return the error for what pip did not install."""
-    # pip says so before any download: the wheel is wrong here, and not the index.
-    if "is not a supported wheel" in complaint:
-        return WheelError(
-            complaint.removeprefix("ERROR: "),
-            remedy="Give another Python with --python, or the wheel for this machine.",
+        # pip says so before any download: the wheel is wrong here, and not the index.
+        if "is not a supported wheel" in complaint:
+            raise WheelError(
+                complaint.removeprefix("ERROR: "),
+                remedy="Give another Python with --python, or the wheel for this machine.",
+                evidence=fault.evidence,
+            ) from fault
+        raise SupplyError(
+            f"pip could not install {Path(what[-1]).name}: {complaint}",
+            remedy=fault.remedy,
             evidence=fault.evidence,
-        )
-    return SupplyError(
-        f"pip could not install {what.name}: {complaint}",
-        remedy=fault.remedy,
-        evidence=fault.evidence,
-    )
+        ) from fault
 
 
 def _installed(request: Request) -> tuple[str, ...]:
@@ -388,27 +370,6 @@ def _outcomes(request: Request) -> Iterator[TrialOutcome]:
             outcome = TrialOutcome(name, "skipped", f"{request.module} does not import")
         imports = imports and not (name == "imports" and outcome.status == "failed")
         yield outcome
-
-
-def _report(
-    request: Request,
-    version: str,
-    requirements: Sequence[str],
-    installed: Sequence[str],
-    outcomes: Sequence[TrialOutcome],
-) -> SmokeReport:
-    return SmokeReport(
-        wheel=request.wheel.name,
-        sha256=files.sha256(request.wheel),
-        size=request.wheel.stat().st_size,
-        module=request.module,
-        python=version,
-        machine=machine(),
-        at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        requirements=tuple(requirements),
-        installed=tuple(installed),
-        outcomes=tuple(outcomes),
-    )
 
 
 def machine() -> str:

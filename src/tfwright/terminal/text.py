@@ -62,7 +62,7 @@ class Column:
     head: str
     rank: int = 0
     """What a narrow terminal does without: the highest rank is dropped first, rank 0 never."""
-    cut: Cut = "end"
+    cut: Cut = "never"
     """Where a text that is too long loses characters: a path in its middle."""
     least: int = 8
     """Characters below which the column is dropped rather than shortened further. Its head is never
@@ -153,10 +153,14 @@ def _rows_of(parts: Sequence[Styled], room: int, hang: int | None) -> Iterator[l
     indent = len(whole) - len(whole.lstrip())
     further = min(indent + 2 if hang is None else hang, max(room // 2, room - MARGIN))
     end = 0
-    for row in wrapped(whole, room, further):
+    rows = wrapped(whole, room, further)
+    # A label is not left alone on its line by a word that is too long for any.
+    if len(rows) > 1 and rows[0].strip() == parts[0].text.strip():
+        rows[:2] = [whole[: whole.index(rows[1].strip(), len(rows[0])) + len(rows[1].strip())]]
+    for row in rows:
         start = whole.index(row.strip(), end)
         # A word that is too long for the indent gets a smaller one.
-        blanks = min(further if end else indent, max(0, room - len(row.strip())))
+        blanks = min(further, max(0, room - len(row.strip()))) if end else indent
         shown = [Styled(" " * blanks)]
         end = start + len(row.strip())
         begin = 0
@@ -196,6 +200,12 @@ def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) 
         lead = Styled("")
 
 
+def then(*commands: str) -> None:
+    """Write the commands that come next, each whole, however long: they are there to be copied."""
+    for number, command in enumerate(commands):
+        tell(f"{'' if number else 'Then:':<5} {command}", whole=True)
+
+
 def part(label: Part, sentence: str, indent: int = LABEL) -> None:
     """Write a labelled part of an error, finding or note to standard error.
 
@@ -216,15 +226,23 @@ def _from_here(text: str) -> str:
 
 
 def table(
-    columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, to: TextIO | None = None
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Part]],
+    *,
+    empty: str = "",
+    to: TextIO | None = None,
 ) -> None:
-    """Print rows in columns. On a terminal the table is as wide as that at most.
+    """Print rows in columns, or `empty` where there are none.
 
+    On a terminal the table is as wide as that at most.
     Columns are shortened down to their least widths, then dropped, the least important one first.
     A column without a text is left out. A pipe gets every text whole.
     """
     stream = to or sys.stdout
     cells = [[_styled(cell) for cell in row] for row in rows]
+    if empty and not cells:
+        line(empty, to=stream)
+        return
     filled = [
         number
         for number in range(len(columns))

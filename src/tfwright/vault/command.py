@@ -1,5 +1,7 @@
 """The command vault."""
 
+from typing import Any
+
 from invoke import Context
 
 from tfwright.options import JSON, RECIPE, job_of, one_of, task
@@ -26,7 +28,6 @@ def vault(
     gc: bool = False,
     links: bool = False,
     deep: bool = False,
-    json: bool = False,
 ) -> Shown:
     """Show what the vault holds, how large it is, which recipes share it, and what is unused."""
     from tfwright.documents import host_file
@@ -46,11 +47,10 @@ def vault(
         sound = verification.verify(build_out, tree.damages(build_out), repair=repair)
         return Answer(sound, page.show_sound, page.entries_data)
     if gc:
-        # At once: what is gone has no size.
+        kept: list[dict[str, Any]] = []
+        # Before they are removed: what is gone has no size.
         usage.collect(
-            build_out,
-            usage.known_recipes(),
-            lambda unused: Answer(unused, page.show_garbage, page.entries_data).show(as_json=json),
+            build_out, usage.known_recipes(), lambda unused: kept.extend(page.entries_data(unused))
         )
-        return None
+        return Answer(kept, page.show_garbage)
     return Answer(usage.look(build_out, usage.known_recipes()), page.show_vault, page.vault_data)

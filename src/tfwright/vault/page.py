@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Part, Styled
@@ -16,28 +16,20 @@ if TYPE_CHECKING:
     from tfwright.vault.usage import Inventory, VaultEntry
 
 LINKS = (
-    Column("archive", 0, least=20),
-    Column("sources left", 0, "never"),
-    Column("in the vault", 1, "never"),
-    Column("source", 0, "middle", least=24),
+    Column("archive", cut="end", least=20),
+    Column("sources left"),
+    Column("in the vault", rank=1),
+    Column("source", cut="middle", least=24),
 )
-KINDS = (
-    Column("  kind", 0, "never"),
-    Column("entries", 0, "never", right=True),
-    Column("size", 0, "never", right=True),
-)
-MEMBERS = (Column("", 0, "never"), replace(KINDS[1], head="files"), KINDS[2])
+KINDS = (Column("  kind"), Column("entries", right=True), Column("size", right=True))
+MEMBERS = (Column(""), replace(KINDS[1], head="files"), KINDS[2])
 NEEDS = (
-    Column("recipe", 0, "never"),
-    Column("needs", 0, "never", right=True),
-    Column("shared", 2, "never", right=True),
-    Column("with", 1, least=16),
+    Column("recipe"),
+    Column("needs", right=True),
+    Column("shared", rank=2, right=True),
+    Column("with", rank=1, cut="end", least=16),
 )
-UNUSED = (
-    Column("", 0, "never", right=True),
-    Column("", 1, "never"),
-    Column("", 0, "middle", least=24),
-)
+UNUSED = (Column("", right=True), Column("", rank=1), Column("", cut="middle", least=24))
 
 
 def show_lock(path: Path, lock: "Lock") -> None:
@@ -146,19 +138,19 @@ def show_vault(inventory: "Inventory") -> None:
             "'invoke lock' finds out"
         )
     text.line()
-    show_garbage(inventory.garbage)
+    show_garbage(entries_data(inventory.garbage))
 
 
-def vault_data(inventory: "Inventory") -> list[dict[str, object]]:
+def vault_data(inventory: "Inventory") -> list[dict[str, Any]]:
     """Return what the vault holds, for machines."""
-    unused = {*inventory.garbage}
+    unused, things = {*inventory.garbage}, inventory.entries
     return [
         {**data, "recipes": inventory.users(thing), "unused": thing in unused}
-        for thing, data in zip(inventory.entries, entries_data(inventory.entries), strict=True)
+        for thing, data in zip(things, entries_data(things), strict=True)
     ]
 
 
-def entries_data(things: "Sequence[VaultEntry]") -> list[dict[str, object]]:
+def entries_data(things: "Sequence[VaultEntry]") -> list[dict[str, Any]]:
     """Return entries for machines; sizes are in bytes."""
     return [
         {"kind": thing.kind, "name": thing.name, "path": thing.path, "size": thing.size}
@@ -187,22 +179,16 @@ def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple
     return rows
 
 
-def show_garbage(things: "Sequence[VaultEntry]") -> None:
-    """Print what is unused, with the total."""
-    if not things:
+def show_garbage(entries: list[dict[str, Any]]) -> None:
+    """Print what is unused, of `entries_data`, with the total."""
+    if not entries:
         text.line("Everything in the vault is needed by a recipe or a lock.")
         return
-    sizes = [thing.size for thing in things]
-    rows = [
-        (f"  {text.as_size(size)}", thing.kind, thing.name)
-        for thing, size in zip(things, sizes, strict=True)
-    ]
+    rows = [(f"  {text.as_size(each['size'])}", each["kind"], each["name"]) for each in entries]
     text.table(UNUSED, rows)
-    count = "1 entry" if len(things) == 1 else f"{len(things):,} entries"
-    text.line(
-        f"{text.as_size(sum(sizes))} in {count} that no recipe and no lock needs; "
-        "'invoke vault --gc' frees it"
-    )
+    total = text.as_size(sum(each["size"] for each in entries))
+    count = "1 entry" if len(entries) == 1 else f"{len(entries):,} entries"
+    text.line(f"{total} in {count} that no recipe and no lock needs; 'invoke vault --gc' frees it")
 
 
 def show_sound(things: "Sequence[VaultEntry]") -> None:

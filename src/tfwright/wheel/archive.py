@@ -9,9 +9,10 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
@@ -29,12 +30,12 @@ ALWAYS, TIMES = 512 * 1024**2, 100
 
 Deflate packs zeros into a thousandth. The libraries of a TensorFlow shrink to a quarter.
 """
+SMALL = 64 * 1024**2
+"""Bytes, packed and unpacked twice, that fit into memory without asking how much there is."""
 CHUNK = 1024 * 1024
 """Bytes that are read at once."""
 BUILD_RECORD = "tfwright.json"
 """The file in ``.dist-info`` that wheels of tfwright have."""
-SBOM = "sboms/tfwright.cdx.json"
-"""Their bill of materials there."""
 LARGEST_HEADERS = 4 * 1024**2
 """Bytes of METADATA or WHEEL; the README in METADATA is most of it."""
 MOST_HEADERS = 5_000
@@ -86,10 +87,16 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
                 raise _refused(path, found)
             yield wheel
     except (*BROKEN, OSError) as bad:
+        number = bad.errno if isinstance(bad, OSError) else None
         # A full disk must not be reported as a damaged wheel.
-        if isinstance(bad, OSError) and bad.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise _no_room(path, bad) from bad
-        if isinstance(bad, OSError) and bad.errno not in {errno.EINVAL, None}:
+        if number in {errno.ENOSPC, errno.EDQUOT}:
+            raise HostError(
+                f"{path.name} does not fit into {tempfile.gettempdir()}, where it is unpacked: "
+                f"{os.strerror(number)}",
+                remedy="Make room there, or set TMPDIR to a directory on a larger disk.",
+                evidence=Evidence(where=str(path)),
+            ) from bad
+        if number not in {errno.EINVAL, None}:
             raise
         raise _refused(path, f"it is not a whole zip archive ({bad})") from bad
 
@@ -101,83 +108,48 @@ def _refused(path: Path, why: str) -> WheelError:
     )
 
 
-def _no_room(path: Path, why: OSError) -> HostError:
-    folder = tempfile.gettempdir()
-    return HostError(
-        f"{path.name} does not fit into {folder}, where it is unpacked: {why.strerror}",
-        remedy="Make room there, or set TMPDIR to a directory on a larger disk.",
-        evidence=Evidence(where=str(path)),
-    )
-
-
 def fault(wheel: zipfile.ZipFile) -> str | None:
     """Say the first thing that makes an archive unsafe to unpack; None if there is nothing."""
-    # Wheels are unpacked by others with less care: the names are judged before anything
-    # is read.
-    for member in wheel.infolist():
-        if found := _misplaced(member.filename) or _special(member):
-            return found
-    return _repeated(wheel) or _overlap(wheel) or _excess(wheel)
+    # Wheels are unpacked by others with less care: the names are judged before anything is read.
+    members = wheel.infolist()
+    return next(chain(_ill_named(members), _too_large(members)), None)
 
 
-def _misplaced(name: str) -> str | None:
-    """Say what is wrong with the name of a member."""
-    path = PurePosixPath(name)
-    if not path.parts:
-        return f"{name!r} is not a name for a file"
-    # A backslash separates directories on Windows; a control character could steer a
-    # terminal.
-    outside = path.is_absolute() or ".." in path.parts
-    if outside or "\\" in name or not name.isprintable():
-        return f"{name!r} would leave the directory"
-    return None
+def _ill_named(members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
+    for member in members:
+        name = member.filename
+        path = PurePosixPath(name)
+        if not path.parts:
+            yield f"{name!r} is not a name for a file"
+        # A backslash separates directories on Windows; a control character could steer a terminal.
+        if path.is_absolute() or ".." in path.parts or "\\" in name or not name.isprintable():
+            yield f"{name!r} would leave the directory"
+        # 0: made by a program that stores no kind of file, as zip programs on Windows do.
+        if stat.S_IFMT(member.external_attr >> 16) not in {0, stat.S_IFREG, stat.S_IFDIR}:
+            yield f"{name} is a link or a device"
+        if member.flag_bits & 1:
+            yield f"{name} is encrypted"
+    # Unpackers disagree which of two files with one name wins.
+    seen = Counter(member.filename for member in members)
+    yield from (f"{name} is in it twice" for name, times in seen.items() if times > 1)
 
 
-def _special(member: zipfile.ZipInfo) -> str | None:
-    """Say what a member is other than a plain file or a directory."""
-    # 0: made by a program that stores no kind of file, as zip programs on Windows do.
-    if stat.S_IFMT(member.external_attr >> 16) not in {0, stat.S_IFREG, stat.S_IFDIR}:
-        return f"{member.filename} is a link or a device"
-    return f"{member.filename} is encrypted" if member.flag_bits & 1 else None
-
-
-def _repeated(wheel: zipfile.ZipFile) -> str | None:
-    """Name a file of which there are two: unpackers disagree which of them wins."""
-    seen = set[str]()
-    for name in wheel.namelist():
-        if name in seen:
-            return f"{name} is in it twice"
-        seen.add(name)
-    return None
-
-
-def _overlap(wheel: zipfile.ZipFile) -> str | None:
-    """Name two members that share bytes: a way to make a small archive unpack to petabytes."""
-    members = sorted(wheel.infolist(), key=lambda member: member.header_offset)
-    if members and members[0].header_offset < 0:
-        return f"{members[0].filename} begins before the file does"
-    for before, member in pairwise(members):
-        if member.header_offset < _least_end(before):
-            return f"{member.filename} shares bytes with {before.filename}"
-    return None
-
-
-def _least_end(member: zipfile.ZipInfo) -> int:
-    """Return where a member ends at the earliest: a name and an extra field make it longer."""
-    return member.header_offset + _HEADER + member.compress_size
-
-
-def _excess(wheel: zipfile.ZipFile) -> str | None:
-    """Say how large the files would be, where that is more than can be meant."""
-    # The sizes are the archive's own claim; zipfile stops reading a member where its
-    # claim ends.
-    total = sum(member.file_size for member in wheel.infolist())
-    packed = sum(member.compress_size for member in wheel.infolist())
+def _too_large(members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
+    # Members that share bytes are a way to make a small archive unpack to petabytes.
+    placed = sorted(members, key=lambda member: member.header_offset)
+    if placed and placed[0].header_offset < 0:
+        yield f"{placed[0].filename} begins before the file does"
+    for before, member in pairwise(placed):
+        # At the earliest: a name and an extra field make it longer.
+        if member.header_offset < before.header_offset + _HEADER + before.compress_size:
+            yield f"{member.filename} shares bytes with {before.filename}"
+    # The sizes are the archive's own claim; zipfile stops reading a member where its claim ends.
+    total = sum(member.file_size for member in members)
+    packed = sum(member.compress_size for member in members)
     if total > LARGEST:
-        return f"it would unpack to {total:,} bytes"
+        yield f"it would unpack to {total:,} bytes"
     if total > max(ALWAYS, TIMES * packed):
-        return f"it would unpack to {total:,} bytes, {total // max(packed, 1):,} times its size"
-    return None
+        yield f"it would unpack to {total:,} bytes, {total // max(packed, 1):,} times its size"
 
 
 def files(wheel: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
@@ -206,16 +178,15 @@ def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Conten
         # An archive in memory has no file descriptor, by which parts could be read.
         yield wheel.read(member)
         return
-    if _fits(member):
+    # libdeflate unpacks these two methods only; zipfile reads the others in parts.
+    known = member.compress_type in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+    # With memory left for whoever reads it. To ask how much there is takes longer than to unpack a
+    # small file.
+    needed = 2 * (member.file_size + member.compress_size)
+    if not member.file_size or (known and (needed < SMALL or needed < capacity.memory())):
         yield _inflated(wheel, member)
         return
-    with _mapped(wheel, member) as content:
-        yield content
-
-
-@contextmanager
-def _mapped(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[mmap.mmap]:
-    """Map a copy: memory that the system can take back when it runs short."""
+    # Mapped: memory that the system can take back when it runs short.
     with tempfile.TemporaryFile() as copy:
         with wheel.open(member) as source:
             while chunk := source.read(CHUNK):
@@ -225,60 +196,33 @@ def _mapped(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[mmap.mm
             yield content
 
 
-def _fits(member: zipfile.ZipInfo) -> bool:
-    """Say whether a member can be unpacked in memory, with room left for whoever reads it."""
-    # libdeflate unpacks these two methods only; zipfile reads the others in parts.
-    known = member.compress_type in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-    needed = 2 * (member.file_size + member.compress_size)
-    if not member.file_size:
-        return True
-    # To ask how much memory there is takes longer than to unpack a small file.
-    return known and (needed < ALWAYS // 8 or needed < capacity.memory())
-
-
 def _inflated(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes | bytearray:
     """Unpack a member with libdeflate, in a fifth of the time that zlib takes."""
     import deflate
 
-    # zipfile looks at the member's own header, which may say something else than the
-    # directory.
+    # zipfile looks at the member's own header, which may say something else than the directory.
     wheel.open(member).close()
-    content: bytes | bytearray = _as_packed(wheel, member)
-
-    if member.compress_type == zipfile.ZIP_DEFLATED:
-        content = _deflated(content, member)
-    if len(content) != member.file_size or deflate.crc32(content) != member.CRC:
-        raise zipfile.BadZipFile(f"Bad CRC-32 for file {member.filename!r}")
-    return content
-
-
-def _as_packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Read the bytes of a member as they are in the archive.
-
-    By place, and not through the archive's stream, which other threads use meanwhile.
-    """
     stream = wheel.fp
     assert stream  # noqa: S101 the wheel is open
+    # By place, and not through the archive's stream, which other threads use meanwhile.
     header = os.pread(stream.fileno(), _HEADER, member.header_offset)
     name, extra = struct.unpack_from("<HH", header, _LENGTHS)
     place = member.header_offset + _HEADER + name + extra
-    content = os.pread(stream.fileno(), member.compress_size, place)
+    content: bytes | bytearray = os.pread(stream.fileno(), member.compress_size, place)
     # Linux reads at most two GiB at once.
     while left := member.compress_size - len(content):
         part = os.pread(stream.fileno(), left, place + len(content))
         if not part:
             raise EOFError(f"{member.filename} ends after {len(content):,} bytes")
         content += part
-    return content
-
-
-def _deflated(content: bytes | bytearray, member: zipfile.ZipInfo) -> bytearray:
-    import deflate
-
     try:
-        return deflate.deflate_decompress(content, member.file_size)
+        if member.compress_type == zipfile.ZIP_DEFLATED:
+            content = deflate.deflate_decompress(content, member.file_size)
     except deflate.DeflateError as fault:
         raise zipfile.BadZipFile(f"{member.filename!r} cannot be unpacked: {fault}") from fault
+    if len(content) != member.file_size or deflate.crc32(content) != member.CRC:
+        raise zipfile.BadZipFile(f"Bad CRC-32 for file {member.filename!r}")
+    return content
 
 
 def metadata_directory(wheel: zipfile.ZipFile) -> str:

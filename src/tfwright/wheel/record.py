@@ -37,25 +37,16 @@ def read(wheel: zipfile.ZipFile) -> list[RecordEntry]:
     the files of the wheel that it is meant to keep its reader busy.
     """
     place = f"{archive.metadata_directory(wheel)}/RECORD"
-    content = archive.text(wheel, place, _limit(wheel))
+    # Twice the name: CSV doubles each quotation mark in it.
+    names = (len(member.filename.encode("utf-8", "replace")) for member in archive.files(wheel))
+    content = archive.text(wheel, place, SPARE + sum(2 * length + ROOM for length in names))
     try:
-        rows = _rows(content)
+        # csv, since the name of a file may hold a comma or a quotation mark.
+        rows = list(csv.reader(io.StringIO(content.decode())))
     except (UnicodeDecodeError, csv.Error) as fault:
         raise WheelError(f"{place} cannot be read: {fault}", remedy=UNUSABLE) from fault
     # A short line is kept, so that `faults` can name its file.
     return [RecordEntry(*[*row, "", ""][:3]) for row in rows if row]
-
-
-def _rows(content: bytes) -> list[list[str]]:
-    # csv, since the name of a file may hold a comma or a quotation mark.
-    return list(csv.reader(io.StringIO(content.decode())))
-
-
-def _limit(wheel: zipfile.ZipFile) -> int:
-    """Return how long RECORD may be."""
-    # Twice the name: CSV doubles each quotation mark in it.
-    names = (len(member.filename.encode("utf-8", "replace")) for member in archive.files(wheel))
-    return SPARE + sum(2 * length + ROOM for length in names)
 
 
 def faults(wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None = None) -> list[str]:
@@ -74,19 +65,11 @@ def faults(wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None =
     unlisted = [f"{path} is not listed" for path in present if path not in listed]
     different = []
     for path, member in present.items():
-        if path not in listed:
-            continue
-        right = known.get(path) or _right(wheel, member, own)
-        if listed[path] != right:
+        # RECORD cannot list its own digest.
+        right = RecordEntry(own, "", "") if path == own else known.get(path)
+        if path in listed and listed[path] != (right or describe(wheel, member)):
             different.append(f"{path} is not as listed")
     return [*missing, *unlisted, *different]
-
-
-def _right(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, own: str) -> RecordEntry:
-    """Return the line that a file should have; RECORD cannot list its own digest."""
-    if member.filename == own:
-        return RecordEntry(own, "", "")
-    return describe(wheel, member)
 
 
 def describe(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> RecordEntry:

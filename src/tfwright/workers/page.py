@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from tfwright.workers.schedule import Assignment
 
 COLUMNS = (
-    Column("recipe"),
-    Column("state", cut="never"),
+    Column("recipe", cut="middle"),
+    Column("state"),
     Column("worker", rank=1),
-    Column("seconds", right=True, rank=2),
+    Column("seconds", rank=2, right=True),
     Column("lost on", rank=3),
 )
 STYLES: dict[str, text.Style] = {

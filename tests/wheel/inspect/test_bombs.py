@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import WheelError
 from tfwright.terminal.answer import Answer
+from tfwright.tools.process import capacity
 from tfwright.wheel import archive
 from tfwright.wheel.inspect import inspection, page
 from tfwright.wheel.inspect.inspection import Inspection
@@ -97,7 +99,7 @@ def test_many_libraries_with_the_same_fault_are_one_fault(tmp_path: Path) -> Non
 
 def test_an_error_names_the_first_faults_and_counts_the_others() -> None:
     report = Inspection("small.whl", 1, faults=tuple(f"fault {number}" for number in range(500)))
-    with pytest.raises(WheelError) as caught:
+    with fails(WheelError) as caught:
         inspection.insist(report)
     assert len(caught.value.evidence.lines) == inspection.SHOWN + 1
     assert caught.value.evidence.lines[-1] == "and 480 more"
@@ -128,7 +130,8 @@ def test_members_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
 def test_a_library_larger_than_the_memory_is_read_from_a_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "_fits", lambda _: False)
+    monkeypatch.setattr(archive, "SMALL", 0)
+    monkeypatch.setattr(capacity, "memory", lambda: 0)
     path = wheel(tmp_path, {"small/a.so": b"\x7fELF" + bytes(1000)})
     assert "small/a.so cannot be read" in faults(path)
 
@@ -144,7 +147,7 @@ def test_nothing_of_a_wheel_reaches_the_terminal_as_it_is(
     report = inspection.inspect(wheel(tmp_path, files))
     for as_json in (False, True):
         Answer(report, page.show_report).show(as_json=as_json)
-    with pytest.raises(WheelError) as caught:
+    with fails(WheelError) as caught:
         inspection.insist(report)
     printed = capsys.readouterr().out + caught.value.what
     assert "\x1b" not in printed

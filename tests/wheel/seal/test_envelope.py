@@ -3,6 +3,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import WheelError
 from tfwright.tools import files, signing
@@ -45,21 +46,21 @@ def test_the_plain_statement_need_not_be_there(public: tuple[Path, Path]) -> Non
 def test_a_changed_wheel_is_not_the_one_that_was_signed(public: tuple[Path, Path]) -> None:
     wheel, key = public
     wheel.write_bytes(wheel.read_bytes() + b"\0")
-    with pytest.raises(WheelError, match="is not the wheel that was signed"):
+    with fails(WheelError, wheel.name, "SHA-256"):
         inspection.inspect(wheel, key)
 
 
 def test_a_changed_statement_is_not_the_one_that_was_signed(public: tuple[Path, Path]) -> None:
     wheel, key = public
     next_to(wheel, statement.SUFFIX).write_text("{}", "utf-8")
-    with pytest.raises(WheelError, match=r"intoto\.json is not the statement that was signed"):
+    with fails(WheelError, f"{wheel.name}.intoto.json"):
         inspection.inspect(wheel, key)
 
 
 def test_a_wheel_that_nobody_signed_is_not_verified(public: tuple[Path, Path]) -> None:
     wheel, key = public
     next_to(wheel, envelope.SUFFIX).unlink()
-    with pytest.raises(WheelError, match=r"intoto\.jsonl cannot be read"):
+    with fails(WheelError, f"{wheel.name}.intoto.jsonl"):
         inspection.inspect(wheel, key)
 
 
@@ -72,5 +73,5 @@ def test_what_is_signed_has_to_be_a_statement(
 ) -> None:
     wheel, (private, key) = make_sealed(), keys()
     next_to(wheel, envelope.SUFFIX).write_bytes(signing.sign(said, envelope.KIND, private))
-    with pytest.raises(WheelError, match="not an in-toto statement"):
+    with fails(WheelError, "in-toto"):
         envelope.verify(wheel, key)

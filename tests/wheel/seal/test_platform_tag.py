@@ -4,6 +4,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import WheelError
 from tfwright.wheel.seal import platform_tag
@@ -49,9 +50,8 @@ def test_a_platform_whose_symbols_suffice_is_proved(wheel: Path) -> None:
 
 @pytest.mark.medium
 def test_an_older_platform_is_refused_with_the_symbols_in_the_way(wheel: Path) -> None:
-    with pytest.raises(WheelError, match="does not run on every manylinux_2_5_x86_64") as caught:
+    with fails(WheelError, "manylinux_2_5_x86_64", "libc.so.6 GLIBC_2.14"):
         platform_tag.insist(wheel, "manylinux_2_5_x86_64")
-    assert "libc.so.6 GLIBC_2.14" in caught.value.evidence.lines
 
 
 @pytest.mark.medium
@@ -68,7 +68,7 @@ def test_libraries_in_purelib_are_judged_as_any_others(wheel: Path, tmp_path: Pa
 
 
 def test_a_platform_that_does_not_exist_is_refused(wheel: Path) -> None:
-    with pytest.raises(WheelError, match="cannot judge"):
+    with fails(WheelError, "manylinux_9_99_x86_64", wheel.name):
         platform_tag.prove(wheel, "manylinux_9_99_x86_64")
 
 

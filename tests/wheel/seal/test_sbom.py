@@ -105,11 +105,14 @@ def test_the_bill_of_a_real_lock_fits_the_schema() -> None:
     ],
 )
 def test_a_file_is_named_by_where_it_comes_from(url: str, purl: str) -> None:
-    assert sbom.package_url(["x"], [url], SHA256).to_string() == purl
+    from tfwright.wheel.seal.bill import package_url
+
+    assert package_url(["x"], [url], SHA256).to_string() == purl
 
 
 def test_a_file_without_an_address_is_named_by_its_digest() -> None:
+    from tfwright.wheel.seal.bill import package_url
+
     assert (
-        sbom.package_url([], [], SHA256).to_string()
-        == f"pkg:generic/{SHA256}?checksum=sha256:{SHA256}"
+        package_url([], [], SHA256).to_string() == f"pkg:generic/{SHA256}?checksum=sha256:{SHA256}"
     )

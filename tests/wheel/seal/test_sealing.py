@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import WheelError
 from tfwright.wheel import archive, record
@@ -139,7 +140,7 @@ def test_a_wheel_whose_record_is_wrong_is_refused(make_wheel: Callable[..., Path
     path = make_wheel()
     with zipfile.ZipFile(path, "a") as wheel:
         wheel.writestr("smuggled.py", "")
-    with pytest.raises(WheelError, match=r"smuggled\.py is not listed"):
+    with fails(WheelError, "smuggled.py", "RECORD"):
         sealed(path)
 
 
@@ -148,7 +149,7 @@ def test_a_file_that_is_damaged_is_reported(make_wheel: Callable[..., Path]) -> 
     content = bytearray(path.read_bytes())
     content[40] ^= 0xFF
     path.write_bytes(content)
-    with pytest.raises(WheelError, match="not a whole zip archive"):
+    with fails(WheelError, path):
         sealed(path)
 
 

@@ -68,18 +68,8 @@ def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN4
     }
 
 
-def test_the_container_image_of_a_build_is_an_input(a_record: BuildRecord) -> None:
-    assert list(statement._image(a_record)) == []
-    image = {"name": "ubuntu:16.04", "digest": "sha256:" + "6" * 64}
-    content = {**a_record.recipe.content, "host": {"image": image}}
-    recipe = a_record.recipe.model_copy(update={"content": content})
-    (found,) = statement._image(a_record.model_copy(update={"recipe": recipe}))
-    assert found["digest"] == {"sha256": "6" * 64}
-    assert found["uri"] == "pkg:oci/ubuntu:16.04@sha256:" + "6" * 64
-
-
 @pytest.mark.medium
-def test_a_clone_is_named_with_its_commit(
+def test_the_container_image_and_clones_of_a_build_are_inputs(
     make_wheel: Callable[..., Path], a_record: BuildRecord
 ) -> None:
     clone = "https://example.org/rules.git", "7" * 40
@@ -87,10 +77,16 @@ def test_a_clone_is_named_with_its_commit(
     bill = sbom.write(
         sbom.Materials("small", "1.0", source.url, source.commit, 1, {}, (), (clone,))
     )
+    image = {"name": "ubuntu:16.04", "digest": "sha256:" + "6" * 64}
+    content = {**a_record.recipe.content, "host": {"image": image}}
+    recipe = a_record.recipe.model_copy(update={"content": content})
+    record = a_record.model_copy(update={"recipe": recipe})
     path = make_wheel({f"small-1.0.dist-info/{sbom.NAME}": bill.decode()})
     with zipfile.ZipFile(path) as wheel:
-        (found,) = statement._materials(wheel)
-    assert found["digest"] == {"gitCommit": "7" * 40}
+        _, _, container, cloned = statement.dependencies(record, wheel)
+    assert container["digest"] == {"sha256": "6" * 64}
+    assert container["uri"] == "pkg:oci/ubuntu:16.04@sha256:" + "6" * 64
+    assert cloned["digest"] == {"gitCommit": "7" * 40}
 
 
 def test_a_wheel_without_a_record_has_no_statement(make_wheel: Callable[..., Path]) -> None:

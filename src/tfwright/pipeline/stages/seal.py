@@ -118,11 +118,11 @@ def _record(
 
 def inputs(job: Job) -> Mapping[str, str]:
     """Return what the record says of tfwright itself, and the digest of the lock."""
-    from tfwright.wheel.seal import compressor
+    from tfwright.wheel.seal import sealing
 
     versions = {
         "the version of tfwright": __version__,
-        f"the version of {compressor.PACKAGE}": compressor.version(),
+        f"the version of {sealing.COMPRESSOR}": sealing.sealer().deflate,
     }
     # Another release of the compressor may write other bytes from the same files.
     if job.locked:

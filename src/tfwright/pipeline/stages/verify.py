@@ -15,7 +15,7 @@ from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 
 if TYPE_CHECKING:
-    from tfwright.smoke.wheel_venv import WheelVenv
+    from tfwright.smoke.run import WheelVenv
     from tfwright.wheel.inspect.needs import Reading
 
 
@@ -245,6 +245,6 @@ def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
 
 
 def _venv(job: Job) -> "WheelVenv":
-    from tfwright.smoke.wheel_venv import WheelVenv
+    from tfwright.smoke.run import WheelVenv
 
     return WheelVenv(job.places.dist / "verify" / "venv")

@@ -72,14 +72,6 @@ class Opened:
     """Of its own description."""
 
 
-class Attribute(NamedTuple):
-    """Something that an archive says of each of its files."""
-
-    group: str
-    what: str
-    read: Callable[[zipfile.ZipInfo], str]
-
-
 def compare(first: Path, second: Path) -> Comparison:
     """Compare two wheels, whoever made them; nothing of them is run.
 
@@ -145,37 +137,40 @@ def _place(name: str, folder: str) -> str:
 def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
     """Return all differences, in no order."""
     common = [place for place in one.members if place in two.members]
-    yield from _paths(one, two)
     changed = [place for place in common if not _same(one, two, place)]
-    # The largest first: in a wheel of TensorFlow, its library is what a reader asks
-    # about.
-    changed.sort(key=lambda place: -two.members[place].file_size)
-    for place in changed:
+    yield from _paths(one, two)
+    # The largest first: in a wheel of TensorFlow, its library is what a reader asks about.
+    for place in sorted(changed, key=lambda place: -two.members[place].file_size):
         # RECORD differs wherever a file does; `_records` says what is left beyond that.
         if place != f"{METADATA}RECORD":
-            yield _changed(one, two, place)
+            with (
+                archive.unpacked(one.wheel, one.members[place]) as first,
+                archive.unpacked(two.wheel, two.members[place]) as second,
+            ):
+                yield content(place, first, second)
     only_one = one.members.keys() ^ two.members.keys()
     yield from _records(one, two, {*changed, *only_one})
-    yield from _order(common, [place for place in two.members if place in one.members])
+    pairs = {place: (one.members[place], two.members[place]) for place in common}
+    others = [place for place in two.members if place in one.members]
+    for number, (before, after) in enumerate(zip(common, others, strict=True), 1):
+        if before != after:
+            what = f"the files lie in another order from number {number:,} on"
+            yield Difference("order", "", what, (f"{before}, then {after}",))
+            # Where one file is moved, every later one is at another place, too.
+            break
     for attribute in _ATTRIBUTES:
-        yield from _attributes(one, two, common, attribute)
-
-
-def _changed(one: Opened, two: Opened, place: str) -> Difference:
-    """Say how a file differs that is in both wheels."""
-    with (
-        archive.unpacked(one.wheel, one.members[place]) as first,
-        archive.unpacked(two.wheel, two.members[place]) as second,
-    ):
-        return content(place, first, second)
+        rows = [(place, *map(attribute.read, both)) for place, both in pairs.items()]
+        apart = [f"{row[0]}: {row[1]}, then {row[2]}" for row in rows if row[1] != row[2]]
+        if apart:
+            what = f"{len(apart):,} of {len(common):,} files {attribute.what}"
+            yield Difference(attribute.group, "", what, sample(apart))
 
 
 def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
     """Name what is in one wheel and not in the other, the largest first."""
     if one.folder != two.folder:
-        yield Difference(
-            "path", "", "they have different names", (f"{one.folder}, then {two.folder}",)
-        )
+        names = f"{one.folder}, then {two.folder}"
+        yield Difference("path", "", "they have different names", (names,))
     for there, other, side in ((one, two, "first"), (two, one, "second")):
         sizes = {
             place: member.file_size
@@ -209,41 +204,25 @@ def _same(one: Opened, two: Opened, place: str) -> bool:
 def content(place: str, first: Content, second: Content) -> Difference:
     """Say how two files differ, by what their name and their first bytes say that they are."""
     heads = {bytes(first[:4]), bytes(second[:4])}
-    # A Mach-O file may be universal in one wheel and thin in the other.
+    found = None
+    # A Mach-O file may be universal in one wheel and thin in the other; Java's classes begin alike.
     libraries = heads == {elf_image.MAGIC} or heads <= set(macho.MAGICS)
     if libraries and not place.endswith(".class"):
-        return _said("code", place, _code(first, second))
-    small = max(len(first), len(second)) <= LARGEST_TEXT
-    found = _text(place, bytes(first), bytes(second)) if small else None
-    return _said(_group(place), place, found or _bytes(first, second))
-
-
-def _said(group: str, place: str, found: TextFinding) -> Difference:
-    return Difference(group, place, found.what, found.lines)
-
-
-def _group(place: str) -> str:
-    """Return the group of a file that is not a library."""
-    if place.startswith(METADATA):
-        return "metadata"
-    return "source" if place.endswith((".py", ".pyi", ".pyc")) else "other"
-
-
-def _code(first: Content, second: Content) -> TextFinding:
-    """Compare two libraries, whatever is in the files that begin like some."""
-    try:
-        return code.libraries(first, second)
-    # Hostile bytes can make a parser fail with any exception.
-    except Exception as fault:  # noqa: BLE001 see above
-        found = _bytes(first, second)
-        why = f"it is not a sound library: {fault or type(fault).__name__}"
-        return TextFinding(found.what, (*found.lines, why))
-
-
-def _text(place: str, first: bytes, second: bytes) -> TextFinding | None:
-    """Compare two files as what their name says that they are; None if they are not texts."""
-    compare = _BY_SUFFIX.get(Path(place).suffix, text.text)
-    return compare(first, second)
+        group = "code"
+        try:
+            found = code.libraries(first, second)
+        # Hostile bytes can make a parser fail with any exception.
+        except Exception as fault:  # noqa: BLE001 see above
+            what, lines = _bytes(first, second)
+            why = f"it is not a sound library: {fault or type(fault).__name__}"
+            found = TextFinding(what, (*lines, why))
+    else:
+        source = "source" if place.endswith((".py", ".pyi", ".pyc")) else "other"
+        group = "metadata" if place.startswith(METADATA) else source
+        if max(len(first), len(second)) <= LARGEST_TEXT:
+            compare = _BY_SUFFIX.get(Path(place).suffix, text.text)
+            found = compare(bytes(first), bytes(second))
+    return Difference(group, place, *(found or _bytes(first, second)))
 
 
 def _bytes(first: Content, second: Content) -> TextFinding:
@@ -278,38 +257,8 @@ def _records(one: Opened, two: Opened, explained: set[str]) -> Iterator[Differen
             )
 
 
-def _order(one: list[str], two: list[str]) -> Iterator[Difference]:
-    """Say where the order of the files begins to differ."""
-    for number, (before, after) in enumerate(zip(one, two, strict=True), 1):
-        if before != after:
-            # Where one file is moved, every later one is at another place, too.
-            what = f"the files lie in another order from number {number:,} on"
-            yield Difference("order", "", what, (f"{before}, then {after}",))
-            return
-
-
-def _attributes(
-    one: Opened, two: Opened, common: list[str], attribute: Attribute
-) -> Iterator[Difference]:
-    """Compare one attribute of all files."""
-    apart = []
-    for place in common:
-        before = attribute.read(one.members[place])
-        after = attribute.read(two.members[place])
-        if before != after:
-            apart.append(f"{place}: {before}, then {after}")
-    if apart:
-        what = f"{len(apart):,} of {len(common):,} files {attribute.what}"
-        yield Difference(attribute.group, "", what, sample(apart))
-
-
-def _time(member: zipfile.ZipInfo) -> str:
-    return "{:04}-{:02}-{:02} {:02}:{:02}:{:02}".format(*member.date_time)
-
-
 def _mode(member: zipfile.ZipInfo) -> str:
-    # The system says how the upper half of the attributes is to be read: Unix has its
-    # modes there.
+    # The system says how the upper half of the attributes is to be read: Unix has its modes there.
     mode = f"{member.external_attr >> 16:o}, made on system {member.create_system}"
     # The lower half holds MS-DOS's attributes, which most programs leave at zero.
     attributes = member.external_attr & 0xFFFF
@@ -317,13 +266,8 @@ def _mode(member: zipfile.ZipInfo) -> str:
 
 
 def _fields(member: zipfile.ZipInfo) -> str:
-    extra = len(member.extra)
-    comment = len(member.comment)
+    extra, comment = len(member.extra), len(member.comment)
     return f"flags {member.flag_bits:#x}, {extra} bytes of extra fields, {comment} of comment"
-
-
-def _compression(member: zipfile.ZipInfo) -> str:
-    return _METHODS.get(member.compress_type, f"method {member.compress_type}")
 
 
 _METHODS = {
@@ -332,9 +276,28 @@ _METHODS = {
     zipfile.ZIP_BZIP2: "bzip2",
     zipfile.ZIP_LZMA: "lzma",
 }
+
+
+class Attribute(NamedTuple):
+    """Something that an archive says of each of its files."""
+
+    group: str
+    what: str
+    """How files are called that differ in it."""
+    read: Callable[[zipfile.ZipInfo], str]
+
+
 _ATTRIBUTES = (
-    Attribute("time", "are dated otherwise", _time),
+    Attribute(
+        "time",
+        "are dated otherwise",
+        lambda member: "{:04}-{:02}-{:02} {:02}:{:02}:{:02}".format(*member.date_time),
+    ),
     Attribute("mode", "have another mode", _mode),
     Attribute("mode", "have other fields in the archive", _fields),
-    Attribute("compression", "are compressed by another method", _compression),
+    Attribute(
+        "compression",
+        "are compressed by another method",
+        lambda member: _METHODS.get(member.compress_type, f"method {member.compress_type}"),
+    ),
 )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tfwright.printable import printable
 from tfwright.tools import json_text
 from tfwright.tools.python import sources
 
@@ -142,7 +143,11 @@ def _diff(one: Sequence[str], two: Sequence[str], *, exact: bool = False) -> tup
     after = two[first : len(two) - spared][:MOST_LINES]
     hunks = difflib.unified_diff(before, after, n=CONTEXT, lineterm="")
     lines = [line for line in hunks if not line.startswith(("---", "+++", "@@"))]
-    shown = [_narrow(line, exact=exact) for line in lines[: LONGEST - 1]]
+    shown = []
+    for line in lines[: LONGEST - 1]:
+        # With `exact` white space shows, too.
+        text = line[0] + repr(line[1:]) if exact else printable(line)
+        shown.append(text if len(text) <= WIDEST else text[:WIDEST] + "…")
     if len(lines) >= LONGEST:
         shown.append(f"and {len(lines) - LONGEST + 1:,} more lines")
     return (f"line {start + 1}:", *shown)
@@ -154,15 +159,3 @@ def _alike_until(one: Sequence[str], two: Sequence[str]) -> int:
         if before != after:
             return number
     return min(len(one), len(two))
-
-
-def _narrow(line: str, *, exact: bool) -> str:
-    """Return a line as wide as a page; `exact` shows white space too."""
-    shown = line[0] + repr(line[1:]) if exact else _harmless(line)
-    return shown if len(shown) <= WIDEST else shown[:WIDEST] + "…"
-
-
-def _harmless(line: str) -> str:
-    # A control character in a hostile file could steer the terminal.
-    replaced = "\N{REPLACEMENT CHARACTER}"
-    return "".join(letter if letter.isprintable() else replaced for letter in line)

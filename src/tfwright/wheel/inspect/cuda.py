@@ -69,7 +69,13 @@ def sources(libraries: Sequence[Library], requires: Sequence[str]) -> tuple[Cuda
     """
     own = {PurePosixPath(library.path).name for library in libraries}
     own |= {library.elf.soname for library in libraries if library.elf}
-    packages = _packages(requires)
+    # NVIDIA's packages that the metadata names, by the directory that each installs: pip's
+    # nvidia-cublas-cu12 installs into site-packages/nvidia/cublas.
+    packages = {
+        named[1].replace("-", "_"): named[0]
+        for line in requires
+        if (named := re.match(r"nvidia[-_]([a-z0-9_-]+?)[-_]cu\d+", line.lower()))
+    }
     ways: dict[str, tuple[set[str], set[str]]] = {}
     for library in libraries:
         for name in library.needed:
@@ -96,17 +102,6 @@ def in_reach(libraries: Sequence[Library]) -> tuple[str, ...]:
         if folder.startswith(f"{SITE}/nvidia/") and (package := PACKAGE.search(folder))
     }
     return tuple(sorted(found))
-
-
-def _packages(requires: Sequence[str]) -> dict[str, str]:
-    """Return NVIDIA's packages that the metadata names, by the directory each installs."""
-    packages = {}
-    for line in requires:
-        found = re.match(r"nvidia[-_]([a-z0-9_-]+?)[-_]cu\d+", line.lower())
-        # pip's nvidia-cublas-cu12 installs into site-packages/nvidia/cublas.
-        if found:
-            packages[found[1].replace("-", "_")] = found[0]
-    return packages
 
 
 def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -> str:

@@ -59,7 +59,9 @@ class LeakSearch:
         """Look for directories; in libraries also for what looks like one, if asked to `guess`."""
         known: dict[str, HostDirectory] = {}
         for directory in directories:
-            if _tells(directory.path):
+            # A shorter one could be in any file by chance; the root is one of the parts.
+            parts = PurePath(directory.path).parts
+            if len(parts) > LEAST_PARTS and len(directory.path) >= LEAST:
                 known.setdefault(directory.path, directory)
         # The longest first: it says most about a path.
         self._known = sorted(known.values(), key=lambda found: len(found.path), reverse=True)
@@ -85,36 +87,20 @@ class LeakSearch:
                 files = [leak.file for leak in here]
                 path = here[0].path
                 such = f", such as {path}" if path != known.path else ""
+                named = f"{len(files)} files ({listed(files, SHOWN)}) name"
+                if len(files) == 1:
+                    named = f"{files[0]} names"
                 yield (
-                    f"{_naming(files)} {known.path}, {known.what} of this host{such}. Users have "
+                    f"{named} {known.path}, {known.what} of this host{such}. Users have "
                     "no such directory, and a build on another host gives other bytes. "
                     f"{known.remedy}"
                 )
-        yield from _guesses(leaks)
-
-
-def _guesses(leaks: Sequence[Leak]) -> Iterator[str]:
-    """Say which files name paths that only look like those of a machine that builds."""
-    alike = defaultdict[str, list[str]](list)
-    for leak in leaks:
-        if not leak.directory:
-            example = f"{leak.times} times, such as {leak.path}"
-            alike[example].append(leak.file)
-    for example, files in alike.items():
-        yield f"{first_of(files)}: names paths as on a machine that builds, {example}"
-
-
-def _naming(files: Sequence[str]) -> str:
-    """Begin a sentence about what files name."""
-    if len(files) == 1:
-        return f"{files[0]} names"
-    return f"{len(files)} files ({listed(files, SHOWN)}) name"
-
-
-def _tells(path: str) -> bool:
-    """Say whether a directory is long enough not to be in a file by chance."""
-    # The root is one of the parts.
-    return len(PurePath(path).parts) > LEAST_PARTS and len(path) >= LEAST
+        alike = defaultdict[str, list[str]](list)
+        for leak in leaks:
+            if not leak.directory:
+                alike[f"{leak.times} times, such as {leak.path}"].append(leak.file)
+        for example, files in alike.items():
+            yield f"{first_of(files)}: names paths as on a machine that builds, {example}"
 
 
 def _pattern(own: Sequence[bytes], guessed: bytes) -> re.Pattern[bytes] | None:
@@ -138,7 +124,10 @@ def _paths(content: Content, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, 
             directory = mark[0]
             yield (os.fsdecode(directory), os.fsdecode(directory + _following(content, mark.end())))
             continue
-        start = _start(content, mark.start())
+        # A pattern that looks back from each mark would be quadratic in a file full of them.
+        window = bytes(content[max(mark.start() - LONGEST, 0) : mark.start()])
+        before = _BEFORE.search(window)
+        start = mark.start() - len(before[0] if before else b"")
         # /home/user/.cache/bazel/_bazel_user/... has two marks.
         if start == last:
             continue
@@ -147,14 +136,6 @@ def _paths(content: Content, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, 
         # Two slashes begin the rest of a URL: https://host/home/page.
         if path.startswith("/") and not path.startswith(("//", ANONYMOUS)):
             yield "", path
-
-
-def _start(content: Content, mark: int) -> int:
-    """Return where the path begins that has a mark."""
-    # A pattern that looks back from each mark would be quadratic in a file full of them.
-    window = bytes(content[max(mark - LONGEST, 0) : mark])
-    before = _BEFORE.search(window)
-    return mark - len(before[0] if before else b"")
 
 
 def _following(content: Content, start: int) -> bytes:

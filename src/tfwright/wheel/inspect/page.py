@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from tfwright.wheel.inspect.needs import Summary
 
 COLUMNS = (
-    Column("library", 0, "middle", least=24),
-    Column("size", 2, "never", right=True),
-    Column("machine", 4, least=6),
-    Column("needs", 1, least=12),
-    Column("std::string", 5, least=6),
-    Column("CPU", 3, least=8),
-    Column("GPU code", 0, least=12),
+    Column("library", cut="middle", least=24),
+    Column("size", rank=2, right=True),
+    Column("machine", rank=4, cut="end", least=6),
+    Column("needs", rank=1, cut="end", least=12),
+    Column("std::string", rank=5, cut="end", least=6),
+    Column("CPU", rank=3, cut="end", least=8),
+    Column("GPU code", cut="end", least=12),
 )
 LABEL = 14
 """Characters in front of a fact."""

@@ -2,7 +2,7 @@
 
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 
@@ -22,6 +22,8 @@ Later ones say it themselves (PEP 600).
 """
 UNIVERSAL = {"universal2": {"x86_64", "arm64"}, "intel": {"x86_64", "i386"}}
 """macOS wheels for more than one machine."""
+_SYSTEM = re.compile(r"^(linux|(many|musl)linux(\d+|_\d+_\d+)|macosx_\d+_\d+)_")
+"""What stands before the machine in a platform tag."""
 
 
 def named(path: Path) -> frozenset[Tag]:
@@ -111,12 +113,20 @@ def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list
         for library in found
         if library.elf and (need := library.elf.requires.get("GLIBC"))
     ]
+    promises: dict[str, list[tuple[str, str]]] = {"glibc": [], "macOS": []}
+    for platform in platforms:
+        # linux_x86_64 promises no glibc at all.
+        if part := re.match(r"(manylinux\d+)_|manylinux_(\d+)_(\d+)_", platform):
+            version = LEGACY.get(part[1], "0") if part[1] else f"{part[2]}.{part[3]}"
+            promises["glibc"].append((version, platform))
+        if part := re.match(r"macosx_(\d+)_(\d+)_", platform):
+            promises["macOS"].append((f"{part[1]}.{part[2]}", platform))
     macos = [(part.minimum, library.path) for library in found for part in library.macho]
     return [
         *_unequal(stated, promised),
         *(fault for library in found for fault in _library_faults(promised, library)),
-        *_excess("glibc", list(_promises(platforms, _glibc)), glibc),
-        *_excess("macOS", list(_promises(platforms, _macos)), macos),
+        *_excess("glibc", promises["glibc"], glibc),
+        *_excess("macOS", promises["macOS"], macos),
     ]
 
 
@@ -126,7 +136,9 @@ def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]
     for platform in sorted({tag.platform for tag in promised}):
         if platform == "any":
             yield f"{library.path} is machine code, and the tag says any machine"
-        elif machines and not _machines(platform) <= machines:
+            continue
+        machine = _SYSTEM.sub("", platform)
+        if machines and not UNIVERSAL.get(machine, {machine}) <= machines:
             # universal2 promises two machines, so the library has to have a part for each.
             yield f"{library.path} is for {', '.join(sorted(machines))}, and the tag is {platform}"
     # PEP 3149: only this very Python imports a module that is named so.
@@ -136,12 +148,6 @@ def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]
     interpreters = {tag.interpreter for tag in promised}
     if interpreters.isdisjoint({f"cp{module[1]}", f"py{module[1][0]}"}):
         yield f"{library.path} is for CPython {module[1]}, and the tags are {said(promised)}"
-
-
-def _machines(platform: str) -> set[str]:
-    """Return the machines of a platform tag, as ``manylinux_2_17_x86_64``."""
-    machine = re.sub(r"^(linux|(many|musl)linux(\d+|_\d+_\d+)|macosx_\d+_\d+)_", "", platform)
-    return UNIVERSAL.get(machine, {machine})
 
 
 def _excess(
@@ -161,22 +167,3 @@ def _excess(
         newest, library = max(beyond, key=age)
         others = f" ({len(beyond)} libraries need more than that)" if len(beyond) > 1 else ""
         yield f"{library} needs {what} {newest}, and the tag {platform} promises {version}{others}"
-
-
-def _promises(platforms: Sequence[str], promise: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """Return the version that each tag promises to be enough; linux_x86_64 promises none."""
-    for platform in platforms:
-        if version := promise(platform):
-            yield version, platform
-
-
-def _glibc(platform: str) -> str:
-    part = re.match(r"(manylinux\d+)_|manylinux_(\d+)_(\d+)_", platform)
-    if part is None:
-        return ""
-    return LEGACY.get(part[1], "0") if part[1] else f"{part[2]}.{part[3]}"
-
-
-def _macos(platform: str) -> str:
-    part = re.match(r"macosx_(\d+)_(\d+)_", platform)
-    return f"{part[1]}.{part[2]}" if part else ""

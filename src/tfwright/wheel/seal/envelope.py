@@ -32,30 +32,22 @@ def verify(wheel: Path, key: Path) -> str:
     statement, where that is next to it.
     """
     payload, keyid = signing.verified(wheel.with_name(wheel.name + SUFFIX), KIND, key)
-    # A valid signature alone proves little: it may be about another wheel.
-    if files.sha256(wheel) not in _subjects(payload):
-        raise WheelError(
-            f"{wheel.name} is not the wheel that was signed: its SHA-256 is another one",
-            remedy=FORGED,
-        )
-    _insist_on_plain(wheel, payload)
-    return keyid
-
-
-def _insist_on_plain(wheel: Path, payload: bytes) -> None:
-    # Tools that do not know envelopes read the plain file, so the two must agree.
-    plain = wheel.with_name(wheel.name + statement.SUFFIX)
-    if plain.is_file() and plain.read_bytes() != payload:
-        raise WheelError(f"{plain.name} is not the statement that was signed", remedy=FORGED)
-
-
-def _subjects(payload: bytes) -> list[str]:
-    """Return the digests of what a statement is about; even a trusted signer may write nonsense."""
     try:
-        # A statement may be about several files; the wheel has to be one of them.
-        return [subject["digest"]["sha256"] for subject in json_text.parsed(payload)["subject"]]
+        # A statement may be about several files; even a trusted signer may write nonsense.
+        subjects = [subject["digest"]["sha256"] for subject in json_text.parsed(payload)["subject"]]
     except (ValueError, LookupError, TypeError) as fault:
         raise WheelError(
             "What was signed is not an in-toto statement about a file",
             remedy="Ask whoever signed it.",
         ) from fault
+    # A valid signature alone proves little: it may be about another wheel.
+    if files.sha256(wheel) not in subjects:
+        raise WheelError(
+            f"{wheel.name} is not the wheel that was signed: its SHA-256 is another one",
+            remedy=FORGED,
+        )
+    # Tools that do not know envelopes read the plain file, so the two must agree.
+    plain = wheel.with_name(wheel.name + statement.SUFFIX)
+    if plain.is_file() and plain.read_bytes() != payload:
+        raise WheelError(f"{plain.name} is not the statement that was signed", remedy=FORGED)
+    return keyid

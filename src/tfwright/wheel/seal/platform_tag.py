@@ -2,7 +2,6 @@
 
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,12 +35,12 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
     from auditwheel.wheel_abi import analyze_wheel_abi
 
     try:
-        with tempfile.TemporaryDirectory() as room:
+        with tempfile.TemporaryDirectory() as scratch:
             found = analyze_wheel_abi(
                 # auditwheel finds libc and machine in the libraries by itself.
                 None,
                 None,
-                _with_platlib(wheel, Path(room)),
+                _with_platlib(wheel, Path(scratch)),
                 frozenset(),
                 disable_isa_ext_check=False,
                 allow_graft=False,
@@ -62,14 +61,21 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
         return PlatformProof(found.overall_policy.name, ())
     external = found.external_refs[policy.name].libs
     libraries = [f"{name}, which {wanted} does not have" for name in sorted(external)]
-    symbols = _newer(found.versioned_symbols, policy.symbol_versions)
+    # Families that the policy does not list are not the platform's.
+    known = policy.symbol_versions
+    symbols = [
+        f"{library} {name}"
+        for library, names in sorted(found.versioned_symbols.items())
+        for name in sorted(names)
+        if (version := name.partition("_"))[0] in known and version[2] not in known[version[0]]
+    ]
     kept = found.overall_policy.name
     # auditwheel also judges what it does not list, as extensions of the instruction set.
     against = [*libraries, *symbols] or [f"it keeps {kept} only"]
     return PlatformProof(kept, tuple(against))
 
 
-def _with_platlib(wheel: Path, room: Path) -> Path:
+def _with_platlib(wheel: Path, scratch: Path) -> Path:
     """Return a wheel that auditwheel judges: the same, or a copy with its libraries in platlib.
 
     The distutils of an old Python puts a project that lists no C sources into purelib, as in all
@@ -79,18 +85,14 @@ def _with_platlib(wheel: Path, room: Path) -> Path:
     with archive.opened(wheel) as given:
         if not any(_PURELIB in name for name in given.namelist()):
             return wheel
-        return _moved(given, room / wheel.name)
-
-
-def _moved(given: zipfile.ZipFile, copy: Path) -> Path:
-    """Copy a wheel with its libraries in platlib, also in RECORD."""
-    with zipfile.ZipFile(copy, "w") as made:
-        for name in given.namelist():
-            content = given.read(name)
-            if name.endswith(".dist-info/RECORD"):
-                content = content.replace(_PURELIB.encode(), _PLATLIB.encode())
-            made.writestr(name.replace(_PURELIB, _PLATLIB), content)
-    return copy
+        copy = scratch / wheel.name
+        with zipfile.ZipFile(copy, "w") as made:
+            for name in given.namelist():
+                content = given.read(name)
+                if name.endswith(".dist-info/RECORD"):
+                    content = content.replace(_PURELIB.encode(), _PLATLIB.encode())
+                made.writestr(name.replace(_PURELIB, _PLATLIB), content)
+        return copy
 
 
 def insist(wheel: Path, wanted: str) -> None:
@@ -118,25 +120,9 @@ def renamed(name: str, platform: str) -> str:
 def stated(wheel: zipfile.ZipFile, platform: str) -> bytes:
     """Return the file WHEEL with another platform in its tags."""
     text = wheel.read(f"{archive.metadata_directory(wheel)}/WHEEL").decode("utf-8")
-    lines = [_line(line, platform) for line in text.splitlines()]
-    return ("\n".join(lines).rstrip("\n") + "\n").encode()
-
-
-def _line(line: str, platform: str) -> str:
-    if not line.startswith("Tag: "):
-        return line
     # "Tag: cp311-cp311-linux_x86_64"; a platform holds no hyphen.
-    python_and_abi, _, _ = line.rpartition("-")
-    return f"{python_and_abi}-{platform}"
-
-
-def _newer(needed: Mapping[str, set[str]], known: Mapping[str, frozenset[str]]) -> Sequence[str]:
-    """Return the symbol versions that a policy does not have, by library."""
-    newer = []
-    for library, names in sorted(needed.items()):
-        for name in sorted(names):
-            family, _, version = name.partition("_")
-            # Families that the policy does not list are not the platform's.
-            if family in known and version not in known[family]:
-                newer.append(f"{library} {name}")
-    return newer
+    lines = [
+        f"{line.rpartition('-')[0]}-{platform}" if line.startswith("Tag: ") else line
+        for line in text.splitlines()
+    ]
+    return ("\n".join(lines).rstrip("\n") + "\n").encode()

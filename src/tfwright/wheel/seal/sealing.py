@@ -18,7 +18,8 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
+from importlib import metadata
 from typing import IO
 
 from tfwright import __version__
@@ -26,10 +27,11 @@ from tfwright.documents import clock
 from tfwright.errors import Evidence, WheelError
 from tfwright.tools import files
 from tfwright.wheel import archive, record
-from tfwright.wheel.seal import compressor
 from tfwright.wheel.seal.build_record import Sealer
 from tfwright.wheel.seal.zip_writing import Moment, ZipMember, ZipWriter
 
+COMPRESSOR = "deflate"
+"""The package that compresses the members; its version shows in the bytes."""
 LEVEL = 6
 """Of libdeflate.
 
@@ -44,7 +46,7 @@ LATEST = dt.datetime(2107, 12, 31, 23, 59, 58, tzinfo=dt.UTC)
 @cache
 def sealer() -> Sealer:
     """Return what seals wheels here, as a build record names it."""
-    return Sealer(version=__version__, deflate=compressor.version())
+    return Sealer(version=__version__, deflate=metadata.version(COMPRESSOR))
 
 
 @dataclass(frozen=True)
@@ -58,19 +60,48 @@ class Packed:
 
 
 class Spool:
-    """A scratch file that several threads append to."""
+    """A scratch file that several threads append compressed members to."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         """Begin where the stream is."""
         self._stream = stream
         self._lock = threading.Lock()
 
-    def keep(self, content: bytes | bytearray | mmap.mmap) -> int:
-        """Append content and return where it begins."""
+    def pack(self, name: str, content: bytes | mmap.mmap, mode: int) -> Packed:
+        """Keep the smaller of a file's content and its compressed form."""
+        import deflate
+
+        # Images and archives in a wheel grow when they are packed again.
+        compressed = deflate.deflate_compress(content, LEVEL)
+        smaller = len(compressed) < len(content)
+        body: bytes | bytearray | mmap.mmap = compressed if smaller else content
+        member = ZipMember(
+            name=name,
+            method=zipfile.ZIP_DEFLATED if smaller else zipfile.ZIP_STORED,
+            crc=deflate.crc32(content),
+            packed=len(body),
+            size=len(content),
+            mode=stat.S_IFREG | mode,
+        )
+        entry = record.entry(name, content)
         with self._lock:
             offset = self._stream.tell()
-            self._stream.write(content)
-            return offset
+            self._stream.write(body)
+        return Packed(member, entry, offset)
+
+    def pack_member(self, wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Packed:
+        """Compress one file; of its mode, only whether it can be executed is kept."""
+        # The umask of the building machine decides the other bits.
+        mode = 0o755 if member.external_attr >> 16 & 0o111 else 0o644
+        if not member.file_size:
+            return self.pack(member.filename, wheel.read(member), mode)
+        # Mapped, so that the gigabyte of a library goes back to the system as soon as it is
+        # compressed.
+        with closing(mmap.mmap(-1, member.file_size)) as content:
+            with wheel.open(member) as stream:
+                while chunk := stream.read(record.CHUNK):
+                    content.write(chunk)
+            return self.pack(member.filename, content, mode)
 
     def parts(self, packed: Packed) -> Iterator[bytes]:
         """Yield the bytes of a member; nothing may be appended meanwhile."""
@@ -90,92 +121,37 @@ def seal(
     what was there under that name. Raises WheelError if RECORD is not true.
     """
     folder = archive.metadata_directory(wheel)
-    with tempfile.TemporaryFile() as stream:
+    listing = f"{folder}/RECORD"
+    with tempfile.TemporaryFile() as stream, ThreadPoolExecutor(os.cpu_count()) as workers:
         spool = Spool(stream)
-        packed = _pack(wheel, spool)
+        # On all processors: libdeflate compresses without Python's global lock. The largest go
+        # first, so that none is left for one processor at the end.
+        members = sorted(archive.files(wheel), key=lambda member: -member.file_size)
+        packing = workers.map(lambda member: spool.pack_member(wheel, member), members)
+        packed = {part.member.name: part for part in packing}
+        # RECORD's own line has no digest, so its entry from the packing would not agree with it.
+        known = {name: part.entry for name, part in packed.items() if name != listing}
         # Before anything is written: sealing would make a false RECORD true.
-        _insist_on_record(wheel, packed)
+        if found := record.faults(wheel, known):
+            raise WheelError(
+                f"The wheel does not hold what its RECORD says: {found[0]}",
+                remedy="Correct by a patch what packs the wheel: pip could not use it either.",
+                evidence=Evidence(where=str(wheel.filename), lines=found),
+            )
         for name, content in (additions or {}).items():
-            place = f"{folder}/{name}"
-            packed[place] = _kept(spool, place, content, 0o644)
+            packed[f"{folder}/{name}"] = spool.pack(f"{folder}/{name}", content, 0o644)
+        # PEP 427 asks for dist-info at the physical end of the archive.
+        order = sorted(
+            packed.keys() - {listing}, key=lambda name: (name.startswith(f"{folder}/"), name)
+        )
+        parts = [packed[name] for name in order]
+        # RECORD lists itself, too, but cannot hold its own digest.
+        lines = [*(part.entry for part in parts), record.RecordEntry(listing, "", "")]
+        parts.append(spool.pack(listing, record.render(lines).encode(), 0o644))
         writer = ZipWriter(target, moment(epoch))
-        for part in _ordered(packed, folder, spool):
+        for part in parts:
             writer.add(part.member, spool.parts(part))
         writer.finish()
-
-
-def _ordered(packed: Mapping[str, Packed], folder: str, spool: Spool) -> list[Packed]:
-    """Return the members in their order, and behind them a RECORD that lists them all."""
-    place = f"{folder}/RECORD"
-    # PEP 427 asks for dist-info at the physical end of the archive.
-    order = sorted(packed.keys() - {place}, key=lambda name: (name.startswith(f"{folder}/"), name))
-    members = [packed[name] for name in order]
-    # RECORD lists itself, too, but cannot hold its own digest.
-    lines = [*(member.entry for member in members), record.RecordEntry(place, "", "")]
-    content = record.render(lines).encode()
-    return [*members, _kept(spool, place, content, 0o644)]
-
-
-def _pack(wheel: zipfile.ZipFile, spool: Spool) -> dict[str, Packed]:
-    """Compress every file, on all processors.
-
-    The largest go first, so that none is left for one processor at the end.
-    """
-    members = sorted(archive.files(wheel), key=lambda member: -member.file_size)
-    with ThreadPoolExecutor(os.cpu_count()) as workers:
-        # Threads are enough: libdeflate compresses without Python's global lock.
-        packed = workers.map(partial(_member, wheel, spool), members)
-        return {part.member.name: part for part in packed}
-
-
-def _member(wheel: zipfile.ZipFile, spool: Spool, member: zipfile.ZipInfo) -> Packed:
-    """Compress one file; of its mode, only whether it can be executed is kept."""
-    # The umask of the building machine decides the other bits.
-    mode = 0o755 if member.external_attr >> 16 & 0o111 else 0o644
-    if not member.file_size:
-        return _kept(spool, member.filename, wheel.read(member), mode)
-    # Mapped, so that the gigabyte of a library goes back to the system as soon as it is
-    # compressed.
-    with closing(mmap.mmap(-1, member.file_size)) as content:
-        with wheel.open(member) as stream:
-            while chunk := stream.read(record.CHUNK):
-                content.write(chunk)
-        return _kept(spool, member.filename, content, mode)
-
-
-def _kept(spool: Spool, name: str, content: bytes | mmap.mmap, mode: int) -> Packed:
-    """Put the smaller of a file's content and its compressed form into the spool."""
-    import deflate
-
-    # Images and archives in a wheel grow when they are packed again.
-    compressed = deflate.deflate_compress(content, LEVEL)
-    smaller = len(compressed) < len(content)
-    body: bytes | bytearray | mmap.mmap = compressed if smaller else content
-    method = zipfile.ZIP_DEFLATED if smaller else zipfile.ZIP_STORED
-    member = ZipMember(
-        name=name,
-        method=method,
-        crc=deflate.crc32(content),
-        packed=len(body),
-        size=len(content),
-        mode=stat.S_IFREG | mode,
-    )
-    return Packed(member, record.entry(name, content), spool.keep(body))
-
-
-def _insist_on_record(wheel: zipfile.ZipFile, packed: Mapping[str, Packed]) -> None:
-    """Refuse a wheel that does not hold what its RECORD says."""
-    place = f"{archive.metadata_directory(wheel)}/RECORD"
-    # RECORD's own line has no digest, so its entry from the packing would not agree
-    # with it.
-    known = {name: part.entry for name, part in packed.items() if name != place}
-    found = record.faults(wheel, known)
-    if found:
-        raise WheelError(
-            f"The wheel does not hold what its RECORD says: {found[0]}",
-            remedy="Correct by a patch what packs the wheel: pip could not use it either.",
-            evidence=Evidence(where=str(wheel.filename), lines=found),
-        )
 
 
 def moment(epoch: int) -> Moment:

@@ -40,36 +40,42 @@ def write(wheel: zipfile.ZipFile, name: str, sha256: str, outcome: BuildOutcome)
     record = build_record.read(wheel)
     if record is None:
         raise ValueError(f"{name} has no build record")
-    predicate = {"buildDefinition": _definition(record, wheel), "runDetails": _run(record, outcome)}
-    subject = [{"name": name, "digest": {"sha256": sha256}}]
-    return build_record.canonical(
-        {
-            "_type": STATEMENT,
-            "subject": subject,
-            "predicateType": PROVENANCE,
-            "predicate": predicate,
-        },
-        indent=1,
-    )
-
-
-def _definition(record: BuildRecord, wheel: zipfile.ZipFile) -> dict[str, object]:
-    """Return what was asked for, what the builder chose, and what went in."""
     # The record as it is in the wheel: the two must never say different things.
-    said = record.model_dump(mode="json")
-    return {
-        "buildType": BUILD_TYPE,
-        "externalParameters": {"recipe": said["recipe"]},
-        "internalParameters": {
-            name: said[name]
-            for name in ("build", "found", "lock", "source", "stubs", "substitutions")
+    said, sealer = record.model_dump(mode="json"), record.sealer
+    internal = ("build", "found", "lock", "source", "stubs", "substitutions")
+    statement = {
+        "_type": STATEMENT,
+        "subject": [{"name": name, "digest": {"sha256": sha256}}],
+        "predicateType": PROVENANCE,
+        "predicate": {
+            # What was asked for, what the builder chose, and what went in.
+            "buildDefinition": {
+                "buildType": BUILD_TYPE,
+                "externalParameters": {"recipe": said["recipe"]},
+                "internalParameters": {key: said[key] for key in internal},
+                "resolvedDependencies": list(dependencies(record, wheel)),
+            },
+            # Who built it, and what came of it; our own fields carry our name, as SLSA asks.
+            "runDetails": {
+                "builder": {
+                    "id": BUILDER,
+                    "version": {"tfwright": sealer.version, "deflate": sealer.deflate},
+                },
+                "metadata": {
+                    # RFC 3339 in UTC, as SLSA's schema asks; it is in the statement, since the
+                    # wheel has no clock.
+                    "finishedOn": outcome.finished.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                    "tfwright_checks": list(outcome.checks),
+                    "tfwright_cache": outcome.cache,
+                },
+            },
         },
-        "resolvedDependencies": [*_pinned(record), *_image(record), *_materials(wheel)],
     }
+    return build_record.canonical(statement, indent=1)
 
 
-def _pinned(record: BuildRecord) -> Iterator[dict[str, object]]:
-    """Yield the source and Bazel."""
+def dependencies(record: BuildRecord, wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
+    """Yield source, Bazel and image, and the rest of the wheel's bill of materials."""
     source, bazel = record.source, record.bazel
     yield {
         "name": "source",
@@ -81,48 +87,22 @@ def _pinned(record: BuildRecord) -> Iterator[dict[str, object]]:
         "uri": f"pkg:github/bazelbuild/bazel@{bazel.version}",
         "digest": {"sha256": bazel.sha256},
     }
-
-
-def _image(record: BuildRecord) -> Iterator[dict[str, object]]:
-    """Yield the container image that the build ran in, if it did."""
     image = record.recipe.content.get("host", {}).get("image")
     if image:
         # in-toto wants algorithm and digest apart; registries write them as one word.
         algorithm, _, digest = image["digest"].partition(":")
         uri = f"pkg:oci/{image['name']}@{image['digest']}"
         yield {"name": "container image", "uri": uri, "digest": {algorithm: digest}}
-
-
-def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
-    """Yield the rest of the wheel's bill: patches, archives, and clones by their commits."""
     bill = json_text.parsed(wheel.read(f"{archive.metadata_directory(wheel)}/{sbom.NAME}"))
     for component in bill["components"]:
-        # The source is named by `_pinned` already, with its commit.
+        # It is named above already, with its commit.
         if component["bom-ref"] == "source":
             continue
         # CycloneDX writes "SHA-256" where in-toto writes "sha256".
-        digests = {}
-        for entry in component["hashes"]:
-            algorithm = entry["alg"].replace("-", "").lower()
-            digests[algorithm] = entry["content"]
+        digests = {
+            entry["alg"].replace("-", "").lower(): entry["content"] for entry in component["hashes"]
+        }
         # A clone has no digest but its commit, which covers all of its files.
         if "sha256" not in digests:
             digests = {"gitCommit": component["version"]}
         yield {"name": component["name"], "uri": component["purl"], "digest": digests}
-
-
-def _run(record: BuildRecord, outcome: BuildOutcome) -> dict[str, object]:
-    """Return who built it, and what came of it; our own fields carry our name, as SLSA asks."""
-    return {
-        "builder": {
-            "id": BUILDER,
-            "version": {"tfwright": record.sealer.version, "deflate": record.sealer.deflate},
-        },
-        "metadata": {
-            # RFC 3339 in UTC, as SLSA's schema asks; it is in the statement, since the
-            # wheel has no clock.
-            "finishedOn": outcome.finished.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "tfwright_checks": list(outcome.checks),
-            "tfwright_cache": outcome.cache,
-        },
-    }

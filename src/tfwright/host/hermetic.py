@@ -1,0 +1,154 @@
+"""The CUDA that Bazel downloads, from TensorFlow 2.18 on: which is in force, what contradicts it.
+
+Three places state it: the answers to ./configure, the flags of compile, which win, and the tree's
+own .bazelrc, which holds where both are silent.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfwright.documents.recipe import Recipe
+from tfwright.host import compatibility, cuda, versions
+
+WHEEL = ":wheel"
+WITHOUT_CUDA = ("--config=cuda_wheel", "override_include_cuda_libs=true")
+"""One of these keeps CUDA's libraries out of the wheel, which its rule in the tree insists on."""
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Two parts of a recipe that cannot both hold."""
+
+    key: tuple[str, ...]
+    """The key in the recipe to correct: ``("configure", "answers", "HERMETIC_CUDA_VERSION")``."""
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class HermeticCuda:
+    """What Bazel takes."""
+
+    version: str
+    cudnn: str
+    architectures: tuple[str, ...]
+    """``sm_120`` is machine code, ``compute_120`` PTX."""
+    clang: str
+    """The clang that compiles device code, if its path tells the version; empty with nvcc."""
+    by_default: bool
+    """Whether the tree chose the version, because the recipe leaves it open."""
+
+
+def of(recipe: Recipe) -> HermeticCuda | None:
+    """Return what is in force for a recipe; None where CUDA is not downloaded by Bazel."""
+    tree = compatibility.hermetic(recipe.source.release)
+    if tree is None or not cuda.wanted(recipe) or recipe.source.interface == "own":
+        return None
+    flags = recipe.compile.flags
+    clang = recipe.configure.answers.get("TF_CUDA_CLANG") is True or "--config=cuda_clang" in flags
+    stated = _flag(recipe, "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
+    if not stated and clang:
+        # This configuration of the tree states them again, after those of ./configure.
+        stated = ",".join(tree.clang_architectures)
+    stated = stated or _answer(recipe, "HERMETIC_CUDA_COMPUTE_CAPABILITIES") or "3.5,7.0"
+    version = _stated(recipe, "HERMETIC_CUDA_VERSION")
+    path = _stated(recipe, "CLANG_CUDA_COMPILER_PATH")
+    named = re.search(r"(?:llvm|clang)-(\d+)", path)
+    return HermeticCuda(
+        version or tree.cuda,
+        _stated(recipe, "HERMETIC_CUDNN_VERSION") or tree.cudnn,
+        tuple(architectures(stated)),
+        (named[1] if named else "") if clang else "",
+        not version,
+    )
+
+
+def architectures(stated: str) -> Iterator[str]:
+    """Yield what a list of compute capabilities compiles to: 12.0 is machine code and PTX."""
+    for name in filter(None, stated.replace(" ", "").split(",")):
+        if name.startswith("sm_"):
+            yield name
+        else:
+            number = name.removeprefix("compute_").replace(".", "")
+            yield from (f"sm_{number}", f"compute_{number}")
+
+
+def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
+    """Yield what makes a build fail, or a wheel be refused, whatever the host; the worst first."""
+    found = of(recipe)
+    if found is None:
+        return
+    version = ("configure", "answers", "HERMETIC_CUDA_VERSION")
+    named = recipe.host.cuda or ""
+    source = "the tree's default" if found.by_default else "as the recipe states"
+    if named and not versions.is_of(found.version, named):
+        yield Contradiction(
+            version,
+            f"Bazel takes CUDA {found.version}, {source}; [host] names {named}",
+            f'Answer HERMETIC_CUDA_VERSION = "{named}.0", or a patch level that the tree lists.',
+        )
+    gpus = {name: cuda.capability(name) for name in found.architectures}
+    if row := compatibility.cuda(found.version):
+        beyond = [name for name, gpu in gpus.items() if not versions.within(gpu, *row.capabilities)]
+        if beyond:
+            yield Contradiction(
+                version,
+                f"CUDA {found.version}, {source}, does not compile {', '.join(beyond)}",
+                f"It compiles for {' to '.join(row.capabilities)}: name another CUDA, or GPUs.",
+            )
+    if newest := compatibility.clang_capability(found.clang):
+        beyond = [name for name, gpu in gpus.items() if versions.newer(gpu, newest)]
+        if beyond:
+            least = compatibility.clang_for(gpus[beyond[0]])
+            yield Contradiction(
+                ("configure", "answers", "CLANG_CUDA_COMPILER_PATH"),
+                f"clang {found.clang} compiles for GPUs to {newest}, and not {', '.join(beyond)}",
+                f"Name clang {least} or later, or let nvcc compile: TF_CUDA_CLANG = false and "
+                '"--config=cuda_nvcc".',
+            )
+    yield from _of_configuration(recipe, found)
+
+
+def _of_configuration(recipe: Recipe, found: HermeticCuda) -> Iterator[Contradiction]:
+    """Yield what the configurations of the tree make of the answers."""
+    capabilities = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"
+    answered = _answer(recipe, capabilities)
+    overridden = answered and set(architectures(answered)) != set(found.architectures)
+    made = ", ".join(found.architectures)
+    if overridden and not _flag(recipe, capabilities):
+        yield Contradiction(
+            ("compile", "flags"),
+            f"the configuration cuda_clang of the tree overrides the answered GPUs by {made}",
+            f'Repeat them in compile.flags: "--repo_env={capabilities}={answered}".',
+        )
+    lacking = set(recipe.verify.architectures) - set(found.architectures)
+    if lacking:
+        yield Contradiction(
+            ("verify", "architectures"),
+            f"verify.architectures wants {', '.join(sorted(lacking))}, which is not compiled",
+            f"What is compiled is {made}: make the two agree.",
+        )
+    flags = " ".join(recipe.compile.flags)
+    if recipe.compile.target.endswith(WHEEL) and not any(flag in flags for flag in WITHOUT_CUDA):
+        yield Contradiction(
+            ("compile", "flags"),
+            "the rule of the wheel refuses CUDA's libraries among its files",
+            f'Add "{WITHOUT_CUDA[0]}" to compile.flags.',
+        )
+
+
+def _stated(recipe: Recipe, variable: str) -> str:
+    """Return what a recipe says of a variable; the command line comes after ./configure's file."""
+    return _flag(recipe, variable) or _answer(recipe, variable)
+
+
+def _flag(recipe: Recipe, variable: str) -> str:
+    pattern = re.compile(rf"--(?:repo_env|action_env)=(?i:{variable})=(.*)")
+    found = [match[1] for flag in recipe.compile.flags if (match := pattern.fullmatch(flag))]
+    return found[-1] if found else ""
+
+
+def _answer(recipe: Recipe, variable: str) -> str:
+    value = recipe.configure.answers.get(variable)
+    return value if isinstance(value, str) else ""

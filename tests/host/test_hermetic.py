@@ -1,0 +1,83 @@
+import pytest
+
+from tfwright.documents.recipe import Recipe
+from tfwright.host import hermetic
+
+WHEEL = "//tensorflow/tools/pip_package:wheel"
+NVCC = ("--config=cuda_nvcc", "--config=cuda_wheel")
+CLANG = ("--config=cuda_clang", "--config=cuda_wheel")
+
+
+def recipe(*flags: str, architectures: tuple[str, ...] = (), **answers: str) -> Recipe:
+    return Recipe.model_validate(
+        {
+            "name": "small",
+            "summary": "A recipe for tests",
+            "source": {
+                "url": "https://example.org/tensorflow.git",
+                "branch": "r2.20",
+                "commit": "0" * 40,
+            },
+            "host": {"system": "Linux", "machine": "x86_64", "python": "3.12", "cuda": "12.8"},
+            "bazel": {"version": "7.4.1"},
+            "configure": {"answers": {"TF_NEED_CUDA": True, **answers}},
+            "compile": {"target": WHEEL, "flags": flags or NVCC},
+            "verify": {"architectures": architectures},
+        }
+    )
+
+
+def said(of: Recipe) -> str:
+    return "\n".join(f"{found.what}; {found.remedy}" for found in hermetic.contradictions(of))
+
+
+def test_an_empty_version_is_the_default_of_the_tree_which_does_not_compile_for_blackwell() -> None:
+    text = said(recipe(HERMETIC_CUDA_VERSION="", HERMETIC_CUDA_COMPUTE_CAPABILITIES="sm_120"))
+    assert "CUDA 12.5.1" in text
+    assert "does not compile sm_120" in text
+    assert "[host] names 12.8" in text
+
+
+def test_a_flag_wins_over_an_answer() -> None:
+    version = "--repo_env=HERMETIC_CUDA_VERSION=12.8.1"
+    gpus = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=12.0"
+    found = hermetic.of(recipe(*NVCC, version, gpus, HERMETIC_CUDA_VERSION="12.5.1"))
+    assert found
+    assert found.version == "12.8.1"
+    assert found.architectures == ("sm_120", "compute_120")
+    assert said(recipe(*NVCC, version, gpus)) == ""
+
+
+def test_the_configuration_for_clang_overrides_the_answered_gpus() -> None:
+    answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
+    text = said(recipe(*CLANG, architectures=(), **answers))
+    assert "overrides" in text
+    assert "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=sm_89" in text
+    assert said(recipe(*NVCC, architectures=(), **answers)) == ""
+
+
+@pytest.mark.parametrize(("clang", "refused"), [("18", True), ("20", False), ("99", False)])
+def test_a_clang_that_does_not_know_the_gpu_is_refused(clang: str, *, refused: bool) -> None:
+    gpus = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=sm_120"
+    text = said(
+        recipe(
+            *CLANG,
+            gpus,
+            HERMETIC_CUDA_VERSION="12.8.1",
+            CLANG_CUDA_COMPILER_PATH=f"/usr/lib/llvm-{clang}/bin/clang",
+        )
+    )
+    assert (f"clang {clang} compiles" in text) is refused
+    assert ("clang 20 or later" in text) is refused
+
+
+def test_a_wheel_with_cuda_libraries_and_a_floor_that_is_not_compiled_are_found() -> None:
+    answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_120"}
+    text = said(recipe("--config=cuda_nvcc", architectures=("sm_120", "sm_90"), **answers))
+    assert "--config=cuda_wheel" in text
+    assert "sm_90, which is not compiled" in text
+
+
+def test_a_recipe_without_cuda_or_of_an_older_release_downloads_none(recipe: Recipe) -> None:
+    assert hermetic.of(recipe) is None
+    assert list(hermetic.contradictions(recipe)) == []
