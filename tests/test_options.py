@@ -27,6 +27,8 @@ def trial(
         raise HostError("no gcc", remedy="Buy one.", evidence=Evidence(where="x:1", status=2))
     if recipe == "stopped":
         raise KeyboardInterrupt
+    if recipe == "silent":
+        return
     yield Answer({"big": big, "fast": fast}, print, status=7)
     if recipe == "late":
         raise HostError("no disk", remedy="Buy one.")
@@ -66,6 +68,14 @@ def test_an_error_behind_an_answer_leaves_that_the_only_document(typed: Type) ->
     status, out, err = typed("--big", "--recipe", "late", "--json")
     assert (status, json.loads(out)["big"]) == (3, True)
     assert "no disk" in err
+
+
+def test_a_command_without_an_answer_prints_an_empty_document(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["invoke", "trial", "--big", "-r", "silent", "--json"]
+    Program(namespace=Collection(trial)).run(words, exit=False)
+    assert json.loads(capsys.readouterr().out) == {}
 
 
 def test_a_command_that_is_interrupted_says_what_goes_on_with_it(typed: Type) -> None:
@@ -108,6 +118,13 @@ def test_two_options_of_which_one_would_be_followed_are_refused() -> None:
     options.one_of(gc=True, links=False)
     with fails(RecipeError, "--dry-run", "--install"):
         options.one_of(dry_run=True, install="user")
+
+
+def test_a_file_is_none_without_a_name_and_no_option() -> None:
+    assert str(options.file_of("-", "diagnose")) == "-"
+    for given in ("", "--jsno"):
+        with fails(RecipeError, "invoke diagnose", given):
+            options.file_of(given, "diagnose")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.remedies.following import CommandLine
 from tests.upstream import commit
 
@@ -134,7 +135,7 @@ def test_of_a_damaged_bundle_nothing_is_put_anywhere(
     file = made(tmp_path)
     content = file.read_bytes()
     file.write_bytes(content.replace(b"\0six\0", b"\0sax\0"))
-    with pytest.raises(SupplyError, match=r"at package/six-1\.11\.0") as caught:
+    with fails(SupplyError, "package/six-1.11.0") as caught:
         unpacking.unpack(file, build_out, SILENCE)
     assert [path.name for path in build_out.iterdir()] == ["unbundling.lock"]
     assert not checkout.exists()
@@ -157,7 +158,7 @@ def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
 ) -> None:
     (checkout / "recipes").mkdir(parents=True)
     (checkout / "recipes/demo.toml").write_text("another", "utf-8")
-    with pytest.raises(RecipeError, match=r"another .*demo\.toml than this host") as caught:
+    with fails(RecipeError, "demo.toml") as caught:
         unpacking.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "vault").exists()
     # As it says: move them away.
@@ -220,7 +221,7 @@ def test_half_a_commit_is_refused_before_anything_is_put_anywhere(
         file = made(tmp_path, ("source", bundle.SOURCE, half), recipe=recipe)
     else:
         file = made(tmp_path, ("clone", pinned, half), clones=(cloned,))
-    with pytest.raises(SupplyError, match=f"{kind}/.* does not hold all of"):
+    with fails(SupplyError, f"{kind}/"):
         unpacking.unpack(file, build_out, SILENCE)
     assert nothing_is_placed(build_out)
 
@@ -258,7 +259,7 @@ def test_a_git_bundle_that_begins_in_another_way_is_refused(
     assert changed != source
     recipe = recipe_of_commit(tmp_path, pinned)
     file = made(tmp_path, ("source", bundle.SOURCE, changed), recipe=recipe)
-    with pytest.raises(SupplyError, match="does not hold all of the commit"):
+    with fails(SupplyError, "source/source.bundle"):
         unpacking.unpack(file, build_out, SILENCE)
     assert nothing_is_placed(build_out)
 
@@ -268,11 +269,11 @@ def test_a_bundle_that_lacks_a_commit_is_refused_before_anything_is_put_anywhere
 ) -> None:
     cloned = Carried(remote="https://example.org/r.git", commit="1" * 40)
     file = made(tmp_path, clones=(cloned,))
-    with pytest.raises(SupplyError, match=f"no member clone/{'1' * 40}, of http"):
+    with fails(SupplyError, f"clone/{'1' * 40}", "http"):
         unpacking.unpack(file, build_out, SILENCE)
     assert nothing_is_placed(build_out)
     file = made(tmp_path, recipe=recipe_of_commit(tmp_path, "1" * 40))
-    with pytest.raises(SupplyError, match=r"no member source/source\.bundle"):
+    with fails(SupplyError, "source/source.bundle"):
         unpacking.unpack(file, build_out, SILENCE)
     assert nothing_is_placed(build_out)
 
@@ -283,7 +284,7 @@ def test_a_bundle_that_lacks_a_commit_is_refused_before_anything_is_put_anywhere
 def test_a_commit_that_nothing_asks_for_is_refused(
     tmp_path: Path, build_out: Path, kind: Kind, name: str
 ) -> None:
-    with pytest.raises(SupplyError, match="which its recipe does not name"):
+    with fails(SupplyError, f"{kind}/{name}"):
         unpacking.unpack(made(tmp_path, (kind, name, b"")), build_out, SILENCE)
     assert nothing_is_placed(build_out)
 
@@ -306,7 +307,7 @@ def test_a_faulty_document_is_named_by_its_member(
 
 
 def test_a_bundle_with_two_recipes_is_refused(tmp_path: Path, build_out: Path) -> None:
-    with pytest.raises(SupplyError, match="has 2 recipes"):
+    with fails(SupplyError, "2 recipes"):
         unpacking.unpack(made(tmp_path, ("recipe", "second.toml", b"")), build_out, SILENCE)
 
 
@@ -314,7 +315,7 @@ def test_a_bundle_with_two_locks_is_refused(tmp_path: Path, build_out: Path) -> 
     locks: list[tuple[Kind, str, bytes]] = [
         ("lock", name, b"") for name in ("demo.lock", "other.lock")
     ]
-    with pytest.raises(SupplyError, match="has 2 locks; it may have one"):
+    with fails(SupplyError, "2 locks"):
         unpacking.unpack(made(tmp_path, *locks), build_out, SILENCE)
     assert nothing_is_placed(build_out)
 
@@ -361,7 +362,7 @@ def test_a_patch_that_the_recipe_does_not_name_is_refused_and_nothing_is_put_any
     tmp_path: Path, build_out: Path, checkout: Path, name: str
 ) -> None:
     file = made(tmp_path, ("patch", name, b"gitdir: evil"))
-    with pytest.raises(SupplyError, match="which its recipe does not name"):
+    with fails(SupplyError, f"patch/{name}"):
         unpacking.unpack(file, build_out, SILENCE)
     assert not checkout.exists()
     assert not (build_out / "vault").exists()
@@ -372,7 +373,7 @@ def test_a_manifest_that_names_what_some_file_system_takes_for_git_is_refused(
 ) -> None:
     file = made(tmp_path, ("patch", "xgit", b"gitdir: evil"))
     file.write_bytes(file.read_bytes().replace(b"xgit", b".git"))
-    with pytest.raises(SupplyError, match=r"must not contain \.git"):
+    with fails(SupplyError, ".git"):
         unpacking.unpack(file, build_out, SILENCE)
 
 
@@ -380,7 +381,7 @@ def test_a_directory_in_the_place_of_a_document_is_not_replaced(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
     (checkout / "patches/demo/nccl.h").mkdir(parents=True)
-    with pytest.raises(RecipeError, match=r"another .*demo/nccl\.h than this host"):
+    with fails(RecipeError, "demo/nccl.h"):
         unpacking.unpack(made(tmp_path), build_out, SILENCE)
 
 
@@ -395,7 +396,7 @@ def test_a_commit_that_git_cannot_read_is_refused_before_anything_has_its_place(
         file = made(tmp_path, member, recipe=recipe)
     else:
         file = made(tmp_path, (kind, "a" * 40, b"no git bundle"), clones=(cloned,))
-    with pytest.raises(SupplyError, match="does not hold all of the commit"):
+    with fails(SupplyError, f"{kind}/"):
         unpacking.unpack(file, build_out, SILENCE)
     assert nothing_is_placed(build_out)
 
@@ -461,10 +462,10 @@ def test_a_program_that_the_recipe_does_not_ask_for_is_refused(
 
 def test_other_bytes_than_the_recipe_pins_are_refused(tmp_path: Path, build_out: Path) -> None:
     wrong = recipe_of(tmp_path, b"the right Bazel")
-    with pytest.raises(SupplyError, match="bazel/bazel of the bundle is not"):
+    with fails(SupplyError, "bazel/bazel"):
         unpacking.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
     wrong = recipe_of(tmp_path, pin=f"{PIN} --hash=sha256:{'0' * 64}")
-    with pytest.raises(SupplyError, match=r"package/six-.* of the bundle is not"):
+    with fails(SupplyError, "package/six-"):
         unpacking.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
     assert not (build_out / "vault").exists()
 
@@ -481,7 +482,7 @@ def test_a_bundle_that_lacks_a_patch_of_its_recipe_is_refused(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
     file = made(tmp_path, documents=DOCUMENTS[1:])
-    with pytest.raises(SupplyError, match=f"lacks patch/{DOCUMENTS[0]}"):
+    with fails(SupplyError, f"patch/{DOCUMENTS[0]}"):
         unpacking.unpack(file, build_out, SILENCE)
     assert not checkout.exists()
 
@@ -489,7 +490,7 @@ def test_a_bundle_that_lacks_a_patch_of_its_recipe_is_refused(
 def test_a_bundle_of_another_bazel_than_the_recipe_wants_is_refused(
     tmp_path: Path, build_out: Path
 ) -> None:
-    with pytest.raises(SupplyError, match=r"1 times Bazel 0\.24\.1; its recipe"):
+    with fails(SupplyError, "0.24.1"):
         unpacking.unpack(made(tmp_path, bazel="0.24.1"), build_out, SILENCE)
 
 
@@ -511,7 +512,7 @@ def test_what_no_checksum_holds_is_named(tmp_path: Path, build_out: Path) -> Non
 @pytest.mark.medium
 def test_a_file_that_was_added_replaces_no_other(tmp_path: Path, build_out: Path) -> None:
     unpacking.unpack(made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE)
-    with pytest.raises(RecipeError, match=r"another .*added/cuda\.run than"):
+    with fails(RecipeError, "added/cuda.run"):
         unpacking.unpack(made(tmp_path, ("added", "cuda.run", b"evil")), build_out, SILENCE)
     assert (build_out / "added/cuda.run").read_bytes() == b"CUDA"
 
@@ -628,7 +629,7 @@ def test_packages_of_cuda_are_packed_only_when_the_user_says_so(
     file = tmp_path / "file"
     without = packing.pack(job, document, file, [])
     assert [each.files for each in without.absent] == [{"nvidia_cudnn-8-py3-none-any.whl": sha256}]
-    with pytest.raises(SupplyError, match="of cudnn are not on") as caught:
+    with fails(SupplyError, "cudnn") as caught:
         packing.pack(job, document, file, [], with_toolkit=True)
     assert f"'invoke toolkit --recipe {document}'" in caught.value.remedy
     kept = sources.store(job.places.vault).path(sha256)
@@ -666,7 +667,7 @@ def test_a_recipe_of_another_system_is_bundled_there(
     monkeypatch.setattr(packing, "fetched", lambda _: foreign)
     host = small_job.recipe.host.changed(system="Darwin")
     job = replace(small_job, recipe=small_job.recipe.changed(host=host))
-    with pytest.raises(HostError, match="Darwin") as caught:
+    with fails(HostError, "Darwin") as caught:
         packing.pack(job, document, tmp_path / "file", [])
     assert caught.value.remedy == "Run the command on Darwin."
 

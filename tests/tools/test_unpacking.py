@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from tests.failing import fails
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.tools import unpacking
@@ -142,7 +143,7 @@ def device(name: str) -> tarfile.TarInfo:
 def test_what_reaches_outside_is_refused(
     tmp_path: Path, into: Path, member: tarfile.TarInfo | tuple[str, bytes]
 ) -> None:
-    with pytest.raises(SupplyError, match="cannot be unpacked"):
+    with fails(SupplyError, tmp_path / "a"):
         unpacking.unpack(tarred(tmp_path / "a", "w:gz", member), into)
     assert list(into.iterdir()) == []
     assert not (tmp_path / "out").exists()
@@ -152,7 +153,7 @@ def test_what_reaches_outside_is_refused(
 def test_a_zip_that_reaches_outside_is_refused(tmp_path: Path, into: Path, name: str) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr(name, "x")
-    with pytest.raises(SupplyError, match="outside"):
+    with fails(SupplyError, repr(name)):
         unpacking.unpack(tmp_path / "a.zip", into)
 
 
@@ -165,7 +166,7 @@ def test_a_zip_with_a_member_without_a_name_is_refused(
         packed.open(zipfile.ZipInfo(name), "w") as member,
     ):
         member.write(b"x")
-    with pytest.raises(SupplyError, match="a member has no name"):
+    with fails(SupplyError, "no name"):
         unpacking.unpack(tmp_path / "a.zip", into)
 
 
@@ -188,7 +189,7 @@ def test_a_damaged_archive_is_reported(
 ) -> None:
     archive = tarred(tmp_path / "a", "w:gz", ("big", bytes(range(256)) * 999))
     archive.write_bytes(damage(archive.read_bytes()))
-    with pytest.raises(SupplyError, match="cannot be unpacked"):
+    with fails(SupplyError, archive):
         unpacking.unpack(archive, into)
 
 
@@ -196,7 +197,7 @@ def test_what_unpacks_to_more_than_the_disk_holds_is_refused_before_it_fills_it(
     tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unpacking, "KEPT_FREE", shutil.disk_usage(tmp_path).free - 10_000)
-    with pytest.raises(HostError, match="does not fit"):
+    with fails(HostError, into):
         unpacking.unpack(tarred(tmp_path / "a", "w:gz", ("zeros", bytes(1 << 20))), into)
     assert list(into.iterdir()) == []
 
@@ -205,7 +206,7 @@ def test_an_endless_number_of_members_is_refused(
     tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unpacking, "MOST_MEMBERS", 3)
-    with pytest.raises(SupplyError, match="do not come to an end"):
+    with fails(SupplyError, tmp_path / "a"):
         unpacking.unpack(
             tarred(tmp_path / "a", "w:gz", *((str(number), b"") for number in range(4))), into
         )
@@ -266,7 +267,7 @@ def test_a_debian_package_that_cannot_be_read_is_refused(
 ) -> None:
     archive = tmp_path / "cuda.deb"
     archive.write_bytes(ar(members))
-    with pytest.raises(SupplyError, match="cannot be unpacked"):
+    with fails(SupplyError, archive):
         unpacking.unpack(archive, into)
 
 
@@ -286,7 +287,7 @@ def test_links_that_make_a_path_too_long_to_be_resolved_lead_nowhere(
     members += [link(end, "../" * len(steps)), link("out", f"{end}/..")]
     members += [("out/planted", b"planted")]
     archive = tarred(tmp_path / "deep.tar", "w", *members)
-    with pytest.raises(SupplyError, match="too long"):
+    with fails(SupplyError, archive, "too long"):
         unpacking.unpack(archive, into)
     assert not (tmp_path / "planted").exists()
 

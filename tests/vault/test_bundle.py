@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.progress import SILENCE, Progress
@@ -125,7 +126,7 @@ def test_a_file_that_changes_while_it_is_packed_leaves_no_bundle(tmp_path: Path)
     (tmp_path / "one.whl").write_bytes(b"before")
     content = Content.of("tool", tmp_path / "one.whl")
     (tmp_path / "one.whl").write_bytes(b"beyond")
-    with pytest.raises(SupplyError, match="changed while it was bundled"):
+    with fails(SupplyError, tmp_path / "one.whl"):
         bundle.write(
             tmp_path / "made.tar",
             manifest((content.member,)),
@@ -166,7 +167,7 @@ def test_one_wrong_bit_is_refused_with_the_member_that_has_it(
     content = bytearray(made.read_bytes())
     content[content.index(FILES[name]) + 5] ^= 1
     made.write_bytes(content)
-    with pytest.raises(SupplyError, match=f"at tool/{name}: sha256 is"):
+    with fails(SupplyError, f"tool/{name}"):
         unpack(made, tmp_path)
 
 
@@ -185,16 +186,16 @@ def test_no_wrong_byte_anywhere_is_taken(made: Path, tmp_path: Path) -> None:
 
 def test_more_behind_the_end_is_refused(made: Path) -> None:
     made.write_bytes(made.read_bytes() + bytes(512))
-    with pytest.raises(SupplyError, match="at its end"):
+    with fails(SupplyError, "at its end"):
         bundle.read(made)
 
 
 def test_something_else_is_no_bundle(tmp_path: Path) -> None:
     for content in (b"", b"no tar at all", bytes(2048), b"9" * 4096):
         (tmp_path / "other").write_bytes(content)
-        with pytest.raises(SupplyError, match=r"at manifest\.json: it does not begin as one"):
+        with fails(SupplyError, "manifest.json"):
             bundle.read(tmp_path / "other")
-    with pytest.raises(SupplyError, match="cannot be read"):
+    with fails(SupplyError, tmp_path / "missing"):
         bundle.read(tmp_path / "missing")
 
 
@@ -216,7 +217,7 @@ def test_something_else_is_no_bundle(tmp_path: Path) -> None:
 )
 def test_a_manifest_that_names_a_place_outside_is_refused(tmp_path: Path, name: str) -> None:
     path = forged(tmp_path, {"members": [described(name)]}, lambda _: None)
-    with pytest.raises(SupplyError, match=r"at manifest\.json"):
+    with fails(SupplyError, "manifest.json"):
         bundle.read(path)
 
 
@@ -225,7 +226,7 @@ def test_a_manifest_that_names_a_place_outside_is_refused(tmp_path: Path, name: 
     ["../small", "/etc/passwd", ".", "", "a/b", "vault", "unbundling.lock", "Demo.trials.JSON"],
 )
 def test_a_recipe_named_like_a_path_is_refused(tmp_path: Path, recipe: str) -> None:
-    with pytest.raises(SupplyError, match=r"at manifest\.json: recipe"):
+    with fails(SupplyError, "manifest.json", "recipe"):
         bundle.read(forged(tmp_path, {"recipe": recipe}, lambda _: None))
 
 
@@ -241,14 +242,14 @@ def test_a_recipe_named_like_a_path_is_refused(tmp_path: Path, recipe: str) -> N
     ],
 )
 def test_a_version_that_none_has_is_refused(tmp_path: Path, field: str, text: str) -> None:
-    with pytest.raises(SupplyError, match=rf"at manifest\.json: {field}:"):
+    with fails(SupplyError, "manifest.json", field):
         bundle.read(forged(tmp_path, {field: text}, lambda _: None))
 
 
 @pytest.mark.medium
 def test_a_manifest_of_ten_thousands_of_files_is_refused(tmp_path: Path) -> None:
     many = [described(f"f{number}") for number in range(bundle.MOST_MEMBERS + 1)]
-    with pytest.raises(SupplyError, match=r"members: .* at most 10000 items"):
+    with fails(SupplyError, "members", 10000):
         bundle.read(forged(tmp_path, {"members": many}, lambda _: None))
 
 
@@ -278,7 +279,7 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path, kind: bytes, link: str
         {"members": [described(content=b"")]},
         lambda archive: add(archive, "tool/one.whl", b"", kind, link),
     )
-    with pytest.raises(SupplyError, match=r"at tool/one\.whl: its header"):
+    with fails(SupplyError, "tool/one.whl"):
         unpack(path, tmp_path)
 
 
@@ -289,7 +290,7 @@ def test_a_member_with_another_name_than_the_manifest_says_is_refused(
     tmp_path: Path, name: str
 ) -> None:
     path = forged(tmp_path, {"members": [described()]}, lambda archive: add(archive, name, b"x"))
-    with pytest.raises(SupplyError, match=r"at tool/one\.whl: its header"):
+    with fails(SupplyError, "tool/one.whl"):
         unpack(path, tmp_path)
 
 
@@ -300,10 +301,10 @@ def twice_over(archive: tarfile.TarFile) -> None:
 
 def test_a_member_twice_is_refused(tmp_path: Path) -> None:
     twice = forged(tmp_path, {"members": [described(), described()]}, lambda _: None)
-    with pytest.raises(SupplyError, match="two members have the same name"):
+    with fails(SupplyError, "members"):
         bundle.read(twice)
     hidden = forged(tmp_path, {"members": [described()]}, twice_over)
-    with pytest.raises(SupplyError, match="at its end"):
+    with fails(SupplyError, "at its end"):
         bundle.read(hidden)
 
 
@@ -315,7 +316,7 @@ def test_ten_gigabytes_of_zeros_are_not_unpacked(tmp_path: Path) -> None:
         stream.seek(-len(bundle.END), 2)
         stream.write(info.tobuf(tarfile.GNU_FORMAT))
         stream.truncate(10 * 2**30)
-    with pytest.raises(SupplyError, match="at its end: it has 10,737,418,240 bytes"):
+    with fails(SupplyError, "10,737,418,240"):
         bundle.read(bomb)
 
 
@@ -330,14 +331,14 @@ def test_a_member_that_is_larger_than_the_disk_is_refused_before_anything_is_wri
         )
     )
     many = large.model_copy(update={"members": large.members * 1000})
-    with pytest.raises(HostError, match="are free"):
+    with fails(HostError, tmp_path / "into"):
         bundle.unpack(tmp_path / "any", many, tmp_path / "into", SILENCE.progress)
     assert list((tmp_path / "into").iterdir()) == []
 
 
 @pytest.mark.parametrize("size", [-1, 2**40, "1", 1.5, None, True])
 def test_a_size_that_is_none_is_refused(tmp_path: Path, size: object) -> None:
-    with pytest.raises(SupplyError, match=r"at manifest\.json: members\.0\.size"):
+    with fails(SupplyError, "manifest.json", "members.0.size"):
         bundle.read(forged(tmp_path, {"members": [described(size=size)]}, lambda _: None))
 
 
@@ -369,7 +370,7 @@ def test_a_header_that_changes_the_next_one_is_refused(tmp_path: Path) -> None:
         + bytes(511)
         + bundle.END
     )
-    with pytest.raises(SupplyError, match="at its end"):
+    with fails(SupplyError, "at its end"):
         bundle.read(path)
 
 
@@ -378,11 +379,11 @@ def test_a_manifest_of_gigabytes_is_not_read(tmp_path: Path) -> None:
     path.write_bytes(bundle._header(bundle.MANIFEST, 2**31))
     with path.open("r+b") as stream:
         stream.truncate(2**31 + 4096)
-    with pytest.raises(SupplyError, match="does not begin as one"):
+    with fails(SupplyError, "manifest.json"):
         bundle.read(path)
 
 
 def test_a_manifest_written_in_another_way_is_refused(tmp_path: Path) -> None:
     path = forged(tmp_path, {"format": True}, lambda _: None)
-    with pytest.raises(SupplyError, match=r"at manifest\.json"):
+    with fails(SupplyError, "manifest.json"):
         bundle.read(path)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
@@ -167,7 +168,7 @@ def test_a_mirror_that_lacks_a_left_out_file_can_still_be_packed(
     ).stdout.strip()
     (mirror / "objects" / blob[:2] / blob[2:]).unlink()
     pack(Pack("r", "v1.0", "r/", ("test.txt",)), mirror, tmp_path / "made")
-    with pytest.raises(SupplyError, match=r"lacks files of v1\.0: test\.txt"):
+    with fails(SupplyError, "v1.0", "test.txt"):
         pack(Pack("r", "v1.0", "r/"), mirror, tmp_path / "made")
 
 
@@ -380,7 +381,7 @@ def test_all_files_that_a_mirror_lacks_are_named_at_once_with_the_line_to_write(
         blob = run_git("rev-parse", f"HEAD:{name}", cwd=mirror)
         (mirror / "objects" / blob[:2] / blob[2:]).unlink()
     wanted = Pack("https://example.org/r.git", head, "r/", ())
-    with pytest.raises(SupplyError, match=r"lacks files of .*: file\.txt, test\.txt") as caught:
+    with fails(SupplyError, "file.txt, test.txt") as caught:
         pack(wanted, mirror, tmp_path / "packed")
     assert 'exclude = ["file.txt", "test.txt"]' in caught.value.remedy
 
@@ -447,7 +448,7 @@ def test_a_server_that_is_out_of_reach_is_not_asked_for_each_file_again(tmp_path
             with pytest.raises(SupplyError):
                 servers.fill(silent(asked, server), tmp_path / "file")
     assert asked == ["a", "b", "a", "b"]
-    with pytest.raises(SupplyError, match="not asked again: no route"):
+    with fails(SupplyError, "no route"):
         servers.fill(silent(asked, "a"), tmp_path / "file")
 
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, Rank, everything, rule
-from tfwright.diagnosis.log import Line, both_ends, said
+from tfwright.diagnosis.log import Line, both_ends, message_of
 
 MOST_COMPLAINTS = 6000
 """Different lines that are compared with the families; of more, the first and the last half."""
@@ -118,7 +118,7 @@ def _hits(texts: Sequence[str]) -> dict[int, list[str]]:
 
 def _judge(text: str, stems: Iterable[str]) -> Judged:
     """Return what the families say of a line; nothing if it complains of nothing."""
-    line = said(text)
+    line = message_of(text)
     logged = rule("logged").match(line)
     severity = logged and (logged["old"] or logged["new"])
     quoting = not logged and (rule("quoting").match(line) or rule("command").match(line))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tfwright import __version__
 from tfwright.diagnosis.families import required
-from tfwright.diagnosis.log import said
+from tfwright.diagnosis.log import message_of
 from tfwright.diagnosis.reader import Diagnosis, Excerpt, Match
 from tfwright.documents import account
 from tfwright.errors import RecipeError
@@ -74,7 +74,7 @@ def lesson(found: Diagnosis, log: str) -> Lesson:
     fixture = account.without_home("\n".join(shown)) + "\n"
     if match and match.entry.sample:
         return Lesson(match.entry.id, "", fixture)
-    message = said(first.what.removeprefix("… "))[:_LONGEST].strip()
+    message = message_of(first.what.removeprefix("… "))[:_LONGEST].strip()
     made = pattern(message)
     if not required(made):
         raise RecipeError(

@@ -79,9 +79,9 @@ class Line:
     """Without colours."""
 
     @cached_property
-    def said(self) -> str:
+    def message(self) -> str:
         """What the tool said: the line without the prefixes of build services."""
-        return said(self.text)
+        return message_of(self.text)
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def decoded(line: bytes) -> str:
     return text.rstrip("\r\n")
 
 
-def said(text: str) -> str:
+def message_of(text: str) -> str:
     """Return what the tool said: a line without the prefixes of build services."""
     for _ in range(MOST_PREFIXES):
         prefix = rule("prefix").match(text)

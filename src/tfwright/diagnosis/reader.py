@@ -257,10 +257,10 @@ class _Surroundings:
         at, line = root.at, self.lines[root.at]
         action, where, command = self._failed_action(at)
         # A root that is an error of Bazel itself names the BUILD file.
-        own = rule("build_file").match(line.said)
+        own = rule("build_file").match(line.message)
         following = [line.text]
         for after in self.lines[at + 1 : at + AFTER]:
-            if rule("next_message").match(after.said):
+            if rule("next_message").match(after.message):
                 break
             following.append(after.text)
         # The root line itself stays, whatever it holds.
@@ -289,7 +289,7 @@ class _Surroundings:
         Each is empty where the log does not say it.
         """
         for place in self._near(at):
-            if reported := rule("failed_action").match(self.lines[place].said):
+            if reported := rule("failed_action").match(self.lines[place].message):
                 below = [line.text for line in self.lines[place : place + LONGEST_COMMAND]]
                 command = _COMMAND.search("\n".join(below))
                 shown_command = command[0].strip() if command else ""
@@ -301,6 +301,6 @@ class _Surroundings:
         for before in range(at, max(-1, at - REACH), -1):
             yield before
             # The output of an action that did not fail: what is above belongs to others.
-            if before < at and self.lines[before].said.startswith("INFO: From "):
+            if before < at and self.lines[before].message.startswith("INFO: From "):
                 break
         yield from range(at + 1, min(len(self.lines), at + REACH))

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from tfwright.diagnosis.complaints import Complaint, Recognition
 from tfwright.diagnosis.families import named, rule
-from tfwright.diagnosis.log import Line, indent, said
+from tfwright.diagnosis.log import Line, indent, message_of
 
 REACH = 400
 """Lines after Bazel's report of a failed action that may belong to the action."""
@@ -82,7 +82,9 @@ class Search:
         way.
         """
         succeeded = rule("success").match
-        last = max((at for at, line in enumerate(self.lines) if succeeded(line.said)), default=-1)
+        last = max(
+            (at for at, line in enumerate(self.lines) if succeeded(line.message)), default=-1
+        )
         ignored = self._without_effect()
         # Where a module was only looked for: SWIG's module asks for the library by name first, and
         # loads it by path where that fails.
@@ -107,7 +109,7 @@ class Search:
         """Return the lines that a tool itself says it goes on after."""
         ignored: set[int] = set()
         for at, line in enumerate(self.lines):
-            text = line.said
+            text = line.message
             again = at + RETRY_REACH < len(self.lines)
             if rule("ignored_command").match(text):
                 # make prints its own line after the command's. With `make -j` other commands print
@@ -158,7 +160,7 @@ class Search:
         for complaint in self.real:
             if action is None or complaint.at >= action.at:
                 break
-            if complaint.rank == "root" and self.lines[complaint.at].said.startswith("ERROR: "):
+            if complaint.rank == "root" and self.lines[complaint.at].message.startswith("ERROR: "):
                 return complaint
         return None
 
@@ -169,9 +171,10 @@ class Search:
         at, lines = action.at, self.lines
         last, first = min(len(lines), at + REACH), max(0, at - BACK)
         ends, begins = rule("action_ends").match, rule("action_begins").match
-        end = next((after for after in range(at + 1, last) if ends(lines[after].said)), last)
+        end = next((after for after in range(at + 1, last) if ends(lines[after].message)), last)
         start = next(
-            (before for before in range(at - 1, first - 1, -1) if begins(lines[before].said)), first
+            (before for before in range(at - 1, first - 1, -1) if begins(lines[before].message)),
+            first,
         )
         within = [each for each in self.real if at < each.at < end]
         before = [each for each in self.real if start <= each.at < at]
@@ -257,7 +260,7 @@ class Search:
         frames = 0
         file = ""
         for after in range(at + 1, min(len(self.lines), at + REACH)):
-            text = self.lines[after].said
+            text = self.lines[after].message
             frame = rule("frame").match(text)
             if frame:
                 frames = frames or indent(text)
@@ -266,7 +269,7 @@ class Search:
                 return None
             elif file and text.strip() and indent(text) < max(1, frames):
                 # Copied text may have lost its indentation: below a frame stands its source.
-                source = not frames and rule("frame").match(self.lines[after - 1].said)
+                source = not frames and rule("frame").match(self.lines[after - 1].message)
                 if not source or rule("raised").match(text.strip()):
                     return Traceback(at, after, file)
         return None
@@ -285,7 +288,7 @@ class Search:
                 for reading in known.readings
             )
             return replace(known, rank="root", readings=readings)
-        text = said(self.lines[traceback.last].text).strip().removeprefix("Error: ")
+        text = message_of(self.lines[traceback.last].text).strip().removeprefix("Error: ")
         parameters = {"file": traceback.file, "message": text, "exception": ""}
         exception = rule("raised").match(text)
         if exception and not starlark:

@@ -114,12 +114,12 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
     def part(found: re.Match[str]) -> str:
         alternatives = found[1].split(_OR)
         if len(alternatives) > 1:
-            said = (
+            texts = (
                 alternative
                 for alternative in alternatives
                 if _PLACE.sub(value, alternative).strip()
             )
-            return next(said, "")
+            return next(texts, "")
         names = [place["name"] for place in _PLACE.finditer(found[1])]
         if not names:
             # Plain angle brackets, as around the name of a header.

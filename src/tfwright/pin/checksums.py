@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote
@@ -13,7 +13,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, SubstituteTable
 from tfwright.documents.toolkit import PartName, Way
 from tfwright.errors import SupplyError
-from tfwright.pin import requirements
+from tfwright.pin import packages
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import BuildRequest
@@ -69,33 +69,26 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedCheck
 def _open(values: Mapping[str, Any]) -> Iterator[Key]:
     """Yield where a checksum is missing, or empty."""
     fetch = _table(values.get("fetch"))
-    for name, table in _table(fetch.get("substitutes")).items():
-        if _is_open(table):
-            yield "fetch", "substitutes", name, "sha256"
     given = fetch.get("sources")
-    for number, table in enumerate(given if isinstance(given, list) else ()):
-        if _is_open(table):
-            yield "fetch", "sources", number, "sha256"
+    tables: list[tuple[str | int, object]] = [
+        *_table(fetch.get("substitutes")).items(),
+        *enumerate(given if isinstance(given, list) else ()),
+    ]
+    for name, table in tables:
+        # Any other value is a fault, which reading the recipe describes.
+        if isinstance(table, Mapping) and table.get("sha256", "") == "":
+            yield "fetch", "sources" if isinstance(name, int) else "substitutes", name, "sha256"
     for part, table in _table(values.get("toolkit")).items():
-        yield from _open_packages(part, _table(table))
-
-
-def _open_packages(part: str, table: Mapping[str, Any]) -> Iterator[Key]:
-    for way in ("wheels", "archives"):
-        for name in _without_checksum(table.get(way)):
-            yield "toolkit", part, way, name
-    for name in _without_checksum(_table(table.get("debian")).get("files")):
-        yield "toolkit", part, "debian", "files", name
-
-
-def _without_checksum(table: object) -> list[str]:
-    """Return the names in a table that a person left without a checksum."""
-    return [name for name, sha256 in _table(table).items() if sha256 == ""]
-
-
-def _is_open(table: object) -> bool:
-    # Any other value is a fault, which reading the recipe describes.
-    return isinstance(table, Mapping) and table.get("sha256", "") == ""
+        ways = _table(table)
+        debian = _table(ways.get("debian"))
+        for way, pins in (
+            (("wheels",), ways.get("wheels")),
+            (("archives",), ways.get("archives")),
+            (("debian", "files"), debian.get("files")),
+        ):
+            for name, sha256 in _table(pins).items():
+                if sha256 == "":
+                    yield "toolkit", part, *way, name
 
 
 def _table(value: object) -> Mapping[str, Any]:
@@ -105,7 +98,7 @@ def _table(value: object) -> Mapping[str, Any]:
 
 def _completed(values: dict[str, Any]) -> None:
     """Fill in or take out what is open, so that all else of the recipe is checked."""
-    requirements.without_open(values)
+    packages.without_open(values)
     for key in _open(values):
         place: Any = values
         for part in key[:-1]:
@@ -115,20 +108,22 @@ def _completed(values: dict[str, Any]) -> None:
 
 def _learned(job: BuildRequest, key: Key, keys: Sequence[Key]) -> dict[Key, Learned]:
     """Learn the checksum of a key, with those of `keys` that the same download brings."""
-    recipe = job.recipe
+    fetch, report = job.recipe.fetch, job.listener.progress
+    origins = Origins(job.host_file, job.places.git, job.offline)
+    store = external.store(job.job)
     match key:
         case "fetch", "substitutes", str(name), _:
-            table = recipe.fetch.substitutes[name]
-            return {key: _of_substitute(job, name, table)}
+            wanted = _substitute(job, name, fetch.substitutes[name])
+            return {key: learning.of_file(wanted, origins, store, report)}
         case "fetch", "sources", int(number), _:
             # Alone, so that no other source of the recipe can answer in its place.
-            alone = FetchTable(sources=(recipe.fetch.sources[number],))
-            origins = Origins(job.host_file, job.places.git, job.offline, alone)
+            alone = replace(origins, fetch=FetchTable(sources=(fetch.sources[number],)))
             wanted = WantedArchive(f"fetch.sources {number + 1}", OPEN, ())
-            store = external.store(job.job)
-            return {key: learning.of_source(wanted, origins, store)}
+            return {key: learning.of_source(wanted, alone, store)}
         case _, _, "archives", str(url):
-            return {key: _of_archive(job, url)}
+            wanted = WantedArchive(url.rpartition("/")[2], OPEN, (url,))
+            store = sources.store(job.places.vault)
+            return {key: learning.of_file(wanted, origins, store, report)}
     together = [other for other in keys if other[:-1] == key[:-1]]
     try:
         return _of_packages(job, together)
@@ -139,27 +134,13 @@ def _learned(job: BuildRequest, key: Key, keys: Sequence[Key]) -> dict[Key, Lear
         return _of_packages(job, [key])
 
 
-def _of_substitute(job: BuildRequest, name: str, table: SubstituteTable) -> Learned:
-    if table.git:
-        # Only the rule says into which directory the commit is packed, and into a zip or not.
-        pins = RecipePins.of(job.recipe)
-        repository = external.repository(job.job, job.recipe.source)
-        rules = external.read(job.job, pins, repository, None)
-        rule = substitutes.replaced(name, rules.repositories)
-        wanted = substitutes.wanted(name, table, rule)
-    else:
-        wanted = WantedArchive(name, OPEN, table.urls, substitute=True)
-    origins = Origins(job.host_file, job.places.git, job.offline)
-    report = job.listener.progress
-    return learning.of_file(wanted, origins, external.store(job.job), report)
-
-
-def _of_archive(job: BuildRequest, url: str) -> Learned:
-    """Learn the checksum of one archive of a toolkit."""
-    wanted = WantedArchive(url.rpartition("/")[2], OPEN, (url,))
-    origins = Origins(job.host_file, job.places.git, job.offline)
-    store = sources.store(job.places.vault)
-    return learning.of_file(wanted, origins, store, job.listener.progress)
+def _substitute(job: BuildRequest, name: str, table: SubstituteTable) -> WantedArchive:
+    if not table.git:
+        return WantedArchive(name, OPEN, table.urls, substitute=True)
+    # Only the rule says into which directory the commit is packed, and into a zip or not.
+    repository = external.repository(job.job, job.recipe.source)
+    rules = external.read(job.job, RecipePins.of(job.recipe), repository, None)
+    return substitutes.wanted(name, table, substitutes.replaced(name, rules.repositories))
 
 
 def _of_packages(job: BuildRequest, keys: Sequence[Key]) -> dict[Key, Learned]:

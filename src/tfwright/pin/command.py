@@ -19,7 +19,7 @@ def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> 
     """Pin all packages that a recipe's packages need, and every checksum that it leaves open."""
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
-    from tfwright.pin import checksums, requirements
+    from tfwright.pin import checksums
     from tfwright.pin import packages as pinning
     from tfwright.port import page
     from tfwright.terminal.console import Terminal
@@ -27,5 +27,5 @@ def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> 
     # Before the recipe is read as a whole: without these checksums it does not load.
     path = recipes.find(recipe)
     checksums.pin(path, host_file.read(), Terminal())
-    job = job_of(recipe, complete=requirements.without_open)
+    job = job_of(recipe, complete=pinning.without_open)
     return Answer(pinning.pin(job, path, add, verify), page.show_pinned)

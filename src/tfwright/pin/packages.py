@@ -3,18 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
 from tfwright.documents import toml
+from tfwright.documents.names import EXACT_PIN
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import pythons
-from tfwright.pin import requirements
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import toml_editing
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.python import packages, resolving
+
+LISTS = (("host", "requirements"), ("verify", "requirements"))
+"""The lists whose packages pip resolves, as table and key."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ def pin(
     pip finds no versions that fit together.
     """
     recipe = job.recipe
-    opened = requirements.left_open(toml.values_of(path))
+    opened = left_open(toml.values_of(path))
     options = {"--add": added, "--verify": verifying}
     for where, lines in (*options.items(), *opened.items()):
         for line in lines:
@@ -55,7 +59,12 @@ def pin(
     if not any(wanted_lists.values()):
         return Pinned(path, {}, (), _pin_bazel(job, path))
     lists = _pin_packages(job, path, wanted_lists)
-    changes = tuple(_changes(recipe, lists))
+    changes = []
+    for key, pins in lists.items():
+        table, name = key.split(".")
+        before, now = {*getattr(getattr(recipe, table), name)}, {*pins}
+        changes += [f"+ {pin}  ({key})" for pin in sorted(now - before)]
+        changes += [f"- {pin}  ({key})" for pin in sorted(before - now)]
     try:
         bazel = _pin_bazel(job, path)
     except (SupplyError, HostError) as fault:
@@ -64,7 +73,7 @@ def pin(
             raise
         job.listener.note(f"Bazel's checksum stays open: {fault.what}")
         bazel = ""
-    return Pinned(path, lists, changes, bazel)
+    return Pinned(path, lists, tuple(changes), bazel)
 
 
 def _insist_on_requirement(where: str, line: str) -> None:
@@ -97,7 +106,14 @@ def _pin_packages(
     job: BuildRequest, path: Path, wanted_lists: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[str, ...]]:
     """Write both lists with everything that their packages need."""
-    interpreter = _target_python(job)
+    wanted_python = job.recipe.host.python
+    interpreter = pythons.find(wanted_python, job.host_file)
+    if not interpreter:
+        absence = pythons.absence(wanted_python, job.host_file)
+        raise HostError(
+            f"This host has {absence.found}; the recipe wants {absence.wanted}",
+            remedy=absence.remedy,
+        )
     # The target Python resolves, since what a package needs depends on its version.
     version = pythons.version_of(interpreter)
     log = job.log("pin")
@@ -113,17 +129,6 @@ def _pin_packages(
             if lists[key] != tuple(written.get(table, {}).get(name, ())):
                 toml_editing.put_list(path, (table, name), lists[key])
     return lists
-
-
-def _target_python(job: BuildRequest) -> Path:
-    """Return the target Python; raise HostError if this host does not have it."""
-    version = job.recipe.host.python
-    if found := pythons.find(version, job.host_file):
-        return found
-    absence = pythons.absence(version, job.host_file)
-    raise HostError(
-        f"This host has {absence.found}; the recipe wants {absence.wanted}", remedy=absence.remedy
-    )
 
 
 def _wanted(recipe: Recipe, added: Sequence[str], verifying: Sequence[str]) -> dict[str, list[str]]:
@@ -143,18 +148,6 @@ def _merged(pins: Sequence[str], added: Sequence[str]) -> list[str]:
     return [*kept, *added]
 
 
-def _changes(recipe: Recipe, lists: dict[str, tuple[str, ...]]) -> list[str]:
-    before = {
-        "host.requirements": set(recipe.host.requirements),
-        "verify.requirements": set(recipe.verify.requirements),
-    }
-    found = []
-    for key, pins in lists.items():
-        found += [f"+ {pin}  ({key})" for pin in sorted(set(pins) - before[key])]
-        found += [f"- {pin}  ({key})" for pin in sorted(before[key] - set(pins))]
-    return found
-
-
 def _pin_bazel(job: BuildRequest, path: Path) -> str:
     """Write the checksum of Bazel's binary for this machine, unless the recipe has it."""
     bazel = job.recipe.bazel
@@ -170,3 +163,29 @@ def _pin_bazel(job: BuildRequest, path: Path) -> str:
     why = f"from {binary.origin}, when it was pinned"
     toml_editing.put_dotted(path, "bazel", key, binary.sha256, why)
     return f"{bazels.here()} {binary.sha256}"
+
+
+def left_open(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the lines of a document that pin no version, by the key of their list."""
+    return {
+        f"{table}.{key}": list(filter(_is_open, _lines(values, table, key))) for table, key in LISTS
+    }
+
+
+def without_open(values: dict[str, Any]) -> None:
+    """Take those lines out, so that all else of a recipe is checked."""
+    for table, key in LISTS:
+        if lines := _lines(values, table, key):
+            values[table][key] = [line for line in lines if not _is_open(line)]
+
+
+def _lines(values: Mapping[str, Any], table: str, key: str) -> list[Any]:
+    # The document was not checked yet: anything may stand anywhere.
+    given = values.get(table)
+    lines = given.get(key) if isinstance(given, Mapping) else None
+    return lines if isinstance(lines, list) else []
+
+
+def _is_open(line: object) -> bool:
+    # Anything else than a text is a fault, which reading the recipe describes.
+    return isinstance(line, str) and not EXACT_PIN.fullmatch(line)

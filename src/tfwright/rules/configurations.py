@@ -1,8 +1,9 @@
 """Rules of a tree for which Bazel compiles everything a second time, in another configuration."""
 
 import ast
+import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tfwright.tools.python import sources
@@ -13,8 +14,8 @@ MOST_PACKAGES = 600
 """Packages that are read; the Python rules of TensorFlow 1.15 reach some 300."""
 _FOLLOWED = ("deps", "data", "srcs")
 """Attributes whose targets Bazel builds in the configuration of the rule itself."""
-_PLAIN = ("sh_binary", "filegroup")
-"""Rules besides those of Python that lead to programs in Python."""
+_LEADING_ON = r"sh_binary$|filegroup$|(.*_)?py_"
+"""Rules that lead to programs in Python."""
 
 
 @dataclass(frozen=True, order=True)
@@ -46,15 +47,13 @@ def tools_apart(bazelrc: str, flags: Sequence[str]) -> bool:
     lines = [line.split() for line in bazelrc.splitlines()]
     # Lines such as build:rbe hold for a configuration that the user has to ask for. Those of the
     # platform hold by themselves in a tree that says so.
-    always = _options(lines, "build")
+    always, on_linux = (
+        [word for words in lines if words[:1] == [command] for word in words[1:]]
+        for command in ("build", "build:linux")
+    )
     if "--enable_platform_specific_config" in always:
-        always += _options(lines, "build:linux")
+        always += on_linux
     return "--distinct_host_configuration=false" not in (*always, *flags)
-
-
-def _options(lines: Iterable[Sequence[str]], command: str) -> list[str]:
-    """Return what the lines of a bazelrc give to a command, or to one of its configurations."""
-    return [word for words in lines if words[:1] == [command] for word in words[1:]]
 
 
 def for_python_2(target: str, read: Reader) -> list[Declaration]:
@@ -74,7 +73,8 @@ def for_python_2(target: str, read: Reader) -> list[Declaration]:
                 break
             packages[package] = _rules(package, read(f"{package}/BUILD") or "")
         rule = packages[package].get(name)
-        if rule is None or not _leads_on(rule.kind):
+        # Libraries in C++ depend on no program in Python, and have most of the packages.
+        if rule is None or not re.match(_LEADING_ON, rule.kind):
             continue
         if rule.python == "PY2":
             found.add(rule.place)
@@ -84,11 +84,6 @@ def for_python_2(target: str, read: Reader) -> list[Declaration]:
                 seen.add(label)
                 wanted.append(label)
     return sorted(found)
-
-
-def _leads_on(kind: str) -> bool:
-    # Libraries in C++ depend on no program in Python, and have most of the packages.
-    return kind in _PLAIN or kind.startswith("py_") or "_py_" in kind
 
 
 def _split(label: str, package: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """What a TensorFlow tree downloads, as far as its rules say."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from tfwright.tools.git.clones import Clone
 
@@ -136,9 +136,5 @@ class Rules:
     def __add__(self, other: "Rules") -> "Rules":
         """Put two findings together."""
         return Rules(
-            (*self.repositories, *other.repositories),
-            (*self.unreadable, *other.unreadable),
-            (*self.nested, *other.nested),
-            (*self.loads, *other.loads),
-            (*self.linked, *other.linked),
+            *(getattr(self, part.name) + getattr(other, part.name) for part in fields(self))
         )

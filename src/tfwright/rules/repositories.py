@@ -9,9 +9,9 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 from tfwright.rules.model import BAZELS_PLACE, Linked, Load, Nested, Repository, Rules, Unreadable
 from tfwright.rules.recognisers import (
@@ -43,7 +43,6 @@ from tfwright.rules.starlark.language import (
     UnknownError,
 )
 
-_Finding = TypeVar("_Finding")
 PLACES = ("tensorflow/workspace", "third_party/", "tensorflow/third_party/")
 """Where a tree keeps its repository rules: .bzl files whose path starts so are read whole, reached
 or not."""
@@ -134,18 +133,11 @@ def joined(found: Rules, followed: Mapping[Nested | Load, Rules]) -> Rules:
 
     The calls that were not followed stay nested.
     """
-    whole = found
-    for part in followed.values():
-        whole += part
+    whole = sum(followed.values(), start=found)
+    left = tuple(call for call in whole.nested if call not in followed)
+    whole = replace(whole, nested=left)
     # Two calls may lead to the same declaration; the order of the first of them is kept.
-    left = [call for call in whole.nested if call not in followed]
-    return Rules(
-        _once(whole.repositories),
-        _once(whole.unreadable),
-        _once(left),
-        _once(whole.loads),
-        _once(whole.linked),
-    )
+    return Rules(*(tuple(dict.fromkeys(getattr(whole, part.name))) for part in fields(whole)))
 
 
 def resolved(text: str) -> dict[str, str]:
@@ -174,10 +166,6 @@ def resolved(text: str) -> dict[str, str]:
     return pinned
 
 
-def _once(findings: Iterable[_Finding]) -> tuple[_Finding, ...]:
-    return tuple(dict.fromkeys(findings))
-
-
 class _Reading:
     """One pass over the texts of a repository, and what it found."""
 
@@ -196,17 +184,12 @@ class _Reading:
 
     def rules(self) -> Rules:
         """Return what was found, in the order in which Bazel would come to it."""
-        return Rules(
-            self._of(Repository),
-            self._of(Unreadable),
-            self._of(Nested),
-            self._of(Load),
-            self._of(Linked),
-        )
-
-    def _of(self, kind: type[_Finding]) -> tuple[_Finding, ...]:
         # A dictionary keeps the order in which its keys came.
-        return tuple(finding for finding in self._found if isinstance(finding, kind))
+        parts: list[Any] = [
+            tuple(finding for finding in self._found if isinstance(finding, kind))
+            for kind in (Repository, Unreadable, Nested, Load, Linked)
+        ]
+        return Rules(*parts)
 
     @contextmanager
     def bounded(self, path: str) -> Iterator[None]:

@@ -86,10 +86,10 @@ def _seconds(report: "SmokeReport", program: str) -> str:
     return ", ".join(shown)
 
 
-def _plain(said: str) -> str:
+def _plain(reason: str) -> str:
     """Return what a wheel said as text that Markdown takes for nothing else."""
     letters = []
-    for letter in said:
+    for letter in reason:
         # A bar would end the cell, and brackets or angles could make a link or HTML.
         harmless = letter.isalnum() or letter in " .,:;/-"
         letters.append(letter if harmless else f"&#{ord(letter)};")

@@ -115,8 +115,8 @@ def _verdict(status: int, log: Path) -> Verdict:
         return "failed", f"it crashed ({name}{after}): {cause}", {}
     # A program may print that it passed and fail afterwards; its exit status decides.
     if printed is None or (printed.status == "passed" and status != 0):
-        said = runner.last_line(log)
-        reason = f"it came to no result (exit status {status}): {said}"
+        line = runner.last_line(log)
+        reason = f"it came to no result (exit status {status}): {line}"
         return "failed", _line(reason), {}
     return printed.status, _line(printed.reason), printed.numbers
 

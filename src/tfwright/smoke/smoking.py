@@ -140,8 +140,8 @@ class Bounds(Table):
     bounds: tuple[Bound, ...]
 
 
-def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport:
-    """Install a wheel and run every program on it; `hear` gets each outcome as soon as it is known.
+def smoke(request: Request, on_outcome: Callable[[TrialOutcome], None]) -> SmokeReport:
+    """Install a wheel and run every program on it; `on_outcome` gets each outcome at once.
 
     The report stays next to the logs; the venv stays only if something failed. Raises WheelError if
     the file is not a wheel or not for the target Python, HostError if that Python is missing,
@@ -156,9 +156,9 @@ def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport
         seconds = _install(request, interpreter, version, bounds)
         installed = _installed(request)
         outcomes = [TrialOutcome("install", "passed", f"{len(installed)} packages", seconds)]
-        hear(outcomes[0])
+        on_outcome(outcomes[0])
         for outcome in _outcomes(request):
-            hear(outcome)
+            on_outcome(outcome)
             outcomes.append(outcome)
         report = SmokeReport(
             wheel=request.wheel.name,

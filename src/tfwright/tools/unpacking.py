@@ -9,10 +9,9 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import IO, NoReturn, Self
+from typing import IO, Self
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.tools import disk
@@ -68,21 +67,17 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
     """
     try:
         with reading(str(archive)):
-            _unpack(archive, into, wanted)
+            space = _Space(into, archive)
+            if zipfile.is_zipfile(archive):
+                _unzip(archive, into, wanted, space)
+                return
+            with archive.open("rb") as stream:
+                packaged = stream.peek(len(_DEB))[: len(_DEB)] == _DEB
+                content = _data_of_package(stream) if packaged else _payload(stream)
+                _untar(content, into, wanted, space, packaged=packaged)
     except OSError as fault:
         # write() raises without a name.
         raise disk.failure(fault, None if fault.filename else into) from fault
-
-
-def _unpack(archive: Path, into: Path, wanted: Wanted) -> None:
-    room = _Room(into, archive)
-    if zipfile.is_zipfile(archive):
-        _unzip(archive, into, wanted, room)
-        return
-    with archive.open("rb") as stream:
-        packaged = stream.peek(len(_DEB))[: len(_DEB)] == _DEB
-        content = _data_of_package(stream) if packaged else _payload(stream)
-        _untar(content, into, _Choice(wanted, packaged), room)
 
 
 @contextmanager
@@ -155,7 +150,7 @@ def members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
         yield member
 
 
-class _Room:
+class _Space:
     """What may still be unpacked."""
 
     def __init__(self, into: Path, archive: Path) -> None:
@@ -200,24 +195,14 @@ def _data_of_package(stream: BufferedReader) -> IO[bytes]:
 def _payload(stream: BufferedReader) -> IO[bytes]:
     """Return what is to be read as tar: of a makeself archive what stands behind its script."""
     head = stream.peek(_HEADER)[:2] and stream.read(_HEADER)
-    start = _script_size(head)
+    start = 0
+    # The script says how many lines it has: old versions in `head -n`, newer ones in `skip`.
+    if head.startswith(b"#!") and (count := _SCRIPT_LINES.search(head)):
+        start = sum(map(len, head.splitlines(keepends=True)[: int(count[1] or count[2])]))
     size = _SIZES.search(head[:start])
     stream.seek(start)
     # A tar that is streamed needs only `read`.
     return _Part(stream, int(size[1])) if size else stream  # type: ignore[return-value]
-
-
-def _script_size(head: bytes) -> int:
-    """Return the bytes of the script at the start of a makeself archive; 0 for other files."""
-    if not head.startswith(b"#!"):
-        return 0
-    # The script says how many lines it has: old versions in `head -n`, newer ones in
-    # `skip`.
-    count = _SCRIPT_LINES.search(head)
-    if not count:
-        return 0
-    lines = head.splitlines(keepends=True)[: int(count[1] or count[2])]
-    return sum(len(line) for line in lines)
 
 
 class _Part:
@@ -253,28 +238,16 @@ class _Zstd:
             raise ValueError(str(fault)) from fault
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """Which members of a tar are unpacked."""
-
-    wanted: Wanted
-    packaged: bool
-    """Whether it is a Debian package: some of them have links to absolute paths, into /etc."""
-
-    def takes(self, member: tarfile.TarInfo) -> bool:
-        to_the_host = self.packaged and member.issym() and member.linkname.startswith("/")
-        return self.wanted(PurePosixPath(member.name)) and not to_the_host
-
-
-def _untar(stream: IO[bytes], into: Path, choice: _Choice, room: _Room) -> None:
+def _untar(stream: IO[bytes], into: Path, wanted: Wanted, space: _Space, *, packaged: bool) -> None:
     # "r|*": read once from front to back, since the part of a stream cannot seek.
     with tarfile.open(fileobj=stream, mode="r|*", tarinfo=_counting()) as tar:
         for member in members(tar):
-            if choice.takes(member):
-                room.take(member.size)
+            # Debian's packages have links to absolute paths, into /etc.
+            to_the_host = packaged and member.issym() and member.linkname.startswith("/")
+            if wanted(PurePosixPath(member.name)) and not to_the_host:
+                space.take(member.size)
                 _insist_on_short(member, into)
-                # The filter refuses absolute names, "..", devices, and links that lead
-                # out.
+                # The filter refuses absolute names, "..", devices, and links that lead out.
                 tar.extract(member, into, filter="data")
 
 
@@ -291,21 +264,16 @@ def _insist_on_short(member: tarfile.TarInfo, into: Path) -> None:
         raise ValueError(f"{member.name[:60]!r} has a path that is too long")
 
 
-def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
+def _unzip(archive: Path, into: Path, wanted: Wanted, space: _Space) -> None:
     with zipfile.ZipFile(archive) as packed:
         for member in packed.infolist():
             path = PurePosixPath(member.filename)
             # zipfile asks for the last character of a name before it looks for any.
             if not path.parts and not member.filename.endswith("/"):
                 raise ValueError("a member has no name")
-            # zipfile would silently write such a member to another place inside of
-            # `into`.
+            # zipfile would silently write such a member to another place inside of `into`.
             if path.is_absolute() or ".." in path.parts or "\\" in member.filename:
-                _reject(member.filename)
+                raise ValueError(f"{member.filename!r} reaches outside of the archive")
             if wanted(path):
-                room.take(member.file_size)
+                space.take(member.file_size)
                 packed.extract(member, into)
-
-
-def _reject(name: str) -> NoReturn:
-    raise ValueError(f"{name!r} reaches outside of the archive")

@@ -2,9 +2,10 @@
 
 import ast
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import accumulate
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import Evidence, RecipeError
@@ -13,8 +14,6 @@ from tfwright.rules.model import Load, Repository, Rules
 from tfwright.tools.git.archive import Pack
 from tfwright.vault.origins import WantedArchive
 
-Edit = tuple[tuple[int, int], tuple[int, int], str]
-"""From and to, each a line (from 1) and a byte in it, and the text that belongs there."""
 BY_PATCH = "Replace this archive by a patch of the tree instead."
 """The remedy where a rule cannot be rewritten."""
 
@@ -46,12 +45,15 @@ def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -
     wrong = [name for name in tables if not _fits(tables[name], pinned[name])]
     if not wrong:
         return
-    unstated = [name for name in wrong if tables[name].replaces is None]
     lines = []
     for name in wrong:
+        rule = pinned[name]
+        # The last url is the author's own.
+        url = f" {rule.urls[-1]}" if rule.urls else ""
         # Ready to be copied into the recipe.
-        lines.append(f"[fetch.substitutes.{name}]  # {_origin(pinned[name])}")
-        lines.append(f'replaces = "{_stated(pinned[name])}"')
+        lines.append(f"[fetch.substitutes.{name}]  # {rule.file}:{rule.line}{url}")
+        lines.append(f'replaces = "{_stated(rule)}"')
+    unstated = [name for name in wrong if tables[name].replaces is None]
     stated = f"does not state which archive it replaces: {', '.join(unstated)}"
     other = ", ".join(name for name in wrong if name not in unstated)
     raise RecipeError(
@@ -96,30 +98,18 @@ def pinned(found: Rules, tables: Mapping[str, SubstituteTable]) -> Rules:
     Such an archive is then one that the tree pins, for the lock file as for the vault.
     """
     made = []
-    for repository in found.repositories:
-        table = tables.get(repository.name)
-        if table and _may_pin(table, repository):
-            made.append(_with_pin(repository, table))
-        else:
-            made.append(repository)
+    for rule in found.repositories:
+        table = tables.get(rule.name)
+        bare = _replaceable(rule) and not rule.lockable
+        if table and bare and table.replaces in rule.urls:
+            rule = replace(rule, sha256=table.sha256, urls=table.urls or rule.urls)  # noqa: PLW2901
+        made.append(rule)
     return replace(found, repositories=tuple(made))
-
-
-def _with_pin(repository: Repository, table: SubstituteTable) -> Repository:
-    urls = table.urls or repository.urls
-    return replace(repository, sha256=table.sha256, urls=urls)
-
-
-def _may_pin(table: SubstituteTable, repository: Repository) -> bool:
-    return (
-        table.replaces in repository.urls and _replaceable(repository) and not repository.lockable
-    )
 
 
 def _replaceable(repository: Repository) -> bool:
     """Say whether a rule has, or may have, the checksum of a file."""
-    without = repository.by_url and bool(repository.urls)
-    return repository.lockable or without
+    return repository.lockable or (repository.by_url and bool(repository.urls))
 
 
 def table_for(repository: Repository) -> list[str]:
@@ -167,12 +157,6 @@ def insist_on_loads(
         "the file.",
         evidence=Evidence(lines=lines),
     )
-
-
-def _origin(repository: Repository) -> str:
-    """Say what the tree pins: the rule's place, and its last url, which is the author's own."""
-    url = f" {repository.urls[-1]}" if repository.urls else ""
-    return f"{repository.file}:{repository.line}{url}"
 
 
 def replaced(name: str, found: Sequence[Repository]) -> Repository:
@@ -248,8 +232,7 @@ def _rule_on(tree: ast.Module, line: int, table: SubstituteTable) -> ast.Call | 
 
 def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) -> str:
     """Return a file in which one rule asks for the substitute."""
-    # Edited as text and not written from the tree: comments and lines of the file must
-    # stay.
+    # Edited as text and not written from the tree: comments and lines of the file must stay.
     tree = ast.parse(text)
     call = _rule_on(tree, line, table)
     if call is None:
@@ -258,49 +241,35 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
             remedy=BY_PATCH,
             evidence=Evidence(where=f"{path}:{line}"),
         )
-    # ast counts columns in bytes of UTF-8, not in characters.
-    lines = text.encode().splitlines(keepends=True)
-    for start, end, new in sorted(_edits(call, table, _mirrors(tree)), reverse=True):
-        _put(lines, start, end, new)
-    return b"".join(lines).decode()
-
-
-def _edits(call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]) -> Iterator[Edit]:
-    """Yield what to change in a rule."""
-    given = {keyword.arg: keyword.value for keyword in call.keywords}
-    which = next((name for name in ("urls", "url") if name in given), "")
+    given = {str(keyword.arg): keyword.value for keyword in call.keywords}
+    which = next((key for key in ("urls", "url") if key in given), "")
     # Starlark reads JSON's texts as its own.
-    digest = json.dumps(table.sha256)
-    last = given.get("sha256") or given[which]
-    if "sha256" in given:
-        yield _over(last, digest)
-    else:
-        yield _end(last), _end(last), f", sha256 = {digest}"
+    wanted = {"sha256": json.dumps(table.sha256)}
     # Addresses that are written elsewhere stay, which `_verify` refuses.
     if table.urls and which:
-        before = next(
-            (part.value for part in ast.walk(given[which]) if isinstance(part, ast.Constant)), ""
-        )
-        yield _over(
-            given[which],
-            json.dumps(
-                _listed(table.urls, str(before), mirrors) if which == "urls" else table.urls[0]
-            ),
-        )
+        urls = list(table.urls)
+        parts = (part.value for part in ast.walk(given[which]) if isinstance(part, ast.Constant))
+        before = str(next(parts, ""))
+        # TensorFlow's own rules insist on their mirror as the first.
+        mirror = next(filter(before.startswith, _mirrors(tree)), None)
+        if mirror:
+            urls.insert(0, mirror + urls[0].partition("://")[2])
+        wanted[which] = json.dumps(urls if which == "urls" else table.urls[0])
     if table.strip_prefix is not None:
-        text = json.dumps(table.strip_prefix)
-        if "strip_prefix" in given:
-            yield _over(given["strip_prefix"], text)
-        else:
-            yield _end(last), _end(last), f", strip_prefix = {text}"
-
-
-def _listed(urls: Sequence[str], before: str, mirrors: Sequence[str]) -> list[str]:
-    """Return urls as a rule takes them: TensorFlow's own insist on their mirror as the first."""
-    for mirror in mirrors:
-        if before.startswith(mirror):
-            return [mirror + urls[0].partition("://")[2], *urls]
-    return list(urls)
+        wanted["strip_prefix"] = json.dumps(table.strip_prefix)
+    # ast counts columns in bytes of UTF-8, not in characters.
+    content = text.encode()
+    lines = [0, *accumulate(map(len, content.splitlines(keepends=True)))]
+    edits = []
+    for key, value in wanted.items():
+        node = given.get(key) or given.get("sha256") or given[which]
+        start = lines[node.lineno - 1] + node.col_offset
+        end = lines[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        edits.append((start, end, value) if key in given else (end, end, f", {key} = {value}"))
+    # From behind, since an edit moves what follows it.
+    for start, end, value in sorted(edits, reverse=True):
+        content = content[:start] + value.encode() + content[end:]
+    return content.decode()
 
 
 def _mirrors(tree: ast.Module) -> list[str]:
@@ -323,34 +292,14 @@ def _mirrors(tree: ast.Module) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _over(node: ast.expr, text: str) -> Edit:
-    return (node.lineno, node.col_offset), _end(node), text
-
-
-def _end(node: ast.expr) -> tuple[int, int]:
-    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-
-
-def _put(lines: list[bytes], start: tuple[int, int], end: tuple[int, int], text: str) -> None:
-    """Replace a part of a file's lines."""
-    (first, at), (last, until) = start, end
-    lines[first - 1 : last] = [lines[first - 1][:at] + text.encode() + lines[last - 1][until:]]
-
-
 def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) -> None:
-    """Insist that the rewritten rules say what was meant."""
-    for name, table in tables.items():
-        for repository in found:
-            if repository.name == name and not _asks_for(repository, table):
+    """Insist that each rewritten rule asks for its substitute, and takes off its prefix."""
+    for rule in found:
+        if table := tables.get(rule.name):
+            strips = table.strip_prefix in {None, rule.strip_prefix}
+            if rule.sha256 != table.sha256 or not strips or not {*table.urls} <= {*rule.urls}:
                 raise RecipeError(
-                    f"fetch.substitutes.{name}: the rule cannot be made to ask for it",
+                    f"fetch.substitutes.{rule.name}: the rule cannot be made to ask for it",
                     remedy=BY_PATCH,
-                    evidence=Evidence(where=f"{repository.file}:{repository.line}"),
+                    evidence=Evidence(where=f"{rule.file}:{rule.line}"),
                 )
-
-
-def _asks_for(repository: Repository, table: SubstituteTable) -> bool:
-    """Say whether a rule asks for a substitute, and takes off its prefix."""
-    asks = repository.sha256 == table.sha256
-    strips = table.strip_prefix in {None, repository.strip_prefix}
-    return asks and strips and set(table.urls) <= set(repository.urls)

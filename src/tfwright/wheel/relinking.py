@@ -199,12 +199,12 @@ class Rewriting:
 
     def insist(self, name: str) -> None:
         """Raise WheelError if the commands cannot be put into the library."""
-        size, room = len(self._packed), self.slice.room
+        size, space = len(self._packed), self.slice.space
         called = f"{name} ({self.slice.machine})"
         # Sections follow: moving them would change every address in the library.
-        if size > room:
+        if size > space:
             raise WheelError(
-                f"{called} has room for {room:,} bytes of load commands, "
+                f"{called} has room for {space:,} bytes of load commands, "
                 f"and the new ones take {size:,}",
                 remedy='Link it with "--linkopt=-Wl,-headerpad_max_install_names" in '
                 "compile.flags, or give shorter paths in [package].",

@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.upstream import run_git
 
 from tfwright.errors import SupplyError
@@ -84,7 +85,7 @@ def test_a_zip_archive_is_written_in_californian_time(mirror: Path, tmp_path: Pa
 
 
 def test_a_ref_that_the_mirror_lacks_is_told(mirror: Path, tmp_path: Path) -> None:
-    with pytest.raises(SupplyError, match=r"cannot give v9\.9"):
+    with fails(SupplyError, "v9.9"):
         regenerate(SourceArchive("o", "r", "v9.9", "tar.gz"), mirror, tmp_path / "made")
 
 
@@ -139,7 +140,7 @@ def test_a_commit_whose_files_repeat_each_other_is_not_packed(
     head = run_git("rev-parse", "HEAD", cwd=work)
     monkeypatch.setattr(archive, "LARGEST", 4_000_000)
     wanted = SourceArchive("o", "r", head, "tar.gz")
-    with pytest.raises(SupplyError, match="has 5,000,007 bytes of files"):
+    with fails(SupplyError, "5,000,007"):
         regenerate(wanted, work / ".git", tmp_path / "made")
     assert not (tmp_path / "made").exists()
 
@@ -156,5 +157,5 @@ def test_a_file_of_a_repository_is_written_as_it_is_and_not_through_memory(
     monkeypatch.setattr(repositories, "LARGEST_TEXTS", 1000)
     archive.write_blob(blob, tmp_path / "work/.git", tmp_path / "made")
     assert (tmp_path / "made").read_bytes() == content
-    with pytest.raises(SupplyError, match="printed more than 1,000 bytes"):
+    with fails(SupplyError, "1,000"):
         GitRepository(tmp_path / "work/.git").blobs([blob])

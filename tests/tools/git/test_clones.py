@@ -1,10 +1,10 @@
 """Clones: a commit with its history, brought, carried, and what Bazel's git makes of it."""
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
+from tests.upstream import run_git
 
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools.git import clones, git_bundle
@@ -14,41 +14,23 @@ from tfwright.tools.git.mirror import Origin
 REMOTE = 'https://example.invalid/a "b".git'
 
 
-def run(folder: Path, *arguments: str, **variables: str) -> str:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
-    host_file = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        **variables,
-    }
-    return subprocess.run(
-        ["git", *identity, *arguments],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        text=True,
-        env=host_file,
-    ).stdout.strip()
-
-
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
     """Return a repository with two commits on a branch, and one on another."""
     path = tmp_path / "upstream"
     path.mkdir()
-    run(path, "init", "--quiet", "--initial-branch=main")
+    run_git("init", "--quiet", "--initial-branch=main", cwd=path)
     for branch, text in (("main", "first"), ("main", "second"), ("other", "third")):
-        run(path, "checkout", "--quiet", "-B", branch)
+        run_git("checkout", "--quiet", "-B", branch, cwd=path)
         (path / "BUILD").write_text(text, "utf-8")
-        run(path, "add", ".")
-        run(path, "commit", "--quiet", "-m", text)
+        run_git("add", ".", cwd=path)
+        run_git("commit", "--quiet", "-m", text, cwd=path)
     return path
 
 
 @pytest.fixture
 def wanted(upstream: Path) -> Clone:
-    return Clone(REMOTE, run(upstream, "rev-parse", "main"))
+    return Clone(REMOTE, run_git("rev-parse", "main", cwd=upstream))
 
 
 def cloned(wanted: Clone, repository: Path, folder: Path) -> str:
@@ -57,13 +39,14 @@ def cloned(wanted: Clone, repository: Path, folder: Path) -> str:
     (folder / "home/.gitconfig").write_text(
         clones.configuration({wanted.remote: repository}), "utf-8"
     )
-    run(folder, "init", "--quiet", "made")
+    run_git("init", "--quiet", "made", cwd=folder)
     for arguments in (
         ("remote", "add", "origin", wanted.remote),
         ("fetch", "--quiet", "--all"),
         ("reset", "--quiet", "--hard", wanted.commit),
     ):
-        run(folder / "made", *arguments, HOME=str(folder / "home"), GIT_ALLOW_PROTOCOL="file")
+        settings = str(folder / "home/.gitconfig")
+        run_git(*arguments, cwd=folder / "made", GIT_CONFIG_GLOBAL=settings)
     return (folder / "made/BUILD").read_text("utf-8")
 
 
@@ -73,12 +56,14 @@ def test_bazels_git_finds_a_commit_on_this_host_that_it_looks_for_elsewhere(
 ) -> None:
     kept = clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False)
     assert cloned(wanted, kept, tmp_path / "bazel") == "second"
-    assert run(kept, "rev-list", "--all", "--count") == "2"  # with its history, and no other branch
+    assert (
+        run_git("rev-list", "--all", "--count", cwd=kept) == "2"
+    )  # with its history, and no other branch
 
 
 @pytest.mark.medium
 def test_what_is_here_is_asked_of_nobody(upstream: Path, wanted: Clone, tmp_path: Path) -> None:
-    with pytest.raises(SupplyError, match="is not here"):
+    with fails(SupplyError, "invoke fetch"):
         clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=True)
     kept = clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False)
     assert (
@@ -96,7 +81,7 @@ def test_what_is_here_is_asked_of_nobody(upstream: Path, wanted: Clone, tmp_path
 
 
 def test_a_commit_that_the_origin_has_not_is_not_to_be_had(upstream: Path, tmp_path: Path) -> None:
-    with pytest.raises(SupplyError, match=f"does not give {'1' * 40}: "):
+    with fails(SupplyError, "1" * 40):
         clones.bring(
             Clone(REMOTE, "1" * 40), tmp_path / "git", Origin.of(str(upstream)), offline=False
         )
@@ -119,8 +104,8 @@ def test_a_carried_file_without_the_commit_or_its_history_is_refused(
 ) -> None:
     there = clones.bring(wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False)
     git_bundle.pack(there, wanted.commit, tmp_path / "file", history=True)
-    with pytest.raises(ToolError):
+    with fails(ToolError):
         clones.unpack(Clone(REMOTE, "1" * 40), tmp_path / "file", tmp_path / "here")
     git_bundle.pack(there, wanted.commit, tmp_path / "shallow")
-    with pytest.raises(ToolError):
+    with fails(ToolError):
         clones.unpack(wanted, tmp_path / "shallow", tmp_path / "elsewhere")

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.upstream import bundled_commit
 
 from tfwright.documents import recipe as recipes
@@ -33,9 +34,7 @@ def test_the_commit_is_brought_without_a_network_and_dated_2018(tmp_path: Path) 
 
 
 def test_a_stale_pin_is_told_the_new_commit(tmp_path: Path) -> None:
-    with pytest.raises(
-        RecipeError, match=f"bundled:demo is commit {bundled_commit()} now"
-    ) as caught:
+    with fails(RecipeError, "bundled:demo", bundled_commit()) as caught:
         bring("0123456789" * 4, tmp_path / "git")
     assert caught.value.remedy == f'Write commit = "{bundled_commit()}" into [source].'
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.upstream import commit
 
 from tfwright.errors import SupplyError, ToolError
@@ -169,7 +170,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def bring(store: Path, address: str) -> SupplyError:
     pin = Pin("https://example.org/r.git", "main", COMMIT)
-    with pytest.raises(SupplyError) as caught:
+    with fails(SupplyError) as caught:
         mirror.bring(pin, store, Origin(address), SILENCE, offline=False)
     return caught.value
 
@@ -188,9 +189,9 @@ def test_a_pack_without_end_is_stopped_and_its_room_is_given_back(
 
 def test_a_clone_and_an_archive_are_bounded_alike(serve: Serve, store: Path) -> None:
     address = serve(fetch=endless_pack)
-    with pytest.raises(SupplyError, match="it wrote more than"):
+    with fails(SupplyError, "it wrote more than"):
         clones.bring(Clone(address, COMMIT), store, Origin(address), offline=False)
-    with pytest.raises(SupplyError, match="it wrote more than"):
+    with fails(SupplyError, "it wrote more than"):
         archive.holding(COMMIT, Origin(address), store)
 
 
@@ -220,7 +221,7 @@ def test_what_commands_ask_of_a_server_is_bounded_too(serve: Serve, store: Path)
     address = serve(fetch=endless_pack)
     scratch = store / "looking.git"
     repository = GitRepository(scratch).make()
-    with pytest.raises(SupplyError, match="it wrote more than"):
+    with fails(SupplyError, "it wrote more than"):
         Remote(store, address)._bring_texts(repository, COMMIT, ("a",))
     assert Remote(store, address).subjects("0" * 40, COMMIT) == []
     assert left(store) == 0
@@ -235,7 +236,7 @@ def test_a_branch_that_only_ends_as_the_wanted_one_is_not_it(tmp_path: Path) -> 
         tree = program.collect(GitRepository(repository).command("mktree"), given)
     name = tree.printed.decode().strip()
     GitRepository(repository).run("update-ref", "refs/x/refs/heads/main", name)
-    with pytest.raises(SupplyError, match="has no branch main"):
+    with fails(SupplyError, "main"):
         Remote(tmp_path, f"file://{repository}").head("main")
 
 
@@ -308,5 +309,5 @@ def test_a_real_server_gives_a_commit_through_the_same_bounds(tmp_path: Path, st
     pin = Pin("https://example.org/r.git", "main", made)
     place = mirror.bring(pin, store, Origin(work.as_uri()), SILENCE, offline=False)
     assert GitRepository(place).kind(made) == "commit"
-    with pytest.raises(ToolError):
+    with fails(ToolError):
         GitRepository(place).run("cat-file", "-e", COMMIT)

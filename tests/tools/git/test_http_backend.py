@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.upstream import commit, run_git
 
 from tfwright.errors import SupplyError
@@ -177,7 +178,7 @@ def test_a_commit_that_the_server_lacks_is_named_with_the_remedy(
     serve: Serve, tmp_path: Path, listener: Listener
 ) -> None:
     pin = Pin(URL, "main", "1" * 40)
-    with pytest.raises(SupplyError) as caught:
+    with fails(SupplyError) as caught:
         mirror.bring(pin, tmp_path / "git", Origin(serve()), listener, offline=False)
     assert "111111111111" in caught.value.what
     assert "[mirrors]" in caught.value.remedy
@@ -189,7 +190,7 @@ def test_a_server_that_refuses_is_quoted(
     serve: Serve, upstream: Path, tmp_path: Path, listener: Listener, status: int
 ) -> None:
     address = serve(status=status)
-    with pytest.raises(SupplyError) as caught:
+    with fails(SupplyError) as caught:
         mirror.bring(pin_of(upstream), tmp_path / "git", Origin(address), listener, offline=False)
     said = " ".join([caught.value.what, *caught.value.evidence.lines])
     words = {401: "Username|Authentication|terminal prompts", 404: "not found"}
@@ -207,5 +208,5 @@ def test_an_object_that_is_damaged_on_the_server_never_gets_in(
     for path in (upstream / "objects/pack").glob("*.pack"):
         path.chmod(0o644)
         path.write_bytes(path.read_bytes()[:-40] + bytes(40))
-    with pytest.raises(SupplyError):
+    with fails(SupplyError):
         mirror.bring(pin, tmp_path / "git", Origin(serve()), listener, offline=False)

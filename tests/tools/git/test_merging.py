@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from tests import upstream
+from tests.failing import fails
 from tests.upstream import run_git
 
 from tfwright.errors import RecipeError
@@ -79,7 +80,7 @@ def test_nothing_is_written_through_a_link_of_the_tree(source: Path, link: str) 
     files.remove(tree / link)
     (tree / link).symlink_to(outside / "x" if "/" in link else outside)
     base = merging.base_of(source.parent / "0001-x.patch")
-    with pytest.raises(RecipeError, match=r"core/op\.cc is reached by a link"):
+    with fails(RecipeError, "core/op.cc"):
         Merge(tree, source / ".git", base, print).carry(source.parent / "0001-x.patch")
     assert list(outside.iterdir()) == []
 

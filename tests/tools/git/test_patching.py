@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.upstream import commit
 
 from tfwright.errors import RecipeError
@@ -121,7 +122,7 @@ def test_patches_of_one_file_build_on_each_other(tree: Path, patch: Path) -> Non
 def test_a_hunk_that_does_not_fit_is_shown_with_what_the_tree_has_there(
     tree: Path, patch: Path
 ) -> None:
-    with pytest.raises(RecipeError, match=r"at line 18, where one line differs$") as caught:
+    with fails(RecipeError, "18") as caught:
         put_in(tree, patch, FITS.replace("-line 19", "-line nineteen"))
     assert caught.value.evidence.where == "core/op.cc:18"
     assert list(caught.value.evidence.lines) == [
@@ -139,7 +140,7 @@ def test_a_hunk_that_does_not_fit_is_shown_with_what_the_tree_has_there(
 def test_a_miss_in_the_context_says_which_line_differs_and_what_it_is_now(
     tree: Path, patch: Path
 ) -> None:
-    with pytest.raises(RecipeError) as caught:
+    with fails(RecipeError) as caught:
         put_in(tree, patch, FITS.replace("\n line 20", "\n line twenty"))
     assert caught.value.what.endswith(
         "hunk 2 of core/op.cc fits at line 18 but for its context: 'line twenty' is now 'line 20'"
@@ -150,7 +151,7 @@ def test_a_misfit_whose_header_says_that_it_is_due_is_to_be_removed(
     tree: Path, patch: Path
 ) -> None:
     patch.write_text(HEADER + FITS.replace("-line 19", "-line nineteen"), "utf-8")
-    with pytest.raises(RecipeError) as caught:
+    with fails(RecipeError) as caught:
         patching.apply(WorkTree(tree), patch, lambda _: "release >= 1.9")
     assert caught.value.remedy == (
         "Remove the patch from the recipe; its header says: drop when release >= 1.9."
@@ -159,7 +160,7 @@ def test_a_misfit_whose_header_says_that_it_is_due_is_to_be_removed(
 
 def test_a_misfit_is_shown_where_the_code_is_now(tree: Path, patch: Path) -> None:
     text = FITS.replace("@@ -18,3 +19,2 @@", "@@ -5,3 +6,2 @@").replace("line 19", "line xx")
-    with pytest.raises(RecipeError, match="belongs at line 18") as caught:
+    with fails(RecipeError, "18") as caught:
         put_in(tree, patch, text)
     assert "   19 line 19" in caught.value.evidence.lines
 
@@ -172,7 +173,7 @@ def test_a_hunk_that_moved_is_applied_with_a_note(tree: Path, patch: Path) -> No
 
 def test_a_patch_that_is_in_the_tree_already_can_go(tree: Path, patch: Path) -> None:
     put_in(tree, patch, FITS)
-    with pytest.raises(RecipeError, match=r"hunk 1 of core/op.cc is in the tree already") as caught:
+    with fails(RecipeError, "1", "core/op.cc") as caught:
         put_in(tree, patch, HEADER + FITS)
     assert caught.value.remedy.startswith("Remove the patch from the recipe")
     assert caught.value.remedy.endswith("drop when the release is 1.9 or later.")
@@ -185,7 +186,7 @@ def test_a_deletion_is_not_taken_for_done_while_its_line_is_elsewhere(
         "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n"
         "@@ -2,3 +2,2 @@\n line 2\n-line 12\n line 3\n"
     )
-    with pytest.raises(RecipeError) as caught:
+    with fails(RecipeError) as caught:
         put_in(tree, patch, deletes)
     assert "already" not in caught.value.what
     assert "'invoke patch --refresh 1'" in caught.value.remedy
@@ -193,14 +194,14 @@ def test_a_deletion_is_not_taken_for_done_while_its_line_is_elsewhere(
 
 def test_a_file_that_is_made_or_removed_by_now_needs_no_patch(tree: Path, patch: Path) -> None:
     put_in(tree, patch, CREATES)
-    with pytest.raises(RecipeError, match="is in the tree already") as caught:
+    with fails(RecipeError, "hunk 1") as caught:
         put_in(tree, patch, CREATES)
     assert caught.value.remedy.startswith("Remove the patch from the recipe")
     removes = (
         "diff --git a/core/none.cc b/core/none.cc\ndeleted file mode 100644\n"
         "--- a/core/none.cc\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
     )
-    with pytest.raises(RecipeError, match="removes a file that is not there any more") as caught:
+    with fails(RecipeError, "core/none.cc") as caught:
         put_in(tree, patch, removes)
     assert caught.value.remedy.startswith("Remove the patch from the recipe")
 
@@ -209,46 +210,43 @@ def test_ends_of_lines_that_differ_are_shown_as_what_differs(tmp_path: Path, pat
     upstream = tmp_path / "windows"
     commit(upstream, {"core/op.cc": OP.replace("\n", "\r\n")})
     WorkTree(tmp_path / "tree").prepare(upstream / ".git", commit(upstream), ())
-    with pytest.raises(RecipeError, match="fits at line 2 but for the ends of its lines") as caught:
+    with fails(RecipeError, "2") as caught:
         put_in(tmp_path / "tree", patch, FITS)
     assert r"  tree:  'line 2\r\n'" in caught.value.evidence.lines
 
 
 def test_a_hunk_without_context_is_called_so(tree: Path, patch: Path) -> None:
     bare = FITS.partition("@@")[0] + "@@ -3 +3 @@\n-line 3\n+three\n"
-    with pytest.raises(RecipeError, match="has no line of context"):
+    with fails(RecipeError, "no line of context"):
         put_in(tree, patch, bare)
 
 
 def test_a_change_that_upstream_made_in_other_words_is_recognised(tree: Path, patch: Path) -> None:
     put_in(tree, patch, FITS.replace("+line three\n", "+line  three\n"))
-    with pytest.raises(RecipeError, match="seems to be in the tree already") as caught:
+    with fails(RecipeError, "core/op.cc") as caught:
         put_in(tree, patch, HEADER + FITS)
     assert "Compare the lines above" in caught.value.remedy
 
 
 def test_a_patch_of_a_file_that_is_not_there_is_refused(tree: Path, patch: Path) -> None:
-    with pytest.raises(RecipeError, match=r"core/gone\.cc changes a file that does not exist"):
+    with fails(RecipeError, "core/gone.cc"):
         put_in(tree, patch, FITS.replace("core/op.cc", "core/gone.cc"))
 
 
 def test_a_file_created_over_one_that_exists_is_refused(tree: Path, patch: Path) -> None:
-    with pytest.raises(RecipeError, match="creates a file that exists already"):
+    with fails(RecipeError, "exists already"):
         put_in(tree, patch, CREATES.replace("core/new.sh", "core/op.cc"))
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "named"),
     [
-        (FITS.replace("core/op.cc", "/etc/passwd"), "leads out of the tree"),
-        (FITS.replace("core/op.cc", "../outside"), "leads out of the tree"),
-        (
-            CREATES.replace("core/new.sh", ".git/hooks/post-checkout"),
-            r"leads out of the tree or into \.git",
-        ),
-        (CREATES.replace("core/new.sh", "core/.GIT/config"), r"into \.git"),
+        (FITS.replace("core/op.cc", "/etc/passwd"), "/etc/passwd"),
+        (FITS.replace("core/op.cc", "../outside"), "../outside"),
+        (CREATES.replace("core/new.sh", ".git/hooks/x"), ".git/hooks/x"),
+        (CREATES.replace("core/new.sh", "core/.GIT/config"), "core/.GIT/config"),
         *(
-            (CREATES.replace("core/new.sh", name), r"into \.git, or is not a plain name")
+            (CREATES.replace("core/new.sh", name), "0001-why.patch:6")
             for name in (
                 "git~1/config",
                 ".git./config",
@@ -261,31 +259,28 @@ def test_a_file_created_over_one_that_exists_is_refused(tree: Path, patch: Path)
                 "core/a\0b",
             )
         ),
-        (CREATES.replace("core/new.sh", "core/out/made"), "git refuses|beyond a symbolic link"),
-        (LINKS, "mode 120000 is not a plain file's"),
-        (LINKS.replace("120000", "999999"), "mode 999999 is not a plain file's"),
-        (LINKS.replace("120000", "-1"), "mode -1 is not a plain file's"),
-        (LINKS.replace("120000", "\u0661\u0660\u0660\u0666\u0664\u0664"), "not a plain"),
-        (LINKS.replace("120000", "160000"), "mode 160000"),
-        (CREATES.replace("100755", "104755"), "mode 104755"),
+        (CREATES.replace("core/new.sh", "core/out/made"), "core/out"),
+        (LINKS, "120000"),
+        *(
+            (LINKS.replace("120000", mode), "0001-why.patch:7")
+            for mode in ("999999", "-1", "\u0661\u0660\u0660\u0666\u0664\u0664", "160000")
+        ),
+        (CREATES.replace("100755", "104755"), "104755"),
         (
             "diff --git a/core/op.cc b/core/oq.cc\nrename from core/op.cc\nrename to core/oq.cc\n",
-            "one file under one plain name",
+            "--no-renames",
         ),
-        (
-            "diff --git a/core/op.cc b/core/op.cc\nGIT binary patch\nliteral 1\n",
-            "only changes of text",
-        ),
-        (FITS.replace("\n", "\r\n"), "its lines end in CRLF"),
-        (FITS.replace("-2,3 +2,4", "-2,5 +2,6"), ":15: the hunk @@ -2,5 [+]2,6 @@"),
-        (FITS.partition("\n")[2], "no 'diff --git"),
-        ("", "no 'diff --git"),
+        ("diff --git a/core/op.cc b/core/op.cc\nGIT binary patch\nliteral 1\n", "GIT binary patch"),
+        (FITS.replace("\n", "\r\n"), "CRLF"),
+        (FITS.replace("-2,3 +2,4", "-2,5 +2,6"), "@@ -2,5 +2,6 @@"),
+        (FITS.partition("\n")[2], "diff --git"),
+        ("", "diff --git"),
     ],
 )
 def test_what_reaches_outside_or_cannot_be_verified_is_refused(
-    tree: Path, patch: Path, text: str, why: str
+    tree: Path, patch: Path, text: str, named: str
 ) -> None:
-    with pytest.raises(RecipeError, match=why):
+    with fails(RecipeError, named):
         put_in(tree, patch, HEADER + text)
 
 
@@ -295,12 +290,12 @@ def test_a_link_of_the_tree_cannot_be_turned_elsewhere(tree: Path, patch: Path) 
         "diff --git a/core/out b/core/out\n--- a/core/out\n+++ b/core/out\n@@ -1 +1 "
         f"@@\n-{target}\n\\ No newline at end of file\n+/etc\n\\ No newline at end of file\n"
     )
-    with pytest.raises(RecipeError, match="core/out is not what the patch says"):
+    with fails(RecipeError, "core/out"):
         put_in(tree, patch, text)
 
 
 def test_names_that_disagree_are_refused(tree: Path, patch: Path) -> None:
-    with pytest.raises(RecipeError):
+    with fails(RecipeError):
         put_in(tree, patch, FITS.replace("+++ b/core/op.cc", "+++ b/core/end.txt"))
 
 
@@ -309,9 +304,7 @@ def test_a_part_that_git_skipped_without_a_word_is_noticed(
 ) -> None:
     only_one = WorkTree(tree).command("apply", "--cached", "--exclude=core/new.sh", str(patch))
     monkeypatch.setattr(patching, "command", lambda _tree, _patch: only_one)
-    with pytest.raises(
-        RecipeError, match=r"core/new\.sh is not what the patch says after git applied it"
-    ):
+    with fails(RecipeError, "core/new.sh"):
         put_in(tree, patch, FITS + CREATES)
 
 
@@ -322,7 +315,7 @@ def test_a_file_that_git_changed_in_another_way_is_noticed(
     other.write_text(FITS.replace("+line three\n", "+line 3.0\n"), "utf-8")
     replacing = WorkTree(tree).command("apply", "--cached", str(other))
     monkeypatch.setattr(patching, "command", lambda _tree, _patch: replacing)
-    with pytest.raises(RecipeError, match=r"core/op\.cc is not what the patch says"):
+    with fails(RecipeError, "core/op.cc"):
         put_in(tree, patch, FITS)
 
 
@@ -345,15 +338,15 @@ def test_a_header_says_why_whence_and_until_when(patch: Path) -> None:
     ("text", "wrong"),
     [
         (FITS, "Why:, Upstream:, Drop when:"),
-        (HEADER.replace("Upstream:", "See:") + FITS, "Upstream: once"),
-        (HEADER.replace("the release is 1.9 or later.", "") + FITS, "Drop when: once"),
-        (HEADER + HEADER + FITS, "Why:, Upstream:, Drop when: once"),
+        (HEADER.replace("Upstream:", "See:") + FITS, "Upstream:"),
+        (HEADER.replace("the release is 1.9 or later.", "") + FITS, "Drop when:"),
+        (HEADER + HEADER + FITS, "Why:, Upstream:, Drop when:"),
         (FITS + HEADER, "Why:"),
     ],
 )
 def test_a_header_that_lacks_a_field_is_refused(patch: Path, text: str, wrong: str) -> None:
     patch.write_text(text, "utf-8")
-    with pytest.raises(RecipeError, match=wrong):
+    with fails(RecipeError, wrong):
         patching.header(patch)
 
 
@@ -361,14 +354,14 @@ def test_a_patch_of_hundreds_of_megabytes_is_not_even_read(tmp_path: Path) -> No
     patch = tmp_path / "0001-large.patch"
     with patch.open("wb") as stream:
         stream.truncate(300 * 2**20)
-    with pytest.raises(RecipeError, match="is larger than"):
+    with fails(RecipeError, f"{patching.LARGEST:,}"):
         patching.read(patch)
 
 
 def test_a_hunk_at_a_line_of_5000_digits_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.patch"
     path.write_text(FITS.replace("@@ -2,3", f"@@ -{'9' * 5000},3"), "utf-8")
-    with pytest.raises(RecipeError, match="the head of a hunk is not as in"):
+    with fails(RecipeError, "@@ -2,3 +2,4 @@"):
         patching.read(path)
 
 
@@ -378,7 +371,7 @@ def test_a_patch_of_very_many_hunks_is_refused_in_a_moment(tmp_path: Path) -> No
     begin = "diff --git a/x b/x\n--- a/x\n+++ b/x\n"
     path.write_text(begin + "@@ -1 +1 @@\n-a\n+b\n" * 200_000)
     begun = time.process_time()
-    with pytest.raises(RecipeError, match="more than 5,000 hunks"):
+    with fails(RecipeError, "5,000"):
         patching.read(path)
     assert time.process_time() - begun < 2
 
@@ -400,6 +393,6 @@ def test_a_long_hunk_that_does_not_fit_is_refused_in_a_moment(
     head = "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n"
     hunk = f"@@ -1,{len(before)} +1,{len(after)} @@\n"
     begun = time.process_time()
-    with pytest.raises(RecipeError, match="too long to be compared"):
+    with fails(RecipeError, "too long"):
         put_in(tree, patch, head + hunk + body)
     assert time.process_time() - begun < 5

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import SilentServerError
 from tfwright.tools.git import transport
@@ -39,7 +40,7 @@ def test_a_host_that_takes_no_connection_is_given_up_in_time(
 ) -> None:
     monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.3)
     begun = time.monotonic()
-    with pytest.raises(SilentServerError, match="cannot be reached: timed out"):
+    with fails(SilentServerError, "timed out"):
         transport.insist_on_host(f"https://127.0.0.1:{deaf}/o/r.git")
     assert time.monotonic() - begun < 5
 
@@ -53,7 +54,7 @@ def test_a_host_that_takes_no_connection_is_given_up_in_time(
     ],
 )
 def test_a_host_that_is_not_there_is_named(address: str) -> None:
-    with pytest.raises(SilentServerError, match="cannot be reached") as caught:
+    with fails(SilentServerError) as caught:
         transport.insist_on_host(address)
     assert "[mirrors]" in caught.value.remedy
 

@@ -1,6 +1,5 @@
 """The loopback server of an index, asked by a real HTTP client."""
 
-import io
 import socket
 import struct
 import threading
@@ -193,9 +192,3 @@ def test_an_error_of_ours_is_shown(
     with pytest.raises(requests.ConnectionError):
         ask(f"{url}/index.html")
     assert "ZeroDivisionError" in capsys.readouterr().err
-
-
-def test_a_file_that_became_shorter_ends_where_it_ends() -> None:
-    sent = io.BytesIO()
-    server._copy(io.BytesIO(b"short"), sent, ByteRange(1, 100))
-    assert sent.getvalue() == b"hort"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools.git import transport
@@ -39,13 +39,7 @@ _GITLABS = tuple(
     # A mirror keeps the forge's path below its own host, so the last host counts.
     for host in (r"(?:.*/)?(?P<host>gitlab\.[\w.-]+)", r"(?P<host>[\w.-]+)")
 )
-_FORMS: Mapping[str, Form] = {
-    "tar.gz": "tar.gz",
-    "tgz": "tar.gz",
-    "tar.bz2": "tar.bz2",
-    "tar": "tar",
-    "zip": "zip",
-}
+_FORMS: Mapping[str, Form] = {"tgz": "tar.gz", **{form: form for form in get_args(Form)}}
 COMPRESSORS: Mapping[Form, tuple[str, ...]] = {"tar.gz": ("gzip", "-n"), "tar.bz2": ("bzip2",)}
 """What forges compress with. gzip's header then has neither name nor time."""
 LARGEST = 16 * 2**30

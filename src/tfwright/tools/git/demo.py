@@ -39,7 +39,7 @@ def commit(repository: Path, url: str = URL) -> str:
         config_level = ("repository",)  # type: ignore[assignment]
 
     root = trees()[url]
-    repo = Repo(repository)
+    repo = Repo(repository, expand_vars=False)
     index = git.IndexFile(repo, str(repository / "bundled.index"))
     entries = []
     for path in sorted(root.rglob("*")):

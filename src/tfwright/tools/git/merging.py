@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tfwright.errors import RecipeError, ToolError
 from tfwright.tools import files
-from tfwright.tools.git import fitting, patching
+from tfwright.tools.git import patching
 from tfwright.tools.git.fitting import Hunk
 from tfwright.tools.git.patching import FilePatch
 from tfwright.tools.git.repository import GitRepository
@@ -141,7 +141,7 @@ def _patched(text: str, file: FilePatch, *, conflicts: bool = False) -> str:
     lines = text.splitlines(keepends=True)
     # From the end, so that the line numbers of the others stay true.
     for hunk in reversed(file.hunks):
-        fit = fitting.judge(lines, hunk)
+        fit = hunk.fit(lines)
         first = min(fit.line - 1, len(lines))
         place = slice(first, first + len(hunk.before))
         if fit.verdict in {"fits", "moved"}:

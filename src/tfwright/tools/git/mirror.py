@@ -24,8 +24,14 @@ ALL_OF_IT = "--depth=2147483647"
 """The depth that git takes for the whole history."""
 SHOWN = 4
 """Paths that a message names before it only counts."""
-LEFTOVERS = ("*.lock", "refs/**/*.lock", "objects/pack/tmp_*", "objects/??/tmp_obj_*")
-"""What a git that was killed leaves behind."""
+LEFTOVERS = (
+    "*.lock",
+    "refs/**/*.lock",
+    "objects/pack/tmp_*",
+    "objects/??/tmp_obj_*",
+    "objects/obj*",
+)
+"""What a git that was killed leaves behind, and GitPython."""
 REMEDY = "Correct the recipe, or name a mirror that has it in the host file: [mirrors]"
 
 

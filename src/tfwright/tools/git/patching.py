@@ -283,7 +283,7 @@ def _places(tree: WorkTree, content: str, wanted: Sequence[FilePatch]) -> Iterat
     for file in wanted:
         lines = _lines(texts.get(file.path, ""))
         for number, hunk in enumerate(file.hunks, 1):
-            yield HunkPlace(file.path, number, hunk, fitting.judge(lines, hunk))
+            yield HunkPlace(file.path, number, hunk, hunk.fit(lines))
 
 
 def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError, due: Due) -> RecipeError:

@@ -133,18 +133,15 @@ def fetch(
     return _Run(transfers, limits).complete(report)
 
 
-def download(  # noqa: PLR0913 each is a fact of its own
+def download(
     url: str,
     to: Path,
     *,
-    sha256: str = "",
     report: Callable[[Progress], None] = SILENCE.progress,
     pauses: tuple[float, ...] = PAUSES,
     alternatives: bool = False,
 ) -> str:
-    """Download one file to `to` and return its SHA-256.
-
-    Without `sha256` whatever comes is accepted.
+    """Download one file to `to`, whatever comes, and return its SHA-256.
 
     Raises SupplyError, of the kind SilentServerError where no server answered; `to` is then as it
     was.
@@ -154,7 +151,7 @@ def download(  # noqa: PLR0913 each is a fact of its own
     with tempfile.TemporaryDirectory(dir=to.parent, prefix=f".{to.name}.") as folder:
         arrived = Path(folder, "file")
         limits = Limits(pauses=pauses)
-        wanted = WantedFile(url.rpartition("/")[2], sha256, (url,), alternatives=alternatives)
+        wanted = WantedFile(url.rpartition("/")[2], "", (url,), alternatives=alternatives)
         (outcome,) = _Run([_Transfer(wanted, arrived, limits)], limits).complete(report)
         if not outcome.obtained:
             failure = outcome.failures[0]

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -84,7 +83,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
         if path.is_dir() and not asked.endswith("/"):
-            self._redirect(asked + "/")
+            # To the folder's own address; ``//x`` would be another server.
+            self._respond(HTTPStatus.MOVED_PERMANENTLY, {"Location": f"/{asked.lstrip('/')}/"})
             return
         page = _page(path, self.headers.get("Accept", ""))
         # Opened before it is looked at: size and tag then belong to the bytes that are sent.
@@ -102,71 +102,56 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if not stat.S_ISREG(state.st_mode):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
+        size = state.st_size
         # A rebuilt page of the same length still gets another tag.
-        tag = f'"{state.st_mtime_ns:x}-{state.st_size:x}"'
+        tag = f'"{state.st_mtime_ns:x}-{size:x}"'
         if self.headers.get("If-None-Match") == tag:
-            self._head(HTTPStatus.NOT_MODIFIED, page, {"ETag": tag, "Content-Length": "0"})
+            self._respond(HTTPStatus.NOT_MODIFIED, self._about(page) | {"ETag": tag})
             return
-        wanted = self._range(state.st_size, tag)
+        # If the file changed since the client began, it needs the whole new one.
+        same = self.headers.get("If-Range", tag) == tag
+        wanted = byte_range(self.headers.get("Range", "") if same else "", size)
         if wanted is None:
-            headers = {"Content-Range": f"bytes */{state.st_size}", "Content-Length": "0"}
-            self._head(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, page, headers)
+            headers = self._about(page) | {"Content-Range": f"bytes */{size}"}
+            self._respond(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, headers)
             return
-        self._describe(page, state, tag, wanted)
-        if body:
-            _copy(stream, self.wfile, wanted)
-
-    def _describe(self, page: Path, state: os.stat_result, tag: str, wanted: ByteRange) -> None:
-        """Send the status and the headers of a file, or of a part of it."""
-        modified = clock.utc(state.st_mtime)
-        headers = {
+        headers = self._about(page) | {
             "ETag": tag,
             "Content-Length": str(wanted.length),
-            "Last-Modified": email.utils.format_datetime(modified, usegmt=True),
+            "Last-Modified": email.utils.format_datetime(clock.utc(state.st_mtime), usegmt=True),
             "Accept-Ranges": "bytes",
         }
         status = HTTPStatus.OK
-        if wanted != ByteRange(0, state.st_size):
+        if wanted != ByteRange(0, size):
             status = HTTPStatus.PARTIAL_CONTENT
             last = wanted.start + wanted.length - 1
-            headers["Content-Range"] = f"bytes {wanted.start}-{last}/{state.st_size}"
-        self._head(status, page, headers)
+            headers["Content-Range"] = f"bytes {wanted.start}-{last}/{size}"
+        self._respond(status, headers)
+        if body:
+            stream.seek(wanted.start)
+            # A client that has gone away is not an error.
+            with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
+                self.wfile.writelines(files.pieces(stream.read, wanted.length))
 
-    def _range(self, size: int, tag: str) -> ByteRange | None:
-        """Return what part was asked for, all of it without a request; None if it is not there."""
-        asked = self.headers.get("Range", "")
-        # If the file changed since the client began, it needs the whole new one.
-        if self.headers.get("If-Range", tag) != tag:
-            asked = ""
-        return byte_range(asked, size)
-
-    def _head(self, status: HTTPStatus, page: Path, headers: dict[str, str]) -> None:
-        """Send the status and the headers."""
-        self.send_response(status)
+    def _about(self, page: Path) -> dict[str, str]:
+        """Return the headers of a file, whatever is sent of it."""
         packaged = self.path.startswith("/packages/")
-        self.send_header("Cache-Control", FOR_EVER if packaged else ASK_AGAIN)
-        self.send_header("Content-Type", _type_of(page, self.folder))
+        kind = _type_of(page, self.folder)
+        about = {"Cache-Control": FOR_EVER if packaged else ASK_AGAIN, "Content-Type": kind}
         # The same address gives HTML or JSON: a cache must keep both apart.
-        if not packaged:
-            self.send_header("Vary", "Accept")
-        for name, value in {**headers, **SAFETY}.items():
-            self.send_header(name, value)
-        self.end_headers()
+        return about | SAFETY | ({} if packaged else {"Vary": "Accept"})
 
-    def _redirect(self, to: str) -> None:
-        """Send the client to the folder's own address; ``//x`` would be another server."""
-        self.send_response(HTTPStatus.MOVED_PERMANENTLY)
-        self.send_header("Location", "/" + to.lstrip("/"))
-        self.send_header("Content-Length", "0")
+    def _respond(self, status: HTTPStatus, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in ({"Content-Length": "0"} | headers).items():
+            self.send_header(name, value)
         self.end_headers()
 
     def _refuse(self, status: HTTPStatus) -> None:
         """Send a short error."""
         text = f"{status.value} {status.phrase}\n".encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "text/plain; charset=utf-8")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
+        kind = "text/plain; charset=utf-8"
+        self._respond(status, {"Content-Type": kind, "Content-Length": str(len(text))})
         if self.command != "HEAD":
             self.wfile.write(text)
 
@@ -251,10 +236,3 @@ def _type_of(page: Path, folder: Path) -> str:
     known = TYPES.get(page.suffix) or mimetypes.guess_type(page.name)[0]
     kind = known or "application/octet-stream"
     return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
-
-
-def _copy(source: IO[bytes], target: BufferedIOBase, wanted: ByteRange) -> None:
-    """Copy part of a file; a client that has gone away is not an error."""
-    source.seek(wanted.start)
-    with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
-        target.writelines(files.pieces(source.read, wanted.length))

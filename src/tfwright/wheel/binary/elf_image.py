@@ -305,9 +305,9 @@ class ElfImage:
         if address is None:
             return NameTable(b"")
         start, end = self.place(address)
-        said = self.value(STRINGS_SIZE)
+        stated = self.value(STRINGS_SIZE)
         # DT_STRSZ is a claim: a name that begins inside may end where the segment does.
-        size = end - start if said is None else min(said, end - start)
+        size = end - start if stated is None else min(stated, end - start)
         return NameTable(piece(self.content, start, size, "table of names"))
 
     def symbols(self) -> Iterator[ElfSymbol]:

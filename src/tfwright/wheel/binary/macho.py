@@ -163,7 +163,7 @@ class Slice:
             start += size
 
     @property
-    def room(self) -> int:
+    def space(self) -> int:
         """Bytes that the load commands may take: up to the first section."""
         # Segments without bytes in the file, as __PAGEZERO, have an offset of 0.
         offsets = [section.offset for section in self.sections() if section.offset]
@@ -207,7 +207,7 @@ class Slice:
                     name = f"{text(segment)},{text(own)}"
                     yield MachOSection(name, address, offset, size, number)
 
-    def said(self) -> MachO:
+    def facts(self) -> MachO:
         """Return what the load commands say."""
         minimums = [
             numbers(command.content, f"{self.order}I", _MINIMUM[command.kind], "load command")[0]
@@ -332,16 +332,16 @@ def read(content: Content) -> tuple[MachO, ...]:
 
 
 def _read(part: Slice) -> MachO:
-    said = part.said()
+    facts = part.facts()
     # TensorFlow runs on 64-bit little-endian Macs only.
     if part.order != "<" or not part.wide or all(kind != SYMBOLS for kind, _ in part.commands):
-        return said
+        return facts
     rows, names, _ = part.symbols
     shared = [names.name(row.name) for row in rows if row.shared]
     code = part.code()
     gpu = fatbin.architectures(part.content, part.start, part.start + part.size)
     return replace(
-        said,
+        facts,
         architectures=elf.ordered(gpu),
         gpu_bytes=gpu,
         symbols=Symbols(

@@ -162,14 +162,14 @@ def _region(one: Image, two: Image, name: str, apart: Apart | None) -> Iterator[
 def _elf(content: Content) -> tuple[str, Image]:
     """Read a Linux library: its machine, and it."""
     image = ElfImage(content)
-    said, _ = elf.facts(image)
+    read, _ = elf.facts(image)
     facts = {
-        *(f"needs {name}" for name in said.needed),
-        *(f"looks in {folder}" for folder in said.search),
-        *(f"needs {family} {need.version}" for family, need in said.requires.items()),
-        *(f"std::string {kind}" for kind in said.symbols.strings),
-        *(f"GPU code {name}" for name in said.architectures),
-        *(f"is called {name}" for name in [said.soname] if name),
+        *(f"needs {name}" for name in read.needed),
+        *(f"looks in {folder}" for folder in read.search),
+        *(f"needs {family} {need.version}" for family, need in read.requires.items()),
+        *(f"std::string {kind}" for kind in read.symbols.strings),
+        *(f"GPU code {name}" for name in read.architectures),
+        *(f"is called {name}" for name in [read.soname] if name),
     }
     regions = dict[str, Region]()
     for section in image.sections():
@@ -182,7 +182,7 @@ def _elf(content: Content) -> tuple[str, Image]:
         identity = piece(content, note.offset, note.size, "build id")[_NOTE:].hex()
     exports = {_shown(symbol.name) for symbol in image.symbols() if symbol.here}
     code = partial(machine_code.of_elf, image)
-    return said.machine, Image(content, regions, facts, exports, code, identity)
+    return read.machine, Image(content, regions, facts, exports, code, identity)
 
 
 def _shown(name: bytes) -> str:
@@ -191,12 +191,12 @@ def _shown(name: bytes) -> str:
 
 def _macho(part: Slice) -> Image:
     """Read one machine's part of a macOS library."""
-    said = part.said()
+    read = part.facts()
     facts = {
-        *(f"needs {name}" for name in said.needed),
-        *(f"looks in {folder}" for folder in said.search),
-        *(f"is called {name}" for name in [said.install_name] if name),
-        *(f"needs macOS {version}" for version in [said.minimum] if version),
+        *(f"needs {name}" for name in read.needed),
+        *(f"looks in {folder}" for folder in read.search),
+        *(f"is called {name}" for name in [read.install_name] if name),
+        *(f"needs macOS {version}" for version in [read.minimum] if version),
     }
     regions = {
         section.name: Region(section.address, part.start + section.offset, section.size)

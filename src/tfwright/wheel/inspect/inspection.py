@@ -169,12 +169,14 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
 
 def _described(wheel: zipfile.ZipFile) -> Description:
     """Read METADATA. Raises WheelError where it is too long to be read."""
-    said = archive.headers(wheel, "METADATA")
+    headers = archive.headers(wheel, "METADATA")
     # A report is read in a terminal and kept in pages.
     name, version, python = (
-        str(said[key] or "")[:LONGEST] for key in ("Name", "Version", "Requires-Python")
+        str(headers[key] or "")[:LONGEST] for key in ("Name", "Version", "Requires-Python")
     )
-    return Description(name, version, python, tuple(map(str, said.get_all("Requires-Dist") or ())))
+    return Description(
+        name, version, python, tuple(map(str, headers.get_all("Requires-Dist") or ()))
+    )
 
 
 def _names(path: Path, folder: str, described: Description) -> Iterator[str]:

@@ -51,7 +51,7 @@ def stated_tags(wheel: zipfile.ZipFile) -> frozenset[Tag]:
         return frozenset()
 
 
-def said(tags: frozenset[Tag]) -> str:
+def shown(tags: frozenset[Tag]) -> str:
     """Return tags as a reader knows them."""
     return ", ".join(sorted(map(str, tags))) or "nothing"
 
@@ -60,7 +60,7 @@ def _unequal(stated: frozenset[Tag], promised: frozenset[Tag]) -> list[str]:
     # pip chooses by the name alone, and repacking tools read the file: the two must agree.
     if stated == promised:
         return []
-    return [f"the file WHEEL says {said(stated)}, the name says {said(promised)}"]
+    return [f"the file WHEEL says {shown(stated)}, the name says {shown(promised)}"]
 
 
 def misfits(path: Path, wheel: zipfile.ZipFile, python: str) -> list[str]:
@@ -78,10 +78,10 @@ def misfits(path: Path, wheel: zipfile.ZipFile, python: str) -> list[str]:
     if any(tag.platform == "any" for tag in promised) and any(
         name.endswith((".so", ".dylib")) for name in names
     ):
-        found.append(f"it holds machine code and says {said(promised)}, which is any machine")
+        found.append(f"it holds machine code and says {shown(promised)}, which is any machine")
     # The target Python is another one than the Python that runs tfwright.
     if not promised & supported_tags(python):
-        found.append(f"{said(promised)} is not for CPython {python} on this machine")
+        found.append(f"{shown(promised)} is not for CPython {python} on this machine")
     return found
 
 
@@ -147,7 +147,7 @@ def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]
         return
     interpreters = {tag.interpreter for tag in promised}
     if interpreters.isdisjoint({f"cp{module[1]}", f"py{module[1][0]}"}):
-        yield f"{library.path} is for CPython {module[1]}, and the tags are {said(promised)}"
+        yield f"{library.path} is for CPython {module[1]}, and the tags are {shown(promised)}"
 
 
 def _excess(

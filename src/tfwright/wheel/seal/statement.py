@@ -41,7 +41,7 @@ def write(wheel: zipfile.ZipFile, name: str, sha256: str, outcome: BuildOutcome)
     if record is None:
         raise ValueError(f"{name} has no build record")
     # The record as it is in the wheel: the two must never say different things.
-    said, sealer = record.model_dump(mode="json"), record.sealer
+    content, sealer = record.model_dump(mode="json"), record.sealer
     internal = ("build", "found", "lock", "source", "stubs", "substitutions")
     statement = {
         "_type": STATEMENT,
@@ -51,8 +51,8 @@ def write(wheel: zipfile.ZipFile, name: str, sha256: str, outcome: BuildOutcome)
             # What was asked for, what the builder chose, and what went in.
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
-                "externalParameters": {"recipe": said["recipe"]},
-                "internalParameters": {key: said[key] for key in internal},
+                "externalParameters": {"recipe": content["recipe"]},
+                "internalParameters": {key: content[key] for key in internal},
                 "resolvedDependencies": list(dependencies(record, wheel)),
             },
             # Who built it, and what came of it; our own fields carry our name, as SLSA asks.
